@@ -1,0 +1,131 @@
+//! The `control` file: what the host asks of the runtime. Little-endian 64-bit words: a head of [`HEAD_WORDS`], then tables.
+//!
+//! ```text
+//! head | modules: MODULE_WORDS each | threads: THREAD_WORDS each | objects: OBJECT_WORDS each | turns: TURN_WORDS each | goals: GOAL_WORDS each | strings
+//! ```
+//! `strings` holds the module paths (bytes, not terminated); a module entry names offset and length in it.
+//! Code addresses in tables are (module, offset from its load bias), so that schedules survive address-space randomisation;
+//! module [`NO_MODULE`] means an absolute address.
+
+pub const MAGIC: u64 = 0x4c52_5443_4853_4152; // "RASHCTRL"
+pub const HEAD_WORDS: usize = 32;
+/// No table may hold more entries than this.
+pub const MAX_ENTRIES: u64 = 1 << 24;
+
+/// Word numbers of the head.
+pub mod field {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 1;
+    /// See [`super::mode`].
+    pub const MODE: usize = 2;
+    /// See [`super::policy`]. Of a serial run: while there are no turns, or after the last.
+    pub const POLICY: usize = 3;
+    pub const SEED: usize = 4;
+    /// Accesses after which a serial thread has to offer its turn. 0: never.
+    pub const QUANTUM: usize = 5;
+    /// Serial random: one in how many synchronisation points is a switch.
+    pub const SWITCH_PERIOD: usize = 6;
+    /// PCT: number of priority change points (d − 1), and the assumed number of points (k).
+    pub const PCT_CHANGES: usize = 7;
+    pub const PCT_LENGTH: usize = 8;
+    /// Bit set, see [`super::option`].
+    pub const OPTIONS: usize = 9;
+    /// Milliseconds a call into the kernel may take before a replay gives up on it.
+    pub const PATIENCE_MS: usize = 10;
+    /// Bytes of trace after which plain accesses are no longer kept. 0: no limit.
+    pub const TRACE_LIMIT: usize = 11;
+    /// What to do when the outcome is decided: see [`super::after`].
+    pub const AFTER: usize = 12;
+    /// See [`super::goal`].
+    pub const GOAL: usize = 13;
+    /// Entries of the tables.
+    pub const MODULES: usize = 16;
+    pub const THREADS: usize = 17;
+    pub const OBJECTS: usize = 18;
+    pub const TURNS: usize = 19;
+    pub const GOALS: usize = 20;
+    pub const STRING_BYTES: usize = 21;
+}
+
+pub mod mode {
+    pub const OFF: u64 = 0;
+    pub const FREE: u64 = 1;
+    pub const SERIAL: u64 = 2;
+}
+
+pub mod policy {
+    pub const ROUND_ROBIN: u64 = 1;
+    pub const RANDOM: u64 = 2;
+    pub const PCT: u64 = 3;
+    /// A thread runs until it blocks; then the lowest thread number that can run.
+    pub const RUN_TO_BLOCK: u64 = 4;
+}
+
+pub mod option {
+    /// Keep every access: no same-span filter.
+    pub const NO_FILTER: u64 = 1;
+    /// Keep no plain accesses at all (schedule and synchronisation only).
+    pub const NO_ACCESSES: u64 = 2;
+    /// Do not keep call contexts.
+    pub const NO_CONTEXTS: u64 = 4;
+}
+
+pub mod after {
+    /// End the process at once (`_exit`).
+    pub const STOP: u64 = 0;
+    /// Call `rashomon_finding_reached` (a debugger breaks there) and go on under the policy.
+    pub const CONTINUE: u64 = 1;
+}
+
+pub mod goal {
+    /// Execute the turns, then go on under the policy.
+    pub const NONE: u64 = 0;
+    /// After the last turn the two goal threads stand at conflicting accesses.
+    pub const RACE: u64 = 1;
+    /// After the last turn the goal threads block each other for ever.
+    pub const DEADLOCK: u64 = 2;
+}
+
+pub const NO_MODULE: u64 = u64::MAX;
+
+/// `name offset in strings, name length, load bias when recorded (informative)`.
+pub const MODULE_WORDS: usize = 3;
+/// `parent (index into this table), spawn ordinal`. Entry 0 is the initial thread (`parent` = `u64::MAX`). A parent precedes its children.
+pub const THREAD_WORDS: usize = 2;
+
+/// An object whose address the runtime has to find out in this run: `kind, thread, module, offset, ordinal`.
+pub const OBJECT_WORDS: usize = 5;
+pub mod object {
+    /// Fixed place: module and offset from its load bias (or `NO_MODULE` and an absolute address).
+    pub const GLOBAL: u64 = 1;
+    /// The `ordinal`-th (from 0) heap allocation that `thread` makes at the call site module+offset.
+    pub const HEAP: u64 = 2;
+    /// The stack of `thread`; addresses count downwards from its high end: `delta` of a place is `high − address`.
+    pub const STACK: u64 = 3;
+    /// Initial thread's static TLS block: `delta` is `high − address`.
+    pub const TLS: u64 = 4;
+    /// The `ordinal`-th mapping (`mmap`) of `thread` at the call site module+offset.
+    pub const MAPPING: u64 = 5;
+    /// Unknown: any address matches.
+    pub const ANY: u64 = 6;
+}
+
+/// A turn: `thread` runs until it is about to execute the position, which it does not execute yet:
+/// `thread, flags, ordinal, count, module, offset, object, delta, size, op`.
+///
+/// `ordinal`: the number of synchronisation events the thread has completed by then.
+/// Without an access flag the position is the synchronisation event of that ordinal itself; `op` is its operation code (0: do not check).
+pub const TURN_WORDS: usize = 10;
+pub mod turn {
+    /// The position is after exactly `count` accesses since the last synchronisation event.
+    pub const AT_COUNT: u64 = 1;
+    /// The position is the first access since the last synchronisation event whose site is module+offset and that overlaps
+    /// `[address, address + size)`, where address is object + delta (or high − delta for stacks).
+    pub const AT_SITE: u64 = 2;
+    /// Run to the end of the thread, or as far as it can.
+    pub const TO_END: u64 = 4;
+}
+
+/// A goal thread: `thread, turn` where `turn` is the index of the turn whose position is the goal access (race) or the
+/// acquisition that will block (deadlock).
+pub const GOAL_WORDS: usize = 2;

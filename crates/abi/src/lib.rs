@@ -1,0 +1,45 @@
+//! The one interface between the two worlds: the runtime inside the program under test and the host tool.
+//!
+//! A *session* is a directory. The host writes `control` into it and starts the program with [`SESSION_VARIABLE`] naming
+//! the directory; the runtime writes everything else. After the run the directory **is** the recording.
+//!
+//! Everything here is bytes, numbers and names: no I/O, no allocation, no policy. `docs/trace-format.md` is the
+//! specification in prose; where the two disagree that is a bug, and a golden file decides.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod control;
+pub mod header;
+pub mod record;
+
+/// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Environment variable that names the session directory. Unset: the runtime lets the program run unobserved.
+pub const SESSION_VARIABLE: &str = "RASHOMON_SESSION";
+
+/// Written by the host before the run: see [`control`].
+pub const CONTROL_FILE: &str = "control";
+/// Written by the runtime: one mapped page, see [`header`].
+pub const HEADER_FILE: &str = "header";
+/// Written by the runtime: the loaded modules, see [`module`].
+pub const MODULES_FILE: &str = "modules";
+/// `thread-0000`, `thread-0001`, … in order of creation: see [`record`].
+pub const THREAD_FILE_PREFIX: &str = "thread-";
+
+/// Created with `O_EXCL` by the first process that records into a session; later ones (children that `exec`
+/// an instrumented program) find it and run unobserved.
+pub const CLAIM_FILE: &str = "claim";
+
+/// Largest number of threads a recording may hold. The table of pointers is reserved address space, not memory.
+pub const MAX_THREADS: usize = 1 << 16;
+
+/// `modules`: text, one line a module, fields separated by one tab, last field the path (which may hold anything but a newline):
+/// `seq  base  start  end  build-id  path`, numbers in hexadecimal without prefix, `build-id` `-` when there is none.
+/// `base` is the load bias (what is added to the addresses in the file); `[start, end)` spans the loaded segments;
+/// `seq` is the global sequence number at which the module was first seen. A line that starts with `!` names a module that
+/// was unloaded: `!seq  base`.
+pub mod module {
+    pub const FIELD_SEPARATOR: char = '\t';
+    pub const NO_BUILD_ID: &str = "-";
+}

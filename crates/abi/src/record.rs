@@ -1,0 +1,336 @@
+//! Records of a thread stream (`thread-NNNN`).
+//!
+//! A stream is a sequence of chunks of [`CHUNK_BYTES`]. A chunk is a header of [`CHUNK_HEADER_WORDS`] little-endian 64-bit
+//! words followed by records, each one or more words; the rest of the chunk is zero. Records never straddle a chunk. A word zero ends the records of
+//! a chunk, so an unfinished chunk can be read up to its last completed record.
+//!
+//! The first word of a record is `top:11 | kind:5 | low:48` from the most significant bit down.
+//!
+//! | kind | record | top | low | further words |
+//! |---|---|---|---|---|
+//! | 1..=15 | access | site − previous site + [`SITE_BIAS`] | address | none |
+//! | [`SITE`] | sets the previous site | 0 | site | none |
+//! | [`CONTEXT`] | the call context of what follows | 0 | context number | none |
+//! | [`CONTEXT_DEFINITION`] | a new call context | 0 | call site | `parent:32 (high) \| number:32 (low)` |
+//! | [`SYNC`] | an event with a place in the global order | operation, see [`Op`] | object | `arguments:16 (high) \| sequence:48`; `aux:16 (high) \| site:48`; then that many argument words |
+//! | [`RANGE`] | an access of any length | class | address | length; site |
+//! | [`TURN`] | serial mode: the thread goes on running after another one ran | 0 | accesses executed since the thread's last [`SYNC`] record with an ordinal | sequence |
+//! | [`EXECUTED`] | accesses executed by the thread so far, kept or not | 0 | count | none |
+//!
+//! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the thread's
+//! start routine without callers. Every chunk starts afresh: previous site 0, and a `CONTEXT` before the first record that needs it.
+//! Context definitions are per thread and hold for the rest of the stream.
+//!
+//! **Order.** Sequence numbers are unique over the recording. An access belongs behind the record with a sequence number that precedes it in
+//! its own stream. In serial mode merging streams by sequence number gives the one total order in which everything happened; in free mode it
+//! gives an order that agrees with synchronisation.
+//!
+//! **Ordinals.** The k-th [`SYNC`] record of a thread whose operation [`Op::has_ordinal`], counted from 0, has synchronisation ordinal k.
+
+/// Bytes of a chunk, header included.
+pub const CHUNK_BYTES: usize = 1 << 18;
+pub const CHUNK_HEADER_WORDS: usize = 4;
+/// Word 0 of a chunk header.
+pub const CHUNK_MAGIC: u64 = 0x314b_4e48_4353_4152; // "RASCHNK1"
+/// Word 1: `index:32 (high) | thread number:32 (low)`.
+/// Word 2: bytes used by records after the header, 0 while the chunk is being written.
+pub const CHUNK_USED_WORD: usize = 2;
+/// Word 3: [`checksum`] of the used bytes, 0 while the chunk is being written.
+pub const CHUNK_CHECKSUM_WORD: usize = 3;
+
+pub const LOW_BITS: u32 = 48;
+pub const LOW_MASK: u64 = (1 << LOW_BITS) - 1;
+pub const KIND_BITS: u32 = 5;
+pub const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
+pub const TOP_SHIFT: u32 = LOW_BITS + KIND_BITS;
+/// Added to the signed distance of two sites so that it fits the 11 top bits.
+pub const SITE_BIAS: u64 = 1024;
+
+pub const SITE: u64 = 16;
+pub const CONTEXT: u64 = 17;
+pub const CONTEXT_DEFINITION: u64 = 18;
+pub const SYNC: u64 = 19;
+pub const RANGE: u64 = 20;
+pub const TURN: u64 = 21;
+pub const EXECUTED: u64 = 22;
+
+/// Longest record in words: a `SYNC` with its arguments.
+pub const MAX_ARGUMENTS: usize = 8;
+pub const MAX_RECORD_WORDS: usize = 3 + MAX_ARGUMENTS;
+
+/// What an access does to its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum AccessClass {
+    Read = 1,
+    Write = 2,
+    /// A read followed by a write of the same bytes (compound assignment), plain.
+    ReadWrite = 3,
+}
+
+impl AccessClass {
+    pub const fn from_code(code: u64) -> Option<Self> {
+        match code {
+            1 => Some(Self::Read),
+            2 => Some(Self::Write),
+            3 => Some(Self::ReadWrite),
+            _ => None,
+        }
+    }
+    pub const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::ReadWrite)
+    }
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::ReadWrite)
+    }
+}
+
+/// The kind (1..=15) of an access of `1 << log2_size` bytes, `log2_size` ≤ 4.
+pub const fn access_kind(class: AccessClass, log2_size: u32) -> u64 {
+    (class as u64) * 5 + log2_size as u64 - 4
+}
+
+/// Inverse of [`access_kind`]: class and log2 of the size.
+pub const fn access_of_kind(kind: u64) -> Option<(AccessClass, u32)> {
+    if kind == 0 || kind > 15 {
+        return None;
+    }
+    let code = kind + 4;
+    match AccessClass::from_code(code / 5) {
+        Some(class) => Some((class, (code % 5) as u32)),
+        None => None,
+    }
+}
+
+/// First word of a record.
+pub const fn word(top: u64, kind: u64, low: u64) -> u64 {
+    (top << TOP_SHIFT) | (kind << LOW_BITS) | (low & LOW_MASK)
+}
+pub const fn top_of(word: u64) -> u64 {
+    word >> TOP_SHIFT
+}
+pub const fn kind_of(word: u64) -> u64 {
+    (word >> LOW_BITS) & KIND_MASK
+}
+pub const fn low_of(word: u64) -> u64 {
+    word & LOW_MASK
+}
+
+/// Checksum of a chunk's records: a multiply-rotate hash over words, not cryptographic; it finds torn and flipped bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Checksum(u64);
+
+impl Checksum {
+    pub const fn new() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+    #[inline]
+    pub const fn add(self, word: u64) -> Self {
+        Self((self.0 ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29))
+    }
+    /// Never 0, which means "not finished".
+    pub const fn finish(self) -> u64 {
+        let value = self.0 ^ (self.0 >> 32);
+        if value == 0 { 1 } else { value }
+    }
+}
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $ordinal:literal;)*) => {
+        /// Operations of [`SYNC`] records. "object" is the record's low field; arguments are named in order. `pc` is the site.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum Op { $($(#[$doc])* $name = $code,)* }
+        impl Op {
+            pub const ALL: &[Op] = &[$(Op::$name,)*];
+            pub const fn from_code(code: u64) -> Option<Self> {
+                match code { $($code => Some(Self::$name),)* _ => None }
+            }
+            /// Whether the operation counts as one of its thread's synchronisation ordinals. Allocation and bookkeeping do
+            /// not: a library may allocate in whichever thread comes first, and ordinals must survive that.
+            pub const fn has_ordinal(self) -> bool {
+                match self { $(Self::$name => $ordinal,)* }
+            }
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)* }
+            }
+        }
+    };
+}
+
+operations! {
+    /// First record of a thread. Object: kernel thread id. Arguments: parent's thread number (`u64::MAX` for the initial thread),
+    /// spawn ordinal (0 = first thread its parent created), stack low, stack high (exclusive; thread-local storage lies inside for
+    /// created threads), TLS low, TLS high (initial thread only, else 0).
+    ThreadStart = 1, true;
+    /// Last record of a thread that ended.
+    ThreadEnd = 2, true;
+    /// Object: child's thread number. Argument: spawn ordinal. Recorded before the child can run.
+    ThreadCreate = 3, true;
+    /// Object: child's thread number. Recorded when the join has succeeded.
+    ThreadJoin = 4, true;
+    /// Object: child's thread number.
+    ThreadDetach = 5, true;
+
+    /// Exclusive acquisition that succeeded. Aux: [`lock_kind`] flags.
+    Lock = 16, true;
+    /// Exclusive release. Recorded before the lock is free.
+    Unlock = 17, true;
+    /// Shared acquisition that succeeded.
+    LockShared = 18, true;
+    /// Shared release.
+    UnlockShared = 19, true;
+    /// A try or timed acquisition that failed. Argument: errno.
+    LockFailed = 20, true;
+    /// The thread found the lock taken and is going to block (its later `Lock` record says that it got it). Aux: 1 if shared.
+    LockRequest = 21, false;
+    /// Inner acquisition of a recursive lock: no order, no change of what is held.
+    LockAgain = 22, true;
+    /// Inner release of a recursive lock.
+    UnlockInner = 23, true;
+    /// The lock begins its life here: a new identity at this address. Aux: [`lock_kind`] flags.
+    LockInit = 24, false;
+    LockDestroy = 25, false;
+
+    /// Object: condition variable. Argument: mutex, which is released here.
+    CondWaitBegin = 32, true;
+    /// Object: condition variable. Arguments: mutex (held again here), result (0, or errno), sequence number of the waking signal (0: unknown, or timed out).
+    CondWaitEnd = 33, true;
+    CondSignal = 34, true;
+    CondBroadcast = 35, true;
+    CondInit = 36, false;
+    CondDestroy = 37, false;
+
+    /// Arguments: generation (how often this barrier has tripped before), participants.
+    BarrierEnter = 48, true;
+    /// Argument: generation.
+    BarrierExit = 49, true;
+    BarrierInit = 50, false;
+    BarrierDestroy = 51, false;
+
+    /// Recorded before the count rises.
+    SemaphorePost = 64, true;
+    /// Recorded when the count was taken.
+    SemaphoreWait = 65, true;
+    SemaphoreFailed = 66, true;
+    /// Argument: initial count.
+    SemaphoreInit = 67, false;
+    SemaphoreDestroy = 68, false;
+
+    /// The thread runs the once routine (or static initialiser) itself. Object: the once control or guard.
+    OnceBegin = 80, true;
+    /// It has completed.
+    OnceDone = 81, true;
+    /// The thread found it completed.
+    OnceSeen = 82, true;
+
+    /// Release on a synchronisation object: pipe or socket writes, futex wakes, annotations, exit of the initialisation of a
+    /// loaded library. Whoever `Observe`s the object later is ordered behind. Aux: [`sync_source`].
+    Publish = 96, true;
+    /// Acquire on a synchronisation object. Aux: [`sync_source`].
+    Observe = 97, true;
+    /// A potentially blocking call that orders nothing. Aux: [`sync_source`]. Argument: result.
+    Blocking = 98, true;
+
+    /// Atomic load. Aux: [`atomic_aux`]. Argument: value read (low 64 bits).
+    AtomicLoad = 112, true;
+    /// Argument: value written.
+    AtomicStore = 113, true;
+    /// Read-modify-write, successful compare-exchange included. Arguments: old value, new value.
+    AtomicRmw = 114, true;
+    /// Failed compare-exchange: a load with the failure order. Argument: value read.
+    AtomicCasFailed = 115, true;
+    /// Aux: [`atomic_aux`].
+    Fence = 116, true;
+
+    /// Object: address. Arguments: size, ordinal among the thread's allocations at this site. Aux: [`allocation_kind`].
+    Allocate = 128, false;
+    /// Object: address.
+    Free = 129, false;
+
+    /// The thread gave up its turn of its own accord (`sched_yield`).
+    Yield = 144, true;
+    /// A sleep. Argument: nanoseconds asked for.
+    Sleep = 145, true;
+    /// A handler starts to run on this thread. Object: signal number.
+    SignalEnter = 146, false;
+    SignalExit = 147, false;
+    /// Object: child's process id. The child is not part of this recording.
+    Fork = 148, true;
+    /// The process is about to be replaced or to end through `_exit`, `exec` or the like. Object: 0.
+    ProcessEnd = 149, false;
+
+    /// Enforcement: the thread stands at its goal, about to access. Object: address. Arguments: class, size.
+    GoalReached = 160, false;
+    /// Every thread is blocked; this thread is part of what was found. Object: what it waits for. Arguments: op code of the
+    /// wait, thread number of the holder (`u64::MAX`: none known).
+    Blocked = 161, false;
+    /// Recording of plain accesses stopped here (disk full, limit reached). Argument: errno or 0.
+    Truncated = 162, false;
+    /// Something from outside reached the program that a re-execution may not see again. Aux: [`sync_source`].
+    ExternalInput = 163, false;
+}
+
+/// Aux of `Lock…`.
+pub mod lock_kind {
+    pub const MUTEX: u16 = 1;
+    pub const RWLOCK: u16 = 2;
+    pub const SPIN: u16 = 3;
+    /// `flockfile`, annotated user locks.
+    pub const OTHER: u16 = 4;
+    pub const KIND_MASK: u16 = 7;
+    /// Recursive mutex.
+    pub const RECURSIVE: u16 = 8;
+    /// Taken by a try or timed operation: a thread that takes it so does not wait for ever.
+    pub const TRY: u16 = 16;
+}
+
+/// Aux of `Publish`, `Observe`, `Blocking`.
+pub mod sync_source {
+    pub const FUTEX: u16 = 1;
+    pub const FILE: u16 = 2;
+    pub const ANNOTATION: u16 = 3;
+    pub const SIGNAL: u16 = 4;
+    pub const PROCESS: u16 = 5;
+    pub const EXIT_HANDLER: u16 = 6;
+    pub const OTHER: u16 = 7;
+}
+
+/// Aux of `Allocate`.
+pub mod allocation_kind {
+    pub const HEAP: u16 = 1;
+    pub const MAPPING: u16 = 2;
+}
+
+/// Aux of atomics: `size_log2:3 | order:3 | failure_order:3`, orders as in the `__tsan_atomic*` interface.
+pub mod atomic_aux {
+    pub const RELAXED: u16 = 0;
+    pub const CONSUME: u16 = 1;
+    pub const ACQUIRE: u16 = 2;
+    pub const RELEASE: u16 = 3;
+    pub const ACQ_REL: u16 = 4;
+    pub const SEQ_CST: u16 = 5;
+    pub const fn pack(size_log2: u16, order: u16, failure_order: u16) -> u16 {
+        size_log2 | (order << 3) | (failure_order << 6)
+    }
+    pub const fn size_log2(aux: u16) -> u16 {
+        aux & 7
+    }
+    pub const fn order(aux: u16) -> u16 {
+        (aux >> 3) & 7
+    }
+    pub const fn failure_order(aux: u16) -> u16 {
+        (aux >> 6) & 7
+    }
+}
+
+const _: () = {
+    assert!(access_kind(AccessClass::Read, 0) == 1 && access_kind(AccessClass::ReadWrite, 4) == 15);
+    assert!(CHUNK_BYTES.is_multiple_of(4096) && CHUNK_HEADER_WORDS * 8 < CHUNK_BYTES);
+};

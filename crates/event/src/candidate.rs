@@ -1,0 +1,60 @@
+//! What an analysis suspects, and the reordering that would show it.
+
+use crate::ids::{Address, EventIndex};
+use serde::{Deserialize, Serialize};
+
+/// Why something is suspected: the analysis that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Evidence {
+    /// Not ordered by C++20 happens-before in the recorded execution itself.
+    HappensBefore,
+    /// Disjoint lock sets and not ordered by fork/join, condition, barrier, semaphore, once and published objects (Carril, Tichy §3).
+    Hybrid,
+    /// A cycle of lock dependencies.
+    LockOrder,
+    /// The recorded execution itself ended blocked.
+    Observed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CandidateKind {
+    /// Conflicting accesses of different threads; `first` precedes `second` in the trace.
+    Race { first: EventIndex, second: EventIndex },
+    /// One acquisition per thread; each holds the lock that the previous one's acquisition wants. `acquisitions[i]` wants `locks[i]`.
+    Deadlock { acquisitions: Vec<EventIndex>, locks: Vec<Address> },
+}
+
+impl CandidateKind {
+    /// The events that must be next in their threads after the witness.
+    pub fn goals(&self) -> Vec<EventIndex> {
+        match self {
+            Self::Race { first, second } => vec![*first, *second],
+            Self::Deadlock { acquisitions, .. } => acquisitions.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub kind: CandidateKind,
+    pub evidence: Evidence,
+    /// How many event pairs with the same two source sites this one stands for.
+    pub occurrences: u64,
+}
+
+/// What a witness keeps of the trace (DESIGN: two levels).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum WitnessLevel {
+    /// Program order, fork/join, lock exclusion, condition and barrier instances; reads-from is free. An *optimistic* witness.
+    Synchronisation,
+    /// The same, and every read (plain or atomic) sees the write it saw in the trace: a correct reordering.
+    Causal,
+}
+
+/// A reordering: `order` holds, for each thread, a prefix of its events, interleaved anew. After it every goal event is the next of its thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    pub candidate: CandidateKind,
+    pub order: Vec<EventIndex>,
+    pub level: WitnessLevel,
+}

@@ -1,0 +1,144 @@
+//! What one thread did at one moment.
+
+use crate::ids::{Address, ContextId, EventIndex, SiteId, ThreadId};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum AccessClass {
+    Read,
+    Write,
+    /// Reads, then writes, the same bytes in one plain operation.
+    ReadWrite,
+}
+
+impl AccessClass {
+    pub const fn reads(self) -> bool {
+        !matches!(self, Self::Write)
+    }
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::Read)
+    }
+}
+
+/// Bytes touched by a plain or atomic access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Access {
+    pub address: Address,
+    /// Bytes; at least 1.
+    pub size: u32,
+    pub class: AccessClass,
+    pub atomic: bool,
+}
+
+impl Access {
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        self.address.0 < other.address.0 + other.size as u64 && other.address.0 < self.address.0 + self.size as u64
+    }
+    /// Overlapping bytes, at least one writes, not both atomic (RaceHunter, Definition of conflict, threads apart).
+    pub const fn conflicts(&self, other: &Self) -> bool {
+        self.overlaps(other) && (self.class.writes() || other.class.writes()) && !(self.atomic && other.atomic)
+    }
+}
+
+/// C++20 memory orders. `Consume` is treated as `Acquire` everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MemoryOrder {
+    Relaxed,
+    Consume,
+    Acquire,
+    Release,
+    AcqRel,
+    SeqCst,
+}
+
+impl MemoryOrder {
+    pub const fn acquires(self) -> bool {
+        matches!(self, Self::Consume | Self::Acquire | Self::AcqRel | Self::SeqCst)
+    }
+    pub const fn releases(self) -> bool {
+        matches!(self, Self::Release | Self::AcqRel | Self::SeqCst)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum AtomicOp {
+    Load,
+    Store,
+    /// Successful read-modify-write.
+    Rmw,
+    /// Failed compare-exchange: a load.
+    CasFailed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum LockMode {
+    Exclusive,
+    Shared,
+}
+
+/// Locks, condition variables, barriers, … are named by their synthetic address, which is unique per lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A plain access (`access.atomic == false`).
+    Access(Access),
+    /// An atomic access (`access.atomic == true`).
+    Atomic { access: Access, op: AtomicOp, order: MemoryOrder, value: u64 },
+    Fence { order: MemoryOrder },
+
+    Start,
+    End,
+    Fork { child: ThreadId },
+    Join { child: ThreadId },
+
+    /// `may_wait` is false for try and timed acquisitions.
+    Acquire { lock: Address, mode: LockMode, may_wait: bool },
+    Release { lock: Address, mode: LockMode },
+    /// The thread is about to block on a taken lock. The `Acquire` follows if it ever got it.
+    Request { lock: Address, mode: LockMode },
+
+    /// Releases `mutex` (no separate `Release` event).
+    WaitBegin { condition: Address, mutex: Address },
+    /// Acquires `mutex` again (no separate `Acquire` event). `woken_by`: the signal, where known.
+    WaitEnd { condition: Address, mutex: Address, woken_by: Option<EventIndex>, timed_out: bool },
+    Signal { condition: Address, broadcast: bool },
+
+    BarrierEnter { barrier: Address, generation: u32 },
+    BarrierExit { barrier: Address, generation: u32 },
+
+    Post { semaphore: Address },
+    /// A successful wait.
+    Take { semaphore: Address },
+
+    OnceBegin { once: Address },
+    OnceDone { once: Address },
+    OnceSeen { once: Address },
+
+    /// Release / acquire on an object that is neither lock nor atomic: pipes, sockets, futexes, annotations.
+    Publish { object: Address },
+    Observe { object: Address },
+
+    /// Blocked for good when the program ended or was stopped.
+    Blocked { on: Address },
+    /// A synchronisation event that orders nothing (yield, sleep, failed try, allocation, …). Kept so that ordinals can be counted.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub thread: ThreadId,
+    pub site: SiteId,
+    pub context: ContextId,
+    /// How many events with a synchronisation ordinal the thread had completed before this one. For a synchronisation event this is its own ordinal.
+    pub ordinal: u32,
+    pub kind: EventKind,
+}
+
+impl Event {
+    /// The access made by this event, plain or atomic.
+    pub const fn access(&self) -> Option<Access> {
+        match self.kind {
+            EventKind::Access(access) | EventKind::Atomic { access, .. } => Some(access),
+            _ => None,
+        }
+    }
+}

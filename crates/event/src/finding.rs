@@ -1,0 +1,106 @@
+//! What the user is told. One model; renderers live in `report`.
+
+use crate::candidate::{Evidence, WitnessLevel};
+use crate::schedule::Schedule;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    DataRace,
+    Deadlock,
+    /// All threads blocked with no cycle of lock holders: a lost wake-up.
+    Stuck,
+}
+
+/// How a proven finding was established (DESIGN §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// Both accesses were held side by side on the same bytes.
+    CoEnabled,
+    /// Both were executed and exact C++20 happens-before orders neither.
+    Unordered,
+    /// The threads are blocked in the cycle shown.
+    Deadlocked,
+    /// All threads are blocked and no cycle explains it.
+    Stuck,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "kebab-case")]
+pub enum Verdict {
+    Proven { grade: Grade },
+    /// A checked causal witness, not forced.
+    Predicted,
+    /// Evidence or an optimistic witness, not forced.
+    Suspected,
+    /// Forcing left the schedule. Says where.
+    Diverged { expected: String, actual: String },
+    /// Infeasible under the trace's model.
+    Refuted,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Frame {
+    /// Demangled; `None` where there is no symbol.
+    pub function: Option<String>,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub column: Option<u32>,
+    pub module: String,
+    /// Offset in the module of the *call or access instruction* (not of the return address).
+    pub offset: u64,
+    /// This frame was inlined into the next one.
+    pub inlined: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldLock {
+    /// `mutex counter_lock`, `mutex 0x… (heap block of 40 bytes allocated at file:line)`, …
+    pub name: String,
+    pub acquired_at: Vec<Frame>,
+}
+
+/// One thread's part in a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// Thread path, as [`crate::ThreadPath`] prints it.
+    pub thread: String,
+    /// `write of 4 bytes`, `atomic read of 8 bytes`, `acquires mutex b`, …
+    pub action: String,
+    /// Innermost first.
+    pub stack: Vec<Frame>,
+    pub held: Vec<HeldLock>,
+    /// Where the thread was created; empty for the initial thread.
+    pub created_at: Vec<Frame>,
+}
+
+/// A step of the shortest schedule that shows the finding: one turn, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    pub thread: String,
+    /// What it runs up to.
+    pub until: String,
+    pub place: Option<Frame>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable over runs and rebuilds that do not touch the two places: kind and function-relative sites. Also the name to replay by.
+    pub id: String,
+    pub kind: FindingKind,
+    pub verdict: Verdict,
+    pub evidence: Evidence,
+    pub witness_level: Option<WitnessLevel>,
+    /// What both sides touch: `global y (4 bytes)`, `heap block of 16 bytes allocated at …`, or the locks of the cycle.
+    pub subject: String,
+    pub sides: Vec<Side>,
+    pub steps: Vec<Step>,
+    pub schedule: Option<Schedule>,
+    /// Shell command that makes it happen again; the last line of the text report.
+    pub reproduce: Option<String>,
+    pub notes: Vec<String>,
+    /// Event pairs with the same two places.
+    pub occurrences: u64,
+}

@@ -1,0 +1,17 @@
+//! The vocabulary every other crate speaks: what happened (events, traces), what might (candidates, witnesses), how to
+//! make it happen (schedules) and what the user is told (findings). Data and small invariants only; no I/O, no algorithms.
+#![forbid(unsafe_code)]
+
+pub mod candidate;
+pub mod event;
+pub mod finding;
+pub mod ids;
+pub mod schedule;
+pub mod trace;
+
+pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
+pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder};
+pub use finding::{Finding, FindingKind, Frame, Grade, Side, Verdict};
+pub use ids::{Address, ContextId, EventIndex, ObjectId, SiteId, ThreadId, ThreadPath};
+pub use schedule::{CodePlace, Goal, ObjectName, Place, Position, Schedule, Turn};
+pub use trace::{Context, Mode, ModuleInfo, Object, ObjectKind, Site, ThreadInfo, Trace};

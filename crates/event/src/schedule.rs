@@ -1,0 +1,85 @@
+//! An execution to be forced, in terms that survive re-execution and that no filter can change.
+
+use crate::ids::ThreadPath;
+use serde::{Deserialize, Serialize};
+
+/// Version of the serialised form.
+pub const SCHEDULE_VERSION: u32 = 1;
+
+/// A code address as module and offset from its load bias. `module` is an index into [`Schedule::modules`]; `None`: absolute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CodePlace {
+    pub module: Option<u32>,
+    pub offset: u64,
+}
+
+/// An object in terms that survive re-execution. Threads are indices into [`Schedule::threads`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ObjectName {
+    Global { place: CodePlace },
+    Heap { thread: u32, site: CodePlace, ordinal: u32 },
+    Mapping { thread: u32, site: CodePlace, ordinal: u32 },
+    /// Offsets count downwards from the high end.
+    Stack { thread: u32 },
+    Tls { thread: u32 },
+    /// Any address matches.
+    Any,
+}
+
+/// Where within a stretch between two synchronisation events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Place {
+    /// At the synchronisation event itself. `op`: code of the expected operation (`rashomon_abi::record::Op`), 0 = do not check.
+    Synchronisation { op: u16 },
+    /// After exactly this many accesses.
+    Count { accesses: u64 },
+    /// The first access at this code place that touches these bytes of this object. For stacks and TLS `delta` counts down from the high end.
+    Access { site: CodePlace, object: ObjectName, delta: u64, size: u32 },
+    /// The end of the thread, or as far as it gets.
+    End,
+}
+
+/// "About to execute": the event at the position has not happened yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Position {
+    /// Synchronisation events that the thread has completed.
+    pub ordinal: u32,
+    pub place: Place,
+}
+
+/// `thread` (index into [`Schedule::threads`]) runs alone until the position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Turn {
+    pub thread: u32,
+    pub until: Position,
+}
+
+/// What must hold after the last turn. Goal sides are indices of the turns that bring the threads there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Goal {
+    /// Nothing: replay only.
+    None,
+    /// The two threads stand at conflicting accesses.
+    Race { turns: [u32; 2] },
+    /// The threads block each other for ever.
+    Deadlock { turns: Vec<u32> },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleModule {
+    pub path: String,
+    pub build_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    pub version: u32,
+    /// Module 0 is the program.
+    pub modules: Vec<ScheduleModule>,
+    /// Thread 0 is the initial thread; a parent precedes its children.
+    pub threads: Vec<ThreadPath>,
+    pub turns: Vec<Turn>,
+    pub goal: Goal,
+    /// Serial parameters of the recording that a replay must share.
+    pub quantum: u64,
+}

@@ -1,0 +1,128 @@
+//! A whole recording in memory: a total order of events and the tables they refer to.
+
+use crate::event::Event;
+use crate::ids::{Address, ContextId, EventIndex, ObjectId, SiteId, ThreadId, ThreadPath};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Threads ran in parallel: the order of plain accesses of different threads is only known up to synchronisation, and
+    /// reads-from is unknown. No prediction may rest on it.
+    Free,
+    /// One thread at a time: the order of events is the order in which they happened.
+    Serial,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadInfo {
+    pub path: ThreadPath,
+    pub parent: Option<ThreadId>,
+    pub spawn_ordinal: u32,
+    /// The object that is this thread's stack.
+    pub stack: Option<ObjectId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleInfo {
+    pub path: String,
+    /// Hexadecimal.
+    pub build_id: Option<String>,
+    /// What was added to the file's addresses.
+    pub base: u64,
+    pub start: u64,
+    pub end: u64,
+}
+
+/// A code address: the return address of the call into the runtime, as it was in the recorded process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Site {
+    pub address: u64,
+    /// Index into [`Trace::modules`], where the address lies in one.
+    pub module: Option<u32>,
+    /// `address` − the module's base (or `address`).
+    pub offset: u64,
+}
+
+/// A node of a calling-context tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Context {
+    pub parent: ContextId,
+    /// The call site in the parent (a return address). Meaningless for the root.
+    pub call: SiteId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ObjectKind {
+    /// Static data of a module (index into [`Trace::modules`]); offsets count from its base.
+    Global { module: u32 },
+    /// The `ordinal`-th (from 0) allocation of `thread` at call site `site`.
+    Heap { thread: ThreadId, site: SiteId, ordinal: u32 },
+    Mapping { thread: ThreadId, site: SiteId, ordinal: u32 },
+    /// A thread's stack (with its thread-local storage, for created threads).
+    Stack { thread: ThreadId },
+    /// The initial thread's static thread-local storage.
+    Tls { thread: ThreadId },
+    /// Everything else.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    pub kind: ObjectKind,
+    /// First synthetic address; `base.0 + size` is the first one behind.
+    pub base: Address,
+    pub size: u64,
+    /// Machine address of `base` while the object lived.
+    pub machine_base: u64,
+    /// The event with which it began to live, where it did so within the trace.
+    pub born: Option<EventIndex>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Trace {
+    pub mode: Mode,
+    pub threads: Vec<ThreadInfo>,
+    pub modules: Vec<ModuleInfo>,
+    pub sites: Vec<Site>,
+    /// `contexts[0]` is the root.
+    pub contexts: Vec<Context>,
+    /// Sorted by `base`; synthetic ranges are disjoint.
+    pub objects: Vec<Object>,
+    pub events: Vec<Event>,
+    /// False: the program did not end in an orderly way, or the recording was cut.
+    pub complete: bool,
+    /// First event from which on a re-execution may differ, where known.
+    pub not_reexecutable_from: Option<EventIndex>,
+}
+
+impl Trace {
+    pub fn event(&self, index: EventIndex) -> &Event {
+        &self.events[index.index()]
+    }
+    pub fn site(&self, id: SiteId) -> &Site {
+        &self.sites[id.index()]
+    }
+    pub fn thread(&self, id: ThreadId) -> &ThreadInfo {
+        &self.threads[id.index()]
+    }
+    pub fn indices(&self) -> impl DoubleEndedIterator<Item = EventIndex> + ExactSizeIterator + use<> {
+        (0..self.events.len() as u32).map(EventIndex)
+    }
+    /// The object a synthetic address belongs to.
+    pub fn object_at(&self, address: Address) -> Option<ObjectId> {
+        let behind = self.objects.partition_point(|object| object.base <= address);
+        let candidate = behind.checked_sub(1)?;
+        let object = &self.objects[candidate];
+        (address.0 - object.base.0 < object.size).then_some(ObjectId(candidate as u32))
+    }
+    /// Call sites from the innermost caller outwards.
+    pub fn callers(&self, mut context: ContextId) -> Vec<SiteId> {
+        let mut sites = Vec::new();
+        while context != ContextId::ROOT && sites.len() < self.contexts.len() {
+            let node = &self.contexts[context.index()];
+            sites.push(node.call);
+            context = node.parent;
+        }
+        sites
+    }
+}
