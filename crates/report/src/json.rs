@@ -1,0 +1,191 @@
+//! The machine-readable report: one object, `"format": "rashomon-report"`, `"version": 1`.
+//!
+//! The fields are listed here and not derived from the model, so that the model may change without changing the format. A
+//! field may be added without a new version; a field that changes its meaning or goes away needs one. `exit` is the
+//! program's, `status` is ours. Schedules are left out: they are in the store, and `reproduce` runs them.
+
+use crate::order::{Shown, by_importance};
+use crate::summary::{Counts, ProgramExit, RunSummary, Status};
+use rashomon_event::finding::{HeldLock, Step};
+use rashomon_event::{Evidence, Finding, FindingKind, Frame, Side, Verdict, WitnessLevel};
+use serde::Serialize;
+
+pub const FORMAT: &str = "rashomon-report";
+pub const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    format: &'static str,
+    version: u32,
+    status: Status,
+    counts: Counts,
+    run: Run<'a>,
+    findings: Vec<FindingView<'a>>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    command: &'a [String],
+    exit: ProgramExit,
+    recordings: u32,
+    events: u64,
+    threads: u64,
+    executions: u64,
+    untried: u64,
+    store: &'a str,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct FindingView<'a> {
+    id: &'a str,
+    kind: FindingKind,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+    evidence: &'static str,
+    witness: Option<&'static str>,
+    subject: &'a str,
+    sides: Vec<SideView<'a>>,
+    schedule: Vec<StepView<'a>>,
+    occurrences: u64,
+    notes: &'a [String],
+    reproduce: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct SideView<'a> {
+    thread: &'a str,
+    action: &'a str,
+    stack: Vec<FrameView<'a>>,
+    held: Vec<HeldView<'a>>,
+    created_at: Vec<FrameView<'a>>,
+}
+
+#[derive(Serialize)]
+struct HeldView<'a> {
+    name: &'a str,
+    acquired_at: Vec<FrameView<'a>>,
+}
+
+#[derive(Serialize)]
+struct StepView<'a> {
+    thread: &'a str,
+    until: &'a str,
+    place: Option<FrameView<'a>>,
+}
+
+#[derive(Serialize)]
+struct FrameView<'a> {
+    function: Option<&'a str>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    column: Option<u32>,
+    module: &'a str,
+    offset: u64,
+    inlined: bool,
+}
+
+impl<'a> From<&'a Frame> for FrameView<'a> {
+    fn from(frame: &'a Frame) -> Self {
+        Self {
+            function: frame.function.as_deref(),
+            file: frame.file.as_deref(),
+            line: frame.line,
+            column: frame.column,
+            module: &frame.module,
+            offset: frame.offset,
+            inlined: frame.inlined,
+        }
+    }
+}
+
+fn frames(stack: &[Frame]) -> Vec<FrameView<'_>> {
+    stack.iter().map(FrameView::from).collect()
+}
+
+impl<'a> From<&'a HeldLock> for HeldView<'a> {
+    fn from(held: &'a HeldLock) -> Self {
+        Self {
+            name: &held.name,
+            acquired_at: frames(&held.acquired_at),
+        }
+    }
+}
+
+impl<'a> From<&'a Side> for SideView<'a> {
+    fn from(side: &'a Side) -> Self {
+        Self {
+            thread: &side.thread,
+            action: &side.action,
+            stack: frames(&side.stack),
+            held: side.held.iter().map(HeldView::from).collect(),
+            created_at: frames(&side.created_at),
+        }
+    }
+}
+
+impl<'a> From<&'a Step> for StepView<'a> {
+    fn from(step: &'a Step) -> Self {
+        Self {
+            thread: &step.thread,
+            until: &step.until,
+            place: step.place.as_ref().map(FrameView::from),
+        }
+    }
+}
+
+impl<'a> From<&'a Finding> for FindingView<'a> {
+    fn from(finding: &'a Finding) -> Self {
+        Self {
+            id: &finding.id,
+            kind: finding.kind,
+            verdict: &finding.verdict,
+            evidence: match finding.evidence {
+                Evidence::HappensBefore => "happens-before",
+                Evidence::Hybrid => "hybrid",
+                Evidence::LockOrder => "lock-order",
+                Evidence::Observed => "observed",
+            },
+            witness: finding.witness_level.map(|level| match level {
+                WitnessLevel::Causal => "causal",
+                WitnessLevel::Synchronisation => "synchronisation",
+            }),
+            subject: &finding.subject,
+            sides: finding.sides.iter().map(SideView::from).collect(),
+            schedule: finding.steps.iter().map(StepView::from).collect(),
+            occurrences: finding.occurrences,
+            notes: &finding.notes,
+            reproduce: finding.reproduce.as_deref(),
+        }
+    }
+}
+
+/// The whole report, ending in a newline. `counts` and `status` cover all findings, also those not shown.
+pub fn render(findings: &[Finding], run: &RunSummary, shown: Shown) -> String {
+    let counts = Counts::of(findings);
+    let report = Report {
+        format: FORMAT,
+        version: VERSION,
+        status: Status::of(counts),
+        counts,
+        run: Run {
+            command: &run.command,
+            exit: run.exit,
+            recordings: run.recordings,
+            events: run.events,
+            threads: run.threads,
+            executions: run.executions,
+            untried: run.untried,
+            store: &run.store,
+            notes: &run.notes,
+        },
+        findings: by_importance(findings, shown)
+            .into_iter()
+            .map(FindingView::from)
+            .collect(),
+    };
+    // Only maps with non-string keys and failing `Serialize` impls can fail; there are none here.
+    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,40 @@
+//! Which findings are shown, and in which order: the surest first, then by id.
+
+use rashomon_event::{Finding, Verdict};
+
+/// How much is shown. Each level contains the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shown {
+    /// Proven and predicted.
+    #[default]
+    Claims,
+    /// Also what forcing could not decide: suspected, diverged.
+    Suspicions,
+    /// Also what was refuted.
+    Everything,
+}
+
+const fn rank(verdict: &Verdict) -> u8 {
+    match verdict {
+        Verdict::Proven { .. } => 0,
+        Verdict::Predicted => 1,
+        Verdict::Diverged { .. } => 2,
+        Verdict::Suspected => 3,
+        Verdict::Refuted => 4,
+    }
+}
+
+/// The findings to show, in the order in which every renderer shows them.
+pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
+    let last = match shown {
+        Shown::Claims => 1,
+        Shown::Suspicions => 3,
+        Shown::Everything => 4,
+    };
+    let mut kept: Vec<&Finding> = findings
+        .iter()
+        .filter(|finding| rank(&finding.verdict) <= last)
+        .collect();
+    kept.sort_by(|a, b| (rank(&a.verdict), a.kind, &a.id).cmp(&(rank(&b.verdict), b.kind, &b.id)));
+    kept
+}

@@ -1,0 +1,89 @@
+//! The run as a whole: what was executed, how it ended, and how many findings came of it.
+//!
+//! The program's exit and our status are kept apart: a program may succeed and race, or fail and be free of races.
+
+use rashomon_event::{Finding, Verdict};
+use serde::{Deserialize, Serialize};
+
+/// How the recorded program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ProgramExit {
+    Code {
+        code: i32,
+    },
+    Signal {
+        signal: i32,
+    },
+    /// It was ended by us because it ran longer than allowed.
+    TimedOut,
+    /// It was ended by the runtime because no thread could go on.
+    Blocked,
+    /// There was no run: the trace came from elsewhere.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub proven: u64,
+    pub predicted: u64,
+    pub suspected: u64,
+    pub diverged: u64,
+    pub refuted: u64,
+}
+
+impl Counts {
+    pub fn of(findings: &[Finding]) -> Self {
+        let mut counts = Self::default();
+        for finding in findings {
+            *match finding.verdict {
+                Verdict::Proven { .. } => &mut counts.proven,
+                Verdict::Predicted => &mut counts.predicted,
+                Verdict::Suspected => &mut counts.suspected,
+                Verdict::Diverged { .. } => &mut counts.diverged,
+                Verdict::Refuted => &mut counts.refuted,
+            } += 1;
+        }
+        counts
+    }
+}
+
+/// The strongest claim among the findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Nothing proven, nothing predicted.
+    Clean,
+    Predicted,
+    Proven,
+}
+
+impl Status {
+    pub fn of(counts: Counts) -> Self {
+        if counts.proven > 0 {
+            Self::Proven
+        } else if counts.predicted > 0 {
+            Self::Predicted
+        } else {
+            Self::Clean
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSummary {
+    pub command: Vec<String>,
+    pub exit: ProgramExit,
+    pub recordings: u32,
+    /// Over all recordings.
+    pub events: u64,
+    /// Largest number of threads in a recording.
+    pub threads: u64,
+    /// Re-executions made to confirm findings.
+    pub executions: u64,
+    /// Candidates that the budget left untried.
+    pub untried: u64,
+    /// Where everything is kept.
+    pub store: String,
+    pub notes: Vec<String>,
+}

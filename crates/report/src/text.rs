@@ -1,0 +1,286 @@
+//! The report for people: kind and grade, both sides with full stacks, what they hold, where their threads come from, the
+//! schedule in words, and as the last line of every finding the command that makes it happen again, ready to paste.
+
+use crate::order::{Shown, by_importance};
+use crate::summary::{Counts, ProgramExit, RunSummary};
+use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
+use std::fmt::Write as _;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub shown: Shown,
+    /// ANSI colours.
+    pub colour: bool,
+}
+
+/// ANSI attributes by meaning.
+#[derive(Clone, Copy)]
+enum Tint {
+    Alarm,
+    Warning,
+    Strong,
+    Quiet,
+}
+
+#[derive(Clone, Copy)]
+struct Painter {
+    colour: bool,
+}
+
+impl Painter {
+    fn paint(self, tint: Tint, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match tint {
+            Tint::Alarm => "1;31",
+            Tint::Warning => "1;33",
+            Tint::Strong => "1",
+            Tint::Quiet => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+/// Names come from the program under test: control characters must not reach the terminal.
+fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+pub const fn kind_name(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::DataRace => "data race",
+        FindingKind::Deadlock => "deadlock",
+        FindingKind::Stuck => "lost wake-up",
+    }
+}
+
+pub const fn grade_name(grade: Grade) -> &'static str {
+    match grade {
+        Grade::CoEnabled => "co-enabled",
+        Grade::Unordered => "unordered",
+        Grade::Deadlocked => "deadlocked",
+        Grade::Stuck => "stuck",
+    }
+}
+
+fn verdict_words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Proven { grade } => format!("proven, {}", grade_name(*grade)),
+        Verdict::Predicted => "predicted".into(),
+        Verdict::Suspected => "suspected".into(),
+        Verdict::Diverged { .. } => "diverged".into(),
+        Verdict::Refuted => "refuted".into(),
+    }
+}
+
+/// What the verdict means, for who reads it the first time.
+fn explanation(finding: &Finding) -> Option<String> {
+    Some(match &finding.verdict {
+        Verdict::Proven { grade: Grade::CoEnabled } => {
+            "a forced execution stopped both threads right before these two accesses to the same bytes".into()
+        }
+        Verdict::Proven { grade: Grade::Unordered } => {
+            "both accesses were executed and nothing orders them under the rules of C++20 and of C11".into()
+        }
+        Verdict::Proven { grade: Grade::Deadlocked } => {
+            "an execution ended with these threads waiting for each other for ever".into()
+        }
+        Verdict::Proven { grade: Grade::Stuck } => "an execution ended with every thread waiting and nobody left to wake them".into(),
+        Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
+        Verdict::Suspected => match finding.witness_level {
+            Some(WitnessLevel::Synchronisation) => {
+                "the synchronisation allows it if no branch depends on the values that change; it was not forced".into()
+            }
+            _ => "an analysis suspects it; no schedule is known that shows it".into(),
+        },
+        Verdict::Diverged { expected, actual } => {
+            format!("the forced execution left the schedule: expected {}; instead {}", clean(expected), clean(actual))
+        }
+        Verdict::Refuted => return None,
+    })
+}
+
+const fn evidence_words(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::HappensBefore => "unordered in the recorded execution",
+        Evidence::Hybrid => {
+            "no common lock, and only lock hand-overs order them in the recorded execution"
+        }
+        Evidence::LockOrder => "a cycle in the order in which locks are taken",
+        Evidence::Observed => "the recorded execution itself",
+    }
+}
+
+/// `function file:line:column`, or module and offset where debug information is missing.
+pub fn frame_words(frame: &Frame) -> String {
+    let mut text = clean(frame.function.as_deref().unwrap_or("??"));
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => {
+            let _ = write!(text, " {}:{line}", clean(file));
+            if let Some(column) = frame.column.filter(|column| *column > 0) {
+                let _ = write!(text, ":{column}");
+            }
+        }
+        _ => {
+            let module = frame.module.rsplit('/').next().unwrap_or(&frame.module);
+            let _ = write!(text, " ({}+{:#x})", clean(module), frame.offset);
+        }
+    }
+    if frame.inlined {
+        text.push_str(" (inlined)");
+    }
+    text
+}
+
+fn stack(out: &mut String, indent: &str, frames: &[Frame]) {
+    if frames.is_empty() {
+        let _ = writeln!(out, "{indent}(no stack)");
+    }
+    for (number, frame) in frames.iter().enumerate() {
+        let _ = writeln!(out, "{indent}#{number} {}", frame_words(frame));
+    }
+}
+
+fn thread_words(path: &str) -> String {
+    if path == "main" {
+        "main thread".into()
+    } else {
+        format!("thread {}", clean(path))
+    }
+}
+
+fn side(out: &mut String, painter: Painter, side: &Side) {
+    let head = format!("{}: {}", thread_words(&side.thread), clean(&side.action));
+    let _ = writeln!(out, "  {}", painter.paint(Tint::Strong, &head));
+    stack(out, "    ", &side.stack);
+    for held in &side.held {
+        let _ = writeln!(out, "    holding {}, taken at", clean(&held.name));
+        stack(out, "      ", &held.acquired_at);
+    }
+    if !side.created_at.is_empty() {
+        let _ = writeln!(out, "    {} was created at", thread_words(&side.thread));
+        stack(out, "      ", &side.created_at);
+    }
+}
+
+fn one(out: &mut String, painter: Painter, finding: &Finding) {
+    let tint = if matches!(finding.verdict, Verdict::Proven { .. }) {
+        Tint::Alarm
+    } else {
+        Tint::Warning
+    };
+    let head = format!(
+        "{} ({})",
+        kind_name(finding.kind),
+        verdict_words(&finding.verdict)
+    );
+    let _ = writeln!(
+        out,
+        "{} {}: {}",
+        painter.paint(tint, &head),
+        painter.paint(Tint::Quiet, &format!("[{}]", clean(&finding.id))),
+        painter.paint(Tint::Strong, &clean(&finding.subject))
+    );
+    for one in &finding.sides {
+        side(out, painter, one);
+    }
+    if !finding.steps.is_empty() {
+        let _ = writeln!(
+            out,
+            "  {}",
+            painter.paint(Tint::Strong, "schedule that shows it:")
+        );
+        for (number, step) in finding.steps.iter().enumerate() {
+            let place = step
+                .place
+                .as_ref()
+                .map(|frame| format!(" at {}", frame_words(frame)))
+                .unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "    {}. {} {}{place}",
+                number + 1,
+                thread_words(&step.thread),
+                clean(&step.until)
+            );
+        }
+    }
+    if let Some(text) = explanation(finding) {
+        let _ = writeln!(out, "  = {text}");
+    }
+    let _ = writeln!(out, "  = evidence: {}", evidence_words(finding.evidence));
+    if finding.occurrences > 1 {
+        let _ = writeln!(
+            out,
+            "  = {} pairs of events at these places",
+            finding.occurrences
+        );
+    }
+    for note in &finding.notes {
+        let _ = writeln!(out, "  = note: {}", clean(note));
+    }
+    if let Some(command) = &finding.reproduce {
+        let _ = writeln!(out, "  make it happen again:");
+        let _ = writeln!(out, "    {command}");
+    }
+}
+
+fn exit_words(exit: ProgramExit) -> String {
+    match exit {
+        ProgramExit::Code { code } => format!("exit code {code}"),
+        ProgramExit::Signal { signal } => format!("ended by signal {signal}"),
+        ProgramExit::TimedOut => "ended by the time limit".into(),
+        ProgramExit::Blocked => "ended because every thread was blocked".into(),
+        ProgramExit::Unknown => "not run".into(),
+    }
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+/// All findings, one empty line behind each, then the summary of the run.
+pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> String {
+    let painter = Painter {
+        colour: options.colour,
+    };
+    let mut out = String::new();
+    for finding in by_importance(findings, options.shown) {
+        one(&mut out, painter, finding);
+        out.push('\n');
+    }
+    let counts = Counts::of(findings);
+    let _ = writeln!(
+        out,
+        "{} proven, {} predicted, {} suspected, {} diverged, {} refuted",
+        counts.proven, counts.predicted, counts.suspected, counts.diverged, counts.refuted
+    );
+    let _ = writeln!(
+        out,
+        "program: {}; {}, {}, {}, {}",
+        exit_words(run.exit),
+        plural(u64::from(run.recordings), "recording"),
+        plural(run.threads, "thread"),
+        plural(run.events, "event"),
+        plural(run.executions, "forced execution"),
+    );
+    if run.untried > 0 {
+        let _ = writeln!(
+            out,
+            "note: the budget left {} untried",
+            plural(run.untried, "candidate")
+        );
+    }
+    for note in &run.notes {
+        let _ = writeln!(out, "note: {}", clean(note));
+    }
+    let _ = writeln!(out, "kept in {}", clean(&run.store));
+    out
+}
