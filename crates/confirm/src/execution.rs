@@ -1,0 +1,205 @@
+//! One supervised execution of the program under test.
+//!
+//! Guarantees: it ends within its time limit, with everything in its process group (a descendant that makes itself a
+//! session leader escapes); it dies with us; an execution that is not the recorded one reads nothing from our input
+//! and writes nothing to our output, so a program that prints gigabytes costs nothing.
+
+use crate::error::ConfirmError;
+use crate::process::{self, Setup};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::IsTerminal as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What to start, the same for every execution.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub executable: PathBuf,
+    /// Without the program's own name.
+    pub arguments: Vec<OsString>,
+    /// Working directory.
+    pub directory: PathBuf,
+    /// Prepended to `LD_LIBRARY_PATH`: where the program finds our runtime in place of libtsan.
+    pub library_path: Option<PathBuf>,
+    pub randomise_addresses: bool,
+    /// Shell command that restores the program's world before every execution.
+    pub before_each: Option<OsString>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    Inherit,
+    Empty,
+    File(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    Inherit,
+    Discard,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Code(i32),
+    Signal(i32),
+    TimedOut,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Execution {
+    pub ending: Ending,
+    pub duration: Duration,
+}
+
+/// The command line of an execution in `session`, for whoever starts it in another way (a debugger).
+pub fn command(program: &Program, session: &Path) -> Command {
+    let mut command = Command::new(&program.executable);
+    command
+        .args(&program.arguments)
+        .current_dir(&program.directory);
+    for (name, value) in environment(program, session) {
+        command.env(name, value);
+    }
+    command
+}
+
+/// What an execution in `session` adds to the environment.
+pub fn environment(program: &Program, session: &Path) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![(
+        rashomon_abi::SESSION_VARIABLE,
+        session.as_os_str().to_owned(),
+    )];
+    if let Some(folder) = &program.library_path {
+        let mut path = folder.as_os_str().to_owned();
+        if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH").filter(|rest| !rest.is_empty()) {
+            path.push(":");
+            path.push(rest);
+        }
+        variables.push(("LD_LIBRARY_PATH", path));
+    }
+    variables
+}
+
+/// Runs the program in a session whose `control` is already written. `limit`: wall-clock time.
+pub fn execute(
+    program: &Program,
+    session: &Path,
+    input: &Input,
+    output: Output,
+    limit: Option<Duration>,
+) -> Result<Execution, ConfirmError> {
+    if let Some(restore) = &program.before_each {
+        before_each(program, restore)?;
+    }
+    let mut command = command(program, session);
+    command.stdin(match input {
+        Input::Inherit => Stdio::inherit(),
+        Input::Empty => Stdio::null(),
+        Input::File(path) => File::open(path)
+            .map_err(ConfirmError::io("open", path))?
+            .into(),
+    });
+    if output == Output::Discard {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+    }
+    let own_group = !(*input == Input::Inherit && std::io::stdin().is_terminal());
+    process::prepare(
+        &mut command,
+        Setup {
+            randomise_addresses: program.randomise_addresses,
+            own_group,
+        },
+    );
+    let start = Instant::now();
+    let child = command.spawn().map_err(|source| ConfirmError::Execute {
+        program: program.executable.clone(),
+        source,
+    })?;
+    let ending = supervise(child, own_group, start, limit)
+        .map_err(ConfirmError::io("wait for", &program.executable))?;
+    Ok(Execution {
+        ending,
+        duration: start.elapsed(),
+    })
+}
+
+fn before_each(program: &Program, restore: &OsString) -> Result<(), ConfirmError> {
+    let mut command = Command::new("sh");
+    // What it prints belongs to neither the program's output nor the report.
+    command
+        .arg("-c")
+        .arg(restore)
+        .current_dir(&program.directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    process::prepare(
+        &mut command,
+        Setup {
+            randomise_addresses: true,
+            own_group: true,
+        },
+    );
+    let child = command.spawn().map_err(|source| ConfirmError::Execute {
+        program: "sh".into(),
+        source,
+    })?;
+    match supervise(child, true, Instant::now(), None)
+        .map_err(ConfirmError::io("wait for", "sh"))?
+    {
+        Ending::Code(0) => Ok(()),
+        ending => Err(ConfirmError::BeforeEach {
+            command: restore.clone(),
+            status: match ending {
+                Ending::Code(code) => format!("exit code {code}"),
+                Ending::Signal(signal) => format!("signal {signal}"),
+                Ending::TimedOut => "timed out".into(),
+            },
+        }),
+    }
+}
+
+/// Waits until the child ends or `limit` has passed; then nothing of its group is left.
+fn supervise(
+    mut child: Child,
+    own_group: bool,
+    start: Instant,
+    limit: Option<Duration>,
+) -> std::io::Result<Ending> {
+    let running = process::Running::register(&child, own_group);
+    let mut timed_out = false;
+    while !process::has_ended(&child)? {
+        let elapsed = start.elapsed();
+        if limit.is_some_and(|limit| elapsed >= limit) {
+            timed_out = true;
+            break;
+        }
+        // Short executions are noticed at once, long ones cost nothing.
+        let pause = (elapsed / 16).clamp(Duration::from_micros(100), Duration::from_millis(20));
+        std::thread::sleep(limit.map_or(pause, |limit| pause.min(limit - elapsed)));
+    }
+    if own_group || timed_out {
+        // Also descendants that the program left behind: they would write into the next execution's world. The child is not
+        // yet reaped, so its number still means its group.
+        running.kill();
+    }
+    let status = child.wait()?;
+    drop(running);
+    Ok(if timed_out {
+        Ending::TimedOut
+    } else {
+        ending_of(status)
+    })
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Code(code),
+        (None, Some(signal)) => Ending::Signal(signal),
+        // Neither exited nor signalled: cannot be seen by `wait` without asking for stops.
+        (None, None) => Ending::Code(0),
+    }
+}

@@ -1,0 +1,17 @@
+//! The host side of forcing: turns a witness or a recording into a schedule, starts the program under it, supervises the
+//! execution and says what came of it.
+//!
+//! A proof is an execution that happened, never an argument: what this crate calls proven was reported by the runtime from
+//! inside the program, and (unless asked otherwise) it was made to happen twice.
+#![deny(unsafe_code)]
+
+pub mod error;
+pub mod execution;
+pub mod outcome;
+mod process;
+pub mod schedule;
+
+pub use error::ConfirmError;
+pub use execution::{Ending, Execution, Input, Output, Program, execute};
+pub use outcome::{Divergence, HeaderFacts, Outcome};
+pub use process::kill_running;

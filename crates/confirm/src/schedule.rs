@@ -1,0 +1,347 @@
+//! From a witness to a schedule: positions that survive re-execution.
+//!
+//! A witness is a list of events; a schedule is a list of turns, each of which lets one thread run up to a position. The order
+//! is cut into maximal runs of one thread, and each run's turn ends right before that thread's next event in the trace. The
+//! next event is known even where the run is the thread's last one: it is the goal. Only accesses and events with a
+//! synchronisation ordinal can be stood at; others (allocations, requests for a lock) are passed, which orders nothing.
+//!
+//! A thread that stands at its goal stays there, so the goal refers to the turn that brought it there, which need not be
+//! among the last ones (RaceHunter's waiting access; Carril, Tichy, "Interleaving generation for data race and deadlock
+//! reproduction", SEPS 2015, §2.3: the counterexample's synchronisation order is enforced, and nothing else).
+//!
+//! Limit: a position at a plain access is "the first access at this site since the last synchronisation event that touches
+//! these bytes". The recorder's filter keeps the first one of each kind, so that is the recorded one; if a program makes several
+//! such accesses in one stretch the turn ends at the first.
+
+use crate::error::ConfirmError;
+use rashomon_abi::record::Op;
+use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
+use rashomon_event::{
+    AtomicOp, CandidateKind, CodePlace, Event, EventIndex, EventKind, Goal, LockMode, ObjectKind,
+    ObjectName, Place, Position, Schedule, SiteId, ThreadId, Trace, Turn, Witness,
+};
+
+/// The trace with, for every event, the next event of the same thread.
+pub struct Planner<'a> {
+    trace: &'a Trace,
+    /// `NONE` where the thread has no further event.
+    next: Vec<u32>,
+    quantum: u64,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'a> Planner<'a> {
+    /// `quantum`: as in the recording's control.
+    pub fn new(trace: &'a Trace, quantum: u64) -> Self {
+        let mut next = vec![NONE; trace.events.len()];
+        let mut first = vec![NONE; trace.threads.len()];
+        for index in trace.indices().rev() {
+            let thread = trace.event(index).thread.index();
+            next[index.index()] = first[thread];
+            first[thread] = index.0;
+        }
+        Self {
+            trace,
+            next,
+            quantum,
+        }
+    }
+
+    /// The schedule that executes the witness's order and ends with every goal thread at its goal.
+    pub fn schedule(&self, witness: &Witness) -> Result<Schedule, ConfirmError> {
+        let mut turns: Vec<Turn> = Vec::new();
+        // Which turn left each thread where it stands now.
+        let mut stands: Vec<Option<u32>> = vec![None; self.trace.threads.len()];
+        let mut run: Option<EventIndex> = None;
+        for &index in &witness.order {
+            let event = self.event(index)?;
+            if let Some(last) = run
+                && self.trace.event(last).thread != event.thread
+            {
+                self.end_run(last, &mut turns, &mut stands);
+            }
+            run = Some(index);
+        }
+        if let Some(last) = run {
+            self.end_run(last, &mut turns, &mut stands);
+        }
+        let mut goals = Vec::new();
+        for goal in witness.candidate.goals() {
+            let thread = self.event(goal)?.thread;
+            let turn = match stands[thread.index()] {
+                Some(turn) => turn,
+                None => {
+                    let until = self
+                        .position_from(Some(goal))
+                        .ok_or(ConfirmError::NoGoalEvent { thread: thread.0 })?;
+                    turns.push(Turn {
+                        thread: thread.0,
+                        until,
+                    });
+                    self.turn_number(&turns)?
+                }
+            };
+            // The first turn of a pair may have been cut short at an event that cannot be stood at: say where the goal is.
+            if let Some(until) = self.position_from(Some(goal)) {
+                turns[turn as usize].until = until;
+            }
+            stands[thread.index()] = Some(turn);
+            goals.push(turn);
+        }
+        self.turn_number(&turns)?;
+        let goal = match (&witness.candidate, goals.as_slice()) {
+            (CandidateKind::Race { .. }, &[first, second]) => Goal::Race {
+                turns: [first, second],
+            },
+            _ => Goal::Deadlock { turns: goals },
+        };
+        Ok(Schedule {
+            turns,
+            goal,
+            ..self.empty()
+        })
+    }
+
+    /// Tables without turns.
+    pub fn empty(&self) -> Schedule {
+        Schedule {
+            version: SCHEDULE_VERSION,
+            modules: self
+                .trace
+                .modules
+                .iter()
+                .map(|module| ScheduleModule {
+                    path: module.path.clone(),
+                    build_id: module.build_id.clone(),
+                })
+                .collect(),
+            threads: self
+                .trace
+                .threads
+                .iter()
+                .map(|thread| thread.path.clone())
+                .collect(),
+            turns: Vec::new(),
+            goal: Goal::None,
+            quantum: self.quantum,
+        }
+    }
+
+    fn event(&self, index: EventIndex) -> Result<&Event, ConfirmError> {
+        let events = self.trace.events.len();
+        self.trace
+            .events
+            .get(index.index())
+            .ok_or(ConfirmError::NoSuchEvent {
+                event: index.0,
+                events,
+            })
+    }
+
+    fn turn_number(&self, turns: &[Turn]) -> Result<u32, ConfirmError> {
+        if turns.len() as u64 > rashomon_abi::control::MAX_ENTRIES {
+            return Err(ConfirmError::TooLong { turns: turns.len() });
+        }
+        Ok(turns.len().saturating_sub(1) as u32)
+    }
+
+    fn end_run(&self, last: EventIndex, turns: &mut Vec<Turn>, stands: &mut [Option<u32>]) {
+        let thread = self.trace.event(last).thread;
+        let next = Some(self.next[last.index()])
+            .filter(|next| *next != NONE)
+            .map(EventIndex);
+        let until = self.position_from(next).unwrap_or(Position {
+            ordinal: u32::MAX,
+            place: Place::End,
+        });
+        let number = turns.len() as u32;
+        match turns.last_mut() {
+            // Two runs with nothing that can be stood at between them are one.
+            Some(turn) if turn.thread == thread.0 => turn.until = until,
+            _ => turns.push(Turn {
+                thread: thread.0,
+                until,
+            }),
+        }
+        stands[thread.index()] = Some(number.min(turns.len() as u32 - 1));
+    }
+
+    /// The position of the first event from `index` on, in its thread, that can be stood at.
+    fn position_from(&self, mut index: Option<EventIndex>) -> Option<Position> {
+        while let Some(at) = index {
+            let event = self.trace.event(at);
+            if let EventKind::Access(access) = event.kind {
+                let (object, delta) = self.object_place(access.address, access.size);
+                let place = Place::Access {
+                    site: self.code_place(event.site),
+                    object,
+                    delta,
+                    size: access.size,
+                };
+                return Some(Position {
+                    ordinal: event.ordinal,
+                    place,
+                });
+            }
+            if self.has_ordinal(at) {
+                let op = expected_operation(&event.kind).map_or(0, |op| op as u16);
+                return Some(Position {
+                    ordinal: event.ordinal,
+                    place: Place::Synchronisation { op },
+                });
+            }
+            index = Some(self.next[at.index()])
+                .filter(|next| *next != NONE)
+                .map(EventIndex);
+        }
+        None
+    }
+
+    /// Whether the event counts as one of its thread's synchronisation ordinals.
+    fn has_ordinal(&self, index: EventIndex) -> bool {
+        let event = self.trace.event(index);
+        match event.kind {
+            EventKind::Access(_) | EventKind::Request { .. } | EventKind::Blocked { .. } => false,
+            EventKind::Other => {
+                let next = self.next[index.index()];
+                next != NONE && self.trace.events[next as usize].ordinal > event.ordinal
+            }
+            _ => true,
+        }
+    }
+
+    /// A code address in terms that survive address-space randomisation.
+    pub fn code_place(&self, site: SiteId) -> CodePlace {
+        let site = self.trace.site(site);
+        CodePlace {
+            module: site.module,
+            offset: if site.module.is_some() {
+                site.offset
+            } else {
+                site.address
+            },
+        }
+    }
+
+    fn object_place(&self, address: rashomon_event::Address, size: u32) -> (ObjectName, u64) {
+        let Some(object) = self
+            .trace
+            .object_at(address)
+            .map(|id| &self.trace.objects[id.index()])
+        else {
+            return (ObjectName::Any, 0);
+        };
+        let from_low = address.0 - object.base.0;
+        let from_high = object.size - from_low;
+        let number = |thread: ThreadId| thread.0;
+        match object.kind {
+            ObjectKind::Global { module } => {
+                let base = self
+                    .trace
+                    .modules
+                    .get(module as usize)
+                    .map_or(0, |module| module.base);
+                let offset = object.machine_base.wrapping_sub(base);
+                (
+                    ObjectName::Global {
+                        place: CodePlace {
+                            module: Some(module),
+                            offset,
+                        },
+                    },
+                    from_low,
+                )
+            }
+            ObjectKind::Heap {
+                thread,
+                site,
+                ordinal,
+            } => (
+                ObjectName::Heap {
+                    thread: number(thread),
+                    site: self.code_place(site),
+                    ordinal,
+                },
+                from_low,
+            ),
+            ObjectKind::Mapping {
+                thread,
+                site,
+                ordinal,
+            } => (
+                ObjectName::Mapping {
+                    thread: number(thread),
+                    site: self.code_place(site),
+                    ordinal,
+                },
+                from_low,
+            ),
+            ObjectKind::Stack { thread } => (
+                ObjectName::Stack {
+                    thread: number(thread),
+                },
+                from_high,
+            ),
+            ObjectKind::Tls { thread } => (
+                ObjectName::Tls {
+                    thread: number(thread),
+                },
+                from_high,
+            ),
+            ObjectKind::Unknown => {
+                debug_assert!(size > 0);
+                (ObjectName::Any, 0)
+            }
+        }
+    }
+}
+
+/// The operation that must be about to happen, where the same code cannot turn into another one with other values: a
+/// compare-exchange may fail, a once routine may already have run, a try may not succeed.
+fn expected_operation(kind: &EventKind) -> Option<Op> {
+    Some(match kind {
+        EventKind::Start => Op::ThreadStart,
+        EventKind::End => Op::ThreadEnd,
+        EventKind::Fork { .. } => Op::ThreadCreate,
+        EventKind::Join { .. } => Op::ThreadJoin,
+        EventKind::Acquire {
+            mode: LockMode::Exclusive,
+            may_wait: true,
+            ..
+        } => Op::Lock,
+        EventKind::Acquire {
+            mode: LockMode::Shared,
+            may_wait: true,
+            ..
+        } => Op::LockShared,
+        EventKind::Release {
+            mode: LockMode::Exclusive,
+            ..
+        } => Op::Unlock,
+        EventKind::Release {
+            mode: LockMode::Shared,
+            ..
+        } => Op::UnlockShared,
+        EventKind::WaitBegin { .. } => Op::CondWaitBegin,
+        EventKind::WaitEnd { .. } => Op::CondWaitEnd,
+        EventKind::Signal {
+            broadcast: false, ..
+        } => Op::CondSignal,
+        EventKind::Signal {
+            broadcast: true, ..
+        } => Op::CondBroadcast,
+        EventKind::BarrierEnter { .. } => Op::BarrierEnter,
+        EventKind::BarrierExit { .. } => Op::BarrierExit,
+        EventKind::Post { .. } => Op::SemaphorePost,
+        EventKind::Fence { .. } => Op::Fence,
+        EventKind::Atomic {
+            op: AtomicOp::Load, ..
+        } => Op::AtomicLoad,
+        EventKind::Atomic {
+            op: AtomicOp::Store,
+            ..
+        } => Op::AtomicStore,
+        _ => return None,
+    })
+}
