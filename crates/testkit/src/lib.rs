@@ -1,0 +1,14 @@
+//! For tests: tiny traces in readable form, all traces of a small alphabet, random and large traces, and brute-force oracles.
+#![forbid(unsafe_code)]
+
+pub mod builder;
+pub mod enumerate;
+pub mod oracle;
+pub mod random;
+pub mod text;
+
+pub use builder::TraceBuilder;
+pub use enumerate::enumerate;
+pub use oracle::{Reachable, Rules, reachable};
+pub use random::{Features, Shape, SplitMix, large, random};
+pub use text::{Labelled, ParseError, parse};

@@ -1,0 +1,369 @@
+//! The brute-force oracle: every state that some reordering of a tiny trace reaches, and the races and deadlocks seen there.
+//!
+//! A state is how far each thread has run, plus what the path leaves behind (last writers under value causality, signals that came
+//! before their waiter). Everything else is derived anew from the events that ran: slow, obvious, and written without a look at the
+//! witness checker or the predictor, whose oracle it is. At most 64 events.
+
+use rashomon_event::{Address, EventIndex, EventKind, LockMode, ThreadId, Trace};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// Which reorderings count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules {
+    /// Every read sees, byte by byte, the writer it saw in the trace.
+    pub reads_from: bool,
+    /// Critical sections on one lock whose modes conflict keep their order (Mathur et al., POPL 2021, Definition 2).
+    pub lock_order: bool,
+}
+
+impl Rules {
+    pub const SYNCHRONISATION: Self = Self {
+        reads_from: false,
+        lock_order: false,
+    };
+    pub const CAUSAL: Self = Self {
+        reads_from: true,
+        lock_order: false,
+    };
+    pub const SYNC_PRESERVING: Self = Self {
+        reads_from: true,
+        lock_order: true,
+    };
+}
+
+/// What the reorderings reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reachable {
+    /// Conflicting accesses of different threads that are both next, smaller index first.
+    pub races: BTreeSet<(EventIndex, EventIndex)>,
+    /// Cycles of waiting acquisitions in the order of [`rashomon_event::CandidateKind::Deadlock`], rotated so that the smallest index is first.
+    pub deadlocks: BTreeSet<Vec<EventIndex>>,
+    pub states: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct State {
+    ran: u64,
+    writers: BTreeMap<u64, u32>,
+    /// Waits whose signal came too early.
+    missed: u64,
+}
+
+struct Oracle<'t> {
+    trace: &'t Trace,
+    rules: Rules,
+    threads: Vec<Vec<u32>>,
+    saw: Vec<Vec<Option<u32>>>,
+}
+
+pub fn reachable(trace: &Trace, rules: Rules) -> Reachable {
+    assert!(trace.events.len() <= 64, "the oracle is for tiny traces");
+    let oracle = Oracle::new(trace, rules);
+    let start = State {
+        ran: 0,
+        writers: BTreeMap::new(),
+        missed: 0,
+    };
+    let mut seen = HashSet::from([start.clone()]);
+    let mut stack = vec![start];
+    let mut reachable = Reachable::default();
+    while let Some(state) = stack.pop() {
+        oracle.observe(&state, &mut reachable);
+        for thread in 0..oracle.threads.len() {
+            if let Some(next) = oracle
+                .next(&state, thread)
+                .and_then(|event| oracle.step(&state, event))
+                && seen.insert(next.clone())
+            {
+                stack.push(next);
+            }
+        }
+    }
+    reachable.states = seen.len();
+    reachable
+}
+
+impl<'t> Oracle<'t> {
+    fn new(trace: &'t Trace, rules: Rules) -> Self {
+        let mut threads = vec![Vec::new(); trace.threads.len()];
+        let mut saw = Vec::new();
+        let mut writers: BTreeMap<u64, u32> = BTreeMap::new();
+        for (index, event) in trace.events.iter().enumerate() {
+            threads[event.thread.index()].push(index as u32);
+            let mut bytes = Vec::new();
+            if let Some(access) = event.access() {
+                for byte in access.address.0..access.address.0 + u64::from(access.size) {
+                    if access.class.reads() {
+                        bytes.push(writers.get(&byte).copied());
+                    }
+                    if access.class.writes() {
+                        writers.insert(byte, index as u32);
+                    }
+                }
+            }
+            saw.push(bytes);
+        }
+        Self {
+            trace,
+            rules,
+            threads,
+            saw,
+        }
+    }
+
+    fn next(&self, state: &State, thread: usize) -> Option<u32> {
+        self.threads[thread]
+            .iter()
+            .copied()
+            .find(|&event| state.ran >> event & 1 == 0)
+    }
+
+    fn ran<'a>(
+        &'a self,
+        state: &'a State,
+    ) -> impl Iterator<Item = (u32, ThreadId, EventKind)> + 'a {
+        let events = self.trace.events.iter().enumerate();
+        events
+            .filter(|&(index, _)| state.ran >> index & 1 == 1)
+            .map(|(index, event)| (index as u32, event.thread, event.kind))
+    }
+
+    /// (thread, mode, acquisition) of every section of `lock` that is open.
+    fn holders(&self, state: &State, lock: Address) -> Vec<(ThreadId, LockMode)> {
+        let mut holders = Vec::new();
+        for (_, thread, kind) in self.ran(state) {
+            match kind {
+                EventKind::Acquire {
+                    lock: other, mode, ..
+                } if other == lock => holders.push((thread, mode)),
+                EventKind::WaitEnd { mutex, .. } if mutex == lock => {
+                    holders.push((thread, LockMode::Exclusive))
+                }
+                EventKind::Release { lock: other, mode } if other == lock => {
+                    if let Some(place) = holders.iter().position(|&holder| holder == (thread, mode))
+                    {
+                        holders.remove(place);
+                    }
+                }
+                EventKind::WaitBegin { mutex, .. } if mutex == lock => {
+                    holders.retain(|&holder| holder != (thread, LockMode::Exclusive));
+                }
+                _ => {}
+            }
+        }
+        holders
+    }
+
+    fn lock_is_free(&self, state: &State, event: u32, lock: Address, mode: LockMode) -> bool {
+        let conflict =
+            |other: LockMode| other == LockMode::Exclusive || mode == LockMode::Exclusive;
+        if self
+            .holders(state, lock)
+            .iter()
+            .any(|&(_, other)| conflict(other))
+        {
+            return false;
+        }
+        !self.rules.lock_order
+            || self.ran(state).all(|(index, _, kind)| match kind {
+                EventKind::Acquire {
+                    lock: other, mode, ..
+                } if other == lock && conflict(mode) => index < event,
+                EventKind::WaitEnd { mutex, .. } if mutex == lock => index < event,
+                _ => true,
+            })
+    }
+
+    fn wait_begin(&self, wait_end: u32) -> Option<u32> {
+        let thread = self.trace.events[wait_end as usize].thread;
+        (0..wait_end).rev().find(|&index| {
+            let event = &self.trace.events[index as usize];
+            event.thread == thread && matches!(event.kind, EventKind::WaitBegin { .. })
+        })
+    }
+
+    fn semaphore(&self, events: impl Iterator<Item = EventKind>, of: Address) -> i64 {
+        events
+            .map(|kind| match kind {
+                EventKind::Post { semaphore } if semaphore == of => 1,
+                EventKind::Take { semaphore } if semaphore == of => -1,
+                _ => 0,
+            })
+            .sum()
+    }
+
+    fn initial(&self, of: Address) -> i64 {
+        let kinds = || self.trace.events.iter().map(|event| event.kind);
+        -(0..=self.trace.events.len())
+            .map(|end| self.semaphore(kinds().take(end), of))
+            .min()
+            .unwrap_or(0)
+    }
+
+    fn enabled(&self, state: &State, index: u32) -> bool {
+        let ran = |event: u32| state.ran >> event & 1 == 1;
+        let event = &self.trace.events[index as usize];
+        let all = || {
+            self.trace
+                .events
+                .iter()
+                .enumerate()
+                .map(|(index, event)| (index as u32, event))
+        };
+        if all().any(|(fork, other)| {
+            other.kind
+                == EventKind::Fork {
+                    child: event.thread,
+                }
+                && !ran(fork)
+        }) {
+            return false;
+        }
+        match event.kind {
+            EventKind::Join { child } => {
+                self.threads[child.index()].iter().all(|&event| ran(event))
+            }
+            EventKind::Acquire { lock, mode, .. } => self.lock_is_free(state, index, lock, mode),
+            EventKind::WaitEnd {
+                mutex,
+                woken_by,
+                timed_out,
+                ..
+            } => {
+                let woken = timed_out
+                    || woken_by
+                        .is_none_or(|signal| ran(signal.0) && state.missed >> index & 1 == 0);
+                woken && self.lock_is_free(state, index, mutex, LockMode::Exclusive)
+            }
+            EventKind::BarrierExit {
+                barrier,
+                generation,
+            } => all()
+                .filter(|(_, other)| {
+                    other.kind
+                        == EventKind::BarrierEnter {
+                            barrier,
+                            generation,
+                        }
+                })
+                .all(|(enter, _)| ran(enter)),
+            EventKind::Take { semaphore } => {
+                let kinds = self.ran(state).map(|(_, _, kind)| kind);
+                self.initial(semaphore) + self.semaphore(kinds, semaphore) > 0
+            }
+            EventKind::OnceSeen { once } => all()
+                .take(index as usize)
+                .rfind(|(_, other)| other.kind == EventKind::OnceDone { once })
+                .is_none_or(|(done, _)| ran(done)),
+            EventKind::Observe { object } => all()
+                .take(index as usize)
+                .rfind(|(_, other)| other.kind == EventKind::Publish { object })
+                .is_none_or(|(at, _)| ran(at)),
+            _ => true,
+        }
+    }
+
+    fn step(&self, state: &State, index: u32) -> Option<State> {
+        if !self.enabled(state, index) {
+            return None;
+        }
+        let mut next = state.clone();
+        next.ran |= 1 << index;
+        let event = &self.trace.events[index as usize];
+        if let EventKind::Signal { .. } = event.kind {
+            for (wait, other) in self.trace.events.iter().enumerate() {
+                if matches!(other.kind, EventKind::WaitEnd { woken_by: Some(signal), timed_out: false, .. } if signal.0 == index)
+                    && self
+                        .wait_begin(wait as u32)
+                        .is_some_and(|begin| state.ran >> begin & 1 == 0)
+                {
+                    next.missed |= 1 << wait;
+                }
+            }
+        }
+        if let Some(access) = event.access()
+            && self.rules.reads_from
+        {
+            let bytes = access.address.0..access.address.0 + u64::from(access.size);
+            if access.class.reads()
+                && !bytes
+                    .clone()
+                    .zip(&self.saw[index as usize])
+                    .all(|(byte, saw)| state.writers.get(&byte) == saw.as_ref())
+            {
+                return None;
+            }
+            if access.class.writes() {
+                next.writers.extend(bytes.map(|byte| (byte, index)));
+            }
+        }
+        Some(next)
+    }
+
+    fn observe(&self, state: &State, reachable: &mut Reachable) {
+        let started = |event: &u32| {
+            let thread = self.trace.events[*event as usize].thread;
+            !self.trace.events.iter().enumerate().any(|(fork, other)| {
+                other.kind == EventKind::Fork { child: thread } && state.ran >> fork & 1 == 0
+            })
+        };
+        let next: Vec<u32> = (0..self.threads.len())
+            .filter_map(|thread| self.next(state, thread))
+            .filter(started)
+            .collect();
+        for &one in &next {
+            for &other in &next {
+                if let (Some(a), Some(b)) = (
+                    self.trace.events[one as usize].access(),
+                    self.trace.events[other as usize].access(),
+                ) && one < other
+                    && a.conflicts(&b)
+                {
+                    reachable.races.insert((EventIndex(one), EventIndex(other)));
+                }
+            }
+        }
+        for (place, &first) in next.iter().enumerate() {
+            // `next` is sorted by thread, not by index: any start will do, the rotation makes it canonical.
+            self.cycles(state, &next[place..], &mut vec![first], reachable);
+        }
+    }
+
+    fn waits_for(&self, state: &State, waiter: u32, holder: u32) -> bool {
+        let holder = self.trace.events[holder as usize].thread;
+        match self.trace.events[waiter as usize].kind {
+            EventKind::Acquire {
+                lock,
+                mode,
+                may_wait: true,
+            }
+            | EventKind::Request { lock, mode } => {
+                self.holders(state, lock).iter().any(|&(thread, held)| {
+                    thread == holder && (held == LockMode::Exclusive || mode == LockMode::Exclusive)
+                })
+            }
+            _ => false,
+        }
+    }
+
+    fn cycles(&self, state: &State, next: &[u32], path: &mut Vec<u32>, reachable: &mut Reachable) {
+        let last = path[path.len() - 1];
+        if path.len() >= 2 && self.waits_for(state, last, path[0]) {
+            let least = (0..path.len())
+                .min_by_key(|&place| path[place])
+                .unwrap_or(0);
+            let cycle = path[least..]
+                .iter()
+                .chain(&path[..least])
+                .map(|&event| EventIndex(event));
+            reachable.deadlocks.insert(cycle.collect());
+        }
+        for &other in next {
+            if !path.contains(&other) && self.waits_for(state, last, other) {
+                path.push(other);
+                self.cycles(state, next, path, reachable);
+                path.pop();
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! The trusted checker: is this reordering feasible for this trace, and at which level?
+//!
+//! Computed: a run of the witness's order from the initial state, rule by rule. *Synchronisation* level (Carril, Tichy,
+//! "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §4, the processes of the trace model): per-thread
+//! prefixes in program order, fork before the child, join after it, lock exclusion, wake-ups after their signals, complete barrier
+//! generations, semaphores that never take from nothing, once and publication. *Causal* level (correct reordering: Mathur, Pavlogiannis,
+//! Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §2): moreover every read sees, byte by byte, the
+//! writer it saw in the trace.
+//!
+//! Guarantee: an accepted order respects every rule above; after it each goal is the next event of its thread; goals of a race conflict;
+//! goals of a deadlock wait for one another in a cycle. Limit: what the trace does not say (values, branches, unmodelled code) is not
+//! checked, so only forcing proves an order of the synchronisation level.
+//!
+//! Choices: (1) The initial count of a semaphore is the least one under which the trace is possible. (2) The release of a lock that the
+//! thread does not hold has no effect. (3) A thread's events all come after its fork and before its join, also where the trace lacks its
+//! `Start` or `End`. (4) A wake-up of unknown cause, or by a time-out, needs no signal.
+
+use crate::facts::Facts;
+use crate::reads_from::ReadsFrom;
+use crate::rejection::Rejection;
+use rashomon_event::{
+    Address, CandidateKind, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness, WitnessLevel,
+};
+use std::collections::HashMap;
+
+/// Checks one witness. To check many on one trace, keep a [`Checker`].
+pub fn check(trace: &Trace, witness: &Witness) -> Result<WitnessLevel, Rejection> {
+    Checker::new(trace).check(witness)
+}
+
+/// The facts of one trace, gathered once.
+pub struct Checker<'t> {
+    trace: &'t Trace,
+    facts: Facts,
+    reads_from: ReadsFrom,
+}
+
+/// A lock while the order runs.
+#[derive(Default)]
+struct LockState {
+    exclusive: Option<ThreadId>,
+    shared: Vec<ThreadId>,
+}
+
+impl LockState {
+    fn excludes(&self, mode: LockMode) -> Option<ThreadId> {
+        match mode {
+            LockMode::Shared => self.exclusive,
+            LockMode::Exclusive => self.exclusive.or(self.shared.first().copied()),
+        }
+    }
+    /// Whether `holder` holds the lock in a mode that excludes `mode`.
+    fn excluded_by(&self, holder: ThreadId, mode: LockMode) -> bool {
+        self.exclusive == Some(holder)
+            || (mode == LockMode::Exclusive && self.shared.contains(&holder))
+    }
+    fn release(&mut self, thread: ThreadId, mode: LockMode) {
+        match mode {
+            LockMode::Exclusive if self.exclusive == Some(thread) => self.exclusive = None,
+            LockMode::Exclusive => {}
+            LockMode::Shared => {
+                if let Some(place) = self.shared.iter().position(|&holder| holder == thread) {
+                    self.shared.swap_remove(place);
+                }
+            }
+        }
+    }
+}
+
+/// The state that the order leads to, event by event.
+struct Run {
+    /// Per thread, how many of its events have run.
+    done: Vec<usize>,
+    /// Per event of the trace, its place in the order; `u32::MAX` if it has not run.
+    place: Vec<u32>,
+    locks: HashMap<Address, LockState>,
+    counts: HashMap<Address, u64>,
+}
+
+impl Run {
+    fn ran(&self, event: EventIndex) -> bool {
+        self.place[event.index()] != u32::MAX
+    }
+}
+
+impl<'t> Checker<'t> {
+    pub fn new(trace: &'t Trace) -> Self {
+        Self {
+            trace,
+            facts: Facts::new(trace),
+            reads_from: ReadsFrom::new(trace),
+        }
+    }
+
+    /// The highest level at which the witness holds, whatever it claims.
+    pub fn check(&self, witness: &Witness) -> Result<WitnessLevel, Rejection> {
+        let goals = witness.candidate.goals();
+        for &event in witness.order.iter().chain(&goals) {
+            if event.index() >= self.trace.events.len() {
+                return Err(Rejection::UnknownEvent {
+                    event,
+                    events: self.trace.events.len(),
+                });
+            }
+        }
+        let mut run = Run {
+            done: vec![0; self.facts.threads.len()],
+            place: vec![u32::MAX; self.trace.events.len()],
+            locks: HashMap::new(),
+            counts: self.facts.initial_count.clone(),
+        };
+        for (place, &index) in witness.order.iter().enumerate() {
+            self.step(&mut run, index)?;
+            run.place[index.index()] = place as u32;
+        }
+        for goal in goals {
+            self.goal_is_next(&run, goal)?;
+        }
+        match &witness.candidate {
+            CandidateKind::Race { first, second } => self.race(*first, *second)?,
+            CandidateKind::Deadlock {
+                acquisitions,
+                locks,
+            } => self.deadlock(&run, acquisitions, locks)?,
+        }
+        Ok(if self.reads_from.kept_by(self.trace, &witness.order) {
+            WitnessLevel::Causal
+        } else {
+            WitnessLevel::Synchronisation
+        })
+    }
+
+    fn step(&self, run: &mut Run, index: EventIndex) -> Result<(), Rejection> {
+        let event = self.trace.event(index);
+        let thread = event.thread;
+        let events = &self.facts.threads[thread.index()];
+        let done = &mut run.done[thread.index()];
+        if events.get(*done) != Some(&index) {
+            return Err(Rejection::NotAPrefix {
+                event: index,
+                thread,
+                expected: events.get(*done).copied(),
+            });
+        }
+        *done += 1;
+        if let Some(fork) = self.facts.fork[thread.index()]
+            && !run.ran(fork)
+        {
+            return Err(Rejection::BeforeFork {
+                event: index,
+                thread,
+                fork,
+            });
+        }
+        match event.kind {
+            EventKind::Join { child } => {
+                let last = self
+                    .facts
+                    .threads
+                    .get(child.index())
+                    .and_then(|events| events.last());
+                if let Some(&last) = last
+                    && !run.ran(last)
+                {
+                    return Err(Rejection::JoinBeforeEnd {
+                        event: index,
+                        last,
+                        child,
+                    });
+                }
+            }
+            EventKind::Acquire { lock, mode, .. } => self.acquire(run, index, lock, mode)?,
+            EventKind::Release { lock, mode } => {
+                run.locks.entry(lock).or_default().release(thread, mode)
+            }
+            EventKind::WaitBegin { mutex, .. } => {
+                run.locks
+                    .entry(mutex)
+                    .or_default()
+                    .release(thread, LockMode::Exclusive);
+            }
+            EventKind::WaitEnd {
+                mutex,
+                woken_by,
+                timed_out,
+                ..
+            } => {
+                if let Some(signal) = woken_by
+                    && !timed_out
+                {
+                    self.woken(run, index, signal)?;
+                }
+                self.acquire(run, index, mutex, LockMode::Exclusive)?;
+            }
+            EventKind::BarrierExit {
+                barrier,
+                generation,
+            } => {
+                let entered = self.facts.entered.get(&(barrier, generation));
+                if let Some(&missing) = entered
+                    .into_iter()
+                    .flatten()
+                    .find(|&&enter| !run.ran(enter))
+                {
+                    return Err(Rejection::BarrierIncomplete {
+                        event: index,
+                        barrier,
+                        generation,
+                        missing,
+                    });
+                }
+            }
+            EventKind::Post { semaphore } => *run.counts.entry(semaphore).or_default() += 1,
+            EventKind::Take { semaphore } => {
+                let count = run.counts.entry(semaphore).or_default();
+                *count = count.checked_sub(1).ok_or(Rejection::SemaphoreEmpty {
+                    event: index,
+                    semaphore,
+                })?;
+            }
+            EventKind::OnceSeen { .. } | EventKind::Observe { .. } => {
+                if let Some(&needed) = self.facts.published.get(&index)
+                    && !run.ran(needed)
+                {
+                    return Err(Rejection::NotYetPublished {
+                        event: index,
+                        needed,
+                    });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn acquire(
+        &self,
+        run: &mut Run,
+        index: EventIndex,
+        lock: Address,
+        mode: LockMode,
+    ) -> Result<(), Rejection> {
+        let thread = self.trace.event(index).thread;
+        let state = run.locks.entry(lock).or_default();
+        if let Some(holder) = state.excludes(mode) {
+            return Err(Rejection::LockHeld {
+                event: index,
+                lock,
+                holder,
+            });
+        }
+        match mode {
+            LockMode::Exclusive => state.exclusive = Some(thread),
+            LockMode::Shared => state.shared.push(thread),
+        }
+        Ok(())
+    }
+
+    fn woken(&self, run: &Run, index: EventIndex, signal: EventIndex) -> Result<(), Rejection> {
+        if signal.index() >= run.place.len() || !run.ran(signal) {
+            return Err(Rejection::WokenBeforeSignal {
+                event: index,
+                signal,
+            });
+        }
+        match self.facts.wait_begin.get(&index) {
+            Some(begin) if run.place[begin.index()] > run.place[signal.index()] => {
+                Err(Rejection::SignalBeforeWait {
+                    event: index,
+                    signal,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn goal_is_next(&self, run: &Run, goal: EventIndex) -> Result<(), Rejection> {
+        let thread = self.trace.event(goal).thread.index();
+        let next = self.facts.threads[thread].get(run.done[thread]).copied();
+        if next != Some(goal) {
+            return Err(Rejection::GoalNotNext { goal, next });
+        }
+        if self.facts.fork[thread].is_some_and(|fork| !run.ran(fork)) {
+            return Err(Rejection::GoalNotStarted { goal });
+        }
+        Ok(())
+    }
+
+    fn race(&self, first: EventIndex, second: EventIndex) -> Result<(), Rejection> {
+        let (one, other) = (self.trace.event(first), self.trace.event(second));
+        if one.thread == other.thread {
+            return Err(Rejection::SameThread { first, second });
+        }
+        match (one.access(), other.access()) {
+            (Some(one), Some(other)) if one.conflicts(&other) => Ok(()),
+            _ => Err(Rejection::NoConflict { first, second }),
+        }
+    }
+
+    fn deadlock(
+        &self,
+        run: &Run,
+        acquisitions: &[EventIndex],
+        locks: &[Address],
+    ) -> Result<(), Rejection> {
+        if acquisitions.len() < 2 || acquisitions.len() != locks.len() {
+            return Err(Rejection::MalformedCycle {
+                acquisitions: acquisitions.len(),
+                locks: locks.len(),
+            });
+        }
+        for (place, &goal) in acquisitions.iter().enumerate() {
+            let thread = self.trace.event(goal).thread;
+            if let Some(&earlier) = acquisitions[..place]
+                .iter()
+                .find(|&&earlier| self.trace.event(earlier).thread == thread)
+            {
+                return Err(Rejection::SameThread {
+                    first: earlier,
+                    second: goal,
+                });
+            }
+            let wanted = locks[place];
+            let mode = match self.trace.event(goal).kind {
+                EventKind::Acquire {
+                    lock,
+                    mode,
+                    may_wait: true,
+                }
+                | EventKind::Request { lock, mode }
+                    if lock == wanted =>
+                {
+                    mode
+                }
+                _ => return Err(Rejection::NotAnAcquisition { goal, lock: wanted }),
+            };
+            let holder = self
+                .trace
+                .event(acquisitions[(place + 1) % acquisitions.len()])
+                .thread;
+            if !run
+                .locks
+                .get(&wanted)
+                .is_some_and(|state| state.excluded_by(holder, mode))
+            {
+                return Err(Rejection::NotBlocked { goal, lock: wanted });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! What the trace says about its synchronisation instances: which fork made a thread, which wait a wake-up belongs to, which
+//! events entered a barrier. One pass over the trace.
+
+use rashomon_event::{Address, EventIndex, EventKind, Trace};
+use std::collections::HashMap;
+
+pub(crate) struct Facts {
+    /// Per thread, its events in program order.
+    pub threads: Vec<Vec<EventIndex>>,
+    /// Per thread, the fork that makes it.
+    pub fork: Vec<Option<EventIndex>>,
+    /// Per `WaitEnd`: its own `WaitBegin`.
+    pub wait_begin: HashMap<EventIndex, EventIndex>,
+    pub entered: HashMap<(Address, u32), Vec<EventIndex>>,
+    /// The least initial count under which the trace itself is possible.
+    pub initial_count: HashMap<Address, u64>,
+    /// Per `OnceSeen` and `Observe`: the latest `OnceDone` or `Publish` on its object before it.
+    pub published: HashMap<EventIndex, EventIndex>,
+}
+
+impl Facts {
+    pub fn new(trace: &Trace) -> Self {
+        let count = trace.threads.len().max(
+            trace
+                .events
+                .iter()
+                .map(|event| event.thread.index() + 1)
+                .max()
+                .unwrap_or(0),
+        );
+        let mut facts = Self {
+            threads: vec![Vec::new(); count],
+            fork: vec![None; count],
+            wait_begin: HashMap::new(),
+            entered: HashMap::new(),
+            initial_count: HashMap::new(),
+            published: HashMap::new(),
+        };
+        let mut waiting: Vec<Option<EventIndex>> = vec![None; count];
+        let mut balance: HashMap<Address, i64> = HashMap::new();
+        let mut done: HashMap<Address, EventIndex> = HashMap::new();
+        let mut latest: HashMap<Address, EventIndex> = HashMap::new();
+        for (index, event) in trace.indices().zip(&trace.events) {
+            let thread = event.thread.index();
+            facts.threads[thread].push(index);
+            match event.kind {
+                EventKind::Fork { child }
+                    if child.index() < count && facts.fork[child.index()].is_none() =>
+                {
+                    facts.fork[child.index()] = Some(index);
+                }
+                EventKind::WaitBegin { .. } => waiting[thread] = Some(index),
+                EventKind::WaitEnd { .. } => {
+                    if let Some(begin) = waiting[thread].take() {
+                        facts.wait_begin.insert(index, begin);
+                    }
+                }
+                EventKind::BarrierEnter {
+                    barrier,
+                    generation,
+                } => {
+                    facts
+                        .entered
+                        .entry((barrier, generation))
+                        .or_default()
+                        .push(index);
+                }
+                EventKind::Post { semaphore } => *balance.entry(semaphore).or_default() += 1,
+                EventKind::Take { semaphore } => {
+                    let balance = balance.entry(semaphore).or_default();
+                    *balance -= 1;
+                    let least = facts.initial_count.entry(semaphore).or_default();
+                    *least = (*least).max(u64::try_from(-*balance).unwrap_or(0));
+                }
+                EventKind::OnceDone { once } => {
+                    done.insert(once, index);
+                }
+                EventKind::OnceSeen { once } => {
+                    if let Some(&needed) = done.get(&once) {
+                        facts.published.insert(index, needed);
+                    }
+                }
+                EventKind::Publish { object } => {
+                    latest.insert(object, index);
+                }
+                EventKind::Observe { object } => {
+                    if let Some(&needed) = latest.get(&object) {
+                        facts.published.insert(index, needed);
+                    }
+                }
+                _ => {}
+            }
+        }
+        facts
+    }
+}
