@@ -1,0 +1,82 @@
+//! Builds the runtime, which is a workspace of its own, and packs it into the tool, so that installing the tool is the whole
+//! installation. `RASHOMON_PREBUILT_RUNTIME` names a folder with `librashomon_runtime.a` and `.so` to pack instead (for
+//! distributions that build the two separately).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+const LIBRARIES: [&str; 2] = ["librashomon_runtime.a", "librashomon_runtime.so"];
+const PREBUILT: &str = "RASHOMON_PREBUILT_RUNTIME";
+/// Enough to make the tool small, fast enough for a build.
+const LEVEL: i32 = 12;
+
+fn main() {
+    let out = PathBuf::from(variable("OUT_DIR"));
+    let crates = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("..");
+    let runtime = crates.join("..").join("runtime");
+    println!("cargo::rerun-if-env-changed={PREBUILT}");
+    println!("cargo::rerun-if-changed=build.rs");
+    let folder = match env::var_os(PREBUILT) {
+        Some(folder) => PathBuf::from(folder),
+        None => {
+            for watched in ["src", "build.rs", "Cargo.toml", "Cargo.lock"] {
+                println!("cargo::rerun-if-changed={}", runtime.join(watched).display());
+            }
+            println!("cargo::rerun-if-changed={}", crates.join("abi").join("src").display());
+            build(&runtime, &out.join("runtime"))
+        }
+    };
+    let mut hash = Fnv::default();
+    for name in LIBRARIES {
+        let path = folder.join(name);
+        println!("cargo::rerun-if-changed={}", path.display());
+        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+        hash.add(&bytes);
+        let packed = zstd::encode_all(bytes.as_slice(), LEVEL).unwrap_or_else(|error| panic!("cannot compress {name}: {error}"));
+        let to = out.join(format!("{name}.zst"));
+        fs::write(&to, packed).unwrap_or_else(|error| panic!("cannot write {}: {error}", to.display()));
+    }
+    println!("cargo::rustc-env=RASHOMON_RUNTIME_HASH={:016x}", hash.0);
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}
+
+/// Runs cargo on the runtime as if it had been called by hand: nothing of the outer build (flags, wrappers, coverage,
+/// target folder) may leak into the library that goes into other people's programs.
+fn build(runtime: &Path, target: &Path) -> PathBuf {
+    let mut cargo = Command::new(variable("CARGO"));
+    cargo.current_dir(runtime).args(["build", "--release", "--quiet", "--target-dir"]).arg(target);
+    let kept = ["CARGO_HOME", "CARGO_NET_OFFLINE"];
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        let leaks = text.starts_with("CARGO") && !kept.contains(&text.as_ref())
+            || text.starts_with("RUSTC")
+            || ["RUSTFLAGS", "RUSTDOCFLAGS", "TARGET", "HOST", "LLVM_PROFILE_FILE"].contains(&text.as_ref());
+        if leaks {
+            cargo.env_remove(&name);
+        }
+    }
+    let status = cargo.status().unwrap_or_else(|error| panic!("cannot start cargo for the runtime: {error}"));
+    assert!(status.success(), "the runtime in {} does not build ({status})", runtime.display());
+    target.join("release")
+}
+
+/// FNV-1a: names the folder into which this very runtime is unpacked; nothing relies on it against an adversary.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `rashomon cc` and `rashomon c++`: the real compiler, with what a recordable program needs added.
+//!
+//! | step | gcc | clang |
+//! |---|---|---|
+//! | compile | `-fsanitize=thread -fno-omit-frame-pointer`, `-g` unless some `-g` is there | the same |
+//! | link a program | our archive in the place of libtsan's (`-static-libtsan -B`) | our archive, no runtime of its own |
+//! | link a shared library | no runtime: the program has it | the same |
+//!
+//! A program exports the runtime's names, so that shared libraries and plugins bind to the runtime in it. Calls that
+//! neither compile nor link (`--version`, `-E`, `-M`, …) are passed on as they are: configure scripts and build systems see the
+//! compiler they expect. Nothing is printed.
+
+use crate::runtime;
+use anyhow::{Context as _, Result};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    C,
+    Cxx,
+}
+
+impl Language {
+    /// By the file's name; `None`: not something that we compile by ourselves.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "c" => Some(Self::C),
+            "cc" | "cpp" | "cxx" | "c++" | "C" => Some(Self::Cxx),
+            _ => None,
+        }
+    }
+
+    /// The wrapped compiler: ours first, then (for `check FILE`) the usual variable, then the system's.
+    pub fn compiler(self, use_usual_variable: bool) -> OsString {
+        let (own, usual, system) = match self {
+            Self::C => ("RASHOMON_CC", "CC", "cc"),
+            Self::Cxx => ("RASHOMON_CXX", "CXX", "c++"),
+        };
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        set(own).or_else(|| use_usual_variable.then(|| set(usual)).flatten()).unwrap_or_else(|| system.into())
+    }
+}
+
+/// What a call of the compiler does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing that concerns us.
+    Other,
+    /// Objects only.
+    Compile,
+    /// Perhaps also compiles.
+    LinkProgram,
+    LinkShared,
+}
+
+/// Options whose value is the next argument.
+const WITH_VALUE: [&str; 32] = [
+    "-o", "-x", "-I", "-L", "-D", "-U", "-l", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-iprefix", "-isysroot",
+    "-MF", "-MT", "-MQ", "-T", "-Xlinker", "-Xassembler", "-Xpreprocessor", "-Xclang", "-u", "-z", "-e", "-B", "-target", "-aux-info",
+    "--param", "-mllvm", "-dumpbase", "-dumpdir",
+];
+
+pub fn step(arguments: &[OsString]) -> Step {
+    let (mut inputs, mut objects_only, mut shared) = (false, false, false);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_string_lossy();
+        match text.as_ref() {
+            "-c" | "-S" => objects_only = true,
+            "-E" | "-M" | "-MM" | "-fsyntax-only" | "-###" | "--version" | "-r" | "-nostdlib" | "-nodefaultlibs" => return Step::Other,
+            "-shared" => shared = true,
+            "-" => inputs = true,
+            option if WITH_VALUE.contains(&option) => {
+                // `-l name` may be all that there is to link.
+                inputs |= option == "-l";
+                rest.next();
+            }
+            option if option.starts_with("-print-") || option.starts_with("-dump") || option.starts_with("--print") => return Step::Other,
+            option if option.starts_with('-') => {}
+            _ => inputs = true,
+        }
+    }
+    match (inputs, objects_only, shared) {
+        (false, _, _) => Step::Other,
+        (true, true, _) => Step::Compile,
+        (true, false, true) => Step::LinkShared,
+        (true, false, false) => Step::LinkProgram,
+    }
+}
+
+/// The arguments to add in front of and behind the user's.
+fn additions(step: Step, arguments: &[OsString], folder: impl FnOnce() -> Result<std::path::PathBuf>, clang: impl FnOnce() -> bool) -> Result<(Vec<OsString>, Vec<OsString>)> {
+    if step == Step::Other {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let mut before: Vec<OsString> = vec!["-fsanitize=thread".into(), "-fno-omit-frame-pointer".into()];
+    let debug = |argument: &OsString| {
+        let text = argument.to_string_lossy();
+        text.starts_with("-g") && !text.starts_with("-gcc") && !text.starts_with("-gno-")
+    };
+    if !arguments.iter().any(debug) {
+        before.push("-g".into());
+    }
+    let behind = match step {
+        Step::LinkProgram => runtime::link_arguments(&folder()?, clang()),
+        // Build systems like to forbid undefined names in shared libraries; those of the runtime are in the program.
+        Step::LinkShared if clang() => vec!["-Wl,-z,undefs".into()],
+        Step::LinkShared => vec!["-static-libtsan".into(), "-Wl,-z,undefs".into()],
+        Step::Compile | Step::Other => Vec::new(),
+    };
+    Ok((before, behind))
+}
+
+fn is_clang(compiler: &OsStr) -> bool {
+    let name = Path::new(compiler).file_name().unwrap_or(compiler).to_string_lossy().into_owned();
+    if name.contains("clang") {
+        return true;
+    }
+    if name.contains("gcc") || name.contains("g++") {
+        return false;
+    }
+    // `cc` may be either.
+    let mut parts = compiler.to_string_lossy().split_whitespace().map(str::to_owned).collect::<Vec<_>>().into_iter();
+    let Some(program) = parts.next() else { return false };
+    Command::new(program)
+        .args(parts)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("clang"))
+}
+
+/// The compiler call that does what `arguments` ask for and makes the result recordable.
+pub fn command(compiler: &OsStr, arguments: &[OsString]) -> Result<Command> {
+    let (before, behind) = additions(step(arguments), arguments, runtime::folder, || is_clang(compiler))?;
+    // The variable may hold options, or a launcher such as ccache, in front of them.
+    let text = compiler.to_string_lossy();
+    let mut command = if Path::new(compiler).exists() || !text.contains(' ') {
+        Command::new(compiler)
+    } else {
+        let mut words = text.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
+        command
+    };
+    command.args(before).args(arguments).args(behind);
+    Ok(command)
+}
+
+/// Becomes the compiler. Returns only if that fails.
+pub fn become_compiler(language: Language, arguments: &[OsString]) -> Result<std::convert::Infallible> {
+    let compiler = language.compiler(false);
+    let error = command(&compiler, arguments)?.exec();
+    Err(error).with_context(|| format!("cannot execute the compiler {}", compiler.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn steps_are_told_by_their_options() {
+        for (line, expected) in [
+            ("-c a.c", Step::Compile),
+            ("-O2 -S a.c -o a.s", Step::Compile),
+            ("-o a a.c", Step::LinkProgram),
+            ("a.o -lm", Step::LinkProgram),
+            ("-shared -fPIC a.c -o liba.so", Step::LinkShared),
+            ("-shared -c a.c", Step::Compile),
+            ("--version", Step::Other),
+            ("-v", Step::Other),
+            ("-E a.c", Step::Other),
+            ("-MM a.c", Step::Other),
+            ("-print-file-name=libc.so", Step::Other),
+            ("-dumpmachine", Step::Other),
+            ("-o a -I dir", Step::Other),
+            ("-r a.o b.o -o c.o", Step::Other),
+            ("-MD -MF a.d -c a.c", Step::Compile),
+            ("-x c -", Step::LinkProgram),
+            ("@files", Step::LinkProgram),
+        ] {
+            assert_eq!(step(&arguments(line)), expected, "{line}");
+        }
+    }
+
+    fn added(line: &str, clang: bool) -> (Vec<OsString>, Vec<OsString>) {
+        let arguments = arguments(line);
+        additions(step(&arguments), &arguments, || Ok("/runtime".into()), || clang).unwrap()
+    }
+
+    #[test]
+    fn debug_information_is_added_only_where_none_is_asked_for() {
+        assert!(added("-c a.c", false).0.contains(&"-g".into()));
+        assert!(!added("-c -g3 a.c", false).0.contains(&"-g".into()));
+        assert!(!added("-ggdb -c a.c", false).0.contains(&"-g".into()));
+    }
+
+    #[test]
+    fn only_programs_get_the_runtime() {
+        let has_runtime = |line: &str, clang| {
+            added(line, clang).1.iter().any(|argument| argument.to_string_lossy().contains("/runtime"))
+        };
+        for clang in [false, true] {
+            assert!(has_runtime("a.o -o a", clang));
+            assert!(!has_runtime("-shared a.o -o liba.so", clang));
+            assert!(!has_runtime("-c a.c", clang));
+        }
+        assert_eq!(added("--version", false), (vec![], vec![]));
+    }
+}
