@@ -1,0 +1,13 @@
+//! The phases as a library: record → predict → check witnesses → confirm → store.
+//!
+//! Each phase is a module with one public entry, and borrows what earlier phases made. Whatever is decided is in the store before
+//! the next thing starts, so ending the tool at any moment loses nothing that was known.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod run;
+pub mod store;
+
+pub use error::PipelineError;
+pub use run::{RecordedRun, RunRecord, ShellText};
+pub use store::Store;

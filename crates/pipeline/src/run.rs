@@ -1,0 +1,146 @@
+//! What a store knows about the executions in it: enough to make each of them again.
+
+use rashomon_report::ProgramExit;
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+/// Text of the operating system: a string where it is one, else its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ShellText {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<&OsStr> for ShellText {
+    fn from(text: &OsStr) -> Self {
+        match text.to_str() {
+            Some(text) => Self::Text(text.to_owned()),
+            None => Self::Bytes(text.as_bytes().to_vec()),
+        }
+    }
+}
+
+impl From<&ShellText> for OsString {
+    fn from(text: &ShellText) -> Self {
+        match text {
+            ShellText::Text(text) => text.into(),
+            ShellText::Bytes(bytes) => Self::from_vec(bytes.clone()),
+        }
+    }
+}
+
+impl ShellText {
+    pub fn to_path(&self) -> PathBuf {
+        OsString::from(self).into()
+    }
+    /// For people.
+    pub fn shown(&self) -> String {
+        OsString::from(self).to_string_lossy().into_owned()
+    }
+}
+
+/// One recorded execution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedRun {
+    /// Folder in the store.
+    pub folder: String,
+    pub policy: String,
+    pub seed: u64,
+    pub exit: ProgramExit,
+    pub milliseconds: u64,
+}
+
+/// `run.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRecord {
+    pub format: String,
+    pub version: u32,
+    pub executable: ShellText,
+    pub arguments: Vec<ShellText>,
+    pub directory: ShellText,
+    pub randomise_addresses: bool,
+    pub before_each: Option<ShellText>,
+    /// File that every execution reads as its standard input.
+    pub input: Option<ShellText>,
+    /// Whether the program loads the runtime (and does not have it linked in).
+    pub loads_runtime: bool,
+    pub quantum: u64,
+    /// Wall-clock limit of the recorded execution.
+    pub limit_milliseconds: Option<u64>,
+    pub recordings: Vec<RecordedRun>,
+    /// Things the user should know about the program.
+    pub notes: Vec<String>,
+}
+
+pub const RUN_FORMAT: &str = "rashomon-run";
+pub const RUN_VERSION: u32 = 1;
+
+impl RunRecord {
+    pub fn command(&self) -> Vec<String> {
+        std::iter::once(&self.executable)
+            .chain(&self.arguments)
+            .map(ShellText::shown)
+            .collect()
+    }
+}
+
+/// Quotes a word for a POSIX shell, where it needs it.
+pub fn quoted(word: &OsStr) -> OsString {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(byte);
+    let bytes = word.as_bytes();
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return word.to_owned();
+    }
+    let mut out = vec![b'\''];
+    for byte in bytes {
+        if *byte == b'\'' {
+            out.extend_from_slice(b"'\\''");
+        } else {
+            out.push(*byte);
+        }
+    }
+    out.push(b'\'');
+    OsString::from_vec(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_a_shell() {
+        for word in [
+            "plain",
+            "two words",
+            "it's",
+            "$HOME",
+            "",
+            "-x",
+            "a;b",
+            "new\nline",
+            "\\",
+            "*",
+        ] {
+            let script = format!("printf %s {}", quoted(OsStr::new(word)).to_str().unwrap());
+            let output = std::process::Command::new("sh")
+                .arg("-c")
+                .arg(&script)
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word, "{script}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_unicode_survives_json() {
+        for bytes in [b"plain".as_slice(), b"\xff\xfe"] {
+            let text = ShellText::from(OsStr::from_bytes(bytes));
+            let again: ShellText =
+                serde_json::from_str(&serde_json::to_string(&text).unwrap()).unwrap();
+            assert_eq!(OsString::from(&again).as_bytes(), bytes);
+        }
+    }
+}
