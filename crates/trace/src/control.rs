@@ -1,0 +1,342 @@
+//! The `control` file: what the host asks of the runtime, encoded.
+//!
+//! The layout is `rashomon_abi::control`. A schedule's tables are rewritten: missing parents of threads are added so that a
+//! parent precedes its children, and equal object names share one entry.
+
+use crate::error::ControlError;
+use crate::header::RunMode;
+use rashomon_abi::PROTOCOL_VERSION;
+use rashomon_abi::control::{
+    HEAD_WORDS, MAGIC, MAX_ENTRIES, NO_MODULE, after, field, goal, object, policy, turn,
+};
+use rashomon_event::schedule::SCHEDULE_VERSION;
+use rashomon_event::{CodePlace, Goal, ObjectName, Place, Schedule, ThreadPath, Turn};
+use std::collections::HashMap;
+
+/// Who is next in a serial run while there are no turns, or after the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    RoundRobin,
+    Random,
+    Pct,
+    /// A thread runs until it blocks; then the lowest thread number that can run.
+    RunToBlock,
+}
+
+/// What the runtime does when the outcome is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// End the process.
+    Stop,
+    /// Call `rashomon_finding_reached` and go on under the policy.
+    Continue,
+}
+
+#[derive(Clone, Debug)]
+pub struct ControlRequest<'a> {
+    pub mode: RunMode,
+    pub policy: Policy,
+    pub seed: u64,
+    /// Accesses after which a serial thread has to offer its turn; 0: never. A schedule's own quantum takes its place.
+    pub quantum: u64,
+    /// Random policy: one in how many synchronisation points is a switch.
+    pub switch_period: u64,
+    pub pct_changes: u64,
+    pub pct_length: u64,
+    /// Bit set of `rashomon_abi::control::option`.
+    pub options: u64,
+    pub patience_ms: u64,
+    /// Bytes of trace after which plain accesses are no longer kept; 0: no limit.
+    pub trace_limit: u64,
+    pub after: After,
+    /// Serial: nanoseconds of `CLOCK_REALTIME` at which virtual time begins; 0: the real time at the start.
+    pub base_time_nanoseconds: u64,
+    pub schedule: Option<&'a Schedule>,
+}
+
+impl Default for ControlRequest<'_> {
+    /// A serial recording that switches at one in four synchronisation points.
+    fn default() -> Self {
+        Self {
+            mode: RunMode::Serial,
+            policy: Policy::Random,
+            seed: 1,
+            quantum: 10_000,
+            switch_period: 4,
+            pct_changes: 2,
+            pct_length: 1_000,
+            options: 0,
+            patience_ms: 10_000,
+            trace_limit: 0,
+            after: After::Stop,
+            base_time_nanoseconds: 0,
+            schedule: None,
+        }
+    }
+}
+
+/// The bytes of the `control` file.
+pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
+    let mut head = [0u64; HEAD_WORDS];
+    head[field::MAGIC] = MAGIC;
+    head[field::VERSION] = u64::from(PROTOCOL_VERSION);
+    head[field::MODE] = request.mode.code();
+    head[field::POLICY] = match request.policy {
+        Policy::RoundRobin => policy::ROUND_ROBIN,
+        Policy::Random => policy::RANDOM,
+        Policy::Pct => policy::PCT,
+        Policy::RunToBlock => policy::RUN_TO_BLOCK,
+    };
+    head[field::SEED] = request.seed;
+    head[field::QUANTUM] = request
+        .schedule
+        .map_or(request.quantum, |schedule| schedule.quantum);
+    head[field::SWITCH_PERIOD] = request.switch_period;
+    head[field::PCT_CHANGES] = request.pct_changes;
+    head[field::PCT_LENGTH] = request.pct_length;
+    head[field::OPTIONS] = request.options;
+    head[field::PATIENCE_MS] = request.patience_ms;
+    head[field::TRACE_LIMIT] = request.trace_limit;
+    head[field::AFTER] = match request.after {
+        After::Stop => after::STOP,
+        After::Continue => after::CONTINUE,
+    };
+    head[field::BASE_TIME] = request.base_time_nanoseconds;
+    let tables = match request.schedule {
+        Some(schedule) => Tables::of(schedule)?,
+        None => Tables::default(),
+    };
+    head[field::GOAL] = tables.goal;
+    head[field::MODULES] = tables.modules.len() as u64;
+    head[field::THREADS] = tables.threads.len() as u64;
+    head[field::OBJECTS] = tables.objects.len() as u64;
+    head[field::TURNS] = tables.turns.len() as u64;
+    head[field::GOALS] = tables.goals.len() as u64;
+    head[field::STRING_BYTES] = tables.strings.len() as u64;
+
+    let words = head
+        .iter()
+        .chain(tables.modules.as_flattened())
+        .chain(tables.threads.as_flattened())
+        .chain(tables.objects.as_flattened())
+        .chain(tables.turns.as_flattened())
+        .chain(tables.goals.as_flattened());
+    let mut bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+    bytes.extend_from_slice(&tables.strings);
+    Ok(bytes)
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    modules: Vec<[u64; rashomon_abi::control::MODULE_WORDS]>,
+    threads: Vec<[u64; rashomon_abi::control::THREAD_WORDS]>,
+    objects: Vec<[u64; rashomon_abi::control::OBJECT_WORDS]>,
+    turns: Vec<[u64; rashomon_abi::control::TURN_WORDS]>,
+    goals: Vec<[u64; rashomon_abi::control::GOAL_WORDS]>,
+    strings: Vec<u8>,
+    goal: u64,
+    thread_of_path: HashMap<ThreadPath, u64>,
+    object_of_words: HashMap<[u64; rashomon_abi::control::OBJECT_WORDS], u64>,
+    /// Index in the schedule's table → index in ours.
+    thread_of_index: Vec<u64>,
+}
+
+/// Word of a field that means nothing for this entry.
+const UNUSED: u64 = u64::MAX;
+
+impl Tables {
+    fn of(schedule: &Schedule) -> Result<Self, ControlError> {
+        if schedule.version != SCHEDULE_VERSION {
+            return Err(ControlError::Version {
+                found: schedule.version,
+                supported: SCHEDULE_VERSION,
+            });
+        }
+        let mut tables = Self::default();
+        for module in &schedule.modules {
+            let offset = tables.strings.len() as u64;
+            tables.strings.extend_from_slice(module.path.as_bytes());
+            tables.modules.push([offset, module.path.len() as u64, 0]);
+        }
+        tables.thread(&ThreadPath::default());
+        for path in &schedule.threads {
+            let index = tables.thread(path);
+            tables.thread_of_index.push(index);
+        }
+        for turn in &schedule.turns {
+            let words = tables.turn(turn)?;
+            tables.turns.push(words);
+        }
+        let sides: &[u32] = match &schedule.goal {
+            Goal::None => &[],
+            Goal::Race { turns } => turns,
+            Goal::Deadlock { turns } => turns,
+        };
+        tables.goal = match schedule.goal {
+            Goal::None => goal::NONE,
+            Goal::Race { .. } => goal::RACE,
+            Goal::Deadlock { .. } => goal::DEADLOCK,
+        };
+        for &side in sides {
+            let entries = tables.turns.len() as u64;
+            let turn = tables
+                .turns
+                .get(side as usize)
+                .ok_or(ControlError::NoSuchEntry {
+                    what: "turn",
+                    index: u64::from(side),
+                    entries,
+                })?;
+            tables.goals.push([turn[0], u64::from(side)]);
+        }
+        tables.check_lengths()?;
+        Ok(tables)
+    }
+
+    fn check_lengths(&self) -> Result<(), ControlError> {
+        let lengths = [
+            ("modules", self.modules.len()),
+            ("threads", self.threads.len()),
+            ("objects", self.objects.len()),
+            ("turns", self.turns.len()),
+            ("goals", self.goals.len()),
+        ];
+        match lengths
+            .into_iter()
+            .find(|&(_, entries)| entries as u64 > MAX_ENTRIES)
+        {
+            Some((what, entries)) => Err(ControlError::TooMany {
+                what,
+                entries: entries as u64,
+                limit: MAX_ENTRIES,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Index of a thread, entered behind its ancestors.
+    fn thread(&mut self, path: &ThreadPath) -> u64 {
+        let mut parent = UNUSED;
+        for length in 0..=path.0.len() {
+            let ancestor = ThreadPath(path.0[..length].to_vec());
+            let ordinal = length
+                .checked_sub(1)
+                .map_or(0, |last| u64::from(path.0[last]));
+            let entries = &mut self.threads;
+            parent = *self.thread_of_path.entry(ancestor).or_insert_with(|| {
+                entries.push([parent, ordinal]);
+                entries.len() as u64 - 1
+            });
+        }
+        parent
+    }
+
+    fn thread_at(&self, index: u32) -> Result<u64, ControlError> {
+        let entries = self.thread_of_index.len() as u64;
+        let found = self.thread_of_index.get(index as usize).copied();
+        found.ok_or(ControlError::NoSuchEntry {
+            what: "thread",
+            index: u64::from(index),
+            entries,
+        })
+    }
+
+    fn code_place(&self, place: CodePlace) -> Result<[u64; 2], ControlError> {
+        let entries = self.modules.len() as u64;
+        match place.module {
+            None => Ok([NO_MODULE, place.offset]),
+            Some(module) if u64::from(module) < entries => Ok([u64::from(module), place.offset]),
+            Some(module) => Err(ControlError::NoSuchEntry {
+                what: "module",
+                index: u64::from(module),
+                entries,
+            }),
+        }
+    }
+
+    fn object(&mut self, name: ObjectName) -> Result<u64, ControlError> {
+        let words = match name {
+            ObjectName::Global { place } => {
+                let [module, offset] = self.code_place(place)?;
+                [object::GLOBAL, 0, module, offset, 0]
+            }
+            ObjectName::Heap {
+                thread,
+                site,
+                ordinal,
+            } => {
+                let [module, offset] = self.code_place(site)?;
+                [
+                    object::HEAP,
+                    self.thread_at(thread)?,
+                    module,
+                    offset,
+                    u64::from(ordinal),
+                ]
+            }
+            ObjectName::Mapping {
+                thread,
+                site,
+                ordinal,
+            } => {
+                let [module, offset] = self.code_place(site)?;
+                [
+                    object::MAPPING,
+                    self.thread_at(thread)?,
+                    module,
+                    offset,
+                    u64::from(ordinal),
+                ]
+            }
+            ObjectName::Stack { thread } => {
+                [object::STACK, self.thread_at(thread)?, NO_MODULE, 0, 0]
+            }
+            ObjectName::Tls { thread } => [object::TLS, self.thread_at(thread)?, NO_MODULE, 0, 0],
+            ObjectName::Any => [object::ANY, 0, NO_MODULE, 0, 0],
+        };
+        let objects = &mut self.objects;
+        Ok(*self.object_of_words.entry(words).or_insert_with(|| {
+            objects.push(words);
+            objects.len() as u64 - 1
+        }))
+    }
+
+    fn turn(
+        &mut self,
+        entry: &Turn,
+    ) -> Result<[u64; rashomon_abi::control::TURN_WORDS], ControlError> {
+        let thread = self.thread_at(entry.thread)?;
+        let ordinal = u64::from(entry.until.ordinal);
+        let plain = |flags, count, op| {
+            [
+                thread, flags, ordinal, count, NO_MODULE, 0, UNUSED, 0, 0, op,
+            ]
+        };
+        Ok(match entry.until.place {
+            Place::Synchronisation { op } => plain(0, 0, u64::from(op)),
+            Place::Count { accesses } => plain(turn::AT_COUNT, accesses, 0),
+            Place::End => plain(turn::TO_END, 0, 0),
+            Place::Access {
+                site,
+                object,
+                delta,
+                size,
+            } => {
+                let [module, offset] = self.code_place(site)?;
+                let object = self.object(object)?;
+                [
+                    thread,
+                    turn::AT_SITE,
+                    ordinal,
+                    0,
+                    module,
+                    offset,
+                    object,
+                    delta,
+                    u64::from(size),
+                    0,
+                ]
+            }
+        })
+    }
+}

@@ -1,0 +1,364 @@
+//! The `header` file as a typed value: how the run ended and what came of the control's goal.
+
+use crate::bytes::word_at;
+use crate::error::TraceError;
+use rashomon_abi::header::{HEADER_BYTES, MAGIC, divergence, field, note, outcome, state};
+use rashomon_abi::{HEADER_FILE, PROTOCOL_VERSION, control};
+use std::path::Path;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// The process was killed, or still runs.
+    Running,
+    Complete,
+    /// The runtime ended the process: goal reached, deadlock, divergence.
+    Stopped,
+    Crashed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunMode {
+    Off,
+    Free,
+    Serial,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    None,
+    CoEnabled,
+    Deadlock,
+    Stuck,
+    /// [`RunHeader::divergence`] says how.
+    Diverged,
+    ScheduleDone,
+    NoOverlap,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DivergenceKind {
+    Blocked,
+    Passed,
+    Ended,
+    NoSuchThread,
+    OtherOperation,
+    ProgramEnded,
+    TimedOut,
+}
+
+/// Where and how an execution left its schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    pub kind: DivergenceKind,
+    pub expected_ordinal: u64,
+    pub actual_ordinal: u64,
+    /// Code of `rashomon_abi::record::Op`; 0 is a plain access.
+    pub actual_op: u64,
+    /// Machine addresses of that execution.
+    pub actual_site: u64,
+    pub actual_object: u64,
+}
+
+/// Bit set of `rashomon_abi::header::note`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RunNotes(pub u64);
+
+impl RunNotes {
+    pub const fn truncated(self) -> bool {
+        self.0 & note::TRUNCATED != 0
+    }
+    pub const fn forked(self) -> bool {
+        self.0 & note::FORKED != 0
+    }
+    pub const fn signals(self) -> bool {
+        self.0 & note::SIGNALS != 0
+    }
+    pub const fn external_input(self) -> bool {
+        self.0 & note::EXTERNAL_INPUT != 0
+    }
+    pub const fn executed(self) -> bool {
+        self.0 & note::EXECUTED != 0
+    }
+    /// What the set says, one phrase a note.
+    pub fn phrases(self) -> Vec<&'static str> {
+        let all = [
+            (
+                self.truncated(),
+                "plain accesses were no longer kept from some point on (disk full or limit reached)",
+            ),
+            (
+                self.forked(),
+                "the program forked; its children are not part of the recording",
+            ),
+            (self.signals(), "signal handlers ran"),
+            (
+                self.external_input(),
+                "input came from outside that a re-execution may not see again",
+            ),
+            (
+                self.executed(),
+                "another program was started in place of this one",
+            ),
+        ];
+        all.into_iter()
+            .filter_map(|(present, phrase)| present.then_some(phrase))
+            .collect()
+    }
+}
+
+/// What the runtime says about the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunHeader {
+    pub state: RunState,
+    pub process_id: u64,
+    pub mode: RunMode,
+    pub threads: u64,
+    /// Next sequence number that would have been given.
+    pub sequence: u64,
+    pub start_time_nanoseconds: u64,
+    pub notes: RunNotes,
+    /// Sequence number from which on a re-execution may differ.
+    pub not_reexecutable_from: Option<u64>,
+    pub outcome: Outcome,
+    pub outcome_turn: u64,
+    pub outcome_threads: [u64; 2],
+    pub divergence: Option<Divergence>,
+    pub turns_done: u64,
+    pub virtual_nanoseconds: u64,
+    pub switches: u64,
+    pub forced_handovers: u64,
+    pub forks: u64,
+    pub accesses_executed: u64,
+}
+
+impl RunHeader {
+    /// Reads the header of a session without looking at its streams.
+    pub fn read(session: &Path) -> Result<Self, TraceError> {
+        let path = session.join(HEADER_FILE);
+        match std::fs::read(&path) {
+            Ok(bytes) => Self::parse(&path, &bytes),
+            Err(source)
+                if matches!(
+                    source.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Err(TraceError::NotARecording {
+                    path: session.to_path_buf(),
+                })
+            }
+            Err(source) => Err(TraceError::Io {
+                action: "read",
+                path,
+                source,
+            }),
+        }
+    }
+
+    /// `path` is for messages only.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, TraceError> {
+        if bytes.len() < HEADER_BYTES {
+            return Err(TraceError::CutShort {
+                path: path.to_path_buf(),
+                offset: 0,
+                needed: HEADER_BYTES as u64,
+                available: bytes.len() as u64,
+            });
+        }
+        let word = |number: usize| word_at(bytes, number);
+        let magic = word(field::MAGIC);
+        if magic != MAGIC {
+            return Err(TraceError::Magic {
+                path: path.to_path_buf(),
+                offset: 0,
+                expected: MAGIC,
+                found: magic,
+            });
+        }
+        let version = word(field::VERSION);
+        if version != u64::from(PROTOCOL_VERSION) {
+            return Err(TraceError::Version {
+                path: path.to_path_buf(),
+                offset: field::VERSION as u64 * 8,
+                found: version,
+                supported: PROTOCOL_VERSION,
+            });
+        }
+        let unknown = |number: usize, name: &str| TraceError::Corrupt {
+            path: path.to_path_buf(),
+            offset: number as u64 * 8,
+            what: format!("{} is no {name}", word(number)),
+        };
+        let outcome =
+            outcome_of(word(field::OUTCOME)).ok_or_else(|| unknown(field::OUTCOME, "outcome"))?;
+        let divergence = match divergence_of(word(field::DIVERGENCE)) {
+            Some(kind) => Some(Divergence {
+                kind,
+                expected_ordinal: word(field::EXPECTED_ORDINAL),
+                actual_ordinal: word(field::ACTUAL_ORDINAL),
+                actual_op: word(field::ACTUAL_OP),
+                actual_site: word(field::ACTUAL_SITE),
+                actual_object: word(field::ACTUAL_OBJECT),
+            }),
+            None if word(field::DIVERGENCE) == 0 => None,
+            None => return Err(unknown(field::DIVERGENCE, "kind of divergence")),
+        };
+        Ok(Self {
+            state: state_of(word(field::STATE)).ok_or_else(|| unknown(field::STATE, "state"))?,
+            process_id: word(field::PROCESS_ID),
+            mode: mode_of(word(field::MODE)).ok_or_else(|| unknown(field::MODE, "mode"))?,
+            threads: word(field::THREADS),
+            sequence: word(field::SEQUENCE),
+            start_time_nanoseconds: word(field::START_TIME),
+            notes: RunNotes(word(field::NOTES)),
+            not_reexecutable_from: Some(word(field::NOT_REEXECUTABLE_FROM))
+                .filter(|&from| from != 0),
+            outcome,
+            outcome_turn: word(field::OUTCOME_TURN),
+            outcome_threads: [word(field::OUTCOME_THREAD_A), word(field::OUTCOME_THREAD_B)],
+            divergence,
+            turns_done: word(field::TURNS_DONE),
+            virtual_nanoseconds: word(field::VIRTUAL_TIME),
+            switches: word(field::SWITCHES),
+            forced_handovers: word(field::FORCED_HANDOVERS),
+            forks: word(field::FORKS),
+            accesses_executed: word(field::ACCESSES_EXECUTED),
+        })
+    }
+
+    /// The page this header was read from, apart from words it does not know.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut words = [0u64; HEADER_BYTES / 8];
+        words[field::MAGIC] = MAGIC;
+        words[field::VERSION] = u64::from(PROTOCOL_VERSION);
+        words[field::STATE] = match self.state {
+            RunState::Running => state::RUNNING,
+            RunState::Complete => state::COMPLETE,
+            RunState::Stopped => state::STOPPED,
+            RunState::Crashed => state::CRASHED,
+        };
+        words[field::PROCESS_ID] = self.process_id;
+        words[field::MODE] = self.mode.code();
+        words[field::THREADS] = self.threads;
+        words[field::SEQUENCE] = self.sequence;
+        words[field::START_TIME] = self.start_time_nanoseconds;
+        words[field::NOTES] = self.notes.0;
+        words[field::NOT_REEXECUTABLE_FROM] = self.not_reexecutable_from.unwrap_or(0);
+        words[field::OUTCOME] = match self.outcome {
+            Outcome::None => outcome::NONE,
+            Outcome::CoEnabled => outcome::CO_ENABLED,
+            Outcome::Deadlock => outcome::DEADLOCK,
+            Outcome::Stuck => outcome::STUCK,
+            Outcome::Diverged => outcome::DIVERGED,
+            Outcome::ScheduleDone => outcome::SCHEDULE_DONE,
+            Outcome::NoOverlap => outcome::NO_OVERLAP,
+        };
+        words[field::OUTCOME_TURN] = self.outcome_turn;
+        words[field::OUTCOME_THREAD_A] = self.outcome_threads[0];
+        words[field::OUTCOME_THREAD_B] = self.outcome_threads[1];
+        if let Some(left) = self.divergence {
+            words[field::DIVERGENCE] = match left.kind {
+                DivergenceKind::Blocked => divergence::BLOCKED,
+                DivergenceKind::Passed => divergence::PASSED,
+                DivergenceKind::Ended => divergence::ENDED,
+                DivergenceKind::NoSuchThread => divergence::NO_SUCH_THREAD,
+                DivergenceKind::OtherOperation => divergence::OTHER_OPERATION,
+                DivergenceKind::ProgramEnded => divergence::PROGRAM_ENDED,
+                DivergenceKind::TimedOut => divergence::TIMED_OUT,
+            };
+            words[field::EXPECTED_ORDINAL] = left.expected_ordinal;
+            words[field::ACTUAL_ORDINAL] = left.actual_ordinal;
+            words[field::ACTUAL_OP] = left.actual_op;
+            words[field::ACTUAL_SITE] = left.actual_site;
+            words[field::ACTUAL_OBJECT] = left.actual_object;
+        }
+        words[field::TURNS_DONE] = self.turns_done;
+        words[field::VIRTUAL_TIME] = self.virtual_nanoseconds;
+        words[field::SWITCHES] = self.switches;
+        words[field::FORCED_HANDOVERS] = self.forced_handovers;
+        words[field::FORKS] = self.forks;
+        words[field::ACCESSES_EXECUTED] = self.accesses_executed;
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+impl Default for RunHeader {
+    /// A serial run that completed and has nothing to tell.
+    fn default() -> Self {
+        Self {
+            state: RunState::Complete,
+            process_id: 0,
+            mode: RunMode::Serial,
+            threads: 0,
+            sequence: 0,
+            start_time_nanoseconds: 0,
+            notes: RunNotes(0),
+            not_reexecutable_from: None,
+            outcome: Outcome::None,
+            outcome_turn: 0,
+            outcome_threads: [0, 0],
+            divergence: None,
+            turns_done: 0,
+            virtual_nanoseconds: 0,
+            switches: 0,
+            forced_handovers: 0,
+            forks: 0,
+            accesses_executed: 0,
+        }
+    }
+}
+
+impl RunMode {
+    pub const fn code(self) -> u64 {
+        match self {
+            Self::Off => control::mode::OFF,
+            Self::Free => control::mode::FREE,
+            Self::Serial => control::mode::SERIAL,
+        }
+    }
+}
+
+const fn mode_of(code: u64) -> Option<RunMode> {
+    Some(match code {
+        control::mode::OFF => RunMode::Off,
+        control::mode::FREE => RunMode::Free,
+        control::mode::SERIAL => RunMode::Serial,
+        _ => return None,
+    })
+}
+
+const fn state_of(code: u64) -> Option<RunState> {
+    Some(match code {
+        state::RUNNING => RunState::Running,
+        state::COMPLETE => RunState::Complete,
+        state::STOPPED => RunState::Stopped,
+        state::CRASHED => RunState::Crashed,
+        _ => return None,
+    })
+}
+
+const fn outcome_of(code: u64) -> Option<Outcome> {
+    Some(match code {
+        outcome::NONE => Outcome::None,
+        outcome::CO_ENABLED => Outcome::CoEnabled,
+        outcome::DEADLOCK => Outcome::Deadlock,
+        outcome::STUCK => Outcome::Stuck,
+        outcome::DIVERGED => Outcome::Diverged,
+        outcome::SCHEDULE_DONE => Outcome::ScheduleDone,
+        outcome::NO_OVERLAP => Outcome::NoOverlap,
+        _ => return None,
+    })
+}
+
+const fn divergence_of(code: u64) -> Option<DivergenceKind> {
+    Some(match code {
+        divergence::BLOCKED => DivergenceKind::Blocked,
+        divergence::PASSED => DivergenceKind::Passed,
+        divergence::ENDED => DivergenceKind::Ended,
+        divergence::NO_SUCH_THREAD => DivergenceKind::NoSuchThread,
+        divergence::OTHER_OPERATION => DivergenceKind::OtherOperation,
+        divergence::PROGRAM_ENDED => DivergenceKind::ProgramEnded,
+        divergence::TIMED_OUT => DivergenceKind::TimedOut,
+        _ => return None,
+    })
+}

@@ -1,0 +1,28 @@
+//! The recording on disk: opening and validating a session, loading it as a trace, writing one, and the control file that asks
+//! for a run. The bytes are specified in `docs/trace-format.md` and declared in `rashomon_abi`.
+#![deny(unsafe_code)]
+
+mod bytes;
+pub mod control;
+pub mod error;
+pub mod header;
+pub mod identity;
+mod intern;
+pub mod load;
+mod map;
+pub mod modules;
+pub mod recording;
+pub mod space;
+pub mod stream;
+mod threads;
+pub mod turns;
+pub mod write;
+
+pub use control::{After, ControlRequest, Policy};
+pub use error::{ControlError, TraceError};
+pub use header::{Divergence, DivergenceKind, Outcome, RunHeader, RunMode, RunNotes, RunState};
+pub use identity::{SyncKind, SyncObject, SyncObjects};
+pub use load::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
+pub use recording::{Recording, Stream, stream_file_name};
+pub use stream::{Fault, FaultKind};
+pub use write::{SessionWriter, StreamWriter};

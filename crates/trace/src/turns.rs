@@ -1,0 +1,166 @@
+//! The schedule of a serial recording, in terms that a replay can follow.
+//!
+//! In the merged order each change of the running thread ends a turn. Where the outgoing thread stood is told by what it does next:
+//! its `TURN` record counts the accesses it had executed since its last operation with an ordinal, and if an access (or a `TURN` with
+//! another count) comes before its next such operation, it was stopped between accesses; otherwise it stood at that operation.
+//!
+//! A thread that ended, and the one that ran last, run to their end. A thread that never ran again though it had not ended stood
+//! at some operation that was not recorded: its last turn stops at the next one, whichever it is.
+//!
+//! Limit: an access that the same-span filter dropped cannot tell that a thread was stopped before it. The runtime always keeps
+//! the access at which a quantum ends, so this concerns no recording it makes.
+
+use crate::load::LoadedTrace;
+use rashomon_abi::record::Op;
+use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
+use rashomon_event::{Goal, Place, Position, Schedule, ThreadId, Turn};
+
+/// A turn whose end is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    turn: usize,
+    /// Accesses recorded since the last operation with an ordinal.
+    recorded: u64,
+    /// Accesses executed since then, as the `TURN` record says.
+    executed: Option<u64>,
+}
+
+/// Handovers, collected while streams are merged.
+#[derive(Clone, Debug, Default)]
+pub struct HandoverLog {
+    turns: Vec<(ThreadId, Position)>,
+    /// By thread; more than one where a thread got the turn and could not go on.
+    open: Vec<Vec<Open>>,
+}
+
+impl HandoverLog {
+    fn open_turns(&mut self, thread: ThreadId) -> &mut Vec<Open> {
+        if self.open.len() <= thread.index() {
+            self.open.resize(thread.index() + 1, Vec::new());
+        }
+        &mut self.open[thread.index()]
+    }
+
+    /// `thread` stops with this many ordinals completed and accesses recorded since the last of them.
+    pub(crate) fn stops(&mut self, thread: ThreadId, ordinal: u32, recorded: u64) {
+        let turn = self.turns.len();
+        self.turns.push((
+            thread,
+            Position {
+                ordinal,
+                place: Place::End,
+            },
+        ));
+        self.open_turns(thread).push(Open {
+            turn,
+            recorded,
+            executed: None,
+        });
+    }
+
+    /// A `TURN` record of `thread`: it had executed this many accesses.
+    pub(crate) fn resumes(&mut self, thread: ThreadId, executed: u64, recorded: u64) {
+        if let Some(last) = self.open_turns(thread).last_mut() {
+            last.executed.get_or_insert(executed);
+        }
+        self.settle(thread, |open| {
+            open.recorded < recorded || open.executed.is_some_and(|count| count != executed)
+        });
+    }
+
+    /// The next operation with an ordinal of `thread` is `op`; so many accesses were recorded before it.
+    pub(crate) fn synchronises(&mut self, thread: ThreadId, op: Op, recorded: u64) {
+        if self.open_turns(thread).is_empty() {
+            return;
+        }
+        self.settle(thread, |open| open.recorded < recorded);
+        self.close(thread, Place::Synchronisation { op: op as u16 });
+    }
+
+    /// The stream of `thread` is over.
+    pub(crate) fn leaves(&mut self, thread: ThreadId, ended: bool, recorded: u64) {
+        self.settle(thread, |open| open.recorded < recorded);
+        self.close(
+            thread,
+            if ended {
+                Place::End
+            } else {
+                Place::Synchronisation { op: 0 }
+            },
+        );
+    }
+
+    /// `thread` ran last, as far as the recording goes.
+    pub(crate) fn ends(&mut self, thread: ThreadId, ordinal: u32) {
+        self.turns.push((
+            thread,
+            Position {
+                ordinal,
+                place: Place::End,
+            },
+        ));
+    }
+
+    /// Turns of which `between_accesses` holds ended after a number of accesses.
+    fn settle(&mut self, thread: ThreadId, between_accesses: impl Fn(&Open) -> bool) {
+        let open = std::mem::take(self.open_turns(thread));
+        for turn in &open {
+            if between_accesses(turn) {
+                self.turns[turn.turn].1.place = Place::Count {
+                    accesses: turn.executed.unwrap_or(turn.recorded),
+                };
+            }
+        }
+        *self.open_turns(thread) = open
+            .into_iter()
+            .filter(|turn| !between_accesses(turn))
+            .collect();
+    }
+
+    fn close(&mut self, thread: ThreadId, place: Place) {
+        for open in std::mem::take(self.open_turns(thread)) {
+            self.turns[open.turn].1.place = place;
+        }
+    }
+}
+
+impl LoadedTrace {
+    /// The turns of a serial recording; empty for a free one.
+    pub fn turns(&self) -> &[(ThreadId, Position)] {
+        &self.handovers.turns
+    }
+
+    /// The recorded execution as a schedule. `quantum` is the one it was recorded with.
+    pub fn replay_schedule(&self, quantum: u64) -> Schedule {
+        let trace = &self.trace;
+        Schedule {
+            version: SCHEDULE_VERSION,
+            modules: schedule_modules(self),
+            threads: trace
+                .threads
+                .iter()
+                .map(|thread| thread.path.clone())
+                .collect(),
+            turns: self
+                .turns()
+                .iter()
+                .map(|&(thread, until)| Turn {
+                    thread: thread.0,
+                    until,
+                })
+                .collect(),
+            goal: Goal::None,
+            quantum,
+        }
+    }
+}
+
+fn schedule_modules(loaded: &LoadedTrace) -> Vec<ScheduleModule> {
+    let modules = loaded.trace.modules.iter();
+    modules
+        .map(|module| ScheduleModule {
+            path: module.path.clone(),
+            build_id: module.build_id.clone(),
+        })
+        .collect()
+}

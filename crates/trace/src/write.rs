@@ -1,0 +1,265 @@
+//! Writing sessions: for importers of other formats and for tests. What is written here, [`crate::Recording`] reads.
+//!
+//! The program under test does not use this: its runtime writes the same bytes into mapped files without allocating.
+
+use crate::error::TraceError;
+use crate::header::RunHeader;
+use crate::modules::{ModuleLine, format_line};
+use crate::recording::stream_file_name;
+use rashomon_abi::record::{
+    self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC,
+    CHUNK_USED_WORD, Checksum, MAX_ARGUMENTS, Op, SITE_BIAS,
+};
+use rashomon_abi::{HEADER_FILE, MODULES_FILE};
+use std::path::Path;
+
+/// A stream in memory.
+#[derive(Clone, Debug)]
+pub struct StreamWriter {
+    thread: u32,
+    words: Vec<u64>,
+    /// Word at which the current chunk's header begins.
+    chunk: usize,
+    previous_site: u64,
+    /// The context that records belong to, and the one the chunk says they belong to.
+    context: u32,
+    written_context: u32,
+}
+
+impl StreamWriter {
+    pub fn new(thread: u32) -> Self {
+        let mut writer = Self {
+            thread,
+            words: Vec::new(),
+            chunk: 0,
+            previous_site: 0,
+            context: 0,
+            written_context: 0,
+        };
+        writer.begin_chunk();
+        writer
+    }
+
+    fn begin_chunk(&mut self) {
+        self.chunk = self.words.len();
+        let index = (self.chunk * 8 / CHUNK_BYTES) as u64;
+        self.words
+            .extend([CHUNK_MAGIC, index << 32 | u64::from(self.thread), 0, 0]);
+        self.previous_site = 0;
+        self.written_context = 0;
+    }
+
+    fn seal_chunk(&mut self) {
+        let records = self.chunk + CHUNK_HEADER_WORDS;
+        let used = (self.words.len() - records) * 8;
+        if used == 0 {
+            return;
+        }
+        let checksum = self.words[records..]
+            .iter()
+            .fold(Checksum::new(), |sum, &word| sum.add(word))
+            .finish();
+        self.words[self.chunk + CHUNK_USED_WORD] = used as u64;
+        self.words[self.chunk + CHUNK_CHECKSUM_WORD] = checksum;
+    }
+
+    /// Appends a record whole to one chunk, behind the context it belongs to.
+    fn append(&mut self, record: &[u64]) {
+        self.reserve(record.len() + 1);
+        self.write_context();
+        self.words.extend_from_slice(record);
+    }
+
+    fn reserve(&mut self, words: usize) {
+        if (self.words.len() - self.chunk + words) * 8 > CHUNK_BYTES {
+            self.seal_chunk();
+            self.words.resize(self.chunk + CHUNK_BYTES / 8, 0);
+            self.begin_chunk();
+        }
+    }
+
+    fn write_context(&mut self) {
+        if self.context != self.written_context {
+            self.words
+                .push(record::word(0, record::CONTEXT, u64::from(self.context)));
+            self.written_context = self.context;
+        }
+    }
+
+    pub fn access(&mut self, class: AccessClass, address: u64, size: u64, site: u64) {
+        if !size.is_power_of_two() || size > 16 {
+            let words = [
+                record::word(class as u64, record::RANGE, address),
+                size,
+                site & record::LOW_MASK,
+            ];
+            return self.append(&words);
+        }
+        self.reserve(3);
+        self.write_context();
+        let mut distance = site
+            .wrapping_sub(self.previous_site)
+            .wrapping_add(SITE_BIAS);
+        if distance >= 2 * SITE_BIAS {
+            self.words.push(record::word(0, record::SITE, site));
+            distance = SITE_BIAS;
+        }
+        self.previous_site = site;
+        self.words.push(record::word(
+            distance,
+            record::access_kind(class, size.trailing_zeros()),
+            address,
+        ));
+    }
+
+    /// Arguments behind the first [`MAX_ARGUMENTS`] are left out.
+    pub fn sync(
+        &mut self,
+        op: Op,
+        object: u64,
+        sequence: u64,
+        aux: u16,
+        site: u64,
+        arguments: &[u64],
+    ) {
+        let arguments = &arguments[..arguments.len().min(MAX_ARGUMENTS)];
+        let mut words = vec![
+            record::word(op as u64, record::SYNC, object),
+            (arguments.len() as u64) << record::LOW_BITS | (sequence & record::LOW_MASK),
+            u64::from(aux) << record::LOW_BITS | (site & record::LOW_MASK),
+        ];
+        words.extend_from_slice(arguments);
+        self.append(&words);
+    }
+
+    pub fn turn(&mut self, sequence: u64, accesses: u64) {
+        self.append(&[
+            record::word(0, record::TURN, accesses),
+            sequence & record::LOW_MASK,
+        ]);
+    }
+
+    pub fn executed(&mut self, count: u64) {
+        self.append(&[record::word(0, record::EXECUTED, count)]);
+    }
+
+    pub fn define_context(&mut self, number: u32, parent: u32, call: u64) {
+        self.append(&[
+            record::word(0, record::CONTEXT_DEFINITION, call),
+            u64::from(parent) << 32 | u64::from(number),
+        ]);
+    }
+
+    /// What follows was called through this context; 0 is the thread's start routine.
+    pub fn set_context(&mut self, number: u32) {
+        self.context = number;
+    }
+
+    /// The file of a stream that was closed in an orderly way.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.seal_chunk();
+        self.into_bytes()
+    }
+
+    /// The file as it is when the program is killed now.
+    pub fn abandon(self) -> Vec<u8> {
+        self.into_bytes()
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        self.words
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect()
+    }
+}
+
+/// A session in memory; gives out sequence numbers.
+#[derive(Clone, Debug)]
+pub struct SessionWriter {
+    pub header: RunHeader,
+    pub modules: Vec<ModuleLine>,
+    pub streams: Vec<StreamWriter>,
+    next_sequence: u64,
+}
+
+impl SessionWriter {
+    pub fn new(header: RunHeader) -> Self {
+        Self {
+            header,
+            modules: Vec::new(),
+            streams: Vec::new(),
+            next_sequence: 1,
+        }
+    }
+
+    /// The stream of a thread, begun if it was not there.
+    pub fn stream(&mut self, thread: u32) -> &mut StreamWriter {
+        while self.streams.len() <= thread as usize {
+            let number = self.streams.len() as u32;
+            self.streams.push(StreamWriter::new(number));
+        }
+        &mut self.streams[thread as usize]
+    }
+
+    /// Appends an operation with the next sequence number, which is returned.
+    pub fn sync(
+        &mut self,
+        thread: u32,
+        op: Op,
+        object: u64,
+        aux: u16,
+        site: u64,
+        arguments: &[u64],
+    ) -> u64 {
+        let sequence = self.take_sequence();
+        self.stream(thread)
+            .sync(op, object, sequence, aux, site, arguments);
+        sequence
+    }
+
+    /// Serial mode: the thread goes on running after another one ran.
+    pub fn turn(&mut self, thread: u32, accesses: u64) {
+        let sequence = self.take_sequence();
+        self.stream(thread).turn(sequence, accesses);
+    }
+
+    fn take_sequence(&mut self) -> u64 {
+        self.next_sequence += 1;
+        self.next_sequence - 1
+    }
+
+    /// Writes the session into a directory, which is created if it is not there.
+    pub fn write(self, directory: &Path) -> Result<(), TraceError> {
+        let failed = |action, path: &Path| {
+            let path = path.to_path_buf();
+            move |source| TraceError::Io {
+                action,
+                path,
+                source,
+            }
+        };
+        std::fs::create_dir_all(directory).map_err(failed("create", directory))?;
+        let write = |name: &str, bytes: &[u8]| {
+            let path = directory.join(name);
+            std::fs::write(&path, bytes).map_err(failed("write", &path))
+        };
+        let header = RunHeader {
+            threads: self.streams.len() as u64,
+            sequence: self.next_sequence,
+            ..self.header
+        };
+        for stream in self.streams {
+            write(&stream_file_name(stream.thread), &stream.finish())?;
+        }
+        write(
+            MODULES_FILE,
+            self.modules
+                .iter()
+                .map(format_line)
+                .collect::<String>()
+                .as_bytes(),
+        )?;
+        write(HEADER_FILE, &header.to_bytes())
+    }
+}
