@@ -1,0 +1,21 @@
+//! Partial orders over a trace and what follows from them: happens-before, lock sets, hybrid candidates, the lock graph.
+#![forbid(unsafe_code)]
+
+pub mod candidates;
+pub mod clock;
+pub mod happens_before;
+pub mod hash;
+pub mod history;
+pub mod lock_graph;
+pub mod lockset;
+pub mod pairs;
+pub mod release_sequence;
+pub mod shared_memory;
+
+pub use candidates::{hybrid, races};
+pub use clock::{Stamp, ThreadClock};
+pub use happens_before::{Edges, HappensBefore, Model, ReleaseSequences, unordered};
+pub use lock_graph::{Dependency, Instance, LockGraph, Pattern};
+pub use lockset::{Held, LockSetId, LockSets, held_at};
+pub use pairs::SitePair;
+pub use shared_memory::{GRANULE, SharedMemory};

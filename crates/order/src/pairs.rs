@@ -1,0 +1,111 @@
+//! Pairs of accesses, gathered by their two source sites.
+
+use crate::hash::IntegerMap;
+use rashomon_event::{EventIndex, SiteId, Trace};
+
+/// All pairs found with the same two sites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SitePair {
+    /// Smaller site first.
+    pub sites: (SiteId, SiteId),
+    /// Representatives, earlier event of the trace first; different threads, contexts and objects are preferred.
+    pub pairs: Vec<(EventIndex, EventIndex)>,
+    /// Pairs seen: one per access and remembered conflicting access.
+    pub occurrences: u64,
+}
+
+struct Entry {
+    pair: (EventIndex, EventIndex),
+    /// Another entry has the same threads, contexts and address.
+    spare: bool,
+}
+
+struct Gathered {
+    entries: Vec<Entry>,
+    last: (EventIndex, EventIndex),
+    occurrences: u64,
+}
+
+pub(crate) struct Pairs<'t> {
+    trace: &'t Trace,
+    representatives: usize,
+    by_site: IntegerMap<(u32, u32), Gathered>,
+}
+
+impl<'t> Pairs<'t> {
+    pub fn new(trace: &'t Trace, representatives: usize) -> Self {
+        Self {
+            trace,
+            representatives: representatives.max(1),
+            by_site: IntegerMap::default(),
+        }
+    }
+
+    pub fn add(&mut self, first: EventIndex, second: EventIndex) {
+        let (one, other) = (self.trace.event(first).site, self.trace.event(second).site);
+        let pair = (first, second);
+        let gathered = self
+            .by_site
+            .entry((one.min(other).0, one.max(other).0))
+            .or_insert_with(|| Gathered {
+                entries: Vec::new(),
+                last: (EventIndex(u32::MAX), EventIndex(u32::MAX)),
+                occurrences: 0,
+            });
+        // A long access meets the same other one in several granules.
+        if gathered.last == pair {
+            return;
+        }
+        gathered.last = pair;
+        gathered.occurrences += 1;
+        let full = gathered.entries.len() >= self.representatives;
+        if full && !gathered.entries.iter().any(|entry| entry.spare) {
+            return;
+        }
+        let alike = |entry: &Entry| {
+            let key = |(first, second): (EventIndex, EventIndex)| {
+                let of = |index: EventIndex| {
+                    let event = self.trace.event(index);
+                    (
+                        event.thread,
+                        event.context,
+                        event.access().map(|access| access.address),
+                    )
+                };
+                (of(first), of(second))
+            };
+            key(entry.pair) == key(pair)
+        };
+        let spare = gathered.entries.iter().any(alike);
+        if !full {
+            gathered.entries.push(Entry { pair, spare });
+        } else if !spare
+            && let Some(entry) = gathered.entries.iter_mut().rev().find(|entry| entry.spare)
+        {
+            *entry = Entry { pair, spare };
+        }
+    }
+
+    /// In the order of the earliest second event.
+    pub fn finish(self) -> Vec<SitePair> {
+        let mut all: Vec<SitePair> = self
+            .by_site
+            .into_iter()
+            .map(|((one, other), gathered)| {
+                let mut pairs: Vec<_> = gathered
+                    .entries
+                    .into_iter()
+                    .map(|entry| entry.pair)
+                    .collect();
+                pairs.sort_unstable_by_key(|&(first, second)| (second, first));
+                SitePair {
+                    sites: (SiteId(one), SiteId(other)),
+                    pairs,
+                    occurrences: gathered.occurrences,
+                }
+            })
+            .collect();
+        all.sort_unstable_by_key(|pair| (pair.pairs[0].1, pair.pairs[0].0, pair.sites));
+        all
+    }
+}
