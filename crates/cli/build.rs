@@ -21,15 +21,9 @@ fn main() {
         Some(folder) => PathBuf::from(folder),
         None => {
             for watched in ["src", "build.rs", "Cargo.toml", "Cargo.lock"] {
-                println!(
-                    "cargo::rerun-if-changed={}",
-                    runtime.join(watched).display()
-                );
+                println!("cargo::rerun-if-changed={}", runtime.join(watched).display());
             }
-            println!(
-                "cargo::rerun-if-changed={}",
-                crates.join("abi").join("src").display()
-            );
+            println!("cargo::rerun-if-changed={}", crates.join("abi").join("src").display());
             build(&runtime, &out.join("runtime"))
         }
     };
@@ -37,14 +31,11 @@ fn main() {
     for name in LIBRARIES {
         let path = folder.join(name);
         println!("cargo::rerun-if-changed={}", path.display());
-        let bytes = fs::read(&path)
-            .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
         hash.add(&bytes);
-        let packed = zstd::encode_all(bytes.as_slice(), LEVEL)
-            .unwrap_or_else(|error| panic!("cannot compress {name}: {error}"));
+        let packed = zstd::encode_all(bytes.as_slice(), LEVEL).unwrap_or_else(|error| panic!("cannot compress {name}: {error}"));
         let to = out.join(format!("{name}.zst"));
-        fs::write(&to, packed)
-            .unwrap_or_else(|error| panic!("cannot write {}: {error}", to.display()));
+        fs::write(&to, packed).unwrap_or_else(|error| panic!("cannot write {}: {error}", to.display()));
     }
     println!("cargo::rustc-env=RASHOMON_RUNTIME_HASH={:016x}", hash.0);
 }
@@ -57,35 +48,19 @@ fn variable(name: &str) -> String {
 /// target folder) may leak into the library that goes into other people's programs.
 fn build(runtime: &Path, target: &Path) -> PathBuf {
     let mut cargo = Command::new(variable("CARGO"));
-    cargo
-        .current_dir(runtime)
-        .args(["build", "--release", "--quiet", "--target-dir"])
-        .arg(target);
+    cargo.current_dir(runtime).args(["build", "--release", "--quiet", "--target-dir"]).arg(target);
     let kept = ["CARGO_HOME", "CARGO_NET_OFFLINE"];
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         let leaks = text.starts_with("CARGO") && !kept.contains(&text.as_ref())
             || text.starts_with("RUSTC")
-            || [
-                "RUSTFLAGS",
-                "RUSTDOCFLAGS",
-                "TARGET",
-                "HOST",
-                "LLVM_PROFILE_FILE",
-            ]
-            .contains(&text.as_ref());
+            || ["RUSTFLAGS", "RUSTDOCFLAGS", "TARGET", "HOST", "LLVM_PROFILE_FILE"].contains(&text.as_ref());
         if leaks {
             cargo.env_remove(&name);
         }
     }
-    let status = cargo
-        .status()
-        .unwrap_or_else(|error| panic!("cannot start cargo for the runtime: {error}"));
-    assert!(
-        status.success(),
-        "the runtime in {} does not build ({status})",
-        runtime.display()
-    );
+    let status = cargo.status().unwrap_or_else(|error| panic!("cannot start cargo for the runtime: {error}"));
+    assert!(status.success(), "the runtime in {} does not build ({status})", runtime.display());
     target.join("release")
 }
 

@@ -67,10 +67,7 @@ pub fn find(command: &OsStr) -> Result<PathBuf, Unfit> {
         return Err(missing());
     }
     if !is_executable(&found) {
-        return Err(Unfit::NotExecutable(format!(
-            "{}: not an executable file",
-            found.display()
-        )));
+        return Err(Unfit::NotExecutable(format!("{}: not an executable file", found.display())));
     }
     std::path::absolute(&found).map_err(|error| Unfit::NotFound(format!("{shown}: {error}")))
 }
@@ -82,42 +79,25 @@ fn is_executable(path: &Path) -> bool {
 /// Finds and inspects the program.
 pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
     let path = find(command)?;
-    let unreadable = |error: std::io::Error| {
-        Unfit::Unsuitable(format!("{}: cannot be read: {error}", path.display()))
-    };
+    let unreadable = |error: std::io::Error| Unfit::Unsuitable(format!("{}: cannot be read: {error}", path.display()));
     let mut start = [0_u8; 4];
     let mut file = fs::File::open(&path).map_err(unreadable)?;
     let count = file.read(&mut start).map_err(unreadable)?;
     if start[..count].starts_with(b"#!") {
-        let note = "this is a script; the first instrumented program that it starts is recorded"
-            .to_owned();
-        return Ok(Inspection {
-            path,
-            instrumentation: Instrumentation::Script,
-            notes: vec![note],
-        });
+        let note = "this is a script; the first instrumented program that it starts is recorded".to_owned();
+        return Ok(Inspection { path, instrumentation: Instrumentation::Script, notes: vec![note] });
     }
-    let mode = fs::metadata(&path)
-        .map_err(unreadable)?
-        .permissions()
-        .mode();
+    let mode = fs::metadata(&path).map_err(unreadable)?.permissions().mode();
     let bytes = fs::read(&path).map_err(unreadable)?;
-    let (instrumentation, mut notes) = inspect_bytes(&bytes)
-        .map_err(|reason| Unfit::Unsuitable(format!("{}: {reason}", path.display())))?;
+    let (instrumentation, mut notes) =
+        inspect_bytes(&bytes).map_err(|reason| Unfit::Unsuitable(format!("{}: {reason}", path.display())))?;
     if mode & 0o6000 != 0 && instrumentation == Instrumentation::Loaded {
-        notes.push(
-            "the program is set-user-id or set-group-id: the loader will ignore our runtime".into(),
-        );
+        notes.push("the program is set-user-id or set-group-id: the loader will ignore our runtime".into());
     }
-    Ok(Inspection {
-        path,
-        instrumentation,
-        notes,
-    })
+    Ok(Inspection { path, instrumentation, notes })
 }
 
-const HOW_TO_BUILD: &str =
-    "build it with `rashomon cc`/`rashomon c++`, or with gcc's -fsanitize=thread";
+const HOW_TO_BUILD: &str = "build it with `rashomon cc`/`rashomon c++`, or with gcc's -fsanitize=thread";
 
 fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String> {
     if !bytes.starts_with(b"\x7fELF") {
@@ -126,8 +106,7 @@ fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String>
     if bytes.get(4) != Some(&2) || bytes.get(5) != Some(&1) || bytes.get(18..20) != Some(&[62, 0]) {
         return Err("not a program for x86-64; only these can be recorded".into());
     }
-    let file = ElfFile64::<LittleEndian>::parse(bytes)
-        .map_err(|error| format!("a damaged ELF file: {error}"))?;
+    let file = ElfFile64::<LittleEndian>::parse(bytes).map_err(|error| format!("a damaged ELF file: {error}"))?;
     let endian = LittleEndian;
     match file.elf_header().e_type(endian) {
         object::elf::ET_EXEC | object::elf::ET_DYN => {}
@@ -155,27 +134,18 @@ fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String>
         ));
     } else if wanted_hooks {
         Instrumentation::Loaded
-    } else if needed
-        .iter()
-        .any(|name| name.starts_with("libtsan.so") || name.starts_with("libclang_rt.tsan"))
-    {
+    } else if needed.iter().any(|name| name.starts_with("libtsan.so") || name.starts_with("libclang_rt.tsan")) {
         // All the instrumented code is in libraries.
         Instrumentation::Loaded
     } else {
         return Err(format!("not instrumented; {HOW_TO_BUILD}"));
     };
-    if instrumentation == Instrumentation::Loaded
-        && !needed.iter().any(|name| name.contains("tsan"))
-    {
-        return Err(format!(
-            "instrumented, but linked without any runtime; {HOW_TO_BUILD} at the link step too"
-        ));
+    if instrumentation == Instrumentation::Loaded && !needed.iter().any(|name| name.contains("tsan")) {
+        return Err(format!("instrumented, but linked without any runtime; {HOW_TO_BUILD} at the link step too"));
     }
     let mut notes = Vec::new();
     if !has_debug_information(&file) {
-        notes.push(
-            "no debug information: reports will name functions but no lines; build with -g".into(),
-        );
+        notes.push("no debug information: reports will name functions but no lines; build with -g".into());
     }
     Ok((instrumentation, notes))
 }
@@ -206,8 +176,7 @@ pub fn needed_libraries(file: &ElfFile64<'_, LittleEndian>) -> Vec<String> {
 /// Names that an ELF file wants others to define.
 pub fn imported(path: &Path) -> Result<Vec<String>> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let file = object::File::parse(bytes.as_slice())
-        .with_context(|| format!("{} is not an ELF file", path.display()))?;
+    let file = object::File::parse(bytes.as_slice()).with_context(|| format!("{} is not an ELF file", path.display()))?;
     let mut names: Vec<String> = file
         .dynamic_symbols()
         .filter(|symbol| symbol.is_undefined())
@@ -254,21 +223,12 @@ mod tests {
 
     #[test]
     fn programs_are_found_as_a_shell_finds_them() {
-        assert!(matches!(
-            find(OsStr::new("/nonexistent/program")),
-            Err(Unfit::NotFound(_))
-        ));
-        assert!(matches!(
-            find(OsStr::new("no-program-has-this-name")),
-            Err(Unfit::NotFound(_))
-        ));
+        assert!(matches!(find(OsStr::new("/nonexistent/program")), Err(Unfit::NotFound(_))));
+        assert!(matches!(find(OsStr::new("no-program-has-this-name")), Err(Unfit::NotFound(_))));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("plain");
         fs::write(&file, "text").unwrap();
-        assert!(matches!(
-            find(file.as_os_str()),
-            Err(Unfit::NotExecutable(_))
-        ));
+        assert!(matches!(find(file.as_os_str()), Err(Unfit::NotExecutable(_))));
         assert!(find(OsStr::new("sh")).unwrap().is_absolute());
     }
 }

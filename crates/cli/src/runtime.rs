@@ -18,19 +18,12 @@ pub const SHARED: &str = "librashomon_runtime.so";
 /// For linkers: the names that programs must export, so that shared libraries find them there.
 pub const EXPORTS: &str = "exports.list";
 
-static ARCHIVE_PACKED: &[u8] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/librashomon_runtime.a.zst"));
-static SHARED_PACKED: &[u8] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/librashomon_runtime.so.zst"));
+static ARCHIVE_PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/librashomon_runtime.a.zst"));
+static SHARED_PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/librashomon_runtime.so.zst"));
 const HASH: &str = env!("RASHOMON_RUNTIME_HASH");
 
 /// Under these names gcc's and clang's drivers and the loader look for the shared runtime.
-const SHARED_ALIASES: [&str; 4] = [
-    "libtsan.so",
-    "libtsan.so.0",
-    "libtsan.so.2",
-    "libclang_rt.tsan-x86_64.so",
-];
+const SHARED_ALIASES: [&str; 4] = ["libtsan.so", "libtsan.so.0", "libtsan.so.2", "libclang_rt.tsan-x86_64.so"];
 const ARCHIVE_ALIAS: &str = "libtsan.a";
 /// gcc links it into every program that is built with `-fsanitize=thread`; our runtime needs no code in it.
 const PREINIT: &str = "libtsan_preinit.o";
@@ -38,17 +31,10 @@ const PREINIT: &str = "libtsan_preinit.o";
 /// The folder, unpacked now if it is not there.
 pub fn folder() -> Result<PathBuf> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
-        let folder = fs::canonicalize(&folder).with_context(|| {
-            format!(
-                "{FOLDER_VARIABLE} names {}, which cannot be used",
-                Path::new(&folder).display()
-            )
-        })?;
+        let folder = fs::canonicalize(&folder)
+            .with_context(|| format!("{FOLDER_VARIABLE} names {}, which cannot be used", Path::new(&folder).display()))?;
         if !folder.join("libtsan.so.2").exists() {
-            bail!(
-                "{FOLDER_VARIABLE} names {}, which holds no libtsan.so.2",
-                folder.display()
-            );
+            bail!("{FOLDER_VARIABLE} names {}, which holds no libtsan.so.2", folder.display());
         }
         return Ok(folder);
     }
@@ -66,17 +52,10 @@ pub fn folder() -> Result<PathBuf> {
 }
 
 fn cache_folder() -> Result<PathBuf> {
-    let set = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = match set("XDG_CACHE_HOME").filter(|path| path.is_absolute()) {
         Some(path) => path,
-        None => set("HOME")
-            .filter(|path| path.is_absolute())
-            .context("HOME is not set")?
-            .join(".cache"),
+        None => set("HOME").filter(|path| path.is_absolute()).context("HOME is not set")?.join(".cache"),
     };
     let folder = base.join("rashomon");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -93,8 +72,7 @@ fn private_temporary_folder() -> Result<PathBuf> {
         }
         _ => {}
     }
-    let found = fs::symlink_metadata(&folder)
-        .with_context(|| format!("cannot look at {}", folder.display()))?;
+    let found = fs::symlink_metadata(&folder).with_context(|| format!("cannot look at {}", folder.display()))?;
     if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
         bail!("{} belongs to somebody else", folder.display());
     }
@@ -107,18 +85,11 @@ fn unpack_below(parent: &Path) -> Result<PathBuf> {
         return Ok(folder);
     }
     let building = parent.join(format!("building-{HASH}-{}", std::process::id()));
-    let result =
-        write(&building).with_context(|| format!("cannot unpack to {}", building.display()));
+    let result = write(&building).with_context(|| format!("cannot unpack to {}", building.display()));
     let result = result.and_then(|()| match fs::rename(&building, &folder) {
         // Another tool was faster; its folder holds the same bytes.
         Err(_) if folder.join(SHARED).exists() => Ok(()),
-        other => other.with_context(|| {
-            format!(
-                "cannot rename {} to {}",
-                building.display(),
-                folder.display()
-            )
-        }),
+        other => other.with_context(|| format!("cannot rename {} to {}", building.display(), folder.display())),
     });
     if building.exists() {
         let _ = fs::remove_dir_all(&building);
@@ -142,28 +113,17 @@ fn write(folder: &Path) -> Result<()> {
 
 fn empty_object() -> Result<Vec<u8>> {
     use object::write::Object;
-    let mut file = Object::new(
-        object::BinaryFormat::Elf,
-        object::Architecture::X86_64,
-        object::Endianness::Little,
-    );
+    let mut file = Object::new(object::BinaryFormat::Elf, object::Architecture::X86_64, object::Endianness::Little);
     // Without this section linkers assume that the object wants an executable stack.
-    file.add_section(
-        Vec::new(),
-        b".note.GNU-stack".to_vec(),
-        object::SectionKind::Other,
-    );
+    file.add_section(Vec::new(), b".note.GNU-stack".to_vec(), object::SectionKind::Other);
     Ok(file.write()?)
 }
 
 /// Names that the shared runtime exports, sorted.
 fn exported(shared: &[u8]) -> Result<Vec<String>> {
     let file = object::File::parse(shared)?;
-    let mut names: Vec<String> = file
-        .exports()?
-        .iter()
-        .map(|export| String::from_utf8_lossy(export.name()).into_owned())
-        .collect();
+    let mut names: Vec<String> =
+        file.exports()?.iter().map(|export| String::from_utf8_lossy(export.name()).into_owned()).collect();
     names.sort();
     names.dedup();
     Ok(names)
@@ -220,14 +180,8 @@ mod tests {
         let bytes = empty_object().unwrap();
         let file = object::File::parse(bytes.as_slice()).unwrap();
         assert_eq!(file.kind(), object::ObjectKind::Relocatable);
-        assert!(
-            file.sections()
-                .all(|section| section.size() == 0 || section.kind() != object::SectionKind::Text)
-        );
-        assert_eq!(
-            file.symbols().filter(|symbol| symbol.is_global()).count(),
-            0
-        );
+        assert!(file.sections().all(|section| section.size() == 0 || section.kind() != object::SectionKind::Text));
+        assert_eq!(file.symbols().filter(|symbol| symbol.is_global()).count(), 0);
     }
 
     #[test]
@@ -237,14 +191,7 @@ mod tests {
         let second = unpack_below(parent.path()).unwrap();
         assert_eq!(first, second);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
-        for name in [
-            ARCHIVE,
-            SHARED,
-            EXPORTS,
-            PREINIT,
-            ARCHIVE_ALIAS,
-            "libtsan.so.2",
-        ] {
+        for name in [ARCHIVE, SHARED, EXPORTS, PREINIT, ARCHIVE_ALIAS, "libtsan.so.2"] {
             assert!(first.join(name).exists(), "{name}");
         }
     }

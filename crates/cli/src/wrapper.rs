@@ -40,9 +40,7 @@ impl Language {
             Self::Cxx => ("RASHOMON_CXX", "CXX", "c++"),
         };
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        set(own)
-            .or_else(|| use_usual_variable.then(|| set(usual)).flatten())
-            .unwrap_or_else(|| system.into())
+        set(own).or_else(|| use_usual_variable.then(|| set(usual)).flatten()).unwrap_or_else(|| system.into())
     }
 }
 
@@ -101,8 +99,9 @@ pub fn step(arguments: &[OsString]) -> Step {
         let text = argument.to_string_lossy();
         match text.as_ref() {
             "-c" | "-S" => objects_only = true,
-            "-E" | "-M" | "-MM" | "-fsyntax-only" | "-###" | "--version" | "-r" | "-nostdlib"
-            | "-nodefaultlibs" => return Step::Other,
+            "-E" | "-M" | "-MM" | "-fsyntax-only" | "-###" | "--version" | "-r" | "-nostdlib" | "-nodefaultlibs" => {
+                return Step::Other;
+            }
             "-shared" => shared = true,
             "-" => inputs = true,
             option if WITH_VALUE.contains(&option) => {
@@ -110,11 +109,7 @@ pub fn step(arguments: &[OsString]) -> Step {
                 inputs |= option == "-l";
                 rest.next();
             }
-            option
-                if option.starts_with("-print-")
-                    || option.starts_with("-dump")
-                    || option.starts_with("--print") =>
-            {
+            option if option.starts_with("-print-") || option.starts_with("-dump") || option.starts_with("--print") => {
                 return Step::Other;
             }
             option if option.starts_with('-') => {}
@@ -139,8 +134,7 @@ fn additions(
     if step == Step::Other {
         return Ok((Vec::new(), Vec::new()));
     }
-    let mut before: Vec<OsString> =
-        vec!["-fsanitize=thread".into(), "-fno-omit-frame-pointer".into()];
+    let mut before: Vec<OsString> = vec!["-fsanitize=thread".into(), "-fno-omit-frame-pointer".into()];
     let debug = |argument: &OsString| {
         let text = argument.to_string_lossy();
         text.starts_with("-g") && !text.starts_with("-gcc") && !text.starts_with("-gno-")
@@ -159,11 +153,7 @@ fn additions(
 }
 
 fn is_clang(compiler: &OsStr) -> bool {
-    let name = Path::new(compiler)
-        .file_name()
-        .unwrap_or(compiler)
-        .to_string_lossy()
-        .into_owned();
+    let name = Path::new(compiler).file_name().unwrap_or(compiler).to_string_lossy().into_owned();
     if name.contains("clang") {
         return true;
     }
@@ -171,12 +161,7 @@ fn is_clang(compiler: &OsStr) -> bool {
         return false;
     }
     // `cc` may be either.
-    let mut parts = compiler
-        .to_string_lossy()
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect::<Vec<_>>()
-        .into_iter();
+    let mut parts = compiler.to_string_lossy().split_whitespace().map(str::to_owned).collect::<Vec<_>>().into_iter();
     let Some(program) = parts.next() else {
         return false;
     };
@@ -189,9 +174,7 @@ fn is_clang(compiler: &OsStr) -> bool {
 
 /// The compiler call that does what `arguments` ask for and makes the result recordable.
 pub fn command(compiler: &OsStr, arguments: &[OsString]) -> Result<Command> {
-    let (before, behind) = additions(step(arguments), arguments, runtime::folder, || {
-        is_clang(compiler)
-    })?;
+    let (before, behind) = additions(step(arguments), arguments, runtime::folder, || is_clang(compiler))?;
     // The variable may hold options, or a launcher such as ccache, in front of them.
     let text = compiler.to_string_lossy();
     let mut command = if Path::new(compiler).exists() || !text.contains(' ') {
@@ -207,14 +190,10 @@ pub fn command(compiler: &OsStr, arguments: &[OsString]) -> Result<Command> {
 }
 
 /// Becomes the compiler. Returns only if that fails.
-pub fn become_compiler(
-    language: Language,
-    arguments: &[OsString],
-) -> Result<std::convert::Infallible> {
+pub fn become_compiler(language: Language, arguments: &[OsString]) -> Result<std::convert::Infallible> {
     let compiler = language.compiler(false);
     let error = command(&compiler, arguments)?.exec();
-    Err(error)
-        .with_context(|| format!("cannot execute the compiler {}", compiler.to_string_lossy()))
+    Err(error).with_context(|| format!("cannot execute the compiler {}", compiler.to_string_lossy()))
 }
 
 #[cfg(test)]
@@ -252,13 +231,7 @@ mod tests {
 
     fn added(line: &str, clang: bool) -> (Vec<OsString>, Vec<OsString>) {
         let arguments = arguments(line);
-        additions(
-            step(&arguments),
-            &arguments,
-            || Ok("/runtime".into()),
-            || clang,
-        )
-        .unwrap()
+        additions(step(&arguments), &arguments, || Ok("/runtime".into()), || clang).unwrap()
     }
 
     #[test]
@@ -270,12 +243,8 @@ mod tests {
 
     #[test]
     fn only_programs_get_the_runtime() {
-        let has_runtime = |line: &str, clang| {
-            added(line, clang)
-                .1
-                .iter()
-                .any(|argument| argument.to_string_lossy().contains("/runtime"))
-        };
+        let has_runtime =
+            |line: &str, clang| added(line, clang).1.iter().any(|argument| argument.to_string_lossy().contains("/runtime"));
         for clang in [false, true] {
             assert!(has_runtime("a.o -o a", clang));
             assert!(!has_runtime("-shared a.o -o liba.so", clang));

@@ -58,9 +58,7 @@ pub struct Execution {
 /// The command line of an execution in `session`, for whoever starts it in another way (a debugger).
 pub fn command(program: &Program, session: &Path) -> Command {
     let mut command = Command::new(&program.executable);
-    command
-        .args(&program.arguments)
-        .current_dir(&program.directory);
+    command.args(&program.arguments).current_dir(&program.directory);
     for (name, value) in environment(program, session) {
         command.env(name, value);
     }
@@ -69,10 +67,7 @@ pub fn command(program: &Program, session: &Path) -> Command {
 
 /// What an execution in `session` adds to the environment.
 pub fn environment(program: &Program, session: &Path) -> Vec<(&'static str, OsString)> {
-    let mut variables = vec![(
-        rashomon_abi::SESSION_VARIABLE,
-        session.as_os_str().to_owned(),
-    )];
+    let mut variables = vec![(rashomon_abi::SESSION_VARIABLE, session.as_os_str().to_owned())];
     if let Some(folder) = &program.library_path {
         let mut path = folder.as_os_str().to_owned();
         if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH").filter(|rest| !rest.is_empty()) {
@@ -99,57 +94,26 @@ pub fn execute(
     command.stdin(match input {
         Input::Inherit => Stdio::inherit(),
         Input::Empty => Stdio::null(),
-        Input::File(path) => File::open(path)
-            .map_err(ConfirmError::io("open", path))?
-            .into(),
+        Input::File(path) => File::open(path).map_err(ConfirmError::io("open", path))?.into(),
     });
     if output == Output::Discard {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }
     let own_group = !(*input == Input::Inherit && std::io::stdin().is_terminal());
-    process::prepare(
-        &mut command,
-        Setup {
-            randomise_addresses: program.randomise_addresses,
-            own_group,
-        },
-    );
+    process::prepare(&mut command, Setup { randomise_addresses: program.randomise_addresses, own_group });
     let start = Instant::now();
-    let child = command.spawn().map_err(|source| ConfirmError::Execute {
-        program: program.executable.clone(),
-        source,
-    })?;
-    let ending = supervise(child, own_group, start, limit)
-        .map_err(ConfirmError::io("wait for", &program.executable))?;
-    Ok(Execution {
-        ending,
-        duration: start.elapsed(),
-    })
+    let child = command.spawn().map_err(|source| ConfirmError::Execute { program: program.executable.clone(), source })?;
+    let ending = supervise(child, own_group, start, limit).map_err(ConfirmError::io("wait for", &program.executable))?;
+    Ok(Execution { ending, duration: start.elapsed() })
 }
 
 fn before_each(program: &Program, restore: &OsString) -> Result<(), ConfirmError> {
     let mut command = Command::new("sh");
     // What it prints belongs to neither the program's output nor the report.
-    command
-        .arg("-c")
-        .arg(restore)
-        .current_dir(&program.directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    process::prepare(
-        &mut command,
-        Setup {
-            randomise_addresses: true,
-            own_group: true,
-        },
-    );
-    let child = command.spawn().map_err(|source| ConfirmError::Execute {
-        program: "sh".into(),
-        source,
-    })?;
-    match supervise(child, true, Instant::now(), None)
-        .map_err(ConfirmError::io("wait for", "sh"))?
-    {
+    command.arg("-c").arg(restore).current_dir(&program.directory).stdin(Stdio::null()).stdout(Stdio::null());
+    process::prepare(&mut command, Setup { randomise_addresses: true, own_group: true });
+    let child = command.spawn().map_err(|source| ConfirmError::Execute { program: "sh".into(), source })?;
+    match supervise(child, true, Instant::now(), None).map_err(ConfirmError::io("wait for", "sh"))? {
         Ending::Code(0) => Ok(()),
         ending => Err(ConfirmError::BeforeEach {
             command: restore.clone(),
@@ -163,12 +127,7 @@ fn before_each(program: &Program, restore: &OsString) -> Result<(), ConfirmError
 }
 
 /// Waits until the child ends or `limit` has passed; then nothing of its group is left.
-fn supervise(
-    mut child: Child,
-    own_group: bool,
-    start: Instant,
-    limit: Option<Duration>,
-) -> std::io::Result<Ending> {
+fn supervise(mut child: Child, own_group: bool, start: Instant, limit: Option<Duration>) -> std::io::Result<Ending> {
     let running = process::Running::register(&child, own_group);
     let mut timed_out = false;
     while !process::has_ended(&child)? {
@@ -188,11 +147,7 @@ fn supervise(
     }
     let status = child.wait()?;
     drop(running);
-    Ok(if timed_out {
-        Ending::TimedOut
-    } else {
-        ending_of(status)
-    })
+    Ok(if timed_out { Ending::TimedOut } else { ending_of(status) })
 }
 
 fn ending_of(status: ExitStatus) -> Ending {

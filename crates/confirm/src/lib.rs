@@ -7,11 +7,14 @@
 
 pub mod error;
 pub mod execution;
+pub mod force;
 pub mod outcome;
 mod process;
 pub mod schedule;
 
 pub use error::ConfirmError;
 pub use execution::{Ending, Execution, Input, Output, Program, execute};
-pub use outcome::{Divergence, HeaderFacts, Outcome};
+pub use force::{Attempt, Decision, Forcing, confirm, force};
+pub use outcome::{Divergence, Outcome};
 pub use process::kill_running;
+pub use schedule::{Plan, Planner};

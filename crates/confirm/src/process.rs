@@ -28,8 +28,7 @@ pub(crate) fn prepare(command: &mut Command, setup: Setup) {
     let work = move || {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         // We may have ended before the line above took effect.
-        let still =
-            rustix::process::getppid().map_or(0, |id| id.as_raw_nonzero().get().unsigned_abs());
+        let still = rustix::process::getppid().map_or(0, |id| id.as_raw_nonzero().get().unsigned_abs());
         if still != parent {
             return Err(std::io::ErrorKind::Interrupted.into());
         }
@@ -39,10 +38,7 @@ pub(crate) fn prepare(command: &mut Command, setup: Setup) {
         }
         Ok(())
     };
-    #[expect(
-        unsafe_code,
-        reason = "the standard library marks every hook between fork and exec unsafe"
-    )]
+    #[expect(unsafe_code, reason = "the standard library marks every hook between fork and exec unsafe")]
     // SAFETY: between fork and exec only async-signal-safe operations are allowed. The closure makes three system calls,
     // allocates nothing, takes no lock, and owns only `Copy` data.
     unsafe {
@@ -112,10 +108,6 @@ fn kill(id: i32) {
     use rustix::process::{Pid, Signal, kill_process, kill_process_group};
     if let Some(process) = Pid::from_raw(id.abs()) {
         // Failure means that it has ended by itself.
-        let _ = if id < 0 {
-            kill_process_group(process, Signal::KILL)
-        } else {
-            kill_process(process, Signal::KILL)
-        };
+        let _ = if id < 0 { kill_process_group(process, Signal::KILL) } else { kill_process(process, Signal::KILL) };
     }
 }

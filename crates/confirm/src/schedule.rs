@@ -17,8 +17,8 @@ use crate::error::ConfirmError;
 use rashomon_abi::record::Op;
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{
-    AtomicOp, CandidateKind, CodePlace, Event, EventIndex, EventKind, Goal, LockMode, ObjectKind,
-    ObjectName, Place, Position, Schedule, SiteId, ThreadId, Trace, Turn, Witness,
+    AtomicOp, CandidateKind, CodePlace, Event, EventIndex, EventKind, Goal, LockMode, ObjectKind, ObjectName, Place, Position,
+    Schedule, SiteId, ThreadId, Trace, Turn, Witness,
 };
 
 /// The trace with, for every event, the next event of the same thread.
@@ -28,6 +28,16 @@ pub struct Planner<'a> {
     next: Vec<u32>,
     quantum: u64,
 }
+
+/// A schedule and, for each of its turns, the event of the trace before which it ends; `None` at a thread's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub schedule: Schedule,
+    pub stops: Vec<Option<EventIndex>>,
+}
+
+/// A place to stand at, and the event there.
+type Stop = (Position, Option<EventIndex>);
 
 const NONE: u32 = u32::MAX;
 
@@ -41,16 +51,12 @@ impl<'a> Planner<'a> {
             next[index.index()] = first[thread];
             first[thread] = index.0;
         }
-        Self {
-            trace,
-            next,
-            quantum,
-        }
+        Self { trace, next, quantum }
     }
 
     /// The schedule that executes the witness's order and ends with every goal thread at its goal.
-    pub fn schedule(&self, witness: &Witness) -> Result<Schedule, ConfirmError> {
-        let mut turns: Vec<Turn> = Vec::new();
+    pub fn plan(&self, witness: &Witness) -> Result<Plan, ConfirmError> {
+        let mut turns: Vec<(Turn, Option<EventIndex>)> = Vec::new();
         // Which turn left each thread where it stands now.
         let mut stands: Vec<Option<u32>> = vec![None; self.trace.threads.len()];
         let mut run: Option<EventIndex> = None;
@@ -72,56 +78,32 @@ impl<'a> Planner<'a> {
             let turn = match stands[thread.index()] {
                 Some(turn) => turn,
                 None => {
-                    let until = self
-                        .position_from(Some(goal))
-                        .ok_or(ConfirmError::NoGoalEvent { thread: thread.0 })?;
-                    turns.push(Turn {
-                        thread: thread.0,
-                        until,
-                    });
-                    self.turn_number(&turns)?
+                    let (until, stop) = self.stop_from(Some(goal)).ok_or(ConfirmError::NoGoalEvent { thread: thread.0 })?;
+                    turns.push((Turn { thread: thread.0, until }, stop));
+                    turns.len() as u32 - 1
                 }
             };
-            // The first turn of a pair may have been cut short at an event that cannot be stood at: say where the goal is.
-            if let Some(until) = self.position_from(Some(goal)) {
-                turns[turn as usize].until = until;
-            }
             stands[thread.index()] = Some(turn);
             goals.push(turn);
         }
-        self.turn_number(&turns)?;
+        if turns.len() as u64 > rashomon_abi::control::MAX_ENTRIES {
+            return Err(ConfirmError::TooLong { turns: turns.len() });
+        }
         let goal = match (&witness.candidate, goals.as_slice()) {
-            (CandidateKind::Race { .. }, &[first, second]) => Goal::Race {
-                turns: [first, second],
-            },
+            (CandidateKind::Race { .. }, &[first, second]) => Goal::Race { turns: [first, second] },
             _ => Goal::Deadlock { turns: goals },
         };
-        Ok(Schedule {
-            turns,
-            goal,
-            ..self.empty()
-        })
+        let (turns, stops) = turns.into_iter().unzip();
+        Ok(Plan { schedule: Schedule { turns, goal, ..self.empty() }, stops })
     }
 
     /// Tables without turns.
     pub fn empty(&self) -> Schedule {
+        let modules = self.trace.modules.iter();
         Schedule {
             version: SCHEDULE_VERSION,
-            modules: self
-                .trace
-                .modules
-                .iter()
-                .map(|module| ScheduleModule {
-                    path: module.path.clone(),
-                    build_id: module.build_id.clone(),
-                })
-                .collect(),
-            threads: self
-                .trace
-                .threads
-                .iter()
-                .map(|thread| thread.path.clone())
-                .collect(),
+            modules: modules.map(|m| ScheduleModule { path: m.path.clone(), build_id: m.build_id.clone() }).collect(),
+            threads: self.trace.threads.iter().map(|thread| thread.path.clone()).collect(),
             turns: Vec::new(),
             goal: Goal::None,
             quantum: self.quantum,
@@ -130,70 +112,36 @@ impl<'a> Planner<'a> {
 
     fn event(&self, index: EventIndex) -> Result<&Event, ConfirmError> {
         let events = self.trace.events.len();
-        self.trace
-            .events
-            .get(index.index())
-            .ok_or(ConfirmError::NoSuchEvent {
-                event: index.0,
-                events,
-            })
+        self.trace.events.get(index.index()).ok_or(ConfirmError::NoSuchEvent { event: index.0, events })
     }
 
-    fn turn_number(&self, turns: &[Turn]) -> Result<u32, ConfirmError> {
-        if turns.len() as u64 > rashomon_abi::control::MAX_ENTRIES {
-            return Err(ConfirmError::TooLong { turns: turns.len() });
-        }
-        Ok(turns.len().saturating_sub(1) as u32)
-    }
-
-    fn end_run(&self, last: EventIndex, turns: &mut Vec<Turn>, stands: &mut [Option<u32>]) {
+    fn end_run(&self, last: EventIndex, turns: &mut Vec<(Turn, Option<EventIndex>)>, stands: &mut [Option<u32>]) {
         let thread = self.trace.event(last).thread;
-        let next = Some(self.next[last.index()])
-            .filter(|next| *next != NONE)
-            .map(EventIndex);
-        let until = self.position_from(next).unwrap_or(Position {
-            ordinal: u32::MAX,
-            place: Place::End,
-        });
-        let number = turns.len() as u32;
+        let next = Some(self.next[last.index()]).filter(|next| *next != NONE).map(EventIndex);
+        let end = (Position { ordinal: u32::MAX, place: Place::End }, None);
+        let (until, stop) = self.stop_from(next).unwrap_or(end);
         match turns.last_mut() {
-            // Two runs with nothing that can be stood at between them are one.
-            Some(turn) if turn.thread == thread.0 => turn.until = until,
-            _ => turns.push(Turn {
-                thread: thread.0,
-                until,
-            }),
+            // Two runs with nothing between them that can be stood at are one.
+            Some((turn, last_stop)) if turn.thread == thread.0 => (turn.until, *last_stop) = (until, stop),
+            _ => turns.push((Turn { thread: thread.0, until }, stop)),
         }
-        stands[thread.index()] = Some(number.min(turns.len() as u32 - 1));
+        stands[thread.index()] = Some(turns.len() as u32 - 1);
     }
 
     /// The position of the first event from `index` on, in its thread, that can be stood at.
-    fn position_from(&self, mut index: Option<EventIndex>) -> Option<Position> {
+    fn stop_from(&self, mut index: Option<EventIndex>) -> Option<Stop> {
         while let Some(at) = index {
             let event = self.trace.event(at);
             if let EventKind::Access(access) = event.kind {
                 let (object, delta) = self.object_place(access.address, access.size);
-                let place = Place::Access {
-                    site: self.code_place(event.site),
-                    object,
-                    delta,
-                    size: access.size,
-                };
-                return Some(Position {
-                    ordinal: event.ordinal,
-                    place,
-                });
+                let place = Place::Access { site: self.code_place(event.site), object, delta, size: access.size };
+                return Some((Position { ordinal: event.ordinal, place }, index));
             }
             if self.has_ordinal(at) {
                 let op = expected_operation(&event.kind).map_or(0, |op| op as u16);
-                return Some(Position {
-                    ordinal: event.ordinal,
-                    place: Place::Synchronisation { op },
-                });
+                return Some((Position { ordinal: event.ordinal, place: Place::Synchronisation { op } }, index));
             }
-            index = Some(self.next[at.index()])
-                .filter(|next| *next != NONE)
-                .map(EventIndex);
+            index = Some(self.next[at.index()]).filter(|next| *next != NONE).map(EventIndex);
         }
         None
     }
@@ -214,22 +162,11 @@ impl<'a> Planner<'a> {
     /// A code address in terms that survive address-space randomisation.
     pub fn code_place(&self, site: SiteId) -> CodePlace {
         let site = self.trace.site(site);
-        CodePlace {
-            module: site.module,
-            offset: if site.module.is_some() {
-                site.offset
-            } else {
-                site.address
-            },
-        }
+        CodePlace { module: site.module, offset: if site.module.is_some() { site.offset } else { site.address } }
     }
 
     fn object_place(&self, address: rashomon_event::Address, size: u32) -> (ObjectName, u64) {
-        let Some(object) = self
-            .trace
-            .object_at(address)
-            .map(|id| &self.trace.objects[id.index()])
-        else {
+        let Some(object) = self.trace.object_at(address).map(|id| &self.trace.objects[id.index()]) else {
             return (ObjectName::Any, 0);
         };
         let from_low = address.0 - object.base.0;
@@ -237,58 +174,18 @@ impl<'a> Planner<'a> {
         let number = |thread: ThreadId| thread.0;
         match object.kind {
             ObjectKind::Global { module } => {
-                let base = self
-                    .trace
-                    .modules
-                    .get(module as usize)
-                    .map_or(0, |module| module.base);
+                let base = self.trace.modules.get(module as usize).map_or(0, |module| module.base);
                 let offset = object.machine_base.wrapping_sub(base);
-                (
-                    ObjectName::Global {
-                        place: CodePlace {
-                            module: Some(module),
-                            offset,
-                        },
-                    },
-                    from_low,
-                )
+                (ObjectName::Global { place: CodePlace { module: Some(module), offset } }, from_low)
             }
-            ObjectKind::Heap {
-                thread,
-                site,
-                ordinal,
-            } => (
-                ObjectName::Heap {
-                    thread: number(thread),
-                    site: self.code_place(site),
-                    ordinal,
-                },
-                from_low,
-            ),
-            ObjectKind::Mapping {
-                thread,
-                site,
-                ordinal,
-            } => (
-                ObjectName::Mapping {
-                    thread: number(thread),
-                    site: self.code_place(site),
-                    ordinal,
-                },
-                from_low,
-            ),
-            ObjectKind::Stack { thread } => (
-                ObjectName::Stack {
-                    thread: number(thread),
-                },
-                from_high,
-            ),
-            ObjectKind::Tls { thread } => (
-                ObjectName::Tls {
-                    thread: number(thread),
-                },
-                from_high,
-            ),
+            ObjectKind::Heap { thread, site, ordinal } => {
+                (ObjectName::Heap { thread: number(thread), site: self.code_place(site), ordinal }, from_low)
+            }
+            ObjectKind::Mapping { thread, site, ordinal } => {
+                (ObjectName::Mapping { thread: number(thread), site: self.code_place(site), ordinal }, from_low)
+            }
+            ObjectKind::Stack { thread } => (ObjectName::Stack { thread: number(thread) }, from_high),
+            ObjectKind::Tls { thread } => (ObjectName::Tls { thread: number(thread) }, from_high),
             ObjectKind::Unknown => {
                 debug_assert!(size > 0);
                 (ObjectName::Any, 0)
@@ -305,43 +202,20 @@ fn expected_operation(kind: &EventKind) -> Option<Op> {
         EventKind::End => Op::ThreadEnd,
         EventKind::Fork { .. } => Op::ThreadCreate,
         EventKind::Join { .. } => Op::ThreadJoin,
-        EventKind::Acquire {
-            mode: LockMode::Exclusive,
-            may_wait: true,
-            ..
-        } => Op::Lock,
-        EventKind::Acquire {
-            mode: LockMode::Shared,
-            may_wait: true,
-            ..
-        } => Op::LockShared,
-        EventKind::Release {
-            mode: LockMode::Exclusive,
-            ..
-        } => Op::Unlock,
-        EventKind::Release {
-            mode: LockMode::Shared,
-            ..
-        } => Op::UnlockShared,
+        EventKind::Acquire { mode: LockMode::Exclusive, may_wait: true, .. } => Op::Lock,
+        EventKind::Acquire { mode: LockMode::Shared, may_wait: true, .. } => Op::LockShared,
+        EventKind::Release { mode: LockMode::Exclusive, .. } => Op::Unlock,
+        EventKind::Release { mode: LockMode::Shared, .. } => Op::UnlockShared,
         EventKind::WaitBegin { .. } => Op::CondWaitBegin,
         EventKind::WaitEnd { .. } => Op::CondWaitEnd,
-        EventKind::Signal {
-            broadcast: false, ..
-        } => Op::CondSignal,
-        EventKind::Signal {
-            broadcast: true, ..
-        } => Op::CondBroadcast,
+        EventKind::Signal { broadcast: false, .. } => Op::CondSignal,
+        EventKind::Signal { broadcast: true, .. } => Op::CondBroadcast,
         EventKind::BarrierEnter { .. } => Op::BarrierEnter,
         EventKind::BarrierExit { .. } => Op::BarrierExit,
         EventKind::Post { .. } => Op::SemaphorePost,
         EventKind::Fence { .. } => Op::Fence,
-        EventKind::Atomic {
-            op: AtomicOp::Load, ..
-        } => Op::AtomicLoad,
-        EventKind::Atomic {
-            op: AtomicOp::Store,
-            ..
-        } => Op::AtomicStore,
+        EventKind::Atomic { op: AtomicOp::Load, .. } => Op::AtomicLoad,
+        EventKind::Atomic { op: AtomicOp::Store, .. } => Op::AtomicStore,
         _ => return None,
     })
 }

@@ -23,14 +23,8 @@ fn run(program: &Program, limit: Option<Duration>) -> Execution {
 #[test]
 fn exit_codes_and_signals_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(
-        run(&shell("exit 7", folder.path()), None).ending,
-        Ending::Code(7)
-    );
-    assert_eq!(
-        run(&shell("kill -ABRT $$", folder.path()), None).ending,
-        Ending::Signal(6)
-    );
+    assert_eq!(run(&shell("exit 7", folder.path()), None).ending, Ending::Code(7));
+    assert_eq!(run(&shell("kill -ABRT $$", folder.path()), None).ending, Ending::Signal(6));
 }
 
 #[test]
@@ -38,19 +32,10 @@ fn the_limit_ends_the_whole_group() {
     let folder = tempfile::tempdir().unwrap();
     // The grandchild holds the write end of a pipe; only when it is dead does the reader see the end of the file.
     let fifo = folder.path().join("fifo");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&fifo)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let program = shell("exec 3>fifo; (exec sleep 1000) & wait", folder.path());
     let reader = std::thread::spawn(move || std::fs::read(fifo).unwrap());
-    assert_eq!(
-        run(&program, Some(Duration::from_millis(300))).ending,
-        Ending::TimedOut
-    );
+    assert_eq!(run(&program, Some(Duration::from_millis(300))).ending, Ending::TimedOut);
     assert!(reader.join().unwrap().is_empty());
 }
 
@@ -58,13 +43,7 @@ fn the_limit_ends_the_whole_group() {
 fn what_a_program_leaves_behind_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&fifo)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let program = shell("exec 3>fifo; (exec sleep 1000) & exit 3", folder.path());
     let reader = std::thread::spawn(move || std::fs::read(fifo).unwrap());
     assert_eq!(run(&program, None).ending, Ending::Code(3));
@@ -74,17 +53,11 @@ fn what_a_program_leaves_behind_is_ended() {
 #[test]
 fn the_session_and_the_library_path_are_handed_over() {
     let folder = tempfile::tempdir().unwrap();
-    let mut program = shell(
-        "printf %s \"$RASHOMON_SESSION|${LD_LIBRARY_PATH%%:*}\" >seen",
-        folder.path(),
-    );
+    let mut program = shell("printf %s \"$RASHOMON_SESSION|${LD_LIBRARY_PATH%%:*}\" >seen", folder.path());
     program.library_path = Some("/some/runtime".into());
     assert_eq!(run(&program, None).ending, Ending::Code(0));
     let seen = std::fs::read_to_string(folder.path().join("seen")).unwrap();
-    assert_eq!(
-        seen,
-        format!("{}|/some/runtime", folder.path().join("session").display())
-    );
+    assert_eq!(seen, format!("{}|/some/runtime", folder.path().join("session").display()));
 }
 
 #[test]
@@ -109,14 +82,7 @@ fn the_world_is_restored_before_each_execution() {
     assert_eq!(run(&program, None).ending, Ending::Code(0));
 
     program.before_each = Some("exit 4".into());
-    let error = execute(
-        &program,
-        folder.path(),
-        &Input::Empty,
-        Output::Discard,
-        None,
-    )
-    .unwrap_err();
+    let error = execute(&program, folder.path(), &Input::Empty, Output::Discard, None).unwrap_err();
     assert!(error.to_string().contains("exit code 4"), "{error}");
 }
 
@@ -127,18 +93,8 @@ fn input_comes_from_a_file_or_is_empty() {
     let program = shell("read line; test \"$line\" = hello", folder.path());
     let session = folder.path();
     let from_file = Input::File(folder.path().join("in"));
-    assert_eq!(
-        execute(&program, session, &from_file, Output::Discard, None)
-            .unwrap()
-            .ending,
-        Ending::Code(0)
-    );
-    assert_eq!(
-        execute(&program, session, &Input::Empty, Output::Discard, None)
-            .unwrap()
-            .ending,
-        Ending::Code(1)
-    );
+    assert_eq!(execute(&program, session, &from_file, Output::Discard, None).unwrap().ending, Ending::Code(0));
+    assert_eq!(execute(&program, session, &Input::Empty, Output::Discard, None).unwrap().ending, Ending::Code(1));
 }
 
 #[test]
@@ -146,13 +102,6 @@ fn a_program_that_does_not_exist_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = shell("", folder.path());
     program.executable = folder.path().join("none");
-    let error = execute(
-        &program,
-        folder.path(),
-        &Input::Empty,
-        Output::Discard,
-        None,
-    )
-    .unwrap_err();
+    let error = execute(&program, folder.path(), &Input::Empty, Output::Discard, None).unwrap_err();
     assert!(error.to_string().starts_with("cannot execute"), "{error}");
 }

@@ -6,11 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     #[error("cannot {action} {path}: {source}", path = path.display())]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{path}: {reason}", path = path.display())]
     Malformed { path: PathBuf, reason: String },
     #[error("{path} is not empty; name another folder for the output, or remove it", path = path.display())]
@@ -18,40 +14,22 @@ pub enum PipelineError {
     #[error("no store in {path}; run `rashomon check` or `rashomon record` there first, or name one with --store", path = path.display())]
     NoStore { path: PathBuf },
     #[error("no finding {id} in {path}; it has: {known}", path = path.display())]
-    NoSuchFinding {
-        id: String,
-        path: PathBuf,
-        known: String,
-    },
+    NoSuchFinding { id: String, path: PathBuf, known: String },
     #[error("{prefix} may be any of {known}; write more of it")]
     AmbiguousFinding { prefix: String, known: String },
     #[error("finding {id} has no schedule: it was {verdict}, never forced")]
     NoSchedule { id: String, verdict: &'static str },
     #[error("the schedule of {id} is for another binary: {path} had build-id {expected} and has {found}; run `rashomon check` on the new one", path = path.display())]
-    OtherBinary {
-        id: String,
-        path: PathBuf,
-        expected: String,
-        found: String,
-    },
-    #[error(
-        "the program ran without our runtime, so nothing was recorded; `rashomon doctor PROG` says why"
-    )]
+    OtherBinary { id: String, path: PathBuf, expected: String, found: String },
+    #[error("the program ran without our runtime, so nothing was recorded; `rashomon doctor PROG` says why")]
     NotObserved,
     #[error(transparent)]
     Confirm(#[from] rashomon_confirm::ConfirmError),
 }
 
 impl PipelineError {
-    pub(crate) fn io(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io {
-            action,
-            path,
-            source,
-        }
+        move |source| Self::Io { action, path, source }
     }
 }

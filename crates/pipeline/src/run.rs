@@ -80,10 +80,7 @@ pub const RUN_VERSION: u32 = 1;
 
 impl RunRecord {
     pub fn command(&self) -> Vec<String> {
-        std::iter::once(&self.executable)
-            .chain(&self.arguments)
-            .map(ShellText::shown)
-            .collect()
+        std::iter::once(&self.executable).chain(&self.arguments).map(ShellText::shown).collect()
     }
 }
 
@@ -112,24 +109,9 @@ mod tests {
 
     #[test]
     fn words_survive_a_shell() {
-        for word in [
-            "plain",
-            "two words",
-            "it's",
-            "$HOME",
-            "",
-            "-x",
-            "a;b",
-            "new\nline",
-            "\\",
-            "*",
-        ] {
+        for word in ["plain", "two words", "it's", "$HOME", "", "-x", "a;b", "new\nline", "\\", "*"] {
             let script = format!("printf %s {}", quoted(OsStr::new(word)).to_str().unwrap());
-            let output = std::process::Command::new("sh")
-                .arg("-c")
-                .arg(&script)
-                .output()
-                .unwrap();
+            let output = std::process::Command::new("sh").arg("-c").arg(&script).output().unwrap();
             assert_eq!(String::from_utf8(output.stdout).unwrap(), word, "{script}");
         }
     }
@@ -138,8 +120,7 @@ mod tests {
     fn text_that_is_not_unicode_survives_json() {
         for bytes in [b"plain".as_slice(), b"\xff\xfe"] {
             let text = ShellText::from(OsStr::from_bytes(bytes));
-            let again: ShellText =
-                serde_json::from_str(&serde_json::to_string(&text).unwrap()).unwrap();
+            let again: ShellText = serde_json::from_str(&serde_json::to_string(&text).unwrap()).unwrap();
             assert_eq!(OsString::from(&again).as_bytes(), bytes);
         }
     }

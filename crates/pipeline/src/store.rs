@@ -60,13 +60,7 @@ impl Store {
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default()
             .chars()
-            .map(|c| {
-                if c.is_alphanumeric() || "._-+".contains(c) {
-                    c
-                } else {
-                    '_'
-                }
-            })
+            .map(|c| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' })
             .collect();
         let mut number = 1 + largest_number(&base);
         let path = loop {
@@ -86,11 +80,7 @@ impl Store {
     pub fn create_at(path: &Path) -> Result<Self, PipelineError> {
         fs::create_dir_all(path).map_err(PipelineError::io("create", path))?;
         let path = fs::canonicalize(path).map_err(PipelineError::io("find", path))?;
-        if fs::read_dir(&path)
-            .map_err(PipelineError::io("list", &path))?
-            .next()
-            .is_some()
-        {
+        if fs::read_dir(&path).map_err(PipelineError::io("list", &path))?.next().is_some() {
             return Err(PipelineError::OutputExists { path });
         }
         Self { path }.with_folders()
@@ -115,21 +105,12 @@ impl Store {
 
     /// An existing store: `path` itself, or the latest one if `path` is a folder of stores or has one.
     pub fn open(path: &Path) -> Result<Self, PipelineError> {
-        for candidate in [
-            path.to_path_buf(),
-            path.join(LATEST),
-            path.join(DEFAULT_BASE).join(LATEST),
-        ] {
+        for candidate in [path.to_path_buf(), path.join(LATEST), path.join(DEFAULT_BASE).join(LATEST)] {
             if candidate.join(RUN_FILE).is_file() {
-                return Ok(Self {
-                    path: fs::canonicalize(&candidate)
-                        .map_err(PipelineError::io("find", candidate))?,
-                });
+                return Ok(Self { path: fs::canonicalize(&candidate).map_err(PipelineError::io("find", candidate))? });
             }
         }
-        Err(PipelineError::NoStore {
-            path: std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()),
-        })
+        Err(PipelineError::NoStore { path: std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()) })
     }
 
     pub fn path(&self) -> &Path {
@@ -171,19 +152,11 @@ impl Store {
 
     pub fn summary(&self) -> Result<Option<RunSummary>, PipelineError> {
         let path = self.path.join(SUMMARY_FILE);
-        if path.exists() {
-            read_json(&path).map(Some)
-        } else {
-            Ok(None)
-        }
+        if path.exists() { read_json(&path).map(Some) } else { Ok(None) }
     }
 
     pub fn write_finding(&self, finding: &Finding) -> Result<(), PipelineError> {
-        let file = FindingFile {
-            format: FINDING_FORMAT.into(),
-            version: FINDING_VERSION,
-            finding: finding.clone(),
-        };
+        let file = FindingFile { format: FINDING_FORMAT.into(), version: FINDING_VERSION, finding: finding.clone() };
         write_json(&self.finding_path(&finding.id), &file)
     }
 
@@ -196,11 +169,7 @@ impl Store {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&folder).map_err(PipelineError::io("list", &folder))? {
             let entry = entry.map_err(PipelineError::io("list", &folder))?;
-            if let Some(id) = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.strip_suffix(".json"))
-            {
+            if let Some(id) = entry.file_name().to_str().and_then(|name| name.strip_suffix(".json")) {
                 ids.push(id.to_owned());
             }
         }
@@ -210,10 +179,7 @@ impl Store {
 
     /// All findings, sorted by id.
     pub fn findings(&self) -> Result<Vec<Finding>, PipelineError> {
-        self.finding_ids()?
-            .iter()
-            .map(|id| self.read_finding(id))
-            .collect()
+        self.finding_ids()?.iter().map(|id| self.read_finding(id)).collect()
     }
 
     /// The finding with this id, or the only one whose id, with or without its kind, starts so.
@@ -223,49 +189,24 @@ impl Store {
             return self.read_finding(prefix);
         }
         let starts = |id: &&String| {
-            !prefix.is_empty()
-                && (id.starts_with(prefix)
-                    || id
-                        .rsplit('-')
-                        .next()
-                        .is_some_and(|hash| hash.starts_with(prefix)))
+            !prefix.is_empty() && (id.starts_with(prefix) || id.rsplit('-').next().is_some_and(|hash| hash.starts_with(prefix)))
         };
         let matching: Vec<&String> = ids.iter().filter(starts).collect();
-        let list = |ids: &[&String]| {
-            ids.iter()
-                .map(|id| id.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let list = |ids: &[&String]| ids.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
         match matching.as_slice() {
             [id] => self.read_finding(id),
             [] => {
-                let known = if ids.is_empty() {
-                    "none".to_owned()
-                } else {
-                    list(&ids.iter().collect::<Vec<_>>())
-                };
-                Err(PipelineError::NoSuchFinding {
-                    id: prefix.into(),
-                    path: self.path.clone(),
-                    known,
-                })
+                let known = if ids.is_empty() { "none".to_owned() } else { list(&ids.iter().collect::<Vec<_>>()) };
+                Err(PipelineError::NoSuchFinding { id: prefix.into(), path: self.path.clone(), known })
             }
-            several => Err(PipelineError::AmbiguousFinding {
-                prefix: prefix.into(),
-                known: list(several),
-            }),
+            several => Err(PipelineError::AmbiguousFinding { prefix: prefix.into(), known: list(several) }),
         }
     }
 
     fn read_finding(&self, id: &str) -> Result<Finding, PipelineError> {
         let path = self.finding_path(id);
         let file: FindingFile = read_json(&path)?;
-        check_version(
-            &path,
-            (&file.format, file.version),
-            (FINDING_FORMAT, FINDING_VERSION),
-        )?;
+        check_version(&path, (&file.format, file.version), (FINDING_FORMAT, FINDING_VERSION))?;
         Ok(file.finding)
     }
 }
@@ -278,29 +219,17 @@ fn largest_number(base: &Path) -> u64 {
     entries.flatten().filter_map(number).max().unwrap_or(0)
 }
 
-fn check_version(
-    path: &Path,
-    found: (&str, u32),
-    expected: (&str, u32),
-) -> Result<(), PipelineError> {
+fn check_version(path: &Path, found: (&str, u32), expected: (&str, u32)) -> Result<(), PipelineError> {
     if found == expected {
         return Ok(());
     }
-    let reason = format!(
-        "{} version {} where {} version {} was expected",
-        found.0, found.1, expected.0, expected.1
-    );
-    Err(PipelineError::Malformed {
-        path: path.to_path_buf(),
-        reason,
-    })
+    let reason = format!("{} version {} where {} version {} was expected", found.0, found.1, expected.0, expected.1);
+    Err(PipelineError::Malformed { path: path.to_path_buf(), reason })
 }
 
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), PipelineError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|error| PipelineError::Malformed {
-        path: path.to_path_buf(),
-        reason: error.to_string(),
-    })?;
+    let mut text = serde_json::to_vec_pretty(value)
+        .map_err(|error| PipelineError::Malformed { path: path.to_path_buf(), reason: error.to_string() })?;
     text.push(b'\n');
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
@@ -309,18 +238,11 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), PipelineError>
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, PipelineError> {
-    let size = fs::metadata(path)
-        .map_err(PipelineError::io("read", path))?
-        .len();
+    let size = fs::metadata(path).map_err(PipelineError::io("read", path))?.len();
     if size > MAX_FILE_BYTES {
-        return Err(PipelineError::Malformed {
-            path: path.to_path_buf(),
-            reason: format!("{size} bytes are too many"),
-        });
+        return Err(PipelineError::Malformed { path: path.to_path_buf(), reason: format!("{size} bytes are too many") });
     }
     let bytes = fs::read(path).map_err(PipelineError::io("read", path))?;
-    serde_json::from_slice(&bytes).map_err(|error| PipelineError::Malformed {
-        path: path.to_path_buf(),
-        reason: error.to_string(),
-    })
+    serde_json::from_slice(&bytes)
+        .map_err(|error| PipelineError::Malformed { path: path.to_path_buf(), reason: error.to_string() })
 }

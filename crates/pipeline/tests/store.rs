@@ -28,10 +28,7 @@ fn finding(id: &str) -> Finding {
     Finding {
         id: id.into(),
         kind: FindingKind::DataRace,
-        verdict: Verdict::Diverged {
-            expected: "a".into(),
-            actual: "b".into(),
-        },
+        verdict: Verdict::Diverged { expected: "a".into(), actual: "b".into() },
         evidence: Evidence::Hybrid,
         witness_level: None,
         subject: "global y".into(),
@@ -51,11 +48,7 @@ fn stores_are_numbered_and_the_last_one_is_the_latest() {
     for expected in ["1-prog", "2-prog", "3-other_name"] {
         let name = expected.split_once('-').unwrap().1.replace('_', " ");
         let store = Store::create_in(&base, Path::new(&format!("/bin/{name}"))).unwrap();
-        assert!(
-            store.path().ends_with(expected),
-            "{}",
-            store.path().display()
-        );
+        assert!(store.path().ends_with(expected), "{}", store.path().display());
         store.write_run(&run_record()).unwrap();
         for place in [folder.path(), base.as_path(), store.path()] {
             assert_eq!(Store::open(place).unwrap(), store, "{}", place.display());
@@ -74,10 +67,7 @@ fn what_is_written_is_read_again() {
     changed.verdict = Verdict::Predicted;
     store.write_finding(&changed).unwrap();
     store.write_finding(&finding("race-00000002")).unwrap();
-    assert_eq!(
-        store.findings().unwrap(),
-        [changed, finding("race-00000002")]
-    );
+    assert_eq!(store.findings().unwrap(), [changed, finding("race-00000002")]);
 }
 
 #[test]
@@ -88,51 +78,27 @@ fn findings_are_found_by_the_start_of_their_id() {
         store.write_finding(&finding(id)).unwrap();
     }
     for prefix in ["race-1234", "1234", "race-12340000"] {
-        assert_eq!(
-            store.finding(prefix).unwrap().id,
-            "race-12340000",
-            "{prefix}"
-        );
+        assert_eq!(store.finding(prefix).unwrap().id, "race-12340000", "{prefix}");
     }
     assert_eq!(store.finding("deadlock").unwrap().id, "deadlock-99990000");
-    assert!(matches!(
-        store.finding("race-123"),
-        Err(PipelineError::AmbiguousFinding { .. })
-    ));
-    assert!(matches!(
-        store.finding("7"),
-        Err(PipelineError::NoSuchFinding { .. })
-    ));
-    assert!(matches!(
-        store.finding(""),
-        Err(PipelineError::NoSuchFinding { .. })
-    ));
+    assert!(matches!(store.finding("race-123"), Err(PipelineError::AmbiguousFinding { .. })));
+    assert!(matches!(store.finding("7"), Err(PipelineError::NoSuchFinding { .. })));
+    assert!(matches!(store.finding(""), Err(PipelineError::NoSuchFinding { .. })));
 }
 
 #[test]
 fn nothing_is_written_over() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("precious"), "x").unwrap();
-    assert!(matches!(
-        Store::create_at(folder.path()),
-        Err(PipelineError::OutputExists { .. })
-    ));
+    assert!(matches!(Store::create_at(folder.path()), Err(PipelineError::OutputExists { .. })));
 }
 
 #[test]
 fn files_of_other_versions_and_damaged_ones_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create_at(&folder.path().join("out")).unwrap();
-    assert!(matches!(
-        Store::open(folder.path()),
-        Err(PipelineError::NoStore { .. })
-    ));
-    store
-        .write_run(&RunRecord {
-            version: 99,
-            ..run_record()
-        })
-        .unwrap();
+    assert!(matches!(Store::open(folder.path()), Err(PipelineError::NoStore { .. })));
+    store.write_run(&RunRecord { version: 99, ..run_record() }).unwrap();
     assert!(store.run().unwrap_err().to_string().contains("version 99"));
     fs::write(store.path().join("run.json"), "{").unwrap();
     assert!(matches!(store.run(), Err(PipelineError::Malformed { .. })));

@@ -105,10 +105,7 @@ fn frames(stack: &[Frame]) -> Vec<FrameView<'_>> {
 
 impl<'a> From<&'a HeldLock> for HeldView<'a> {
     fn from(held: &'a HeldLock) -> Self {
-        Self {
-            name: &held.name,
-            acquired_at: frames(&held.acquired_at),
-        }
+        Self { name: &held.name, acquired_at: frames(&held.acquired_at) }
     }
 }
 
@@ -126,11 +123,7 @@ impl<'a> From<&'a Side> for SideView<'a> {
 
 impl<'a> From<&'a Step> for StepView<'a> {
     fn from(step: &'a Step) -> Self {
-        Self {
-            thread: &step.thread,
-            until: &step.until,
-            place: step.place.as_ref().map(FrameView::from),
-        }
+        Self { thread: &step.thread, until: &step.until, place: step.place.as_ref().map(FrameView::from) }
     }
 }
 
@@ -179,10 +172,7 @@ pub fn render(findings: &[Finding], run: &RunSummary, shown: Shown) -> String {
             store: &run.store,
             notes: &run.notes,
         },
-        findings: by_importance(findings, shown)
-            .into_iter()
-            .map(FindingView::from)
-            .collect(),
+        findings: by_importance(findings, shown).into_iter().map(FindingView::from).collect(),
     };
     // Only maps with non-string keys and failing `Serialize` impls can fail; there are none here.
     let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();

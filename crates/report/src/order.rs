@@ -31,10 +31,7 @@ pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
         Shown::Suspicions => 3,
         Shown::Everything => 4,
     };
-    let mut kept: Vec<&Finding> = findings
-        .iter()
-        .filter(|finding| rank(&finding.verdict) <= last)
-        .collect();
+    let mut kept: Vec<&Finding> = findings.iter().filter(|finding| rank(&finding.verdict) <= last).collect();
     kept.sort_by(|a, b| (rank(&a.verdict), a.kind, &a.id).cmp(&(rank(&b.verdict), b.kind, &b.id)));
     kept
 }

@@ -44,9 +44,7 @@ impl Painter {
 
 /// Names come from the program under test: control characters must not reach the terminal.
 fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 pub const fn kind_name(kind: FindingKind) -> &'static str {
@@ -88,7 +86,9 @@ fn explanation(finding: &Finding) -> Option<String> {
         Verdict::Proven { grade: Grade::Deadlocked } => {
             "an execution ended with these threads waiting for each other for ever".into()
         }
-        Verdict::Proven { grade: Grade::Stuck } => "an execution ended with every thread waiting and nobody left to wake them".into(),
+        Verdict::Proven { grade: Grade::Stuck } => {
+            "an execution ended with every thread waiting and nobody left to wake them".into()
+        }
         Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
         Verdict::Suspected => match finding.witness_level {
             Some(WitnessLevel::Synchronisation) => {
@@ -106,9 +106,7 @@ fn explanation(finding: &Finding) -> Option<String> {
 const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::HappensBefore => "unordered in the recorded execution",
-        Evidence::Hybrid => {
-            "no common lock, and only lock hand-overs order them in the recorded execution"
-        }
+        Evidence::Hybrid => "no common lock, and only lock hand-overs order them in the recorded execution",
         Evidence::LockOrder => "a cycle in the order in which locks are taken",
         Evidence::Observed => "the recorded execution itself",
     }
@@ -145,11 +143,7 @@ fn stack(out: &mut String, indent: &str, frames: &[Frame]) {
 }
 
 fn thread_words(path: &str) -> String {
-    if path == "main" {
-        "main thread".into()
-    } else {
-        format!("thread {}", clean(path))
-    }
+    if path == "main" { "main thread".into() } else { format!("thread {}", clean(path)) }
 }
 
 fn side(out: &mut String, painter: Painter, side: &Side) {
@@ -167,16 +161,8 @@ fn side(out: &mut String, painter: Painter, side: &Side) {
 }
 
 fn one(out: &mut String, painter: Painter, finding: &Finding) {
-    let tint = if matches!(finding.verdict, Verdict::Proven { .. }) {
-        Tint::Alarm
-    } else {
-        Tint::Warning
-    };
-    let head = format!(
-        "{} ({})",
-        kind_name(finding.kind),
-        verdict_words(&finding.verdict)
-    );
+    let tint = if matches!(finding.verdict, Verdict::Proven { .. }) { Tint::Alarm } else { Tint::Warning };
+    let head = format!("{} ({})", kind_name(finding.kind), verdict_words(&finding.verdict));
     let _ = writeln!(
         out,
         "{} {}: {}",
@@ -188,24 +174,10 @@ fn one(out: &mut String, painter: Painter, finding: &Finding) {
         side(out, painter, one);
     }
     if !finding.steps.is_empty() {
-        let _ = writeln!(
-            out,
-            "  {}",
-            painter.paint(Tint::Strong, "schedule that shows it:")
-        );
+        let _ = writeln!(out, "  {}", painter.paint(Tint::Strong, "schedule that shows it:"));
         for (number, step) in finding.steps.iter().enumerate() {
-            let place = step
-                .place
-                .as_ref()
-                .map(|frame| format!(" at {}", frame_words(frame)))
-                .unwrap_or_default();
-            let _ = writeln!(
-                out,
-                "    {}. {} {}{place}",
-                number + 1,
-                thread_words(&step.thread),
-                clean(&step.until)
-            );
+            let place = step.place.as_ref().map(|frame| format!(" at {}", frame_words(frame))).unwrap_or_default();
+            let _ = writeln!(out, "    {}. {} {}{place}", number + 1, thread_words(&step.thread), clean(&step.until));
         }
     }
     if let Some(text) = explanation(finding) {
@@ -213,11 +185,7 @@ fn one(out: &mut String, painter: Painter, finding: &Finding) {
     }
     let _ = writeln!(out, "  = evidence: {}", evidence_words(finding.evidence));
     if finding.occurrences > 1 {
-        let _ = writeln!(
-            out,
-            "  = {} pairs of events at these places",
-            finding.occurrences
-        );
+        let _ = writeln!(out, "  = {} pairs of events at these places", finding.occurrences);
     }
     for note in &finding.notes {
         let _ = writeln!(out, "  = note: {}", clean(note));
@@ -239,18 +207,12 @@ fn exit_words(exit: ProgramExit) -> String {
 }
 
 fn plural(count: u64, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// All findings, one empty line behind each, then the summary of the run.
 pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> String {
-    let painter = Painter {
-        colour: options.colour,
-    };
+    let painter = Painter { colour: options.colour };
     let mut out = String::new();
     for finding in by_importance(findings, options.shown) {
         one(&mut out, painter, finding);
@@ -272,11 +234,7 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
         plural(run.executions, "forced execution"),
     );
     if run.untried > 0 {
-        let _ = writeln!(
-            out,
-            "note: the budget left {} untried",
-            plural(run.untried, "candidate")
-        );
+        let _ = writeln!(out, "note: the budget left {} untried", plural(run.untried, "candidate"));
     }
     for note in &run.notes {
         let _ = writeln!(out, "note: {}", clean(note));

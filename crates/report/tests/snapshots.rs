@@ -20,9 +20,7 @@ fn race() -> Finding {
     Finding {
         id: "race-3f2a91c4".into(),
         kind: FindingKind::DataRace,
-        verdict: Verdict::Proven {
-            grade: Grade::CoEnabled,
-        },
+        verdict: Verdict::Proven { grade: Grade::CoEnabled },
         evidence: Evidence::Hybrid,
         witness_level: Some(WitnessLevel::Synchronisation),
         subject: "global y (4 bytes)".into(),
@@ -37,36 +35,17 @@ fn race() -> Finding {
             Side {
                 thread: "0".into(),
                 action: "read and write of 4 bytes".into(),
-                stack: vec![
-                    Frame {
-                        inlined: true,
-                        ..frame("bump", 7)
-                    },
-                    frame("task", 11),
-                ],
-                held: vec![HeldLock {
-                    name: "mutex m".into(),
-                    acquired_at: vec![frame("task", 8)],
-                }],
+                stack: vec![Frame { inlined: true, ..frame("bump", 7) }, frame("task", 11)],
+                held: vec![HeldLock { name: "mutex m".into(), acquired_at: vec![frame("task", 8)] }],
                 created_at: vec![frame("main", 16)],
             },
         ],
         steps: vec![
-            Step {
-                thread: "main".into(),
-                until: "runs up to its write of global y".into(),
-                place: Some(frame("main", 17)),
-            },
-            Step {
-                thread: "0".into(),
-                until: "runs up to its write of global y".into(),
-                place: Some(frame("task", 11)),
-            },
+            Step { thread: "main".into(), until: "runs up to its write of global y".into(), place: Some(frame("main", 17)) },
+            Step { thread: "0".into(), until: "runs up to its write of global y".into(), place: Some(frame("task", 11)) },
         ],
         schedule: None,
-        reproduce: Some(
-            "/usr/bin/rashomon replay --store '/tmp/a b/.rashomon/1-listing1' race-3f2a91c4".into(),
-        ),
+        reproduce: Some("/usr/bin/rashomon replay --store '/tmp/a b/.rashomon/1-listing1' race-3f2a91c4".into()),
         notes: vec![],
         occurrences: 1,
     }
@@ -77,10 +56,7 @@ fn deadlock() -> Finding {
         thread: thread.into(),
         action: format!("waits for mutex {wants}"),
         stack: vec![frame("lock_both", line)],
-        held: vec![HeldLock {
-            name: format!("mutex {holds}"),
-            acquired_at: vec![frame("lock_both", line - 1)],
-        }],
+        held: vec![HeldLock { name: format!("mutex {holds}"), acquired_at: vec![frame("lock_both", line - 1)] }],
         created_at: vec![],
     };
     Finding {
@@ -101,17 +77,10 @@ fn deadlock() -> Finding {
 
 /// No debug information, hostile names, a divergence.
 fn diverged() -> Finding {
-    let bare = Frame {
-        module: "/usr/lib/lib\u{1b}[31mx.so".into(),
-        offset: 0x1234,
-        ..Frame::default()
-    };
+    let bare = Frame { module: "/usr/lib/lib\u{1b}[31mx.so".into(), offset: 0x1234, ..Frame::default() };
     Finding {
         id: "race-0badf00d".into(),
-        verdict: Verdict::Diverged {
-            expected: "Lock at ordinal 3".into(),
-            actual: "Unlock at ordinal 3".into(),
-        },
+        verdict: Verdict::Diverged { expected: "Lock at ordinal 3".into(), actual: "Unlock at ordinal 3".into() },
         evidence: Evidence::HappensBefore,
         subject: "heap block of 16 bytes".into(),
         sides: vec![Side {
@@ -148,41 +117,19 @@ fn fixtures() -> Vec<Finding> {
 
 #[test]
 fn text_shows_claims() {
-    insta::assert_snapshot!(text::render(
-        &fixtures(),
-        &run(),
-        text::Options {
-            shown: Shown::Claims,
-            colour: false
-        }
-    ));
+    insta::assert_snapshot!(text::render(&fixtures(), &run(), text::Options { shown: Shown::Claims, colour: false }));
 }
 
 #[test]
 fn text_shows_everything_in_colour() {
-    let options = text::Options {
-        shown: Shown::Everything,
-        colour: true,
-    };
+    let options = text::Options { shown: Shown::Everything, colour: true };
     insta::assert_snapshot!(text::render(&fixtures(), &run(), options).replace('\x1b', "ESC"));
 }
 
 #[test]
 fn text_without_findings() {
-    let run = RunSummary {
-        exit: ProgramExit::Signal { signal: 11 },
-        untried: 0,
-        notes: vec![],
-        ..run()
-    };
-    insta::assert_snapshot!(text::render(
-        &[],
-        &run,
-        text::Options {
-            shown: Shown::Claims,
-            colour: false
-        }
-    ));
+    let run = RunSummary { exit: ProgramExit::Signal { signal: 11 }, untried: 0, notes: vec![], ..run() };
+    insta::assert_snapshot!(text::render(&[], &run, text::Options { shown: Shown::Claims, colour: false }));
 }
 
 #[test]
@@ -197,19 +144,7 @@ fn json_without_findings() {
 
 #[test]
 fn the_last_line_of_a_finding_is_its_command() {
-    let report = text::render(
-        &[race()],
-        &run(),
-        text::Options {
-            shown: Shown::Claims,
-            colour: true,
-        },
-    );
-    let (finding, _) = report
-        .split_once("\n\n")
-        .expect("an empty line ends a finding");
-    assert_eq!(
-        finding.lines().last().map(str::trim),
-        race().reproduce.as_deref()
-    );
+    let report = text::render(&[race()], &run(), text::Options { shown: Shown::Claims, colour: true });
+    let (finding, _) = report.split_once("\n\n").expect("an empty line ends a finding");
+    assert_eq!(finding.lines().last().map(str::trim), race().reproduce.as_deref());
 }
