@@ -1,0 +1,31 @@
+// Two threads, two variables, one lock: a race that testing does not find.
+//
+// y should end as 3, and nearly always does: when main's critical section comes first, its unlock orders main's second
+// `y++` before the one in `task`. In the other order nothing does, the two increments can meet, and one of them is lost.
+// (Listing 1 of L. M. Carril and W. F. Tichy, Interleaving Generation for Data Race and Deadlock Reproduction, SEPS 2015.)
+#include <pthread.h>
+#include <stdio.h>
+
+static int x, y;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+
+static void *task(void *unused) {
+    pthread_mutex_lock(&m);
+    x++;
+    pthread_mutex_unlock(&m);
+    y++;
+    return NULL;
+}
+
+int main(void) {
+    pthread_t thread;
+    y++;
+    pthread_create(&thread, NULL, task, NULL);
+    y++;
+    pthread_mutex_lock(&m);
+    x++;
+    pthread_mutex_unlock(&m);
+    pthread_join(thread, NULL);
+    printf("x = %d, y = %d\n", x, y);
+    return 0;
+}
