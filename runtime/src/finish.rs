@@ -1,0 +1,54 @@
+//! The ways a recording ends.
+
+use crate::thread::{State, all};
+use crate::{config, header, modules, recorder, replay, sys};
+use core::sync::atomic::{AtomicU32, Ordering::*};
+use rashomon_abi::header::{field, state};
+
+static DONE: AtomicU32 = AtomicU32::new(0);
+
+/// Closes what can be closed: in serial mode every stream, as all other threads stand still.
+fn close_streams() {
+    let own = crate::thread::current_number();
+    for thread in all() {
+        // SAFETY: registered threads are never unmapped. Others are stopped (serial) or left alone (free).
+        let thread = unsafe { &mut *thread };
+        if !thread.hot.is_null() && (thread.number as u64 == own || config::serial() && thread.state != State::External) {
+            recorder::finish(thread);
+        }
+    }
+}
+
+/// The process ends in an orderly way.
+pub fn complete() {
+    if config::mode() == 0 || DONE.swap(1, AcqRel) != 0 {
+        return;
+    }
+    replay::process_ends();
+    modules::write();
+    close_streams();
+    header::set(field::STATE, state::COMPLETE);
+}
+
+/// The runtime ends the process: what was asked for has been decided.
+pub fn stop() -> ! {
+    if DONE.swap(1, AcqRel) == 0 {
+        modules::write();
+        close_streams();
+        header::set(field::STATE, state::STOPPED);
+    }
+    sys::exit_group(66)
+}
+
+/// A fatal signal: the streams are readable as they are.
+pub fn crashed() {
+    if DONE.swap(1, AcqRel) == 0 {
+        modules::write();
+        header::set(field::STATE, state::CRASHED);
+    }
+}
+
+/// A forked child has no recording.
+pub fn forget() {
+    DONE.store(1, Release);
+}

@@ -1,0 +1,34 @@
+//! The `header` page of the session: state, counters and outcome, visible to the host even after SIGKILL.
+
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
+use rashomon_abi::header::field;
+
+static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+/// Stands in for the page until there is one.
+static SCRATCH: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+
+pub fn set_page(page: *mut u8) {
+    PAGE.store(page.cast(), Release);
+}
+
+pub fn word(index: usize) -> &'static AtomicU64 {
+    let page = PAGE.load(Relaxed);
+    if page.is_null() {
+        return &SCRATCH[index];
+    }
+    // SAFETY: the page holds 512 words and is never unmapped.
+    unsafe { &*page.add(index) }
+}
+
+pub fn set(index: usize, value: u64) {
+    word(index).store(value, Release);
+}
+
+pub fn note(bits: u64) {
+    word(field::NOTES).fetch_or(bits, Relaxed);
+}
+
+/// The next place in the global order.
+pub fn next_sequence() -> u64 {
+    word(field::SEQUENCE).fetch_add(1, SeqCst)
+}

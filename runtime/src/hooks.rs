@@ -1,0 +1,246 @@
+//! The entry points that compilers emit for memory accesses and function boundaries: assembly, because the site is the return
+//! address on the stack and because these few instructions run for every access of the program.
+//!
+//! An access hook counts the quantum down, asks the same-span filter, and appends one word to the stream; whatever else there is
+//! to do is a tail jump to [`access_quantum`] or [`access_record`]. All hooks lie in the section `rashomon_hooks`: a signal that
+//! arrives inside it is deferred, so no handler ever sees a half-written record.
+
+use crate::recorder;
+use crate::sched;
+use crate::thread::Runtime;
+use crate::tls::{self, hot};
+use core::arch::naked_asm;
+use rashomon_abi::record::{AccessClass, SITE_BIAS, access_kind};
+
+const READ: AccessClass = AccessClass::Read;
+const WRITE: AccessClass = AccessClass::Write;
+const BOTH: AccessClass = AccessClass::ReadWrite;
+
+macro_rules! access_hooks {
+    ($($name:ident $class:ident $log2:literal;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[unsafe(link_section = "rashomon_hooks")]
+        pub unsafe extern "C" fn $name(_address: *const u8) {
+            naked_asm!(
+                "mov rsi, [rsp]",
+                "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "dec qword ptr fs:[rax + {quantum}]",
+                "js 2f",
+                "mov rcx, fs:[rax + {span}]",
+                "add rcx, rdi",
+                "mov edx, {kind}",
+                "shl rdx, 48",
+                "or rdx, rsi",
+                "lea r8, [rdi + 8*rsi]",
+                "shr r8, 3",
+                "and r8d, {mask}",
+                "shl r8d, 4",
+                "add r8, fs:[rax + {filter}]",
+                "cmp [r8], rcx",
+                "jne 1f",
+                "cmp [r8 + 8], rdx",
+                "je 9f",
+                "1:",
+                "cmp qword ptr fs:[rax + {dirty}], 0",
+                "jne 3f",
+                "mov r9, rsi",
+                "sub r9, fs:[rax + {previous}]",
+                "add r9, {bias}",
+                "cmp r9, 2047",
+                "ja 3f",
+                "mov r10, fs:[rax + {cursor}]",
+                "lea r11, [r10 + 8]",
+                "cmp r11, fs:[rax + {end}]",
+                "ja 3f",
+                "mov [r8], rcx",
+                "mov [r8 + 8], rdx",
+                "mov fs:[rax + {previous}], rsi",
+                "shl r9, 5",
+                "or r9, {kind}",
+                "shl r9, 48",
+                "or r9, rdi",
+                "mov [r10], r9",
+                "mov fs:[rax + {cursor}], r11",
+                "9:",
+                "ret",
+                "2:",
+                "mov edx, {kind}",
+                "jmp {slow_quantum}",
+                "3:",
+                "mov edx, {kind}",
+                "jmp {slow_record}",
+                quantum = const tls::QUANTUM,
+                span = const tls::SPAN,
+                filter = const tls::FILTER,
+                mask = const tls::FILTER_ENTRIES - 1,
+                dirty = const tls::DIRTY,
+                previous = const tls::PREVIOUS_SITE,
+                bias = const SITE_BIAS,
+                cursor = const tls::CURSOR,
+                end = const tls::END,
+                kind = const access_kind($class, $log2),
+                slow_quantum = sym access_quantum,
+                slow_record = sym access_record,
+            )
+        }
+    )* };
+}
+
+access_hooks! {
+    __tsan_read1 READ 0; __tsan_read2 READ 1; __tsan_read4 READ 2; __tsan_read8 READ 3; __tsan_read16 READ 4;
+    __tsan_write1 WRITE 0; __tsan_write2 WRITE 1; __tsan_write4 WRITE 2; __tsan_write8 WRITE 3; __tsan_write16 WRITE 4;
+    __tsan_unaligned_read2 READ 1; __tsan_unaligned_read4 READ 2; __tsan_unaligned_read8 READ 3; __tsan_unaligned_read16 READ 4;
+    __tsan_unaligned_write2 WRITE 1; __tsan_unaligned_write4 WRITE 2; __tsan_unaligned_write8 WRITE 3; __tsan_unaligned_write16 WRITE 4;
+    __tsan_volatile_read1 READ 0; __tsan_volatile_read2 READ 1; __tsan_volatile_read4 READ 2; __tsan_volatile_read8 READ 3; __tsan_volatile_read16 READ 4;
+    __tsan_volatile_write1 WRITE 0; __tsan_volatile_write2 WRITE 1; __tsan_volatile_write4 WRITE 2; __tsan_volatile_write8 WRITE 3; __tsan_volatile_write16 WRITE 4;
+    __tsan_unaligned_volatile_read2 READ 1; __tsan_unaligned_volatile_read4 READ 2; __tsan_unaligned_volatile_read8 READ 3; __tsan_unaligned_volatile_read16 READ 4;
+    __tsan_unaligned_volatile_write2 WRITE 1; __tsan_unaligned_volatile_write4 WRITE 2; __tsan_unaligned_volatile_write8 WRITE 3; __tsan_unaligned_volatile_write16 WRITE 4;
+    __tsan_read_write1 BOTH 0; __tsan_read_write2 BOTH 1; __tsan_read_write4 BOTH 2; __tsan_read_write8 BOTH 3; __tsan_read_write16 BOTH 4;
+    __tsan_unaligned_read_write2 BOTH 1; __tsan_unaligned_read_write4 BOTH 2; __tsan_unaligned_read_write8 BOTH 3; __tsan_unaligned_read_write16 BOTH 4;
+    __tsan_vptr_read READ 3;
+    rashomon_vptr_written WRITE 3;
+}
+
+/// A constructor stores the vtable pointer; storing the value that is there already is no race anybody means.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+#[unsafe(link_section = "rashomon_hooks")]
+pub unsafe extern "C" fn __tsan_vptr_update(_slot: *mut *const u8, _value: *const u8) {
+    naked_asm!("cmp [rdi], rsi", "jne {write}", "ret", write = sym rashomon_vptr_written)
+}
+
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+#[unsafe(link_section = "rashomon_hooks")]
+pub unsafe extern "C" fn __tsan_func_entry(_call_site: *const u8) {
+    naked_asm!(
+        "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+        "mov rcx, fs:[rax + {top}]",
+        "cmp rcx, fs:[rax + {limit}]",
+        "jae 1f",
+        "mov [rcx], rdi",
+        "mov [rcx + 8], rsp",
+        "add rcx, 16",
+        "mov fs:[rax + {top}], rcx",
+        "mov qword ptr fs:[rax + {dirty}], 1",
+        "ret",
+        "1: inc qword ptr fs:[rax + {overflow}]",
+        "ret",
+        top = const tls::TOP, limit = const tls::LIMIT, dirty = const tls::DIRTY, overflow = const tls::OVERFLOW,
+    )
+}
+
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+#[unsafe(link_section = "rashomon_hooks")]
+pub unsafe extern "C" fn __tsan_func_exit() {
+    naked_asm!(
+        "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+        "cmp qword ptr fs:[rax + {overflow}], 0",
+        "jne 2f",
+        "mov rcx, fs:[rax + {top}]",
+        "cmp rcx, fs:[rax + {bottom}]",
+        "jbe 1f",
+        "sub rcx, 16",
+        "mov fs:[rax + {top}], rcx",
+        "mov qword ptr fs:[rax + {dirty}], 1",
+        "cmp rcx, fs:[rax + {lowest}]",
+        "jae 1f",
+        "mov fs:[rax + {lowest}], rcx",
+        "1: ret",
+        "2: dec qword ptr fs:[rax + {overflow}]",
+        "ret",
+        top = const tls::TOP, bottom = const tls::BOTTOM, lowest = const tls::LOWEST, dirty = const tls::DIRTY, overflow = const tls::OVERFLOW,
+    )
+}
+
+/// The quantum is used up, or the schedule wants to see this access: the access has been counted but not made.
+unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
+    let block = hot();
+    // SAFETY: the block is this thread's; a known thread outlives its hooks.
+    unsafe {
+        if (*block).thread.is_null() || (*block).nesting > 0 {
+            (*block).quantum = i64::MAX;
+            return;
+        }
+        let runtime = Runtime::enter();
+        if (*block).ignored > 0 {
+            runtime.thread().reload_quantum();
+            return;
+        }
+        sched::at_access(&runtime, address, kind, site);
+        recorder::access(runtime.thread(), address, site, kind);
+    }
+}
+
+/// The fast path could not write the record: far site, changed call stack, or a full chunk.
+unsafe extern "C" fn access_record(address: u64, site: u64, kind: u64) {
+    // SAFETY: only threads with a stream get here: others have a quantum of zero.
+    unsafe {
+        if (*hot()).thread.is_null() || (*hot()).nesting > 0 || (*hot()).ignored > 0 {
+            return;
+        }
+        let runtime = Runtime::enter();
+        recorder::access(runtime.thread(), address, site, kind);
+    }
+}
+
+macro_rules! range_hooks {
+    ($($name:ident $class:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[unsafe(link_section = "rashomon_hooks")]
+        pub unsafe extern "C" fn $name(_address: *const u8, _bytes: usize) {
+            naked_asm!("mov rdx, [rsp]", "mov ecx, {class}", "jmp {range}", class = const $class as u64, range = sym access_range)
+        }
+    )* };
+}
+
+range_hooks! { __tsan_read_range READ; __tsan_write_range WRITE; }
+
+/// An access of any length.
+pub unsafe extern "C" fn access_range(address: u64, bytes: u64, site: u64, class: u64) {
+    let block = hot();
+    // SAFETY: as in `access_quantum`.
+    unsafe {
+        if bytes == 0 || (*block).thread.is_null() || (*block).nesting > 0 || (*block).ignored > 0 {
+            return;
+        }
+        let runtime = Runtime::enter();
+        let thread = runtime.thread();
+        (*block).quantum -= 1;
+        if (*block).quantum < 0 {
+            sched::at_range(&runtime, address, bytes, class, site);
+        }
+        recorder::range(thread, address, bytes, site, class);
+    }
+}
+
+macro_rules! access_hooks_with_site {
+    ($($name:ident $class:ident $log2:literal;)*) => { $(
+        /// The same with the site as an argument.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(address: u64, site: u64) {
+            // SAFETY: as the hook itself.
+            unsafe { access_range(address, 1 << $log2, site, $class as u64) }
+        }
+    )* };
+}
+
+access_hooks_with_site! {
+    __tsan_read1_pc READ 0; __tsan_read2_pc READ 1; __tsan_read4_pc READ 2; __tsan_read8_pc READ 3; __tsan_read16_pc READ 4;
+    __tsan_write1_pc WRITE 0; __tsan_write2_pc WRITE 1; __tsan_write4_pc WRITE 2; __tsan_write8_pc WRITE 3; __tsan_write16_pc WRITE 4;
+}
+
+unsafe extern "C" {
+    static __start_rashomon_hooks: u8;
+    static __stop_rashomon_hooks: u8;
+}
+
+/// Whether a code address lies in a hook.
+pub fn contains(address: u64) -> bool {
+    // SAFETY: only the addresses of the linker's symbols are taken.
+    let (start, stop) = unsafe { (&raw const __start_rashomon_hooks as u64, &raw const __stop_rashomon_hooks as u64) };
+    (start..stop).contains(&address)
+}

@@ -1,0 +1,143 @@
+//! `pthread_cond_*`, under the symbol version that is not the old incompatible one.
+//!
+//! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this process can wait on it either.
+
+use super::lock_common::{deadline, drop_hold};
+use super::mutex::{Mutex, reacquire};
+use crate::clock::{MONOTONIC, NEVER, REALTIME};
+use crate::real::real;
+use crate::sched::{self, Wait, WaitFor, Wake};
+use crate::sys::ETIMEDOUT;
+use crate::thread::{Runtime, all};
+use crate::tls::caller;
+use crate::{config, recorder};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, Ordering::*};
+use rashomon_abi::record::Op;
+
+/// Order of arrival of waiters.
+static TICKETS: AtomicU64 = AtomicU64::new(1);
+
+/// The part of glibc's `pthread_cond_t` that tells its clock: bit 1 of `__wrefs`.
+fn clock_of(condition: *mut u8) -> c_int {
+    // SAFETY: the program's own condition variable, of 48 bytes.
+    if unsafe { *condition.add(36) } & 2 != 0 { MONOTONIC } else { REALTIME }
+}
+
+fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let thread = runtime.thread();
+    sched::point(&runtime, Op::CondWaitBegin, condition as u64, site);
+    drop_hold(thread, mutex as u64);
+    recorder::sync(thread, Op::CondWaitBegin, condition as u64, 0, site, &[mutex as u64]);
+    if !config::serial() {
+        let result = real();
+        super::lock_common::hold(thread, mutex as u64, false);
+        recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, 0]);
+        return result;
+    }
+    thread.condition = condition as u64;
+    thread.ticket = TICKETS.fetch_add(1, Relaxed);
+    thread.woken_by = 0;
+    // SAFETY: the real function with the program's mutex, which this thread holds.
+    let error = unsafe { real!(fn pthread_mutex_unlock(*mut Mutex) -> c_int)(mutex) };
+    if error != 0 {
+        thread.condition = 0;
+        recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, error as u64, 0]);
+        return error;
+    }
+    sched::wake(WaitFor::Lock, mutex as u64, usize::MAX);
+    sched::position(&runtime, Op::CondWaitEnd, condition as u64, site);
+    let mut result = 0;
+    while thread.condition != 0 {
+        if sched::block(&runtime, Wait::on(WaitFor::Condition, condition as u64).until(until), site) == Wake::TimedOut && thread.condition != 0 {
+            result = ETIMEDOUT;
+            break;
+        }
+    }
+    thread.condition = 0;
+    let error = reacquire(&runtime, mutex, site);
+    if error != 0 {
+        result = error;
+    }
+    recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, thread.woken_by]);
+    result
+}
+
+unsafe extern "C" fn wait(condition: *mut u8, mutex: *mut Mutex) -> c_int {
+    // SAFETY: the real function with the program's arguments, here and below.
+    wait_until(condition, mutex, NEVER, caller(), || unsafe { real!("GLIBC_2.3.2" fn pthread_cond_wait(*mut u8, *mut Mutex) -> c_int)(condition, mutex) })
+}
+
+unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
+    // SAFETY: the program's own time.
+    let until = unsafe { deadline(clock_of(condition), time) };
+    // SAFETY: as above.
+    wait_until(condition, mutex, until, caller(), || unsafe { real!("GLIBC_2.3.2" fn pthread_cond_timedwait(*mut u8, *mut Mutex, *const [i64; 2]) -> c_int)(condition, mutex, time) })
+}
+
+unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_int, time: *const [i64; 2]) -> c_int {
+    // SAFETY: the program's own time.
+    let until = unsafe { deadline(clock, time) };
+    // SAFETY: as above.
+    wait_until(condition, mutex, until, caller(), || unsafe { real!(fn pthread_cond_clockwait(*mut u8, *mut Mutex, c_int, *const [i64; 2]) -> c_int)(condition, mutex, clock, time) })
+}
+
+/// Serial mode: ends the wait of the threads that have waited longest.
+fn wake_waiters(condition: u64, count: usize, sequence: u64) {
+    for _ in 0..count {
+        // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
+        let oldest = all().map(|thread| unsafe { &mut *thread }).filter(|thread| thread.condition == condition).min_by_key(|thread| thread.ticket);
+        let Some(thread) = oldest else { return };
+        thread.condition = 0;
+        thread.woken_by = sequence;
+        sched::wake_thread(thread.number, WaitFor::Condition, condition);
+    }
+}
+
+fn notify(condition: *mut u8, op: Op, count: usize, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    sched::point(&runtime, op, condition as u64, site);
+    let sequence = recorder::sync(runtime.thread(), op, condition as u64, 0, site, &[]);
+    if !config::serial() {
+        return real();
+    }
+    wake_waiters(condition as u64, count, sequence);
+    0
+}
+
+unsafe extern "C" fn signal(condition: *mut u8) -> c_int {
+    // SAFETY: as above.
+    notify(condition, Op::CondSignal, 1, caller(), || unsafe { real!("GLIBC_2.3.2" fn pthread_cond_signal(*mut u8) -> c_int)(condition) })
+}
+
+unsafe extern "C" fn broadcast(condition: *mut u8) -> c_int {
+    // SAFETY: as above.
+    notify(condition, Op::CondBroadcast, usize::MAX, caller(), || unsafe { real!("GLIBC_2.3.2" fn pthread_cond_broadcast(*mut u8) -> c_int)(condition) })
+}
+
+unsafe extern "C" fn init(condition: *mut u8, attributes: *const u8) -> c_int {
+    if let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::CondInit, condition as u64, 0, caller(), &[]);
+    }
+    // SAFETY: as above.
+    unsafe { real!("GLIBC_2.3.2" fn pthread_cond_init(*mut u8, *const u8) -> c_int)(condition, attributes) }
+}
+
+unsafe extern "C" fn destroy(condition: *mut u8) -> c_int {
+    if let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::CondDestroy, condition as u64, 0, caller(), &[]);
+    }
+    // SAFETY: as above.
+    unsafe { real!("GLIBC_2.3.2" fn pthread_cond_destroy(*mut u8) -> c_int)(condition) }
+}
+
+interpose! {
+    pthread_cond_wait => wait;
+    pthread_cond_timedwait => timedwait;
+    pthread_cond_clockwait => clockwait;
+    pthread_cond_signal => signal;
+    pthread_cond_broadcast => broadcast;
+    pthread_cond_init => init;
+    pthread_cond_destroy => destroy;
+}

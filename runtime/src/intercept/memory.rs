@@ -1,0 +1,98 @@
+//! `memcpy` and its kin: accesses of whole ranges.
+//!
+//! The runtime's own copies arrive here as well (compilers emit the names): under a [`Runtime`] guard, or on an unknown thread, these functions are nothing but
+//! the string instructions of the processor or libc's function.
+
+use crate::hooks::access_range;
+use crate::real::Real;
+use crate::tls::{caller, hot};
+use core::arch::asm;
+use core::ffi::c_int;
+use rashomon_abi::record::AccessClass;
+
+type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8;
+type Fill = unsafe extern "C" fn(*mut u8, c_int, usize) -> *mut u8;
+
+static MEMMOVE: Real = Real::new(c"memmove", None);
+static MEMSET: Real = Real::new(c"memset", None);
+
+fn observed() -> bool {
+    // SAFETY: this thread's block.
+    unsafe { !(*hot()).thread.is_null() && (*hot()).nesting == 0 }
+}
+
+/// # Safety
+/// As memmove(3).
+unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
+    // SAFETY: by the contract.
+    unsafe {
+        if observed() {
+            return core::mem::transmute::<*mut core::ffi::c_void, Copy>(MEMMOVE.required())(to, from, bytes);
+        }
+        if (to as usize).wrapping_sub(from as usize) >= bytes {
+            asm!("rep movsb", inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _, options(nostack, preserves_flags));
+        } else {
+            asm!("std", "rep movsb", "cld", inout("rdi") to.add(bytes).sub(1) => _, inout("rsi") from.add(bytes).sub(1) => _, inout("rcx") bytes => _, options(nostack));
+        }
+    }
+    to
+}
+
+unsafe extern "C" fn move_bytes(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
+    let site = caller();
+    // SAFETY: the program's arguments.
+    unsafe {
+        if observed() {
+            access_range(from as u64, bytes as u64, site, AccessClass::Read as u64);
+            access_range(to as u64, bytes as u64, site, AccessClass::Write as u64);
+        }
+        copy(to, from, bytes)
+    }
+}
+
+unsafe extern "C" fn move_bytes_to_end(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
+    // SAFETY: the program's arguments.
+    unsafe { move_bytes(to, from, bytes).add(bytes) }
+}
+
+unsafe extern "C" fn fill(to: *mut u8, value: c_int, bytes: usize) -> *mut u8 {
+    let site = caller();
+    // SAFETY: the program's arguments.
+    unsafe {
+        if observed() {
+            access_range(to as u64, bytes as u64, site, AccessClass::Write as u64);
+            return core::mem::transmute::<*mut core::ffi::c_void, Fill>(MEMSET.required())(to, value, bytes);
+        }
+        asm!("rep stosb", inout("rdi") to => _, inout("rcx") bytes => _, in("al") value as u8, options(nostack, preserves_flags));
+    }
+    to
+}
+
+unsafe extern "C" fn compare(a: *const u8, b: *const u8, bytes: usize) -> c_int {
+    let site = caller();
+    let mut at = 0;
+    // SAFETY: the program's arguments: both ranges are readable up to the first difference, at least.
+    unsafe {
+        while at < bytes && a.add(at).read_volatile() == b.add(at).read_volatile() {
+            at += 1;
+        }
+        if observed() {
+            let seen = (at + 1).min(bytes) as u64;
+            access_range(a as u64, seen, site, AccessClass::Read as u64);
+            access_range(b as u64, seen, site, AccessClass::Read as u64);
+        }
+        if at == bytes { 0 } else { *a.add(at) as c_int - *b.add(at) as c_int }
+    }
+}
+
+interpose! {
+    memcpy => move_bytes;
+    memmove => move_bytes;
+    mempcpy => move_bytes_to_end;
+    memset => fill;
+    memcmp => compare;
+    bcmp => compare;
+    __tsan_memcpy => move_bytes;
+    __tsan_memmove => move_bytes;
+    __tsan_memset => fill;
+}

@@ -1,0 +1,30 @@
+//! The functions of libc and libpthread that stand between threads, one module a family.
+//!
+//! Every interposed name is a trampoline that notes its return address (the *site*) and jumps to the function here. Each function follows one pattern:
+//! pass through unless the thread is known and outside the runtime; offer the turn ([`crate::sched::point`]); do the thing, in serial mode by trying and
+//! blocking in the model, in free mode by the real function; record what happened — releases before they take effect, acquisitions after.
+
+macro_rules! interpose {
+    ($($name:ident => $target:path;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                "mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "mov r11, [rsp]",
+                "mov fs:[r10 + {caller}], r11",
+                "jmp {target}",
+                caller = const $crate::tls::CALLER,
+                target = sym $target,
+            )
+        }
+    )* };
+}
+pub(crate) use interpose;
+
+pub mod condition;
+pub mod heap;
+pub mod lock_common;
+pub mod memory;
+pub mod mutex;
+pub mod threads;

@@ -1,0 +1,176 @@
+//! `pthread_mutex_*`.
+
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold};
+use crate::clock::{NEVER, REALTIME};
+use crate::real::real;
+use crate::sched::{self, WaitFor};
+use crate::sys::{EBUSY, ETIMEDOUT};
+use crate::thread::Runtime;
+use crate::tls::caller;
+use crate::{config, recorder};
+use core::ffi::c_int;
+use rashomon_abi::record::{Op, lock_kind};
+
+const EDEADLK: c_int = 35;
+const EOWNERDEAD: c_int = 130;
+
+/// The part of glibc's `pthread_mutex_t` that tells what kind it is.
+#[repr(C)]
+pub struct Mutex {
+    word: c_int,
+    count: u32,
+    owner: c_int,
+    users: u32,
+    kind: c_int,
+}
+
+impl Mutex {
+    fn is_recursive(&self) -> bool {
+        self.kind & 3 == 1
+    }
+    fn checks_errors(&self) -> bool {
+        self.kind & 3 == 2
+    }
+    /// Shared between processes: others may unlock it unseen.
+    fn is_shared(&self) -> bool {
+        self.kind & 128 != 0
+    }
+    fn flags(&self) -> u16 {
+        lock_kind::MUTEX | if self.is_recursive() { lock_kind::RECURSIVE } else { 0 }
+    }
+}
+
+fn try_lock(mutex: *mut Mutex) -> c_int {
+    // SAFETY: the program's own mutex.
+    unsafe { real!(fn pthread_mutex_trylock(*mut Mutex) -> c_int)(mutex) }
+}
+
+/// Records an acquisition. `try_flag`: the thread would not have waited for ever.
+fn acquired(runtime: &Runtime, mutex: *mut Mutex, site: u64, try_flag: u16) {
+    let thread = runtime.thread();
+    thread.spins = 0;
+    // SAFETY: held by this thread, so nobody writes these fields.
+    let mutex_ref = unsafe { &*mutex };
+    if mutex_ref.is_recursive() && mutex_ref.count > 1 {
+        recorder::sync(thread, Op::LockAgain, mutex as u64, mutex_ref.flags(), site, &[]);
+        return;
+    }
+    hold(thread, mutex as u64, false);
+    recorder::sync(thread, Op::Lock, mutex as u64, mutex_ref.flags() | try_flag, site, &[]);
+}
+
+/// Takes a mutex for a thread that gave it up in a condition wait: nothing is recorded.
+pub fn reacquire(runtime: &Runtime, mutex: *mut Mutex, site: u64) -> c_int {
+    let result = acquire_by_trying(runtime, mutex as u64, false, NEVER, site, || try_lock(mutex)).unwrap_or(0);
+    hold(runtime.thread(), mutex as u64, false);
+    result
+}
+
+fn lock_until(mutex: *mut Mutex, deadline: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let try_flag = if deadline == NEVER { 0 } else { lock_kind::TRY };
+    sched::point(&runtime, Op::Lock, mutex as u64, site);
+    // SAFETY: the program's own mutex; fields that only its holder changes.
+    let (checks, shared, owner) = unsafe { ((*mutex).checks_errors(), (*mutex).is_shared(), (*mutex).owner) };
+    let result = if checks && owner as u32 == runtime.thread().kernel_id {
+        EDEADLK
+    } else if config::serial() && !shared {
+        acquire_by_trying(&runtime, mutex as u64, false, deadline, site, || try_lock(mutex)).unwrap_or(ETIMEDOUT)
+    } else {
+        match try_lock(mutex) {
+            EBUSY => {
+                recorder::sync(runtime.thread(), Op::LockRequest, mutex as u64, 0, site, &[]);
+                sched::external(&runtime, real)
+            }
+            result => result,
+        }
+    };
+    if result == 0 || result == EOWNERDEAD {
+        acquired(&runtime, mutex, site, try_flag);
+    } else {
+        recorder::sync(runtime.thread(), Op::LockFailed, mutex as u64, 0, site, &[result as u64]);
+    }
+    result
+}
+
+unsafe extern "C" fn lock(mutex: *mut Mutex) -> c_int {
+    // SAFETY: the real function with the program's arguments, here and below.
+    lock_until(mutex, NEVER, caller(), || unsafe { real!(fn pthread_mutex_lock(*mut Mutex) -> c_int)(mutex) })
+}
+
+unsafe extern "C" fn timedlock(mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
+    // SAFETY: the program's own time.
+    let until = unsafe { deadline(REALTIME, time) };
+    // SAFETY: as above.
+    lock_until(mutex, until, caller(), || unsafe { real!(fn pthread_mutex_timedlock(*mut Mutex, *const [i64; 2]) -> c_int)(mutex, time) })
+}
+
+unsafe extern "C" fn clocklock(mutex: *mut Mutex, clock: c_int, time: *const [i64; 2]) -> c_int {
+    // SAFETY: the program's own time.
+    let until = unsafe { deadline(clock, time) };
+    // SAFETY: as above.
+    lock_until(mutex, until, caller(), || unsafe { real!(fn pthread_mutex_clocklock(*mut Mutex, c_int, *const [i64; 2]) -> c_int)(mutex, clock, time) })
+}
+
+unsafe extern "C" fn trylock(mutex: *mut Mutex) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return try_lock(mutex) };
+    let site = caller();
+    sched::point(&runtime, Op::Lock, mutex as u64, site);
+    let result = try_lock(mutex);
+    if result == 0 || result == EOWNERDEAD {
+        acquired(&runtime, mutex, site, lock_kind::TRY);
+    } else {
+        sched::failed_try(&runtime);
+        recorder::sync(runtime.thread(), Op::LockFailed, mutex as u64, 0, site, &[result as u64]);
+    }
+    result
+}
+
+unsafe extern "C" fn unlock(mutex: *mut Mutex) -> c_int {
+    // SAFETY: as above.
+    let real = || unsafe { real!(fn pthread_mutex_unlock(*mut Mutex) -> c_int)(mutex) };
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let site = caller();
+    sched::point(&runtime, Op::Unlock, mutex as u64, site);
+    let thread = runtime.thread();
+    // SAFETY: the program's own mutex, held by this thread if the program is right.
+    let inner = unsafe { (*mutex).is_recursive() && (*mutex).count > 1 };
+    if inner {
+        recorder::sync(thread, Op::UnlockInner, mutex as u64, 0, site, &[]);
+        return real();
+    }
+    drop_hold(thread, mutex as u64);
+    recorder::sync(thread, Op::Unlock, mutex as u64, 0, site, &[]);
+    let result = real();
+    sched::wake(WaitFor::Lock, mutex as u64, usize::MAX);
+    result
+}
+
+unsafe extern "C" fn init(mutex: *mut Mutex, attributes: *const u8) -> c_int {
+    // SAFETY: as above.
+    let result = unsafe { real!(fn pthread_mutex_init(*mut Mutex, *const u8) -> c_int)(mutex, attributes) };
+    if let Some(runtime) = Runtime::try_enter() {
+        // SAFETY: just initialised.
+        let flags = unsafe { (*mutex).flags() };
+        recorder::sync(runtime.thread(), Op::LockInit, mutex as u64, flags, caller(), &[]);
+    }
+    result
+}
+
+unsafe extern "C" fn destroy(mutex: *mut Mutex) -> c_int {
+    if let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::LockDestroy, mutex as u64, 0, caller(), &[]);
+    }
+    // SAFETY: as above.
+    unsafe { real!(fn pthread_mutex_destroy(*mut Mutex) -> c_int)(mutex) }
+}
+
+interpose! {
+    pthread_mutex_lock => lock;
+    pthread_mutex_timedlock => timedlock;
+    pthread_mutex_clocklock => clocklock;
+    pthread_mutex_trylock => trylock;
+    pthread_mutex_unlock => unlock;
+    pthread_mutex_init => init;
+    pthread_mutex_destroy => destroy;
+}

@@ -1,0 +1,205 @@
+//! `pthread_create`, `_join`, `_detach`: the life of threads.
+//!
+//! A thread ends, for the model, in the last round of its key destructors: that is behind its start routine, behind `pthread_exit` and cancellation, and
+//! behind the destructors of its thread-local objects and of the program's own keys.
+
+use crate::clock::NEVER;
+use crate::init::__tsan_init;
+use crate::real::real;
+use crate::sched::{self, Wait, WaitFor};
+use crate::sys::Decimal;
+use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
+use crate::tls::caller;
+use crate::{config, recorder, replay, sys, watchdog};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+use rashomon_abi::record::Op;
+
+type Routine = unsafe extern "C" fn(*mut u8) -> *mut u8;
+
+/// Key + 1 whose destructor ends threads.
+static KEY: AtomicU32 = AtomicU32::new(0);
+/// `PTHREAD_DESTRUCTOR_ITERATIONS`
+const ROUNDS: u32 = 4;
+const DEFAULT_STACK: u64 = 8 << 20;
+
+fn key() -> u32 {
+    let known = KEY.load(Acquire);
+    if known != 0 {
+        return known - 1;
+    }
+    let mut key = 0u32;
+    // SAFETY: valid arguments.
+    let error = unsafe { real!(fn pthread_key_create(*mut u32, unsafe extern "C" fn(*mut u8)) -> c_int)(&mut key, round) };
+    if error != 0 {
+        sys::die(&[b"no thread-specific key left, errno ", Decimal::new(error as u64).bytes()]);
+    }
+    KEY.store(key + 1, Release);
+    key
+}
+
+/// Arms the destructor for the calling thread.
+fn arm(thread: *mut Thread) {
+    // SAFETY: a valid key.
+    unsafe { real!(fn pthread_setspecific(u32, *mut Thread) -> c_int)(key(), thread) };
+}
+
+/// A round of key destructors. The model's end of the thread is the last one.
+unsafe extern "C" fn round(argument: *mut u8) {
+    let Some(runtime) = Runtime::try_enter() else { return };
+    let thread = runtime.thread();
+    debug_assert!(core::ptr::eq(thread, argument.cast()));
+    thread.key_rounds += 1;
+    if thread.key_rounds < ROUNDS {
+        arm(thread);
+        return;
+    }
+    sched::point(&runtime, Op::ThreadEnd, 0, 0);
+    recorder::sync(thread, Op::ThreadEnd, 0, 0, 0, &[]);
+    if thread.detached {
+        thread.handle.store(0, Release);
+    }
+    // SAFETY: the thread's last words are recorded.
+    unsafe { detach_record(thread) };
+    thread.ended.store(1, Release);
+    if config::serial() {
+        sched::ended(thread);
+    }
+}
+
+unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
+    let thread = argument.cast::<Thread>();
+    let pointer: u64;
+    // SAFETY: the record was made for this thread by its creator. The first word at the thread pointer is the pointer itself.
+    let (routine, argument) = unsafe {
+        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, pure, readonly));
+        (*thread).handle.store(pointer, Release);
+        (*thread).stack.1 = pointer + 4096;
+        (*thread).stack.0 = (*thread).stack.1.saturating_sub((*thread).stack.0);
+        crate::tls::hot().as_mut().unwrap_unchecked().nesting = 1;
+        sched::arrive(&mut *thread);
+        attach(thread);
+        let runtime = Runtime::enter();
+        let known = runtime.thread();
+        arm(thread);
+        let (parent, ordinal, stack) = (known.parent, known.spawn_ordinal, known.stack);
+        recorder::sync(known, Op::ThreadStart, known.kernel_id as u64, 0, 0, &[parent as u64, ordinal as u64, stack.0, stack.1, 0, 0]);
+        ((*thread).start_routine.unwrap_unchecked(), (*thread).start_argument)
+    };
+    // SAFETY: the program's own function and argument.
+    unsafe { routine(argument) }
+}
+
+unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Routine, argument: *mut u8) -> c_int {
+    let site = caller();
+    // SAFETY: does nothing when done already.
+    unsafe { __tsan_init() };
+    // SAFETY: the real function with the program's arguments, or our routine and record.
+    let real = |routine: Routine, argument: *mut u8| unsafe { real!(fn pthread_create(*mut u64, *const u8, Routine, *mut u8) -> c_int)(handle, attributes, routine, argument) };
+    let Some(runtime) = Runtime::try_enter() else { return real(routine, argument) };
+    watchdog::start();
+    let parent = runtime.thread();
+    if parent.number == 0 && parent.spawned == 0 {
+        arm(parent);
+    }
+    sched::point(&runtime, Op::ThreadCreate, 0, site);
+    let child = register(parent.number, parent.spawned);
+    if child.is_null() {
+        return 11;
+    }
+    // SAFETY: fresh, known to nobody else yet.
+    let child = unsafe { &mut *child };
+    let (mut state, mut stack) = (0, DEFAULT_STACK as usize);
+    if !attributes.is_null() {
+        // SAFETY: the program's own attributes.
+        unsafe {
+            real!(fn pthread_attr_getdetachstate(*const u8, *mut c_int) -> c_int)(attributes, &mut state);
+            real!(fn pthread_attr_getstacksize(*const u8, *mut usize) -> c_int)(attributes, &mut stack);
+        }
+    }
+    child.detached = state == 1;
+    // The size, until the thread knows where it is.
+    child.stack.0 = stack as u64 + 8192;
+    child.start_routine = Some(routine);
+    child.start_argument = argument;
+    let ordinal = parent.spawned;
+    parent.spawned += 1;
+    replay::appeared(child);
+    recorder::sync(parent, Op::ThreadCreate, child.number as u64, 0, site, &[ordinal as u64]);
+    sched::created(child);
+    let error = real(begin, (child as *mut Thread).cast());
+    if error != 0 {
+        child.ended.store(1, Release);
+        sched::forget(child);
+    }
+    error
+}
+
+/// The live or ended, not yet joined, thread with that handle.
+fn by_handle(handle: u64) -> Option<&'static mut Thread> {
+    // SAFETY: registered threads are never unmapped.
+    all().map(|thread| unsafe { &mut *thread }).find(|thread| thread.handle.load(Acquire) == handle && !thread.joined)
+}
+
+/// In serial mode a new thread may not have run at all: its handle is what `pthread_create` returned, which is its thread pointer, once it has set it.
+fn find(handle: u64) -> Option<&'static mut Thread> {
+    loop {
+        if let Some(thread) = by_handle(handle) {
+            return Some(thread);
+        }
+        // SAFETY: as above.
+        if all().all(|thread| unsafe { (*thread).handle.load(Acquire) != 0 || (*thread).ended.load(Acquire) != 0 || (*thread).number == 0 }) {
+            return None;
+        }
+        // The thread exists and is about to store its handle.
+        // SAFETY: no arguments.
+        unsafe { sys::syscall!(sys::SCHED_YIELD) };
+    }
+}
+
+fn join_until(handle: u64, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    sched::point(&runtime, Op::ThreadJoin, handle, site);
+    let Some(child) = find(handle) else { return sched::external(&runtime, real) };
+    if config::serial() {
+        while child.ended.load(Acquire) == 0 {
+            if sched::block(&runtime, Wait::on(WaitFor::Join, child.number as u64).until(until), site) == sched::Wake::TimedOut {
+                return sys::ETIMEDOUT;
+            }
+        }
+    }
+    let result = real();
+    if result == 0 {
+        child.joined = true;
+        child.handle.store(0, Release);
+        recorder::sync(runtime.thread(), Op::ThreadJoin, child.number as u64, 0, site, &[]);
+    }
+    result
+}
+
+unsafe extern "C" fn join(handle: u64, value: *mut *mut u8) -> c_int {
+    // SAFETY: the real function with the program's arguments, here and below.
+    join_until(handle, NEVER, caller(), || unsafe { real!(fn pthread_join(u64, *mut *mut u8) -> c_int)(handle, value) })
+}
+
+unsafe extern "C" fn detach(handle: u64) -> c_int {
+    // SAFETY: as above.
+    let real = || unsafe { real!(fn pthread_detach(u64) -> c_int)(handle) };
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let site = caller();
+    sched::point(&runtime, Op::ThreadDetach, handle, site);
+    if let Some(child) = find(handle) {
+        child.detached = true;
+        if child.ended.load(Acquire) != 0 {
+            child.handle.store(0, Release);
+        }
+        recorder::sync(runtime.thread(), Op::ThreadDetach, child.number as u64, 0, site, &[]);
+    }
+    real()
+}
+
+interpose! {
+    pthread_create => create;
+    pthread_join => join;
+    pthread_detach => detach;
+}

@@ -1,0 +1,42 @@
+//! The library inside the program under test: takes the place of the ThreadSanitizer runtime.
+//!
+//! **Event source** (`hooks`, `atomics`, `intercept`) → **policy gate** (`sched`, `policy`, `replay`) → **recorder** (`recorder`).
+//!
+//! Rules of this world:
+//! - `no_std`, no allocation through the program's allocator, no libc call that is interposed here except through [`real`].
+//! - Runtime code runs under a [`thread::Runtime`] guard: hooks and interposers that are entered below it pass through.
+//! - A thread that the runtime does not know (created before, or by somebody else) passes through everywhere.
+//! - Without a session in the environment everything passes through: instrumented programs run as if nothing were there.
+//! - Nothing here decides what is a bug, except that threads which wait for each other for ever are one.
+#![no_std]
+#![deny(clippy::undocumented_unsafe_blocks)]
+
+mod atomics;
+mod clock;
+mod config;
+mod deadlock;
+mod finish;
+mod header;
+mod hooks;
+mod init;
+mod intercept;
+mod lock;
+mod memory;
+mod modules;
+mod policy;
+mod real;
+mod recorder;
+mod replay;
+mod sched;
+mod signals;
+mod sys;
+mod thread;
+mod tls;
+mod watchdog;
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let line = info.location().map_or(0, |location| location.line());
+    let file = info.location().map_or("", |location| location.file());
+    sys::die(&[b"internal error at ", file.as_bytes(), b":", sys::Decimal::new(line as u64).bytes()])
+}

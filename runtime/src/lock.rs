@@ -1,0 +1,35 @@
+//! A lock for the runtime's own tables: spins a little, then sleeps in the kernel.
+
+use crate::sys;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+/// 0 free, 1 taken, 2 taken and somebody sleeps.
+pub struct RawLock(AtomicU32);
+
+impl RawLock {
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+    pub fn lock(&self) {
+        for _ in 0..100 {
+            if self.0.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        while self.0.swap(2, Acquire) != 0 {
+            sys::futex_wait(&self.0, 2);
+        }
+    }
+    pub fn unlock(&self) {
+        if self.0.swap(0, Release) == 2 {
+            sys::futex_wake(&self.0, 1);
+        }
+    }
+    pub fn with<R>(&self, body: impl FnOnce() -> R) -> R {
+        self.lock();
+        let result = body();
+        self.unlock();
+        result
+    }
+}

@@ -1,0 +1,167 @@
+//! The loaded modules: written to the session for the host, and matched with the modules a schedule names.
+
+use crate::lock::RawLock;
+use crate::sys::{self, syscall};
+use crate::{config, header, recorder};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicU64, Ordering::*};
+use rashomon_abi::control::{self, NO_MODULE};
+use rashomon_abi::header::field;
+
+const MAX_MODULES: usize = 1024;
+/// Load bias + 1 of each module of the control file, 0 while unknown.
+static BASES: [AtomicU64; MAX_MODULES] = [const { AtomicU64::new(0) }; MAX_MODULES];
+/// Load bias + 1 and first address of each module already written.
+static WRITTEN: [[AtomicU64; 2]; MAX_MODULES] = [const { [const { AtomicU64::new(0) }; 2] }; MAX_MODULES];
+static LOCK: RawLock = RawLock::new();
+
+/// `Elf64_Phdr`.
+#[repr(C)]
+struct ProgramHeader {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    physical: u64,
+    file_size: u64,
+    memory_size: u64,
+    alignment: u64,
+}
+
+/// The beginning of `dl_phdr_info`.
+#[repr(C)]
+struct Info {
+    base: u64,
+    name: *const c_char,
+    headers: *const ProgramHeader,
+    header_count: u16,
+}
+
+unsafe extern "C" {
+    fn dl_iterate_phdr(callback: unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int, data: *mut c_void) -> c_int;
+}
+
+/// A code place of the control file as an address of this process.
+pub fn address(module: u64, offset: u64) -> Option<u64> {
+    if module == NO_MODULE {
+        return Some(offset);
+    }
+    let base = BASES.get(module as usize)?.load(Relaxed).checked_sub(1)?;
+    Some(base.wrapping_add(offset))
+}
+
+/// Looks at what is loaded: at the start, after `dlopen`, and at the end.
+pub fn write() {
+    LOCK.with(|| {
+        // SAFETY: the callback keeps nothing.
+        unsafe { dl_iterate_phdr(visit, core::ptr::null_mut()) };
+    });
+}
+
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) -> c_int {
+    // SAFETY: the loader's own tables, valid during the call.
+    let (info, headers, name) = unsafe {
+        let info = &*info;
+        (info, core::slice::from_raw_parts(info.headers, info.header_count as usize), if info.name.is_null() { &b""[..] } else { CStr::from_ptr(info.name).to_bytes() })
+    };
+    let loaded = || headers.iter().filter(|header| header.kind == 1);
+    let Some(start) = loaded().map(|header| info.base + header.address).min() else { return 0 };
+    let end = loaded().map(|header| info.base + header.address + header.memory_size).max().unwrap_or(start);
+    let mut own_path = [0u8; 4096];
+    let path = if name.is_empty() {
+        // SAFETY: a terminated path and a local buffer. The program itself is the first module, without a name.
+        let length = unsafe { syscall!(89usize, c"/proc/self/exe".as_ptr(), own_path.as_mut_ptr(), own_path.len()) };
+        &own_path[..length.max(0) as usize]
+    } else {
+        name
+    };
+    for index in 0..config::count(control::field::MODULES).min(MAX_MODULES) {
+        let wanted = config::module_path(index);
+        let program = index == 0 && name.is_empty();
+        if BASES[index].load(Relaxed) == 0 && (program || wanted == path || index > 0 && base_name(wanted) == base_name(path)) {
+            BASES[index].store(info.base + 1, Release);
+        }
+    }
+    if let Some(entry) = WRITTEN.iter().find(|entry| entry[0].load(Relaxed) == 0 || entry[0].load(Relaxed) == info.base + 1 && entry[1].load(Relaxed) == start)
+        && entry[0].load(Relaxed) == 0
+    {
+        entry[1].store(start, Relaxed);
+        entry[0].store(info.base + 1, Relaxed);
+        let mut build_id = [0u8; 128];
+        let id_length = build_id_of(info.base, headers, &mut build_id);
+        append(info.base, start, end, &build_id[..id_length], path);
+    }
+    0
+}
+
+/// The GNU build-id note as hexadecimal digits; their number.
+fn build_id_of(base: u64, headers: &[ProgramHeader], digits: &mut [u8; 128]) -> usize {
+    for header in headers.iter().filter(|header| header.kind == 4) {
+        let mut at = base + header.address;
+        let end = at + header.memory_size;
+        while at + 12 <= end {
+            // SAFETY: inside a loaded note segment.
+            let (name_size, size, kind) = unsafe { (*(at as *const u32) as u64, *((at + 4) as *const u32) as u64, *((at + 8) as *const u32)) };
+            let name = at + 12;
+            let value = name + name_size.next_multiple_of(4);
+            if value + size > end {
+                break;
+            }
+            // SAFETY: inside the segment.
+            if kind == 3 && name_size == 4 && unsafe { *(name as *const u32) } == u32::from_le_bytes(*b"GNU\0") {
+                let count = (size as usize).min(digits.len() / 2);
+                for index in 0..count {
+                    // SAFETY: inside the segment.
+                    let byte = unsafe { *((value + index as u64) as *const u8) };
+                    digits[2 * index] = hexadecimal(byte >> 4);
+                    digits[2 * index + 1] = hexadecimal(byte & 15);
+                }
+                return 2 * count;
+            }
+            at = value + size.next_multiple_of(4);
+        }
+    }
+    0
+}
+
+fn hexadecimal(value: u8) -> u8 {
+    if value < 10 { b'0' + value } else { b'a' + value - 10 }
+}
+
+fn append(base: u64, start: u64, end: u64, build_id: &[u8], path: &[u8]) {
+    let mut line = [0u8; 4600];
+    let mut length = 0;
+    let mut push = |bytes: &[u8]| {
+        for &byte in bytes {
+            if length < line.len() {
+                line[length] = byte;
+                length += 1;
+            }
+        }
+    };
+    for value in [header::word(field::SEQUENCE).load(Relaxed), base, start, end] {
+        let mut digits = [0u8; 16];
+        for (place, digit) in digits.iter_mut().enumerate() {
+            *digit = hexadecimal((value >> (60 - 4 * place) & 15) as u8);
+        }
+        push(&digits);
+        push(b"\t");
+    }
+    push(if build_id.is_empty() { rashomon_abi::module::NO_BUILD_ID.as_bytes() } else { build_id });
+    push(b"\t");
+    push(path);
+    push(b"\n");
+    let file = recorder::path_of(rashomon_abi::MODULES_FILE.as_bytes(), None);
+    // SAFETY: a terminated path; the initialised part of the buffer. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
+    unsafe {
+        let fd = syscall!(sys::OPENAT, -100isize, file.as_ptr(), 0o2002101, 0o644);
+        if fd >= 0 {
+            syscall!(sys::WRITE, fd, line.as_ptr(), length);
+            syscall!(sys::CLOSE, fd);
+        }
+    }
+}

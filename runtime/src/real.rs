@@ -1,0 +1,114 @@
+//! The functions behind the interposed ones.
+//!
+//! Looked up when first needed: interposers run before any initialiser. A version is given where glibc has several: without one the loader
+//! would bind to the oldest, which for condition variables is another, incompatible, implementation.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+
+#[link(name = "c")]
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
+    pub fn __cxa_atexit(function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void, object: *mut c_void) -> c_int;
+    pub fn __errno_location() -> *mut c_int;
+    pub fn __libc_malloc(bytes: usize) -> *mut u8;
+    pub fn __libc_calloc(count: usize, bytes: usize) -> *mut u8;
+    pub fn __libc_realloc(block: *mut u8, bytes: usize) -> *mut u8;
+    pub fn __libc_memalign(alignment: usize, bytes: usize) -> *mut u8;
+    pub fn __libc_free(block: *mut u8);
+    pub fn malloc_usable_size(block: *mut u8) -> usize;
+    pub static __libc_stack_end: *const usize;
+}
+
+/// A function of the libraries behind us.
+pub struct Real {
+    address: AtomicPtr<c_void>,
+    name: &'static CStr,
+    version: Option<&'static CStr>,
+}
+
+impl Real {
+    pub const fn new(name: &'static CStr, version: Option<&'static CStr>) -> Self {
+        Self { address: AtomicPtr::new(core::ptr::null_mut()), name, version }
+    }
+
+    /// Its address; null when no loaded library has it.
+    pub fn address(&self) -> *mut c_void {
+        let known = self.address.load(Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        const NEXT: *mut c_void = -1isize as *mut c_void;
+        // SAFETY: terminated names.
+        unsafe {
+            let mut found = core::ptr::null_mut();
+            if let Some(version) = self.version {
+                found = dlvsym(NEXT, self.name.as_ptr(), version.as_ptr());
+            }
+            if found.is_null() {
+                found = dlsym(NEXT, self.name.as_ptr());
+            }
+            self.address.store(found, Relaxed);
+            found
+        }
+    }
+
+    /// Its address, or the end of the process with a message: the program called it, so some library must have it.
+    pub fn required(&self) -> *mut c_void {
+        let address = self.address();
+        if address.is_null() {
+            crate::sys::die(&[b"no library has the function ", self.name.to_bytes()]);
+        }
+        address
+    }
+}
+
+/// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one, as a callable.
+macro_rules! real {
+    ($($version:literal)? fn $name:ident($($argument:ty),* $(, ...)?) -> $result:ty) => {{
+        static REAL: $crate::real::Real = {
+            #[allow(unused_mut, unused_assignments)]
+            let mut version = None;
+            $( version = Some(match core::ffi::CStr::from_bytes_with_nul(concat!($version, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }); )?
+            $crate::real::Real::new(match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }, version)
+        };
+        // SAFETY: the signature is that of the C declaration.
+        core::mem::transmute::<*mut core::ffi::c_void, unsafe extern "C" fn($($argument),*) -> $result>(REAL.required())
+    }};
+}
+pub(crate) use real;
+
+pub fn errno() -> c_int {
+    // SAFETY: the calling thread's own.
+    unsafe { *__errno_location() }
+}
+
+pub fn set_errno(value: c_int) {
+    // SAFETY: the calling thread's own.
+    unsafe { *__errno_location() = value };
+}
+
+/// A thread that the model does not know.
+pub fn create_unobserved(routine: extern "C" fn(*mut u8) -> *mut u8) -> c_int {
+    let mut handle = 0u64;
+    // SAFETY: valid arguments.
+    unsafe { real!(fn pthread_create(*mut u64, *const u8, extern "C" fn(*mut u8) -> *mut u8, *mut u8) -> c_int)(&mut handle, core::ptr::null(), routine, core::ptr::null_mut()) }
+}
+
+/// The value of an environment variable as the process was started with; works before libc has an environment.
+pub fn environment(name: &[u8]) -> Option<&'static [u8]> {
+    // SAFETY: the kernel's initial stack: argc, argv…, 0, envp…, 0.
+    unsafe {
+        let stack = __libc_stack_end;
+        let mut entry = stack.add(1 + *stack + 1) as *const *const u8;
+        while !(*entry).is_null() {
+            let text = CStr::from_ptr((*entry).cast()).to_bytes();
+            if text.len() > name.len() && text[name.len()] == b'=' && &text[..name.len()] == name {
+                return Some(&text[name.len() + 1..]);
+            }
+            entry = entry.add(1);
+        }
+    }
+    None
+}

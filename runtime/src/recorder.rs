@@ -1,0 +1,349 @@
+//! The sink that keeps events: per-thread streams of mapped chunks (`rashomon_abi::record` describes the bytes).
+//!
+//! A stream is written by its own thread, or by the holder of the turn while its thread is stopped. Records are written front to
+//! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
+
+use crate::sys::{self, syscall};
+use crate::thread::Thread;
+use crate::{config, header};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use rashomon_abi::header::{field, note};
+use rashomon_abi::record::{self, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum, LOW_MASK, MAX_ARGUMENTS, Op, SITE_BIAS, word};
+use rashomon_abi::control;
+
+/// Contexts beyond this number are recorded as their parents.
+const MAX_CONTEXTS: u32 = 1 << 22;
+
+/// The session directory, terminated by zero.
+static mut DIRECTORY: [u8; 4096] = [0; 4096];
+static ENABLED: AtomicU32 = AtomicU32::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+static FULL: AtomicU32 = AtomicU32::new(0);
+
+/// # Safety
+/// Once, before any thread records.
+pub unsafe fn enable(directory: &[u8; 4096]) {
+    // SAFETY: nobody reads yet.
+    unsafe { (&raw mut DIRECTORY).write(*directory) };
+    ENABLED.store(1, Release);
+}
+
+pub fn disable() {
+    ENABLED.store(0, Release);
+}
+
+/// `directory/name` for a file of the session, terminated by zero.
+pub fn path_of(name: &[u8], number: Option<u32>) -> [u8; 4096] {
+    // SAFETY: written once before the first reader.
+    let mut path = unsafe { (&raw const DIRECTORY).read() };
+    let mut at = path.iter().position(|&byte| byte == 0).unwrap_or(0);
+    let mut push = |byte: u8| {
+        if at + 1 < path.len() {
+            path[at] = byte;
+            at += 1;
+        }
+    };
+    push(b'/');
+    name.iter().for_each(|&byte| push(byte));
+    if let Some(number) = number {
+        let digits = sys::Decimal::new(number as u64);
+        for _ in digits.bytes().len()..4 {
+            push(b'0');
+        }
+        digits.bytes().iter().for_each(|&byte| push(byte));
+    }
+    path
+}
+
+fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
+    let path = path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread));
+    let offset = index as usize * CHUNK_BYTES;
+    // SAFETY: `path` is terminated; the mapping is fresh.
+    unsafe {
+        // O_RDWR | O_CREAT | O_CLOEXEC
+        let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000102, 0o644);
+        if fd < 0 {
+            return Err(-fd);
+        }
+        // Blocks are allocated now: a full disk is an error here, not a SIGBUS in a hook.
+        let mut result = syscall!(sys::FALLOCATE, fd, 0, offset, CHUNK_BYTES);
+        if result == -95 {
+            result = syscall!(sys::FTRUNCATE, fd, offset + CHUNK_BYTES);
+        }
+        if result == 0 {
+            result = sys::call(sys::MMAP, 0, CHUNK_BYTES, 3, 1 | 0x8000, fd as usize, offset);
+        }
+        syscall!(sys::CLOSE, fd);
+        if result <= 0 { Err(-result) } else { Ok(result as *mut u64) }
+    }
+}
+
+/// Gives a thread its first chunk.
+pub fn begin(thread: &mut Thread) {
+    thread.keep_accesses = !config::option(control::option::NO_ACCESSES) && FULL.load(Relaxed) == 0;
+    if ENABLED.load(Acquire) != 0 {
+        open_chunk(thread);
+    }
+}
+
+fn open_chunk(thread: &mut Thread) {
+    match map_chunk(thread.number, thread.chunk_index) {
+        Ok(chunk) => {
+            // SAFETY: a fresh chunk of zero bytes.
+            unsafe {
+                *chunk = CHUNK_MAGIC;
+                *chunk.add(1) = (thread.chunk_index as u64) << 32 | thread.number as u64;
+                let hot = thread.hot();
+                hot.cursor = chunk.add(CHUNK_HEADER_WORDS);
+                hot.end = chunk.add(CHUNK_BYTES / 8);
+                hot.previous_site = 0;
+            }
+            thread.chunk = chunk;
+            thread.written_context = u32::MAX;
+            let limit = config::word(control::field::TRACE_LIMIT);
+            let total = BYTES.fetch_add(CHUNK_BYTES as u64, Relaxed);
+            if limit != 0 && total > limit && FULL.swap(1, AcqRel) == 0 {
+                header::note(note::TRUNCATED);
+            }
+        }
+        Err(errno) => {
+            thread.chunk = core::ptr::null_mut();
+            let hot = thread.hot();
+            hot.cursor = core::ptr::null_mut();
+            hot.end = core::ptr::null_mut();
+            header::note(note::TRUNCATED);
+            if FULL.swap(2, AcqRel) != 2 {
+                sys::message(&[b"recording stops here: cannot extend a trace file, errno ", sys::Decimal::new(errno as u64).bytes()]);
+            }
+        }
+    }
+    if FULL.load(Relaxed) != 0 {
+        thread.keep_accesses = false;
+    }
+}
+
+/// Completes the chunk: from here on it is valid whatever happens.
+fn close_chunk(thread: &mut Thread, last: bool) {
+    if thread.chunk.is_null() {
+        return;
+    }
+    let chunk = thread.chunk;
+    // SAFETY: the thread's own chunk; the cursor lies inside it.
+    unsafe {
+        let first = chunk.add(CHUNK_HEADER_WORDS);
+        let words = thread.hot().cursor.offset_from(first) as usize;
+        let mut checksum = Checksum::new();
+        for at in 0..words {
+            checksum = checksum.add(*first.add(at));
+        }
+        *chunk.add(CHUNK_CHECKSUM_WORD) = checksum.finish();
+        core::sync::atomic::fence(Release);
+        chunk.add(CHUNK_USED_WORD).write_volatile(words as u64 * 8);
+        sys::unmap(chunk.cast(), CHUNK_BYTES);
+        if last {
+            let path = path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number));
+            let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000002, 0);
+            if fd >= 0 {
+                let bytes = thread.chunk_index as usize * CHUNK_BYTES + (CHUNK_HEADER_WORDS + words) * 8;
+                syscall!(sys::FTRUNCATE, fd, bytes);
+                syscall!(sys::CLOSE, fd);
+            }
+        }
+    }
+    let hot = thread.hot();
+    hot.cursor = core::ptr::null_mut();
+    hot.end = core::ptr::null_mut();
+    thread.chunk = core::ptr::null_mut();
+    thread.chunk_index += 1;
+}
+
+/// Room for `words` words in one chunk. False when nothing is kept any more.
+fn reserve(thread: &mut Thread, words: usize) -> bool {
+    if thread.chunk.is_null() {
+        return false;
+    }
+    let hot = thread.hot();
+    if (hot.end as usize).wrapping_sub(hot.cursor as usize) / 8 >= words {
+        return true;
+    }
+    close_chunk(thread, false);
+    open_chunk(thread);
+    !thread.chunk.is_null()
+}
+
+/// # Safety
+/// After [`reserve`].
+unsafe fn push(thread: &mut Thread, value: u64) {
+    let hot = thread.hot();
+    // SAFETY: room was reserved. Volatile: records appear in order, whenever the process dies.
+    unsafe {
+        hot.cursor.write_volatile(value);
+        hot.cursor = hot.cursor.add(1);
+    }
+}
+
+/// Brings the call context up to date with the shadow stack.
+fn resolve_context(thread: &mut Thread) {
+    if thread.hot().dirty == 0 {
+        return;
+    }
+    let (bottom, lowest, top) = {
+        let hot = thread.hot();
+        hot.dirty = 0;
+        let lowest = core::mem::replace(&mut hot.lowest, hot.top);
+        (hot.bottom, lowest.min(hot.top), hot.top)
+    };
+    if config::option(control::option::NO_CONTEXTS) {
+        return;
+    }
+    // SAFETY: all three point into the shadow stack.
+    let (known, depth) = unsafe { (lowest.offset_from(bottom) as usize, top.offset_from(bottom) as usize) };
+    thread.context_path.truncate(known);
+    for level in thread.context_path.len()..depth {
+        // SAFETY: below the top.
+        let site = unsafe { (*bottom.add(level)).site } & LOW_MASK;
+        let parent = thread.context_path.as_slice().last().copied().unwrap_or(0);
+        let fresh = thread.context_count;
+        let full = fresh >= MAX_CONTEXTS;
+        let number = match thread.contexts.get((site, parent as u64 + 1)) {
+            Some(number) => number as u32,
+            None if full => parent,
+            None => {
+                *thread.contexts.entry((site, parent as u64 + 1)) = fresh as u64;
+                thread.context_count += 1;
+                if reserve(thread, 2) {
+                    // SAFETY: reserved.
+                    unsafe {
+                        push(thread, word(0, record::CONTEXT_DEFINITION, site));
+                        push(thread, (parent as u64) << 32 | fresh as u64);
+                    }
+                }
+                fresh
+            }
+        };
+        thread.context_path.push(number);
+    }
+    thread.context = thread.context_path.as_slice().last().copied().unwrap_or(0);
+}
+
+/// Room for a record of `words` words with its context in front.
+fn reserve_with_context(thread: &mut Thread, words: usize) -> bool {
+    resolve_context(thread);
+    if !reserve(thread, words + 2) {
+        return false;
+    }
+    if thread.written_context != thread.context {
+        thread.written_context = thread.context;
+        // SAFETY: reserved.
+        unsafe { push(thread, word(0, record::CONTEXT, thread.context as u64)) };
+    }
+    true
+}
+
+/// An access of a power of two of bytes: the whole of what the hook does in assembly, for all cases.
+pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
+    if !thread.keep_accesses {
+        return;
+    }
+    let (key, tag) = (thread.hot().span.wrapping_add(address), site | kind << 48);
+    let slot = (address.wrapping_add(site.wrapping_mul(8)) >> 3) as usize & (crate::tls::FILTER_ENTRIES - 1);
+    // SAFETY: inside the filter.
+    let entry = unsafe { &mut *thread.hot().filter.add(slot) };
+    if *entry == [key, tag] && !config::option(control::option::NO_FILTER) {
+        return;
+    }
+    *entry = [key, tag];
+    if !reserve_with_context(thread, 2) {
+        return;
+    }
+    let mut distance = site.wrapping_sub(thread.hot().previous_site).wrapping_add(SITE_BIAS);
+    // SAFETY: two words were reserved.
+    unsafe {
+        if distance > 2 * SITE_BIAS - 1 {
+            push(thread, word(0, record::SITE, site));
+            distance = SITE_BIAS;
+        }
+        push(thread, word(distance, kind, address));
+    }
+    thread.hot().previous_site = site;
+}
+
+pub fn range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u64) {
+    if !thread.keep_accesses || !reserve_with_context(thread, 3) {
+        return;
+    }
+    // SAFETY: three words were reserved.
+    unsafe {
+        push(thread, word(class, record::RANGE, address));
+        push(thread, bytes);
+        push(thread, site);
+    }
+}
+
+/// A synchronisation event: takes its place in the global order now.
+pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) -> u64 {
+    let sequence = header::next_sequence();
+    sync_at(thread, op, object, aux, site, arguments, sequence);
+    sequence
+}
+
+/// The same at a place in the global order that was taken before.
+pub fn sync_at(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64], sequence: u64) {
+    debug_assert!(arguments.len() <= MAX_ARGUMENTS);
+    if reserve_with_context(thread, 3 + arguments.len()) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread, word(op as u64, record::SYNC, object));
+            push(thread, (arguments.len() as u64) << 48 | sequence);
+            push(thread, (aux as u64) << 48 | (site & LOW_MASK));
+            for &argument in arguments {
+                push(thread, argument);
+            }
+        }
+    }
+    if op.has_ordinal() {
+        thread.ordinal += 1;
+        thread.restart_count();
+    }
+    thread.new_span();
+}
+
+/// Serial mode: the thread goes on after others ran.
+pub fn turn(thread: &mut Thread) {
+    let count = thread.accesses_since_sync();
+    if reserve(thread, 2) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread, word(0, record::TURN, count));
+            push(thread, header::next_sequence());
+        }
+    }
+    thread.new_span();
+}
+
+/// The thread's last words.
+pub fn finish(thread: &mut Thread) {
+    thread.reload_quantum();
+    let executed = thread.executed;
+    if reserve(thread, 1) {
+        // SAFETY: reserved.
+        unsafe { push(thread, word(0, record::EXECUTED, executed)) };
+    }
+    header::word(field::ACCESSES_EXECUTED).fetch_add(executed, Relaxed);
+    close_chunk(thread, true);
+}
+
+/// Throws away what a forked child inherited: its chunks belong to the parent.
+pub fn forget(thread: &mut Thread) {
+    disable();
+    if !thread.chunk.is_null() {
+        // SAFETY: the child's own view of the shared mapping.
+        unsafe { sys::unmap(thread.chunk.cast(), CHUNK_BYTES) };
+    }
+    thread.chunk = core::ptr::null_mut();
+    let hot = thread.hot();
+    hot.cursor = core::ptr::null_mut();
+    hot.end = core::ptr::null_mut();
+    thread.keep_accesses = false;
+}
+

@@ -1,0 +1,438 @@
+//! Enforcement: the turns of the control file, executed one after the other.
+//!
+//! A turn lets one thread run until it is *about to* execute a position. Positions are (thread, synchronisation ordinal, place), which no filter and no
+//! address-space layout changes. Whoever leaves the schedule is reported with what was expected and what came instead; it is never repaired silently.
+
+use crate::clock::{self, NEVER};
+use crate::sched::{self, LOCK, WaitFor, Wake};
+use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
+use crate::{config, finish, header, modules, recorder};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
+use rashomon_abi::header::{divergence, field, outcome};
+use rashomon_abi::record::{AccessClass, Op};
+
+static TURN: AtomicU32 = AtomicU32::new(0);
+/// 0: no schedule (any more). 1: in force. 2: turns done, goal threads first.
+static ACTIVE: AtomicU32 = AtomicU32::new(0);
+const MAX_TRACKED: usize = 4096;
+/// Thread number + 1 of each entry of the thread table, and address of each entry of the object table.
+static NUMBERS: [AtomicU32; MAX_TRACKED] = [const { AtomicU32::new(0) }; MAX_TRACKED];
+static OBJECTS: [AtomicU64; MAX_TRACKED] = [const { AtomicU64::new(0) }; MAX_TRACKED];
+
+/// An access that is about to be made.
+#[derive(Clone, Copy)]
+pub struct AccessAt {
+    pub address: u64,
+    pub bytes: u64,
+    /// Code of an `AccessClass`; 0: no access.
+    pub class: u64,
+    pub atomic: bool,
+    pub site: u64,
+}
+
+impl AccessAt {
+    pub const NONE: Self = Self { address: 0, bytes: 0, class: 0, atomic: false, site: 0 };
+    fn writes(&self) -> bool {
+        AccessClass::from_code(self.class).is_some_and(AccessClass::writes)
+    }
+    fn overlaps(&self, address: u64, bytes: u64) -> bool {
+        self.address < address.saturating_add(bytes) && address < self.address.saturating_add(self.bytes)
+    }
+}
+
+/// The access a thread stands at, as its side of the goal.
+pub type GoalAccess = AccessAt;
+
+#[derive(Clone, Copy)]
+struct Turn {
+    thread: u32,
+    flags: u64,
+    ordinal: u64,
+    count: u64,
+    site: (u64, u64),
+    object: u64,
+    delta: u64,
+    size: u64,
+    op: u64,
+}
+
+fn turn_at(index: usize) -> Turn {
+    let at = config::tables().turns + index * TURN_WORDS;
+    let word = |offset: usize| config::word(at + offset);
+    Turn { thread: word(0) as u32, flags: word(1), ordinal: word(2), count: word(3), site: (word(4), word(5)), object: word(6), delta: word(7), size: word(8), op: word(9) }
+}
+
+fn current_index() -> usize {
+    TURN.load(Acquire) as usize
+}
+
+fn current() -> Turn {
+    turn_at(current_index())
+}
+
+fn turns() -> usize {
+    config::count(control::field::TURNS)
+}
+
+pub fn initialise() {
+    if turns() > 0 && config::serial() {
+        ACTIVE.store(1, Release);
+    }
+}
+
+pub fn active() -> bool {
+    ACTIVE.load(Relaxed) == 1
+}
+
+/// Entry of the thread table for a new thread.
+pub fn schedule_index(parent: u32, spawn_ordinal: u32) -> u32 {
+    let table = config::tables().threads;
+    let parent_index = if parent == NO_THREAD {
+        u64::MAX
+    } else {
+        // SAFETY: a registered parent.
+        let index = unsafe { (*by_number(parent)).schedule_index };
+        if index == NO_THREAD {
+            return NO_THREAD;
+        }
+        index as u64
+    };
+    (0..config::count(control::field::THREADS).min(MAX_TRACKED))
+        .find(|&index| {
+            let entry = table + index * control::THREAD_WORDS;
+            config::word(entry) == parent_index && (parent == NO_THREAD || config::word(entry + 1) == spawn_ordinal as u64)
+        })
+        .map_or(NO_THREAD, |index| index as u32)
+}
+
+/// The thread of that table entry exists now.
+pub fn appeared(thread: &Thread) {
+    if (thread.schedule_index as usize) < MAX_TRACKED {
+        NUMBERS[thread.schedule_index as usize].store(thread.number + 1, Release);
+    }
+}
+
+/// A thread allocated memory: it may be an object of the schedule.
+pub fn allocated(thread: &Thread, site: u64, ordinal: u64, address: u64, mapping: bool) {
+    let table = config::tables().objects;
+    let kind = if mapping { object::MAPPING } else { object::HEAP };
+    for index in 0..config::count(control::field::OBJECTS).min(MAX_TRACKED) {
+        let entry = table + index * control::OBJECT_WORDS;
+        if config::word(entry) == kind
+            && config::word(entry + 1) == thread.schedule_index as u64
+            && config::word(entry + 4) == ordinal
+            && modules::address(config::word(entry + 2), config::word(entry + 3)) == Some(site)
+        {
+            OBJECTS[index].store(address, Release);
+        }
+    }
+}
+
+/// First address of the bytes `delta` into an object; `None` while it does not exist. `Some(None)`: any address will do.
+fn place(index: u64, delta: u64) -> Option<Option<u64>> {
+    let entry = config::tables().objects + index as usize * control::OBJECT_WORDS;
+    let thread = || {
+        let number = NUMBERS.get(config::word(entry + 1) as usize)?.load(Acquire).checked_sub(1)?;
+        // SAFETY: registered threads are never unmapped.
+        Some(unsafe { &*by_number(number) })
+    };
+    match config::word(entry) {
+        object::GLOBAL => Some(Some(modules::address(config::word(entry + 2), config::word(entry + 3))?.wrapping_add(delta))),
+        object::HEAP | object::MAPPING => match OBJECTS.get(index as usize)?.load(Acquire) {
+            0 => None,
+            address => Some(Some(address + delta)),
+        },
+        object::STACK => Some(Some(thread()?.stack.1.wrapping_sub(delta))),
+        object::TLS => Some(Some(thread()?.tls.1.wrapping_sub(delta))),
+        _ => Some(None),
+    }
+}
+
+fn matches_site(turn: &Turn, access: &AccessAt) -> bool {
+    modules::address(turn.site.0, turn.site.1) == Some(access.site)
+        && match place(turn.object, turn.delta) {
+            Some(Some(address)) => access.overlaps(address, turn.size),
+            Some(None) => true,
+            None => false,
+        }
+}
+
+/// The quantum a schedule asks for; `None` without one.
+pub fn quantum(thread: &Thread) -> Option<i64> {
+    const UNBOUNDED: i64 = i64::MAX / 2;
+    if !active() {
+        return None;
+    }
+    let turn = current();
+    if turn.thread != thread.schedule_index || turn.ordinal != thread.ordinal as u64 {
+        return Some(UNBOUNDED);
+    }
+    Some(if turn.flags & turn::AT_SITE != 0 {
+        0
+    } else if turn.flags & turn::AT_COUNT != 0 {
+        turn.count.saturating_sub(thread.since_sync).min(UNBOUNDED as u64) as i64
+    } else {
+        UNBOUNDED
+    })
+}
+
+/// Operations that may stand in for each other at one position: which of them it becomes is only known afterwards.
+fn family(op: u64) -> u64 {
+    match Op::from_code(op) {
+        Some(Op::LockFailed | Op::LockAgain | Op::LockRequest | Op::LockShared) => Op::Lock as u64,
+        Some(Op::UnlockInner | Op::UnlockShared) => Op::Unlock as u64,
+        Some(Op::AtomicCasFailed) => Op::AtomicRmw as u64,
+        Some(Op::SemaphoreFailed) => Op::SemaphoreWait as u64,
+        Some(Op::OnceSeen) => Op::OnceBegin as u64,
+        Some(Op::Observe | Op::Blocking) => Op::Publish as u64,
+        _ => op,
+    }
+}
+
+/// A synchronisation event is about to happen. True: a schedule is in force, the policy has no say.
+pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, access: AccessAt) -> bool {
+    if !active() {
+        return false;
+    }
+    let thread = runtime.thread();
+    while active() {
+        let turn = current();
+        if turn.thread != thread.schedule_index {
+            hand_over(thread);
+            continue;
+        }
+        if turn.flags & turn::TO_END != 0 || turn.ordinal > thread.ordinal as u64 {
+            break;
+        }
+        if turn.ordinal < thread.ordinal as u64 || turn.flags & (turn::AT_SITE | turn::AT_COUNT) != 0 {
+            diverged(divergence::PASSED, thread, Some((op, object, site)));
+            break;
+        }
+        if turn.op != 0 && family(turn.op) != family(op as u64) {
+            diverged(divergence::OTHER_OPERATION, thread, Some((op, object, site)));
+            break;
+        }
+        reached(thread, AccessAt { site, ..access });
+    }
+    true
+}
+
+/// An access is about to be made. True: a schedule is in force.
+pub fn at_access(runtime: &Runtime, access: AccessAt) -> bool {
+    if !active() {
+        return false;
+    }
+    let thread = runtime.thread();
+    while active() {
+        let turn = current();
+        if turn.thread != thread.schedule_index {
+            hand_over(thread);
+            continue;
+        }
+        let here = turn.ordinal == thread.ordinal as u64
+            && if turn.flags & turn::AT_SITE != 0 {
+                matches_site(&turn, &access)
+            } else {
+                turn.flags & turn::AT_COUNT != 0 && turn.count == thread.since_sync
+            };
+        if !here {
+            break;
+        }
+        reached(thread, access);
+    }
+    true
+}
+
+fn hand_over(thread: &mut Thread) {
+    LOCK.lock();
+    thread.state = State::Runnable;
+    sched::pass_on_locked(thread);
+}
+
+/// The thread stands at its turn's position.
+fn reached(thread: &mut Thread, access: AccessAt) {
+    let index = current_index();
+    let goals = config::tables().goals;
+    let is_goal = (0..config::count(control::field::GOALS)).any(|goal| config::word(goals + goal * control::GOAL_WORDS + 1) == index as u64);
+    if is_goal {
+        thread.goal = access;
+        recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &[access.class, access.bytes]);
+    }
+    advance();
+    thread.reload_quantum();
+}
+
+/// The current turn is over.
+fn advance() {
+    let next = current_index() + 1;
+    TURN.store(next as u32, Release);
+    header::set(field::TURNS_DONE, next as u64);
+    if next >= turns() {
+        turns_done();
+    }
+}
+
+fn turns_done() {
+    match config::word(control::field::GOAL) {
+        goal::RACE => {
+            let side = |index: usize| {
+                let thread = config::word(config::tables().goals + index * control::GOAL_WORDS) as usize;
+                let number = NUMBERS.get(thread)?.load(Acquire).checked_sub(1)?;
+                // SAFETY: registered threads are never unmapped.
+                Some((number, unsafe { (*by_number(number)).goal }))
+            };
+            let (Some((a, first)), Some((b, second))) = (side(0), side(1)) else {
+                ACTIVE.store(0, Release);
+                return conclude(outcome::NO_OVERLAP, 0, 0);
+            };
+            let conflict = first.class != 0
+                && second.class != 0
+                && first.overlaps(second.address, second.bytes)
+                && (first.writes() || second.writes())
+                && !(first.atomic && second.atomic);
+            ACTIVE.store(0, Release);
+            conclude(if conflict { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
+        }
+        goal::DEADLOCK => ACTIVE.store(2, Release),
+        _ => {
+            ACTIVE.store(0, Release);
+            header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
+        }
+    }
+}
+
+/// The outcome is decided: the process ends here, or a debugger looks at it and the policy goes on.
+pub fn conclude(result: u64, a: u64, b: u64) {
+    header::set(field::OUTCOME_THREAD_A, a);
+    header::set(field::OUTCOME_THREAD_B, b);
+    header::set(field::OUTCOME_TURN, current_index() as u64);
+    header::set(field::OUTCOME, result);
+    if config::word(control::field::AFTER) == after::CONTINUE {
+        rashomon_finding_reached();
+    } else {
+        finish::stop();
+    }
+}
+
+/// Debuggers break here: what was to be shown has just happened.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn rashomon_finding_reached() {
+    // SAFETY: nothing happens; the call must not be folded away.
+    unsafe { core::arch::asm!("nop", options(nomem, nostack)) };
+}
+
+/// The execution left the schedule.
+pub fn diverged(kind: u64, thread: &Thread, actual: Option<(Op, u64, u64)>) {
+    let turn = current();
+    header::set(field::DIVERGENCE, kind);
+    header::set(field::EXPECTED_ORDINAL, turn.ordinal);
+    header::set(field::ACTUAL_ORDINAL, thread.ordinal as u64);
+    if let Some((op, object, site)) = actual {
+        header::set(field::ACTUAL_OP, op as u64);
+        header::set(field::ACTUAL_SITE, site);
+        header::set(field::ACTUAL_OBJECT, object);
+    }
+    ACTIVE.store(0, Release);
+    header::set(field::OUTCOME_THREAD_A, thread.number as u64);
+    header::set(field::OUTCOME_TURN, current_index() as u64);
+    header::set(field::OUTCOME, outcome::DIVERGED);
+    if config::word(control::field::AFTER) == after::STOP {
+        finish::stop();
+    }
+}
+
+pub enum Choice {
+    Thread(*mut Thread),
+    /// The schedule's thread has to come back from the kernel first.
+    Wait,
+    /// No schedule: the policy decides.
+    Free,
+}
+
+/// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.
+pub fn choose() -> Choice {
+    if ACTIVE.load(Relaxed) == 2 {
+        let goals = config::tables().goals;
+        for goal in 0..config::count(control::field::GOALS) {
+            let index = config::word(goals + goal * control::GOAL_WORDS) as usize;
+            if let Some(number) = NUMBERS.get(index).and_then(|number| number.load(Acquire).checked_sub(1)) {
+                let thread = by_number(number);
+                // SAFETY: registered threads are never unmapped.
+                if unsafe { (*thread).state } == State::Runnable {
+                    return Choice::Thread(thread);
+                }
+            }
+        }
+        return Choice::Free;
+    }
+    while active() {
+        let turn = current();
+        let Some(number) = NUMBERS.get(turn.thread as usize).and_then(|number| number.load(Acquire).checked_sub(1)) else {
+            // SAFETY: the initial thread always exists.
+            diverged(divergence::NO_SUCH_THREAD, unsafe { &*by_number(0) }, None);
+            break;
+        };
+        // SAFETY: registered threads are never unmapped; under the lock.
+        let thread = unsafe { &mut *by_number(number) };
+        let to_end = turn.flags & turn::TO_END != 0;
+        match thread.state {
+            State::Runnable | State::Running => return Choice::Thread(thread),
+            State::External if thread.evicted.load(Relaxed) != 0 => advance(),
+            State::External => return Choice::Wait,
+            State::Ended if to_end => advance(),
+            State::Ended => diverged(divergence::ENDED, thread, None),
+            State::Blocked if to_end => advance(),
+            State::Blocked if thread.wait.what == WaitFor::Files => {
+                sched::poll_files(0);
+                if thread.state == State::Blocked {
+                    return Choice::Wait;
+                }
+            }
+            State::Blocked if thread.wait.deadline != NEVER => {
+                clock::advance_to(thread.wait.deadline);
+                sched::let_go(thread, Wake::TimedOut);
+            }
+            State::Blocked => diverged(divergence::BLOCKED, thread, Some((Op::Blocked, thread.wait.object, thread.wait_site))),
+        }
+    }
+    Choice::Free
+}
+
+/// The thread that the schedule waits for, if that is what nobody runs for.
+pub fn awaited() -> Option<&'static mut Thread> {
+    if !active() {
+        return None;
+    }
+    let number = NUMBERS.get(current().thread as usize)?.load(Acquire).checked_sub(1)?;
+    // SAFETY: registered threads are never unmapped.
+    Some(unsafe { &mut *by_number(number) })
+}
+
+/// A thread's last event happened in its own turn, or not. Under the scheduler's lock.
+pub fn ended(thread: &Thread) {
+    if active() {
+        let turn = current();
+        if turn.thread == thread.schedule_index && turn.flags & turn::TO_END != 0 {
+            advance();
+        }
+    }
+}
+
+/// The process ends: a schedule that is not through has failed.
+pub fn process_ends() {
+    if active() && header::word(field::OUTCOME).load(Relaxed) == outcome::NONE {
+        let turn = current();
+        let last_words = turn.flags & turn::TO_END != 0 || config::word(control::field::GOAL) == goal::NONE;
+        ACTIVE.store(0, Release);
+        if last_words {
+            header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
+        } else {
+            header::set(field::DIVERGENCE, divergence::PROGRAM_ENDED);
+            header::set(field::EXPECTED_ORDINAL, turn.ordinal);
+            header::set(field::OUTCOME_TURN, current_index() as u64);
+            header::set(field::OUTCOME, outcome::DIVERGED);
+        }
+    }
+}

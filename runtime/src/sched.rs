@@ -1,0 +1,496 @@
+//! The policy gate of serial runs: one thread holds the *turn* and runs; the others stand in the runtime.
+//!
+//! The turn changes hands only at events: at a synchronisation event that is about to happen ([`point`]), at an access when the quantum is used up
+//! or a schedule says so ([`at_access`]), and where a thread blocks ([`block`]). Every hand-over goes through [`dispatch`] under one lock. When nobody
+//! can run, the watchdog thread waits for files, time or calls that come back, and says so if nothing can ever happen again.
+
+use crate::clock::{self, NEVER};
+use crate::lock::RawLock;
+use crate::memory::List;
+use crate::policy::{self, Occasion};
+use crate::sys;
+use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
+use crate::{config, deadlock, header, recorder, replay, signals, watchdog};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use rashomon_abi::control;
+use rashomon_abi::header::field;
+use rashomon_abi::record::{Op, access_of_kind};
+
+pub static LOCK: RawLock = RawLock::new();
+/// Who holds the turn.
+pub static CURRENT: AtomicU32 = AtomicU32::new(NO_THREAD);
+/// Who held it last.
+static LAST: AtomicU32 = AtomicU32::new(0);
+/// Counts events: the watchdog's sign of life.
+pub static PROGRESS: AtomicU64 = AtomicU64::new(0);
+/// Something was written to a file since waiting files were last asked.
+static FILES_MOVED: AtomicU32 = AtomicU32::new(0);
+static mut LIVE: List<u32> = List::new();
+
+/// Looks without effect after which a thread is taken to be waiting for somebody.
+const SPIN_LIMIT: u32 = 16;
+const QUANTUM_TIME: u64 = 100_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitFor {
+    Nothing,
+    Lock,
+    LockShared,
+    Condition,
+    Semaphore,
+    Barrier,
+    Join,
+    Futex,
+    Once,
+    Files,
+    Time,
+}
+
+/// As poll(2) lays it out.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PollFile {
+    pub file: i32,
+    pub events: i16,
+    pub returned: i16,
+}
+
+/// What a blocked thread waits for.
+#[derive(Clone, Copy)]
+pub struct Wait {
+    pub what: WaitFor,
+    /// Address of the object, or number of the thread.
+    pub object: u64,
+    /// Elapsed virtual time at which it gives up.
+    pub deadline: u64,
+    pub files: *mut PollFile,
+    pub file_count: usize,
+    /// A signal handler ends the wait.
+    pub interruptible: bool,
+}
+
+impl Wait {
+    pub const NOTHING: Self = Self::on(WaitFor::Nothing, 0);
+    pub const fn on(what: WaitFor, object: u64) -> Self {
+        Self { what, object, deadline: NEVER, files: core::ptr::null_mut(), file_count: 0, interruptible: false }
+    }
+    pub const fn until(mut self, deadline: u64) -> Self {
+        self.deadline = deadline;
+        self
+    }
+    pub const fn interruptible(mut self) -> Self {
+        self.interruptible = true;
+        self
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Wake {
+    Nothing,
+    /// What the thread waited for may be there: look again.
+    Woken,
+    TimedOut,
+    Signal,
+}
+
+/// The live threads, oldest first.
+///
+/// # Safety
+/// Under [`LOCK`].
+#[allow(static_mut_refs, reason = "guarded by LOCK")]
+pub unsafe fn live() -> &'static mut List<u32> {
+    // SAFETY: guarded by LOCK.
+    unsafe { &mut *(&raw mut LIVE) }
+}
+
+/// Accesses a thread may make before it has to look up.
+pub fn quantum(thread: &mut Thread) -> i64 {
+    const UNBOUNDED: i64 = i64::MAX / 2;
+    if thread.evicted.load(Relaxed) != 0 || thread.pending_signals.load(Relaxed) != 0 {
+        return 0;
+    }
+    if !config::serial() {
+        return UNBOUNDED;
+    }
+    if let Some(quantum) = replay::quantum(thread) {
+        return quantum;
+    }
+    match config::word(control::field::QUANTUM) {
+        0 => UNBOUNDED,
+        quantum => quantum.min(UNBOUNDED as u64) as i64,
+    }
+}
+
+/// The initial thread takes the turn.
+pub fn begin(thread: &mut Thread) {
+    LOCK.with(|| {
+        // SAFETY: under the lock.
+        unsafe { live().push(thread.number) };
+        thread.state = State::Running;
+        CURRENT.store(thread.number, Release);
+        LAST.store(thread.number, Relaxed);
+    });
+}
+
+/// A thread was created: it can run from now on.
+pub fn created(thread: &mut Thread) {
+    // SAFETY: under the lock.
+    LOCK.with(|| unsafe { live().push(thread.number) });
+}
+
+/// A created thread that never came to be.
+pub fn forget(thread: &mut Thread) {
+    LOCK.with(|| remove_live(thread));
+}
+
+fn remove_live(thread: &mut Thread) {
+    thread.state = State::Ended;
+    // SAFETY: callers hold the lock.
+    let live = unsafe { live() };
+    if let Some(at) = live.as_slice().iter().position(|&number| number == thread.number) {
+        live.remove(at);
+    }
+}
+
+pub fn live_count() -> usize {
+    // SAFETY: under the lock.
+    LOCK.with(|| unsafe { live().len() })
+}
+
+/// A new thread's first steps: waits until it is given the turn.
+pub fn arrive(thread: &mut Thread) {
+    if config::serial() {
+        wait_for_turn(thread);
+    }
+}
+
+/// Stands still until the turn is given to this thread.
+fn wait_for_turn(thread: &mut Thread) {
+    while thread.baton.swap(0, Acquire) == 0 {
+        let interrupted = sys::futex_wait(&thread.baton, 0);
+        if interrupted && thread.pending_signals.load(Relaxed) != 0 {
+            LOCK.with(|| {
+                if thread.state == State::Blocked {
+                    make_runnable(thread, Wake::Signal);
+                    if CURRENT.load(Relaxed) == NO_THREAD {
+                        dispatch(false);
+                    }
+                }
+            });
+        }
+    }
+    debug_assert!(CURRENT.load(Relaxed) == thread.number);
+}
+
+/// Gives the turn away and comes back when it is given again. Under [`LOCK`], which is released.
+fn pass_on(thread: &mut Thread, others: bool) {
+    CURRENT.store(NO_THREAD, Release);
+    dispatch(others);
+    LOCK.unlock();
+    wait_for_turn(thread);
+    if LAST.swap(thread.number, Relaxed) != thread.number {
+        header::word(field::SWITCHES).fetch_add(1, Relaxed);
+        recorder::turn(thread);
+    }
+    thread.reload_quantum();
+}
+
+/// [`pass_on`] for a schedule: the lock is taken, the thread can run.
+pub fn pass_on_locked(thread: &mut Thread) {
+    pass_on(thread, false);
+}
+
+fn make_runnable(thread: &mut Thread, wake: Wake) {
+    thread.state = State::Runnable;
+    thread.wake = wake;
+}
+
+/// Gives the turn to somebody, if anybody can run; else wakes the watchdog. Under [`LOCK`], with no holder of the turn.
+pub fn dispatch(others: bool) {
+    debug_assert!(CURRENT.load(Relaxed) == NO_THREAD);
+    if FILES_MOVED.swap(0, Relaxed) != 0 {
+        poll_files(0);
+    }
+    if !give_turn(others) {
+        watchdog::kick();
+    }
+}
+
+fn give_turn(others: bool) -> bool {
+    // SAFETY: under the lock.
+    let next = match replay::choose() {
+        replay::Choice::Thread(thread) => thread,
+        replay::Choice::Wait => core::ptr::null_mut(),
+        replay::Choice::Free => policy::choose(unsafe { live() }.as_slice(), LAST.load(Relaxed), others),
+    };
+    if next.is_null() {
+        return false;
+    }
+    // SAFETY: registered threads are never unmapped, and under the lock nobody else changes their state.
+    let next = unsafe { &mut *next };
+    next.state = State::Running;
+    CURRENT.store(next.number, Release);
+    next.baton.store(1, Release);
+    sys::futex_wake(&next.baton, 1);
+    true
+}
+
+/// [`dispatch`] from the watchdog, which does not wake itself.
+pub fn dispatch_idle() {
+    if CURRENT.load(Relaxed) == NO_THREAD {
+        give_turn(true);
+    }
+}
+
+/// Asks the kernel about the files that blocked threads wait for. Under [`LOCK`].
+pub fn poll_files(timeout_ms: i32) -> bool {
+    let mut any = false;
+    // SAFETY: under the lock; a blocked thread's array lives in its stopped frame.
+    unsafe {
+        for &number in live().as_slice() {
+            let thread = &mut *by_number(number);
+            if thread.state == State::Blocked && thread.wait.what == WaitFor::Files {
+                let ready = sys::call(sys::POLL, thread.wait.files as usize, thread.wait.file_count, timeout_ms as usize, 0, 0, 0);
+                if ready > 0 {
+                    make_runnable(thread, Wake::Woken);
+                    any = true;
+                }
+            }
+        }
+    }
+    any
+}
+
+/// A synchronisation event is about to happen: the place where the policy may let somebody else go first.
+pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
+    if !config::serial() {
+        return;
+    }
+    let thread = runtime.thread();
+    come_back(thread);
+    PROGRESS.fetch_add(1, Relaxed);
+    // Whether a try was a look, its failure tells.
+    thread.spins = if matches!(op, Op::Lock | Op::SemaphoreWait | Op::Yield) { thread.spins } else { 0 };
+    if replay::at_synchronisation(runtime, op, object, site, crate::replay::AccessAt::NONE) {
+        return;
+    }
+    let occasion = if op == Op::Yield || thread.spins >= SPIN_LIMIT { Occasion::Yield } else { Occasion::Point };
+    offer(thread, occasion);
+}
+
+/// The same for an atomic access, which a schedule may want to hold.
+pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, site: u64) {
+    if !config::serial() {
+        return;
+    }
+    let thread = runtime.thread();
+    come_back(thread);
+    PROGRESS.fetch_add(1, Relaxed);
+    thread.spins = match op {
+        Op::AtomicLoad => thread.spins + 1,
+        // Whether it was a look, its failure tells.
+        Op::AtomicRmw => thread.spins,
+        _ => 0,
+    };
+    if replay::at_synchronisation(runtime, op, access.address, site, access) {
+        return;
+    }
+    offer(thread, if thread.spins >= SPIN_LIMIT { Occasion::Yield } else { Occasion::Point });
+}
+
+/// The thread stands before an event that it can only make after blocking: a schedule may end its turn here.
+pub fn position(runtime: &Runtime, op: Op, object: u64, site: u64) {
+    if config::serial() {
+        replay::at_synchronisation(runtime, op, object, site, crate::replay::AccessAt::NONE);
+    }
+}
+
+/// A try that failed is a look.
+pub fn failed_try(runtime: &Runtime) {
+    let thread = runtime.thread();
+    thread.spins += 1;
+    if config::serial() && thread.spins >= SPIN_LIMIT && !replay::active() {
+        offer(thread, Occasion::Yield);
+    }
+}
+
+/// A compare-exchange that failed is a look.
+pub fn looked(thread: &mut Thread) {
+    thread.spins += 1;
+}
+
+fn offer(thread: &mut Thread, occasion: Occasion) {
+    if occasion == Occasion::Yield {
+        thread.spins = 0;
+    }
+    if policy::offers(thread, occasion) {
+        LOCK.lock();
+        thread.state = State::Runnable;
+        pass_on(thread, occasion == Occasion::Yield);
+    }
+}
+
+/// An access whose hook found the quantum used up; it was counted, but not made.
+pub fn at_access(runtime: &Runtime, address: u64, kind: u64, site: u64) {
+    if let Some((class, log2)) = access_of_kind(kind) {
+        at_any_access(runtime, address, 1 << log2, class as u64, site);
+    }
+}
+
+pub fn at_range(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: u64) {
+    at_any_access(runtime, address, bytes, class, site);
+}
+
+fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: u64) {
+    let thread = runtime.thread();
+    thread.hot().quantum += 1;
+    if thread.pending_signals.load(Relaxed) != 0 {
+        signals::deliver_inside(runtime);
+    }
+    if config::serial() {
+        let used_up = thread.reload > 0 && thread.evicted.load(Relaxed) == 0;
+        come_back(thread);
+        thread.reload_quantum();
+        let held = replay::at_access(runtime, crate::replay::AccessAt { address, bytes, class, atomic: false, site });
+        if !held && used_up && !replay::active() {
+            clock::advance(QUANTUM_TIME);
+            PROGRESS.fetch_add(1, Relaxed);
+            offer(thread, Occasion::Quantum);
+        }
+    }
+    thread.reload_quantum();
+    thread.hot().quantum -= 1;
+}
+
+/// A thread whose turn the watchdog took while it was in the kernel stands in line again.
+fn come_back(thread: &mut Thread) {
+    if thread.evicted.load(Acquire) == 0 {
+        return;
+    }
+    LOCK.lock();
+    thread.evicted.store(0, Release);
+    thread.state = State::Runnable;
+    if CURRENT.load(Relaxed) == NO_THREAD {
+        dispatch(false);
+    }
+    LOCK.unlock();
+    wait_for_turn(thread);
+    LAST.store(thread.number, Relaxed);
+    recorder::turn(thread);
+    thread.reload_quantum();
+}
+
+/// The thread cannot go on until what it waits for may be there. Serial mode only.
+pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
+    let thread = runtime.thread();
+    debug_assert!(config::serial());
+    loop {
+        come_back(thread);
+        PROGRESS.fetch_add(1, Relaxed);
+        LOCK.lock();
+        thread.wait = wait;
+        thread.wait_site = site;
+        thread.wake = Wake::Nothing;
+        thread.state = State::Blocked;
+        thread.spins = 0;
+        if matches!(wait.what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Join) && wait.deadline == NEVER {
+            deadlock::check(thread);
+        }
+        pass_on(thread, false);
+        let wake = thread.wake;
+        thread.wait = Wait::NOTHING;
+        if wake == Wake::Signal || thread.pending_signals.load(Relaxed) != 0 {
+            signals::deliver_inside(runtime);
+            if !wait.interruptible && wake == Wake::Signal {
+                continue;
+            }
+        }
+        return wake;
+    }
+}
+
+/// Lets threads that wait for an object look again: at most `count` of them, oldest wait first.
+pub fn wake(what: WaitFor, object: u64, count: usize) -> usize {
+    if !config::serial() {
+        return 0;
+    }
+    LOCK.with(|| wake_locked(what, object, count))
+}
+
+fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
+    let mut woken = 0;
+    // SAFETY: under the lock.
+    for &number in unsafe { live() }.as_slice() {
+        // SAFETY: registered threads are never unmapped.
+        let thread = unsafe { &mut *by_number(number) };
+        let same = thread.wait.what == what || what == WaitFor::Lock && thread.wait.what == WaitFor::LockShared;
+        if woken < count && thread.state == State::Blocked && same && thread.wait.object == object {
+            make_runnable(thread, Wake::Woken);
+            woken += 1;
+        }
+    }
+    woken
+}
+
+/// Wakes one given thread if it waits for that object.
+pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
+    LOCK.with(|| {
+        // SAFETY: registered threads are never unmapped.
+        let thread = unsafe { &mut *by_number(number) };
+        let waits = thread.state == State::Blocked && thread.wait.what == what && thread.wait.object == object;
+        if waits {
+            make_runnable(thread, Wake::Woken);
+        }
+        waits
+    })
+}
+
+/// A thread blocked until a deadline, or for files, is let go by the watchdog or a schedule. Under [`LOCK`].
+pub fn let_go(thread: &mut Thread, wake: Wake) {
+    make_runnable(thread, wake);
+}
+
+/// The program wrote to, or closed, a file that somebody may wait for.
+pub fn files_moved() {
+    FILES_MOVED.store(1, Relaxed);
+}
+
+/// A call that may block in the kernel where nothing can be asked beforehand: the thread gives its turn up meanwhile.
+pub fn external<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
+    if !config::serial() || live_count() <= 1 {
+        return call();
+    }
+    let thread = runtime.thread();
+    come_back(thread);
+    LOCK.lock();
+    thread.state = State::External;
+    CURRENT.store(NO_THREAD, Release);
+    dispatch(true);
+    LOCK.unlock();
+    let result = call();
+    LOCK.lock();
+    thread.state = State::Runnable;
+    if CURRENT.load(Relaxed) == NO_THREAD {
+        dispatch(false);
+    }
+    LOCK.unlock();
+    wait_for_turn(thread);
+    LAST.store(thread.number, Relaxed);
+    recorder::turn(thread);
+    thread.reload_quantum();
+    result
+}
+
+/// The thread's last event was recorded: somebody else goes on.
+pub fn ended(thread: &mut Thread) {
+    LOCK.lock();
+    remove_live(thread);
+    let number = thread.number as u64;
+    wake_locked(WaitFor::Join, number, usize::MAX);
+    replay::ended(thread);
+    CURRENT.store(NO_THREAD, Release);
+    dispatch(false);
+    LOCK.unlock();
+}
+

@@ -1,0 +1,142 @@
+//! System calls without libc: no `errno`, no cancellation point, nothing that could be interposed.
+
+use core::arch::asm;
+use core::sync::atomic::AtomicU32;
+
+pub const READ: usize = 0;
+pub const WRITE: usize = 1;
+pub const CLOSE: usize = 3;
+pub const POLL: usize = 7;
+pub const MMAP: usize = 9;
+pub const MUNMAP: usize = 11;
+pub const RT_SIGPROCMASK: usize = 14;
+pub const SCHED_YIELD: usize = 24;
+pub const GETPID: usize = 39;
+pub const FTRUNCATE: usize = 77;
+pub const GETTID: usize = 186;
+pub const FUTEX: usize = 202;
+pub const CLOCK_GETTIME: usize = 228;
+pub const EXIT_GROUP: usize = 231;
+pub const OPENAT: usize = 257;
+pub const FALLOCATE: usize = 285;
+pub const EVENTFD2: usize = 290;
+
+pub const EINTR: isize = 4;
+pub const EBUSY: i32 = 16;
+pub const ETIMEDOUT: i32 = 110;
+
+/// # Safety
+/// As the system call itself.
+#[inline(always)]
+pub unsafe fn call(number: usize, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
+    let result: isize;
+    // SAFETY: the x86-64 Linux convention; the caller answers for the call's own effects.
+    unsafe {
+        asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+             lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+macro_rules! syscall {
+    ($number:expr $(,)?) => { $crate::sys::call($number, 0, 0, 0, 0, 0, 0) };
+    ($number:expr, $a:expr) => { $crate::sys::call($number, $a as usize, 0, 0, 0, 0, 0) };
+    ($number:expr, $a:expr, $b:expr) => { $crate::sys::call($number, $a as usize, $b as usize, 0, 0, 0, 0) };
+    ($number:expr, $a:expr, $b:expr, $c:expr) => { $crate::sys::call($number, $a as usize, $b as usize, $c as usize, 0, 0, 0) };
+    ($number:expr, $a:expr, $b:expr, $c:expr, $d:expr) => { $crate::sys::call($number, $a as usize, $b as usize, $c as usize, $d as usize, 0, 0) };
+}
+pub(crate) use syscall;
+
+/// Zeroed private memory, or null.
+pub fn map_anonymous(bytes: usize) -> *mut u8 {
+    // SAFETY: a fresh anonymous mapping touches nothing that exists.
+    let address = unsafe { call(MMAP, 0, bytes, 3, 0x22 | 0x4000, usize::MAX, 0) };
+    if address < 0 { core::ptr::null_mut() } else { address as *mut u8 }
+}
+
+/// # Safety
+/// Nothing may use the mapping any more.
+pub unsafe fn unmap(address: *mut u8, bytes: usize) {
+    // SAFETY: by the contract above.
+    unsafe { syscall!(MUNMAP, address, bytes) };
+}
+
+/// Sleeps while `*word == expected`; returns early at will. Tells whether a signal interrupted it.
+pub fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
+    // SAFETY: FUTEX_WAIT_PRIVATE only reads the word.
+    unsafe { syscall!(FUTEX, word.as_ptr(), 128, expected, 0usize) == -EINTR }
+}
+
+pub fn futex_wake(word: &AtomicU32, count: u32) {
+    // SAFETY: FUTEX_WAKE_PRIVATE does not touch memory.
+    unsafe { syscall!(FUTEX, word.as_ptr(), 129, count) };
+}
+
+pub fn thread_id() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { syscall!(GETTID) as u32 }
+}
+
+pub fn process_id() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { syscall!(GETPID) as u32 }
+}
+
+/// Nanoseconds of a kernel clock.
+pub fn clock(id: usize) -> u64 {
+    let mut time = [0i64; 2];
+    // SAFETY: the kernel fills the two words.
+    unsafe { syscall!(CLOCK_GETTIME, id, time.as_mut_ptr()) };
+    (time[0] as u64).wrapping_mul(1_000_000_000).wrapping_add(time[1] as u64)
+}
+
+pub fn exit_group(code: i32) -> ! {
+    loop {
+        // SAFETY: ends the process.
+        unsafe { syscall!(EXIT_GROUP, code) };
+    }
+}
+
+/// A line on standard error, in one write.
+pub fn message(parts: &[&[u8]]) {
+    let mut buffer = [0u8; 512];
+    let mut length = 0;
+    for part in [b"rashomon: ".as_slice()].iter().chain(parts).chain([b"\n".as_slice()].iter()) {
+        for &byte in *part {
+            if length < buffer.len() {
+                buffer[length] = byte;
+                length += 1;
+            }
+        }
+    }
+    // SAFETY: reads the initialised part of the buffer.
+    unsafe { syscall!(WRITE, 2, buffer.as_ptr(), length) };
+}
+
+/// Decimal digits of a number, for [`message`].
+pub struct Decimal([u8; 20], usize);
+
+impl Decimal {
+    pub fn new(mut value: u64) -> Self {
+        let mut digits = [0u8; 20];
+        let mut at = 20;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 || at == 0 {
+                break;
+            }
+        }
+        Self(digits, at)
+    }
+    pub fn bytes(&self) -> &[u8] {
+        &self.0[self.1..]
+    }
+}
+
+/// The runtime cannot go on: the recording would be wrong.
+pub fn die(parts: &[&[u8]]) -> ! {
+    message(parts);
+    exit_group(125)
+}

@@ -1,0 +1,327 @@
+//! What the runtime knows of each thread, and the guard under which its code runs.
+
+use crate::memory::{List, Map};
+use crate::sched::Wait;
+use crate::sys;
+use crate::tls::{self, Call, FILTER_ENTRIES, Hot, hot};
+use crate::{header, recorder, signals};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use rashomon_abi::MAX_THREADS;
+use rashomon_abi::header::field;
+
+/// Entries of the shadow call stack; deeper calls are counted only.
+const SHADOW_CALLS: usize = 1 << 15;
+pub const NO_THREAD: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    Runnable,
+    Running,
+    Blocked,
+    /// In a call into the kernel that the scheduler let go of.
+    External,
+    Ended,
+}
+
+#[derive(Clone, Copy)]
+pub struct Held {
+    pub lock: u64,
+    pub shared: bool,
+}
+
+pub struct Thread {
+    pub number: u32,
+    pub parent: u32,
+    pub spawn_ordinal: u32,
+    /// Threads created so far.
+    pub spawned: u32,
+    /// Synchronisation events completed.
+    pub ordinal: u32,
+    /// Entry of the control file's thread table, or `NO_THREAD`.
+    pub schedule_index: u32,
+    pub kernel_id: u32,
+    pub handle: AtomicU64,
+    /// Null until the thread has begun and after it ended.
+    pub hot: *mut Hot,
+    pub start_routine: Option<unsafe extern "C" fn(*mut u8) -> *mut u8>,
+    pub start_argument: *mut u8,
+    pub ended: AtomicU32,
+    pub detached: bool,
+    pub joined: bool,
+    pub stack: (u64, u64),
+    pub tls: (u64, u64),
+
+    // Recorder.
+    pub chunk: *mut u64,
+    pub chunk_index: u32,
+    /// Current call context, the one last written to the chunk, and the context of each entry of the shadow stack.
+    pub context: u32,
+    pub written_context: u32,
+    pub contexts: Map,
+    pub context_count: u32,
+    pub context_path: List<u32>,
+    pub keep_accesses: bool,
+    pub executed: u64,
+    /// Accesses since the last synchronisation event, up to the last reload of the quantum, and that reload.
+    pub since_sync: u64,
+    pub reload: i64,
+    /// Allocations per call site.
+    pub allocations: Map,
+
+    // Scheduler.
+    pub state: State,
+    pub baton: AtomicU32,
+    pub wait: Wait,
+    pub wake: crate::sched::Wake,
+    pub wait_site: u64,
+    pub held: List<Held>,
+    /// Looks at the same thing without anything happening: loads, failed tries.
+    pub spins: u32,
+    pub priority: u64,
+    pub goal: crate::replay::GoalAccess,
+    pub pending_signals: AtomicU32,
+    /// The waking signal's sequence number for the condition this thread waits on.
+    pub woken_by: u64,
+    /// Condition variable it waits on (0: none, or woken), and its place in the queue.
+    pub condition: u64,
+    pub ticket: u64,
+    /// Set when the watchdog took the turn away.
+    pub evicted: AtomicU32,
+    pub key_rounds: u32,
+}
+
+static TABLE: [AtomicPtr<Thread>; MAX_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_THREADS];
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+pub fn count() -> u32 {
+    COUNT.load(Acquire)
+}
+
+/// The thread of that number, null if there is none.
+pub fn by_number(number: u32) -> *mut Thread {
+    if number as usize >= MAX_THREADS { core::ptr::null_mut() } else { TABLE[number as usize].load(Acquire) }
+}
+
+/// All threads that were ever created.
+pub fn all() -> impl Iterator<Item = *mut Thread> {
+    (0..count()).map(by_number).filter(|thread| !thread.is_null())
+}
+
+/// Registers a new thread. Null when there are too many.
+pub fn register(parent: u32, spawn_ordinal: u32) -> *mut Thread {
+    let memory = sys::map_anonymous(size_of::<Thread>()).cast::<Thread>();
+    if memory.is_null() {
+        return memory;
+    }
+    let number = COUNT.fetch_add(1, AcqRel);
+    if number as usize >= MAX_THREADS {
+        sys::die(&[b"more threads than a recording can hold (65536)"]);
+    }
+    // SAFETY: fresh memory, written before anybody sees it. All-zero bytes are valid for the fields not named here.
+    unsafe {
+        let thread = &mut *memory;
+        thread.number = number;
+        thread.parent = parent;
+        thread.spawn_ordinal = spawn_ordinal;
+        thread.schedule_index = crate::replay::schedule_index(parent, spawn_ordinal);
+        thread.contexts = Map::new();
+        thread.context_count = 1;
+        thread.context_path = List::new();
+        thread.allocations = Map::new();
+        thread.held = List::new();
+        thread.keep_accesses = true;
+        thread.state = State::Runnable;
+        thread.wait = Wait::NOTHING;
+        thread.priority = crate::policy::new_priority(number);
+    }
+    TABLE[number as usize].store(memory, Release);
+    header::set(field::THREADS, number as u64 + 1);
+    memory
+}
+
+/// Makes `thread` the calling thread's: from here on its hooks record.
+///
+/// # Safety
+/// Once per thread, by that thread.
+pub unsafe fn attach(thread: *mut Thread) {
+    let block = hot();
+    let calls = sys::map_anonymous(SHADOW_CALLS * size_of::<Call>()).cast::<Call>();
+    let filter = sys::map_anonymous(FILTER_ENTRIES * 16).cast::<[u64; 2]>();
+    if calls.is_null() || filter.is_null() {
+        sys::die(&[b"out of memory for a new thread"]);
+    }
+    // SAFETY: the block is this thread's and its hooks do nothing until `thread` is set, at the end.
+    unsafe {
+        (*block).nesting = 1;
+        (*block).top = calls;
+        (*block).bottom = calls;
+        (*block).lowest = calls;
+        (*block).limit = calls.add(SHADOW_CALLS);
+        (*block).filter = filter;
+        (*block).span = 1 << 48;
+        (*block).quantum = 0;
+        (*block).dirty = 0;
+        (*thread).hot = block;
+        (*thread).kernel_id = sys::thread_id();
+        recorder::begin(&mut *thread);
+        (*thread).since_sync = 0;
+        (*thread).reload = 0;
+        (*block).thread = thread;
+        (*thread).reload_quantum();
+        (*block).nesting = 0;
+    }
+}
+
+/// The calling thread is about to vanish: hooks that still come pass through.
+///
+/// # Safety
+/// By the thread itself, after its last record.
+pub unsafe fn detach(thread: &mut Thread) {
+    // SAFETY: the block is this thread's; its tables are used by nobody else once `thread` is null.
+    unsafe {
+        let block = &mut *thread.hot;
+        recorder::finish(thread);
+        let (bottom, filter) = (block.bottom, block.filter);
+        let nesting = block.nesting;
+        block.thread = core::ptr::null_mut();
+        block.cursor = core::ptr::null_mut();
+        block.end = core::ptr::null_mut();
+        block.quantum = 0;
+        block.top = core::ptr::null_mut();
+        block.limit = core::ptr::null_mut();
+        block.bottom = core::ptr::null_mut();
+        block.lowest = core::ptr::null_mut();
+        block.nesting = nesting;
+        sys::unmap(bottom.cast(), SHADOW_CALLS * size_of::<Call>());
+        sys::unmap(filter.cast(), FILTER_ENTRIES * 16);
+    }
+    thread.hot = core::ptr::null_mut();
+    thread.contexts.clear_and_free();
+    thread.context_path.clear_and_free();
+    thread.allocations.clear_and_free();
+}
+
+impl Thread {
+    #[inline(always)]
+    pub fn hot(&mut self) -> &mut Hot {
+        debug_assert!(!self.hot.is_null());
+        // SAFETY: set while the thread lives; touched by itself, or by others only while it is stopped.
+        unsafe { &mut *self.hot }
+    }
+
+    /// Accesses made since the last synchronisation event.
+    pub fn accesses_since_sync(&mut self) -> u64 {
+        let left = self.hot().quantum;
+        self.since_sync.wrapping_add(self.reload.wrapping_sub(left) as u64)
+    }
+
+    /// Adds what was executed since the last reload to the counts.
+    fn settle(&mut self) {
+        let done = self.reload.wrapping_sub(self.hot().quantum) as u64;
+        self.since_sync = self.since_sync.wrapping_add(done);
+        self.executed = self.executed.wrapping_add(done);
+        self.reload = self.hot().quantum;
+    }
+
+    /// Starts the quantum anew, keeping count of what was executed.
+    pub fn reload_quantum(&mut self) {
+        self.settle();
+        self.reload = crate::sched::quantum(self);
+        self.hot().quantum = self.reload;
+    }
+
+    /// A synchronisation event was completed: accesses count from here.
+    pub fn restart_count(&mut self) {
+        self.settle();
+        self.since_sync = 0;
+        self.reload_quantum();
+    }
+
+    /// The next access takes the slow path.
+    pub fn force_slow_path(&mut self) {
+        let left = self.hot().quantum;
+        self.reload = self.reload.wrapping_sub(left);
+        self.hot().quantum = 0;
+    }
+
+    /// Accesses up to here and from here on are told apart by the filter.
+    pub fn new_span(&mut self) {
+        let hot = self.hot();
+        hot.span = hot.span.wrapping_add(1 << 48);
+        if hot.span == 0 {
+            // SAFETY: the filter's own table. An old entry must not look like one of the new round.
+            unsafe { core::ptr::write_bytes(hot.filter, 0, FILTER_ENTRIES) };
+            hot.span = 1 << 48;
+        }
+    }
+}
+
+/// Witness that the calling thread runs runtime code: hooks and interposers below pass through, signal handlers wait.
+pub struct Runtime {
+    block: *mut Hot,
+}
+
+impl Runtime {
+    /// # Safety
+    /// The calling thread must be known (`tls::current()` not null).
+    #[inline]
+    pub unsafe fn enter() -> Self {
+        let block = hot();
+        // SAFETY: this thread's block.
+        unsafe { (*block).nesting += 1 };
+        Self { block }
+    }
+
+    /// Enters if the thread is known and not in runtime code already: the test of every interposer.
+    #[inline]
+    pub fn try_enter() -> Option<Self> {
+        let block = hot();
+        // SAFETY: this thread's block.
+        unsafe {
+            if (*block).thread.is_null() || (*block).nesting > 0 {
+                return None;
+            }
+            (*block).nesting += 1;
+        }
+        Some(Self { block })
+    }
+
+    #[allow(clippy::mut_from_ref, reason = "the calling thread's own record; nobody else runs this thread's code")]
+    #[inline]
+    pub fn thread(&self) -> &'static mut Thread {
+        // SAFETY: not null by construction; threads are never unmapped.
+        unsafe { &mut *(*self.block).thread }
+    }
+
+    /// Runs a callback of the program from inside the runtime: hooks record again while it runs.
+    pub fn outside<R>(&self, callback: impl FnOnce() -> R) -> R {
+        // SAFETY: this thread's block.
+        unsafe {
+            let nesting = core::mem::replace(&mut (*self.block).nesting, 0);
+            let result = callback();
+            (*self.block).nesting = nesting;
+            result
+        }
+    }
+}
+
+impl Drop for Runtime {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this thread's block. Only a thread that left the runtime altogether runs deferred handlers.
+        unsafe {
+            (*self.block).nesting -= 1;
+            if (*self.block).nesting == 0 && !(*self.block).thread.is_null() && (*(*self.block).thread).pending_signals.load(Relaxed) > 0 {
+                signals::deliver_pending();
+            }
+        }
+    }
+}
+
+/// The calling thread's number, for messages.
+pub fn current_number() -> u64 {
+    let thread = tls::current();
+    // SAFETY: known threads are never unmapped.
+    if thread.is_null() { u64::MAX } else { unsafe { (*thread).number as u64 } }
+}

@@ -1,0 +1,196 @@
+//! A thread of the runtime's own that acts when nobody holds the turn: it waits for files, for time and for calls that come back,
+//! and says so when nothing can happen any more. It also takes the turn from a thread that sleeps in a system call which the runtime did
+//! not see (the program made it directly), so that the others are not held up for ever.
+
+use crate::clock::{self, NEVER};
+use crate::memory::List;
+use crate::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
+use crate::sys::{self, syscall};
+use crate::thread::{NO_THREAD, State, by_number};
+use crate::{config, deadlock, header, replay, signals};
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
+use rashomon_abi::control;
+use rashomon_abi::header::{divergence, field};
+
+static STARTED: AtomicU32 = AtomicU32::new(0);
+static EVENT: AtomicI32 = AtomicI32::new(-1);
+const TICK_MS: i32 = 20;
+/// Ticks without an event after which a sleeping thread loses its turn.
+const PATIENT_TICKS: u32 = 5;
+/// With handlers installed a signal may still come: how long to wait before calling it stuck.
+const SIGNAL_GRACE_NS: u64 = 2_000_000_000;
+
+/// Nobody can run: have a look.
+pub fn kick() {
+    let event = EVENT.load(Acquire);
+    if event >= 0 {
+        let one = 1u64;
+        // SAFETY: eight bytes of a local.
+        unsafe { syscall!(sys::WRITE, event, &raw const one, 8) };
+    }
+}
+
+/// Starts the thread, once, before the program's first own thread.
+pub fn start() {
+    if !config::serial() || STARTED.swap(1, AcqRel) != 0 {
+        return;
+    }
+    // SAFETY: plain system calls. The descriptor moves out of the way of the program's own (F_DUPFD_CLOEXEC).
+    unsafe {
+        let event = syscall!(sys::EVENTFD2, 0, 0o2004000);
+        let high = syscall!(72usize, event, 1030, 512);
+        let event = if high >= 0 {
+            syscall!(sys::CLOSE, event);
+            high
+        } else {
+            event
+        };
+        EVENT.store(event as i32, Release);
+    }
+    signals::with_all_blocked(|| crate::real::create_unobserved(run));
+}
+
+extern "C" fn run(_argument: *mut u8) -> *mut u8 {
+    let mut seen = 0;
+    let mut still = 0;
+    let mut idle_since = None;
+    let mut files: List<PollFile> = List::new();
+    loop {
+        files.truncate(0);
+        files.push(PollFile { file: EVENT.load(Relaxed), events: 1, returned: 0 });
+        if idle_since.is_some() {
+            LOCK.with(|| collect_files(&mut files));
+        }
+        // SAFETY: our own array.
+        unsafe {
+            let ready = syscall!(sys::POLL, files.as_mut_slice().as_mut_ptr(), files.len(), TICK_MS);
+            if ready > 0 && files.as_slice()[0].returned != 0 {
+                let mut count = 0u64;
+                syscall!(sys::READ, files.as_slice()[0].file, &raw mut count, 8);
+            }
+        }
+        LOCK.lock();
+        if CURRENT.load(Acquire) == NO_THREAD {
+            still = 0;
+            let now = sys::clock(clock::MONOTONIC as usize);
+            let since = *idle_since.get_or_insert(now);
+            idle(now - since);
+            if CURRENT.load(Acquire) != NO_THREAD {
+                idle_since = None;
+            }
+        } else {
+            idle_since = None;
+            let progress = PROGRESS.load(Relaxed);
+            still = if progress == seen { still + 1 } else { 0 };
+            seen = progress;
+            if still >= PATIENT_TICKS && evict_sleeper() {
+                still = 0;
+            }
+        }
+        LOCK.unlock();
+    }
+}
+
+/// The files that blocked threads wait for. Under the scheduler's lock.
+fn collect_files(files: &mut List<PollFile>) {
+    // SAFETY: under the lock; the arrays of blocked threads live in their stopped frames.
+    unsafe {
+        for &number in live().as_slice() {
+            let thread = &*by_number(number);
+            if thread.state == State::Blocked && thread.wait.what == WaitFor::Files {
+                for at in 0..thread.wait.file_count {
+                    files.push(PollFile { returned: 0, ..*thread.wait.files.add(at) });
+                }
+            }
+        }
+    }
+}
+
+/// Nobody holds the turn. `idle`: real nanoseconds since that began. Under the scheduler's lock.
+fn idle(idle: u64) {
+    sched::poll_files(0);
+    sched::dispatch_idle();
+    if CURRENT.load(Acquire) != NO_THREAD {
+        return;
+    }
+    let patience = config::word(control::field::PATIENCE_MS).saturating_mul(1_000_000).max(1_000_000);
+    if let Some(thread) = replay::awaited() {
+        let remaining = thread.wait.deadline.saturating_sub(clock::elapsed());
+        if thread.state == State::Blocked && thread.wait.deadline != NEVER && idle >= remaining.min(patience) {
+            clock::advance_to(thread.wait.deadline);
+            sched::let_go(thread, Wake::TimedOut);
+            sched::dispatch_idle();
+        } else if idle >= patience {
+            replay::diverged(divergence::TIMED_OUT, thread, None);
+            sched::dispatch_idle();
+        }
+        return;
+    }
+    let (mut waits_for_world, mut first, mut any) = (false, NEVER, false);
+    // SAFETY: under the lock.
+    for &number in unsafe { live() }.as_slice() {
+        // SAFETY: registered threads are never unmapped.
+        let thread = unsafe { &*by_number(number) };
+        any = true;
+        waits_for_world |= thread.state == State::External || thread.wait.what == WaitFor::Files;
+        if thread.state == State::Blocked {
+            first = first.min(thread.wait.deadline);
+        }
+    }
+    if first != NEVER && (!waits_for_world || idle >= first.saturating_sub(clock::elapsed())) {
+        clock::advance_to(first);
+        // SAFETY: as above.
+        for &number in unsafe { live() }.as_slice() {
+            // SAFETY: as above.
+            let thread = unsafe { &mut *by_number(number) };
+            if thread.state == State::Blocked && thread.wait.deadline <= first {
+                sched::let_go(thread, Wake::TimedOut);
+            }
+        }
+        sched::dispatch_idle();
+    } else if any && !waits_for_world && first == NEVER && (!signals::handlers_installed() || idle >= SIGNAL_GRACE_NS) {
+        deadlock::stuck();
+    }
+}
+
+/// Whether the kernel says that a thread sleeps.
+fn sleeps(kernel_id: u32) -> bool {
+    let mut path = [0u8; 64];
+    let digits = sys::Decimal::new(kernel_id as u64);
+    let parts = [b"/proc/self/task/".as_slice(), digits.bytes(), b"/stat"];
+    for (to, from) in path.iter_mut().zip(parts.into_iter().flatten()) {
+        *to = *from;
+    }
+    let mut text = [0u8; 256];
+    // SAFETY: a terminated path and a local buffer.
+    let length = unsafe {
+        let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000000, 0);
+        if fd < 0 {
+            return false;
+        }
+        let length = syscall!(sys::READ, fd, text.as_mut_ptr(), text.len());
+        syscall!(sys::CLOSE, fd);
+        length.max(0) as usize
+    };
+    let state = text[..length].iter().rposition(|&byte| byte == b')').and_then(|at| text.get(at + 2));
+    matches!(state, Some(b'S'))
+}
+
+/// Takes the turn from its holder if that one sleeps in the kernel. Under the scheduler's lock.
+fn evict_sleeper() -> bool {
+    let holder = by_number(CURRENT.load(Acquire));
+    // SAFETY: registered threads are never unmapped.
+    let (Some(thread), others) = (unsafe { holder.as_mut() }, unsafe { live() }.len() > 1) else {
+        return false;
+    };
+    if !others || thread.hot.is_null() || thread.state != State::Running || thread.baton.load(Acquire) != 0 || !sleeps(thread.kernel_id) {
+        return false;
+    }
+    thread.evicted.store(1, Release);
+    thread.state = State::External;
+    thread.force_slow_path();
+    header::word(field::FORCED_HANDOVERS).fetch_add(1, Relaxed);
+    CURRENT.store(NO_THREAD, Release);
+    sched::dispatch_idle();
+    true
+}
