@@ -1,6 +1,6 @@
-// Two threads, two variables, one lock: a race that testing does not find.
+// Two threads, two variables, one lock: a race that testing hardly ever shows.
 //
-// y should end as 3, and nearly always does: when main's critical section comes first, its unlock orders main's second
+// y should end as 3, and nearly always does. When main's critical section comes first, its unlock orders main's second
 // `y++` before the one in `task`. In the other order nothing does, the two increments can meet, and one of them is lost.
 // (Listing 1 of L. M. Carril and W. F. Tichy, Interleaving Generation for Data Race and Deadlock Reproduction, SEPS 2015.)
 #include <pthread.h>

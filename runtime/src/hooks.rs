@@ -161,7 +161,8 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
     // SAFETY: the block is this thread's; a known thread outlives its hooks.
     unsafe {
         if (*block).thread.is_null() || (*block).nesting > 0 {
-            (*block).quantum = i64::MAX;
+            // Not counted; an unknown thread comes here every time.
+            (*block).quantum += 1;
             return;
         }
         let runtime = Runtime::enter();

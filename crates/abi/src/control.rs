@@ -38,6 +38,8 @@ pub mod field {
     pub const AFTER: usize = 12;
     /// See [`super::goal`].
     pub const GOAL: usize = 13;
+    /// Serial: nanoseconds of `CLOCK_REALTIME` at which virtual time begins. 0: the real time at the start.
+    pub const BASE_TIME: usize = 14;
     /// Entries of the tables.
     pub const MODULES: usize = 16;
     pub const THREADS: usize = 17;

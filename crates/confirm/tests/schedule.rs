@@ -21,7 +21,7 @@ fn witness(labelled: &Labelled, candidate: CandidateKind, order: &[&str]) -> Wit
     Witness { candidate, order, level: WitnessLevel::Synchronisation }
 }
 
-fn turn_words(turn: &Turn) -> (u32, u32, String) {
+fn turn_words(turn: &Turn) -> Words {
     let place = match turn.until.place {
         Place::Synchronisation { op: 0 } => "anything".into(),
         Place::Synchronisation { op } => Op::from_code(op.into()).unwrap().name().to_owned(),
@@ -32,7 +32,10 @@ fn turn_words(turn: &Turn) -> (u32, u32, String) {
     (turn.thread, turn.until.ordinal, place)
 }
 
-fn plan(labelled: &Labelled, witness: &Witness) -> (Vec<(u32, u32, String)>, Goal, Vec<Option<EventIndex>>) {
+/// Thread, ordinal and place of a turn.
+type Words = (u32, u32, String);
+
+fn plan(labelled: &Labelled, witness: &Witness) -> (Vec<Words>, Goal, Vec<Option<EventIndex>>) {
     let plan = Planner::new(&labelled.trace, QUANTUM).plan(witness).unwrap();
     assert_eq!(plan.schedule.quantum, QUANTUM);
     assert_eq!(plan.schedule.turns.len(), plan.stops.len());

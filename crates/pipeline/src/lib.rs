@@ -4,10 +4,15 @@
 //! the next thing starts, so ending the tool at any moment loses nothing that was known.
 #![forbid(unsafe_code)]
 
+pub mod describe;
 pub mod error;
+pub mod identity;
+pub mod progress;
 pub mod run;
 pub mod store;
+pub mod symbols;
 
 pub use error::PipelineError;
+pub use progress::{Observer, Progress};
 pub use run::{RecordedRun, RunRecord, ShellText};
 pub use store::Store;

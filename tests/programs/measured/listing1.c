@@ -1,5 +1,5 @@
 // Listing 1 of Carril and Tichy (SEPS 2015).
-// Shows: a race on y that lock order hides whenever main's critical section comes first, which it nearly always does.
+// Shows: a race on y that lock order hides from a happens-before detector whenever main's critical section comes first.
 // True:  the value read by the second x++ depends on the first, so no reordering that keeps every read exposes the race;
 //        one that keeps synchronisation only does, and it is feasible.
 // expect: race 16 24 co-enabled
