@@ -1,0 +1,13 @@
+//! From addresses of a recorded process to the program's source, offline: the module files are read when a report is made.
+#![forbid(unsafe_code)]
+
+pub mod demangle;
+pub mod error;
+pub mod symbolizer;
+mod symbols;
+mod variables;
+
+pub use demangle::demangle;
+pub use error::SymbolizeError;
+pub use symbolizer::{DataSymbol, Symbolizer, Variable};
+pub use symbols::build_id;

@@ -1,0 +1,299 @@
+//! Small programs, compiled here, and what the symbolizer says about them.
+
+use object::{Object, ObjectSymbol};
+use rashomon_event::ModuleInfo;
+use rashomon_symbolize::{SymbolizeError, Symbolizer, build_id};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCE: &str = "\
+#include <stddef.h>
+int shared_counter;
+static long table[4] = {1, 2, 3, 4};
+static inline __attribute__((always_inline)) int inner(int *p) {
+    return __atomic_fetch_add(p, 1, 0);
+}
+__attribute__((noinline)) int outer(int *p) {
+    static short calls = 7;
+    calls++;
+    return inner(p);
+}
+int main(void) { return outer(&shared_counter) + (int)table[0]; }
+";
+
+const CPP_SOURCE: &str = "\
+namespace queue {
+struct Node { static int live; int value; int grow(int by); };
+int Node::live = 3;
+__attribute__((noinline)) int Node::grow(int by) { live += by; return value + live; }
+}
+int main() { queue::Node node{1}; return node.grow(2); }
+";
+
+/// Compiles a program; `None`, with a note, where there is no compiler.
+fn compile(directory: &Path, compiler: &str, source: &str, flags: &[&str]) -> Option<ModuleInfo> {
+    let extension = if compiler == "gcc" { "c" } else { "cpp" };
+    let input = directory.join(format!("program.{extension}"));
+    std::fs::write(&input, source).expect("the source is written");
+    let output = directory.join("program");
+    let mut command = Command::new(compiler);
+    command.args(flags).arg("-o").arg(&output).arg(&input);
+    match command.output() {
+        Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("skipped: {compiler} is not installed");
+            None
+        }
+        Err(other) => panic!("{compiler}: {other}"),
+        Ok(done) => {
+            assert!(
+                done.status.success(),
+                "{}",
+                String::from_utf8_lossy(&done.stderr)
+            );
+            Some(module(&output))
+        }
+    }
+}
+
+fn module(path: &Path) -> ModuleInfo {
+    let build_id = build_id(path).expect("the program is an object file");
+    ModuleInfo {
+        path: path.to_str().expect("a plain path").to_owned(),
+        build_id,
+        base: 0x5555_0000,
+        start: 0x5555_0000,
+        end: 0x5556_0000,
+    }
+}
+
+/// Address and size of a symbol, read independently of the crate under test.
+fn symbol(info: &ModuleInfo, name: &str) -> (u64, u64) {
+    let bytes = std::fs::read(&info.path).expect("the program is there");
+    let file = object::File::parse(&*bytes).expect("an object file");
+    let found = file
+        .symbols()
+        .find(|symbol| symbol.name() == Ok(name))
+        .unwrap_or_else(|| panic!("no symbol {name}"));
+    (found.address(), found.size())
+}
+
+fn workspace() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn base_name(path: &Option<String>) -> &str {
+    Path::new(path.as_deref().expect("a file"))
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("a name")
+}
+
+#[test]
+fn inlined_frames_come_innermost_first() {
+    for flags in [
+        ["-g", "-O1", "-pie", "-fPIE"],
+        ["-g", "-O1", "-no-pie", "-fno-pie"],
+        ["-gdwarf-4", "-O2", "-pie", "-fPIE"],
+    ] {
+        let directory = workspace();
+        let Some(info) = compile(directory.path(), "gcc", SOURCE, &flags) else {
+            return;
+        };
+        let symbolizer = Symbolizer::new();
+        assert!(symbolizer.has_debug_info(&info));
+        let (start, size) = symbol(&info, "outer");
+        let stacks: Vec<_> = (start..start + size)
+            .map(|offset| (offset, symbolizer.frames(&info, offset)))
+            .collect();
+        assert!(stacks.iter().all(|(_, frames)| {
+            frames
+                .last()
+                .is_some_and(|frame| frame.function.as_deref() == Some("outer") && !frame.inlined)
+        }));
+        let (offset, inlined) = stacks
+            .iter()
+            .find(|(_, frames)| frames.len() == 2)
+            .expect("an inlined call");
+        assert_eq!(inlined[0].function.as_deref(), Some("inner"));
+        assert_eq!(
+            (
+                base_name(&inlined[0].file),
+                inlined[0].line,
+                inlined[0].inlined
+            ),
+            ("program.c", Some(5), true)
+        );
+        assert_eq!((inlined[1].line, inlined[1].inlined), (Some(10), false));
+        assert_eq!((inlined[0].offset, inlined[1].offset), (*offset, *offset));
+        assert_eq!(
+            symbolizer.frames_of_return_address(&info, offset + 1),
+            *inlined
+        );
+    }
+}
+
+#[test]
+fn variables_are_found_by_their_bytes() {
+    let directory = workspace();
+    let Some(info) = compile(directory.path(), "gcc", SOURCE, &["-g", "-O0"]) else {
+        return;
+    };
+    let symbolizer = Symbolizer::new();
+    let (address, _) = symbol(&info, "shared_counter");
+    let found = symbolizer
+        .data_symbol(&info, address + 3)
+        .expect("a variable");
+    assert_eq!(
+        (found.name.as_str(), found.offset, found.size),
+        ("shared_counter", address, 4)
+    );
+    let variable = symbolizer.variable(&info, address).expect("a declaration");
+    assert_eq!(
+        (
+            variable.name.as_str(),
+            base_name(&variable.file),
+            variable.line
+        ),
+        ("shared_counter", "program.c", Some(2))
+    );
+
+    let (table, _) = symbol(&info, "table");
+    let found = symbolizer
+        .data_symbol(&info, table + 9)
+        .expect("a static variable");
+    assert_eq!(
+        (found.name.as_str(), found.offset, found.size),
+        ("table", table, 32)
+    );
+    assert_ne!(
+        symbolizer
+            .data_symbol(&info, table + 32)
+            .map(|symbol| symbol.name),
+        Some("table".to_owned())
+    );
+
+    let (calls, _) = symbol(&info, "calls.0");
+    assert_eq!(
+        symbolizer
+            .data_symbol(&info, calls)
+            .map(|symbol| symbol.name),
+        Some("calls".to_owned())
+    );
+    let variable = symbolizer
+        .variable(&info, calls + 1)
+        .expect("a declaration");
+    assert_eq!((variable.name.as_str(), variable.line), ("calls", Some(8)));
+    assert_eq!(symbolizer.data_symbol(&info, u64::MAX), None);
+}
+
+#[test]
+fn cpp_names_are_demangled() {
+    let directory = workspace();
+    let Some(info) = compile(directory.path(), "g++", CPP_SOURCE, &["-g", "-O1"]) else {
+        return;
+    };
+    let symbolizer = Symbolizer::new();
+    let (grow, _) = symbol(&info, "_ZN5queue4Node4growEi");
+    assert_eq!(
+        symbolizer.frames(&info, grow)[0].function.as_deref(),
+        Some("queue::Node::grow(int)")
+    );
+    let (live, _) = symbol(&info, "_ZN5queue4Node4liveE");
+    assert_eq!(
+        symbolizer
+            .data_symbol(&info, live)
+            .map(|symbol| symbol.name),
+        Some("queue::Node::live".to_owned())
+    );
+    let variable = symbolizer.variable(&info, live).expect("a declaration");
+    assert_eq!((variable.name.as_str(), variable.line), ("live", Some(3)));
+}
+
+#[test]
+fn without_debug_information_the_symbol_table_answers() {
+    let directory = workspace();
+    let Some(info) = compile(directory.path(), "gcc", SOURCE, &["-O1"]) else {
+        return;
+    };
+    let symbolizer = Symbolizer::new();
+    let (outer, _) = symbol(&info, "outer");
+    let frames = symbolizer.frames(&info, outer + 1);
+    assert_eq!(frames.len(), 1);
+    assert_eq!(
+        (
+            frames[0].function.as_deref(),
+            &frames[0].file,
+            frames[0].line
+        ),
+        (Some("outer"), &None, None)
+    );
+    assert!(!symbolizer.has_debug_info(&info));
+    let (counter, _) = symbol(&info, "shared_counter");
+    assert!(
+        symbolizer.data_symbol(&info, counter).is_some()
+            && symbolizer.variable(&info, counter).is_none()
+    );
+
+    let Some(stripped) = compile(directory.path(), "gcc", SOURCE, &["-O1", "-s"]) else {
+        return;
+    };
+    let frames = symbolizer.frames(&stripped, outer + 1);
+    assert_eq!(
+        (frames.len(), &frames[0].function, frames[0].offset),
+        (1, &None, outer + 1)
+    );
+}
+
+#[test]
+fn another_build_explains_nothing() {
+    let directory = workspace();
+    let flags = ["-g", "-Wl,--build-id=0x1234abcd"];
+    let Some(mut info) = compile(directory.path(), "gcc", SOURCE, &flags) else {
+        return;
+    };
+    assert_eq!(info.build_id.as_deref(), Some("1234abcd"));
+    let symbolizer = Symbolizer::new();
+    assert_eq!(symbolizer.check(&info), Ok(()));
+    let (outer, _) = symbol(&info, "outer");
+    info.build_id = Some("ffff".to_owned());
+    let path = PathBuf::from(&info.path);
+    let mismatch = SymbolizeError::BuildIdMismatch {
+        path,
+        recorded: "ffff".to_owned(),
+        found: "1234abcd".to_owned(),
+    };
+    assert_eq!(symbolizer.check(&info), Err(mismatch));
+    let frames = symbolizer.frames(&info, outer);
+    assert_eq!((frames.len(), &frames[0].function), (1, &None));
+}
+
+#[test]
+fn files_that_are_no_objects_are_told() {
+    let directory = workspace();
+    let text = directory.path().join("text");
+    std::fs::write(&text, "hello").expect("written");
+    let info = |path: &Path| ModuleInfo {
+        path: path.to_str().expect("plain").to_owned(),
+        build_id: None,
+        base: 0,
+        start: 0,
+        end: 1,
+    };
+    let symbolizer = Symbolizer::new();
+    assert!(matches!(
+        symbolizer.check(&info(&text)),
+        Err(SymbolizeError::NotAnObject { .. })
+    ));
+    assert!(matches!(
+        symbolizer.check(&info(&directory.path().join("none"))),
+        Err(SymbolizeError::Unreadable { .. })
+    ));
+    assert!(matches!(
+        symbolizer.check(&info(directory.path())),
+        Err(SymbolizeError::Unreadable { .. })
+    ));
+    assert_eq!(
+        symbolizer.frames(&info(Path::new("[vdso]")), 5)[0].offset,
+        5
+    );
+}
