@@ -14,11 +14,9 @@ static int tickets, served, timed_out;
 static void *wait_for_ticket(void *argument) {
     struct timespec limit;
     clock_gettime(CLOCK_REALTIME, &limit);
-    limit.tv_nsec += *(int *)argument * 2000000L;
-    if (limit.tv_nsec >= 1000000000L) {
-        limit.tv_nsec -= 1000000000L;
-        limit.tv_sec++;
-    }
+    long nanoseconds = limit.tv_nsec + *(int *)argument * 2000000L;
+    limit.tv_sec += nanoseconds / 1000000000;
+    limit.tv_nsec = nanoseconds % 1000000000;
     pthread_mutex_lock(&m);
     int result = 0;
     while (tickets == 0 && result != ETIMEDOUT)

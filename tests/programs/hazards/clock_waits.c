@@ -17,11 +17,9 @@ static sem_t empty;
 static struct timespec soon(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_nsec += 3000000;
-    if (time.tv_nsec >= 1000000000) {
-        time.tv_nsec -= 1000000000;
-        time.tv_sec++;
-    }
+    long nanoseconds = time.tv_nsec + 3000000;
+    time.tv_sec += nanoseconds / 1000000000;
+    time.tv_nsec = nanoseconds % 1000000000;
     return time;
 }
 

@@ -1,6 +1,6 @@
 // mmap, mremap and munmap.
 // Shows: memory whose address may come back as another mapping, also another thread's.
-// True:  each thread uses its own mappings.
+// True:  each thread uses its own mappings. A detector that misses mremap reports a race.
 // expect: none
 #define _GNU_SOURCE
 #include <pthread.h>

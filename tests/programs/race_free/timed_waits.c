@@ -15,11 +15,9 @@ static sem_t empty;
 static struct timespec soon(void) {
     struct timespec time;
     clock_gettime(CLOCK_REALTIME, &time);
-    time.tv_nsec += 5000000;
-    if (time.tv_nsec >= 1000000000) {
-        time.tv_nsec -= 1000000000;
-        time.tv_sec++;
-    }
+    long nanoseconds = time.tv_nsec + 5000000;
+    time.tv_sec += nanoseconds / 1000000000;
+    time.tv_nsec = nanoseconds % 1000000000;
     return time;
 }
 

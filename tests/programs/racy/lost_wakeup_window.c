@@ -1,6 +1,7 @@
 // A wake-up that is lost in some schedules.
 // Shows: a predicate tested outside the lock.
 // True:  the program sticks iff the signal falls between test and wait. There is no data race: the flag is atomic.
+// expect: none
 // allow: stuck
 #include <pthread.h>
 #include <stdatomic.h>
