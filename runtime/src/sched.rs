@@ -232,7 +232,10 @@ fn give_turn(others: bool) -> bool {
     next.state = State::Running;
     CURRENT.store(next.number, Release);
     next.baton.store(1, Release);
-    sys::futex_wake(&next.baton, 1);
+    // The calling thread is awake.
+    if !core::ptr::eq(next, crate::tls::current()) {
+        sys::futex_wake(&next.baton, 1);
+    }
     true
 }
 
