@@ -5,11 +5,13 @@
 // (Listing 1 of L. M. Carril and W. F. Tichy, Interleaving Generation for Data Race and Deadlock Reproduction, SEPS 2015.)
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static int x, y;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
 static void *task(void *unused) {
+    usleep(50 * 1000); // it has something to prepare: main is always first
     pthread_mutex_lock(&m);
     x++;
     pthread_mutex_unlock(&m);
