@@ -39,6 +39,8 @@ pub enum Input {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     Inherit,
+    /// Standard output to standard error, which leaves ours to a report.
+    ToError,
     Discard,
 }
 
@@ -96,8 +98,14 @@ pub fn execute(
         Input::Empty => Stdio::null(),
         Input::File(path) => File::open(path).map_err(ConfirmError::io("open", path))?.into(),
     });
-    if output == Output::Discard {
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+    match output {
+        Output::Inherit => {}
+        Output::ToError => {
+            command.stdout(std::io::stderr());
+        }
+        Output::Discard => {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
     }
     let own_group = !(*input == Input::Inherit && std::io::stdin().is_terminal());
     process::prepare(&mut command, Setup { randomise_addresses: program.randomise_addresses, own_group });

@@ -11,6 +11,7 @@ pub mod force;
 pub mod outcome;
 mod process;
 pub mod schedule;
+pub mod unordered;
 
 pub use error::ConfirmError;
 pub use execution::{Ending, Execution, Input, Output, Program, execute};
@@ -18,3 +19,4 @@ pub use force::{Attempt, Decision, Forcing, confirm, force};
 pub use outcome::{Divergence, Outcome};
 pub use process::kill_running;
 pub use schedule::{Plan, Planner};
+pub use unordered::unordered_pair;

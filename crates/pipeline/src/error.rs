@@ -24,6 +24,8 @@ pub enum PipelineError {
     #[error("the program ran without our runtime, so nothing was recorded; `rashomon doctor PROG` says why")]
     NotObserved,
     #[error(transparent)]
+    Trace(#[from] rashomon_trace::TraceError),
+    #[error(transparent)]
     Confirm(#[from] rashomon_confirm::ConfirmError),
 }
 

@@ -4,15 +4,26 @@
 //! the next thing starts, so ending the tool at any moment loses nothing that was known.
 #![forbid(unsafe_code)]
 
+pub mod analyse;
+pub mod binaries;
+pub mod check;
+pub mod compose;
 pub mod describe;
 pub mod error;
 pub mod identity;
+pub mod modules;
 pub mod progress;
+pub mod prove;
+pub mod record;
+pub mod replay;
 pub mod run;
 pub mod store;
 pub mod symbols;
 
+pub use binaries::Binaries;
+pub use check::{Job, Lead, Settings, Tally};
 pub use error::PipelineError;
 pub use progress::{Observer, Progress};
+pub use record::{RecordSettings, Scheduling};
 pub use run::{RecordedRun, RunRecord, ShellText};
 pub use store::Store;

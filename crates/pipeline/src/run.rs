@@ -68,6 +68,9 @@ pub struct RunRecord {
     /// Whether the program loads the runtime (and does not have it linked in).
     pub loads_runtime: bool,
     pub quantum: u64,
+    /// Where virtual time begins, in every execution.
+    pub base_time_nanoseconds: u64,
+    pub trace_limit: u64,
     /// Wall-clock limit of the recorded execution.
     pub limit_milliseconds: Option<u64>,
     pub recordings: Vec<RecordedRun>,

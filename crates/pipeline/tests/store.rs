@@ -18,6 +18,8 @@ fn run_record() -> RunRecord {
         input: None,
         loads_runtime: true,
         quantum: 7,
+        base_time_nanoseconds: 9,
+        trace_limit: 0,
         limit_milliseconds: None,
         recordings: vec![],
         notes: vec![],

@@ -1,0 +1,31 @@
+//! Predictions whose witnesses an independent checker accepted.
+//!
+//! The predictor is not trusted: a witness that the checker rejects is dropped, and the candidate stays as one without.
+
+use rashomon_event::{Candidate, Trace, Witness};
+use rashomon_predict::{Options, predict_each};
+use rashomon_witness::Checker;
+
+/// A candidate, and what is known of other schedules that show it.
+pub struct Analysed {
+    pub candidate: Candidate,
+    /// Checked; its level is the one the checker accepted.
+    pub witness: Option<Witness>,
+    /// Why a witness was dropped.
+    pub rejected: Option<String>,
+}
+
+/// Hands over each prediction as it is made, so that only one witness at a time is in memory.
+pub fn analyse(trace: &Trace, mut found: impl FnMut(Analysed)) {
+    let checker = Checker::new(trace);
+    predict_each(trace, &Options::default(), |prediction| {
+        let mut analysed = Analysed { candidate: prediction.candidate, witness: None, rejected: None };
+        if let Some(witness) = prediction.witness {
+            match checker.check(&witness) {
+                Ok(level) => analysed.witness = Some(Witness { level, ..witness }),
+                Err(rejection) => analysed.rejected = Some(rejection.to_string()),
+            }
+        }
+        found(analysed);
+    });
+}

@@ -1,0 +1,323 @@
+//! The phases in a row, over one store.
+
+use crate::analyse::analyse;
+use crate::compose::Composer;
+use crate::error::PipelineError;
+use crate::modules::unmodelled;
+use crate::progress::{Observer, Progress};
+use crate::prove::{Prover, load, may_be_unordered};
+use crate::record::{RecordSettings, Scheduling, record};
+use crate::run::{RunRecord, quoted};
+use crate::store::Store;
+use crate::symbols::Symbols;
+use rashomon_confirm::{Forcing, Input, Program};
+use rashomon_event::{Finding, Schedule, Verdict};
+use rashomon_report::{ProgramExit, RunSummary};
+use rashomon_trace::{LoadedTrace, Policy};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::time::{Duration, Instant};
+
+/// How much slower than the recorded one a forced execution may be, and what it may take at least.
+const SLOWDOWN: u32 = 10;
+const LEAST_LIMIT: Duration = Duration::from_secs(5);
+/// Other witnesses of the same finding that are tried when one does not show it.
+const MAX_ALTERNATIVES: usize = 3;
+
+pub struct Settings {
+    pub record: RecordSettings,
+    /// The first one is as `record` says; the others switch at random with the following seeds.
+    pub recordings: u32,
+    /// Wall-clock time of all forced executions together.
+    pub budget: Duration,
+    /// Of one forced execution; `None`: from the duration of the recorded one.
+    pub forced_limit: Option<Duration>,
+    /// How often a finding has to come about to be proven.
+    pub times: u32,
+    /// Keep the sessions of proofs.
+    pub keep: bool,
+    /// The tool, for reproduce commands.
+    pub tool: OsString,
+}
+
+/// One program, one store, one set of symbols.
+pub struct Job<'a, S: ?Sized> {
+    pub program: &'a Program,
+    pub store: &'a Store,
+    pub settings: &'a Settings,
+    pub symbols: &'a S,
+}
+
+/// A finding on its way, with what can still be tried.
+pub struct Lead {
+    pub finding: Finding,
+    alternatives: Vec<Schedule>,
+    /// Number of the recording it came from.
+    recording: u32,
+}
+
+/// Numbers that end up in the summary.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub events: u64,
+    pub threads: u64,
+    pub executions: u64,
+    pub untried: u64,
+    pub notes: Vec<String>,
+}
+
+impl<S: Symbols + ?Sized> Job<'_, S> {
+    /// Records as often as asked for. `run` is in the store after each.
+    pub fn record_all(&self, run: &mut RunRecord, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        self.store.write_run(run)?;
+        for number in 0..self.settings.recordings.max(1) {
+            observer.progress(Progress::Recording { number, of: self.settings.recordings });
+            let mut settings = self.settings.record.clone();
+            if number > 0 {
+                settings.scheduling = Scheduling::Serial(Policy::Random);
+                settings.seed = settings.seed.wrapping_add(u64::from(number));
+                settings.output = rashomon_confirm::Output::Discard;
+                if settings.input == Input::Inherit {
+                    settings.input = Input::Empty;
+                }
+            }
+            let (recorded, header) = record(self.program, &self.store.recording(number), &settings)?;
+            run.recordings.push(recorded);
+            self.store.write_run(run)?;
+            for phrase in header.notes.phrases() {
+                observer.progress(Progress::Note(phrase));
+            }
+        }
+        Ok(())
+    }
+
+    /// Analyses every recording. Each finding is in the store, with what is known of it before anything is forced.
+    pub fn analyse_all(
+        &self,
+        run: &RunRecord,
+        tally: &mut Tally,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Lead>, PipelineError> {
+        let mut leads: BTreeMap<String, Lead> = BTreeMap::new();
+        let of = run.recordings.len() as u32;
+        for number in 0..of {
+            observer.progress(Progress::Analysing { number, of });
+            let loaded = load(&self.store.recording(number))?;
+            tally.events += loaded.trace.events.len() as u64;
+            tally.threads = tally.threads.max(loaded.trace.threads.len() as u64);
+            observer.progress(Progress::Recorded {
+                number,
+                events: loaded.trace.events.len(),
+                threads: loaded.trace.threads.len(),
+            });
+            self.note_shortcomings(&loaded, tally, observer);
+            for lead in self.leads_of(&loaded, number) {
+                merge(&mut leads, lead);
+            }
+        }
+        let mut leads: Vec<Lead> = leads.into_values().collect();
+        // Surest and cheapest first; ids break ties, so that the order is the same in every run.
+        leads.sort_by_key(|lead| {
+            let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
+            (verdict_rank(&lead.finding.verdict), turns, lead.finding.id.clone())
+        });
+        for lead in &mut leads {
+            self.complete(&mut lead.finding);
+            self.store.write_finding(&lead.finding)?;
+            observer.progress(Progress::Decided(&lead.finding));
+        }
+        let witnesses = leads.iter().filter(|lead| lead.finding.schedule.is_some()).count();
+        observer.progress(Progress::Analysed { witnesses, without: leads.len() - witnesses });
+        Ok(leads)
+    }
+
+    fn note_shortcomings(&self, loaded: &LoadedTrace, tally: &mut Tally, observer: &mut dyn Observer) {
+        let mut notes: Vec<String> = Vec::new();
+        if !matches!(loaded.header.outcome, rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck) {
+            notes.extend(loaded.shortcomings.iter().map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
+        }
+        if loaded.trace.mode == rashomon_event::Mode::Free {
+            notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
+        }
+        let unknown = unmodelled(&loaded.trace);
+        if !unknown.is_empty() {
+            notes.push(format!("not instrumented: {}", unknown.join(", ")));
+        }
+        for note in notes {
+            if !tally.notes.contains(&note) {
+                observer.progress(Progress::Note(&note));
+                tally.notes.push(note);
+            }
+        }
+    }
+
+    fn leads_of(&self, loaded: &LoadedTrace, recording: u32) -> Vec<Lead> {
+        let composer = Composer::new(loaded, self.symbols, self.settings.record.quantum);
+        let mut leads = Vec::new();
+        if let Some(finding) = composer.of_blocked() {
+            leads.push(Lead { finding, alternatives: Vec::new(), recording });
+        }
+        analyse(&loaded.trace, |analysed| {
+            let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
+            finding
+                .notes
+                .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
+            leads.push(Lead { finding, alternatives: Vec::new(), recording });
+        });
+        leads
+    }
+
+    /// Forces what can be forced, until the budget is spent.
+    pub fn confirm_all(
+        &self,
+        run: &RunRecord,
+        leads: Vec<Lead>,
+        tally: &mut Tally,
+        observer: &mut dyn Observer,
+    ) -> Result<(), PipelineError> {
+        let deadline = Instant::now() + self.settings.budget;
+        let scratch = self.store.scratch();
+        let mut prover =
+            Prover { program: self.program, forcing: self.forcing(run), symbols: self.symbols, scratch: &scratch, executions: 0 };
+        let limit = prover.forcing.limit;
+        let of = leads.len();
+        let mut replays: BTreeMap<u32, Option<Schedule>> = BTreeMap::new();
+        for (number, mut lead) in leads.into_iter().enumerate() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                tally.untried += u64::from(is_open(&lead.finding));
+                continue;
+            }
+            prover.forcing.limit = limit.min(left);
+            observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
+            self.confirm_one(&mut prover, &mut lead, &mut replays)?;
+            self.complete(&mut lead.finding);
+            self.store.write_finding(&lead.finding)?;
+            observer.progress(Progress::Decided(&lead.finding));
+        }
+        tally.executions += prover.executions;
+        if scratch.exists() {
+            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
+        }
+        Ok(())
+    }
+
+    fn confirm_one(
+        &self,
+        prover: &mut Prover<'_, S>,
+        lead: &mut Lead,
+        replays: &mut BTreeMap<u32, Option<Schedule>>,
+    ) -> Result<(), PipelineError> {
+        let session = self.store.proof(&lead.finding.id);
+        let mut recorded = |recording: u32| -> Result<Option<Schedule>, PipelineError> {
+            if let Some(known) = replays.get(&recording) {
+                return Ok(known.clone());
+            }
+            let loaded = load(&self.store.recording(recording))?;
+            let schedule =
+                (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| loaded.replay_schedule(self.settings.record.quantum));
+            replays.insert(recording, schedule.clone());
+            Ok(schedule)
+        };
+        if lead.finding.schedule.is_none() && matches!(lead.finding.verdict, Verdict::Proven { .. }) {
+            if let Some(schedule) = recorded(lead.recording)? {
+                prover.replay_blocked(&mut lead.finding, &schedule, &session)?;
+            }
+            return self.clean_up(&session);
+        }
+        let schedules: Vec<Schedule> = lead.finding.schedule.iter().chain(&lead.alternatives).cloned().collect();
+        for schedule in schedules {
+            if prover.force_schedule(&mut lead.finding, &schedule, &session)? {
+                return self.clean_up(&session);
+            }
+        }
+        if may_be_unordered(&lead.finding)
+            && let Some(schedule) = recorded(lead.recording)?
+        {
+            prover.prove_unordered(&mut lead.finding, &schedule, &session)?;
+        }
+        self.clean_up(&session)
+    }
+
+    fn clean_up(&self, session: &std::path::Path) -> Result<(), PipelineError> {
+        if !self.settings.keep && session.exists() {
+            std::fs::remove_dir_all(session).map_err(PipelineError::io("remove", session))?;
+        }
+        Ok(())
+    }
+
+    /// How executions of this program are forced.
+    pub fn forcing(&self, run: &RunRecord) -> Forcing {
+        let recorded = run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
+        let derived = Duration::from_millis(recorded) * SLOWDOWN + LEAST_LIMIT;
+        Forcing {
+            limit: self.settings.forced_limit.unwrap_or(derived),
+            patience: self.settings.record.patience,
+            input: match &self.settings.record.input {
+                Input::Inherit => Input::Empty,
+                other => other.clone(),
+            },
+            base_time_nanoseconds: self.settings.record.base_time_nanoseconds,
+            trace_limit: self.settings.record.trace_limit,
+            times: self.settings.times,
+        }
+    }
+
+    /// Adds the reproduce command where there is something to reproduce.
+    fn complete(&self, finding: &mut Finding) {
+        finding.reproduce = finding.schedule.is_some().then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
+    }
+
+    pub fn summary(&self, run: &RunRecord, tally: &Tally) -> RunSummary {
+        RunSummary {
+            command: run.command(),
+            exit: run.recordings.first().map_or(ProgramExit::Unknown, |recording| recording.exit),
+            recordings: run.recordings.len() as u32,
+            events: tally.events,
+            threads: tally.threads,
+            executions: tally.executions,
+            untried: tally.untried,
+            store: self.store.path().display().to_string(),
+            notes: run.notes.iter().chain(&tally.notes).cloned().collect(),
+        }
+    }
+}
+
+/// Ready to paste into a shell, whatever its working directory.
+fn reproduce_command(tool: &OsStr, store: &Store, id: &str) -> String {
+    let words = [quoted(tool), "replay".into(), "--store".into(), quoted(store.path().as_os_str()), id.into()];
+    words.map(|word: OsString| word.to_string_lossy().into_owned()).join(" ")
+}
+
+const fn verdict_rank(verdict: &Verdict) -> u8 {
+    match verdict {
+        Verdict::Proven { .. } => 0,
+        Verdict::Predicted => 1,
+        Verdict::Suspected => 2,
+        Verdict::Diverged { .. } | Verdict::Refuted => 3,
+    }
+}
+
+/// Whether forcing could still decide it.
+fn is_open(finding: &Finding) -> bool {
+    finding.schedule.is_some() && !matches!(finding.verdict, Verdict::Proven { .. })
+}
+
+/// One finding per id: the surer one stays, the other's schedule may be tried too.
+fn merge(leads: &mut BTreeMap<String, Lead>, new: Lead) {
+    let Some(old) = leads.get_mut(&new.finding.id) else {
+        leads.insert(new.finding.id.clone(), new);
+        return;
+    };
+    let occurrences = old.finding.occurrences + new.finding.occurrences;
+    let is_better = |a: &Finding, b: &Finding| {
+        (verdict_rank(&a.verdict), a.schedule.is_none()) < (verdict_rank(&b.verdict), b.schedule.is_none())
+    };
+    let other = if is_better(&new.finding, &old.finding) { std::mem::replace(old, new) } else { new };
+    old.finding.occurrences = occurrences;
+    let known: Vec<&Schedule> = old.finding.schedule.iter().chain(&old.alternatives).collect();
+    let fresh: Vec<Schedule> =
+        other.finding.schedule.into_iter().chain(other.alternatives).filter(|s| !known.contains(&s)).collect();
+    old.alternatives.extend(fresh);
+    old.alternatives.truncate(MAX_ALTERNATIVES);
+}

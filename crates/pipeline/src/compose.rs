@@ -1,0 +1,234 @@
+//! Findings, composed from a candidate, its witness and a trace.
+
+use crate::describe::{Describer, access_words};
+use crate::identity::{finding_id, place_key};
+use crate::symbols::Symbols;
+use rashomon_abi::record::Op;
+use rashomon_confirm::{Plan, schedule::Planner};
+use rashomon_event::finding::Step;
+use rashomon_event::{
+    Access, Candidate, CandidateKind, Evidence, Finding, FindingKind, Grade, Mode, Schedule, Side, ThreadPath, Trace, Verdict,
+    Witness, WitnessLevel,
+};
+use rashomon_trace::{BlockedRecord, LoadedTrace, Outcome};
+
+/// Longest schedule that is told step by step.
+const MAX_STEPS: usize = 24;
+
+/// What is known of one recording while findings are made of it.
+pub struct Composer<'a, S: ?Sized> {
+    pub loaded: &'a LoadedTrace,
+    pub symbols: &'a S,
+    pub describer: Describer<'a, S>,
+    planner: Planner<'a>,
+}
+
+impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
+    /// `quantum`: as in the recording's control.
+    pub fn new(loaded: &'a LoadedTrace, symbols: &'a S, quantum: u64) -> Self {
+        Self {
+            loaded,
+            symbols,
+            describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols),
+            planner: Planner::new(&loaded.trace, quantum),
+        }
+    }
+
+    fn trace(&self) -> &'a Trace {
+        &self.loaded.trace
+    }
+
+    /// The finding before anything is forced, and (in a note) why it cannot be.
+    pub fn of_candidate(&self, candidate: &Candidate, witness: Option<&Witness>) -> Finding {
+        let trace = self.trace();
+        let kind = match candidate.kind {
+            CandidateKind::Race { .. } => FindingKind::DataRace,
+            CandidateKind::Deadlock { .. } => FindingKind::Deadlock,
+        };
+        let goals = candidate.kind.goals();
+        let places = goals.iter().map(|goal| place_key(trace, self.symbols, trace.event(*goal).site)).collect();
+        let subject = match &candidate.kind {
+            CandidateKind::Race { first, second } => {
+                let (a, b) = (trace.event(*first).access(), trace.event(*second).access());
+                let touched = a.zip(b).map(|(a, b)| common_bytes(&a, &b));
+                touched.map_or_else(|| "unknown bytes".to_owned(), |(at, size)| self.describer.data(at, size))
+            }
+            CandidateKind::Deadlock { locks, .. } => self.lock_list(locks),
+        };
+        let mut notes = Vec::new();
+        let plan = witness.and_then(|witness| match self.planner.plan(witness) {
+            Ok(plan) => Some(plan),
+            Err(error) => {
+                notes.push(format!("no schedule: {error}"));
+                None
+            }
+        });
+        // Without values nothing is known about what other schedules would read.
+        let sound = trace.mode == Mode::Serial && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
+        let steps = plan.as_ref().map_or_else(Vec::new, |plan| self.steps(plan, &mut notes));
+        Finding {
+            id: finding_id(kind, places),
+            kind,
+            verdict: if sound { Verdict::Predicted } else { Verdict::Suspected },
+            evidence: candidate.evidence,
+            witness_level: witness.map(|witness| witness.level),
+            subject,
+            sides: goals.iter().map(|goal| self.side_of_goal(candidate, *goal)).collect(),
+            steps,
+            schedule: plan.map(|plan| plan.schedule),
+            reproduce: None,
+            notes,
+            occurrences: candidate.occurrences,
+        }
+    }
+
+    fn side_of_goal(&self, candidate: &Candidate, goal: rashomon_event::EventIndex) -> Side {
+        let side = self.describer.side_before(goal);
+        match candidate.kind {
+            CandidateKind::Race { .. } => side,
+            CandidateKind::Deadlock { .. } => Side { action: side.action.replacen("acquires", "waits for", 1), ..side },
+        }
+    }
+
+    fn lock_list(&self, locks: &[rashomon_event::Address]) -> String {
+        let mut names: Vec<String> = locks.iter().map(|lock| self.describer.lock(*lock)).collect();
+        names.sort();
+        names.dedup();
+        names.join(", ")
+    }
+
+    fn steps(&self, plan: &Plan, notes: &mut Vec<String>) -> Vec<Step> {
+        let trace = self.trace();
+        let turns = &plan.schedule.turns;
+        let skipped = turns.len().saturating_sub(MAX_STEPS);
+        if skipped > 0 {
+            notes.push(format!("the schedule has {} turns; the last {MAX_STEPS} are shown", turns.len()));
+        }
+        let told = turns.iter().zip(&plan.stops).skip(skipped);
+        told.map(|(turn, stop)| {
+            let thread = plan.schedule.threads.get(turn.thread as usize).map(ToString::to_string).unwrap_or_default();
+            let Some(event) = stop.map(|stop| trace.event(stop)) else {
+                return Step { thread, until: "runs to its end".into(), place: None };
+            };
+            let until = match event.access() {
+                Some(access) => {
+                    let touched = self.describer.data(access.address, u64::from(access.size));
+                    format!("runs up to its {}, {touched},", access_words(&access))
+                }
+                None => format!("runs up to where it {}", self.describer.action(event)),
+            };
+            Step { thread, until, place: self.describer.site(event.site).into_iter().next() }
+        })
+        .collect()
+    }
+
+    /// What a recording shows that itself ended blocked; `None` if it did not.
+    pub fn of_blocked(&self) -> Option<Finding> {
+        let (kind, grade) = match self.loaded.header.outcome {
+            Outcome::Deadlock => (FindingKind::Deadlock, Grade::Deadlocked),
+            Outcome::Stuck => (FindingKind::Stuck, Grade::Stuck),
+            _ => return None,
+        };
+        let blocked = &self.loaded.blocked;
+        let places = blocked.iter().map(|record| place_key(self.trace(), self.symbols, record.site)).collect();
+        let subject = match kind {
+            FindingKind::Deadlock => {
+                let locks: Vec<_> = blocked.iter().filter(|record| !is_join(record)).map(|record| record.object).collect();
+                if locks.is_empty() { "threads that join each other".to_owned() } else { self.lock_list(&locks) }
+            }
+            _ => format!("{} threads wait and nobody is left to wake them", blocked.len()),
+        };
+        Some(Finding {
+            id: finding_id(kind, places),
+            kind,
+            verdict: Verdict::Proven { grade },
+            evidence: Evidence::Observed,
+            witness_level: None,
+            subject,
+            sides: self.blocked_sides(),
+            steps: Vec::new(),
+            schedule: None,
+            reproduce: None,
+            notes: Vec::new(),
+            occurrences: 1,
+        })
+    }
+
+    /// The threads that stand blocked at the end of this execution.
+    pub fn blocked_sides(&self) -> Vec<Side> {
+        let sides = self.loaded.blocked.iter().map(|record| {
+            let action = self.wait_words(record);
+            self.describer.side(record.thread, action, record.site, record.context, None)
+        });
+        sides.collect()
+    }
+
+    fn wait_words(&self, record: &BlockedRecord) -> String {
+        let path = |thread: rashomon_event::ThreadId| match self.trace().threads.get(thread.index()) {
+            Some(info) => thread_words(&info.path),
+            None => thread.to_string(),
+        };
+        if is_join(record) {
+            let thread = u32::try_from(record.object.0).map(rashomon_event::ThreadId);
+            return format!("waits for {} to end", thread.map_or_else(|_| "a thread".to_owned(), path));
+        }
+        let holder = record.holder.map(|holder| format!(", held by {}", path(holder))).unwrap_or_default();
+        format!("waits for {}{holder}", self.describer.lock(record.object))
+    }
+
+    /// The two threads that stand at their accesses at the end of this (forced) execution.
+    pub fn goal_sides(&self) -> Option<Vec<Side>> {
+        let goals = &self.loaded.goals;
+        if goals.len() != 2 {
+            return None;
+        }
+        let sides = goals.iter().map(|goal| {
+            let size = u32::try_from(goal.size).unwrap_or(u32::MAX);
+            let access = Access { address: goal.address, size, class: goal.class, atomic: false };
+            self.describer.side(goal.thread, access_words(&access), goal.site, goal.context, None)
+        });
+        Some(sides.collect())
+    }
+
+    /// The recorded execution as a schedule.
+    pub fn replay_schedule(&self, quantum: u64) -> Schedule {
+        self.loaded.replay_schedule(quantum)
+    }
+}
+
+fn is_join(record: &BlockedRecord) -> bool {
+    record.op == Some(Op::ThreadJoin)
+}
+
+fn thread_words(path: &ThreadPath) -> String {
+    if path.0.is_empty() { "the main thread".into() } else { format!("thread {path}") }
+}
+
+/// First byte and number of bytes that both accesses touch.
+fn common_bytes(a: &Access, b: &Access) -> (rashomon_event::Address, u64) {
+    let start = a.address.0.max(b.address.0);
+    let end = (a.address.0 + u64::from(a.size)).min(b.address.0 + u64::from(b.size));
+    (rashomon_event::Address(start), end.saturating_sub(start))
+}
+
+/// What both sides of a race do, when the proof's own trace does not say whether an access is atomic.
+pub fn keep_actions(from: &[Side], to: &mut [Side]) {
+    for side in to {
+        if let Some(same) = from.iter().find(|other| other.thread == side.thread) {
+            side.action.clone_from(&same.action);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rashomon_event::{AccessClass, Address};
+
+    #[test]
+    fn common_bytes_of_overlapping_accesses() {
+        let access = |address, size| Access { address: Address(address), size, class: AccessClass::Read, atomic: false };
+        assert_eq!(common_bytes(&access(8, 8), &access(12, 8)), (Address(12), 4));
+        assert_eq!(common_bytes(&access(8, 8), &access(9, 1)), (Address(9), 1));
+    }
+}

@@ -1,0 +1,256 @@
+//! From events to words: stacks, locks held, what a pair of accesses touches.
+//!
+//! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables are
+//! called by their symbols, heap blocks by where they were allocated.
+
+use crate::symbols::Symbols;
+use rashomon_event::finding::HeldLock;
+use rashomon_event::{
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, ObjectKind, Side, SiteId, ThreadId,
+    Trace,
+};
+use rashomon_trace::{SyncKind, SyncObjects};
+
+pub struct Describer<'a, S: ?Sized> {
+    trace: &'a Trace,
+    objects: &'a SyncObjects,
+    symbols: &'a S,
+    by_thread: Vec<Vec<EventIndex>>,
+}
+
+impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
+    pub fn new(trace: &'a Trace, objects: &'a SyncObjects, symbols: &'a S) -> Self {
+        let mut by_thread = vec![Vec::new(); trace.threads.len()];
+        for index in trace.indices() {
+            by_thread[trace.event(index).thread.index()].push(index);
+        }
+        Self { trace, objects, symbols, by_thread }
+    }
+
+    /// The frames of one site: a return address, so the instruction is the one before.
+    pub fn site(&self, site: SiteId) -> Vec<Frame> {
+        let site = self.trace.site(site);
+        let offset = site.offset.saturating_sub(1);
+        match site.module.and_then(|module| self.trace.modules.get(module as usize)) {
+            Some(module) => self.symbols.frames(module, offset),
+            None => vec![Frame { module: "??".into(), offset, ..Frame::default() }],
+        }
+    }
+
+    /// Innermost first.
+    pub fn stack(&self, site: SiteId, context: ContextId) -> Vec<Frame> {
+        let callers = self.trace.callers(context);
+        std::iter::once(site).chain(callers).flat_map(|site| self.site(site)).collect()
+    }
+
+    /// Where the thread was created; empty for the initial thread.
+    pub fn creation(&self, thread: ThreadId) -> Vec<Frame> {
+        let Some(parent) = self.trace.thread(thread).parent else { return Vec::new() };
+        let created =
+            |event: &&EventIndex| matches!(self.trace.event(**event).kind, EventKind::Fork { child } if child == thread);
+        match self.by_thread.get(parent.index()).and_then(|events| events.iter().find(created)) {
+            Some(index) => {
+                let event = self.trace.event(*index);
+                self.stack(event.site, event.context)
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Locks held by the thread right before `until` (or at its last event), oldest first, with their acquisitions.
+    pub fn held(&self, thread: ThreadId, until: Option<EventIndex>) -> Vec<(Address, EventIndex)> {
+        let mut held: Vec<(Address, EventIndex)> = Vec::new();
+        for &index in self.by_thread.get(thread.index()).map_or(&[][..], Vec::as_slice) {
+            if until.is_some_and(|until| index >= until) {
+                break;
+            }
+            match self.trace.event(index).kind {
+                EventKind::Acquire { lock, .. } | EventKind::WaitEnd { mutex: lock, .. } => held.push((lock, index)),
+                EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => {
+                    if let Some(at) = held.iter().rposition(|(other, _)| *other == lock) {
+                        held.remove(at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        held
+    }
+
+    fn held_words(&self, thread: ThreadId, until: Option<EventIndex>) -> Vec<HeldLock> {
+        let held = self.held(thread, until).into_iter();
+        held.map(|(lock, index)| {
+            let event = self.trace.event(index);
+            HeldLock { name: self.lock(lock), acquired_at: self.stack(event.site, event.context) }
+        })
+        .collect()
+    }
+
+    /// `mutex m`, `rwlock table.lock+16`, `mutex in heap block of 40 bytes allocated at …`.
+    pub fn lock(&self, identity: Address) -> String {
+        let object = self.objects.get(identity);
+        let kind = match object.map(|object| object.kind) {
+            Some(SyncKind::RwLock) => "rwlock",
+            Some(SyncKind::Spin) => "spin lock",
+            Some(SyncKind::OtherLock) | None => "lock",
+            Some(SyncKind::Condition) => "condition variable",
+            Some(SyncKind::Barrier) => "barrier",
+            Some(SyncKind::Semaphore) => "semaphore",
+            Some(SyncKind::Once) => "once control",
+            Some(SyncKind::Channel { .. }) => "object",
+            Some(SyncKind::Mutex) => "mutex",
+        };
+        let data = object.map_or(Some(identity), |object| object.data);
+        match (data.and_then(|data| self.place(data)), object) {
+            (Some(Place::Variable(name)), _) => format!("{kind} {name}"),
+            (Some(Place::Inside(what)), _) => format!("{kind} in {what}"),
+            (None, Some(object)) => format!("{kind} {:#x}", object.machine),
+            (None, None) => format!("{kind} {identity}"),
+        }
+    }
+
+    /// `global y (4 bytes)`, `heap block of 16 bytes allocated at …`.
+    pub fn data(&self, address: Address, size: u64) -> String {
+        let bytes = byte_count(size);
+        match self.place(address) {
+            Some(Place::Variable(name)) => format!("global {name} ({bytes})"),
+            Some(Place::Inside(what)) => format!("{bytes} in {what}"),
+            None => format!("{bytes} at {}", self.machine(address)),
+        }
+    }
+
+    fn machine(&self, address: Address) -> String {
+        match self.trace.object_at(address).map(|id| &self.trace.objects[id.index()]) {
+            Some(object) => format!("{:#x}", object.machine_base.wrapping_add(address.0 - object.base.0)),
+            None => address.to_string(),
+        }
+    }
+
+    fn place(&self, address: Address) -> Option<Place> {
+        let object = &self.trace.objects[self.trace.object_at(address)?.index()];
+        let into = address.0 - object.base.0;
+        let thread = |thread: ThreadId| match self.trace.threads.get(thread.index()) {
+            Some(info) if info.path.0.is_empty() => "the main thread".to_owned(),
+            Some(info) => format!("thread {}", info.path),
+            None => thread.to_string(),
+        };
+        let at = |site: SiteId| match self.site(site).first() {
+            Some(frame) => place_words(frame),
+            None => "an unknown place".to_owned(),
+        };
+        Some(match object.kind {
+            ObjectKind::Global { module } => {
+                let module = self.trace.modules.get(module as usize)?;
+                let offset = object.machine_base.wrapping_sub(module.base).wrapping_add(into);
+                match self.symbols.variable(module, offset) {
+                    Some((name, 0)) => Place::Variable(name),
+                    Some((name, into)) => Place::Variable(format!("{name}+{into}")),
+                    None => Place::Inside(format!("the data of {} at {offset:#x}", file_name(&module.path))),
+                }
+            }
+            ObjectKind::Heap { site, .. } => Place::Inside(format!(
+                "heap block of {} allocated at {}{}",
+                byte_count(object.size),
+                at(site),
+                offset_words(into)
+            )),
+            ObjectKind::Mapping { site, .. } => {
+                Place::Inside(format!("mapping of {} made at {}{}", byte_count(object.size), at(site), offset_words(into)))
+            }
+            ObjectKind::Stack { thread: owner } => Place::Inside(format!("the stack of {}", thread(owner))),
+            ObjectKind::Tls { thread: owner } => Place::Inside(format!("thread-local storage of {}", thread(owner))),
+            ObjectKind::Unknown => return None,
+        })
+    }
+
+    /// One side of a finding: the thread right before `index`.
+    pub fn side_before(&self, index: EventIndex) -> Side {
+        let event = self.trace.event(index);
+        self.side(event.thread, self.action(event), event.site, event.context, Some(index))
+    }
+
+    /// A side put together from what is known of it. `until`: the event before which the locks are counted.
+    pub fn side(&self, thread: ThreadId, action: String, site: SiteId, context: ContextId, until: Option<EventIndex>) -> Side {
+        Side {
+            thread: self.trace.thread(thread).path.to_string(),
+            action,
+            stack: self.stack(site, context),
+            held: self.held_words(thread, until),
+            created_at: self.creation(thread),
+        }
+    }
+
+    /// What an event is, in words.
+    pub fn action(&self, event: &Event) -> String {
+        let lock = |lock| self.lock(lock);
+        match event.kind {
+            EventKind::Access(access) | EventKind::Atomic { access, .. } => access_words(&access),
+            EventKind::Acquire { lock: wanted, mode, .. } | EventKind::Request { lock: wanted, mode } => match mode {
+                LockMode::Exclusive => format!("acquires {}", lock(wanted)),
+                LockMode::Shared => format!("acquires {} (shared)", lock(wanted)),
+            },
+            EventKind::Release { lock: released, .. } => format!("releases {}", lock(released)),
+            EventKind::Fork { child } => format!("creates thread {}", self.trace.thread(child).path),
+            EventKind::Join { child } => format!("joins thread {}", self.trace.thread(child).path),
+            EventKind::Start => "starts".into(),
+            EventKind::End => "ends".into(),
+            EventKind::WaitBegin { condition, .. } => format!("waits on {}", lock(condition)),
+            EventKind::WaitEnd { condition, .. } => format!("wakes from {}", lock(condition)),
+            EventKind::Signal { condition, broadcast } => {
+                format!("{} {}", if broadcast { "broadcasts" } else { "signals" }, lock(condition))
+            }
+            EventKind::BarrierEnter { barrier, .. } => format!("enters {}", lock(barrier)),
+            EventKind::BarrierExit { barrier, .. } => format!("leaves {}", lock(barrier)),
+            EventKind::Post { semaphore } => format!("posts {}", lock(semaphore)),
+            EventKind::Take { semaphore } => format!("takes {}", lock(semaphore)),
+            EventKind::OnceBegin { once } | EventKind::OnceDone { once } | EventKind::OnceSeen { once } => {
+                format!("runs {}", lock(once))
+            }
+            EventKind::Fence { .. } => "executes a fence".into(),
+            EventKind::Publish { object } => format!("publishes {}", lock(object)),
+            EventKind::Observe { object } => format!("observes {}", lock(object)),
+            EventKind::Blocked { on } => format!("waits for {}", lock(on)),
+            EventKind::Other => "executes a synchronisation operation".into(),
+        }
+    }
+
+    pub fn trace(&self) -> &'a Trace {
+        self.trace
+    }
+}
+
+enum Place {
+    Variable(String),
+    Inside(String),
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn byte_count(bytes: u64) -> String {
+    if bytes == 1 { "1 byte".into() } else { format!("{bytes} bytes") }
+}
+
+fn offset_words(into: u64) -> String {
+    if into == 0 { String::new() } else { format!(", {} into it", byte_count(into)) }
+}
+
+/// `function (file:line)`.
+fn place_words(frame: &Frame) -> String {
+    let function = frame.function.as_deref().unwrap_or("??");
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{function} ({}:{line})", file_name(file)),
+        _ => format!("{function} ({}+{:#x})", file_name(&frame.module), frame.offset),
+    }
+}
+
+/// `write of 4 bytes`, `atomic read of 8 bytes`.
+pub fn access_words(access: &Access) -> String {
+    let class = match access.class {
+        AccessClass::Read => "read",
+        AccessClass::Write => "write",
+        AccessClass::ReadWrite => "read and write",
+    };
+    format!("{}{class} of {}", if access.atomic { "atomic " } else { "" }, byte_count(u64::from(access.size)))
+}

@@ -1,0 +1,45 @@
+//! What a phase tells whoever watches it.
+
+use rashomon_event::Finding;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A recorded execution starts.
+    Recording {
+        number: u32,
+        of: u32,
+    },
+    Recorded {
+        number: u32,
+        events: usize,
+        threads: usize,
+    },
+    Analysing {
+        number: u32,
+        of: u32,
+    },
+    /// Witnesses to force now, and findings that have none.
+    Analysed {
+        witnesses: usize,
+        without: usize,
+    },
+    /// A schedule is about to be forced.
+    Forcing {
+        id: &'a str,
+        number: usize,
+        of: usize,
+    },
+    /// A finding is in the store; it may be decided again.
+    Decided(&'a Finding),
+    /// Something the user should know at once.
+    Note(&'a str),
+}
+
+pub trait Observer {
+    fn progress(&mut self, progress: Progress<'_>);
+}
+
+/// Nobody watches.
+impl Observer for () {
+    fn progress(&mut self, _: Progress<'_>) {}
+}

@@ -1,0 +1,165 @@
+//! Forcing one finding: `co-enabled` or `deadlocked` by its schedule, else `unordered` by the recorded one.
+
+use crate::compose::{Composer, keep_actions};
+use crate::error::PipelineError;
+use crate::modules::unmodelled;
+use crate::symbols::Symbols;
+use rashomon_confirm::force::grade_of;
+use rashomon_confirm::{Attempt, Decision, Forcing, Outcome, Program, confirm, force, unordered_pair};
+use rashomon_event::{Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
+use rashomon_trace::{LoadedTrace, Recording};
+use std::path::Path;
+
+/// What forcing needs, for all findings of one program.
+pub struct Prover<'a, S: ?Sized> {
+    pub program: &'a Program,
+    pub forcing: Forcing,
+    pub symbols: &'a S,
+    /// Session of executions whose traces are not kept.
+    pub scratch: &'a Path,
+    /// Forced executions so far.
+    pub executions: u64,
+}
+
+pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
+    Ok(Recording::open(session)?.load()?)
+}
+
+impl<S: Symbols + ?Sized> Prover<'_, S> {
+    /// Forces the finding's schedule; changes its verdict, and its sides to those of the proof. `true`: proven.
+    pub fn force_schedule(&mut self, finding: &mut Finding, schedule: &Schedule, session: &Path) -> Result<bool, PipelineError> {
+        let (decision, executions) = confirm(self.program, schedule, session, self.scratch, &self.forcing)?;
+        self.executions += u64::from(executions);
+        match decision {
+            Decision::Proven(grade) => {
+                finding.verdict = Verdict::Proven { grade };
+                finding.schedule = Some(schedule.clone());
+                self.take_sides_of_proof(finding, schedule, session);
+                Ok(true)
+            }
+            Decision::Not(outcome) => {
+                not_proven(finding, &outcome);
+                Ok(false)
+            }
+            Decision::Unstable { then } => {
+                finding.notes.push(format!("it came about once when forced, and then not: {then}"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// The proof's trace knows the stacks of the very execution that shows the finding. If it cannot be read the prediction's stay.
+    fn take_sides_of_proof(&self, finding: &mut Finding, schedule: &Schedule, session: &Path) {
+        let Ok(loaded) = load(session) else {
+            finding.notes.push("the stacks are those of the recorded execution: the proof's trace cannot be read".into());
+            return;
+        };
+        let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
+        match finding.kind {
+            FindingKind::DataRace => {
+                if let Some(mut sides) = composer.goal_sides() {
+                    keep_actions(&finding.sides, &mut sides);
+                    finding.sides = sides;
+                }
+            }
+            FindingKind::Deadlock | FindingKind::Stuck => {
+                let sides = composer.blocked_sides();
+                if !sides.is_empty() {
+                    finding.sides = sides;
+                }
+            }
+        }
+    }
+
+    /// Replays the recorded execution and looks for the pair in it, unordered by every rule. `true`: proven.
+    pub fn prove_unordered(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<bool, PipelineError> {
+        let Some(places) = places_of(finding) else { return Ok(false) };
+        for number in 0..self.forcing.times.max(1) {
+            let session = if number == 0 { session } else { self.scratch };
+            force(self.program, recorded, session, &self.forcing)?;
+            self.executions += 1;
+            let loaded = load(session)?;
+            let unknown = unmodelled(&loaded.trace);
+            if !unknown.is_empty() {
+                let modules = unknown.join(", ");
+                finding.notes.push(format!("code that is not instrumented may have ordered the accesses: {modules}"));
+                return Ok(false);
+            }
+            let Some((first, second)) =
+                unordered_pair(&loaded.trace, places.clone().each_ref().map(|(path, offset)| (path.as_str(), *offset)))
+            else {
+                return Ok(false);
+            };
+            if number == 0 {
+                let composer = Composer::new(&loaded, self.symbols, recorded.quantum);
+                finding.sides = [first, second].map(|event| composer.describer.side_before(event)).to_vec();
+            }
+        }
+        finding.verdict = Verdict::Proven { grade: Grade::Unordered };
+        finding.schedule = Some(recorded.clone());
+        finding.steps = Vec::new();
+        Ok(true)
+    }
+
+    /// An execution that ended blocked, again.
+    pub fn replay_blocked(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
+        finding.schedule = Some(recorded.clone());
+        let attempt = force(self.program, recorded, session, &self.forcing)?;
+        self.executions += 1;
+        if grade_of(&Goal::None, &attempt.outcome).is_none() {
+            finding
+                .notes
+                .push(format!("it happened when recorded, but not when the recorded schedule was replayed: {}", attempt.outcome));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an outcome of replaying a stored finding is the one it was proven by. `session` holds the replayed execution.
+pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Result<bool, PipelineError> {
+    Ok(match finding.verdict {
+        Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled,
+        Verdict::Proven { grade: Grade::Deadlocked } => attempt.outcome == Outcome::Deadlocked,
+        Verdict::Proven { grade: Grade::Stuck } => attempt.outcome == Outcome::Stuck,
+        Verdict::Proven { grade: Grade::Unordered } => {
+            let Some(places) = places_of(finding) else { return Ok(false) };
+            let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
+            unordered_pair(&load(session)?.trace, places).is_some()
+        }
+        Verdict::Diverged { .. } => matches!(attempt.outcome, Outcome::Diverged(_)),
+        Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {
+            finding.schedule.as_ref().is_some_and(|schedule| grade_of(&schedule.goal, &attempt.outcome).is_some())
+        }
+    })
+}
+
+/// Module and return address of both accesses.
+fn places_of(finding: &Finding) -> Option<[(String, u64); 2]> {
+    if finding.kind != FindingKind::DataRace {
+        return None;
+    }
+    let place = |frame: &Frame| (frame.module.clone(), frame.offset + 1);
+    match finding.sides.as_slice() {
+        [first, second] => Some([place(first.stack.first()?), place(second.stack.first()?)]),
+        _ => None,
+    }
+}
+
+/// Whether it makes sense to look for the pair in the recorded execution.
+pub fn may_be_unordered(finding: &Finding) -> bool {
+    finding.kind == FindingKind::DataRace && finding.evidence == Evidence::HappensBefore
+}
+
+fn not_proven(finding: &mut Finding, outcome: &Outcome) {
+    match outcome {
+        // A sound witness stays a prediction: the execution may depend on what no trace holds.
+        Outcome::Diverged(divergence) if finding.verdict == Verdict::Predicted => {
+            finding.notes.push(format!("forcing it left the schedule {divergence}"));
+        }
+        Outcome::Diverged(divergence) => {
+            let expected = format!("{} (turn {})", divergence.expected, divergence.turn + 1);
+            finding.verdict = Verdict::Diverged { expected, actual: divergence.actual.clone() };
+        }
+        other => finding.notes.push(format!("forcing it did not show it: {other}")),
+    }
+}

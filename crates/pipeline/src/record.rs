@@ -1,0 +1,110 @@
+//! One recorded execution.
+
+use crate::error::PipelineError;
+use crate::run::RecordedRun;
+use rashomon_confirm::force::{header_of, new_session};
+use rashomon_confirm::{Ending, Input, Output, Program, execute};
+use rashomon_report::ProgramExit;
+use rashomon_trace::control::{self, ControlRequest, Policy};
+use rashomon_trace::{Outcome, RunHeader, RunMode, RunState};
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How the threads of a recorded execution share the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// Threads run in parallel. No prediction may rest on such a recording.
+    Free,
+    /// One thread at a time.
+    Serial(Policy),
+}
+
+impl Scheduling {
+    pub const NAMES: [&'static str; 5] = ["run-to-block", "random", "round-robin", "pct", "free"];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Serial(Policy::RunToBlock) => "run-to-block",
+            Self::Serial(Policy::Random) => "random",
+            Self::Serial(Policy::RoundRobin) => "round-robin",
+            Self::Serial(Policy::Pct) => "pct",
+            Self::Free => "free",
+        }
+    }
+}
+
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Scheduling {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        let all = [
+            Self::Serial(Policy::RunToBlock),
+            Self::Serial(Policy::Random),
+            Self::Serial(Policy::RoundRobin),
+            Self::Serial(Policy::Pct),
+            Self::Free,
+        ];
+        let found = all.into_iter().find(|scheduling| scheduling.name() == name);
+        found.ok_or_else(|| format!("not one of {}", Self::NAMES.join(", ")))
+    }
+}
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct RecordSettings {
+    pub scheduling: Scheduling,
+    pub seed: u64,
+    /// Accesses after which a serial thread offers its turn.
+    pub quantum: u64,
+    pub input: Input,
+    pub output: Output,
+    pub limit: Option<Duration>,
+    /// Bytes of trace after which plain accesses are no longer kept; 0: no limit.
+    pub trace_limit: u64,
+    pub patience: Duration,
+    /// Where virtual time begins, in every execution of this program.
+    pub base_time_nanoseconds: u64,
+}
+
+/// Records one execution into `session`.
+pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> Result<(RecordedRun, RunHeader), PipelineError> {
+    let (mode, policy) = match settings.scheduling {
+        Scheduling::Free => (RunMode::Free, Policy::RunToBlock),
+        Scheduling::Serial(policy) => (RunMode::Serial, policy),
+    };
+    let request = ControlRequest {
+        mode,
+        policy,
+        seed: settings.seed,
+        quantum: settings.quantum,
+        trace_limit: settings.trace_limit,
+        patience_ms: u64::try_from(settings.patience.as_millis()).unwrap_or(u64::MAX),
+        base_time_nanoseconds: settings.base_time_nanoseconds,
+        ..ControlRequest::default()
+    };
+    let control = control::encode(&request).map_err(rashomon_confirm::ConfirmError::from)?;
+    new_session(session, &control)?;
+    let execution = execute(program, session, &settings.input, settings.output, settings.limit)?;
+    let header = header_of(session)?.ok_or(PipelineError::NotObserved)?;
+    let exit = match (header.outcome, header.state, execution.ending) {
+        (Outcome::Deadlock | Outcome::Stuck, RunState::Stopped, _) => ProgramExit::Blocked,
+        (_, _, Ending::Code(code)) => ProgramExit::Code { code },
+        (_, _, Ending::Signal(signal)) => ProgramExit::Signal { signal },
+        (_, _, Ending::TimedOut) => ProgramExit::TimedOut,
+    };
+    let run = RecordedRun {
+        folder: session.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        policy: settings.scheduling.name().into(),
+        seed: settings.seed,
+        exit,
+        milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),
+    };
+    Ok((run, header))
+}

@@ -1,0 +1,65 @@
+//! A stored finding, made to happen again.
+
+use crate::error::PipelineError;
+use crate::prove::same_again;
+use rashomon_confirm::force::{control_of, new_session};
+use rashomon_confirm::{Attempt, Forcing, Program, force};
+use rashomon_event::{Finding, Schedule, Verdict};
+use rashomon_trace::After;
+use std::path::Path;
+
+/// The finding's schedule, if it has one and is for the binaries that are there now.
+pub fn schedule_of(finding: &Finding) -> Result<&Schedule, PipelineError> {
+    let schedule = finding.schedule.as_ref().ok_or_else(|| PipelineError::NoSchedule {
+        id: finding.id.clone(),
+        verdict: match finding.verdict {
+            Verdict::Proven { .. } => "proven",
+            Verdict::Predicted => "predicted",
+            Verdict::Suspected => "suspected",
+            Verdict::Diverged { .. } => "diverged",
+            Verdict::Refuted => "refuted",
+        },
+    })?;
+    check_binaries(finding, schedule)?;
+    Ok(schedule)
+}
+
+/// Modules whose code the schedule names must be the recorded ones.
+fn check_binaries(finding: &Finding, schedule: &Schedule) -> Result<(), PipelineError> {
+    for module in &schedule.modules {
+        let Some(expected) = &module.build_id else { continue };
+        // A module that is gone (a plugin, the kernel's own) is found missing by the replay, which then diverges.
+        let path = Path::new(&module.path);
+        let Ok(found) = rashomon_symbolize::build_id(path) else { continue };
+        // Our runtime may be replaced by a newer one that speaks the same protocol.
+        let ours = path.file_name().is_some_and(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("librashomon_runtime") || name.starts_with("libtsan")
+        });
+        let same = found.as_deref().is_some_and(|found| found.eq_ignore_ascii_case(expected));
+        if !same && !ours {
+            return Err(PipelineError::OtherBinary {
+                id: finding.id.clone(),
+                path: path.to_path_buf(),
+                expected: expected.clone(),
+                found: found.unwrap_or_else(|| "none".into()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Executes the schedule once. The second value says whether the same thing happened again.
+pub fn replay(program: &Program, finding: &Finding, session: &Path, forcing: &Forcing) -> Result<(Attempt, bool), PipelineError> {
+    let schedule = schedule_of(finding)?;
+    let attempt = force(program, schedule, session, forcing)?;
+    let same = same_again(finding, &attempt, session)?;
+    Ok((attempt, same))
+}
+
+/// Prepares a session in which the program, started by somebody else, goes on after the finding has come about.
+pub fn prepare_for_debugger(finding: &Finding, session: &Path, forcing: &Forcing) -> Result<(), PipelineError> {
+    let schedule = schedule_of(finding)?;
+    new_session(session, &control_of(schedule, After::Continue, forcing)?)?;
+    Ok(())
+}
