@@ -17,12 +17,7 @@ use crate::shared_memory::SharedMemory;
 use rashomon_event::Trace;
 
 /// Conflicting pairs that happens-before does not order, by site pair, with up to `representatives` each.
-pub fn races(
-    trace: &Trace,
-    memory: &SharedMemory,
-    model: Model,
-    representatives: usize,
-) -> Vec<SitePair> {
+pub fn races(trace: &Trace, memory: &SharedMemory, model: Model, representatives: usize) -> Vec<SitePair> {
     let mut order = HappensBefore::new(trace, model);
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
@@ -59,19 +54,10 @@ pub fn hybrid(trace: &Trace, memory: &SharedMemory, representatives: usize) -> V
         {
             let clock = order.clock(event.thread);
             let held = locks.current(event.thread);
-            let cell = Cell::new(
-                index,
-                event.thread,
-                event.site,
-                clock.time(),
-                held.0,
-                &access,
-            );
+            let cell = Cell::new(index, event.thread, event.site, clock.time(), held.0, &access);
             for (granule, bytes) in memory.granules(&access) {
                 history.access(granule, bytes, cell, |old| {
-                    if clock.knows(old.thread) < old.time
-                        && !locks.exclude(LockSetId(old.lockset), held)
-                    {
+                    if clock.knows(old.thread) < old.time && !locks.exclude(LockSetId(old.lockset), held) {
                         pairs.add(old.event, index);
                     }
                 });

@@ -22,11 +22,7 @@ pub struct Stamp {
 impl Stamp {
     /// The latest time of `thread` that is ordered before this stamp.
     pub fn knows(&self, thread: ThreadId) -> u32 {
-        if thread == self.thread {
-            self.time
-        } else {
-            self.base.get(thread.index()).copied().unwrap_or(0)
-        }
+        if thread == self.thread { self.time } else { self.base.get(thread.index()).copied().unwrap_or(0) }
     }
 
     /// Whether neither of two positions, each given by the stamp taken there, is ordered before the other.
@@ -48,11 +44,7 @@ impl ThreadClock {
     pub fn new(thread: ThreadId, threads: usize) -> Self {
         let mut components = vec![0; threads.max(thread.index() + 1)];
         components[thread.index()] = 1;
-        Self {
-            thread,
-            components,
-            base: None,
-        }
+        Self { thread, components, base: None }
     }
 
     /// The thread's own time.
@@ -67,14 +59,8 @@ impl ThreadClock {
 
     /// The present moment, without a release.
     pub fn now(&mut self) -> Stamp {
-        let base = self
-            .base
-            .get_or_insert_with(|| Arc::from(self.components.as_slice()));
-        Stamp {
-            thread: self.thread,
-            time: self.components[self.thread.index()],
-            base: Arc::clone(base),
-        }
+        let base = self.base.get_or_insert_with(|| Arc::from(self.components.as_slice()));
+        Stamp { thread: self.thread, time: self.components[self.thread.index()], base: Arc::clone(base) }
     }
 
     /// Everything up to now is passed on; what follows is not.
@@ -110,11 +96,7 @@ pub struct Knowledge {
 
 impl Knowledge {
     pub fn add(&mut self, stamp: Stamp) {
-        match self
-            .stamps
-            .iter_mut()
-            .find(|known| known.thread == stamp.thread)
-        {
+        match self.stamps.iter_mut().find(|known| known.thread == stamp.thread) {
             Some(known) if known.time < stamp.time => *known = stamp,
             Some(_) => {}
             None => self.stamps.push(stamp),

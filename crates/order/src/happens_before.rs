@@ -15,9 +15,7 @@ use crate::clock::{Knowledge, Stamp, ThreadClock};
 use crate::hash::{IntegerMap, IntegerSet};
 use crate::release_sequence::Locations;
 pub use crate::release_sequence::ReleaseSequences;
-use rashomon_event::{
-    Address, AtomicOp, Event, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace,
-};
+use rashomon_event::{Address, AtomicOp, Event, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
 
 /// Which edges beside those of thread creation, conditions, barriers, semaphores, once and publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,28 +31,10 @@ pub struct Model {
 }
 
 impl Model {
-    pub const CPP20: Self = Self {
-        release_sequences: ReleaseSequences::Cpp20,
-        edges: Edges {
-            locks: true,
-            atomics: true,
-        },
-    };
-    pub const C11: Self = Self {
-        release_sequences: ReleaseSequences::C11,
-        edges: Edges {
-            locks: true,
-            atomics: true,
-        },
-    };
+    pub const CPP20: Self = Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: true, atomics: true } };
+    pub const C11: Self = Self { release_sequences: ReleaseSequences::C11, edges: Edges { locks: true, atomics: true } };
     /// Carril, Tichy §3: without mutex edges (and without atomics).
-    pub const WEAK: Self = Self {
-        release_sequences: ReleaseSequences::Cpp20,
-        edges: Edges {
-            locks: false,
-            atomics: false,
-        },
-    };
+    pub const WEAK: Self = Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: false, atomics: false } };
 }
 
 #[derive(Default)]
@@ -95,9 +75,7 @@ impl HappensBefore {
         });
         Self {
             model,
-            threads: (0..count)
-                .map(|thread| ThreadClock::new(ThreadId(thread as u32), count))
-                .collect(),
+            threads: (0..count).map(|thread| ThreadClock::new(ThreadId(thread as u32), count)).collect(),
             fences: (0..count).map(|_| Fences::default()).collect(),
             locks: IntegerMap::default(),
             locations: Locations::new(model.release_sequences),
@@ -124,9 +102,7 @@ impl HappensBefore {
         let threads = self.threads.len();
         let clock = &mut self.threads[event.thread.index()];
         match event.kind {
-            EventKind::Atomic {
-                access, op, order, ..
-            } if edges.atomics && op != AtomicOp::Store => {
+            EventKind::Atomic { access, op, order, .. } if edges.atomics && op != AtomicOp::Store => {
                 let fences = &mut self.fences[event.thread.index()];
                 self.locations.load(&access, |heads| {
                     if order.acquires() {
@@ -146,12 +122,7 @@ impl HappensBefore {
                 self.threads[event.thread.index()].receive(&stamp);
             }
             EventKind::Acquire { lock, mode, .. } => self.acquire(event.thread, lock, mode),
-            EventKind::WaitEnd {
-                condition,
-                mutex,
-                woken_by,
-                timed_out,
-            } => {
+            EventKind::WaitEnd { condition, mutex, woken_by, timed_out } => {
                 if let Some(stamp) = woken_by.and_then(|signal| self.signals.get(&signal)) {
                     clock.receive(stamp);
                 } else if !timed_out && let Some(all) = self.conditions.get(&condition) {
@@ -159,17 +130,12 @@ impl HappensBefore {
                 }
                 self.acquire(event.thread, mutex, LockMode::Exclusive);
             }
-            EventKind::BarrierExit {
-                barrier,
-                generation,
-            } => {
+            EventKind::BarrierExit { barrier, generation } => {
                 if let Some(entered) = self.barriers.get(&(barrier, generation)) {
                     clock.receive_all(entered);
                 }
             }
-            EventKind::Take { semaphore: object }
-            | EventKind::OnceSeen { once: object }
-            | EventKind::Observe { object } => {
+            EventKind::Take { semaphore: object } | EventKind::OnceSeen { once: object } | EventKind::Observe { object } => {
                 if let Some(all) = self.objects.get(&object) {
                     clock.receive_all(all);
                 }
@@ -184,19 +150,12 @@ impl HappensBefore {
         let threads = self.threads.len();
         let clock = &mut self.threads[event.thread.index()];
         match event.kind {
-            EventKind::Atomic {
-                access, op, order, ..
-            } if edges.atomics && matches!(op, AtomicOp::Store | AtomicOp::Rmw) => {
+            EventKind::Atomic { access, op, order, .. } if edges.atomics && matches!(op, AtomicOp::Store | AtomicOp::Rmw) => {
                 let own = order.releases().then(|| clock.release());
-                let head = own
-                    .as_ref()
-                    .or(self.fences[event.thread.index()].released.as_ref());
-                self.locations
-                    .store(&access, event.thread, op == AtomicOp::Rmw, head);
+                let head = own.as_ref().or(self.fences[event.thread.index()].released.as_ref());
+                self.locations.store(&access, event.thread, op == AtomicOp::Rmw, head);
             }
-            EventKind::Fence { order }
-                if edges.atomics && order != MemoryOrder::Relaxed && order.releases() =>
-            {
+            EventKind::Fence { order } if edges.atomics && order != MemoryOrder::Relaxed && order.releases() => {
                 self.fences[event.thread.index()].released = Some(clock.release());
             }
             EventKind::Fork { child } if child.index() < threads && child != event.thread => {
@@ -204,9 +163,7 @@ impl HappensBefore {
                 self.threads[child.index()].receive(&stamp);
             }
             EventKind::Release { lock, mode } => self.unlock(event.thread, lock, mode),
-            EventKind::WaitBegin { mutex, .. } => {
-                self.unlock(event.thread, mutex, LockMode::Exclusive)
-            }
+            EventKind::WaitBegin { mutex, .. } => self.unlock(event.thread, mutex, LockMode::Exclusive),
             EventKind::Signal { condition, .. } => {
                 let stamp = clock.release();
                 if self.waking.contains(&index) {
@@ -214,23 +171,15 @@ impl HappensBefore {
                 }
                 self.conditions.entry(condition).or_default().add(stamp);
             }
-            EventKind::BarrierEnter {
-                barrier,
-                generation,
-            } => {
+            EventKind::BarrierEnter { barrier, generation } => {
                 let stamp = clock.release();
-                self.barriers
-                    .entry((barrier, generation))
-                    .or_default()
-                    .add(stamp);
+                self.barriers.entry((barrier, generation)).or_default().add(stamp);
                 // Nobody can still be in the generation before the last one.
                 if let Some(old) = generation.checked_sub(2) {
                     self.barriers.remove(&(barrier, old));
                 }
             }
-            EventKind::Post { semaphore: object }
-            | EventKind::OnceDone { once: object }
-            | EventKind::Publish { object } => {
+            EventKind::Post { semaphore: object } | EventKind::OnceDone { once: object } | EventKind::Publish { object } => {
                 let stamp = clock.release();
                 self.objects.entry(object).or_default().add(stamp);
             }
@@ -272,21 +221,13 @@ impl HappensBefore {
 
 /// Threads named by the trace's table or by an event.
 pub fn thread_count(trace: &Trace) -> usize {
-    trace
-        .events
-        .iter()
-        .map(|event| event.thread.index() + 1)
-        .max()
-        .unwrap_or(0)
-        .max(trace.threads.len())
+    trace.events.iter().map(|event| event.thread.index() + 1).max().unwrap_or(0).max(trace.threads.len())
 }
 
 /// Whether happens-before orders neither of two events of different threads. Runs over the trace up to the later one.
 pub fn unordered(trace: &Trace, one: EventIndex, other: EventIndex, model: Model) -> bool {
     let (first, second) = (one.min(other), one.max(other));
-    if second.index() >= trace.events.len()
-        || trace.event(first).thread == trace.event(second).thread
-    {
+    if second.index() >= trace.events.len() || trace.event(first).thread == trace.event(second).thread {
         return false;
     }
     let mut order = HappensBefore::new(trace, model);

@@ -26,26 +26,9 @@ const ATOMIC: u8 = 2;
 const NONE: u32 = u32::MAX;
 
 impl Cell {
-    pub fn new(
-        event: EventIndex,
-        thread: ThreadId,
-        site: SiteId,
-        time: u32,
-        lockset: u32,
-        access: &Access,
-    ) -> Self {
-        let kind =
-            if access.class.writes() { WRITES } else { 0 } | if access.atomic { ATOMIC } else { 0 };
-        Self {
-            event,
-            thread,
-            site,
-            time,
-            lockset,
-            bytes: 0,
-            kind,
-            next: NONE,
-        }
+    pub fn new(event: EventIndex, thread: ThreadId, site: SiteId, time: u32, lockset: u32, access: &Access) -> Self {
+        let kind = if access.class.writes() { WRITES } else { 0 } | if access.atomic { ATOMIC } else { 0 };
+        Self { event, thread, site, time, lockset, bytes: 0, kind, next: NONE }
     }
 
     fn conflicts(&self, other: &Self) -> bool {
@@ -71,20 +54,11 @@ pub struct History {
 
 impl History {
     pub fn new(granules: usize) -> Self {
-        Self {
-            first: vec![NONE; granules],
-            cells: Vec::new(),
-        }
+        Self { first: vec![NONE; granules], cells: Vec::new() }
     }
 
     /// Calls `conflict` with each remembered access that conflicts with this one, then remembers this one.
-    pub fn access(
-        &mut self,
-        granule: usize,
-        bytes: u8,
-        cell: Cell,
-        mut conflict: impl FnMut(&Cell),
-    ) {
+    pub fn access(&mut self, granule: usize, bytes: u8, cell: Cell, mut conflict: impl FnMut(&Cell)) {
         let new = Cell { bytes, ..cell };
         let (mut count, mut oldest, mut same) = (0, NONE, NONE);
         let mut at = self.first[granule];
@@ -107,10 +81,7 @@ impl History {
             oldest
         } else {
             let at = self.cells.len() as u32;
-            self.cells.push(Cell {
-                next: self.first[granule],
-                ..new
-            });
+            self.cells.push(Cell { next: self.first[granule], ..new });
             self.first[granule] = at;
             return;
         };

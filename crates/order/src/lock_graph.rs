@@ -45,9 +45,7 @@ pub struct Dependency {
 impl Dependency {
     /// Whether this one's wish is held by the other in a mode that blocks it.
     fn blocked_by(&self, other: &Self) -> bool {
-        other.held.iter().any(|&(lock, mode)| {
-            lock == self.wanted && !(mode == LockMode::Shared && self.mode == LockMode::Shared)
-        })
+        other.held.iter().any(|&(lock, mode)| lock == self.wanted && !(mode == LockMode::Shared && self.mode == LockMode::Shared))
     }
 }
 
@@ -61,13 +59,7 @@ pub struct LockGraph {
 }
 
 /// What instances of one dependency have in common.
-type Shape = (
-    ThreadId,
-    Address,
-    LockMode,
-    Vec<(Address, LockMode)>,
-    SiteId,
-);
+type Shape = (ThreadId, Address, LockMode, Vec<(Address, LockMode)>, SiteId);
 
 #[derive(Default)]
 struct Gathering {
@@ -78,26 +70,10 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn add(
-        &mut self,
-        event: &Event,
-        wanted: Address,
-        mode: LockMode,
-        set: (u32, &[Held]),
-        instance: Instance,
-    ) {
-        let short = (
-            event.site.0,
-            set.0,
-            wanted.0,
-            u8::from(mode == LockMode::Shared),
-        );
+    fn add(&mut self, event: &Event, wanted: Address, mode: LockMode, set: (u32, &[Held]), instance: Instance) {
+        let short = (event.site.0, set.0, wanted.0, u8::from(mode == LockMode::Shared));
         // A lock set number says nothing about the thread.
-        let known = self
-            .short
-            .get(&short)
-            .copied()
-            .filter(|&number| self.dependencies[number].thread == event.thread);
+        let known = self.short.get(&short).copied().filter(|&number| self.dependencies[number].thread == event.thread);
         let number = known.unwrap_or_else(|| {
             let mut held: Vec<_> = set.1.iter().map(|held| (held.lock, held.mode)).collect();
             held.sort_unstable();
@@ -107,15 +83,7 @@ impl Gathering {
             if number == next {
                 let (thread, wanted, mode, held, site) = key;
                 let instances = Vec::new();
-                self.dependencies.push(Dependency {
-                    thread,
-                    wanted,
-                    mode,
-                    held,
-                    site,
-                    instances,
-                    occurrences: 0,
-                });
+                self.dependencies.push(Dependency { thread, wanted, mode, held, site, instances, occurrences: 0 });
             }
             self.short.insert(short, number);
             number
@@ -138,30 +106,15 @@ impl LockGraph {
         for (index, event) in trace.indices().zip(&trace.events) {
             order.receive(event);
             match event.kind {
-                EventKind::Request { lock, mode } => {
-                    asked[event.thread.index()] = Some((index, lock, mode))
-                }
+                EventKind::Request { lock, mode } => asked[event.thread.index()] = Some((index, lock, mode)),
                 EventKind::Blocked { .. } => {}
                 _ => asked[event.thread.index()] = None,
             }
-            if let EventKind::Acquire {
-                lock,
-                mode,
-                may_wait: true,
-            } = event.kind
+            if let EventKind::Acquire { lock, mode, may_wait: true } = event.kind
                 && !locks.held(event.thread).is_empty()
             {
                 let set = (locks.current(event.thread).0, locks.held(event.thread));
-                gathering.add(
-                    event,
-                    lock,
-                    mode,
-                    set,
-                    Instance {
-                        event: index,
-                        moment: order.now(event.thread),
-                    },
-                );
+                gathering.add(event, lock, mode, set, Instance { event: index, moment: order.now(event.thread) });
             }
             locks.step(index, event);
             order.release(index, event);
@@ -173,24 +126,12 @@ impl LockGraph {
             if !held.is_empty() && held.iter().all(|held| held.lock != lock) {
                 let set = (locks.current(event.thread).0, held);
                 // The thread did nothing after its request, so its present moment is that of the request.
-                gathering.add(
-                    event,
-                    lock,
-                    mode,
-                    set,
-                    Instance {
-                        event: index,
-                        moment: order.now(event.thread),
-                    },
-                );
+                gathering.add(event, lock, mode, set, Instance { event: index, moment: order.now(event.thread) });
                 unanswered.push(index);
             }
         }
         unanswered.sort_unstable();
-        Self {
-            dependencies: gathering.dependencies,
-            unanswered,
-        }
+        Self { dependencies: gathering.dependencies, unanswered }
     }
 
     /// Whether the weak order leaves these two moments unordered.
@@ -207,13 +148,7 @@ impl LockGraph {
                 holders.entry(lock).or_default().push(number);
             }
         }
-        let mut search = Search {
-            graph: self,
-            holders,
-            limit,
-            steps: MAX_STEPS,
-            found: Vec::new(),
-        };
+        let mut search = Search { graph: self, holders, limit, steps: MAX_STEPS, found: Vec::new() };
         for length in 2..=threads.min(5) {
             for start in 0..self.dependencies.len() {
                 search.extend(&mut vec![start], length);

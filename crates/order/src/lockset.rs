@@ -34,11 +34,7 @@ pub struct LockSets {
 }
 
 fn key(set: LockSetId, lock: Address, mode: LockMode, acquired: bool) -> (u32, u64, u8) {
-    (
-        set.0,
-        lock.0,
-        u8::from(mode == LockMode::Shared) | u8::from(acquired) << 1,
-    )
+    (set.0, lock.0, u8::from(mode == LockMode::Shared) | u8::from(acquired) << 1)
 }
 
 impl LockSets {
@@ -70,33 +66,22 @@ impl LockSets {
     pub fn step(&mut self, index: EventIndex, event: &Event) {
         match event.kind {
             EventKind::Acquire { lock, mode, .. } => self.acquire(index, event.thread, lock, mode),
-            EventKind::WaitEnd { mutex, .. } => {
-                self.acquire(index, event.thread, mutex, LockMode::Exclusive)
-            }
+            EventKind::WaitEnd { mutex, .. } => self.acquire(index, event.thread, mutex, LockMode::Exclusive),
             EventKind::Release { lock, mode } => self.release(event.thread, lock, mode),
-            EventKind::WaitBegin { mutex, .. } => {
-                self.release(event.thread, mutex, LockMode::Exclusive)
-            }
+            EventKind::WaitBegin { mutex, .. } => self.release(event.thread, mutex, LockMode::Exclusive),
             _ => {}
         }
     }
 
     fn acquire(&mut self, index: EventIndex, thread: ThreadId, lock: Address, mode: LockMode) {
-        self.held[thread.index()].push(Held {
-            lock,
-            mode,
-            acquired: index,
-        });
+        self.held[thread.index()].push(Held { lock, mode, acquired: index });
         self.renumber(thread, lock, mode, true);
     }
 
     fn release(&mut self, thread: ThreadId, lock: Address, mode: LockMode) {
         let held = &mut self.held[thread.index()];
         // Releasing what is not held changes nothing.
-        if let Some(place) = held
-            .iter()
-            .rposition(|held| held.lock == lock && held.mode == mode)
-        {
+        if let Some(place) = held.iter().rposition(|held| held.lock == lock && held.mode == mode) {
             held.remove(place);
             self.renumber(thread, lock, mode, false);
         }
@@ -107,10 +92,7 @@ impl LockSets {
         let number = match self.transitions.get(&key) {
             Some(&number) => number,
             None => {
-                let mut set: Vec<Lock> = self.held[thread.index()]
-                    .iter()
-                    .map(|held| (held.lock, held.mode))
-                    .collect();
+                let mut set: Vec<Lock> = self.held[thread.index()].iter().map(|held| (held.lock, held.mode)).collect();
                 set.sort_unstable();
                 let next = LockSetId(self.sets.len() as u32);
                 let number = *self.numbers.entry(set.clone()).or_insert(next);
@@ -141,9 +123,7 @@ impl LockSets {
 /// Whether two lock sets have a lock in common that not both hold in shared mode.
 pub fn exclude(one: &[(Address, LockMode)], other: &[(Address, LockMode)]) -> bool {
     one.iter().any(|&(lock, mode)| {
-        other.iter().any(|&(same, other)| {
-            same == lock && !(mode == LockMode::Shared && other == LockMode::Shared)
-        })
+        other.iter().any(|&(same, other)| same == lock && !(mode == LockMode::Shared && other == LockMode::Shared))
     })
 }
 

@@ -34,24 +34,17 @@ pub(crate) struct Pairs<'t> {
 
 impl<'t> Pairs<'t> {
     pub fn new(trace: &'t Trace, representatives: usize) -> Self {
-        Self {
-            trace,
-            representatives: representatives.max(1),
-            by_site: IntegerMap::default(),
-        }
+        Self { trace, representatives: representatives.max(1), by_site: IntegerMap::default() }
     }
 
     pub fn add(&mut self, first: EventIndex, second: EventIndex) {
         let (one, other) = (self.trace.event(first).site, self.trace.event(second).site);
         let pair = (first, second);
-        let gathered = self
-            .by_site
-            .entry((one.min(other).0, one.max(other).0))
-            .or_insert_with(|| Gathered {
-                entries: Vec::new(),
-                last: (EventIndex(u32::MAX), EventIndex(u32::MAX)),
-                occurrences: 0,
-            });
+        let gathered = self.by_site.entry((one.min(other).0, one.max(other).0)).or_insert_with(|| Gathered {
+            entries: Vec::new(),
+            last: (EventIndex(u32::MAX), EventIndex(u32::MAX)),
+            occurrences: 0,
+        });
         // A long access meets the same other one in several granules.
         if gathered.last == pair {
             return;
@@ -66,11 +59,7 @@ impl<'t> Pairs<'t> {
             let key = |(first, second): (EventIndex, EventIndex)| {
                 let of = |index: EventIndex| {
                     let event = self.trace.event(index);
-                    (
-                        event.thread,
-                        event.context,
-                        event.access().map(|access| access.address),
-                    )
+                    (event.thread, event.context, event.access().map(|access| access.address))
                 };
                 (of(first), of(second))
             };
@@ -79,9 +68,7 @@ impl<'t> Pairs<'t> {
         let spare = gathered.entries.iter().any(alike);
         if !full {
             gathered.entries.push(Entry { pair, spare });
-        } else if !spare
-            && let Some(entry) = gathered.entries.iter_mut().rev().find(|entry| entry.spare)
-        {
+        } else if !spare && let Some(entry) = gathered.entries.iter_mut().rev().find(|entry| entry.spare) {
             *entry = Entry { pair, spare };
         }
     }
@@ -92,17 +79,9 @@ impl<'t> Pairs<'t> {
             .by_site
             .into_iter()
             .map(|((one, other), gathered)| {
-                let mut pairs: Vec<_> = gathered
-                    .entries
-                    .into_iter()
-                    .map(|entry| entry.pair)
-                    .collect();
+                let mut pairs: Vec<_> = gathered.entries.into_iter().map(|entry| entry.pair).collect();
                 pairs.sort_unstable_by_key(|&(first, second)| (second, first));
-                SitePair {
-                    sites: (SiteId(one), SiteId(other)),
-                    pairs,
-                    occurrences: gathered.occurrences,
-                }
+                SitePair { sites: (SiteId(one), SiteId(other)), pairs, occurrences: gathered.occurrences }
             })
             .collect();
         all.sort_unstable_by_key(|pair| (pair.pairs[0].1, pair.pairs[0].0, pair.sites));

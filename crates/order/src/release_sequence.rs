@@ -34,21 +34,12 @@ pub(crate) struct Locations {
 const MAX_ATOMIC: u64 = 64;
 
 fn span(access: &Access) -> (u64, u64) {
-    (
-        access.address.0,
-        access
-            .address
-            .0
-            .saturating_add(u64::from(access.size).min(MAX_ATOMIC)),
-    )
+    (access.address.0, access.address.0.saturating_add(u64::from(access.size).min(MAX_ATOMIC)))
 }
 
 impl Locations {
     pub fn new(rule: ReleaseSequences) -> Self {
-        Self {
-            rule,
-            granules: IntegerMap::default(),
-        }
+        Self { rule, granules: IntegerMap::default() }
     }
 
     pub fn load(&self, access: &Access, mut receive: impl FnMut(&Knowledge)) {
@@ -63,13 +54,7 @@ impl Locations {
     }
 
     /// `head`: what the store passes on, if it is a release or follows a release fence.
-    pub fn store(
-        &mut self,
-        access: &Access,
-        thread: ThreadId,
-        read_modify_write: bool,
-        head: Option<&Stamp>,
-    ) {
+    pub fn store(&mut self, access: &Access, thread: ThreadId, read_modify_write: bool, head: Option<&Stamp>) {
         let (start, end) = span(access);
         for granule in start / 8..=(end - 1) / 8 {
             let locations = self.granules.entry(granule).or_default();
@@ -77,15 +62,9 @@ impl Locations {
                 let same = location.start == start && location.end == end;
                 same || !(start <= location.start && location.end <= end)
             });
-            let place = locations
-                .iter()
-                .position(|location| location.start == start && location.end == end);
+            let place = locations.iter().position(|location| location.start == start && location.end == end);
             let place = place.unwrap_or_else(|| {
-                locations.push(Location {
-                    start,
-                    end,
-                    heads: Knowledge::default(),
-                });
+                locations.push(Location { start, end, heads: Knowledge::default() });
                 locations.len() - 1
             });
             let heads = &mut locations[place].heads;

@@ -32,10 +32,7 @@ fn granules(access: &Access) -> impl Iterator<Item = (u64, u8)> + use<> {
     (start / GRANULE..=last).map(move |granule| {
         let low = start.saturating_sub(granule * GRANULE);
         let high = (end - granule * GRANULE).min(GRANULE);
-        (
-            granule,
-            (0xffu32 >> (GRANULE - high) & 0xffu32 << low) as u8,
-        )
+        (granule, (0xffu32 >> (GRANULE - high) & 0xffu32 << low) as u8)
     })
 }
 
@@ -58,10 +55,7 @@ impl SharedMemory {
         }
         states.retain(|_, state| *state & (SEVERAL | WRITTEN) == SEVERAL | WRITTEN);
         states.shrink_to_fit();
-        let mut memory = Self {
-            numbers: states,
-            touching: vec![0; trace.events.len().div_ceil(64)],
-        };
+        let mut memory = Self { numbers: states, touching: vec![0; trace.events.len().div_ceil(64)] };
         // Numbers in the order of first touch, so that they do not depend on the order of the table.
         const NONE: u32 = u32::MAX;
         for number in memory.numbers.values_mut() {
@@ -100,10 +94,6 @@ impl SharedMemory {
 
     /// The shared granules of an access: number and bytes.
     pub fn granules(&self, access: &Access) -> impl Iterator<Item = (usize, u8)> + use<'_> {
-        granules(access).filter_map(|(granule, bytes)| {
-            self.numbers
-                .get(&granule)
-                .map(|&number| (number as usize, bytes))
-        })
+        granules(access).filter_map(|(granule, bytes)| self.numbers.get(&granule).map(|&number| (number as usize, bytes)))
     }
 }

@@ -2,7 +2,7 @@
 
 use rashomon_event::{AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
 use rashomon_order::{Model, ReleaseSequences, SharedMemory, hybrid, races, unordered};
-use rashomon_testkit::{Features, Shape, parse, random};
+use rashomon_testkit::{Features, Shape, describe, parse, random};
 use std::collections::BTreeSet;
 
 /// `before[a][b]`: event `a` happens before event `b`.
@@ -34,28 +34,14 @@ fn edge(trace: &Trace, a: usize, b: usize) -> bool {
     match (one.kind, other.kind) {
         (EventKind::Fork { child }, _) if child == other.thread => true,
         (_, EventKind::Join { child }) => child == one.thread,
-        (
-            EventKind::Signal { condition, .. },
-            EventKind::WaitEnd {
-                condition: other,
-                woken_by,
-                timed_out,
-                ..
-            },
-        ) => match woken_by {
+        (EventKind::Signal { condition, .. }, EventKind::WaitEnd { condition: other, woken_by, timed_out, .. }) => match woken_by
+        {
             Some(signal) => signal.index() == a,
             None => condition == other && !timed_out,
         },
-        (
-            EventKind::BarrierEnter {
-                barrier: x,
-                generation: g,
-            },
-            EventKind::BarrierExit {
-                barrier: y,
-                generation: h,
-            },
-        ) => (x, g) == (y, h),
+        (EventKind::BarrierEnter { barrier: x, generation: g }, EventKind::BarrierExit { barrier: y, generation: h }) => {
+            (x, g) == (y, h)
+        }
         (EventKind::Post { semaphore: x }, EventKind::Take { semaphore: y })
         | (EventKind::OnceDone { once: x }, EventKind::OnceSeen { once: y })
         | (EventKind::Publish { object: x }, EventKind::Observe { object: y }) => x == y,
@@ -74,39 +60,26 @@ fn lock_edge(trace: &Trace, a: usize, b: usize) -> bool {
         EventKind::WaitEnd { mutex, .. } => (mutex, LockMode::Exclusive),
         _ => return false,
     };
-    released.0 == acquired.0
-        && (released.1 == LockMode::Exclusive || acquired.1 == LockMode::Exclusive)
+    released.0 == acquired.0 && (released.1 == LockMode::Exclusive || acquired.1 == LockMode::Exclusive)
 }
 
 /// [atomics.order]/2 and [atomics.fences]: `a` is a release store or release fence, `b` an acquire load or acquire fence.
 fn atomic_edge(trace: &Trace, a: usize, b: usize, rule: ReleaseSequences) -> bool {
     let stores: Vec<usize> = match trace.events[a].kind {
-        EventKind::Atomic {
-            op: AtomicOp::Store | AtomicOp::Rmw,
-            order,
-            ..
-        } if order.releases() => vec![a],
+        EventKind::Atomic { op: AtomicOp::Store | AtomicOp::Rmw, order, .. } if order.releases() => vec![a],
         EventKind::Fence { order } if order.releases() => (a + 1..trace.events.len())
-            .filter(|&store| {
-                trace.events[store].thread == trace.events[a].thread && writes(trace, store)
-            })
+            .filter(|&store| trace.events[store].thread == trace.events[a].thread && writes(trace, store))
             .collect(),
         _ => return false,
     };
     let loads: Vec<usize> = match trace.events[b].kind {
         EventKind::Atomic { order, .. } if order.acquires() && reads(trace, b) => vec![b],
-        EventKind::Fence { order } if order.acquires() => (0..b)
-            .filter(|&load| {
-                trace.events[load].thread == trace.events[b].thread && reads(trace, load)
-            })
-            .collect(),
+        EventKind::Fence { order } if order.acquires() => {
+            (0..b).filter(|&load| trace.events[load].thread == trace.events[b].thread && reads(trace, load)).collect()
+        }
         _ => return false,
     };
-    stores.iter().any(|&store| {
-        loads
-            .iter()
-            .any(|&load| sees_sequence(trace, store, load, rule))
-    })
+    stores.iter().any(|&store| loads.iter().any(|&load| sees_sequence(trace, store, load, rule)))
 }
 
 fn atomic(trace: &Trace, at: usize) -> Option<(AtomicOp, u64)> {
@@ -117,17 +90,11 @@ fn atomic(trace: &Trace, at: usize) -> Option<(AtomicOp, u64)> {
 }
 
 fn writes(trace: &Trace, at: usize) -> bool {
-    matches!(
-        atomic(trace, at),
-        Some((AtomicOp::Store | AtomicOp::Rmw, _))
-    )
+    matches!(atomic(trace, at), Some((AtomicOp::Store | AtomicOp::Rmw, _)))
 }
 
 fn reads(trace: &Trace, at: usize) -> bool {
-    matches!(
-        atomic(trace, at),
-        Some((AtomicOp::Load | AtomicOp::Rmw | AtomicOp::CasFailed, _))
-    )
+    matches!(atomic(trace, at), Some((AtomicOp::Load | AtomicOp::Rmw | AtomicOp::CasFailed, _)))
 }
 
 /// Whether `load` reads a value of the release sequence that `head` heads or would head.
@@ -136,22 +103,15 @@ fn sees_sequence(trace: &Trace, head: usize, load: usize, rule: ReleaseSequences
     if head >= load || place(head) != place(load) {
         return false;
     }
-    (head + 1..load)
-        .filter(|&at| writes(trace, at) && place(at) == place(head))
-        .all(|at| {
-            let same_thread = trace.events[at].thread == trace.events[head].thread;
-            matches!(atomic(trace, at), Some((AtomicOp::Rmw, _)))
-                || (rule == ReleaseSequences::C11 && same_thread)
-        })
+    (head + 1..load).filter(|&at| writes(trace, at) && place(at) == place(head)).all(|at| {
+        let same_thread = trace.events[at].thread == trace.events[head].thread;
+        matches!(atomic(trace, at), Some((AtomicOp::Rmw, _))) || (rule == ReleaseSequences::C11 && same_thread)
+    })
 }
 
 fn all_features(relaxed: bool) -> Features {
     // Locations are whole: partial overlaps are a stated deviation for atomics.
-    Features {
-        partial_overlaps: false,
-        relaxed,
-        ..Features::ALL
-    }
+    Features { partial_overlaps: false, relaxed, ..Features::ALL }
 }
 
 fn traces() -> impl Iterator<Item = Trace> {
@@ -169,18 +129,10 @@ fn traces() -> impl Iterator<Item = Trace> {
 
 /// Turns some events into fences.
 fn with_fences(mut trace: Trace, seed: u64) -> Trace {
-    let orders = [
-        MemoryOrder::Acquire,
-        MemoryOrder::Release,
-        MemoryOrder::AcqRel,
-        MemoryOrder::SeqCst,
-    ];
+    let orders = [MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel, MemoryOrder::SeqCst];
     for (place, event) in trace.events.iter_mut().enumerate() {
-        if matches!(event.kind, EventKind::Access(_)) && (place as u64 * 7 + seed).is_multiple_of(5)
-        {
-            event.kind = EventKind::Fence {
-                order: orders[(place + seed as usize) % 4],
-            };
+        if matches!(event.kind, EventKind::Access(_)) && (place as u64 * 7 + seed).is_multiple_of(5) {
+            event.kind = EventKind::Fence { order: orders[(place + seed as usize) % 4] };
         }
     }
     trace
@@ -196,22 +148,14 @@ fn vector_clocks_agree_with_the_definition() {
                 for a in earlier.filter(|&a| trace.events[a].thread != trace.events[b].thread) {
                     let (one, other) = (EventIndex(a as u32), EventIndex(b as u32));
                     let expected = !before[a][b];
-                    assert_eq!(
-                        unordered(&trace, one, other, model),
-                        expected,
-                        "{one} {other} {model:?}\n{:#?}",
-                        trace.events
-                    );
+                    assert_eq!(unordered(&trace, one, other, model), expected, "{one} {other} {model:?}\n{}", describe(&trace));
                     assert_eq!(unordered(&trace, other, one, model), expected);
                     if expected { free += 1 } else { ordered += 1 }
                 }
             }
         }
     }
-    assert!(
-        ordered > 10_000 && free > 10_000,
-        "the traces exercise both answers: {ordered} {free}"
-    );
+    assert!(ordered > 10_000 && free > 10_000, "the traces exercise both answers: {ordered} {free}");
 }
 
 #[test]
@@ -219,44 +163,28 @@ fn candidates_are_exactly_the_pairs_of_the_definition() {
     let mut found = 0;
     for trace in traces() {
         let memory = SharedMemory::new(&trace);
-        let pairs = |list: Vec<rashomon_order::SitePair>| {
-            list.into_iter()
-                .flat_map(|pair| pair.pairs)
-                .collect::<BTreeSet<_>>()
-        };
+        let pairs = |list: Vec<rashomon_order::SitePair>| list.into_iter().flat_map(|pair| pair.pairs).collect::<BTreeSet<_>>();
         let of_races = pairs(races(&trace, &memory, Model::CPP20, 4));
         let of_hybrid = pairs(hybrid(&trace, &memory, 4));
         let definition = |model: Model, locks: bool| {
             let before = closure(&trace, model);
             let mut expected = BTreeSet::new();
-            for b in 0..trace.events.len() {
-                for a in (0..b)
-                    .filter(|&a| trace.events[a].thread != trace.events[b].thread && !before[a][b])
+            for (b, a) in (0..trace.events.len()).flat_map(|b| (0..b).map(move |a| (b, a))) {
+                if trace.events[a].thread == trace.events[b].thread || before[a][b] {
+                    continue;
+                }
+                if let (Some(one), Some(other)) = (trace.events[a].access(), trace.events[b].access())
+                    && one.conflicts(&other)
+                    && !(locks && common_lock(&trace, a, b))
                 {
-                    if let (Some(one), Some(other)) =
-                        (trace.events[a].access(), trace.events[b].access())
-                        && one.conflicts(&other)
-                        && !(locks && common_lock(&trace, a, b))
-                    {
-                        expected.insert((EventIndex(a as u32), EventIndex(b as u32)));
-                    }
+                    expected.insert((EventIndex(a as u32), EventIndex(b as u32)));
                 }
             }
             expected
         };
-        assert_eq!(
-            of_races,
-            definition(Model::CPP20, false),
-            "{:#?}",
-            trace.events
-        );
-        assert_eq!(
-            of_hybrid,
-            definition(Model::WEAK, true),
-            "{:#?}",
-            trace.events
-        );
-        assert!(of_races.is_subset(&of_hybrid), "{:#?}", trace.events);
+        assert_eq!(of_races, definition(Model::CPP20, false), "{}", describe(&trace));
+        assert_eq!(of_hybrid, definition(Model::WEAK, true), "{}", describe(&trace));
+        assert!(of_races.is_subset(&of_hybrid), "{}", describe(&trace));
         found += of_races.len();
     }
     assert!(found > 1000, "the traces have races: {found}");
@@ -265,10 +193,9 @@ fn candidates_are_exactly_the_pairs_of_the_definition() {
 fn common_lock(trace: &Trace, a: usize, b: usize) -> bool {
     let held = |at: usize| rashomon_order::held_at(trace, EventIndex(at as u32));
     held(a).iter().any(|one| {
-        held(b).iter().any(|other| {
-            one.lock == other.lock
-                && (one.mode == LockMode::Exclusive || other.mode == LockMode::Exclusive)
-        })
+        held(b)
+            .iter()
+            .any(|other| one.lock == other.lock && (one.mode == LockMode::Exclusive || other.mode == LockMode::Exclusive))
     })
 }
 
@@ -280,48 +207,28 @@ fn unordered_at(text: &str, model: Model) -> bool {
 #[test]
 fn litmus() {
     let flag = "main w y #a; main st f relaxed; t ld f relaxed; t r y #b";
-    assert!(
-        unordered_at(flag, Model::CPP20),
-        "a relaxed flag orders nothing"
-    );
+    assert!(unordered_at(flag, Model::CPP20), "a relaxed flag orders nothing");
     let fenced = "main w y #a; main fence release; main st f relaxed; t ld f relaxed; t fence acquire; t r y #b";
     assert!(!unordered_at(fenced, Model::CPP20));
     let half = "main w y #a; main fence release; main st f relaxed; t ld f relaxed; t r y #b";
     assert!(unordered_at(half, Model::CPP20));
     let late = "main w y #a; main st f relaxed; main fence release; t fence acquire; t ld f relaxed; t r y #b";
-    assert!(
-        unordered_at(late, Model::CPP20),
-        "fences on the wrong sides"
-    );
+    assert!(unordered_at(late, Model::CPP20), "fences on the wrong sides");
     let continued = "main w y #a; main st f release; u rmw f relaxed; t ld f acquire; t r y #b";
-    assert!(
-        !unordered_at(continued, Model::CPP20),
-        "a read-modify-write continues the sequence"
-    );
+    assert!(!unordered_at(continued, Model::CPP20), "a read-modify-write continues the sequence");
     let own_store = "main w y #a; main st f release; main st f relaxed; t ld f acquire; t r y #b";
-    assert!(
-        unordered_at(own_store, Model::CPP20),
-        "C++20 ends the sequence at a plain store"
-    );
+    assert!(unordered_at(own_store, Model::CPP20), "C++20 ends the sequence at a plain store");
     assert!(!unordered_at(own_store, Model::C11));
     let other_store = "main w y #a; main st f release; u st f relaxed; t ld f acquire; t r y #b";
     assert!(unordered_at(other_store, Model::C11));
     let readers = "main rlock m; main w y #a; main runlock m; t rlock m; t w y #b; t runlock m";
-    assert!(
-        unordered_at(readers, Model::CPP20),
-        "shared holders do not order each other"
-    );
+    assert!(unordered_at(readers, Model::CPP20), "shared holders do not order each other");
 }
 
 #[test]
 fn a_missing_thread_table_is_no_obstacle() {
     let mut trace = parse("main w y #a; t w y #b").expect("well-formed").trace;
     trace.threads.clear();
-    assert!(unordered(
-        &trace,
-        EventIndex(0),
-        EventIndex(1),
-        Model::CPP20
-    ));
+    assert!(unordered(&trace, EventIndex(0), EventIndex(1), Model::CPP20));
     assert_eq!(trace.event(EventIndex(1)).thread, ThreadId(1));
 }

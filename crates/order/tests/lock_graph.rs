@@ -15,14 +15,8 @@ fn patterns(text: &str) -> Vec<Vec<EventIndex>> {
     let mut found = Vec::new();
     for pattern in graph.patterns(5, 100) {
         let instances: Vec<_> = pattern.into_iter().map(first).collect();
-        let pairs = instances
-            .iter()
-            .enumerate()
-            .flat_map(|(i, one)| instances[i + 1..].iter().map(move |other| (one, other)));
-        if pairs
-            .clone()
-            .all(|(one, other)| LockGraph::concurrent(one, other))
-        {
+        let pairs = instances.iter().enumerate().flat_map(|(i, one)| instances[i + 1..].iter().map(move |other| (one, other)));
+        if pairs.clone().all(|(one, other)| LockGraph::concurrent(one, other)) {
             found.push(instances.iter().map(|instance| instance.event).collect());
         }
     }
@@ -34,7 +28,9 @@ const CROSS: &str = "main lock m; main lock n; main unlock n; main unlock m; t l
 #[test]
 fn crossed_locks_are_a_pattern() {
     assert_eq!(patterns(CROSS), [[EventIndex(1), EventIndex(5)]]);
-    assert!(patterns("main lock m; main lock n; main unlock n; main unlock m; t lock m; t lock n; t unlock n; t unlock m").is_empty());
+    assert!(
+        patterns("main lock m; main lock n; main unlock n; main unlock m; t lock m; t lock n; t unlock n; t unlock m").is_empty()
+    );
 }
 
 #[test]
@@ -42,14 +38,8 @@ fn a_gate_lock_excludes_it() {
     let gated = "main lock g; main lock m; main lock n; main unlock n; main unlock m; main unlock g; \
                  t lock g; t lock n; t lock m; t unlock m; t unlock n; t unlock g";
     assert!(patterns(gated).is_empty());
-    let shared = gated
-        .replace("lock g", "rlock g")
-        .replace("unrlock", "runlock");
-    assert_eq!(
-        patterns(&shared).len(),
-        1,
-        "two readers pass the gate together"
-    );
+    let shared = gated.replace("lock g", "rlock g").replace("unrlock", "runlock");
+    assert_eq!(patterns(&shared).len(), 1, "two readers pass the gate together");
 }
 
 #[test]
@@ -61,21 +51,14 @@ fn thread_creation_excludes_it() {
 #[test]
 fn acquisitions_that_cannot_wait_want_nothing() {
     assert!(patterns(&CROSS.replace("t lock m", "t trylock m")).is_empty());
-    assert_eq!(
-        patterns(&CROSS.replace("t lock n", "t trylock n")).len(),
-        1,
-        "but they hold"
-    );
+    assert_eq!(patterns(&CROSS.replace("t lock n", "t trylock n")).len(), 1, "but they hold");
 }
 
 #[test]
 fn readers_block_only_writers() {
     let text = "main rlock m; main lock n; main unlock n; main runlock m; t lock n; t rlock m; t runlock m; t unlock n";
     assert!(patterns(text).is_empty());
-    assert_eq!(
-        patterns(&text.replace("t rlock m; t runlock m", "t lock m; t unlock m")).len(),
-        1
-    );
+    assert_eq!(patterns(&text.replace("t rlock m; t runlock m", "t lock m; t unlock m")).len(), 1);
 }
 
 #[test]
@@ -91,8 +74,5 @@ fn requests_that_never_got_their_lock_count() {
 fn three_philosophers() {
     let text = "main lock a; main lock b; main unlock b; main unlock a; t lock b; t lock c; t unlock c; t unlock b; \
                 u lock c; u lock a; u unlock a; u unlock c";
-    assert_eq!(
-        patterns(text),
-        [[EventIndex(1), EventIndex(5), EventIndex(9)]]
-    );
+    assert_eq!(patterns(text), [[EventIndex(1), EventIndex(5), EventIndex(9)]]);
 }

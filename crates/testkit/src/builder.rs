@@ -1,8 +1,8 @@
 //! Builds traces event by event. Every event gets a site of its own unless told otherwise.
 
 use rashomon_event::{
-    Access, AccessClass, Address, Context, ContextId, Event, EventIndex, EventKind, Mode, Site,
-    SiteId, ThreadId, ThreadInfo, ThreadPath, Trace,
+    Access, AccessClass, Address, Context, ContextId, Event, EventIndex, EventKind, Mode, Site, SiteId, ThreadId, ThreadInfo,
+    ThreadPath, Trace,
 };
 
 #[derive(Default)]
@@ -32,12 +32,7 @@ impl TraceBuilder {
     }
 
     fn add(&mut self, path: ThreadPath, parent: Option<ThreadId>, spawn_ordinal: u32) -> ThreadId {
-        self.threads.push(ThreadInfo {
-            path,
-            parent,
-            spawn_ordinal,
-            stack: None,
-        });
+        self.threads.push(ThreadInfo { path, parent, spawn_ordinal, stack: None });
         self.children.push(0);
         self.ordinals.push(0);
         ThreadId(self.threads.len() as u32 - 1)
@@ -59,39 +54,16 @@ impl TraceBuilder {
     pub fn push_at(&mut self, thread: ThreadId, kind: EventKind, site: SiteId) -> EventIndex {
         self.sites = self.sites.max(site.0 + 1);
         let ordinal = self.ordinals[thread.index()];
-        if !matches!(
-            kind,
-            EventKind::Access(_) | EventKind::Request { .. } | EventKind::Blocked { .. }
-        ) {
+        if !matches!(kind, EventKind::Access(_) | EventKind::Request { .. } | EventKind::Blocked { .. }) {
             self.ordinals[thread.index()] += 1;
         }
-        self.events.push(Event {
-            thread,
-            site,
-            context: ContextId::ROOT,
-            ordinal,
-            kind,
-        });
+        self.events.push(Event { thread, site, context: ContextId::ROOT, ordinal, kind });
         EventIndex(self.events.len() as u32 - 1)
     }
 
     /// A plain access.
-    pub fn access(
-        &mut self,
-        thread: ThreadId,
-        class: AccessClass,
-        address: Address,
-        size: u32,
-    ) -> EventIndex {
-        self.push(
-            thread,
-            EventKind::Access(Access {
-                address,
-                size,
-                class,
-                atomic: false,
-            }),
-        )
+    pub fn access(&mut self, thread: ThreadId, class: AccessClass, address: Address, size: u32) -> EventIndex {
+        self.push(thread, EventKind::Access(Access { address, size, class, atomic: false }))
     }
 
     pub fn len(&self) -> usize {
@@ -103,20 +75,13 @@ impl TraceBuilder {
     }
 
     pub fn build(self) -> Trace {
-        let sites = (0..u64::from(self.sites)).map(|site| Site {
-            address: 0x40_0000 + 4 * site,
-            module: None,
-            offset: 4 * site,
-        });
+        let sites = (0..u64::from(self.sites)).map(|site| Site { address: 0x40_0000 + 4 * site, module: None, offset: 4 * site });
         Trace {
             mode: Mode::Serial,
             threads: self.threads,
             modules: Vec::new(),
             sites: sites.collect(),
-            contexts: vec![Context {
-                parent: ContextId::ROOT,
-                call: SiteId(0),
-            }],
+            contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
             objects: Vec::new(),
             events: self.events,
             complete: true,

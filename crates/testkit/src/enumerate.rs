@@ -5,12 +5,7 @@ use crate::builder::TraceBuilder;
 use rashomon_event::{Address, EventKind, LockMode, ThreadId, Trace};
 
 /// Calls `visit` with each trace of exactly `length` events of at most `threads` threads.
-pub fn enumerate(
-    threads: u32,
-    length: usize,
-    alphabet: &[EventKind],
-    visit: &mut impl FnMut(Trace),
-) {
+pub fn enumerate(threads: u32, length: usize, alphabet: &[EventKind], visit: &mut impl FnMut(Trace)) {
     extend(threads, length, alphabet, &mut Vec::new(), visit);
 }
 
@@ -29,11 +24,7 @@ fn extend(
         visit(builder.build());
         return;
     }
-    let used = prefix
-        .iter()
-        .map(|(thread, _)| thread.0 + 1)
-        .max()
-        .unwrap_or(0);
+    let used = prefix.iter().map(|(thread, _)| thread.0 + 1).max().unwrap_or(0);
     for thread in (0..threads.min(used + 1)).map(ThreadId) {
         for &kind in alphabet {
             if allowed(prefix, thread, kind) {
@@ -47,11 +38,9 @@ fn extend(
 
 fn allowed(prefix: &[(ThreadId, EventKind)], thread: ThreadId, kind: EventKind) -> bool {
     match kind {
-        EventKind::Acquire { lock, mode, .. } => {
-            holders(prefix, lock).iter().all(|&(holder, held)| {
-                holder != thread && held == LockMode::Shared && mode == LockMode::Shared
-            })
-        }
+        EventKind::Acquire { lock, mode, .. } => holders(prefix, lock)
+            .iter()
+            .all(|&(holder, held)| holder != thread && held == LockMode::Shared && mode == LockMode::Shared),
         EventKind::Release { lock, mode } => holders(prefix, lock).contains(&(thread, mode)),
         _ => true,
     }
@@ -62,9 +51,7 @@ fn holders(prefix: &[(ThreadId, EventKind)], of: Address) -> Vec<(ThreadId, Lock
     for &(thread, kind) in prefix {
         match kind {
             EventKind::Acquire { lock, mode, .. } if lock == of => holders.push((thread, mode)),
-            EventKind::Release { lock, mode } if lock == of => {
-                holders.retain(|&holder| holder != (thread, mode))
-            }
+            EventKind::Release { lock, mode } if lock == of => holders.retain(|&holder| holder != (thread, mode)),
             _ => {}
         }
     }

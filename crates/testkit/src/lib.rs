@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod describe;
 pub mod enumerate;
 pub mod oracle;
 pub mod random;
 pub mod text;
 
 pub use builder::TraceBuilder;
+pub use describe::describe;
 pub use enumerate::enumerate;
 pub use oracle::{Reachable, Rules, reachable};
 pub use random::{Features, Shape, SplitMix, large, random};

@@ -17,18 +17,9 @@ pub struct Rules {
 }
 
 impl Rules {
-    pub const SYNCHRONISATION: Self = Self {
-        reads_from: false,
-        lock_order: false,
-    };
-    pub const CAUSAL: Self = Self {
-        reads_from: true,
-        lock_order: false,
-    };
-    pub const SYNC_PRESERVING: Self = Self {
-        reads_from: true,
-        lock_order: true,
-    };
+    pub const SYNCHRONISATION: Self = Self { reads_from: false, lock_order: false };
+    pub const CAUSAL: Self = Self { reads_from: true, lock_order: false };
+    pub const SYNC_PRESERVING: Self = Self { reads_from: true, lock_order: true };
 }
 
 /// What the reorderings reach.
@@ -59,20 +50,14 @@ struct Oracle<'t> {
 pub fn reachable(trace: &Trace, rules: Rules) -> Reachable {
     assert!(trace.events.len() <= 64, "the oracle is for tiny traces");
     let oracle = Oracle::new(trace, rules);
-    let start = State {
-        ran: 0,
-        writers: BTreeMap::new(),
-        missed: 0,
-    };
+    let start = State { ran: 0, writers: BTreeMap::new(), missed: 0 };
     let mut seen = HashSet::from([start.clone()]);
     let mut stack = vec![start];
     let mut reachable = Reachable::default();
     while let Some(state) = stack.pop() {
         oracle.observe(&state, &mut reachable);
         for thread in 0..oracle.threads.len() {
-            if let Some(next) = oracle
-                .next(&state, thread)
-                .and_then(|event| oracle.step(&state, event))
+            if let Some(next) = oracle.next(&state, thread).and_then(|event| oracle.step(&state, event))
                 && seen.insert(next.clone())
             {
                 stack.push(next);
@@ -103,29 +88,16 @@ impl<'t> Oracle<'t> {
             }
             saw.push(bytes);
         }
-        Self {
-            trace,
-            rules,
-            threads,
-            saw,
-        }
+        Self { trace, rules, threads, saw }
     }
 
     fn next(&self, state: &State, thread: usize) -> Option<u32> {
-        self.threads[thread]
-            .iter()
-            .copied()
-            .find(|&event| state.ran >> event & 1 == 0)
+        self.threads[thread].iter().copied().find(|&event| state.ran >> event & 1 == 0)
     }
 
-    fn ran<'a>(
-        &'a self,
-        state: &'a State,
-    ) -> impl Iterator<Item = (u32, ThreadId, EventKind)> + 'a {
+    fn ran<'a>(&'a self, state: &'a State) -> impl Iterator<Item = (u32, ThreadId, EventKind)> + 'a {
         let events = self.trace.events.iter().enumerate();
-        events
-            .filter(|&(index, _)| state.ran >> index & 1 == 1)
-            .map(|(index, event)| (index as u32, event.thread, event.kind))
+        events.filter(|&(index, _)| state.ran >> index & 1 == 1).map(|(index, event)| (index as u32, event.thread, event.kind))
     }
 
     /// (thread, mode, acquisition) of every section of `lock` that is open.
@@ -133,15 +105,10 @@ impl<'t> Oracle<'t> {
         let mut holders = Vec::new();
         for (_, thread, kind) in self.ran(state) {
             match kind {
-                EventKind::Acquire {
-                    lock: other, mode, ..
-                } if other == lock => holders.push((thread, mode)),
-                EventKind::WaitEnd { mutex, .. } if mutex == lock => {
-                    holders.push((thread, LockMode::Exclusive))
-                }
+                EventKind::Acquire { lock: other, mode, .. } if other == lock => holders.push((thread, mode)),
+                EventKind::WaitEnd { mutex, .. } if mutex == lock => holders.push((thread, LockMode::Exclusive)),
                 EventKind::Release { lock: other, mode } if other == lock => {
-                    if let Some(place) = holders.iter().position(|&holder| holder == (thread, mode))
-                    {
+                    if let Some(place) = holders.iter().position(|&holder| holder == (thread, mode)) {
                         holders.remove(place);
                     }
                 }
@@ -155,20 +122,13 @@ impl<'t> Oracle<'t> {
     }
 
     fn lock_is_free(&self, state: &State, event: u32, lock: Address, mode: LockMode) -> bool {
-        let conflict =
-            |other: LockMode| other == LockMode::Exclusive || mode == LockMode::Exclusive;
-        if self
-            .holders(state, lock)
-            .iter()
-            .any(|&(_, other)| conflict(other))
-        {
+        let conflict = |other: LockMode| other == LockMode::Exclusive || mode == LockMode::Exclusive;
+        if self.holders(state, lock).iter().any(|&(_, other)| conflict(other)) {
             return false;
         }
         !self.rules.lock_order
             || self.ran(state).all(|(index, _, kind)| match kind {
-                EventKind::Acquire {
-                    lock: other, mode, ..
-                } if other == lock && conflict(mode) => index < event,
+                EventKind::Acquire { lock: other, mode, .. } if other == lock && conflict(mode) => index < event,
                 EventKind::WaitEnd { mutex, .. } if mutex == lock => index < event,
                 _ => true,
             })
@@ -194,58 +154,25 @@ impl<'t> Oracle<'t> {
 
     fn initial(&self, of: Address) -> i64 {
         let kinds = || self.trace.events.iter().map(|event| event.kind);
-        -(0..=self.trace.events.len())
-            .map(|end| self.semaphore(kinds().take(end), of))
-            .min()
-            .unwrap_or(0)
+        -(0..=self.trace.events.len()).map(|end| self.semaphore(kinds().take(end), of)).min().unwrap_or(0)
     }
 
     fn enabled(&self, state: &State, index: u32) -> bool {
         let ran = |event: u32| state.ran >> event & 1 == 1;
         let event = &self.trace.events[index as usize];
-        let all = || {
-            self.trace
-                .events
-                .iter()
-                .enumerate()
-                .map(|(index, event)| (index as u32, event))
-        };
-        if all().any(|(fork, other)| {
-            other.kind
-                == EventKind::Fork {
-                    child: event.thread,
-                }
-                && !ran(fork)
-        }) {
+        let all = || self.trace.events.iter().enumerate().map(|(index, event)| (index as u32, event));
+        if all().any(|(fork, other)| other.kind == EventKind::Fork { child: event.thread } && !ran(fork)) {
             return false;
         }
         match event.kind {
-            EventKind::Join { child } => {
-                self.threads[child.index()].iter().all(|&event| ran(event))
-            }
+            EventKind::Join { child } => self.threads[child.index()].iter().all(|&event| ran(event)),
             EventKind::Acquire { lock, mode, .. } => self.lock_is_free(state, index, lock, mode),
-            EventKind::WaitEnd {
-                mutex,
-                woken_by,
-                timed_out,
-                ..
-            } => {
-                let woken = timed_out
-                    || woken_by
-                        .is_none_or(|signal| ran(signal.0) && state.missed >> index & 1 == 0);
+            EventKind::WaitEnd { mutex, woken_by, timed_out, .. } => {
+                let woken = timed_out || woken_by.is_none_or(|signal| ran(signal.0) && state.missed >> index & 1 == 0);
                 woken && self.lock_is_free(state, index, mutex, LockMode::Exclusive)
             }
-            EventKind::BarrierExit {
-                barrier,
-                generation,
-            } => all()
-                .filter(|(_, other)| {
-                    other.kind
-                        == EventKind::BarrierEnter {
-                            barrier,
-                            generation,
-                        }
-                })
+            EventKind::BarrierExit { barrier, generation } => all()
+                .filter(|(_, other)| other.kind == EventKind::BarrierEnter { barrier, generation })
                 .all(|(enter, _)| ran(enter)),
             EventKind::Take { semaphore } => {
                 let kinds = self.ran(state).map(|(_, _, kind)| kind);
@@ -273,9 +200,7 @@ impl<'t> Oracle<'t> {
         if let EventKind::Signal { .. } = event.kind {
             for (wait, other) in self.trace.events.iter().enumerate() {
                 if matches!(other.kind, EventKind::WaitEnd { woken_by: Some(signal), timed_out: false, .. } if signal.0 == index)
-                    && self
-                        .wait_begin(wait as u32)
-                        .is_some_and(|begin| state.ran >> begin & 1 == 0)
+                    && self.wait_begin(wait as u32).is_some_and(|begin| state.ran >> begin & 1 == 0)
                 {
                     next.missed |= 1 << wait;
                 }
@@ -286,10 +211,7 @@ impl<'t> Oracle<'t> {
         {
             let bytes = access.address.0..access.address.0 + u64::from(access.size);
             if access.class.reads()
-                && !bytes
-                    .clone()
-                    .zip(&self.saw[index as usize])
-                    .all(|(byte, saw)| state.writers.get(&byte) == saw.as_ref())
+                && !bytes.clone().zip(&self.saw[index as usize]).all(|(byte, saw)| state.writers.get(&byte) == saw.as_ref())
             {
                 return None;
             }
@@ -303,20 +225,18 @@ impl<'t> Oracle<'t> {
     fn observe(&self, state: &State, reachable: &mut Reachable) {
         let started = |event: &u32| {
             let thread = self.trace.events[*event as usize].thread;
-            !self.trace.events.iter().enumerate().any(|(fork, other)| {
-                other.kind == EventKind::Fork { child: thread } && state.ran >> fork & 1 == 0
-            })
+            !self
+                .trace
+                .events
+                .iter()
+                .enumerate()
+                .any(|(fork, other)| other.kind == EventKind::Fork { child: thread } && state.ran >> fork & 1 == 0)
         };
-        let next: Vec<u32> = (0..self.threads.len())
-            .filter_map(|thread| self.next(state, thread))
-            .filter(started)
-            .collect();
+        let next: Vec<u32> = (0..self.threads.len()).filter_map(|thread| self.next(state, thread)).filter(started).collect();
         for &one in &next {
             for &other in &next {
-                if let (Some(a), Some(b)) = (
-                    self.trace.events[one as usize].access(),
-                    self.trace.events[other as usize].access(),
-                ) && one < other
+                if let (Some(a), Some(b)) = (self.trace.events[one as usize].access(), self.trace.events[other as usize].access())
+                    && one < other
                     && a.conflicts(&b)
                 {
                     reachable.races.insert((EventIndex(one), EventIndex(other)));
@@ -332,16 +252,10 @@ impl<'t> Oracle<'t> {
     fn waits_for(&self, state: &State, waiter: u32, holder: u32) -> bool {
         let holder = self.trace.events[holder as usize].thread;
         match self.trace.events[waiter as usize].kind {
-            EventKind::Acquire {
-                lock,
-                mode,
-                may_wait: true,
-            }
-            | EventKind::Request { lock, mode } => {
-                self.holders(state, lock).iter().any(|&(thread, held)| {
-                    thread == holder && (held == LockMode::Exclusive || mode == LockMode::Exclusive)
-                })
-            }
+            EventKind::Acquire { lock, mode, may_wait: true } | EventKind::Request { lock, mode } => self
+                .holders(state, lock)
+                .iter()
+                .any(|&(thread, held)| thread == holder && (held == LockMode::Exclusive || mode == LockMode::Exclusive)),
             _ => false,
         }
     }
@@ -349,13 +263,8 @@ impl<'t> Oracle<'t> {
     fn cycles(&self, state: &State, next: &[u32], path: &mut Vec<u32>, reachable: &mut Reachable) {
         let last = path[path.len() - 1];
         if path.len() >= 2 && self.waits_for(state, last, path[0]) {
-            let least = (0..path.len())
-                .min_by_key(|&place| path[place])
-                .unwrap_or(0);
-            let cycle = path[least..]
-                .iter()
-                .chain(&path[..least])
-                .map(|&event| EventIndex(event));
+            let least = (0..path.len()).min_by_key(|&place| path[place]).unwrap_or(0);
+            let cycle = path[least..].iter().chain(&path[..least]).map(|&event| EventIndex(event));
             reachable.deadlocks.insert(cycle.collect());
         }
         for &other in next {

@@ -2,8 +2,7 @@
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId,
-    ThreadId, Trace,
+    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, ThreadId, Trace,
 };
 
 /// Vigna's SplitMix64: the same seed gives the same trace everywhere.
@@ -55,6 +54,7 @@ impl Features {
 pub struct Shape {
     pub threads: u32,
     pub events: usize,
+    /// With none, the trace is locks (and what else is asked for).
     pub variables: u64,
     pub locks: u64,
     pub features: Features,
@@ -99,11 +99,7 @@ struct Simulation {
 
 /// A random feasible trace. Every event has a site of its own.
 pub fn random(seed: u64, shape: Shape) -> Trace {
-    let born = if shape.features.fork_join {
-        Phase::Unborn
-    } else {
-        Phase::Running
-    };
+    let born = if shape.features.fork_join { Phase::Unborn } else { Phase::Running };
     let mut phases = vec![born; shape.threads as usize];
     phases[0] = Phase::Running;
     let mut simulation = Simulation {
@@ -135,9 +131,7 @@ impl Simulation {
     }
 
     fn free(&self, lock: u64, mode: LockMode) -> bool {
-        self.held.iter().flatten().all(|&(held, other)| {
-            held != lock || (other == LockMode::Shared && mode == LockMode::Shared)
-        })
+        self.held.iter().flatten().all(|&(held, other)| held != lock || (other == LockMode::Shared && mode == LockMode::Shared))
     }
 
     fn step(&mut self, thread: usize) {
@@ -147,28 +141,14 @@ impl Simulation {
                 let timed_out = woken_by.is_none() && self.rng.below(6) == 0;
                 if self.free(lock, LockMode::Exclusive) && (woken_by.is_some() || timed_out) {
                     let (condition, mutex) = (Address(CONDITION), Address(lock));
-                    self.push(
-                        thread,
-                        EventKind::WaitEnd {
-                            condition,
-                            mutex,
-                            woken_by,
-                            timed_out,
-                        },
-                    );
+                    self.push(thread, EventKind::WaitEnd { condition, mutex, woken_by, timed_out });
                     self.held[thread].push((lock, LockMode::Exclusive));
                     self.phases[thread] = Phase::Running;
                 }
             }
             Phase::InBarrier { generation } => {
                 if generation < self.generation {
-                    self.push(
-                        thread,
-                        EventKind::BarrierExit {
-                            barrier: Address(BARRIER),
-                            generation,
-                        },
-                    );
+                    self.push(thread, EventKind::BarrierExit { barrier: Address(BARRIER), generation });
                     self.phases[thread] = Phase::Running;
                 }
             }
@@ -178,34 +158,21 @@ impl Simulation {
 
     fn act(&mut self, thread: usize) {
         let features = self.shape.features;
-        match self.rng.below(20) {
+        let draw = if self.shape.variables == 0 { 7 + self.rng.below(6) } else { self.rng.below(20) };
+        match draw {
             0..=6 => self.access(thread),
             7..=9 => self.acquire(thread),
             10..=12 => {
                 if let Some((lock, mode)) = self.held[thread].pop() {
-                    self.push(
-                        thread,
-                        EventKind::Release {
-                            lock: Address(lock),
-                            mode,
-                        },
-                    );
+                    self.push(thread, EventKind::Release { lock: Address(lock), mode });
                 }
             }
             13 | 14 if features.atomics => self.atomic(thread),
             15 | 16 if features.fork_join => self.fork_or_join(thread),
             17 if features.conditions => self.condition(thread),
             18 if features.barriers => {
-                self.push(
-                    thread,
-                    EventKind::BarrierEnter {
-                        barrier: Address(BARRIER),
-                        generation: self.generation,
-                    },
-                );
-                self.phases[thread] = Phase::InBarrier {
-                    generation: self.generation,
-                };
+                self.push(thread, EventKind::BarrierEnter { barrier: Address(BARRIER), generation: self.generation });
+                self.phases[thread] = Phase::InBarrier { generation: self.generation };
                 self.in_barrier += 1;
                 if self.in_barrier == 2 {
                     self.in_barrier = 0;
@@ -218,43 +185,23 @@ impl Simulation {
     }
 
     fn access(&mut self, thread: usize) {
-        let class = [
-            AccessClass::Read,
-            AccessClass::Write,
-            AccessClass::ReadWrite,
-        ][self.rng.below(3) as usize];
+        let class = [AccessClass::Read, AccessClass::Write, AccessClass::ReadWrite][self.rng.below(3) as usize];
         let variable = VARIABLE + 16 * self.rng.below(self.shape.variables);
         let (offset, size) = if self.shape.features.partial_overlaps {
             [(0, 8), (0, 4), (4, 4), (2, 4), (6, 8)][self.rng.below(5) as usize]
         } else {
             (0, 8)
         };
-        self.builder.access(
-            ThreadId(thread as u32),
-            class,
-            Address(variable + offset),
-            size,
-        );
+        self.builder.access(ThreadId(thread as u32), class, Address(variable + offset), size);
     }
 
     fn acquire(&mut self, thread: usize) {
         let lock = LOCK + 64 * self.rng.below(self.shape.locks);
         let shared = self.shape.features.shared_locks && self.rng.below(3) == 0;
-        let mode = if shared {
-            LockMode::Shared
-        } else {
-            LockMode::Exclusive
-        };
+        let mode = if shared { LockMode::Shared } else { LockMode::Exclusive };
         if self.free(lock, mode) && !self.held[thread].iter().any(|&(held, _)| held == lock) {
             let may_wait = self.rng.below(8) != 0;
-            self.push(
-                thread,
-                EventKind::Acquire {
-                    lock: Address(lock),
-                    mode,
-                    may_wait,
-                },
-            );
+            self.push(thread, EventKind::Acquire { lock: Address(lock), mode, may_wait });
             self.held[thread].push((lock, mode));
         }
     }
@@ -275,39 +222,17 @@ impl Simulation {
                 AccessClass::ReadWrite => MemoryOrder::AcqRel,
             }
         };
-        let access = Access {
-            address: Address(VARIABLE + 16 * self.rng.below(self.shape.variables)),
-            size: 8,
-            class,
-            atomic: true,
-        };
-        self.push(
-            thread,
-            EventKind::Atomic {
-                access,
-                op,
-                order,
-                value: 0,
-            },
-        );
+        let access =
+            Access { address: Address(VARIABLE + 16 * self.rng.below(self.shape.variables)), size: 8, class, atomic: true };
+        self.push(thread, EventKind::Atomic { access, op, order, value: 0 });
     }
 
     fn fork_or_join(&mut self, thread: usize) {
         if let Some(child) = self.phases.iter().position(|&phase| phase == Phase::Unborn) {
-            self.push(
-                thread,
-                EventKind::Fork {
-                    child: ThreadId(child as u32),
-                },
-            );
+            self.push(thread, EventKind::Fork { child: ThreadId(child as u32) });
             self.phases[child] = Phase::Running;
         } else if let Some(child) = self.phases.iter().position(|&phase| phase == Phase::Ended) {
-            self.push(
-                thread,
-                EventKind::Join {
-                    child: ThreadId(child as u32),
-                },
-            );
+            self.push(thread, EventKind::Join { child: ThreadId(child as u32) });
             self.phases[child] = Phase::Joined;
         } else if thread != 0 && self.held[thread].is_empty() {
             self.push(thread, EventKind::End);
@@ -316,39 +241,18 @@ impl Simulation {
     }
 
     fn condition(&mut self, thread: usize) {
-        let exclusive = self.held[thread]
-            .iter()
-            .position(|&(_, mode)| mode == LockMode::Exclusive);
+        let exclusive = self.held[thread].iter().position(|&(_, mode)| mode == LockMode::Exclusive);
         match exclusive {
             Some(place) if self.rng.below(2) == 0 => {
                 let (lock, _) = self.held[thread].remove(place);
-                self.push(
-                    thread,
-                    EventKind::WaitBegin {
-                        condition: Address(CONDITION),
-                        mutex: Address(lock),
-                    },
-                );
-                self.phases[thread] = Phase::Waiting {
-                    lock,
-                    woken_by: None,
-                };
+                self.push(thread, EventKind::WaitBegin { condition: Address(CONDITION), mutex: Address(lock) });
+                self.phases[thread] = Phase::Waiting { lock, woken_by: None };
             }
             _ => {
                 let broadcast = self.rng.below(2) == 0;
-                let signal = self.push(
-                    thread,
-                    EventKind::Signal {
-                        condition: Address(CONDITION),
-                        broadcast,
-                    },
-                );
+                let signal = self.push(thread, EventKind::Signal { condition: Address(CONDITION), broadcast });
                 for phase in &mut self.phases {
-                    if let Phase::Waiting {
-                        woken_by: woken_by @ None,
-                        ..
-                    } = phase
-                    {
+                    if let Phase::Waiting { woken_by: woken_by @ None, .. } = phase {
                         *woken_by = Some(signal);
                         if !broadcast {
                             break;
@@ -372,25 +276,14 @@ impl Simulation {
             }
         } else if self.rng.below(2) == 0 {
             let once = Address(ONCE);
-            let kind = if self.once_done {
-                EventKind::OnceSeen { once }
-            } else {
-                EventKind::OnceDone { once }
-            };
+            let kind = if self.once_done { EventKind::OnceSeen { once } } else { EventKind::OnceDone { once } };
             self.once_done = true;
             self.push(thread, kind);
         } else {
             let object = Address(OBJECT);
             let observe = self.published && self.rng.below(2) == 0;
             self.published = true;
-            self.push(
-                thread,
-                if observe {
-                    EventKind::Observe { object }
-                } else {
-                    EventKind::Publish { object }
-                },
-            );
+            self.push(thread, if observe { EventKind::Observe { object } } else { EventKind::Publish { object } });
         }
     }
 }
@@ -403,13 +296,7 @@ pub fn large(seed: u64, threads: u32, locks: u64, events: usize) -> Trace {
     let mut held: Vec<Vec<u64>> = vec![Vec::new(); threads as usize];
     let mut holder: Vec<Option<usize>> = vec![None; locks as usize];
     for child in 1..threads {
-        builder.push_at(
-            ThreadId(0),
-            EventKind::Fork {
-                child: ThreadId(child),
-            },
-            SiteId(0),
-        );
+        builder.push_at(ThreadId(0), EventKind::Fork { child: ThreadId(child) }, SiteId(0));
     }
     while builder.len() < events {
         let thread = rng.below(u64::from(threads)) as usize;
@@ -422,54 +309,24 @@ pub fn large(seed: u64, threads: u32, locks: u64, events: usize) -> Trace {
                 if lock < locks && holder[lock as usize].is_none() {
                     holder[lock as usize] = Some(thread);
                     held[thread].push(lock);
-                    let kind = EventKind::Acquire {
-                        lock: Address(LOCK + 64 * lock),
-                        mode: LockMode::Exclusive,
-                        may_wait: true,
-                    };
+                    let kind = EventKind::Acquire { lock: Address(LOCK + 64 * lock), mode: LockMode::Exclusive, may_wait: true };
                     builder.push_at(id, kind, SiteId(1 + (lock % 50) as u32));
                 }
             } else if draw < 12 {
                 if let Some(lock) = held[thread].pop() {
                     holder[lock as usize] = None;
-                    let kind = EventKind::Release {
-                        lock: Address(LOCK + 64 * lock),
-                        mode: LockMode::Exclusive,
-                    };
+                    let kind = EventKind::Release { lock: Address(LOCK + 64 * lock), mode: LockMode::Exclusive };
                     builder.push_at(id, kind, SiteId(51 + (lock % 50) as u32));
                 }
             } else {
-                let class = if rng.below(3) == 0 {
-                    AccessClass::Write
-                } else {
-                    AccessClass::Read
-                };
+                let class = if rng.below(3) == 0 { AccessClass::Write } else { AccessClass::Read };
                 let (address, class, site) = match innermost {
-                    _ if draw < 13 && rng.below(100) == 0 => {
-                        (0x100_0000 + 8 * rng.below(50), class, 200 + rng.below(20))
-                    }
-                    Some(lock) if draw < 60 => (
-                        0x200_0000 + 0x1000 * lock + 8 * rng.below(40),
-                        class,
-                        300 + rng.below(100),
-                    ),
-                    _ if draw < 70 => (
-                        0x300_0000 + 8 * rng.below(2000),
-                        AccessClass::Read,
-                        400 + rng.below(20),
-                    ),
-                    _ => (
-                        0x4000_0000 + 0x10_0000 * thread as u64 + 8 * rng.below(4000),
-                        class,
-                        500 + rng.below(50),
-                    ),
+                    _ if draw < 14 && rng.below(4) == 0 => (0x100_0000 + 8 * rng.below(50), class, 200 + rng.below(20)),
+                    Some(lock) if draw < 60 => (0x200_0000 + 0x1000 * lock + 8 * rng.below(40), class, 300 + rng.below(100)),
+                    _ if draw < 70 => (0x300_0000 + 8 * rng.below(2000), AccessClass::Read, 400 + rng.below(20)),
+                    _ => (0x4000_0000 + 0x10_0000 * thread as u64 + 8 * rng.below(4000), class, 500 + rng.below(50)),
                 };
-                let access = Access {
-                    address: Address(address),
-                    size: 8,
-                    class,
-                    atomic: false,
-                };
+                let access = Access { address: Address(address), size: 8, class, atomic: false };
                 builder.push_at(id, EventKind::Access(access), SiteId(site as u32));
             }
         }

@@ -7,8 +7,7 @@
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId,
-    ThreadId, Trace,
+    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, ThreadId, Trace,
 };
 use std::collections::HashMap;
 
@@ -34,10 +33,7 @@ pub struct Labelled {
 impl Labelled {
     /// The event with this label; panics if there is none, for it is a mistake in the test.
     pub fn at(&self, label: &str) -> EventIndex {
-        *self
-            .labels
-            .get(label)
-            .unwrap_or_else(|| panic!("no event has the label {label}"))
+        *self.labels.get(label).unwrap_or_else(|| panic!("no event has the label {label}"))
     }
 }
 
@@ -53,30 +49,21 @@ impl Names {
     /// Names are 4 KiB apart, so that ranges do not meet by accident.
     fn address(&mut self, name: &str) -> Address {
         let next = 0x1_0000 + 0x1000 * self.addresses.len() as u64;
-        *self
-            .addresses
-            .entry(name.to_owned())
-            .or_insert(Address(next))
+        *self.addresses.entry(name.to_owned()).or_insert(Address(next))
     }
 
     fn thread(&mut self, builder: &mut TraceBuilder, name: &str, parent: ThreadId) -> ThreadId {
         if name == "main" {
             return ThreadId(0);
         }
-        *self
-            .threads
-            .entry(name.to_owned())
-            .or_insert_with(|| builder.thread(parent))
+        *self.threads.entry(name.to_owned()).or_insert_with(|| builder.thread(parent))
     }
 }
 
 pub fn parse(text: &str) -> Result<Labelled, ParseError> {
     let mut names = Names::default();
     let mut builder = TraceBuilder::new();
-    let statements = text
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or(""))
-        .flat_map(|line| line.split(';'));
+    let statements = text.lines().map(|line| line.split("//").next().unwrap_or("")).flat_map(|line| line.split(';'));
     for (statement, words) in statements.map(str::split_whitespace).enumerate() {
         let (mut site, mut label, mut operands) = (None, None, Vec::new());
         for word in words {
@@ -94,21 +81,13 @@ pub fn parse(text: &str) -> Result<Labelled, ParseError> {
             continue;
         };
         let thread = names.thread(&mut builder, thread, ThreadId(0));
-        let kind = Statement {
-            statement,
-            operation,
-            operands,
-        }
-        .kind(&mut names, &mut builder, thread)?;
+        let kind = Statement { statement, operation, operands }.kind(&mut names, &mut builder, thread)?;
         let index = builder.push_at(thread, kind, site.unwrap_or(SiteId(builder.len() as u32)));
         if let Some(label) = label {
             names.labels.insert(label, index);
         }
     }
-    Ok(Labelled {
-        trace: builder.build(),
-        labels: names.labels,
-    })
+    Ok(Labelled { trace: builder.build(), labels: names.labels })
 }
 
 struct Statement<'a> {
@@ -119,19 +98,11 @@ struct Statement<'a> {
 
 impl Statement<'_> {
     fn operand(&self, place: usize) -> Result<&str, ParseError> {
-        self.operands
-            .get(place)
-            .copied()
-            .ok_or(ParseError::MissingOperand {
-                statement: self.statement,
-            })
+        self.operands.get(place).copied().ok_or(ParseError::MissingOperand { statement: self.statement })
     }
 
     fn number<N: std::str::FromStr>(&self, word: &str) -> Result<N, ParseError> {
-        word.parse().map_err(|_| ParseError::BadWord {
-            statement: self.statement,
-            word: word.to_owned(),
-        })
+        word.parse().map_err(|_| ParseError::BadWord { statement: self.statement, word: word.to_owned() })
     }
 
     fn order(&self, place: usize) -> Result<MemoryOrder, ParseError> {
@@ -143,20 +114,12 @@ impl Statement<'_> {
             "acq_rel" => MemoryOrder::AcqRel,
             "seq_cst" => MemoryOrder::SeqCst,
             word => {
-                return Err(ParseError::BadWord {
-                    statement: self.statement,
-                    word: word.to_owned(),
-                });
+                return Err(ParseError::BadWord { statement: self.statement, word: word.to_owned() });
             }
         })
     }
 
-    fn variable(
-        &self,
-        names: &mut Names,
-        class: AccessClass,
-        atomic: bool,
-    ) -> Result<Access, ParseError> {
+    fn variable(&self, names: &mut Names, class: AccessClass, atomic: bool) -> Result<Access, ParseError> {
         let word = self.operand(0)?;
         let (place, size) = match word.split_once(':') {
             Some((place, size)) => (place, self.number(size)?),
@@ -166,38 +129,16 @@ impl Statement<'_> {
             Some((name, offset)) => (name, self.number(offset)?),
             None => (place, 0),
         };
-        Ok(Access {
-            address: Address(names.address(name).0 + offset),
-            size,
-            class,
-            atomic,
-        })
+        Ok(Access { address: Address(names.address(name).0 + offset), size, class, atomic })
     }
 
-    fn atomic(
-        &self,
-        names: &mut Names,
-        class: AccessClass,
-        op: AtomicOp,
-    ) -> Result<EventKind, ParseError> {
-        Ok(EventKind::Atomic {
-            access: self.variable(names, class, true)?,
-            op,
-            order: self.order(1)?,
-            value: 0,
-        })
+    fn atomic(&self, names: &mut Names, class: AccessClass, op: AtomicOp) -> Result<EventKind, ParseError> {
+        Ok(EventKind::Atomic { access: self.variable(names, class, true)?, op, order: self.order(1)?, value: 0 })
     }
 
-    fn kind(
-        &self,
-        names: &mut Names,
-        builder: &mut TraceBuilder,
-        thread: ThreadId,
-    ) -> Result<EventKind, ParseError> {
+    fn kind(&self, names: &mut Names, builder: &mut TraceBuilder, thread: ThreadId) -> Result<EventKind, ParseError> {
         let name = self.operands.first().map(|name| names.address(name));
-        let first = name.ok_or(ParseError::MissingOperand {
-            statement: self.statement,
-        });
+        let first = name.ok_or(ParseError::MissingOperand { statement: self.statement });
         let generation = || self.operands.get(1).map_or(Ok(0), |word| self.number(word));
         Ok(match self.operation {
             "r" => EventKind::Access(self.variable(names, AccessClass::Read, false)?),
@@ -207,91 +148,38 @@ impl Statement<'_> {
             "st" => self.atomic(names, AccessClass::Write, AtomicOp::Store)?,
             "rmw" => self.atomic(names, AccessClass::ReadWrite, AtomicOp::Rmw)?,
             "casf" => self.atomic(names, AccessClass::Read, AtomicOp::CasFailed)?,
-            "fence" => EventKind::Fence {
-                order: self.order(0)?,
-            },
+            "fence" => EventKind::Fence { order: self.order(0)? },
             "start" => EventKind::Start,
             "end" => EventKind::End,
-            "fork" => EventKind::Fork {
-                child: names.thread(builder, self.operand(0)?, thread),
-            },
-            "join" => EventKind::Join {
-                child: names.thread(builder, self.operand(0)?, thread),
-            },
-            "lock" => EventKind::Acquire {
-                lock: first?,
-                mode: LockMode::Exclusive,
-                may_wait: true,
-            },
-            "trylock" => EventKind::Acquire {
-                lock: first?,
-                mode: LockMode::Exclusive,
-                may_wait: false,
-            },
-            "rlock" => EventKind::Acquire {
-                lock: first?,
-                mode: LockMode::Shared,
-                may_wait: true,
-            },
-            "unlock" => EventKind::Release {
-                lock: first?,
-                mode: LockMode::Exclusive,
-            },
-            "runlock" => EventKind::Release {
-                lock: first?,
-                mode: LockMode::Shared,
-            },
-            "request" => EventKind::Request {
-                lock: first?,
-                mode: LockMode::Exclusive,
-            },
-            "wait" => EventKind::WaitBegin {
-                condition: first?,
-                mutex: names.address(self.operand(1)?),
-            },
+            "fork" => EventKind::Fork { child: names.thread(builder, self.operand(0)?, thread) },
+            "join" => EventKind::Join { child: names.thread(builder, self.operand(0)?, thread) },
+            "lock" => EventKind::Acquire { lock: first?, mode: LockMode::Exclusive, may_wait: true },
+            "trylock" => EventKind::Acquire { lock: first?, mode: LockMode::Exclusive, may_wait: false },
+            "rlock" => EventKind::Acquire { lock: first?, mode: LockMode::Shared, may_wait: true },
+            "unlock" => EventKind::Release { lock: first?, mode: LockMode::Exclusive },
+            "runlock" => EventKind::Release { lock: first?, mode: LockMode::Shared },
+            "request" => EventKind::Request { lock: first?, mode: LockMode::Exclusive },
+            "wait" => EventKind::WaitBegin { condition: first?, mutex: names.address(self.operand(1)?) },
             "woken" => {
-                let woken_by =
-                    match self.operands.get(2) {
-                        Some(&label) => Some(*names.labels.get(label).ok_or_else(|| {
-                            ParseError::UnknownLabel {
-                                statement: self.statement,
-                                label: label.to_owned(),
-                            }
-                        })?),
-                        None => None,
-                    };
-                EventKind::WaitEnd {
-                    condition: first?,
-                    mutex: names.address(self.operand(1)?),
-                    woken_by,
-                    timed_out: false,
-                }
+                let woken_by = match self.operands.get(2) {
+                    Some(&label) => Some(
+                        *names
+                            .labels
+                            .get(label)
+                            .ok_or_else(|| ParseError::UnknownLabel { statement: self.statement, label: label.to_owned() })?,
+                    ),
+                    None => None,
+                };
+                EventKind::WaitEnd { condition: first?, mutex: names.address(self.operand(1)?), woken_by, timed_out: false }
             }
             "timeout" => {
                 let mutex = names.address(self.operand(1)?);
-                EventKind::WaitEnd {
-                    condition: first?,
-                    mutex,
-                    woken_by: None,
-                    timed_out: true,
-                }
+                EventKind::WaitEnd { condition: first?, mutex, woken_by: None, timed_out: true }
             }
-            "signal" => EventKind::Signal {
-                condition: first?,
-                broadcast: false,
-            },
-            "broadcast" => EventKind::Signal {
-                condition: first?,
-                broadcast: true,
-            },
-            "enter" => EventKind::BarrierEnter {
-                barrier: first?,
-                generation: generation()?,
-            },
-            "exit" => EventKind::BarrierExit {
-                barrier: first?,
-                generation: generation()?,
-            },
+            "signal" => EventKind::Signal { condition: first?, broadcast: false },
+            "broadcast" => EventKind::Signal { condition: first?, broadcast: true },
+            "enter" => EventKind::BarrierEnter { barrier: first?, generation: generation()? },
+            "exit" => EventKind::BarrierExit { barrier: first?, generation: generation()? },
             "post" => EventKind::Post { semaphore: first? },
             "take" => EventKind::Take { semaphore: first? },
             "begin" => EventKind::OnceBegin { once: first? },
@@ -302,10 +190,7 @@ impl Statement<'_> {
             "blocked" => EventKind::Blocked { on: first? },
             "other" => EventKind::Other,
             operation => {
-                return Err(ParseError::UnknownOperation {
-                    statement: self.statement,
-                    operation: operation.to_owned(),
-                });
+                return Err(ParseError::UnknownOperation { statement: self.statement, operation: operation.to_owned() });
             }
         })
     }

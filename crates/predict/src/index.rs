@@ -1,0 +1,336 @@
+//! What every candidate of one trace shares: positions, critical sections, dependences. One pass.
+//!
+//! Three lists of needs, each containing the one before: *instances* (creation, join, conditions, barriers, semaphores, once, publication),
+//! *atomic* (and each atomic read its writers), *causal* (and each plain read its writers, byte by byte). The k-th take of a
+//! semaphore needs the first k − n posts of the trace, n being the least possible initial count: sufficient under any order of the takes.
+
+use crate::dependences::Dependences;
+use rashomon_event::{Address, EventIndex, EventKind, LockMode, Trace};
+use rashomon_order::SharedMemory;
+use rashomon_order::hash::IntegerMap;
+
+/// No such position.
+pub const NEVER: u32 = u32::MAX;
+
+/// A critical section. Positions count within its thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    pub thread: u32,
+    /// Dense number of the lock.
+    pub lock: u32,
+    pub mode: LockMode,
+    pub acquire: u32,
+    /// [`NEVER`] if the trace ends first.
+    pub release: u32,
+    /// The acquisition in the trace.
+    pub event: EventIndex,
+}
+
+impl Section {
+    pub fn conflicts(&self, other: &Self) -> bool {
+        self.lock == other.lock && (self.mode == LockMode::Exclusive || other.mode == LockMode::Exclusive)
+    }
+}
+
+/// What a synchronisation event does to locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    None,
+    /// Number of the section.
+    Acquire(u32),
+    Release(u32),
+}
+
+/// An event that takes part in ordering: any but plain accesses, fences and events that order nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub at: u32,
+    pub effect: Effect,
+}
+
+/// A wait that a signal ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    pub thread: u32,
+    pub begin: u32,
+    pub end: u32,
+}
+
+pub struct Index<'t> {
+    pub trace: &'t Trace,
+    /// Per thread, its events in program order.
+    pub threads: Vec<Vec<EventIndex>>,
+    /// Per event, its position in its thread.
+    pub position: Vec<u32>,
+    /// In the order of acquisition in the trace.
+    pub sections: Vec<Section>,
+    /// Per thread, numbers of its sections in the order of acquisition.
+    pub sections_of: Vec<Vec<u32>>,
+    pub locks: usize,
+    pub steps: Vec<Vec<Step>>,
+    pub instances: Dependences,
+    pub atomic: Dependences,
+    pub causal: Dependences,
+    pub woken_by: IntegerMap<EventIndex, Vec<Wait>>,
+    /// Per thread: the fork (thread, position) that creates it.
+    pub fork: Vec<Option<(u32, u32)>>,
+}
+
+#[derive(Default)]
+struct Semaphore {
+    initial: u32,
+    takes: u32,
+    /// Thread and position of each post.
+    posts: Vec<(u32, u32)>,
+    /// Per thread, how many of its events the takes so far need; for the first `counted` posts.
+    needed: Vec<(u32, u32)>,
+    counted: usize,
+}
+
+/// The state of the one pass.
+struct Builder<'t> {
+    index: Index<'t>,
+    lock_numbers: IntegerMap<Address, u32>,
+    open: Vec<Vec<u32>>,
+    waiting: Vec<u32>,
+    entered: IntegerMap<(Address, u32), Vec<(u32, u32)>>,
+    semaphores: IntegerMap<Address, Semaphore>,
+    published: IntegerMap<(Address, bool), (u32, u32)>,
+    /// Per shared granule and byte, the last writer + 1.
+    writers: Vec<[u32; 8]>,
+}
+
+impl<'t> Index<'t> {
+    pub fn new(trace: &'t Trace, memory: &SharedMemory) -> Self {
+        let count = rashomon_order::happens_before::thread_count(trace);
+        let index = Index {
+            trace,
+            threads: vec![Vec::new(); count],
+            position: Vec::with_capacity(trace.events.len()),
+            sections: Vec::new(),
+            sections_of: vec![Vec::new(); count],
+            locks: 0,
+            steps: vec![Vec::new(); count],
+            instances: Dependences::new(count),
+            atomic: Dependences::new(count),
+            causal: Dependences::new(count),
+            woken_by: IntegerMap::default(),
+            fork: vec![None; count],
+        };
+        let mut builder = Builder {
+            index,
+            lock_numbers: IntegerMap::default(),
+            open: vec![Vec::new(); count],
+            waiting: vec![NEVER; count],
+            entered: IntegerMap::default(),
+            semaphores: initial_counts(trace),
+            published: IntegerMap::default(),
+            writers: vec![[0; 8]; memory.len()],
+        };
+        for event in trace.indices() {
+            builder.event(event, memory);
+        }
+        let mut index = builder.index;
+        index.locks = builder.lock_numbers.len();
+        index.instances.seal();
+        index.atomic.seal();
+        index.causal.seal();
+        index
+    }
+
+    /// Thread and position of an event.
+    pub fn place(&self, event: EventIndex) -> (u32, u32) {
+        (self.trace.event(event).thread.0, self.position[event.index()])
+    }
+}
+
+fn initial_counts(trace: &Trace) -> IntegerMap<Address, Semaphore> {
+    let mut balance: IntegerMap<Address, i64> = IntegerMap::default();
+    let mut semaphores: IntegerMap<Address, Semaphore> = IntegerMap::default();
+    for event in &trace.events {
+        let (of, change) = match event.kind {
+            EventKind::Post { semaphore } => (semaphore, 1),
+            EventKind::Take { semaphore } => (semaphore, -1),
+            _ => continue,
+        };
+        let balance = balance.entry(of).or_default();
+        *balance += change;
+        let semaphore = semaphores.entry(of).or_default();
+        semaphore.initial = semaphore.initial.max(u32::try_from(-*balance).unwrap_or(0));
+    }
+    semaphores
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Instance,
+    AtomicRead,
+    PlainRead,
+}
+
+impl Builder<'_> {
+    fn event(&mut self, event: EventIndex, memory: &SharedMemory) {
+        let kind = self.index.trace.event(event).kind;
+        let thread = self.index.trace.event(event).thread.0;
+        let at = self.index.threads[thread as usize].len() as u32;
+        self.index.threads[thread as usize].push(event);
+        self.index.position.push(at);
+        if at == 0
+            && let Some((parent, fork)) = self.index.fork[thread as usize]
+        {
+            self.need(Level::Instance, thread, at, (parent, fork));
+        }
+        let effect = match kind {
+            EventKind::Acquire { lock, mode, .. } => self.acquire(event, (thread, at), lock, mode),
+            EventKind::WaitEnd { mutex, .. } => self.acquire(event, (thread, at), mutex, LockMode::Exclusive),
+            EventKind::Release { lock, mode } => self.release((thread, at), lock, mode),
+            EventKind::WaitBegin { mutex, .. } => self.release((thread, at), mutex, LockMode::Exclusive),
+            _ => Effect::None,
+        };
+        if !matches!(kind, EventKind::Access(_) | EventKind::Other | EventKind::Fence { .. }) {
+            self.index.steps[thread as usize].push(Step { at, effect });
+        }
+        self.instance(event, kind, thread, at);
+        if let Some(access) = self.index.trace.event(event).access()
+            && memory.touches(event)
+        {
+            for (granule, bytes) in memory.granules(&access) {
+                if access.class.reads() {
+                    let level = if access.atomic { Level::AtomicRead } else { Level::PlainRead };
+                    self.read(level, thread, at, granule, bytes);
+                }
+                if access.class.writes() {
+                    for byte in (0..8).filter(|byte| bytes >> byte & 1 == 1) {
+                        self.writers[granule][byte] = event.0 + 1;
+                    }
+                }
+            }
+        }
+    }
+
+    fn need(&mut self, level: Level, thread: u32, at: u32, (on, position): (u32, u32)) {
+        self.index.causal.add(thread, at, on, position + 1);
+        if level != Level::PlainRead {
+            self.index.atomic.add(thread, at, on, position + 1);
+        }
+        if level == Level::Instance {
+            self.index.instances.add(thread, at, on, position + 1);
+        }
+    }
+
+    fn read(&mut self, level: Level, thread: u32, at: u32, granule: usize, bytes: u8) {
+        let mut last = 0;
+        for byte in (0..8).filter(|byte| bytes >> byte & 1 == 1) {
+            let writer = self.writers[granule][byte];
+            if writer != 0 && writer != last {
+                last = writer;
+                self.need(level, thread, at, self.index.place(EventIndex(writer - 1)));
+            }
+        }
+    }
+
+    fn acquire(&mut self, event: EventIndex, (thread, at): (u32, u32), lock: Address, mode: LockMode) -> Effect {
+        let next = self.lock_numbers.len() as u32;
+        let lock = *self.lock_numbers.entry(lock).or_insert(next);
+        let number = self.index.sections.len() as u32;
+        self.index.sections.push(Section { thread, lock, mode, acquire: at, release: NEVER, event });
+        self.index.sections_of[thread as usize].push(number);
+        self.open[thread as usize].push(number);
+        Effect::Acquire(number)
+    }
+
+    fn release(&mut self, (thread, at): (u32, u32), lock: Address, mode: LockMode) -> Effect {
+        let Some(&lock) = self.lock_numbers.get(&lock) else {
+            return Effect::None;
+        };
+        let sections = &mut self.index.sections;
+        let open = &mut self.open[thread as usize];
+        let matches = |&number: &u32| sections[number as usize].lock == lock && sections[number as usize].mode == mode;
+        match open.iter().rposition(matches) {
+            Some(place) => {
+                let number = open.remove(place);
+                sections[number as usize].release = at;
+                Effect::Release(number)
+            }
+            None => Effect::None,
+        }
+    }
+
+    fn instance(&mut self, event: EventIndex, kind: EventKind, thread: u32, at: u32) {
+        match kind {
+            EventKind::Fork { child } => {
+                if let Some(fork) = self.index.fork.get_mut(child.index())
+                    && self.index.threads[child.index()].is_empty()
+                {
+                    *fork = Some((thread, at));
+                }
+            }
+            EventKind::Join { child } => {
+                if let Some(last) = self.index.threads.get(child.index()).and_then(|events| (events.len() as u32).checked_sub(1))
+                {
+                    self.need(Level::Instance, thread, at, (child.0, last));
+                }
+            }
+            EventKind::WaitBegin { .. } => self.waiting[thread as usize] = at,
+            EventKind::WaitEnd { woken_by, timed_out, .. } => {
+                let begin = std::mem::replace(&mut self.waiting[thread as usize], NEVER);
+                if let Some(signal) = woken_by.filter(|&signal| !timed_out && signal < event) {
+                    self.need(Level::Instance, thread, at, self.index.place(signal));
+                    if begin != NEVER {
+                        self.index.woken_by.entry(signal).or_default().push(Wait { thread, begin, end: at });
+                    }
+                }
+            }
+            EventKind::BarrierEnter { barrier, generation } => {
+                self.entered.entry((barrier, generation)).or_default().push((thread, at));
+            }
+            EventKind::BarrierExit { barrier, generation } => {
+                for place in self.entered.get(&(barrier, generation)).cloned().unwrap_or_default() {
+                    self.need(Level::Instance, thread, at, place);
+                }
+            }
+            EventKind::Post { semaphore } => {
+                if let Some(semaphore) = self.semaphores.get_mut(&semaphore) {
+                    semaphore.posts.push((thread, at));
+                }
+            }
+            EventKind::Take { semaphore } => {
+                let needed = self.semaphores.get_mut(&semaphore).map(Semaphore::take).unwrap_or_default();
+                for place in needed {
+                    self.need(Level::Instance, thread, at, place);
+                }
+            }
+            EventKind::OnceDone { once } => {
+                self.published.insert((once, true), (thread, at));
+            }
+            EventKind::Publish { object } => {
+                self.published.insert((object, false), (thread, at));
+            }
+            EventKind::OnceSeen { once } => self.observe((once, true), thread, at),
+            EventKind::Observe { object } => self.observe((object, false), thread, at),
+            _ => {}
+        }
+    }
+
+    fn observe(&mut self, what: (Address, bool), thread: u32, at: u32) {
+        if let Some(&place) = self.published.get(&what) {
+            self.need(Level::Instance, thread, at, place);
+        }
+    }
+}
+
+impl Semaphore {
+    /// The latest post of each thread among those that the next take needs.
+    fn take(&mut self) -> Vec<(u32, u32)> {
+        self.takes += 1;
+        let count = (self.takes.saturating_sub(self.initial) as usize).min(self.posts.len());
+        for &(thread, at) in &self.posts[self.counted.min(count)..count] {
+            match self.needed.iter_mut().find(|needed| needed.0 == thread) {
+                Some(needed) => needed.1 = at,
+                None => self.needed.push((thread, at)),
+            }
+        }
+        self.counted = count;
+        self.needed.clone()
+    }
+}

@@ -1,0 +1,239 @@
+//! The cascade: candidates, cheapest evidence first, each with the best witness that can be found.
+//!
+//! Per pair of source sites: pairs that happens-before leaves unordered, then hybrid pairs; then lock-order patterns. Per pair of events: the
+//! sync-preserving ideal gives a causal witness; failing that, an order of the synchronisation level in which atomic reads still
+//! come after their writers; failing that, one in which they need not. The last is not tried for a pair that happens-before leaves unordered
+//! and of which one access can only be reached after the other by what it read from an atomic (a relaxed flag): no state has both next,
+//! so the candidate has no witness, and whoever replays the recorded schedule can show it unordered.
+//!
+//! Guarantee: every witness passes the checker at its level or above. Deterministic. A free-running trace gives candidates without
+//! witnesses, for its order of accesses is not known.
+
+use crate::closure::Closure;
+use crate::deadlocks;
+use crate::dependences::Dependences;
+use crate::index::Index;
+use crate::optimistic::{NotFound, Optimistic};
+use crate::regroup::{Order, regroup};
+use rashomon_event::{Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
+use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid, races};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Event pairs looked at per pair of sites.
+    pub representatives: usize,
+    /// Whether to look for witnesses of the synchronisation level.
+    pub optimistic: bool,
+    /// Failures after which one search for an order gives up.
+    pub search_budget: usize,
+    /// Largest optimistic order (in events) that is made to follow the trace and then regrouped.
+    pub regroup_limit: usize,
+    /// Threads of a deadlock, at most 5.
+    pub deadlock_threads: usize,
+    pub patterns: usize,
+    /// Patterns tried per set of acquisition sites.
+    pub patterns_per_sites: usize,
+    /// Site pairs of each evidence that are looked at.
+    pub site_pairs: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            representatives: 4,
+            optimistic: true,
+            search_budget: 20_000,
+            regroup_limit: 2_000_000,
+            deadlock_threads: 5,
+            patterns: 10_000,
+            patterns_per_sites: 8,
+            site_pairs: 10_000,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prediction {
+    pub candidate: Candidate,
+    pub witness: Option<Witness>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    pub events: usize,
+    pub shared_granules: usize,
+    /// Site pairs.
+    pub happens_before_pairs: usize,
+    pub hybrid_pairs: usize,
+    pub lock_dependencies: usize,
+    pub deadlock_patterns: usize,
+    /// Predictions, by witness.
+    pub causal: usize,
+    pub synchronisation: usize,
+    pub without_witness: usize,
+    /// Site pairs or patterns beyond the limits of [`Options`].
+    pub not_looked_at: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Predictions {
+    pub findings: Vec<Prediction>,
+    pub statistics: Statistics,
+}
+
+/// All predictions of a trace. Witnesses are as long as the prefixes they run; for many candidates of a long trace see [`predict_each`].
+pub fn predict(trace: &Trace, options: &Options) -> Predictions {
+    let mut findings = Vec::new();
+    let statistics = predict_each(trace, options, |prediction| findings.push(prediction));
+    Predictions { findings, statistics }
+}
+
+/// Hands each prediction over as it is made, in the same order as [`predict`].
+pub fn predict_each(trace: &Trace, options: &Options, found: impl FnMut(Prediction)) -> Statistics {
+    let memory = SharedMemory::new(trace);
+    let index = Index::new(trace, &memory);
+    let whole = index.threads.iter().map(|events| events.len() as u32).collect();
+    let trace_order = Order::of(&index, &memory, &whole, trace.indices());
+    let statistics = Statistics { events: trace.events.len(), shared_granules: memory.len(), ..Statistics::default() };
+    let mut predictor = Predictor { index: &index, memory: &memory, trace_order, options, statistics, found };
+    predictor.races();
+    predictor.deadlocks();
+    predictor.statistics
+}
+
+struct Predictor<'a, 't, F> {
+    index: &'a Index<'t>,
+    memory: &'a SharedMemory,
+    /// Constraints of the recorded order.
+    trace_order: Dependences,
+    options: &'a Options,
+    statistics: Statistics,
+    found: F,
+}
+
+impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
+    fn give(
+        &mut self,
+        kind: CandidateKind,
+        evidence: Evidence,
+        occurrences: u64,
+        witness: Option<(Vec<EventIndex>, WitnessLevel)>,
+    ) {
+        let count = match &witness {
+            Some((_, WitnessLevel::Causal)) => &mut self.statistics.causal,
+            Some((_, WitnessLevel::Synchronisation)) => &mut self.statistics.synchronisation,
+            None => &mut self.statistics.without_witness,
+        };
+        *count += 1;
+        let witness = witness.map(|(order, level)| Witness { candidate: kind.clone(), order, level });
+        (self.found)(Prediction { candidate: Candidate { kind, evidence, occurrences }, witness });
+    }
+
+    fn races(&mut self) {
+        let trace = self.index.trace;
+        let unordered = races(trace, self.memory, Model::CPP20, self.options.representatives);
+        let mut suspects = hybrid(trace, self.memory, self.options.representatives);
+        self.statistics.happens_before_pairs = unordered.len();
+        self.statistics.hybrid_pairs = suspects.len();
+        let known: BTreeSet<(SiteId, SiteId)> = unordered.iter().map(|pair| pair.sites).collect();
+        suspects.retain(|pair| !known.contains(&pair.sites));
+        for (pairs, evidence) in [(unordered, Evidence::HappensBefore), (suspects, Evidence::Hybrid)] {
+            self.statistics.not_looked_at += pairs.len().saturating_sub(self.options.site_pairs);
+            for pair in pairs.into_iter().take(self.options.site_pairs) {
+                self.site_pair(&pair, evidence);
+            }
+        }
+    }
+
+    /// The first representative with a causal witness; else the first with any; else the first.
+    fn site_pair(&mut self, pair: &SitePair, evidence: Evidence) {
+        let race = |(first, second): (EventIndex, EventIndex)| CandidateKind::Race { first, second };
+        if self.index.trace.mode == Mode::Serial {
+            for &(first, second) in &pair.pairs {
+                if let Some(order) = self.causal(&[first, second]) {
+                    return self.give(race((first, second)), evidence, pair.occurrences, Some((order, WitnessLevel::Causal)));
+                }
+            }
+            for &(first, second) in &pair.pairs {
+                if let Some(order) = self.synchronisation(&[first, second], evidence) {
+                    let witness = Some((order, WitnessLevel::Synchronisation));
+                    return self.give(race((first, second)), evidence, pair.occurrences, witness);
+                }
+            }
+        }
+        self.give(race(pair.pairs[0]), evidence, pair.occurrences, None);
+    }
+
+    fn causal(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
+        let cut = Closure::sync_preserving(self.index, goals).ok()?;
+        regroup(self.index, &cut, &[&self.index.instances, &self.trace_order])
+    }
+
+    fn synchronisation(&self, goals: &[EventIndex], evidence: Evidence) -> Option<Vec<EventIndex>> {
+        if !self.options.optimistic {
+            return None;
+        }
+        let find = |needs| {
+            let (index, memory) = (self.index, self.memory);
+            let (budget, regroup_limit) = (self.options.search_budget, self.options.regroup_limit);
+            Optimistic { index, memory, needs, goals, budget, regroup_limit }.find()
+        };
+        match find(&self.index.atomic) {
+            Ok(order) => Some(order),
+            Err(NotFound::Ordered) if evidence == Evidence::HappensBefore => None,
+            Err(_) => find(&self.index.instances).ok(),
+        }
+    }
+
+    fn deadlocks(&mut self) {
+        let graph = LockGraph::new(self.index.trace);
+        self.statistics.lock_dependencies = graph.dependencies.len();
+        let patterns = graph.patterns(self.options.deadlock_threads, self.options.patterns);
+        self.statistics.deadlock_patterns = patterns.len();
+        // Patterns with the same acquisition sites are one finding.
+        let mut by_sites: BTreeMap<Vec<SiteId>, Vec<&Pattern>> = BTreeMap::new();
+        for pattern in &patterns {
+            let mut sites: Vec<SiteId> = pattern.iter().map(|&number| graph.dependencies[number].site).collect();
+            sites.sort_unstable();
+            by_sites.entry(sites).or_default().push(pattern);
+        }
+        for patterns in by_sites.into_values() {
+            self.statistics.not_looked_at += patterns.len().saturating_sub(self.options.patterns_per_sites);
+            let occurrences = patterns.len() as u64;
+            let tried = &patterns[..patterns.len().min(self.options.patterns_per_sites)];
+            self.patterns(&graph, tried, occurrences);
+        }
+    }
+
+    fn patterns(&mut self, graph: &LockGraph, patterns: &[&Pattern], occurrences: u64) {
+        let evidence = |tuple: &[EventIndex]| {
+            let observed = tuple.iter().all(|event| graph.unanswered.binary_search(event).is_ok());
+            if observed { Evidence::Observed } else { Evidence::LockOrder }
+        };
+        let serial = self.index.trace.mode == Mode::Serial;
+        if serial {
+            for pattern in patterns {
+                if let Some((tuple, cut)) = deadlocks::sync_preserving(self.index, graph, pattern)
+                    && let Some(order) = regroup(self.index, &cut, &[&self.index.instances, &self.trace_order])
+                {
+                    let kind = deadlocks::candidate(graph, pattern, &tuple);
+                    return self.give(kind, evidence(&tuple), occurrences, Some((order, WitnessLevel::Causal)));
+                }
+            }
+        }
+        let mut first = None;
+        for pattern in patterns {
+            for tuple in deadlocks::concurrent(graph, pattern, self.options.representatives) {
+                let kind = deadlocks::candidate(graph, pattern, &tuple);
+                if serial && let Some(order) = self.synchronisation(&tuple, Evidence::LockOrder) {
+                    return self.give(kind, evidence(&tuple), occurrences, Some((order, WitnessLevel::Synchronisation)));
+                }
+                first.get_or_insert((kind, evidence(&tuple)));
+            }
+        }
+        if let Some((kind, evidence)) = first {
+            self.give(kind, evidence, occurrences, None);
+        }
+    }
+}
