@@ -6,9 +6,7 @@
 use crate::error::ControlError;
 use crate::header::RunMode;
 use rashomon_abi::PROTOCOL_VERSION;
-use rashomon_abi::control::{
-    HEAD_WORDS, MAGIC, MAX_ENTRIES, NO_MODULE, after, field, goal, object, policy, turn,
-};
+use rashomon_abi::control::{HEAD_WORDS, MAGIC, MAX_ENTRIES, NO_MODULE, after, field, goal, object, policy, turn};
 use rashomon_event::schedule::SCHEDULE_VERSION;
 use rashomon_event::{CodePlace, Goal, ObjectName, Place, Schedule, ThreadPath, Turn};
 use std::collections::HashMap;
@@ -88,9 +86,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
         Policy::RunToBlock => policy::RUN_TO_BLOCK,
     };
     head[field::SEED] = request.seed;
-    head[field::QUANTUM] = request
-        .schedule
-        .map_or(request.quantum, |schedule| schedule.quantum);
+    head[field::QUANTUM] = request.schedule.map_or(request.quantum, |schedule| schedule.quantum);
     head[field::SWITCH_PERIOD] = request.switch_period;
     head[field::PCT_CHANGES] = request.pct_changes;
     head[field::PCT_LENGTH] = request.pct_length;
@@ -147,10 +143,7 @@ const UNUSED: u64 = u64::MAX;
 impl Tables {
     fn of(schedule: &Schedule) -> Result<Self, ControlError> {
         if schedule.version != SCHEDULE_VERSION {
-            return Err(ControlError::Version {
-                found: schedule.version,
-                supported: SCHEDULE_VERSION,
-            });
+            return Err(ControlError::Version { found: schedule.version, supported: SCHEDULE_VERSION });
         }
         let mut tables = Self::default();
         for module in &schedule.modules {
@@ -179,14 +172,11 @@ impl Tables {
         };
         for &side in sides {
             let entries = tables.turns.len() as u64;
-            let turn = tables
-                .turns
-                .get(side as usize)
-                .ok_or(ControlError::NoSuchEntry {
-                    what: "turn",
-                    index: u64::from(side),
-                    entries,
-                })?;
+            let turn = tables.turns.get(side as usize).ok_or(ControlError::NoSuchEntry {
+                what: "turn",
+                index: u64::from(side),
+                entries,
+            })?;
             tables.goals.push([turn[0], u64::from(side)]);
         }
         tables.check_lengths()?;
@@ -201,15 +191,8 @@ impl Tables {
             ("turns", self.turns.len()),
             ("goals", self.goals.len()),
         ];
-        match lengths
-            .into_iter()
-            .find(|&(_, entries)| entries as u64 > MAX_ENTRIES)
-        {
-            Some((what, entries)) => Err(ControlError::TooMany {
-                what,
-                entries: entries as u64,
-                limit: MAX_ENTRIES,
-            }),
+        match lengths.into_iter().find(|&(_, entries)| entries as u64 > MAX_ENTRIES) {
+            Some((what, entries)) => Err(ControlError::TooMany { what, entries: entries as u64, limit: MAX_ENTRIES }),
             None => Ok(()),
         }
     }
@@ -219,9 +202,7 @@ impl Tables {
         let mut parent = UNUSED;
         for length in 0..=path.0.len() {
             let ancestor = ThreadPath(path.0[..length].to_vec());
-            let ordinal = length
-                .checked_sub(1)
-                .map_or(0, |last| u64::from(path.0[last]));
+            let ordinal = length.checked_sub(1).map_or(0, |last| u64::from(path.0[last]));
             let entries = &mut self.threads;
             parent = *self.thread_of_path.entry(ancestor).or_insert_with(|| {
                 entries.push([parent, ordinal]);
@@ -234,11 +215,7 @@ impl Tables {
     fn thread_at(&self, index: u32) -> Result<u64, ControlError> {
         let entries = self.thread_of_index.len() as u64;
         let found = self.thread_of_index.get(index as usize).copied();
-        found.ok_or(ControlError::NoSuchEntry {
-            what: "thread",
-            index: u64::from(index),
-            entries,
-        })
+        found.ok_or(ControlError::NoSuchEntry { what: "thread", index: u64::from(index), entries })
     }
 
     fn code_place(&self, place: CodePlace) -> Result<[u64; 2], ControlError> {
@@ -246,11 +223,7 @@ impl Tables {
         match place.module {
             None => Ok([NO_MODULE, place.offset]),
             Some(module) if u64::from(module) < entries => Ok([u64::from(module), place.offset]),
-            Some(module) => Err(ControlError::NoSuchEntry {
-                what: "module",
-                index: u64::from(module),
-                entries,
-            }),
+            Some(module) => Err(ControlError::NoSuchEntry { what: "module", index: u64::from(module), entries }),
         }
     }
 
@@ -260,37 +233,15 @@ impl Tables {
                 let [module, offset] = self.code_place(place)?;
                 [object::GLOBAL, 0, module, offset, 0]
             }
-            ObjectName::Heap {
-                thread,
-                site,
-                ordinal,
-            } => {
+            ObjectName::Heap { thread, site, ordinal } => {
                 let [module, offset] = self.code_place(site)?;
-                [
-                    object::HEAP,
-                    self.thread_at(thread)?,
-                    module,
-                    offset,
-                    u64::from(ordinal),
-                ]
+                [object::HEAP, self.thread_at(thread)?, module, offset, u64::from(ordinal)]
             }
-            ObjectName::Mapping {
-                thread,
-                site,
-                ordinal,
-            } => {
+            ObjectName::Mapping { thread, site, ordinal } => {
                 let [module, offset] = self.code_place(site)?;
-                [
-                    object::MAPPING,
-                    self.thread_at(thread)?,
-                    module,
-                    offset,
-                    u64::from(ordinal),
-                ]
+                [object::MAPPING, self.thread_at(thread)?, module, offset, u64::from(ordinal)]
             }
-            ObjectName::Stack { thread } => {
-                [object::STACK, self.thread_at(thread)?, NO_MODULE, 0, 0]
-            }
+            ObjectName::Stack { thread } => [object::STACK, self.thread_at(thread)?, NO_MODULE, 0, 0],
             ObjectName::Tls { thread } => [object::TLS, self.thread_at(thread)?, NO_MODULE, 0, 0],
             ObjectName::Any => [object::ANY, 0, NO_MODULE, 0, 0],
         };
@@ -301,41 +252,18 @@ impl Tables {
         }))
     }
 
-    fn turn(
-        &mut self,
-        entry: &Turn,
-    ) -> Result<[u64; rashomon_abi::control::TURN_WORDS], ControlError> {
+    fn turn(&mut self, entry: &Turn) -> Result<[u64; rashomon_abi::control::TURN_WORDS], ControlError> {
         let thread = self.thread_at(entry.thread)?;
         let ordinal = u64::from(entry.until.ordinal);
-        let plain = |flags, count, op| {
-            [
-                thread, flags, ordinal, count, NO_MODULE, 0, UNUSED, 0, 0, op,
-            ]
-        };
+        let plain = |flags, count, op| [thread, flags, ordinal, count, NO_MODULE, 0, UNUSED, 0, 0, op];
         Ok(match entry.until.place {
             Place::Synchronisation { op } => plain(0, 0, u64::from(op)),
             Place::Count { accesses } => plain(turn::AT_COUNT, accesses, 0),
             Place::End => plain(turn::TO_END, 0, 0),
-            Place::Access {
-                site,
-                object,
-                delta,
-                size,
-            } => {
+            Place::Access { site, object, delta, size } => {
                 let [module, offset] = self.code_place(site)?;
                 let object = self.object(object)?;
-                [
-                    thread,
-                    turn::AT_SITE,
-                    ordinal,
-                    0,
-                    module,
-                    offset,
-                    object,
-                    delta,
-                    u64::from(size),
-                    0,
-                ]
+                [thread, turn::AT_SITE, ordinal, 0, module, offset, object, delta, u64::from(size), 0]
             }
         })
     }

@@ -7,52 +7,25 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum TraceError {
     #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
 
     #[error("{} is no recording: it holds no `header` file; name the directory that `rashomon record` wrote", path.display())]
     NotARecording { path: PathBuf },
 
     #[error("{} is no recording: byte {offset} should begin the magic word {expected:#018x} but holds {found:#018x}; name the directory that `rashomon record` wrote", path.display())]
-    Magic {
-        path: PathBuf,
-        offset: u64,
-        expected: u64,
-        found: u64,
-    },
+    Magic { path: PathBuf, offset: u64, expected: u64, found: u64 },
 
     #[error("{} was written by version {found} of the format, this program reads version {supported} (byte {offset}); record again, or use the release that wrote it", path.display())]
-    Version {
-        path: PathBuf,
-        offset: u64,
-        found: u64,
-        supported: u32,
-    },
+    Version { path: PathBuf, offset: u64, found: u64, supported: u32 },
 
     #[error("{} is cut short: {needed} bytes needed at byte {offset}, {available} there; record again", path.display())]
-    CutShort {
-        path: PathBuf,
-        offset: u64,
-        needed: u64,
-        available: u64,
-    },
+    CutShort { path: PathBuf, offset: u64, needed: u64, available: u64 },
 
     #[error("{} is damaged at byte {offset}: {what}; record again", path.display())]
-    Corrupt {
-        path: PathBuf,
-        offset: u64,
-        what: String,
-    },
+    Corrupt { path: PathBuf, offset: u64, what: String },
 
     #[error("{} holds more than {limit} {what}; record a shorter run or set a trace limit", path.display())]
-    TooLarge {
-        path: PathBuf,
-        what: &'static str,
-        limit: u64,
-    },
+    TooLarge { path: PathBuf, what: &'static str, limit: u64 },
 
     #[error("cannot write the report: {0}")]
     Output(#[from] std::io::Error),
@@ -61,26 +34,12 @@ pub enum TraceError {
 /// Why a control file cannot be written for a request.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ControlError {
-    #[error(
-        "the schedule has version {found}, this program writes version {supported}; make the finding anew"
-    )]
+    #[error("the schedule has version {found}, this program writes version {supported}; make the finding anew")]
     Version { found: u32, supported: u32 },
 
-    #[error(
-        "{what} {index} of the schedule does not exist ({entries} there); the schedule is damaged, make the finding anew"
-    )]
-    NoSuchEntry {
-        what: &'static str,
-        index: u64,
-        entries: u64,
-    },
+    #[error("{what} {index} of the schedule does not exist ({entries} there); the schedule is damaged, make the finding anew")]
+    NoSuchEntry { what: &'static str, index: u64, entries: u64 },
 
-    #[error(
-        "the schedule has {entries} {what}, more than {limit}; confirm with a shorter schedule"
-    )]
-    TooMany {
-        what: &'static str,
-        entries: u64,
-        limit: u64,
-    },
+    #[error("the schedule has {entries} {what}, more than {limit}; confirm with a shorter schedule")]
+    TooMany { what: &'static str, entries: u64, limit: u64 },
 }

@@ -82,27 +82,13 @@ impl RunNotes {
     /// What the set says, one phrase a note.
     pub fn phrases(self) -> Vec<&'static str> {
         let all = [
-            (
-                self.truncated(),
-                "plain accesses were no longer kept from some point on (disk full or limit reached)",
-            ),
-            (
-                self.forked(),
-                "the program forked; its children are not part of the recording",
-            ),
+            (self.truncated(), "plain accesses were no longer kept from some point on (disk full or limit reached)"),
+            (self.forked(), "the program forked; its children are not part of the recording"),
             (self.signals(), "signal handlers ran"),
-            (
-                self.external_input(),
-                "input came from outside that a re-execution may not see again",
-            ),
-            (
-                self.executed(),
-                "another program was started in place of this one",
-            ),
+            (self.external_input(), "input came from outside that a re-execution may not see again"),
+            (self.executed(), "another program was started in place of this one"),
         ];
-        all.into_iter()
-            .filter_map(|(present, phrase)| present.then_some(phrase))
-            .collect()
+        all.into_iter().filter_map(|(present, phrase)| present.then_some(phrase)).collect()
     }
 }
 
@@ -137,21 +123,10 @@ impl RunHeader {
         let path = session.join(HEADER_FILE);
         match std::fs::read(&path) {
             Ok(bytes) => Self::parse(&path, &bytes),
-            Err(source)
-                if matches!(
-                    source.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                ) =>
-            {
-                Err(TraceError::NotARecording {
-                    path: session.to_path_buf(),
-                })
+            Err(source) if matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+                Err(TraceError::NotARecording { path: session.to_path_buf() })
             }
-            Err(source) => Err(TraceError::Io {
-                action: "read",
-                path,
-                source,
-            }),
+            Err(source) => Err(TraceError::Io { action: "read", path, source }),
         }
     }
 
@@ -168,12 +143,7 @@ impl RunHeader {
         let word = |number: usize| word_at(bytes, number);
         let magic = word(field::MAGIC);
         if magic != MAGIC {
-            return Err(TraceError::Magic {
-                path: path.to_path_buf(),
-                offset: 0,
-                expected: MAGIC,
-                found: magic,
-            });
+            return Err(TraceError::Magic { path: path.to_path_buf(), offset: 0, expected: MAGIC, found: magic });
         }
         let version = word(field::VERSION);
         if version != u64::from(PROTOCOL_VERSION) {
@@ -189,8 +159,7 @@ impl RunHeader {
             offset: number as u64 * 8,
             what: format!("{} is no {name}", word(number)),
         };
-        let outcome =
-            outcome_of(word(field::OUTCOME)).ok_or_else(|| unknown(field::OUTCOME, "outcome"))?;
+        let outcome = outcome_of(word(field::OUTCOME)).ok_or_else(|| unknown(field::OUTCOME, "outcome"))?;
         let divergence = match divergence_of(word(field::DIVERGENCE)) {
             Some(kind) => Some(Divergence {
                 kind,
@@ -211,8 +180,7 @@ impl RunHeader {
             sequence: word(field::SEQUENCE),
             start_time_nanoseconds: word(field::START_TIME),
             notes: RunNotes(word(field::NOTES)),
-            not_reexecutable_from: Some(word(field::NOT_REEXECUTABLE_FROM))
-                .filter(|&from| from != 0),
+            not_reexecutable_from: Some(word(field::NOT_REEXECUTABLE_FROM)).filter(|&from| from != 0),
             outcome,
             outcome_turn: word(field::OUTCOME_TURN),
             outcome_threads: [word(field::OUTCOME_THREAD_A), word(field::OUTCOME_THREAD_B)],

@@ -48,16 +48,11 @@ pub struct SyncObjects(Vec<SyncObject>);
 
 impl SyncObjects {
     pub fn get(&self, identity: Address) -> Option<&SyncObject> {
-        self.0
-            .binary_search_by_key(&identity, |object| object.identity)
-            .ok()
-            .map(|at| &self.0[at])
+        self.0.binary_search_by_key(&identity, |object| object.identity).ok().map(|at| &self.0[at])
     }
     /// The bytes behind an identity; any other address is returned as it is.
     pub fn data_address(&self, identity: Address) -> Address {
-        self.get(identity)
-            .and_then(|object| object.data)
-            .unwrap_or(identity)
+        self.get(identity).and_then(|object| object.data).unwrap_or(identity)
     }
     pub fn iter(&self) -> impl Iterator<Item = &SyncObject> {
         self.0.iter()
@@ -84,10 +79,7 @@ impl SyncKind {
     /// Whether such objects are named by an address, not by a number.
     pub const fn is_memory(self) -> bool {
         match self {
-            Self::Channel { source } => matches!(
-                source,
-                sync_source::FUTEX | sync_source::ANNOTATION | sync_source::OTHER
-            ),
+            Self::Channel { source } => matches!(source, sync_source::FUTEX | sync_source::ANNOTATION | sync_source::OTHER),
             _ => true,
         }
     }
@@ -125,29 +117,15 @@ impl Identities {
     }
 
     /// `begins_another` says whether the object that lives there is over, and notes what happened to the one that does.
-    fn resolve(
-        &mut self,
-        kind: SyncKind,
-        data: Address,
-        machine: u64,
-        begins_another: impl Fn(&mut Current) -> bool,
-    ) -> Address {
+    fn resolve(&mut self, kind: SyncKind, data: Address, machine: u64, begins_another: impl Fn(&mut Current) -> bool) -> Address {
         let space = kind.namespace();
         let place = if space == 0 { data.0 } else { machine };
         let key = (space, place);
         let Some(current) = self.current.get_mut(&key) else {
-            let mut current = Current {
-                object: self.objects.len() as u32,
-                untouched: true,
-                destroyed: false,
-            };
+            let mut current = Current { object: self.objects.len() as u32, untouched: true, destroyed: false };
             begins_another(&mut current);
             self.current.insert(key, current);
-            let identity = if space == 0 {
-                data
-            } else {
-                self.fresh_identity()
-            };
+            let identity = if space == 0 { data } else { self.fresh_identity() };
             return self.begin(kind, identity, (space == 0).then_some(data), machine, 0);
         };
         if !begins_another(current) {
@@ -156,13 +134,7 @@ impl Identities {
         let incarnation = self.objects[current.object as usize].incarnation + 1;
         current.object = self.objects.len() as u32;
         let identity = self.fresh_identity();
-        self.begin(
-            kind,
-            identity,
-            (space == 0).then_some(data),
-            machine,
-            incarnation,
-        )
+        self.begin(kind, identity, (space == 0).then_some(data), machine, incarnation)
     }
 
     fn fresh_identity(&mut self) -> Address {
@@ -170,22 +142,8 @@ impl Identities {
         Address(IDENTITY_BASE + self.fresh * IDENTITY_STEP)
     }
 
-    fn begin(
-        &mut self,
-        kind: SyncKind,
-        identity: Address,
-        data: Option<Address>,
-        machine: u64,
-        incarnation: u32,
-    ) -> Address {
-        self.objects.push(SyncObject {
-            identity,
-            data,
-            machine,
-            kind,
-            recursive: false,
-            incarnation,
-        });
+    fn begin(&mut self, kind: SyncKind, identity: Address, data: Option<Address>, machine: u64, incarnation: u32) -> Address {
+        self.objects.push(SyncObject { identity, data, machine, kind, recursive: false, incarnation });
         identity
     }
 
@@ -220,20 +178,13 @@ pub const fn kind_of(op: Op, aux: u16) -> Option<SyncKind> {
         Op::Lock | Op::LockInit | Op::LockFailed | Op::LockAgain => lock_kind_of(aux),
         Op::LockShared | Op::UnlockShared => SyncKind::RwLock,
         Op::Unlock | Op::LockRequest | Op::UnlockInner | Op::LockDestroy => SyncKind::Mutex,
-        Op::CondWaitBegin
-        | Op::CondWaitEnd
-        | Op::CondSignal
-        | Op::CondBroadcast
-        | Op::CondInit
-        | Op::CondDestroy => SyncKind::Condition,
-        Op::BarrierEnter | Op::BarrierExit | Op::BarrierInit | Op::BarrierDestroy => {
-            SyncKind::Barrier
+        Op::CondWaitBegin | Op::CondWaitEnd | Op::CondSignal | Op::CondBroadcast | Op::CondInit | Op::CondDestroy => {
+            SyncKind::Condition
         }
-        Op::SemaphorePost
-        | Op::SemaphoreWait
-        | Op::SemaphoreFailed
-        | Op::SemaphoreInit
-        | Op::SemaphoreDestroy => SyncKind::Semaphore,
+        Op::BarrierEnter | Op::BarrierExit | Op::BarrierInit | Op::BarrierDestroy => SyncKind::Barrier,
+        Op::SemaphorePost | Op::SemaphoreWait | Op::SemaphoreFailed | Op::SemaphoreInit | Op::SemaphoreDestroy => {
+            SyncKind::Semaphore
+        }
         Op::OnceBegin | Op::OnceDone | Op::OnceSeen => SyncKind::Once,
         Op::Publish | Op::Observe => SyncKind::Channel { source: aux },
         _ => return None,
@@ -257,10 +208,7 @@ mod tests {
         assert_eq!(identities.used(SyncKind::Mutex, AT, 0x4000), second);
         let objects = identities.into_objects();
         assert_eq!(objects.data_address(second), AT);
-        assert_eq!(
-            objects.get(second).map(|object| object.incarnation),
-            Some(1)
-        );
+        assert_eq!(objects.get(second).map(|object| object.incarnation), Some(1));
     }
 
     #[test]
@@ -286,21 +234,9 @@ mod tests {
     #[test]
     fn file_descriptors_do_not_meet_memory() {
         let mut identities = Identities::default();
-        let file = identities.used(
-            SyncKind::Channel {
-                source: sync_source::FILE,
-            },
-            Address(5),
-            5,
-        );
+        let file = identities.used(SyncKind::Channel { source: sync_source::FILE }, Address(5), 5);
         let memory = identities.used(SyncKind::Mutex, Address(5), 5);
         assert_ne!(file, memory);
-        assert_eq!(
-            identities
-                .into_objects()
-                .get(file)
-                .and_then(|object| object.data),
-            None
-        );
+        assert_eq!(identities.into_objects().get(file).and_then(|object| object.data), None);
     }
 }

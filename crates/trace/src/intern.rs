@@ -64,15 +64,13 @@ impl Sites {
         if self.loaded.contains(&(module.start, module.end, index)) {
             return;
         }
-        let overlaps =
-            |&(start, end, _): &(u64, u64, u32)| start < module.end && module.start < end;
+        let overlaps = |&(start, end, _): &(u64, u64, u32)| start < module.end && module.start < end;
         if self.loaded.iter().any(overlaps) {
             self.loaded.retain(|other| !overlaps(other));
         }
         self.loaded.push((module.start, module.end, index));
         self.loaded.sort_unstable();
-        self.by_address
-            .retain(|address, _| !(module.start..module.end).contains(address));
+        self.by_address.retain(|address, _| !(module.start..module.end).contains(address));
         self.cache.fill((u64::MAX, SiteId(0)));
     }
 
@@ -92,21 +90,12 @@ impl Sites {
         if let Some(&id) = self.by_address.get(&address) {
             return id;
         }
-        let behind = self
-            .loaded
-            .partition_point(|&(start, _, _)| start <= address);
-        let module = behind
-            .checked_sub(1)
-            .map(|at| self.loaded[at])
-            .filter(|&(_, end, _)| address < end)
-            .map(|(_, _, index)| index);
+        let behind = self.loaded.partition_point(|&(start, _, _)| start <= address);
+        let module =
+            behind.checked_sub(1).map(|at| self.loaded[at]).filter(|&(_, end, _)| address < end).map(|(_, _, index)| index);
         let base = module.map_or(0, |index| self.bases[index as usize]);
         let id = SiteId(self.list.len() as u32);
-        self.list.push(Site {
-            address,
-            module,
-            offset: address.wrapping_sub(base),
-        });
+        self.list.push(Site { address, module, offset: address.wrapping_sub(base) });
         self.by_address.insert(address, id);
         id
     }
@@ -121,13 +110,7 @@ pub struct Contexts {
 
 impl Default for Contexts {
     fn default() -> Self {
-        Self {
-            list: vec![Context {
-                parent: ContextId::ROOT,
-                call: SiteId(0),
-            }],
-            by_chain: WordMap::default(),
-        }
+        Self { list: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }], by_chain: WordMap::default() }
     }
 }
 

@@ -4,25 +4,35 @@
 
 mod bytes;
 pub mod control;
+mod convert;
+pub mod dump;
 pub mod error;
 pub mod header;
 pub mod identity;
 mod intern;
-pub mod load;
+mod load;
+pub mod loaded;
 mod map;
 pub mod modules;
+pub mod normalise;
 pub mod recording;
 pub mod space;
+pub mod stat;
 pub mod stream;
 mod threads;
 pub mod turns;
+pub mod verify;
 pub mod write;
 
 pub use control::{After, ControlRequest, Policy};
+pub use dump::DumpOptions;
 pub use error::{ControlError, TraceError};
 pub use header::{Divergence, DivergenceKind, Outcome, RunHeader, RunMode, RunNotes, RunState};
 pub use identity::{SyncKind, SyncObject, SyncObjects};
-pub use load::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
+pub use loaded::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
+pub use normalise::Names;
 pub use recording::{Recording, Stream, stream_file_name};
+pub use stat::Statistics;
 pub use stream::{Fault, FaultKind};
+pub use verify::Verification;
 pub use write::{SessionWriter, StreamWriter};

@@ -4,10 +4,7 @@
 //! operating system ends this process with SIGBUS; should one change a byte, that byte is read as it is then, and every
 //! number read from a map is bounded before it is used.
 
-#![expect(
-    unsafe_code,
-    reason = "mapping a file is unsafe because others may change it"
-)]
+#![expect(unsafe_code, reason = "mapping a file is unsafe because others may change it")]
 
 use crate::error::TraceError;
 use std::fs::File;
@@ -20,13 +17,7 @@ pub struct FileMap(Option<memmap2::Mmap>);
 
 impl FileMap {
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let failed = |action| {
-            move |source| TraceError::Io {
-                action,
-                path: path.to_path_buf(),
-                source,
-            }
-        };
+        let failed = |action| move |source| TraceError::Io { action, path: path.to_path_buf(), source };
         let file = File::open(path).map_err(failed("open"))?;
         if file.metadata().map_err(failed("examine"))?.len() == 0 {
             return Ok(Self(None));

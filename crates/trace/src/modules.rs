@@ -40,21 +40,13 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<ModuleLines, TraceError> {
             break;
         };
         if parsed.lines.len() == MAX_LINES {
-            return Err(TraceError::TooLarge {
-                path: path.to_path_buf(),
-                what: "module lines",
-                limit: MAX_LINES as u64,
-            });
+            return Err(TraceError::TooLarge { path: path.to_path_buf(), what: "module lines", limit: MAX_LINES as u64 });
         }
         let text = String::from_utf8_lossy(content);
         match parse_line(&text) {
             Ok(line) => parsed.lines.push(line),
             Err(what) => {
-                return Err(TraceError::Corrupt {
-                    path: path.to_path_buf(),
-                    offset: offset as u64,
-                    what,
-                });
+                return Err(TraceError::Corrupt { path: path.to_path_buf(), offset: offset as u64, what });
             }
         }
         offset += line.len();
@@ -65,10 +57,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<ModuleLines, TraceError> {
 fn parse_line(line: &str) -> Result<ModuleLine, String> {
     if let Some(rest) = line.strip_prefix('!') {
         let mut fields = rest.split(FIELD_SEPARATOR);
-        return Ok(ModuleLine::Unloaded {
-            sequence: number(fields.next(), "sequence")?,
-            base: number(fields.next(), "base")?,
-        });
+        return Ok(ModuleLine::Unloaded { sequence: number(fields.next(), "sequence")?, base: number(fields.next(), "base")? });
     }
     let mut fields = line.splitn(6, FIELD_SEPARATOR);
     let sequence = number(fields.next(), "sequence")?;
@@ -78,27 +67,15 @@ fn parse_line(line: &str) -> Result<ModuleLine, String> {
     let build_id = fields.next().ok_or("a module line has no build-id field")?;
     let path = fields.next().ok_or("a module line has no path")?;
     if start > end || end > LOW_MASK {
-        return Err(format!(
-            "a module spans {start:x}..{end:x}, which is no range of addresses"
-        ));
+        return Err(format!("a module spans {start:x}..{end:x}, which is no range of addresses"));
     }
     let build_id = (build_id != NO_BUILD_ID).then(|| build_id.to_owned());
-    Ok(ModuleLine::Loaded {
-        sequence,
-        module: ModuleInfo {
-            path: path.to_owned(),
-            build_id,
-            base,
-            start,
-            end,
-        },
-    })
+    Ok(ModuleLine::Loaded { sequence, module: ModuleInfo { path: path.to_owned(), build_id, base, start, end } })
 }
 
 fn number(field: Option<&str>, name: &str) -> Result<u64, String> {
     let text = field.ok_or_else(|| format!("a module line has no {name}"))?;
-    u64::from_str_radix(text, 16)
-        .map_err(|_| format!("`{text}` is no hexadecimal {name} of a module"))
+    u64::from_str_radix(text, 16).map_err(|_| format!("`{text}` is no hexadecimal {name} of a module"))
 }
 
 /// The line, newline included, as the runtime writes it.
@@ -106,10 +83,7 @@ pub fn format_line(line: &ModuleLine) -> String {
     match line {
         ModuleLine::Loaded { sequence, module } => {
             let build_id = module.build_id.as_deref().unwrap_or(NO_BUILD_ID);
-            format!(
-                "{sequence:x}\t{:x}\t{:x}\t{:x}\t{build_id}\t{}\n",
-                module.base, module.start, module.end, module.path
-            )
+            format!("{sequence:x}\t{:x}\t{:x}\t{:x}\t{build_id}\t{}\n", module.base, module.start, module.end, module.path)
         }
         ModuleLine::Unloaded { sequence, base } => format!("!{sequence:x}\t{base:x}\n"),
     }

@@ -1,7 +1,8 @@
 //! A session directory, opened and validated.
 
 use crate::error::TraceError;
-use crate::header::RunHeader;
+use crate::header::{RunHeader, RunState};
+use crate::loaded::Shortcoming;
 use crate::map::FileMap;
 use crate::modules::{self, ModuleLines};
 use crate::stream::{Chunks, Reader};
@@ -21,12 +22,7 @@ impl Stream {
     fn open(path: PathBuf, thread: u32) -> Result<Self, TraceError> {
         let map = FileMap::open(&path)?;
         let chunks = Chunks::scan(thread, &map);
-        Ok(Self {
-            path,
-            thread,
-            chunks,
-            map,
-        })
+        Ok(Self { path, thread, chunks, map })
     }
 
     pub fn reader(&self) -> Reader<'_> {
@@ -35,11 +31,7 @@ impl Stream {
 
     /// Bytes of records in all chunks.
     pub fn record_bytes(&self) -> u64 {
-        self.chunks
-            .list
-            .iter()
-            .map(|chunk| (chunk.end - chunk.start) as u64)
-            .sum()
+        self.chunks.list.iter().map(|chunk| (chunk.end - chunk.start) as u64).sum()
     }
 
     pub fn file_bytes(&self) -> u64 {
@@ -66,72 +58,57 @@ impl Recording {
             Ok(bytes) => modules::parse(&modules_path, &bytes)?,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => ModuleLines::default(),
             Err(source) => {
-                return Err(TraceError::Io {
-                    action: "read",
-                    path: modules_path,
-                    source,
-                });
+                return Err(TraceError::Io { action: "read", path: modules_path, source });
             }
         };
         let mut streams = Vec::new();
         for (thread, path) in stream_files(directory)? {
             streams.push(Stream::open(path, thread)?);
         }
-        Ok(Self {
-            directory: directory.to_path_buf(),
-            header,
-            modules,
-            streams,
-        })
+        Ok(Self { directory: directory.to_path_buf(), header, modules, streams })
+    }
+}
+
+impl Recording {
+    /// What the files, damage apart, lack of a whole recording.
+    pub fn shortcomings_of_files(&self) -> Vec<Shortcoming> {
+        let state = match self.header.state {
+            RunState::Complete => None,
+            RunState::Running => Some(Shortcoming::NotEnded),
+            RunState::Stopped => Some(Shortcoming::Stopped),
+            RunState::Crashed => Some(Shortcoming::Crashed),
+        };
+        let unfinished = self.streams.iter().filter(|stream| stream.chunks.is_unfinished());
+        let modules = self.modules.unfinished_at.map(|_| Shortcoming::ModulesCutShort);
+        state
+            .into_iter()
+            .chain(unfinished.map(|stream| Shortcoming::Unfinished { thread: stream.thread }))
+            .chain(modules)
+            .collect()
     }
 }
 
 /// Thread numbers and paths of the stream files, sorted by number.
 fn stream_files(directory: &Path) -> Result<Vec<(u32, PathBuf)>, TraceError> {
-    let failed = |source| TraceError::Io {
-        action: "list",
-        path: directory.to_path_buf(),
-        source,
-    };
+    let failed = |source| TraceError::Io { action: "list", path: directory.to_path_buf(), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
-        let Some(digits) = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(THREAD_FILE_PREFIX))
-        else {
+        let Some(digits) = name.to_str().and_then(|name| name.strip_prefix(THREAD_FILE_PREFIX)) else {
             continue;
         };
-        let corrupt = |what: &str| TraceError::Corrupt {
-            path: entry.path(),
-            offset: 0,
-            what: what.to_owned(),
-        };
-        let thread: u32 = digits
-            .parse()
-            .map_err(|_| corrupt("the file's name does not end in a thread number"))?;
+        let corrupt = |what: &str| TraceError::Corrupt { path: entry.path(), offset: 0, what: what.to_owned() };
+        let thread: u32 = digits.parse().map_err(|_| corrupt("the file's name does not end in a thread number"))?;
         if thread as usize >= MAX_THREADS {
-            return Err(TraceError::TooLarge {
-                path: entry.path(),
-                what: "threads",
-                limit: MAX_THREADS as u64,
-            });
+            return Err(TraceError::TooLarge { path: entry.path(), what: "threads", limit: MAX_THREADS as u64 });
         }
         files.push((thread, entry.path()));
     }
     files.sort();
     if let Some(pair) = files.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let what = format!(
-            "thread {} has a second stream, {}",
-            pair[0].0,
-            pair[0].1.display()
-        );
-        return Err(TraceError::Corrupt {
-            path: pair[1].1.clone(),
-            offset: 0,
-            what,
-        });
+        let what = format!("thread {} has a second stream, {}", pair[0].0, pair[0].1.display());
+        return Err(TraceError::Corrupt { path: pair[1].1.clone(), offset: 0, what });
     }
     Ok(files)
 }

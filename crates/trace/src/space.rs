@@ -76,9 +76,7 @@ impl Space {
     /// A module's data. Returns its handle for [`Space::place_again`].
     pub fn place_module(&mut self, module: u32, start: u64, end: u64) -> Option<u32> {
         let kind = ObjectKind::Global { module };
-        let taken = overlapping(&self.identity_mapped, start, end)
-            .next()
-            .is_some();
+        let taken = overlapping(&self.identity_mapped, start, end).next().is_some();
         if taken {
             return self.place_fresh(kind, start, end.checked_sub(start)?, None);
         }
@@ -89,20 +87,12 @@ impl Space {
 
     /// Gives an object's whole range back to it.
     pub fn place_again(&mut self, object: u32) {
-        let Object {
-            machine_base, size, ..
-        } = self.objects[object as usize];
+        let Object { machine_base, size, .. } = self.objects[object as usize];
         self.assign(machine_base, machine_base + size, object);
     }
 
     /// An object with a lifetime of its own. `None` if no such range can exist.
-    pub fn place_fresh(
-        &mut self,
-        kind: ObjectKind,
-        machine_base: u64,
-        size: u64,
-        born: Option<EventIndex>,
-    ) -> Option<u32> {
+    pub fn place_fresh(&mut self, kind: ObjectKind, machine_base: u64, size: u64, born: Option<EventIndex>) -> Option<u32> {
         let size = bounded_size(machine_base, size)?;
         let base = self.next_fresh + machine_base % 16;
         let behind = (base + size + GAP).next_multiple_of(16);
@@ -113,22 +103,9 @@ impl Space {
         Some(self.place(kind, Address(base), machine_base, size, born))
     }
 
-    fn place(
-        &mut self,
-        kind: ObjectKind,
-        base: Address,
-        machine_base: u64,
-        size: u64,
-        born: Option<EventIndex>,
-    ) -> u32 {
+    fn place(&mut self, kind: ObjectKind, base: Address, machine_base: u64, size: u64, born: Option<EventIndex>) -> u32 {
         let object = self.objects.len() as u32;
-        self.objects.push(Object {
-            kind,
-            base,
-            size,
-            machine_base,
-            born,
-        });
+        self.objects.push(Object { kind, base, size, machine_base, born });
         self.cut.push(false);
         self.assign(machine_base, machine_base + size, object);
         object
@@ -181,12 +158,7 @@ impl Space {
         }
         if let Some((start, end, object)) = self.range_at(machine) {
             let owner = &self.objects[object as usize];
-            let found = CachedRange {
-                start,
-                end,
-                shift: owner.base.0.wrapping_sub(owner.machine_base),
-                object,
-            };
+            let found = CachedRange { start, end, shift: owner.base.0.wrapping_sub(owner.machine_base), object };
             self.cache[slot] = found;
             hits.0 = [found, hits.0[0]];
             return Address(machine.wrapping_add(found.shift));
@@ -209,8 +181,7 @@ impl Space {
         }
         let mut start = start / PAGE * PAGE;
         let mut end = end.next_multiple_of(PAGE);
-        let touching: Vec<(u64, u64)> =
-            overlapping(&self.unknown, start.saturating_sub(1), end + 1).collect();
+        let touching: Vec<(u64, u64)> = overlapping(&self.unknown, start.saturating_sub(1), end + 1).collect();
         for (from, to) in touching {
             self.unknown.remove(&from);
             start = start.min(from);
@@ -233,10 +204,7 @@ impl Space {
         for (index, &handle) in order.iter().enumerate() {
             ids[handle as usize] = ObjectId(index as u32);
         }
-        let mut objects: Vec<Object> = order
-            .iter()
-            .map(|&handle| self.objects[handle as usize])
-            .collect();
+        let mut objects: Vec<Object> = order.iter().map(|&handle| self.objects[handle as usize]).collect();
         objects.extend(self.unknown.iter().map(|(&start, &end)| Object {
             kind: ObjectKind::Unknown,
             base: Address(UNKNOWN_BASE + start),
@@ -254,16 +222,8 @@ fn bounded_size(machine_base: u64, size: u64) -> Option<u64> {
 }
 
 /// The ranges of a disjoint set that meet `[start, end)`, from the last to the first.
-fn overlapping(
-    ranges: &BTreeMap<u64, u64>,
-    start: u64,
-    end: u64,
-) -> impl Iterator<Item = (u64, u64)> {
-    ranges
-        .range(..end)
-        .rev()
-        .map(|(&from, &to)| (from, to))
-        .take_while(move |&(_, to)| to > start)
+fn overlapping(ranges: &BTreeMap<u64, u64>, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+    ranges.range(..end).rev().map(|(&from, &to)| (from, to)).take_while(move |&(_, to)| to > start)
 }
 
 #[cfg(test)]
@@ -271,11 +231,7 @@ mod tests {
     use super::*;
     use rashomon_event::{SiteId, ThreadId};
 
-    const BLOCK: ObjectKind = ObjectKind::Heap {
-        thread: ThreadId(0),
-        site: SiteId(0),
-        ordinal: 0,
-    };
+    const BLOCK: ObjectKind = ObjectKind::Heap { thread: ThreadId(0), site: SiteId(0), ordinal: 0 };
 
     #[test]
     fn a_reused_address_is_a_new_one() {
@@ -290,11 +246,7 @@ mod tests {
         // What the new block does not cover still is the old one's.
         assert_eq!(space.translate(&mut hits, 0x5020, 8).0, before.0 + 16);
         let (objects, ids) = space.into_objects();
-        assert!(
-            objects
-                .windows(2)
-                .all(|pair| pair[0].base.0 + pair[0].size <= pair[1].base.0)
-        );
+        assert!(objects.windows(2).all(|pair| pair[0].base.0 + pair[0].size <= pair[1].base.0));
         assert_eq!(ids.len(), 2);
     }
 
@@ -326,18 +278,12 @@ mod tests {
         let mut space = Space::default();
         let mut hits = LastHits::default();
         for page in [3u64, 5, 4] {
-            assert_eq!(
-                space.translate(&mut hits, page * PAGE + 1, 8),
-                Address(UNKNOWN_BASE + page * PAGE + 1)
-            );
+            assert_eq!(space.translate(&mut hits, page * PAGE + 1, 8), Address(UNKNOWN_BASE + page * PAGE + 1));
         }
         space.translate(&mut hits, LOW_MASK, 8);
         let (objects, _) = space.into_objects();
         assert_eq!(objects.len(), 2);
-        assert_eq!(
-            (objects[0].machine_base, objects[0].size),
-            (3 * PAGE, 3 * PAGE)
-        );
+        assert_eq!((objects[0].machine_base, objects[0].size), (3 * PAGE, 3 * PAGE));
     }
 
     #[test]

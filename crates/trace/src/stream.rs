@@ -6,8 +6,8 @@
 
 use crate::bytes::{get_word, word_at};
 use rashomon_abi::record::{
-    self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC,
-    CHUNK_USED_WORD, Checksum, MAX_ARGUMENTS, Op, SITE_BIAS,
+    self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum,
+    MAX_ARGUMENTS, Op, SITE_BIAS,
 };
 
 const CHUNK_HEADER_BYTES: usize = CHUNK_HEADER_WORDS * 8;
@@ -24,15 +24,8 @@ pub struct Fault {
 pub enum FaultKind {
     #[error("a chunk does not begin with the chunk magic (found {0:#018x})")]
     Magic(u64),
-    #[error(
-        "the chunk says it is chunk {found_index} of thread {found_thread}, expected chunk {index} of thread {thread}"
-    )]
-    Identity {
-        index: u32,
-        thread: u32,
-        found_index: u32,
-        found_thread: u32,
-    },
+    #[error("the chunk says it is chunk {found_index} of thread {found_thread}, expected chunk {index} of thread {thread}")]
+    Identity { index: u32, thread: u32, found_index: u32, found_thread: u32 },
     #[error("the chunk claims {0} bytes of records, which is not possible")]
     Used(u64),
     #[error("the chunk's checksum is {found:#018x}, its bytes give {computed:#018x}")]
@@ -81,24 +74,14 @@ impl Chunks {
                 Ok(None) => break,
                 Ok(Some((length, finished))) => {
                     if chunks.is_unfinished() {
-                        chunks.fault = Some(Fault {
-                            offset: offset as u64,
-                            what: FaultKind::BehindUnfinished,
-                        });
+                        chunks.fault = Some(Fault { offset: offset as u64, what: FaultKind::BehindUnfinished });
                         break;
                     }
                     let start = offset + CHUNK_HEADER_BYTES;
-                    chunks.list.push(Chunk {
-                        start,
-                        end: start + length,
-                        finished,
-                    });
+                    chunks.list.push(Chunk { start, end: start + length, finished });
                 }
                 Err(what) => {
-                    chunks.fault = Some(Fault {
-                        offset: offset as u64,
-                        what,
-                    });
+                    chunks.fault = Some(Fault { offset: offset as u64, what });
                     break;
                 }
             }
@@ -119,10 +102,7 @@ fn scan_chunk(thread: u32, index: u32, rest: &[u8]) -> Result<Option<(usize, boo
     let Some(magic) = get_word(bytes, 0).filter(|_| bytes.len() >= CHUNK_HEADER_BYTES) else {
         return match bytes.iter().all(|&byte| byte == 0) {
             true => Ok(None),
-            false => Err(FaultKind::CutShort {
-                needed: CHUNK_HEADER_BYTES as u64,
-                available: bytes.len() as u64,
-            }),
+            false => Err(FaultKind::CutShort { needed: CHUNK_HEADER_BYTES as u64, available: bytes.len() as u64 }),
         };
     };
     if magic != CHUNK_MAGIC {
@@ -134,12 +114,7 @@ fn scan_chunk(thread: u32, index: u32, rest: &[u8]) -> Result<Option<(usize, boo
     let identity = word_at(bytes, 1);
     let (found_index, found_thread) = ((identity >> 32) as u32, identity as u32);
     if (found_index, found_thread) != (index, thread) {
-        return Err(FaultKind::Identity {
-            index,
-            thread,
-            found_index,
-            found_thread,
-        });
+        return Err(FaultKind::Identity { index, thread, found_index, found_thread });
     }
     let used = word_at(bytes, CHUNK_USED_WORD);
     let available = bytes.len() - CHUNK_HEADER_BYTES;
@@ -150,17 +125,10 @@ fn scan_chunk(thread: u32, index: u32, rest: &[u8]) -> Result<Option<(usize, boo
         return Err(FaultKind::Used(used));
     }
     if used > available as u64 {
-        return Err(FaultKind::CutShort {
-            needed: used,
-            available: available as u64,
-        });
+        return Err(FaultKind::CutShort { needed: used, available: available as u64 });
     }
     let records = &bytes[CHUNK_HEADER_BYTES..CHUNK_HEADER_BYTES + used as usize];
-    let computed = (0..records.len() / 8)
-        .fold(Checksum::new(), |sum, number| {
-            sum.add(word_at(records, number))
-        })
-        .finish();
+    let computed = (0..records.len() / 8).fold(Checksum::new(), |sum, number| sum.add(word_at(records, number))).finish();
     let found = word_at(bytes, CHUNK_CHECKSUM_WORD);
     if found != computed {
         return Err(FaultKind::Checksum { found, computed });
@@ -240,6 +208,8 @@ pub struct Reader<'a> {
     finished: bool,
     previous_site: u64,
     record_offset: usize,
+    /// Where the records of the current chunk ended before its end.
+    stopped_at: Option<usize>,
     torn_at: Option<u64>,
 }
 
@@ -254,6 +224,7 @@ impl<'a> Reader<'a> {
             finished: true,
             previous_site: 0,
             record_offset: 0,
+            stopped_at: None,
             torn_at: None,
         }
     }
@@ -261,6 +232,14 @@ impl<'a> Reader<'a> {
     /// Byte of the file at which the record that was read last begins.
     pub const fn record_offset(&self) -> u64 {
         self.record_offset as u64
+    }
+
+    /// Byte behind the last whole record of the stream, once its end was reached.
+    pub const fn good_until(&self) -> u64 {
+        match self.stopped_at {
+            Some(stopped) => stopped as u64,
+            None => self.position as u64,
+        }
     }
 
     /// Where an unfinished chunk holds half a record.
@@ -279,21 +258,13 @@ impl<'a> Reader<'a> {
             let word = word_at(self.bytes, self.position / 8);
             let kind = record::kind_of(word);
             if let Some((class, log2_size)) = record::access_of_kind(kind) {
-                let site = self
-                    .previous_site
-                    .wrapping_add(record::top_of(word))
-                    .wrapping_sub(SITE_BIAS)
-                    & record::LOW_MASK;
+                let site = self.previous_site.wrapping_add(record::top_of(word)).wrapping_sub(SITE_BIAS) & record::LOW_MASK;
                 self.previous_site = site;
                 self.position += 8;
-                return Ok(Some(Record::Access {
-                    class,
-                    size: 1 << log2_size,
-                    address: record::low_of(word),
-                    site,
-                }));
+                return Ok(Some(Record::Access { class, size: 1 << log2_size, address: record::low_of(word), site }));
             }
             if word == 0 {
+                self.stopped_at = Some(self.position);
                 self.position = self.end;
                 continue;
             }
@@ -310,16 +281,14 @@ impl<'a> Reader<'a> {
                 Err(what) => {
                     self.chunks = &[];
                     self.position = self.end;
-                    return Err(Fault {
-                        offset: self.record_offset as u64,
-                        what,
-                    });
+                    return Err(Fault { offset: self.record_offset as u64, what });
                 }
             }
         }
     }
 
     fn tear(&mut self) {
+        self.stopped_at = Some(self.position);
         self.torn_at = Some(self.record_offset as u64);
         self.position = self.end;
     }
@@ -331,6 +300,7 @@ impl<'a> Reader<'a> {
         };
         self.chunks = rest;
         self.position = chunk.start;
+        self.stopped_at = None;
         self.end = chunk.end;
         self.finished = chunk.finished;
         self.previous_site = 0;
@@ -339,22 +309,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The record (`None`: a SITE record) and its length in words; `Ok(None)` for a torn one.
-    fn long_record(
-        &self,
-        word: u64,
-        kind: u64,
-    ) -> Result<Option<(Option<Record<'a>>, usize)>, FaultKind> {
+    fn long_record(&self, word: u64, kind: u64) -> Result<Option<(Option<Record<'a>>, usize)>, FaultKind> {
         let first = self.position / 8;
         let available = self.end / 8 - first;
         let further = |words: usize| {
-            if words <= available {
-                Ok(())
-            } else {
-                Err(FaultKind::RecordLength {
-                    needed: words,
-                    available,
-                })
-            }
+            if words <= available { Ok(()) } else { Err(FaultKind::RecordLength { needed: words, available }) }
         };
         let low = record::low_of(word);
         let (record, words) = match kind {
@@ -367,14 +326,7 @@ impl<'a> Reader<'a> {
                 if numbers == 0 && !self.finished {
                     return Ok(None);
                 }
-                (
-                    Record::ContextDefinition {
-                        number: numbers as u32,
-                        parent: (numbers >> 32) as u32,
-                        call: low,
-                    },
-                    2,
-                )
+                (Record::ContextDefinition { number: numbers as u32, parent: (numbers >> 32) as u32, call: low }, 2)
             }
             record::TURN => {
                 further(2)?;
@@ -382,34 +334,17 @@ impl<'a> Reader<'a> {
                 if sequence == 0 && !self.finished {
                     return Ok(None);
                 }
-                (
-                    Record::Turn {
-                        sequence,
-                        accesses: low,
-                    },
-                    2,
-                )
+                (Record::Turn { sequence, accesses: low }, 2)
             }
             record::RANGE => {
                 further(3)?;
                 let code = record::top_of(word);
                 let class = AccessClass::from_code(code).ok_or(FaultKind::Class(code))?;
-                let (length, site) = (
-                    word_at(self.bytes, first + 1),
-                    word_at(self.bytes, first + 2),
-                );
+                let (length, site) = (word_at(self.bytes, first + 1), word_at(self.bytes, first + 2));
                 if site == 0 && !self.finished {
                     return Ok(None);
                 }
-                (
-                    Record::Range {
-                        class,
-                        address: low,
-                        length,
-                        site: site & record::LOW_MASK,
-                    },
-                    3,
-                )
+                (Record::Range { class, address: low, length, site: site & record::LOW_MASK }, 3)
             }
             record::SYNC => {
                 return self
@@ -421,24 +356,13 @@ impl<'a> Reader<'a> {
         Ok(Some((Some(record), words)))
     }
 
-    fn sync_record(
-        &self,
-        word: u64,
-        first: usize,
-        available: usize,
-    ) -> Result<Option<(SyncRecord<'a>, usize)>, FaultKind> {
+    fn sync_record(&self, word: u64, first: usize, available: usize) -> Result<Option<(SyncRecord<'a>, usize)>, FaultKind> {
         if available < 3 {
-            return Err(FaultKind::RecordLength {
-                needed: 3,
-                available,
-            });
+            return Err(FaultKind::RecordLength { needed: 3, available });
         }
         let code = record::top_of(word);
         let op = Op::from_code(code).ok_or(FaultKind::Operation(code))?;
-        let (order, place) = (
-            word_at(self.bytes, first + 1),
-            word_at(self.bytes, first + 2),
-        );
+        let (order, place) = (word_at(self.bytes, first + 1), word_at(self.bytes, first + 2));
         if order == 0 && !self.finished {
             return Ok(None);
         }
@@ -448,10 +372,7 @@ impl<'a> Reader<'a> {
         }
         let words = 3 + count as usize;
         if words > available {
-            return Err(FaultKind::RecordLength {
-                needed: words,
-                available,
-            });
+            return Err(FaultKind::RecordLength { needed: words, available });
         }
         let arguments = Arguments(&self.bytes[(first + 3) * 8..(first + words) * 8]);
         let sync = SyncRecord {

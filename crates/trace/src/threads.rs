@@ -18,11 +18,7 @@ pub struct ThreadTable(Vec<Entry>);
 impl ThreadTable {
     /// The thread of a recorded number, if that can be one.
     pub fn known(&mut self, number: u64) -> Option<ThreadId> {
-        let thread = ThreadId(
-            u32::try_from(number)
-                .ok()
-                .filter(|&number| (number as usize) < MAX_THREADS)?,
-        );
+        let thread = ThreadId(u32::try_from(number).ok().filter(|&number| (number as usize) < MAX_THREADS)?);
         self.exists(thread);
         Some(thread)
     }

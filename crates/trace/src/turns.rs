@@ -10,7 +10,7 @@
 //! Limit: an access that the same-span filter dropped cannot tell that a thread was stopped before it. The runtime always keeps
 //! the access at which a quantum ends, so this concerns no recording it makes.
 
-use crate::load::LoadedTrace;
+use crate::loaded::LoadedTrace;
 use rashomon_abi::record::Op;
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{Goal, Place, Position, Schedule, ThreadId, Turn};
@@ -44,18 +44,8 @@ impl HandoverLog {
     /// `thread` stops with this many ordinals completed and accesses recorded since the last of them.
     pub(crate) fn stops(&mut self, thread: ThreadId, ordinal: u32, recorded: u64) {
         let turn = self.turns.len();
-        self.turns.push((
-            thread,
-            Position {
-                ordinal,
-                place: Place::End,
-            },
-        ));
-        self.open_turns(thread).push(Open {
-            turn,
-            recorded,
-            executed: None,
-        });
+        self.turns.push((thread, Position { ordinal, place: Place::End }));
+        self.open_turns(thread).push(Open { turn, recorded, executed: None });
     }
 
     /// A `TURN` record of `thread`: it had executed this many accesses.
@@ -63,9 +53,7 @@ impl HandoverLog {
         if let Some(last) = self.open_turns(thread).last_mut() {
             last.executed.get_or_insert(executed);
         }
-        self.settle(thread, |open| {
-            open.recorded < recorded || open.executed.is_some_and(|count| count != executed)
-        });
+        self.settle(thread, |open| open.recorded < recorded || open.executed.is_some_and(|count| count != executed));
     }
 
     /// The next operation with an ordinal of `thread` is `op`; so many accesses were recorded before it.
@@ -80,25 +68,12 @@ impl HandoverLog {
     /// The stream of `thread` is over.
     pub(crate) fn leaves(&mut self, thread: ThreadId, ended: bool, recorded: u64) {
         self.settle(thread, |open| open.recorded < recorded);
-        self.close(
-            thread,
-            if ended {
-                Place::End
-            } else {
-                Place::Synchronisation { op: 0 }
-            },
-        );
+        self.close(thread, if ended { Place::End } else { Place::Synchronisation { op: 0 } });
     }
 
     /// `thread` ran last, as far as the recording goes.
     pub(crate) fn ends(&mut self, thread: ThreadId, ordinal: u32) {
-        self.turns.push((
-            thread,
-            Position {
-                ordinal,
-                place: Place::End,
-            },
-        ));
+        self.turns.push((thread, Position { ordinal, place: Place::End }));
     }
 
     /// Turns of which `between_accesses` holds ended after a number of accesses.
@@ -106,15 +81,10 @@ impl HandoverLog {
         let open = std::mem::take(self.open_turns(thread));
         for turn in &open {
             if between_accesses(turn) {
-                self.turns[turn.turn].1.place = Place::Count {
-                    accesses: turn.executed.unwrap_or(turn.recorded),
-                };
+                self.turns[turn.turn].1.place = Place::Count { accesses: turn.executed.unwrap_or(turn.recorded) };
             }
         }
-        *self.open_turns(thread) = open
-            .into_iter()
-            .filter(|turn| !between_accesses(turn))
-            .collect();
+        *self.open_turns(thread) = open.into_iter().filter(|turn| !between_accesses(turn)).collect();
     }
 
     fn close(&mut self, thread: ThreadId, place: Place) {
@@ -136,19 +106,8 @@ impl LoadedTrace {
         Schedule {
             version: SCHEDULE_VERSION,
             modules: schedule_modules(self),
-            threads: trace
-                .threads
-                .iter()
-                .map(|thread| thread.path.clone())
-                .collect(),
-            turns: self
-                .turns()
-                .iter()
-                .map(|&(thread, until)| Turn {
-                    thread: thread.0,
-                    until,
-                })
-                .collect(),
+            threads: trace.threads.iter().map(|thread| thread.path.clone()).collect(),
+            turns: self.turns().iter().map(|&(thread, until)| Turn { thread: thread.0, until }).collect(),
             goal: Goal::None,
             quantum,
         }
@@ -157,10 +116,5 @@ impl LoadedTrace {
 
 fn schedule_modules(loaded: &LoadedTrace) -> Vec<ScheduleModule> {
     let modules = loaded.trace.modules.iter();
-    modules
-        .map(|module| ScheduleModule {
-            path: module.path.clone(),
-            build_id: module.build_id.clone(),
-        })
-        .collect()
+    modules.map(|module| ScheduleModule { path: module.path.clone(), build_id: module.build_id.clone() }).collect()
 }

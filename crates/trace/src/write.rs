@@ -7,8 +7,8 @@ use crate::header::RunHeader;
 use crate::modules::{ModuleLine, format_line};
 use crate::recording::stream_file_name;
 use rashomon_abi::record::{
-    self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC,
-    CHUNK_USED_WORD, Checksum, MAX_ARGUMENTS, Op, SITE_BIAS,
+    self, AccessClass, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum,
+    MAX_ARGUMENTS, Op, SITE_BIAS,
 };
 use rashomon_abi::{HEADER_FILE, MODULES_FILE};
 use std::path::Path;
@@ -28,14 +28,7 @@ pub struct StreamWriter {
 
 impl StreamWriter {
     pub fn new(thread: u32) -> Self {
-        let mut writer = Self {
-            thread,
-            words: Vec::new(),
-            chunk: 0,
-            previous_site: 0,
-            context: 0,
-            written_context: 0,
-        };
+        let mut writer = Self { thread, words: Vec::new(), chunk: 0, previous_site: 0, context: 0, written_context: 0 };
         writer.begin_chunk();
         writer
     }
@@ -43,8 +36,7 @@ impl StreamWriter {
     fn begin_chunk(&mut self) {
         self.chunk = self.words.len();
         let index = (self.chunk * 8 / CHUNK_BYTES) as u64;
-        self.words
-            .extend([CHUNK_MAGIC, index << 32 | u64::from(self.thread), 0, 0]);
+        self.words.extend([CHUNK_MAGIC, index << 32 | u64::from(self.thread), 0, 0]);
         self.previous_site = 0;
         self.written_context = 0;
     }
@@ -55,10 +47,7 @@ impl StreamWriter {
         if used == 0 {
             return;
         }
-        let checksum = self.words[records..]
-            .iter()
-            .fold(Checksum::new(), |sum, &word| sum.add(word))
-            .finish();
+        let checksum = self.words[records..].iter().fold(Checksum::new(), |sum, &word| sum.add(word)).finish();
         self.words[self.chunk + CHUNK_USED_WORD] = used as u64;
         self.words[self.chunk + CHUNK_CHECKSUM_WORD] = checksum;
     }
@@ -80,48 +69,29 @@ impl StreamWriter {
 
     fn write_context(&mut self) {
         if self.context != self.written_context {
-            self.words
-                .push(record::word(0, record::CONTEXT, u64::from(self.context)));
+            self.words.push(record::word(0, record::CONTEXT, u64::from(self.context)));
             self.written_context = self.context;
         }
     }
 
     pub fn access(&mut self, class: AccessClass, address: u64, size: u64, site: u64) {
         if !size.is_power_of_two() || size > 16 {
-            let words = [
-                record::word(class as u64, record::RANGE, address),
-                size,
-                site & record::LOW_MASK,
-            ];
+            let words = [record::word(class as u64, record::RANGE, address), size, site & record::LOW_MASK];
             return self.append(&words);
         }
         self.reserve(3);
         self.write_context();
-        let mut distance = site
-            .wrapping_sub(self.previous_site)
-            .wrapping_add(SITE_BIAS);
+        let mut distance = site.wrapping_sub(self.previous_site).wrapping_add(SITE_BIAS);
         if distance >= 2 * SITE_BIAS {
             self.words.push(record::word(0, record::SITE, site));
             distance = SITE_BIAS;
         }
         self.previous_site = site;
-        self.words.push(record::word(
-            distance,
-            record::access_kind(class, size.trailing_zeros()),
-            address,
-        ));
+        self.words.push(record::word(distance, record::access_kind(class, size.trailing_zeros()), address));
     }
 
     /// Arguments behind the first [`MAX_ARGUMENTS`] are left out.
-    pub fn sync(
-        &mut self,
-        op: Op,
-        object: u64,
-        sequence: u64,
-        aux: u16,
-        site: u64,
-        arguments: &[u64],
-    ) {
+    pub fn sync(&mut self, op: Op, object: u64, sequence: u64, aux: u16, site: u64, arguments: &[u64]) {
         let arguments = &arguments[..arguments.len().min(MAX_ARGUMENTS)];
         let mut words = vec![
             record::word(op as u64, record::SYNC, object),
@@ -133,10 +103,7 @@ impl StreamWriter {
     }
 
     pub fn turn(&mut self, sequence: u64, accesses: u64) {
-        self.append(&[
-            record::word(0, record::TURN, accesses),
-            sequence & record::LOW_MASK,
-        ]);
+        self.append(&[record::word(0, record::TURN, accesses), sequence & record::LOW_MASK]);
     }
 
     pub fn executed(&mut self, count: u64) {
@@ -144,10 +111,7 @@ impl StreamWriter {
     }
 
     pub fn define_context(&mut self, number: u32, parent: u32, call: u64) {
-        self.append(&[
-            record::word(0, record::CONTEXT_DEFINITION, call),
-            u64::from(parent) << 32 | u64::from(number),
-        ]);
+        self.append(&[record::word(0, record::CONTEXT_DEFINITION, call), u64::from(parent) << 32 | u64::from(number)]);
     }
 
     /// What follows was called through this context; 0 is the thread's start routine.
@@ -167,10 +131,7 @@ impl StreamWriter {
     }
 
     fn into_bytes(self) -> Vec<u8> {
-        self.words
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect()
+        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 }
 
@@ -185,12 +146,7 @@ pub struct SessionWriter {
 
 impl SessionWriter {
     pub fn new(header: RunHeader) -> Self {
-        Self {
-            header,
-            modules: Vec::new(),
-            streams: Vec::new(),
-            next_sequence: 1,
-        }
+        Self { header, modules: Vec::new(), streams: Vec::new(), next_sequence: 1 }
     }
 
     /// The stream of a thread, begun if it was not there.
@@ -203,18 +159,9 @@ impl SessionWriter {
     }
 
     /// Appends an operation with the next sequence number, which is returned.
-    pub fn sync(
-        &mut self,
-        thread: u32,
-        op: Op,
-        object: u64,
-        aux: u16,
-        site: u64,
-        arguments: &[u64],
-    ) -> u64 {
+    pub fn sync(&mut self, thread: u32, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) -> u64 {
         let sequence = self.take_sequence();
-        self.stream(thread)
-            .sync(op, object, sequence, aux, site, arguments);
+        self.stream(thread).sync(op, object, sequence, aux, site, arguments);
         sequence
     }
 
@@ -233,33 +180,18 @@ impl SessionWriter {
     pub fn write(self, directory: &Path) -> Result<(), TraceError> {
         let failed = |action, path: &Path| {
             let path = path.to_path_buf();
-            move |source| TraceError::Io {
-                action,
-                path,
-                source,
-            }
+            move |source| TraceError::Io { action, path, source }
         };
         std::fs::create_dir_all(directory).map_err(failed("create", directory))?;
         let write = |name: &str, bytes: &[u8]| {
             let path = directory.join(name);
             std::fs::write(&path, bytes).map_err(failed("write", &path))
         };
-        let header = RunHeader {
-            threads: self.streams.len() as u64,
-            sequence: self.next_sequence,
-            ..self.header
-        };
+        let header = RunHeader { threads: self.streams.len() as u64, sequence: self.next_sequence, ..self.header };
         for stream in self.streams {
             write(&stream_file_name(stream.thread), &stream.finish())?;
         }
-        write(
-            MODULES_FILE,
-            self.modules
-                .iter()
-                .map(format_line)
-                .collect::<String>()
-                .as_bytes(),
-        )?;
+        write(MODULES_FILE, self.modules.iter().map(format_line).collect::<String>().as_bytes())?;
         write(HEADER_FILE, &header.to_bytes())
     }
 }

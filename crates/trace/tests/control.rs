@@ -1,8 +1,8 @@
 //! Control files decoded again with nothing but the layout in `rashomon_abi::control`.
 
 use rashomon_abi::control::{
-    GOAL_WORDS, HEAD_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS,
-    field, goal, mode, object, policy, turn,
+    GOAL_WORDS, HEAD_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal, mode, object,
+    policy, turn,
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{CodePlace, Goal, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
@@ -28,9 +28,7 @@ fn decode(bytes: &[u8]) -> Decoded {
     };
     let head: Vec<u64> = (0..HEAD_WORDS).map(|_| word()).collect();
     let mut table = |entries: usize, words: usize| -> Vec<Vec<u64>> {
-        (0..head[entries])
-            .map(|_| (0..words).map(|_| word()).collect())
-            .collect()
+        (0..head[entries]).map(|_| (0..words).map(|_| word()).collect()).collect()
     };
     let modules = table(field::MODULES, MODULE_WORDS);
     let threads = table(field::THREADS, THREAD_WORDS);
@@ -38,69 +36,28 @@ fn decode(bytes: &[u8]) -> Decoded {
     let turns = table(field::TURNS, TURN_WORDS);
     let goals = table(field::GOALS, GOAL_WORDS);
     assert_eq!(rest.len() as u64, head[field::STRING_BYTES]);
-    Decoded {
-        head,
-        modules,
-        threads,
-        objects,
-        turns,
-        goals,
-        strings: rest.to_vec(),
-    }
+    Decoded { head, modules, threads, objects, turns, goals, strings: rest.to_vec() }
 }
 
 fn schedule() -> Schedule {
-    let place = |offset| CodePlace {
-        module: Some(0),
-        offset,
-    };
-    let heap = ObjectName::Heap {
-        thread: 1,
-        site: place(0x30),
-        ordinal: 2,
-    };
-    let access = |delta| Place::Access {
-        site: place(0x40),
-        object: heap,
-        delta,
-        size: 4,
-    };
+    let place = |offset| CodePlace { module: Some(0), offset };
+    let heap = ObjectName::Heap { thread: 1, site: place(0x30), ordinal: 2 };
+    let access = |delta| Place::Access { site: place(0x40), object: heap, delta, size: 4 };
     let until = |ordinal, place| Position { ordinal, place };
     Schedule {
         version: SCHEDULE_VERSION,
         modules: vec![
-            ScheduleModule {
-                path: "/bin/prog".into(),
-                build_id: None,
-            },
-            ScheduleModule {
-                path: "/lib/libx.so".into(),
-                build_id: Some("00".into()),
-            },
+            ScheduleModule { path: "/bin/prog".into(), build_id: None },
+            ScheduleModule { path: "/lib/libx.so".into(), build_id: Some("00".into()) },
         ],
         // The path 0.3 has a parent that the schedule does not name.
         threads: vec![ThreadPath::default(), ThreadPath(vec![0, 3])],
         turns: vec![
-            Turn {
-                thread: 0,
-                until: until(3, Place::Synchronisation { op: 16 }),
-            },
-            Turn {
-                thread: 1,
-                until: until(1, access(8)),
-            },
-            Turn {
-                thread: 0,
-                until: until(3, Place::Count { accesses: 7 }),
-            },
-            Turn {
-                thread: 1,
-                until: until(1, access(12)),
-            },
-            Turn {
-                thread: 0,
-                until: until(9, Place::End),
-            },
+            Turn { thread: 0, until: until(3, Place::Synchronisation { op: 16 }) },
+            Turn { thread: 1, until: until(1, access(8)) },
+            Turn { thread: 0, until: until(3, Place::Count { accesses: 7 }) },
+            Turn { thread: 1, until: until(1, access(12)) },
+            Turn { thread: 0, until: until(9, Place::End) },
         ],
         goal: Goal::Race { turns: [1, 2] },
         quantum: 77,
@@ -127,51 +84,22 @@ fn parameters_are_where_the_layout_says() {
     let decoded = decode(&encode(&request).expect("encodes"));
     let head = |number: usize| decoded.head[number];
     assert_eq!((head(field::MAGIC), head(field::VERSION)), (MAGIC, 1));
-    assert_eq!(
-        (head(field::MODE), head(field::POLICY), head(field::SEED)),
-        (mode::FREE, policy::PCT, 9)
-    );
+    assert_eq!((head(field::MODE), head(field::POLICY), head(field::SEED)), (mode::FREE, policy::PCT, 9));
     assert_eq!((head(field::QUANTUM), head(field::SWITCH_PERIOD)), (5, 6));
-    assert_eq!(
-        (
-            head(field::PCT_CHANGES),
-            head(field::PCT_LENGTH),
-            head(field::OPTIONS)
-        ),
-        (3, 500, 2)
-    );
-    assert_eq!(
-        (
-            head(field::PATIENCE_MS),
-            head(field::TRACE_LIMIT),
-            head(field::AFTER)
-        ),
-        (1234, 99, 1)
-    );
-    assert_eq!(
-        (head(field::BASE_TIME), head(field::GOAL)),
-        (4711, goal::NONE)
-    );
+    assert_eq!((head(field::PCT_CHANGES), head(field::PCT_LENGTH), head(field::OPTIONS)), (3, 500, 2));
+    assert_eq!((head(field::PATIENCE_MS), head(field::TRACE_LIMIT), head(field::AFTER)), (1234, 99, 1));
+    assert_eq!((head(field::BASE_TIME), head(field::GOAL)), (4711, goal::NONE));
     assert!(decoded.turns.is_empty() && decoded.strings.is_empty());
 }
 
 #[test]
 fn a_schedule_is_rewritten_into_tables() {
     let schedule = schedule();
-    let decoded = decode(
-        &encode(&ControlRequest {
-            schedule: Some(&schedule),
-            ..ControlRequest::default()
-        })
-        .expect("encodes"),
-    );
+    let decoded = decode(&encode(&ControlRequest { schedule: Some(&schedule), ..ControlRequest::default() }).expect("encodes"));
     assert_eq!(decoded.head[field::QUANTUM], 77);
     assert_eq!(decoded.head[field::GOAL], goal::RACE);
-    let names: Vec<&[u8]> = decoded
-        .modules
-        .iter()
-        .map(|entry| &decoded.strings[entry[0] as usize..][..entry[1] as usize])
-        .collect();
+    let names: Vec<&[u8]> =
+        decoded.modules.iter().map(|entry| &decoded.strings[entry[0] as usize..][..entry[1] as usize]).collect();
     assert_eq!(names, [&b"/bin/prog"[..], b"/lib/libx.so"]);
     assert_eq!(decoded.threads, [vec![u64::MAX, 0], vec![0, 0], vec![1, 3]]);
     // Both accesses name one object.
@@ -194,45 +122,15 @@ fn a_damaged_schedule_is_refused() {
     let encoded = |change: &dyn Fn(&mut Schedule)| {
         let mut schedule = schedule();
         change(&mut schedule);
-        encode(&ControlRequest {
-            schedule: Some(&schedule),
-            ..ControlRequest::default()
-        })
+        encode(&ControlRequest { schedule: Some(&schedule), ..ControlRequest::default() })
     };
     assert!(encoded(&|_| {}).is_ok());
     let thread = encoded(&|schedule| schedule.turns[0].thread = 2);
-    assert_eq!(
-        thread,
-        Err(ControlError::NoSuchEntry {
-            what: "thread",
-            index: 2,
-            entries: 2
-        })
-    );
+    assert_eq!(thread, Err(ControlError::NoSuchEntry { what: "thread", index: 2, entries: 2 }));
     let module = encoded(&|schedule| schedule.modules.clear());
-    assert_eq!(
-        module,
-        Err(ControlError::NoSuchEntry {
-            what: "module",
-            index: 0,
-            entries: 0
-        })
-    );
+    assert_eq!(module, Err(ControlError::NoSuchEntry { what: "module", index: 0, entries: 0 }));
     let goal = encoded(&|schedule| schedule.goal = Goal::Deadlock { turns: vec![0, 5] });
-    assert_eq!(
-        goal,
-        Err(ControlError::NoSuchEntry {
-            what: "turn",
-            index: 5,
-            entries: 5
-        })
-    );
+    assert_eq!(goal, Err(ControlError::NoSuchEntry { what: "turn", index: 5, entries: 5 }));
     let version = encoded(&|schedule| schedule.version = 9);
-    assert_eq!(
-        version,
-        Err(ControlError::Version {
-            found: 9,
-            supported: SCHEDULE_VERSION
-        })
-    );
+    assert_eq!(version, Err(ControlError::Version { found: 9, supported: SCHEDULE_VERSION }));
 }

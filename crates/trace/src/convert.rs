@@ -1,0 +1,278 @@
+//! What each operation of the recorder means as an event.
+
+use crate::header::RunMode;
+use crate::identity::{kind_of, lock_kind_of};
+use crate::load::Loader;
+use crate::loaded::{BlockedRecord, GoalRecord, Shortcoming};
+use crate::stream::SyncRecord;
+use rashomon_abi::record::{self, Op, atomic_aux, lock_kind};
+use rashomon_event::{
+    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, ObjectKind, SiteId, ThreadId,
+};
+
+/// `ETIMEDOUT` of x86-64 Linux, the result of a condition wait that ran out of time.
+const TIMED_OUT: u64 = 110;
+
+impl Loader<'_> {
+    fn data(&mut self, at: usize, machine: u64) -> Address {
+        self.space.translate(&mut self.cursors[at].hits, machine, 1)
+    }
+
+    /// The identity of the operation's own object.
+    fn identity(&mut self, at: usize, sync: &SyncRecord<'_>) -> Address {
+        let Some(kind) = kind_of(sync.op, sync.aux) else {
+            return self.data(at, sync.object);
+        };
+        let data = if kind.is_memory() { self.data(at, sync.object) } else { Address(sync.object) };
+        let identity = match sync.op {
+            Op::LockInit | Op::CondInit | Op::BarrierInit | Op::SemaphoreInit => {
+                self.identities.initialised(kind, data, sync.object)
+            }
+            Op::LockDestroy | Op::CondDestroy | Op::BarrierDestroy | Op::SemaphoreDestroy => {
+                self.identities.destroyed(kind, data, sync.object)
+            }
+            _ => self.identities.used(kind, data, sync.object),
+        };
+        if matches!(sync.op, Op::Lock | Op::LockShared | Op::LockInit) {
+            self.identities.describe_lock(data, sync.aux);
+        }
+        identity
+    }
+
+    fn mutex(&mut self, at: usize, machine: u64) -> Address {
+        let data = self.data(at, machine);
+        self.identities.used(lock_kind_of(lock_kind::MUTEX), data, machine)
+    }
+
+    fn child(&mut self, number: u64) -> Option<ThreadId> {
+        self.threads.known(number)
+    }
+
+    /// The event that an operation makes, if any.
+    pub(crate) fn event_kind(&mut self, at: usize, sync: &SyncRecord<'_>, site: SiteId) -> Option<EventKind> {
+        let argument = |number: usize| sync.arguments.get(number);
+        let thread = self.cursors[at].thread;
+        let may_wait = sync.aux & lock_kind::TRY == 0;
+        Some(match sync.op {
+            Op::ThreadStart => {
+                self.threads.started(thread, argument(0), argument(1));
+                EventKind::Start
+            }
+            Op::ThreadEnd => {
+                self.cursors[at].ended = true;
+                EventKind::End
+            }
+            Op::ThreadCreate => match self.child(sync.object) {
+                Some(child) => {
+                    self.threads.created(child, thread, argument(0));
+                    EventKind::Fork { child }
+                }
+                None => EventKind::Other,
+            },
+            Op::ThreadJoin => self.child(sync.object).map_or(EventKind::Other, |child| EventKind::Join { child }),
+
+            Op::Lock => EventKind::Acquire { lock: self.identity(at, sync), mode: LockMode::Exclusive, may_wait },
+            Op::LockShared => EventKind::Acquire { lock: self.identity(at, sync), mode: LockMode::Shared, may_wait },
+            Op::Unlock => EventKind::Release { lock: self.identity(at, sync), mode: LockMode::Exclusive },
+            Op::UnlockShared => EventKind::Release { lock: self.identity(at, sync), mode: LockMode::Shared },
+            Op::LockRequest => {
+                let mode = if sync.aux & 1 == 1 { LockMode::Shared } else { LockMode::Exclusive };
+                EventKind::Request { lock: self.identity(at, sync), mode }
+            }
+            Op::LockInit
+            | Op::LockDestroy
+            | Op::CondInit
+            | Op::CondDestroy
+            | Op::BarrierInit
+            | Op::BarrierDestroy
+            | Op::SemaphoreInit
+            | Op::SemaphoreDestroy => {
+                self.identity(at, sync);
+                return None;
+            }
+
+            Op::CondWaitBegin => EventKind::WaitBegin { condition: self.identity(at, sync), mutex: self.mutex(at, argument(0)) },
+            Op::CondWaitEnd => {
+                let condition = self.identity(at, sync);
+                let woken_by = self.waking_signal(at, condition, argument(1), argument(2));
+                EventKind::WaitEnd {
+                    condition,
+                    mutex: self.mutex(at, argument(0)),
+                    woken_by,
+                    timed_out: argument(1) == TIMED_OUT,
+                }
+            }
+            Op::CondSignal => EventKind::Signal { condition: self.identity(at, sync), broadcast: false },
+            Op::CondBroadcast => EventKind::Signal { condition: self.identity(at, sync), broadcast: true },
+
+            Op::BarrierEnter => EventKind::BarrierEnter { barrier: self.identity(at, sync), generation: argument(0) as u32 },
+            Op::BarrierExit => EventKind::BarrierExit { barrier: self.identity(at, sync), generation: argument(0) as u32 },
+            Op::SemaphorePost => EventKind::Post { semaphore: self.identity(at, sync) },
+            Op::SemaphoreWait => EventKind::Take { semaphore: self.identity(at, sync) },
+            Op::OnceBegin => EventKind::OnceBegin { once: self.identity(at, sync) },
+            Op::OnceDone => EventKind::OnceDone { once: self.identity(at, sync) },
+            Op::OnceSeen => EventKind::OnceSeen { once: self.identity(at, sync) },
+            Op::Publish => EventKind::Publish { object: self.identity(at, sync) },
+            Op::Observe => EventKind::Observe { object: self.identity(at, sync) },
+
+            Op::AtomicLoad => self.atomic(at, sync, AtomicOp::Load, argument(0)),
+            Op::AtomicStore => self.atomic(at, sync, AtomicOp::Store, argument(0)),
+            Op::AtomicRmw => self.atomic(at, sync, AtomicOp::Rmw, argument(1)),
+            Op::AtomicCasFailed => self.atomic(at, sync, AtomicOp::CasFailed, argument(0)),
+            Op::Fence => EventKind::Fence { order: order_of(atomic_aux::order(sync.aux)) },
+
+            Op::GoalReached => {
+                self.goal(at, sync, site);
+                return None;
+            }
+            Op::Blocked => EventKind::Blocked { on: self.blocked_on(at, sync) },
+            Op::Truncated => {
+                let from = self.events.len() as u32;
+                self.shortcomings.push(Shortcoming::Truncated { thread: thread.0, from });
+                return None;
+            }
+            Op::ExternalInput => {
+                self.note_external_input();
+                return None;
+            }
+            Op::Free | Op::SignalEnter | Op::SignalExit | Op::ProcessEnd => return None,
+            Op::Allocate
+            | Op::ThreadDetach
+            | Op::LockFailed
+            | Op::LockAgain
+            | Op::UnlockInner
+            | Op::SemaphoreFailed
+            | Op::Blocking
+            | Op::Yield
+            | Op::Sleep
+            | Op::Fork => EventKind::Other,
+        })
+    }
+
+    fn atomic(&mut self, at: usize, sync: &SyncRecord<'_>, op: AtomicOp, value: u64) -> EventKind {
+        let size = 1u32 << atomic_aux::size_log2(sync.aux).min(4);
+        let class = match op {
+            AtomicOp::Load | AtomicOp::CasFailed => AccessClass::Read,
+            AtomicOp::Store => AccessClass::Write,
+            AtomicOp::Rmw => AccessClass::ReadWrite,
+        };
+        let order = match op {
+            AtomicOp::CasFailed => atomic_aux::failure_order(sync.aux),
+            _ => atomic_aux::order(sync.aux),
+        };
+        let address = self.space.translate(&mut self.cursors[at].hits, sync.object, u64::from(size));
+        EventKind::Atomic { access: Access { address, size, class, atomic: true }, op, order: order_of(order), value }
+    }
+
+    /// The signal that ended a wait. In free mode, where the runtime cannot know it, the latest one on the condition since the
+    /// wait began: waits that wake for another reason are then ordered too much, never too little.
+    fn waking_signal(&self, at: usize, condition: Address, result: u64, sequence: u64) -> Option<EventIndex> {
+        if let Some(&signal) = self.signals.get(&sequence) {
+            return Some(signal);
+        }
+        if sequence != 0 || result != 0 || self.recording.header.mode != RunMode::Free {
+            return None;
+        }
+        let began = self.cursors[at].wait_begin?;
+        self.last_signal.get(&condition.0).copied().filter(|&signal| signal > began)
+    }
+
+    /// Notes about the event that was just made.
+    pub(crate) fn after_event(&mut self, at: usize, sync: &SyncRecord<'_>, site: SiteId, index: EventIndex) {
+        let argument = |number: usize| sync.arguments.get(number);
+        let thread = self.cursors[at].thread;
+        match sync.op {
+            Op::ThreadStart => {
+                let (low, high) = (argument(2), argument(3));
+                let stack = self.space.place_fresh(ObjectKind::Stack { thread }, low, high.saturating_sub(low), Some(index));
+                self.threads.set_stack(thread, stack);
+                let (low, high) = (argument(4), argument(5));
+                if low < high {
+                    self.space.place_fresh(ObjectKind::Tls { thread }, low, high - low, Some(index));
+                }
+            }
+            Op::Allocate => {
+                let ordinal = argument(1) as u32;
+                let kind = match sync.aux {
+                    record::allocation_kind::MAPPING => ObjectKind::Mapping { thread, site, ordinal },
+                    _ => ObjectKind::Heap { thread, site, ordinal },
+                };
+                self.space.place_fresh(kind, sync.object, argument(0), Some(index));
+            }
+            Op::CondWaitBegin => self.cursors[at].wait_begin = Some(index),
+            Op::CondSignal | Op::CondBroadcast => {
+                self.signals.insert(sync.sequence, index);
+                if let EventKind::Signal { condition, .. } = self.events[index.index()].kind {
+                    self.last_signal.insert(condition.0, index);
+                }
+            }
+            Op::Blocked => {
+                let cursor = &self.cursors[at];
+                let EventKind::Blocked { on } = self.events[index.index()].kind else {
+                    return;
+                };
+                self.blocked.push(BlockedRecord {
+                    thread,
+                    site,
+                    context: cursor.context,
+                    object: on,
+                    op: Op::from_code(argument(0)),
+                    holder: self.threads.known(argument(1)),
+                    event: index,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn blocked_on(&mut self, at: usize, sync: &SyncRecord<'_>) -> Address {
+        match Op::from_code(sync.arguments.get(0)) {
+            Some(Op::ThreadJoin) => Address(sync.object),
+            Some(op) => match kind_of(op, sync.aux) {
+                Some(kind) if kind.is_memory() => {
+                    let data = self.data(at, sync.object);
+                    self.identities.used(kind, data, sync.object)
+                }
+                Some(kind) => self.identities.used(kind, Address(sync.object), sync.object),
+                None => self.data(at, sync.object),
+            },
+            None => self.data(at, sync.object),
+        }
+    }
+
+    fn goal(&mut self, at: usize, sync: &SyncRecord<'_>, site: SiteId) {
+        let class = record::AccessClass::from_code(sync.arguments.get(0)).map_or(AccessClass::ReadWrite, class_of);
+        let size = sync.arguments.get(1);
+        let address = self.data(at, sync.object);
+        let cursor = &self.cursors[at];
+        self.goals.push(GoalRecord {
+            thread: cursor.thread,
+            site,
+            context: cursor.context,
+            address,
+            machine_address: sync.object,
+            class,
+            size,
+        });
+    }
+}
+
+pub(crate) const fn class_of(class: record::AccessClass) -> AccessClass {
+    match class {
+        record::AccessClass::Read => AccessClass::Read,
+        record::AccessClass::Write => AccessClass::Write,
+        record::AccessClass::ReadWrite => AccessClass::ReadWrite,
+    }
+}
+
+/// An order that does not exist counts as the strongest: it orders too much, never too little.
+const fn order_of(code: u16) -> MemoryOrder {
+    match code {
+        atomic_aux::RELAXED => MemoryOrder::Relaxed,
+        atomic_aux::CONSUME => MemoryOrder::Consume,
+        atomic_aux::ACQUIRE => MemoryOrder::Acquire,
+        atomic_aux::RELEASE => MemoryOrder::Release,
+        atomic_aux::ACQ_REL => MemoryOrder::AcqRel,
+        _ => MemoryOrder::SeqCst,
+    }
+}

@@ -1,0 +1,76 @@
+//! A recording in memory.
+
+use crate::header::RunHeader;
+use crate::identity::SyncObjects;
+use crate::stream::FaultKind;
+use crate::turns::HandoverLog;
+use rashomon_abi::record::Op;
+use rashomon_event::{AccessClass, Address, ContextId, EventIndex, SiteId, ThreadId, Trace};
+use std::path::PathBuf;
+
+/// Why a trace is not whole.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Shortcoming {
+    #[error("the program was still running when its recording ended (it was killed)")]
+    NotEnded,
+    #[error("the runtime ended the program: its outcome was decided")]
+    Stopped,
+    #[error("the program died of a signal")]
+    Crashed,
+    #[error("the last chunk of thread {thread} was not finished; its records up to the last whole one are used")]
+    Unfinished { thread: u32 },
+    #[error("{} is damaged at byte {offset}: {what}; events from there on are left out", path.display())]
+    Damaged { path: PathBuf, offset: u64, what: FaultKind },
+    #[error("plain accesses of thread {thread} are missing from event {from} on (disk full or limit reached)")]
+    Truncated { thread: u32, from: u32 },
+    #[error("the list of modules ends in the middle of a line")]
+    ModulesCutShort,
+}
+
+/// A thread that stood at its goal, about to access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GoalRecord {
+    pub thread: ThreadId,
+    pub site: SiteId,
+    pub context: ContextId,
+    pub address: Address,
+    pub machine_address: u64,
+    pub class: AccessClass,
+    pub size: u64,
+}
+
+/// A thread that was blocked for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockedRecord {
+    pub thread: ThreadId,
+    pub site: SiteId,
+    pub context: ContextId,
+    /// Identity of what it waits for; for a join the number of the thread.
+    pub object: Address,
+    /// The operation that does not return, where it is one of this version.
+    pub op: Option<Op>,
+    pub holder: Option<ThreadId>,
+    pub event: EventIndex,
+}
+
+/// A recording in memory: the trace and what the recorder says about the run.
+#[derive(Clone, Debug)]
+pub struct LoadedTrace {
+    pub trace: Trace,
+    pub header: RunHeader,
+    pub goals: Vec<GoalRecord>,
+    pub blocked: Vec<BlockedRecord>,
+    pub sync_objects: SyncObjects,
+    /// Empty if and only if `trace.complete`.
+    pub shortcomings: Vec<Shortcoming>,
+    /// Accesses executed, kept or not, as far as the threads wrote it down; by thread.
+    pub accesses_executed: Vec<u64>,
+    pub(crate) handovers: HandoverLog,
+}
+
+impl LoadedTrace {
+    /// The synthetic address of the bytes behind a lock's (condition's, …) identity.
+    pub fn data_address(&self, identity: Address) -> Address {
+        self.sync_objects.data_address(identity)
+    }
+}

@@ -1,0 +1,218 @@
+//! Events in words that do not depend on where the loader put things, to compare recordings of one program.
+//!
+//! Code is module and offset, data is an object and a distance: a module's data by its offset, a heap block by who allocated it
+//! where for the how-manieth time, a stack by the distance from its high end. Kernel numbers (thread ids, process ids) are left out.
+//!
+//! Limits. Of memory that belongs to no known object only the offset in its page is kept. An atomic's value that may be an address
+//! (from 2^32 below 2^47) is only said to be one.
+
+use crate::identity::SyncKind;
+use crate::loaded::LoadedTrace;
+use rashomon_event::{AccessClass, Address, ContextId, Event, EventIndex, EventKind, ObjectKind, SiteId, ThreadId};
+use std::fmt::Write;
+
+/// Whether texts may hold machine addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    Comparable,
+    Exact,
+}
+
+/// Writes places and events of a trace as text.
+pub struct Names<'a> {
+    loaded: &'a LoadedTrace,
+    detail: Detail,
+    modules: Vec<&'a str>,
+    threads: Vec<String>,
+    /// Hash of the chain of call sites of each context, in comparable form.
+    contexts: Vec<u32>,
+}
+
+impl<'a> Names<'a> {
+    /// Names that two recordings of the same execution share.
+    pub fn comparable(loaded: &'a LoadedTrace) -> Self {
+        Self::new(loaded, Detail::Comparable)
+    }
+
+    /// Names with machine addresses where nothing better is known.
+    pub fn exact(loaded: &'a LoadedTrace) -> Self {
+        Self::new(loaded, Detail::Exact)
+    }
+
+    fn new(loaded: &'a LoadedTrace, detail: Detail) -> Self {
+        let trace = &loaded.trace;
+        let base_name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
+        let mut names = Self {
+            loaded,
+            detail,
+            modules: trace.modules.iter().map(|module| base_name(&module.path)).collect(),
+            threads: trace.threads.iter().map(|thread| thread.path.to_string()).collect(),
+            contexts: Vec::with_capacity(trace.contexts.len()),
+        };
+        for (number, context) in trace.contexts.iter().enumerate() {
+            // A parent precedes its children, because it was interned before them.
+            let hash = match number {
+                0 => FNV_OFFSET as u32,
+                _ => {
+                    let parent = names.contexts[context.parent.index()];
+                    let seed = FNV_OFFSET ^ u64::from(parent);
+                    let hash = hash_text(seed, &names.site(context.call));
+                    (hash ^ (hash >> 32)) as u32
+                }
+            };
+            names.contexts.push(hash);
+        }
+        names
+    }
+
+    pub fn thread(&self, thread: ThreadId) -> &str {
+        &self.threads[thread.index()]
+    }
+
+    pub fn site(&self, site: SiteId) -> String {
+        let site = self.loaded.trace.site(site);
+        match (site.module, self.detail) {
+            (Some(module), _) => format!("{}+{:#x}", self.modules[module as usize], site.offset),
+            (None, Detail::Exact) => format!("{:#x}", site.address),
+            (None, Detail::Comparable) => format!("?+{:#x}", site.address & 0xfff),
+        }
+    }
+
+    /// A hash of the call sites, the same for the same chain in another recording.
+    pub fn context(&self, context: ContextId) -> u32 {
+        self.contexts[context.index()]
+    }
+
+    /// A data address: object and distance.
+    pub fn data(&self, address: Address) -> String {
+        let trace = &self.loaded.trace;
+        let Some(object) = trace.object_at(address).map(|id| &trace.objects[id.index()]) else {
+            return match self.detail {
+                Detail::Exact => format!("{address}"),
+                Detail::Comparable => format!("?+{:#x}", address.0 & 0xfff),
+            };
+        };
+        let offset = address.0 - object.base.0;
+        let from_end = object.size - offset;
+        match object.kind {
+            ObjectKind::Global { module } => {
+                let base = trace.modules[module as usize].base;
+                format!("{}+{:#x}", self.modules[module as usize], (object.machine_base + offset).wrapping_sub(base))
+            }
+            ObjectKind::Heap { thread, site, ordinal } => {
+                format!("heap({} {} #{ordinal})+{offset:#x}", self.thread(thread), self.site(site))
+            }
+            ObjectKind::Mapping { thread, site, ordinal } => {
+                format!("mapping({} {} #{ordinal})+{offset:#x}", self.thread(thread), self.site(site))
+            }
+            ObjectKind::Stack { thread } => format!("stack({})-{from_end:#x}", self.thread(thread)),
+            ObjectKind::Tls { thread } => format!("tls({})-{from_end:#x}", self.thread(thread)),
+            ObjectKind::Unknown => match self.detail {
+                Detail::Exact => format!("{:#x}", object.machine_base + offset),
+                Detail::Comparable => format!("?+{:#x}", address.0 & 0xfff),
+            },
+        }
+    }
+
+    /// A synchronisation object: its bytes, and which of the objects that lived there.
+    pub fn identity(&self, identity: Address) -> String {
+        let Some(object) = self.loaded.sync_objects.get(identity) else { return self.data(identity) };
+        let mut text = match (object.data, object.kind) {
+            (Some(data), _) => self.data(data),
+            (None, SyncKind::Channel { source }) => format!("channel({source} {})", object.machine),
+            (None, _) => format!("number({})", object.machine),
+        };
+        if object.incarnation > 0 {
+            let _ = write!(text, "~{}", object.incarnation);
+        }
+        text
+    }
+
+    fn value(&self, value: u64) -> String {
+        let may_be_address = (1 << 32..1 << 47).contains(&value);
+        match self.detail {
+            Detail::Comparable if may_be_address => "address".to_owned(),
+            _ => format!("{value:#x}"),
+        }
+    }
+
+    /// What the event is, without thread and place.
+    pub fn kind(&self, kind: &EventKind) -> String {
+        let of = |address: &Address| self.identity(*address);
+        let signal = |signal: &Option<EventIndex>| signal.map_or("-".to_owned(), |index| index.to_string());
+        match kind {
+            EventKind::Access(access) => format!("{} {} {}", class_name(access.class), access.size, self.data(access.address)),
+            EventKind::Atomic { access, op, order, value } => {
+                format!("atomic {op:?} {order:?} {} {} = {}", access.size, self.data(access.address), self.value(*value))
+            }
+            EventKind::Fence { order } => format!("fence {order:?}"),
+            EventKind::Start => "start".to_owned(),
+            EventKind::End => "end".to_owned(),
+            EventKind::Fork { child } => format!("create {}", self.thread(*child)),
+            EventKind::Join { child } => format!("join {}", self.thread(*child)),
+            EventKind::Acquire { lock, mode, may_wait } => {
+                format!("acquire {mode:?} {}{}", of(lock), if *may_wait { "" } else { " try" })
+            }
+            EventKind::Release { lock, mode } => format!("release {mode:?} {}", of(lock)),
+            EventKind::Request { lock, mode } => format!("request {mode:?} {}", of(lock)),
+            EventKind::WaitBegin { condition, mutex } => format!("wait-begin {} {}", of(condition), of(mutex)),
+            EventKind::WaitEnd { condition, mutex, woken_by, timed_out } => {
+                format!(
+                    "wait-end {} {} by {}{}",
+                    of(condition),
+                    of(mutex),
+                    signal(woken_by),
+                    if *timed_out { " timed-out" } else { "" }
+                )
+            }
+            EventKind::Signal { condition, broadcast: false } => format!("signal {}", of(condition)),
+            EventKind::Signal { condition, broadcast: true } => format!("broadcast {}", of(condition)),
+            EventKind::BarrierEnter { barrier, generation } => format!("barrier-enter {} {generation}", of(barrier)),
+            EventKind::BarrierExit { barrier, generation } => format!("barrier-exit {} {generation}", of(barrier)),
+            EventKind::Post { semaphore } => format!("post {}", of(semaphore)),
+            EventKind::Take { semaphore } => format!("take {}", of(semaphore)),
+            EventKind::OnceBegin { once } => format!("once-begin {}", of(once)),
+            EventKind::OnceDone { once } => format!("once-done {}", of(once)),
+            EventKind::OnceSeen { once } => format!("once-seen {}", of(once)),
+            EventKind::Publish { object } => format!("publish {}", of(object)),
+            EventKind::Observe { object } => format!("observe {}", of(object)),
+            EventKind::Blocked { on } => format!("blocked {}", of(on)),
+            EventKind::Other => "other".to_owned(),
+        }
+    }
+
+    /// The event in one line.
+    pub fn event(&self, event: &Event) -> String {
+        let Event { thread, site, context, ordinal, kind } = event;
+        format!("{} @{ordinal} {} c{:08x} {}", self.thread(*thread), self.site(*site), self.context(*context), self.kind(kind))
+    }
+}
+
+const fn class_name(class: AccessClass) -> &'static str {
+    match class {
+        AccessClass::Read => "read",
+        AccessClass::Write => "write",
+        AccessClass::ReadWrite => "read-write",
+    }
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// FNV-1a (Fowler, Noll, Vo).
+fn hash_text(seed: u64, text: &str) -> u64 {
+    text.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
+}
+
+impl LoadedTrace {
+    /// The events as comparable lines: two recordings of the same execution give the same lines.
+    pub fn normalised(&self) -> impl Iterator<Item = String> + '_ {
+        let names = Names::comparable(self);
+        self.trace.events.iter().map(move |event| names.event(event))
+    }
+
+    /// A hash of all comparable lines and their order.
+    pub fn normalised_digest(&self) -> u64 {
+        self.normalised().fold(FNV_OFFSET, |hash, line| hash_text(hash_text(hash, &line), "\n"))
+    }
+}
