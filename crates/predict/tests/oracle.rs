@@ -66,11 +66,11 @@ fn sound(trace: &Trace, predictions: &Predictions, tally: &mut Tally) {
         };
         assert_eq!(witness.candidate, prediction.candidate.kind);
         let level = checker.check(witness);
-        assert!(level.as_ref().is_ok_and(|&level| level >= witness.level), "{level:?} {witness:?}\n{}", describe(&trace));
+        assert!(level.as_ref().is_ok_and(|&level| level >= witness.level), "{level:?} {witness:?}\n{}", describe(trace));
         match witness.level {
-            WitnessLevel::Causal => assert!(among(&causal, &witness.candidate), "{witness:?}\n{}", describe(&trace)),
+            WitnessLevel::Causal => assert!(among(&causal, &witness.candidate), "{witness:?}\n{}", describe(trace)),
             WitnessLevel::Synchronisation => {
-                assert!(among(&synchronisation, &witness.candidate), "{witness:?}\n{}", describe(&trace))
+                assert!(among(&synchronisation, &witness.candidate), "{witness:?}\n{}", describe(trace))
             }
         }
         *(if witness.level == WitnessLevel::Causal { &mut tally.causal } else { &mut tally.synchronisation }) += 1;
@@ -100,10 +100,10 @@ fn sync_preserving_is_exact(trace: &Trace, predictions: &Predictions, tally: &mu
     let index = Index::new(trace, &memory);
     let found = conflicting_pairs(trace).into_iter().filter(|&(a, b)| Closure::sync_preserving(&index, &[a, b]).is_ok());
     let found: BTreeSet<_> = found.collect();
-    assert_eq!(found, expected.races, "{}", describe(&trace));
+    assert_eq!(found, expected.races, "{}", describe(trace));
     let deadlocks = deadlocks(predictions, WitnessLevel::Causal);
     let expected_deadlocks: BTreeSet<_> = expected.deadlocks.into_iter().map(sorted).collect();
-    assert_eq!(deadlocks, expected_deadlocks, "{}", describe(&trace));
+    assert_eq!(deadlocks, expected_deadlocks, "{}", describe(trace));
     tally.sync_preserving += found.len() + deadlocks.len();
 }
 
@@ -133,8 +133,8 @@ fn optimistic_completeness(trace: &Trace, predictions: &Predictions, tally: &mut
         if let Ok(order) = &found {
             let candidate = CandidateKind::Race { first, second };
             let witness = Witness { candidate, order: order.clone(), level: WitnessLevel::Synchronisation };
-            assert!(checker.check(&witness).is_ok(), "{:?}\n{}", checker.check(&witness), describe(&trace));
-            assert!(real, "{witness:?}\n{}", describe(&trace));
+            assert!(checker.check(&witness).is_ok(), "{:?}\n{}", checker.check(&witness), describe(trace));
+            assert!(real, "{witness:?}\n{}", describe(trace));
         }
         tally.reachable += usize::from(real);
         tally.missed += usize::from(real && found.is_err());
