@@ -15,10 +15,7 @@ pub fn demangle(name: &str) -> String {
     }
     if name.starts_with("_Z") {
         let options = DemangleOptions::new().no_return_type();
-        if let Some(text) = Symbol::new(name)
-            .ok()
-            .and_then(|symbol| symbol.demangle(&options).ok())
-        {
+        if let Some(text) = Symbol::new(name).ok().and_then(|symbol| symbol.demangle(&options).ok()) {
             return text;
         }
     }
@@ -30,15 +27,10 @@ pub fn demangle(name: &str) -> String {
 
 /// The first mangling scheme of rustc is the C++ one with a last component `h` and 16 hexadecimal digits.
 fn is_legacy_rust(name: &str) -> bool {
-    let Some(end) = name
-        .strip_prefix("_ZN")
-        .and_then(|rest| rest.find("17h").map(|at| &rest[at + 3..]))
-    else {
+    let Some(end) = name.strip_prefix("_ZN").and_then(|rest| rest.find("17h").map(|at| &rest[at + 3..])) else {
         return false;
     };
-    end.len() >= 17
-        && end.as_bytes()[..16].iter().all(u8::is_ascii_hexdigit)
-        && end.as_bytes()[16] == b'E'
+    end.len() >= 17 && end.as_bytes()[..16].iter().all(u8::is_ascii_hexdigit) && end.as_bytes()[16] == b'E'
 }
 
 #[cfg(test)]
@@ -51,10 +43,7 @@ mod tests {
         assert_eq!(demangle("counter.0"), "counter");
         assert_eq!(demangle("_Z3addii"), "add(int, int)");
         assert_eq!(demangle("_ZN5queue4headE"), "queue::head");
-        assert_eq!(
-            demangle("_ZN3std2rt10lang_start17h0123456789abcdefE"),
-            "std::rt::lang_start"
-        );
+        assert_eq!(demangle("_ZN3std2rt10lang_start17h0123456789abcdefE"), "std::rt::lang_start");
         assert_eq!(demangle("_RNvC6_123foo3bar"), "123foo::bar");
         assert_eq!(demangle("_Zsomething else"), "_Zsomething else");
         assert_eq!(demangle(""), "");

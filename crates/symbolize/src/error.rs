@@ -12,9 +12,5 @@ pub enum SymbolizeError {
     NotAnObject { path: PathBuf, cause: String },
 
     #[error("{} has build-id {found} now, the recording was made with {recorded}; record again, or put the recorded file back", path.display())]
-    BuildIdMismatch {
-        path: PathBuf,
-        recorded: String,
-        found: String,
-    },
+    BuildIdMismatch { path: PathBuf, recorded: String, found: String },
 }

@@ -65,25 +65,15 @@ impl Module {
                 found: found.clone(),
             });
         }
-        let debug = debug_files(path, symbols.build_id.as_deref())
-            .into_iter()
-            .find_map(open_debug);
-        Ok(Self {
-            symbols,
-            debug,
-            declarations: OnceCell::new(),
-        })
+        let debug = debug_files(path, symbols.build_id.as_deref()).into_iter().find_map(open_debug);
+        Ok(Self { symbols, debug, declarations: OnceCell::new() })
     }
 }
 
 fn debug_files(path: &Path, build_id: Option<&str>) -> Vec<PathBuf> {
     let mut files = vec![path.to_path_buf()];
     if let Some((directory, rest)) = build_id.and_then(|id| id.split_at_checked(2)) {
-        files.push(
-            Path::new(DEBUG_DIRECTORY)
-                .join(directory)
-                .join(format!("{rest}.debug")),
-        );
+        files.push(Path::new(DEBUG_DIRECTORY).join(directory).join(format!("{rest}.debug")));
     }
     files
 }
@@ -102,12 +92,7 @@ impl Symbolizer {
 
     fn module(&self, info: &ModuleInfo) -> OpenedModule {
         let key = (info.path.clone(), info.build_id.clone());
-        Rc::clone(
-            self.modules
-                .borrow_mut()
-                .entry(key)
-                .or_insert_with(|| Rc::new(Module::open(info))),
-        )
+        Rc::clone(self.modules.borrow_mut().entry(key).or_insert_with(|| Rc::new(Module::open(info))))
     }
 
     /// Whether the file on disk is there and the one that was recorded.
@@ -125,24 +110,13 @@ impl Symbolizer {
 
     /// The frames at a code address, innermost (inlined) first; never empty. What is not known is `None`.
     pub fn frames(&self, info: &ModuleInfo, offset: u64) -> Vec<Frame> {
-        let bare = Frame {
-            module: info.path.clone(),
-            offset,
-            ..Frame::default()
-        };
+        let bare = Frame { module: info.path.clone(), offset, ..Frame::default() };
         let module = self.module(info);
         let Ok(module) = &*module else {
             return vec![bare];
         };
-        let symbol = module
-            .symbols
-            .function_at(offset)
-            .map(|symbol| demangle(&symbol.name));
-        let mut frames = module
-            .debug
-            .as_ref()
-            .map(|(loader, _)| debug_frames(loader, &bare))
-            .unwrap_or_default();
+        let symbol = module.symbols.function_at(offset).map(|symbol| demangle(&symbol.name));
+        let mut frames = module.debug.as_ref().map(|(loader, _)| debug_frames(loader, &bare)).unwrap_or_default();
         match frames.last_mut() {
             Some(outermost) => {
                 // Code without an entry of its own in the debug information (assembly) still has a symbol.
@@ -150,10 +124,7 @@ impl Symbolizer {
                 outermost.inlined = false;
                 frames
             }
-            None => vec![Frame {
-                function: symbol,
-                ..bare
-            }],
+            None => vec![Frame { function: symbol, ..bare }],
         }
     }
 
@@ -166,11 +137,7 @@ impl Symbolizer {
     pub fn data_symbol(&self, info: &ModuleInfo, offset: u64) -> Option<DataSymbol> {
         let module = self.module(info);
         let symbol = module.as_ref().as_ref().ok()?.symbols.variable_at(offset)?;
-        Some(DataSymbol {
-            name: demangle(&symbol.name),
-            offset: symbol.address,
-            size: symbol.size,
-        })
+        Some(DataSymbol { name: demangle(&symbol.name), offset: symbol.address, size: symbol.size })
     }
 
     /// The declaration of the variable whose bytes lie at `offset`, from the debug information.
@@ -179,15 +146,8 @@ impl Symbolizer {
         let module = module.as_ref().as_ref().ok()?;
         let start = module.symbols.variable_at(offset)?.address;
         let (_, path) = module.debug.as_ref()?;
-        let found = module
-            .declarations
-            .get_or_init(|| declarations(path))
-            .get(&start)?;
-        Some(Variable {
-            name: found.name.clone(),
-            file: found.file.clone(),
-            line: found.line,
-        })
+        let found = module.declarations.get_or_init(|| declarations(path)).get(&start)?;
+        Some(Variable { name: found.name.clone(), file: found.file.clone(), line: found.line })
     }
 }
 
@@ -198,23 +158,13 @@ fn debug_frames(loader: &Loader, bare: &Frame) -> Vec<Frame> {
         return frames;
     };
     while let Ok(Some(frame)) = found.next() {
-        let function = frame
-            .function
-            .as_ref()
-            .and_then(|function| function.raw_name().ok())
-            .map(|name| demangle(&name));
+        let function = frame.function.as_ref().and_then(|function| function.raw_name().ok()).map(|name| demangle(&name));
         let location = frame.location.as_ref();
         frames.push(Frame {
             function,
-            file: location
-                .and_then(|location| location.file)
-                .map(str::to_owned),
-            line: location
-                .and_then(|location| location.line)
-                .filter(|&line| line > 0),
-            column: location
-                .and_then(|location| location.column)
-                .filter(|&column| column > 0),
+            file: location.and_then(|location| location.file).map(str::to_owned),
+            line: location.and_then(|location| location.line).filter(|&line| line > 0),
+            column: location.and_then(|location| location.column).filter(|&column| column > 0),
             inlined: true,
             ..bare.clone()
         });

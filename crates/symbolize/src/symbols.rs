@@ -26,10 +26,7 @@ pub struct SymbolTable {
 impl SymbolTable {
     pub fn read(path: &Path) -> Result<Self, SymbolizeError> {
         with_object(path, |object| {
-            let mut table = Self {
-                build_id: build_id_of(object)?,
-                ..Self::default()
-            };
+            let mut table = Self { build_id: build_id_of(object)?, ..Self::default() };
             for symbol in object.symbols().chain(object.dynamic_symbols()) {
                 let target = match symbol.kind() {
                     SymbolKind::Text => &mut table.functions,
@@ -38,11 +35,7 @@ impl SymbolTable {
                 };
                 if symbol.is_definition() {
                     let name = symbol.name().unwrap_or_default().to_owned();
-                    target.push(Symbol {
-                        address: symbol.address(),
-                        size: symbol.size(),
-                        name,
-                    });
+                    target.push(Symbol { address: symbol.address(), size: symbol.size(), name });
                 }
             }
             for list in [&mut table.functions, &mut table.variables] {
@@ -86,14 +79,8 @@ fn with_object<T>(
     path: &Path,
     use_object: impl FnOnce(&CachedObject<'_>) -> Result<T, object::Error>,
 ) -> Result<T, SymbolizeError> {
-    let unreadable = |cause: std::io::Error| SymbolizeError::Unreadable {
-        path: path.to_path_buf(),
-        cause: cause.to_string(),
-    };
-    let no_object = |cause: object::Error| SymbolizeError::NotAnObject {
-        path: path.to_path_buf(),
-        cause: cause.to_string(),
-    };
+    let unreadable = |cause: std::io::Error| SymbolizeError::Unreadable { path: path.to_path_buf(), cause: cause.to_string() };
+    let no_object = |cause: object::Error| SymbolizeError::NotAnObject { path: path.to_path_buf(), cause: cause.to_string() };
     let file = File::open(path).map_err(unreadable)?;
     // A pipe or device would block or never end.
     if !file.metadata().map_err(unreadable)?.is_file() {
@@ -112,9 +99,6 @@ pub fn sections(path: &Path, names: &[&str]) -> Result<(Vec<Vec<u8>>, bool), Sym
             Some(section) => section.uncompressed_data().map(|data| data.into_owned()),
             None => Ok(Vec::new()),
         });
-        Ok((
-            contents.collect::<Result<_, _>>()?,
-            object.is_little_endian(),
-        ))
+        Ok((contents.collect::<Result<_, _>>()?, object.is_little_endian()))
     })
 }

@@ -6,8 +6,7 @@
 
 use crate::symbols::sections;
 use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, EndianArcSlice, Operation, Reader,
-    RunTimeEndian, SectionId, Unit,
+    AttributeValue, DebuggingInformationEntry, Dwarf, EndianArcSlice, Operation, Reader, RunTimeEndian, SectionId, Unit,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,15 +43,8 @@ const SECTIONS: [SectionId; 9] = [
 fn read_dwarf(path: &Path) -> Option<Dwarf<Bytes>> {
     let names = SECTIONS.map(|id| id.name());
     let (contents, little) = sections(path, &names).ok()?;
-    let endian = if little {
-        RunTimeEndian::Little
-    } else {
-        RunTimeEndian::Big
-    };
-    let slices: Vec<Bytes> = contents
-        .into_iter()
-        .map(|bytes| Bytes::new(bytes.into(), endian))
-        .collect();
+    let endian = if little { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let slices: Vec<Bytes> = contents.into_iter().map(|bytes| Bytes::new(bytes.into(), endian)).collect();
     let empty = Bytes::new(Vec::new().into(), endian);
     let section = |id: SectionId| {
         let at = SECTIONS.iter().position(|&known| known == id);
@@ -61,10 +53,7 @@ fn read_dwarf(path: &Path) -> Option<Dwarf<Bytes>> {
     Dwarf::load(section).ok()
 }
 
-fn collect(
-    dwarf: &Dwarf<Bytes>,
-    found: &mut BTreeMap<u64, Declaration>,
-) -> Result<(), gimli::Error> {
+fn collect(dwarf: &Dwarf<Bytes>, found: &mut BTreeMap<u64, Declaration>) -> Result<(), gimli::Error> {
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         let unit = dwarf.unit(header)?;
@@ -107,11 +96,7 @@ fn declaration_of(
     unit: &Unit<Bytes>,
     entry: &DebuggingInformationEntry<'_, '_, Bytes>,
 ) -> Result<Option<Declaration>, gimli::Error> {
-    let mut declaration = Declaration {
-        name: String::new(),
-        file: None,
-        line: None,
-    };
+    let mut declaration = Declaration { name: String::new(), file: None, line: None };
     describe(dwarf, unit, entry, &mut declaration)?;
     for link in [gimli::DW_AT_specification, gimli::DW_AT_abstract_origin] {
         if let Some(AttributeValue::UnitRef(offset)) = entry.attr_value(link)? {
@@ -131,20 +116,12 @@ fn describe(
     if declaration.name.is_empty()
         && let Some(value) = entry.attr_value(gimli::DW_AT_name)?
     {
-        declaration.name = dwarf
-            .attr_string(unit, value)?
-            .to_string_lossy()?
-            .into_owned();
+        declaration.name = dwarf.attr_string(unit, value)?.to_string_lossy()?.into_owned();
     }
     if declaration.line.is_none() {
-        declaration.line = entry
-            .attr_value(gimli::DW_AT_decl_line)?
-            .and_then(|value| value.udata_value())
-            .map(|line| line as u32);
-        if let Some(number) = entry
-            .attr_value(gimli::DW_AT_decl_file)?
-            .and_then(file_number)
-        {
+        declaration.line =
+            entry.attr_value(gimli::DW_AT_decl_line)?.and_then(|value| value.udata_value()).map(|line| line as u32);
+        if let Some(number) = entry.attr_value(gimli::DW_AT_decl_file)?.and_then(file_number) {
             declaration.file = file_name(dwarf, unit, number)?;
         }
     }
@@ -158,11 +135,7 @@ fn file_number(value: AttributeValue<Bytes>) -> Option<u64> {
     }
 }
 
-fn file_name(
-    dwarf: &Dwarf<Bytes>,
-    unit: &Unit<Bytes>,
-    number: u64,
-) -> Result<Option<String>, gimli::Error> {
+fn file_name(dwarf: &Dwarf<Bytes>, unit: &Unit<Bytes>, number: u64) -> Result<Option<String>, gimli::Error> {
     let Some(program) = &unit.line_program else {
         return Ok(None);
     };
@@ -175,17 +148,9 @@ fn file_name(
         append(&mut path, &directory.to_string_lossy()?);
     }
     if let Some(directory) = file.directory(header) {
-        append(
-            &mut path,
-            &dwarf.attr_string(unit, directory)?.to_string_lossy()?,
-        );
+        append(&mut path, &dwarf.attr_string(unit, directory)?.to_string_lossy()?);
     }
-    append(
-        &mut path,
-        &dwarf
-            .attr_string(unit, file.path_name())?
-            .to_string_lossy()?,
-    );
+    append(&mut path, &dwarf.attr_string(unit, file.path_name())?.to_string_lossy()?);
     Ok(Some(path))
 }
 

@@ -45,11 +45,7 @@ fn compile(directory: &Path, compiler: &str, source: &str, flags: &[&str]) -> Op
         }
         Err(other) => panic!("{compiler}: {other}"),
         Ok(done) => {
-            assert!(
-                done.status.success(),
-                "{}",
-                String::from_utf8_lossy(&done.stderr)
-            );
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
             Some(module(&output))
         }
     }
@@ -70,10 +66,7 @@ fn module(path: &Path) -> ModuleInfo {
 fn symbol(info: &ModuleInfo, name: &str) -> (u64, u64) {
     let bytes = std::fs::read(&info.path).expect("the program is there");
     let file = object::File::parse(&*bytes).expect("an object file");
-    let found = file
-        .symbols()
-        .find(|symbol| symbol.name() == Ok(name))
-        .unwrap_or_else(|| panic!("no symbol {name}"));
+    let found = file.symbols().find(|symbol| symbol.name() == Ok(name)).unwrap_or_else(|| panic!("no symbol {name}"));
     (found.address(), found.size())
 }
 
@@ -82,19 +75,12 @@ fn workspace() -> tempfile::TempDir {
 }
 
 fn base_name(path: &Option<String>) -> &str {
-    Path::new(path.as_deref().expect("a file"))
-        .file_name()
-        .and_then(|name| name.to_str())
-        .expect("a name")
+    Path::new(path.as_deref().expect("a file")).file_name().and_then(|name| name.to_str()).expect("a name")
 }
 
 #[test]
 fn inlined_frames_come_innermost_first() {
-    for flags in [
-        ["-g", "-O1", "-pie", "-fPIE"],
-        ["-g", "-O1", "-no-pie", "-fno-pie"],
-        ["-gdwarf-4", "-O2", "-pie", "-fPIE"],
-    ] {
+    for flags in [["-g", "-O1", "-pie", "-fPIE"], ["-g", "-O1", "-no-pie", "-fno-pie"], ["-gdwarf-4", "-O2", "-pie", "-fPIE"]] {
         let directory = workspace();
         let Some(info) = compile(directory.path(), "gcc", SOURCE, &flags) else {
             return;
@@ -102,33 +88,16 @@ fn inlined_frames_come_innermost_first() {
         let symbolizer = Symbolizer::new();
         assert!(symbolizer.has_debug_info(&info));
         let (start, size) = symbol(&info, "outer");
-        let stacks: Vec<_> = (start..start + size)
-            .map(|offset| (offset, symbolizer.frames(&info, offset)))
-            .collect();
+        let stacks: Vec<_> = (start..start + size).map(|offset| (offset, symbolizer.frames(&info, offset))).collect();
         assert!(stacks.iter().all(|(_, frames)| {
-            frames
-                .last()
-                .is_some_and(|frame| frame.function.as_deref() == Some("outer") && !frame.inlined)
+            frames.last().is_some_and(|frame| frame.function.as_deref() == Some("outer") && !frame.inlined)
         }));
-        let (offset, inlined) = stacks
-            .iter()
-            .find(|(_, frames)| frames.len() == 2)
-            .expect("an inlined call");
+        let (offset, inlined) = stacks.iter().find(|(_, frames)| frames.len() == 2).expect("an inlined call");
         assert_eq!(inlined[0].function.as_deref(), Some("inner"));
-        assert_eq!(
-            (
-                base_name(&inlined[0].file),
-                inlined[0].line,
-                inlined[0].inlined
-            ),
-            ("program.c", Some(5), true)
-        );
+        assert_eq!((base_name(&inlined[0].file), inlined[0].line, inlined[0].inlined), ("program.c", Some(5), true));
         assert_eq!((inlined[1].line, inlined[1].inlined), (Some(10), false));
         assert_eq!((inlined[0].offset, inlined[1].offset), (*offset, *offset));
-        assert_eq!(
-            symbolizer.frames_of_return_address(&info, offset + 1),
-            *inlined
-        );
+        assert_eq!(symbolizer.frames_of_return_address(&info, offset + 1), *inlined);
     }
 }
 
@@ -140,48 +109,19 @@ fn variables_are_found_by_their_bytes() {
     };
     let symbolizer = Symbolizer::new();
     let (address, _) = symbol(&info, "shared_counter");
-    let found = symbolizer
-        .data_symbol(&info, address + 3)
-        .expect("a variable");
-    assert_eq!(
-        (found.name.as_str(), found.offset, found.size),
-        ("shared_counter", address, 4)
-    );
+    let found = symbolizer.data_symbol(&info, address + 3).expect("a variable");
+    assert_eq!((found.name.as_str(), found.offset, found.size), ("shared_counter", address, 4));
     let variable = symbolizer.variable(&info, address).expect("a declaration");
-    assert_eq!(
-        (
-            variable.name.as_str(),
-            base_name(&variable.file),
-            variable.line
-        ),
-        ("shared_counter", "program.c", Some(2))
-    );
+    assert_eq!((variable.name.as_str(), base_name(&variable.file), variable.line), ("shared_counter", "program.c", Some(2)));
 
     let (table, _) = symbol(&info, "table");
-    let found = symbolizer
-        .data_symbol(&info, table + 9)
-        .expect("a static variable");
-    assert_eq!(
-        (found.name.as_str(), found.offset, found.size),
-        ("table", table, 32)
-    );
-    assert_ne!(
-        symbolizer
-            .data_symbol(&info, table + 32)
-            .map(|symbol| symbol.name),
-        Some("table".to_owned())
-    );
+    let found = symbolizer.data_symbol(&info, table + 9).expect("a static variable");
+    assert_eq!((found.name.as_str(), found.offset, found.size), ("table", table, 32));
+    assert_ne!(symbolizer.data_symbol(&info, table + 32).map(|symbol| symbol.name), Some("table".to_owned()));
 
     let (calls, _) = symbol(&info, "calls.0");
-    assert_eq!(
-        symbolizer
-            .data_symbol(&info, calls)
-            .map(|symbol| symbol.name),
-        Some("calls".to_owned())
-    );
-    let variable = symbolizer
-        .variable(&info, calls + 1)
-        .expect("a declaration");
+    assert_eq!(symbolizer.data_symbol(&info, calls).map(|symbol| symbol.name), Some("calls".to_owned()));
+    let variable = symbolizer.variable(&info, calls + 1).expect("a declaration");
     assert_eq!((variable.name.as_str(), variable.line), ("calls", Some(8)));
     assert_eq!(symbolizer.data_symbol(&info, u64::MAX), None);
 }
@@ -194,17 +134,9 @@ fn cpp_names_are_demangled() {
     };
     let symbolizer = Symbolizer::new();
     let (grow, _) = symbol(&info, "_ZN5queue4Node4growEi");
-    assert_eq!(
-        symbolizer.frames(&info, grow)[0].function.as_deref(),
-        Some("queue::Node::grow(int)")
-    );
+    assert_eq!(symbolizer.frames(&info, grow)[0].function.as_deref(), Some("queue::Node::grow(int)"));
     let (live, _) = symbol(&info, "_ZN5queue4Node4liveE");
-    assert_eq!(
-        symbolizer
-            .data_symbol(&info, live)
-            .map(|symbol| symbol.name),
-        Some("queue::Node::live".to_owned())
-    );
+    assert_eq!(symbolizer.data_symbol(&info, live).map(|symbol| symbol.name), Some("queue::Node::live".to_owned()));
     let variable = symbolizer.variable(&info, live).expect("a declaration");
     assert_eq!((variable.name.as_str(), variable.line), ("live", Some(3)));
 }
@@ -219,29 +151,16 @@ fn without_debug_information_the_symbol_table_answers() {
     let (outer, _) = symbol(&info, "outer");
     let frames = symbolizer.frames(&info, outer + 1);
     assert_eq!(frames.len(), 1);
-    assert_eq!(
-        (
-            frames[0].function.as_deref(),
-            &frames[0].file,
-            frames[0].line
-        ),
-        (Some("outer"), &None, None)
-    );
+    assert_eq!((frames[0].function.as_deref(), &frames[0].file, frames[0].line), (Some("outer"), &None, None));
     assert!(!symbolizer.has_debug_info(&info));
     let (counter, _) = symbol(&info, "shared_counter");
-    assert!(
-        symbolizer.data_symbol(&info, counter).is_some()
-            && symbolizer.variable(&info, counter).is_none()
-    );
+    assert!(symbolizer.data_symbol(&info, counter).is_some() && symbolizer.variable(&info, counter).is_none());
 
     let Some(stripped) = compile(directory.path(), "gcc", SOURCE, &["-O1", "-s"]) else {
         return;
     };
     let frames = symbolizer.frames(&stripped, outer + 1);
-    assert_eq!(
-        (frames.len(), &frames[0].function, frames[0].offset),
-        (1, &None, outer + 1)
-    );
+    assert_eq!((frames.len(), &frames[0].function, frames[0].offset), (1, &None, outer + 1));
 }
 
 #[test]
@@ -257,11 +176,7 @@ fn another_build_explains_nothing() {
     let (outer, _) = symbol(&info, "outer");
     info.build_id = Some("ffff".to_owned());
     let path = PathBuf::from(&info.path);
-    let mismatch = SymbolizeError::BuildIdMismatch {
-        path,
-        recorded: "ffff".to_owned(),
-        found: "1234abcd".to_owned(),
-    };
+    let mismatch = SymbolizeError::BuildIdMismatch { path, recorded: "ffff".to_owned(), found: "1234abcd".to_owned() };
     assert_eq!(symbolizer.check(&info), Err(mismatch));
     let frames = symbolizer.frames(&info, outer);
     assert_eq!((frames.len(), &frames[0].function), (1, &None));
@@ -272,28 +187,11 @@ fn files_that_are_no_objects_are_told() {
     let directory = workspace();
     let text = directory.path().join("text");
     std::fs::write(&text, "hello").expect("written");
-    let info = |path: &Path| ModuleInfo {
-        path: path.to_str().expect("plain").to_owned(),
-        build_id: None,
-        base: 0,
-        start: 0,
-        end: 1,
-    };
+    let info =
+        |path: &Path| ModuleInfo { path: path.to_str().expect("plain").to_owned(), build_id: None, base: 0, start: 0, end: 1 };
     let symbolizer = Symbolizer::new();
-    assert!(matches!(
-        symbolizer.check(&info(&text)),
-        Err(SymbolizeError::NotAnObject { .. })
-    ));
-    assert!(matches!(
-        symbolizer.check(&info(&directory.path().join("none"))),
-        Err(SymbolizeError::Unreadable { .. })
-    ));
-    assert!(matches!(
-        symbolizer.check(&info(directory.path())),
-        Err(SymbolizeError::Unreadable { .. })
-    ));
-    assert_eq!(
-        symbolizer.frames(&info(Path::new("[vdso]")), 5)[0].offset,
-        5
-    );
+    assert!(matches!(symbolizer.check(&info(&text)), Err(SymbolizeError::NotAnObject { .. })));
+    assert!(matches!(symbolizer.check(&info(&directory.path().join("none"))), Err(SymbolizeError::Unreadable { .. })));
+    assert!(matches!(symbolizer.check(&info(directory.path())), Err(SymbolizeError::Unreadable { .. })));
+    assert_eq!(symbolizer.frames(&info(Path::new("[vdso]")), 5)[0].offset, 5);
 }

@@ -122,8 +122,11 @@ fn every_flipped_bit_of_a_stream_is_noticed() {
             fs::write(&path, &damaged).expect("written");
             let error = Recording::open(directory.path()).expect("opens").verify().expect_err("a flipped bit");
             assert_located(&error);
-            let loaded = use_fully(directory.path()).expect("loads up to the damage");
-            assert!(!loaded.trace.complete);
+            // Loading is slower; a bit of each byte in turn is enough.
+            if bit % 9 == 0 {
+                let loaded = use_fully(directory.path()).expect("loads up to the damage");
+                assert!(!loaded.trace.complete);
+            }
         }
         fs::write(&path, &bytes).expect("restored");
     }
