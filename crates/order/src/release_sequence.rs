@@ -34,7 +34,7 @@ pub(crate) struct Locations {
 const MAX_ATOMIC: u64 = 64;
 
 fn span(access: &Access) -> (u64, u64) {
-    (access.address.0, access.address.0.saturating_add(u64::from(access.size).min(MAX_ATOMIC)))
+    (access.address.0, access.address.0.saturating_add(u64::from(access.size).clamp(1, MAX_ATOMIC)))
 }
 
 impl Locations {

@@ -1,10 +1,11 @@
 //! The cascade: candidates, cheapest evidence first, each with the best witness that can be found.
 //!
-//! Per pair of source sites: pairs that happens-before leaves unordered, then hybrid pairs; then lock-order patterns. Per pair of events: the
-//! sync-preserving ideal gives a causal witness; failing that, an order of the synchronisation level in which atomic reads still
-//! come after their writers; failing that, one in which they need not. The last is not tried for a pair that happens-before leaves unordered
-//! and of which one access can only be reached after the other by what it read from an atomic (a relaxed flag): no state has both next,
-//! so the candidate has no witness, and whoever replays the recorded schedule can show it unordered.
+//! Order: site pairs that happens-before leaves unordered, hybrid site pairs, lock-order patterns, and last the hybrid pairs that only an order
+//! which ignores atomics can show. Per pair of events: the sync-preserving ideal gives a causal witness; failing that, an order of the
+//! synchronisation level in which atomic reads still come after their writers; failing that, one in which they need not. That one is not
+//! tried for a pair that happens-before leaves unordered and of which one access can only be reached after the other by what
+//! it read from an atomic (a relaxed flag): no state has both next, so the candidate has no witness, and whoever replays the recorded
+//! schedule can show it unordered.
 //!
 //! Guarantee: every witness passes the checker at its level or above. Deterministic. A free-running trace gives candidates without
 //! witnesses, for its order of accesses is not known.
@@ -25,6 +26,8 @@ pub struct Options {
     pub representatives: usize,
     /// Whether to look for witnesses of the synchronisation level.
     pub optimistic: bool,
+    /// Whether to look, last, for those in which even atomic reads need not come after their writers.
+    pub despite_atomics: bool,
     /// Failures after which one search for an order gives up.
     pub search_budget: usize,
     /// Largest optimistic order (in events) that is made to follow the trace and then regrouped.
@@ -43,6 +46,7 @@ impl Default for Options {
         Self {
             representatives: 4,
             optimistic: true,
+            despite_atomics: true,
             search_budget: 20_000,
             regroup_limit: 2_000_000,
             deadlock_threads: 5,
@@ -96,9 +100,11 @@ pub fn predict_each(trace: &Trace, options: &Options, found: impl FnMut(Predicti
     let whole = index.threads.iter().map(|events| events.len() as u32).collect();
     let trace_order = Order::of(&index, &memory, &whole, trace.indices());
     let statistics = Statistics { events: trace.events.len(), shared_granules: memory.len(), ..Statistics::default() };
-    let mut predictor = Predictor { index: &index, memory: &memory, trace_order, options, statistics, found };
+    let mut predictor =
+        Predictor { index: &index, memory: &memory, trace_order, options, statistics, ordered_by_atomics: Vec::new(), found };
     predictor.races();
     predictor.deadlocks();
+    predictor.races_despite_atomics();
     predictor.statistics
 }
 
@@ -109,6 +115,7 @@ struct Predictor<'a, 't, F> {
     trace_order: Dependences,
     options: &'a Options,
     statistics: Statistics,
+    ordered_by_atomics: Vec<SitePair>,
     found: F,
 }
 
@@ -141,28 +148,62 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         for (pairs, evidence) in [(unordered, Evidence::HappensBefore), (suspects, Evidence::Hybrid)] {
             self.statistics.not_looked_at += pairs.len().saturating_sub(self.options.site_pairs);
             for pair in pairs.into_iter().take(self.options.site_pairs) {
-                self.site_pair(&pair, evidence);
+                self.site_pair(pair, evidence);
             }
         }
     }
 
     /// The first representative with a causal witness; else the first with any; else the first.
-    fn site_pair(&mut self, pair: &SitePair, evidence: Evidence) {
-        let race = |(first, second): (EventIndex, EventIndex)| CandidateKind::Race { first, second };
-        if self.index.trace.mode == Mode::Serial {
-            for &(first, second) in &pair.pairs {
-                if let Some(order) = self.causal(&[first, second]) {
-                    return self.give(race((first, second)), evidence, pair.occurrences, Some((order, WitnessLevel::Causal)));
-                }
-            }
-            for &(first, second) in &pair.pairs {
-                if let Some(order) = self.synchronisation(&[first, second], evidence) {
-                    let witness = Some((order, WitnessLevel::Synchronisation));
-                    return self.give(race((first, second)), evidence, pair.occurrences, witness);
-                }
+    fn site_pair(&mut self, pair: SitePair, evidence: Evidence) {
+        let goals = |pair: (EventIndex, EventIndex)| [pair.0, pair.1];
+        if self.index.trace.mode != Mode::Serial {
+            return self.give_race(&pair, pair.pairs[0], evidence, None);
+        }
+        for &events in &pair.pairs {
+            if let Some(order) = self.causal(&goals(events)) {
+                return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Causal)));
             }
         }
-        self.give(race(pair.pairs[0]), evidence, pair.occurrences, None);
+        let mut excluded = Vec::new();
+        for &events in &pair.pairs {
+            match self.optimistic(&goals(events), &self.index.atomic) {
+                Ok(order) => return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Synchronisation))),
+                Err(NotFound::Ordered) => {}
+                Err(NotFound::Excluded) => excluded.push(events),
+            }
+        }
+        if evidence != Evidence::HappensBefore {
+            return self.ordered_by_atomics.push(pair);
+        }
+        for events in excluded {
+            if let Ok(order) = self.optimistic(&goals(events), &self.index.instances) {
+                return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Synchronisation)));
+            }
+        }
+        self.give_race(&pair, pair.pairs[0], evidence, None);
+    }
+
+    /// Hybrid pairs that only an order which ignores atomics can show: mostly correct synchronisation, so they come last.
+    fn races_despite_atomics(&mut self) {
+        for pair in std::mem::take(&mut self.ordered_by_atomics) {
+            let orders = pair.pairs.iter().filter(|_| self.options.despite_atomics);
+            let mut orders = orders.filter_map(|&(first, second)| {
+                let order = self.optimistic(&[first, second], &self.index.instances).ok()?;
+                Some(((first, second), Some((order, WitnessLevel::Synchronisation))))
+            });
+            let (events, witness) = orders.next().unwrap_or((pair.pairs[0], None));
+            self.give_race(&pair, events, Evidence::Hybrid, witness);
+        }
+    }
+
+    fn give_race(
+        &mut self,
+        pair: &SitePair,
+        (first, second): (EventIndex, EventIndex),
+        evidence: Evidence,
+        witness: Option<(Vec<EventIndex>, WitnessLevel)>,
+    ) {
+        self.give(CandidateKind::Race { first, second }, evidence, pair.occurrences, witness);
     }
 
     fn causal(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
@@ -170,20 +211,13 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         regroup(self.index, &cut, &[&self.index.instances, &self.trace_order])
     }
 
-    fn synchronisation(&self, goals: &[EventIndex], evidence: Evidence) -> Option<Vec<EventIndex>> {
+    fn optimistic(&self, goals: &[EventIndex], needs: &Dependences) -> Result<Vec<EventIndex>, NotFound> {
         if !self.options.optimistic {
-            return None;
+            return Err(NotFound::Excluded);
         }
-        let find = |needs| {
-            let (index, memory) = (self.index, self.memory);
-            let (budget, regroup_limit) = (self.options.search_budget, self.options.regroup_limit);
-            Optimistic { index, memory, needs, goals, budget, regroup_limit }.find()
-        };
-        match find(&self.index.atomic) {
-            Ok(order) => Some(order),
-            Err(NotFound::Ordered) if evidence == Evidence::HappensBefore => None,
-            Err(_) => find(&self.index.instances).ok(),
-        }
+        let (index, memory) = (self.index, self.memory);
+        let (budget, regroup_limit) = (self.options.search_budget, self.options.regroup_limit);
+        Optimistic { index, memory, needs, goals, budget, regroup_limit }.find()
     }
 
     fn deadlocks(&mut self) {
@@ -226,7 +260,12 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         for pattern in patterns {
             for tuple in deadlocks::concurrent(graph, pattern, self.options.representatives) {
                 let kind = deadlocks::candidate(graph, pattern, &tuple);
-                if serial && let Some(order) = self.synchronisation(&tuple, Evidence::LockOrder) {
+                if serial
+                    && let Some(order) = self
+                        .optimistic(&tuple, &self.index.atomic)
+                        .or_else(|_| self.optimistic(&tuple, &self.index.instances))
+                        .ok()
+                {
                     return self.give(kind, evidence(&tuple), occurrences, Some((order, WitnessLevel::Synchronisation)));
                 }
                 first.get_or_insert((kind, evidence(&tuple)));

@@ -214,3 +214,15 @@ fn witnesses_of_a_larger_trace_pass_the_checker() {
     assert_eq!(statistics.causal + statistics.synchronisation, witnesses);
     assert!(witnesses > 20, "{statistics:?}");
 }
+
+#[test]
+fn pairs_that_only_ignoring_atomics_can_show_come_last() {
+    let of = trace(
+        "main w y; main st f release; t ld f acquire; t r y; main lock m; main lock n; main unlock n; main unlock m; t lock n; t lock m",
+    );
+    let findings = predictions(&of.trace);
+    assert!(matches!(findings[0].candidate.kind, CandidateKind::Deadlock { .. }));
+    assert!(matches!(findings[1].candidate.kind, CandidateKind::Race { .. }));
+    let without = predict(&of.trace, &Options { despite_atomics: false, ..Options::default() });
+    assert_eq!(level(&without.findings[1]), None);
+}

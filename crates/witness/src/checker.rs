@@ -18,9 +18,7 @@
 use crate::facts::Facts;
 use crate::reads_from::ReadsFrom;
 use crate::rejection::Rejection;
-use rashomon_event::{
-    Address, CandidateKind, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness, WitnessLevel,
-};
+use rashomon_event::{Address, CandidateKind, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness, WitnessLevel};
 use std::collections::HashMap;
 
 /// Checks one witness. To check many on one trace, keep a [`Checker`].
@@ -51,8 +49,7 @@ impl LockState {
     }
     /// Whether `holder` holds the lock in a mode that excludes `mode`.
     fn excluded_by(&self, holder: ThreadId, mode: LockMode) -> bool {
-        self.exclusive == Some(holder)
-            || (mode == LockMode::Exclusive && self.shared.contains(&holder))
+        self.exclusive == Some(holder) || (mode == LockMode::Exclusive && self.shared.contains(&holder))
     }
     fn release(&mut self, thread: ThreadId, mode: LockMode) {
         match mode {
@@ -85,11 +82,7 @@ impl Run {
 
 impl<'t> Checker<'t> {
     pub fn new(trace: &'t Trace) -> Self {
-        Self {
-            trace,
-            facts: Facts::new(trace),
-            reads_from: ReadsFrom::new(trace),
-        }
+        Self { trace, facts: Facts::new(trace), reads_from: ReadsFrom::new(trace) }
     }
 
     /// The highest level at which the witness holds, whatever it claims.
@@ -97,10 +90,7 @@ impl<'t> Checker<'t> {
         let goals = witness.candidate.goals();
         for &event in witness.order.iter().chain(&goals) {
             if event.index() >= self.trace.events.len() {
-                return Err(Rejection::UnknownEvent {
-                    event,
-                    events: self.trace.events.len(),
-                });
+                return Err(Rejection::UnknownEvent { event, events: self.trace.events.len() });
             }
         }
         let mut run = Run {
@@ -118,16 +108,9 @@ impl<'t> Checker<'t> {
         }
         match &witness.candidate {
             CandidateKind::Race { first, second } => self.race(*first, *second)?,
-            CandidateKind::Deadlock {
-                acquisitions,
-                locks,
-            } => self.deadlock(&run, acquisitions, locks)?,
+            CandidateKind::Deadlock { acquisitions, locks } => self.deadlock(&run, acquisitions, locks)?,
         }
-        Ok(if self.reads_from.kept_by(self.trace, &witness.order) {
-            WitnessLevel::Causal
-        } else {
-            WitnessLevel::Synchronisation
-        })
+        Ok(if self.reads_from.kept_by(self.trace, &witness.order) { WitnessLevel::Causal } else { WitnessLevel::Synchronisation })
     }
 
     fn step(&self, run: &mut Run, index: EventIndex) -> Result<(), Rejection> {
@@ -136,55 +119,29 @@ impl<'t> Checker<'t> {
         let events = &self.facts.threads[thread.index()];
         let done = &mut run.done[thread.index()];
         if events.get(*done) != Some(&index) {
-            return Err(Rejection::NotAPrefix {
-                event: index,
-                thread,
-                expected: events.get(*done).copied(),
-            });
+            return Err(Rejection::NotAPrefix { event: index, thread, expected: events.get(*done).copied() });
         }
         *done += 1;
         if let Some(fork) = self.facts.fork[thread.index()]
             && !run.ran(fork)
         {
-            return Err(Rejection::BeforeFork {
-                event: index,
-                thread,
-                fork,
-            });
+            return Err(Rejection::BeforeFork { event: index, thread, fork });
         }
         match event.kind {
             EventKind::Join { child } => {
-                let last = self
-                    .facts
-                    .threads
-                    .get(child.index())
-                    .and_then(|events| events.last());
+                let last = self.facts.threads.get(child.index()).and_then(|events| events.last());
                 if let Some(&last) = last
                     && !run.ran(last)
                 {
-                    return Err(Rejection::JoinBeforeEnd {
-                        event: index,
-                        last,
-                        child,
-                    });
+                    return Err(Rejection::JoinBeforeEnd { event: index, last, child });
                 }
             }
             EventKind::Acquire { lock, mode, .. } => self.acquire(run, index, lock, mode)?,
-            EventKind::Release { lock, mode } => {
-                run.locks.entry(lock).or_default().release(thread, mode)
-            }
+            EventKind::Release { lock, mode } => run.locks.entry(lock).or_default().release(thread, mode),
             EventKind::WaitBegin { mutex, .. } => {
-                run.locks
-                    .entry(mutex)
-                    .or_default()
-                    .release(thread, LockMode::Exclusive);
+                run.locks.entry(mutex).or_default().release(thread, LockMode::Exclusive);
             }
-            EventKind::WaitEnd {
-                mutex,
-                woken_by,
-                timed_out,
-                ..
-            } => {
+            EventKind::WaitEnd { mutex, woken_by, timed_out, .. } => {
                 if let Some(signal) = woken_by
                     && !timed_out
                 {
@@ -192,40 +149,22 @@ impl<'t> Checker<'t> {
                 }
                 self.acquire(run, index, mutex, LockMode::Exclusive)?;
             }
-            EventKind::BarrierExit {
-                barrier,
-                generation,
-            } => {
+            EventKind::BarrierExit { barrier, generation } => {
                 let entered = self.facts.entered.get(&(barrier, generation));
-                if let Some(&missing) = entered
-                    .into_iter()
-                    .flatten()
-                    .find(|&&enter| !run.ran(enter))
-                {
-                    return Err(Rejection::BarrierIncomplete {
-                        event: index,
-                        barrier,
-                        generation,
-                        missing,
-                    });
+                if let Some(&missing) = entered.into_iter().flatten().find(|&&enter| !run.ran(enter)) {
+                    return Err(Rejection::BarrierIncomplete { event: index, barrier, generation, missing });
                 }
             }
             EventKind::Post { semaphore } => *run.counts.entry(semaphore).or_default() += 1,
             EventKind::Take { semaphore } => {
                 let count = run.counts.entry(semaphore).or_default();
-                *count = count.checked_sub(1).ok_or(Rejection::SemaphoreEmpty {
-                    event: index,
-                    semaphore,
-                })?;
+                *count = count.checked_sub(1).ok_or(Rejection::SemaphoreEmpty { event: index, semaphore })?;
             }
             EventKind::OnceSeen { .. } | EventKind::Observe { .. } => {
                 if let Some(&needed) = self.facts.published.get(&index)
                     && !run.ran(needed)
                 {
-                    return Err(Rejection::NotYetPublished {
-                        event: index,
-                        needed,
-                    });
+                    return Err(Rejection::NotYetPublished { event: index, needed });
                 }
             }
             _ => {}
@@ -233,21 +172,11 @@ impl<'t> Checker<'t> {
         Ok(())
     }
 
-    fn acquire(
-        &self,
-        run: &mut Run,
-        index: EventIndex,
-        lock: Address,
-        mode: LockMode,
-    ) -> Result<(), Rejection> {
+    fn acquire(&self, run: &mut Run, index: EventIndex, lock: Address, mode: LockMode) -> Result<(), Rejection> {
         let thread = self.trace.event(index).thread;
         let state = run.locks.entry(lock).or_default();
         if let Some(holder) = state.excludes(mode) {
-            return Err(Rejection::LockHeld {
-                event: index,
-                lock,
-                holder,
-            });
+            return Err(Rejection::LockHeld { event: index, lock, holder });
         }
         match mode {
             LockMode::Exclusive => state.exclusive = Some(thread),
@@ -258,17 +187,11 @@ impl<'t> Checker<'t> {
 
     fn woken(&self, run: &Run, index: EventIndex, signal: EventIndex) -> Result<(), Rejection> {
         if signal.index() >= run.place.len() || !run.ran(signal) {
-            return Err(Rejection::WokenBeforeSignal {
-                event: index,
-                signal,
-            });
+            return Err(Rejection::WokenBeforeSignal { event: index, signal });
         }
         match self.facts.wait_begin.get(&index) {
             Some(begin) if run.place[begin.index()] > run.place[signal.index()] => {
-                Err(Rejection::SignalBeforeWait {
-                    event: index,
-                    signal,
-                })
+                Err(Rejection::SignalBeforeWait { event: index, signal })
             }
             _ => Ok(()),
         }
@@ -297,52 +220,22 @@ impl<'t> Checker<'t> {
         }
     }
 
-    fn deadlock(
-        &self,
-        run: &Run,
-        acquisitions: &[EventIndex],
-        locks: &[Address],
-    ) -> Result<(), Rejection> {
+    fn deadlock(&self, run: &Run, acquisitions: &[EventIndex], locks: &[Address]) -> Result<(), Rejection> {
         if acquisitions.len() < 2 || acquisitions.len() != locks.len() {
-            return Err(Rejection::MalformedCycle {
-                acquisitions: acquisitions.len(),
-                locks: locks.len(),
-            });
+            return Err(Rejection::MalformedCycle { acquisitions: acquisitions.len(), locks: locks.len() });
         }
         for (place, &goal) in acquisitions.iter().enumerate() {
             let thread = self.trace.event(goal).thread;
-            if let Some(&earlier) = acquisitions[..place]
-                .iter()
-                .find(|&&earlier| self.trace.event(earlier).thread == thread)
-            {
-                return Err(Rejection::SameThread {
-                    first: earlier,
-                    second: goal,
-                });
+            if let Some(&earlier) = acquisitions[..place].iter().find(|&&earlier| self.trace.event(earlier).thread == thread) {
+                return Err(Rejection::SameThread { first: earlier, second: goal });
             }
             let wanted = locks[place];
             let mode = match self.trace.event(goal).kind {
-                EventKind::Acquire {
-                    lock,
-                    mode,
-                    may_wait: true,
-                }
-                | EventKind::Request { lock, mode }
-                    if lock == wanted =>
-                {
-                    mode
-                }
+                EventKind::Acquire { lock, mode, may_wait: true } | EventKind::Request { lock, mode } if lock == wanted => mode,
                 _ => return Err(Rejection::NotAnAcquisition { goal, lock: wanted }),
             };
-            let holder = self
-                .trace
-                .event(acquisitions[(place + 1) % acquisitions.len()])
-                .thread;
-            if !run
-                .locks
-                .get(&wanted)
-                .is_some_and(|state| state.excluded_by(holder, mode))
-            {
+            let holder = self.trace.event(acquisitions[(place + 1) % acquisitions.len()]).thread;
+            if !run.locks.get(&wanted).is_some_and(|state| state.excluded_by(holder, mode)) {
                 return Err(Rejection::NotBlocked { goal, lock: wanted });
             }
         }

@@ -20,14 +20,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub fn new(trace: &Trace) -> Self {
-        let count = trace.threads.len().max(
-            trace
-                .events
-                .iter()
-                .map(|event| event.thread.index() + 1)
-                .max()
-                .unwrap_or(0),
-        );
+        let count = trace.threads.len().max(trace.events.iter().map(|event| event.thread.index() + 1).max().unwrap_or(0));
         let mut facts = Self {
             threads: vec![Vec::new(); count],
             fork: vec![None; count],
@@ -44,9 +37,7 @@ impl Facts {
             let thread = event.thread.index();
             facts.threads[thread].push(index);
             match event.kind {
-                EventKind::Fork { child }
-                    if child.index() < count && facts.fork[child.index()].is_none() =>
-                {
+                EventKind::Fork { child } if child.index() < count && facts.fork[child.index()].is_none() => {
                     facts.fork[child.index()] = Some(index);
                 }
                 EventKind::WaitBegin { .. } => waiting[thread] = Some(index),
@@ -55,15 +46,8 @@ impl Facts {
                         facts.wait_begin.insert(index, begin);
                     }
                 }
-                EventKind::BarrierEnter {
-                    barrier,
-                    generation,
-                } => {
-                    facts
-                        .entered
-                        .entry((barrier, generation))
-                        .or_default()
-                        .push(index);
+                EventKind::BarrierEnter { barrier, generation } => {
+                    facts.entered.entry((barrier, generation)).or_default().push(index);
                 }
                 EventKind::Post { semaphore } => *balance.entry(semaphore).or_default() += 1,
                 EventKind::Take { semaphore } => {

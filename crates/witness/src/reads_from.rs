@@ -3,26 +3,48 @@
 use rashomon_event::{Access, EventIndex, Trace};
 use std::collections::HashMap;
 
-const PAGE: u64 = 64;
+const PAGE: u64 = 256;
 /// No event wrote this byte before.
 const INITIAL: u32 = u32::MAX;
+
+/// The last writers of one page.
+enum Page {
+    /// One writer for all bytes, so that clearing a large block costs little.
+    Whole(u32),
+    Bytes(Box<[u32; PAGE as usize]>),
+}
+
+impl Page {
+    fn writer(&self, byte: u64) -> u32 {
+        match self {
+            Self::Whole(writer) => *writer,
+            Self::Bytes(bytes) => bytes[(byte % PAGE) as usize],
+        }
+    }
+}
 
 /// The last writer of every byte.
 #[derive(Default)]
 struct Memory {
-    pages: HashMap<u64, Box<[u32; PAGE as usize]>>,
+    pages: HashMap<u64, Page>,
 }
 
 impl Memory {
     fn write(&mut self, access: &Access, writer: EventIndex) {
         let (mut address, end) = span(access);
         while address < end {
-            let page = self
-                .pages
-                .entry(address / PAGE)
-                .or_insert_with(|| Box::new([INITIAL; PAGE as usize]));
             let stop = end.min((address / PAGE + 1).saturating_mul(PAGE));
-            page[(address % PAGE) as usize..][..(stop - address) as usize].fill(writer.0);
+            let page = self.pages.entry(address / PAGE).or_insert(Page::Whole(INITIAL));
+            if stop - address == PAGE {
+                *page = Page::Whole(writer.0);
+            } else {
+                if let Page::Whole(old) = page {
+                    *page = Page::Bytes(Box::new([*old; PAGE as usize]));
+                }
+                if let Page::Bytes(bytes) = page {
+                    bytes[(address % PAGE) as usize..][..(stop - address) as usize].fill(writer.0);
+                }
+            }
             address = stop;
         }
     }
@@ -36,7 +58,7 @@ impl Memory {
             let stop = end.min((address / PAGE + 1).saturating_mul(PAGE));
             let page = self.pages.get(&(address / PAGE));
             for byte in address..stop {
-                let writer = page.map_or(INITIAL, |page| page[(byte % PAGE) as usize]);
+                let writer = page.map_or(INITIAL, |page| page.writer(byte));
                 if writer != run_writer && run > 0 {
                     see(run_writer, run);
                     run = 0;
@@ -53,10 +75,7 @@ impl Memory {
 }
 
 fn span(access: &Access) -> (u64, u64) {
-    (
-        access.address.0,
-        access.address.0.saturating_add(u64::from(access.size)),
-    )
+    (access.address.0, access.address.0.saturating_add(u64::from(access.size)))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

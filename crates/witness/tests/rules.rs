@@ -11,18 +11,8 @@ fn trace(text: &str) -> Labelled {
 /// Checks the events with these labels, in this order, as a witness of a race between events `a` and `b`.
 fn race(of: &Labelled, order: &str) -> Result<WitnessLevel, Rejection> {
     let order = order.split_whitespace().map(|label| of.at(label)).collect();
-    let candidate = CandidateKind::Race {
-        first: of.at("a"),
-        second: of.at("b"),
-    };
-    check(
-        &of.trace,
-        &Witness {
-            candidate,
-            order,
-            level: WitnessLevel::Causal,
-        },
-    )
+    let candidate = CandidateKind::Race { first: of.at("a"), second: of.at("b") };
+    check(&of.trace, &Witness { candidate, order, level: WitnessLevel::Causal })
 }
 
 /// Carril, Tichy, Listing 1, recorded with main's section first.
@@ -44,75 +34,38 @@ const LISTING_1: &str = "
 #[test]
 fn listing_1_has_a_synchronisation_witness_and_no_causal_one() {
     let listing = trace(LISTING_1);
-    assert_eq!(
-        race(&listing, "f s 4 5 6"),
-        Ok(WitnessLevel::Synchronisation)
-    );
-    assert_eq!(
-        race(&listing, "f a 1 2 3 s 4 5 6").map_err(|e| matches!(e, Rejection::GoalNotNext { .. })),
-        Err(true)
-    );
+    assert_eq!(race(&listing, "f s 4 5 6"), Ok(WitnessLevel::Synchronisation));
+    assert_eq!(race(&listing, "f a 1 2 3 s 4 5 6").map_err(|e| matches!(e, Rejection::GoalNotNext { .. })), Err(true));
 }
 
 #[test]
 fn orders_that_break_a_basic_rule_are_rejected() {
     let listing = trace(LISTING_1);
     let reject = |order: &str| race(&listing, order).expect_err(order);
-    assert!(
-        matches!(reject("f f s 4 5 6"), Rejection::NotAPrefix { .. }),
-        "an event twice"
-    );
-    assert!(
-        matches!(reject("f s 5 4 6"), Rejection::NotAPrefix { .. }),
-        "against program order"
-    );
+    assert!(matches!(reject("f f s 4 5 6"), Rejection::NotAPrefix { .. }), "an event twice");
+    assert!(matches!(reject("f s 5 4 6"), Rejection::NotAPrefix { .. }), "against program order");
     assert!(matches!(reject("s f 4 5 6"), Rejection::BeforeFork { .. }));
     assert!(matches!(reject("f s 4"), Rejection::GoalNotNext { .. }));
     assert!(matches!(reject("f a 1 s 4"), Rejection::LockHeld { .. }));
-    assert!(matches!(
-        reject("f a 1 2 3 j"),
-        Rejection::JoinBeforeEnd { .. }
-    ));
+    assert!(matches!(reject("f a 1 2 3 j"), Rejection::JoinBeforeEnd { .. }));
 }
 
 #[test]
 fn an_event_outside_the_trace_is_rejected() {
     let listing = trace(LISTING_1);
-    let candidate = CandidateKind::Race {
-        first: EventIndex(1),
-        second: EventIndex(9),
-    };
-    let witness = Witness {
-        candidate,
-        order: vec![EventIndex(99)],
-        level: WitnessLevel::Causal,
-    };
-    assert_eq!(
-        check(&listing.trace, &witness),
-        Err(Rejection::UnknownEvent {
-            event: EventIndex(99),
-            events: 12
-        })
-    );
+    let candidate = CandidateKind::Race { first: EventIndex(1), second: EventIndex(9) };
+    let witness = Witness { candidate, order: vec![EventIndex(99)], level: WitnessLevel::Causal };
+    assert_eq!(check(&listing.trace, &witness), Err(Rejection::UnknownEvent { event: EventIndex(99), events: 12 }));
 }
 
 #[test]
 fn goals_must_conflict_and_be_of_two_threads() {
     let reads = trace("main r x #a; t r x #b");
-    assert!(matches!(
-        race(&reads, ""),
-        Err(Rejection::NoConflict { .. })
-    ));
+    assert!(matches!(race(&reads, ""), Err(Rejection::NoConflict { .. })));
     let apart = trace("main w x:4 #a; t w x+4:4 #b");
-    assert!(matches!(
-        race(&apart, ""),
-        Err(Rejection::NoConflict { .. })
-    ));
+    assert!(matches!(race(&apart, ""), Err(Rejection::NoConflict { .. })));
     let atomics = trace("main st x relaxed #a; t ld x relaxed #b");
-    assert!(matches!(
-        race(&atomics, ""),
-        Err(Rejection::NoConflict { .. })
-    ));
+    assert!(matches!(race(&atomics, ""), Err(Rejection::NoConflict { .. })));
     let mixed = trace("main st x relaxed #a; t r x+7:1 #b");
     assert_eq!(race(&mixed, ""), Ok(WitnessLevel::Causal));
     let same = trace("main w x #a; main w x #b");
@@ -123,20 +76,12 @@ fn goals_must_conflict_and_be_of_two_threads() {
 fn reads_from_is_compared_byte_by_byte() {
     let bytes = trace("main w x #1; t w x+4:4 #2; u r x:4 #3; u w y #a; t w y #b");
     assert_eq!(race(&bytes, "1 2 3"), Ok(WitnessLevel::Causal));
-    assert_eq!(
-        race(&bytes, "2 1 3"),
-        Ok(WitnessLevel::Causal),
-        "the write of the upper half is not seen"
-    );
+    assert_eq!(race(&bytes, "2 1 3"), Ok(WitnessLevel::Causal), "the write of the upper half is not seen");
     let whole = trace("main w x #1; t w x+4:4 #2; u r x #3; u w y #a; t w y #b");
     assert_eq!(race(&whole, "1 2 3"), Ok(WitnessLevel::Causal));
     assert_eq!(race(&whole, "2 1 3"), Ok(WitnessLevel::Synchronisation));
     let initial = trace("main r x #1; t w x #2; t w y #b; main w y #a");
-    assert_eq!(
-        race(&initial, "2 1"),
-        Ok(WitnessLevel::Synchronisation),
-        "the read saw the initial value"
-    );
+    assert_eq!(race(&initial, "2 1"), Ok(WitnessLevel::Synchronisation), "the read saw the initial value");
     let atomic = trace("main st f relaxed #1; t ld f relaxed #2; t w y #a; main w y #b");
     assert_eq!(race(&atomic, "2 1"), Ok(WitnessLevel::Synchronisation));
     assert_eq!(race(&atomic, "1 2"), Ok(WitnessLevel::Causal));
@@ -147,65 +92,35 @@ fn shared_locks_exclude_only_exclusive_ones() {
     let shared = trace("main rlock m #1; t rlock m #2; t w x #b; main w x #a");
     assert_eq!(race(&shared, "2 1"), Ok(WitnessLevel::Causal));
     let mixed = trace("main rlock m #1; main runlock m #2; t lock m #3; t w x #b; main w x #a");
-    assert!(matches!(
-        race(&mixed, "3 1 2"),
-        Err(Rejection::LockHeld { .. })
-    ));
+    assert!(matches!(race(&mixed, "3 1 2"), Err(Rejection::LockHeld { .. })));
     assert_eq!(race(&mixed, "1 2 3"), Ok(WitnessLevel::Causal));
 }
 
 #[test]
 fn waits_release_and_reacquire_and_need_their_signal() {
-    let text = "t lock m #1; t wait c m #2; main lock m #3; main signal c #s; main unlock m #4; t woken c m s #5; t w x #b; main w x #a";
+    let text =
+        "t lock m #1; t wait c m #2; main lock m #3; main signal c #s; main unlock m #4; t woken c m s #5; t w x #b; main w x #a";
     let wait = trace(text);
     assert_eq!(race(&wait, "1 2 3 s 4 5"), Ok(WitnessLevel::Causal));
-    assert!(
-        matches!(race(&wait, "1 2 3 s 5 4"), Err(Rejection::LockHeld { .. })),
-        "woken while main holds the mutex"
-    );
-    assert!(matches!(
-        race(&wait, "1 2 5 3 s 4"),
-        Err(Rejection::WokenBeforeSignal { .. })
-    ));
-    assert!(matches!(
-        race(&wait, "3 s 4 1 2 5"),
-        Err(Rejection::SignalBeforeWait { .. })
-    ));
-    let timeout = trace(
-        "t lock m #1; t wait c m #2; t timeout c m #3; t w x #b; main signal c #s; main w x #a",
-    );
+    assert!(matches!(race(&wait, "1 2 3 s 5 4"), Err(Rejection::LockHeld { .. })), "woken while main holds the mutex");
+    assert!(matches!(race(&wait, "1 2 5 3 s 4"), Err(Rejection::WokenBeforeSignal { .. })));
+    assert!(matches!(race(&wait, "3 s 4 1 2 5"), Err(Rejection::SignalBeforeWait { .. })));
+    let timeout = trace("t lock m #1; t wait c m #2; t timeout c m #3; t w x #b; main signal c #s; main w x #a");
     assert_eq!(race(&timeout, "1 2 3 s"), Ok(WitnessLevel::Causal));
 }
 
 #[test]
 fn barriers_semaphores_once_and_objects() {
-    let barrier =
-        trace("main enter b #1; t enter b #2; t exit b #3; main exit b #4; main w x #a; t w x #b");
+    let barrier = trace("main enter b #1; t enter b #2; t exit b #3; main exit b #4; main w x #a; t w x #b");
     assert_eq!(race(&barrier, "2 1 4 3"), Ok(WitnessLevel::Causal));
-    assert!(matches!(
-        race(&barrier, "1 4 2 3"),
-        Err(Rejection::BarrierIncomplete { .. })
-    ));
+    assert!(matches!(race(&barrier, "1 4 2 3"), Err(Rejection::BarrierIncomplete { .. })));
     let semaphore = trace("main post s #1; t take s #2; t take s #3; main w x #a; t w x #b");
-    assert_eq!(
-        race(&semaphore, "2 1 3"),
-        Ok(WitnessLevel::Causal),
-        "the initial count is one"
-    );
-    assert!(matches!(
-        race(&semaphore, "2 3 1"),
-        Err(Rejection::SemaphoreEmpty { .. })
-    ));
+    assert_eq!(race(&semaphore, "2 1 3"), Ok(WitnessLevel::Causal), "the initial count is one");
+    assert!(matches!(race(&semaphore, "2 3 1"), Err(Rejection::SemaphoreEmpty { .. })));
     let once = trace("main begin o #1; main done o #2; t seen o #3; main w x #a; t w x #b");
-    assert!(matches!(
-        race(&once, "1 3 2"),
-        Err(Rejection::NotYetPublished { .. })
-    ));
+    assert!(matches!(race(&once, "1 3 2"), Err(Rejection::NotYetPublished { .. })));
     let object = trace("main publish o #1; t observe o #2; main w x #a; t w x #b");
-    assert!(matches!(
-        race(&object, "2 1"),
-        Err(Rejection::NotYetPublished { .. })
-    ));
+    assert!(matches!(race(&object, "2 1"), Err(Rejection::NotYetPublished { .. })));
     assert_eq!(race(&object, "1 2"), Ok(WitnessLevel::Causal));
 }
 
@@ -219,49 +134,19 @@ fn deadlock(of: &Labelled, order: &str, goals: &[(&str, &str)]) -> Result<Witnes
         locks: goals.iter().map(|(_, wanted)| lock(wanted)).collect(),
     };
     let order = order.split_whitespace().map(|label| of.at(label)).collect();
-    check(
-        &of.trace,
-        &Witness {
-            candidate,
-            order,
-            level: WitnessLevel::Causal,
-        },
-    )
+    check(&of.trace, &Witness { candidate, order, level: WitnessLevel::Causal })
 }
 
 #[test]
 fn deadlock_cycles_must_be_closed_by_waiting_acquisitions() {
-    let cross = trace(
-        "main lock m #1; main lock n #2; main unlock n; main unlock m; t lock n #3; t lock m #4; t unlock m; t unlock n",
-    );
-    assert_eq!(
-        deadlock(&cross, "1 3", &[("2", "3"), ("4", "1")]),
-        Ok(WitnessLevel::Causal)
-    );
-    assert!(matches!(
-        deadlock(&cross, "1 3", &[("2", "1"), ("4", "3")]),
-        Err(Rejection::NotAnAcquisition { .. })
-    ));
-    assert!(matches!(
-        deadlock(&cross, "1 3", &[("2", "3")]),
-        Err(Rejection::MalformedCycle { .. })
-    ));
-    assert!(matches!(
-        deadlock(&cross, "1", &[("2", "3"), ("4", "1")]),
-        Err(Rejection::GoalNotNext { .. })
-    ));
-    let tried = trace(
-        "main lock m #1; main trylock n #2; main unlock n; main unlock m; t lock n #3; t lock m #4",
-    );
-    assert!(matches!(
-        deadlock(&tried, "1 3", &[("2", "3"), ("4", "1")]),
-        Err(Rejection::NotAnAcquisition { .. })
-    ));
-    let readers = trace(
-        "main rlock m #1; main lock n #2; main unlock n; main runlock m; t lock n #3; t rlock m #4",
-    );
-    assert!(matches!(
-        deadlock(&readers, "1 3", &[("2", "3"), ("4", "1")]),
-        Err(Rejection::NotBlocked { .. })
-    ));
+    let cross =
+        trace("main lock m #1; main lock n #2; main unlock n; main unlock m; t lock n #3; t lock m #4; t unlock m; t unlock n");
+    assert_eq!(deadlock(&cross, "1 3", &[("2", "3"), ("4", "1")]), Ok(WitnessLevel::Causal));
+    assert!(matches!(deadlock(&cross, "1 3", &[("2", "1"), ("4", "3")]), Err(Rejection::NotAnAcquisition { .. })));
+    assert!(matches!(deadlock(&cross, "1 3", &[("2", "3")]), Err(Rejection::MalformedCycle { .. })));
+    assert!(matches!(deadlock(&cross, "1", &[("2", "3"), ("4", "1")]), Err(Rejection::GoalNotNext { .. })));
+    let tried = trace("main lock m #1; main trylock n #2; main unlock n; main unlock m; t lock n #3; t lock m #4");
+    assert!(matches!(deadlock(&tried, "1 3", &[("2", "3"), ("4", "1")]), Err(Rejection::NotAnAcquisition { .. })));
+    let readers = trace("main rlock m #1; main lock n #2; main unlock n; main runlock m; t lock n #3; t rlock m #4");
+    assert!(matches!(deadlock(&readers, "1 3", &[("2", "3"), ("4", "1")]), Err(Rejection::NotBlocked { .. })));
 }

@@ -1,4 +1,4 @@
-//! Events per second of each linear pass on a generated trace: `throughput [EVENTS] [THREADS] [LOCKS]`.
+//! Events per second of each linear pass on a generated trace: `order_throughput [EVENTS] [THREADS] [LOCKS]`.
 
 use rashomon_order::{LockGraph, Model, SharedMemory, hybrid, races};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Time to predict on a generated trace, and to check the witnesses: `throughput [EVENTS] [THREADS] [LOCKS]`.
+//! Time to predict on a generated trace, and to check the witnesses: `predict_throughput [EVENTS] [THREADS] [LOCKS]`.
 
 use rashomon_predict::{Options, predict_each};
 use rashomon_witness::Checker;
