@@ -47,7 +47,7 @@ impl Default for Options {
             representatives: 4,
             optimistic: true,
             despite_atomics: true,
-            search_budget: 20_000,
+            search_budget: 2_000,
             regroup_limit: 2_000_000,
             deadlock_threads: 5,
             patterns: 10_000,

@@ -125,7 +125,7 @@ fn optimistic_completeness(trace: &Trace, predictions: &Predictions, tally: &mut
             memory: &memory,
             needs: &index.instances,
             goals: &goals,
-            budget: 20_000,
+            budget: 2_000,
             regroup_limit: 1000,
         };
         let found = search.find();
