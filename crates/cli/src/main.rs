@@ -1,10 +1,93 @@
+//! `rashomon`: the command line over the pipeline. Nothing here computes; it reads arguments, shows progress, and maps outcomes to
+//! exit codes.
 #![forbid(unsafe_code)]
+
+mod arguments;
+mod commands;
+mod exit;
 mod program;
+mod progress;
 mod runtime;
 mod wrapper;
 
-fn main() {
-    let args: Vec<_> = std::env::args_os().skip(2).collect();
-    let language = if std::env::args().nth(1).as_deref() == Some("cc") { wrapper::Language::C } else { wrapper::Language::Cxx };
-    println!("{:?}", wrapper::become_compiler(language, &args));
+use crate::arguments::{Arguments, Command};
+use crate::exit::Exit;
+use anyhow::Result;
+use clap::Parser as _;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use wrapper::Language;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some((language, rest)) = wrapper_call(&arguments) {
+        return match wrapper::become_compiler(language, rest) {
+            Err(error) => failed(&error),
+        };
+    }
+    match run(Arguments::parse_from(arguments)) {
+        Ok(exit) => exit.into(),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Compiler calls are told before the command line is parsed: all their options are the compiler's.
+fn wrapper_call(arguments: &[OsString]) -> Option<(Language, &[OsString])> {
+    let (name, rest) = arguments.split_first()?;
+    match Path::new(name).file_name()?.to_str()? {
+        "rashomon-cc" => return Some((Language::C, rest)),
+        "rashomon-c++" | "rashomon-cxx" => return Some((Language::Cxx, rest)),
+        _ => {}
+    }
+    let mut rest = rest;
+    while let Some(("-q" | "--quiet", further)) = rest.split_first().and_then(|(first, further)| Some((first.to_str()?, further)))
+    {
+        rest = further;
+    }
+    let (command, rest) = rest.split_first()?;
+    match command.to_str()? {
+        "cc" => Some((Language::C, rest)),
+        "c++" | "cxx" => Some((Language::Cxx, rest)),
+        _ => None,
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("rashomon: {error:#}");
+    let exit = match error.downcast_ref::<program::Unfit>() {
+        Some(program::Unfit::NotFound(_)) => Exit::NotFound,
+        Some(program::Unfit::NotExecutable(_)) => Exit::NotExecutable,
+        _ => Exit::Failed,
+    };
+    exit.into()
+}
+
+fn run(arguments: Arguments) -> Result<Exit> {
+    let ui = commands::Ui { colour: arguments.color, quiet: arguments.quiet };
+    match arguments.command {
+        Command::Check { run, confirm, report, file, command } => {
+            commands::check::check(ui, &run, &confirm, &report, file, command)
+        }
+        Command::Record { run, command } => commands::check::record(ui, &run, command),
+        Command::Predict { trace, report } => commands::analyse::predict(ui, trace, &report),
+        Command::Confirm { trace, confirm, report } => commands::analyse::confirm(ui, trace, &confirm, &report),
+        Command::Replay { finding: None, recording, output, timeout, .. } => {
+            commands::replay::recording(ui, recording.flatten(), output, timeout)
+        }
+        Command::Replay { finding: Some(finding), store, gdb, times, timeout, gdb_arguments, .. } => {
+            let request = commands::replay::Request { finding, store, times, timeout };
+            if gdb { commands::replay::under_gdb(&request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
+        }
+        Command::Report { store, format, show } => commands::report::report(ui, store, format, show),
+        Command::Trace { command } => commands::trace::trace(command),
+        Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),
+        Command::Cxx { arguments } => wrapper::become_compiler(Language::Cxx, &arguments).map(|never| match never {}),
+        Command::Doctor { program } => commands::doctor::doctor(program),
+        Command::RuntimePath => {
+            println!("{}", runtime::folder()?.display());
+            Ok(Exit::Success)
+        }
+        Command::Env => commands::environment(),
+    }
 }

@@ -4,7 +4,7 @@
 //! renamed), so tools that start at the same time, and tools of several versions, do not disturb each other.
 
 use anyhow::{Context as _, Result, bail};
-use object::{Object as _, ObjectSymbol as _};
+use object::Object as _;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
@@ -173,7 +173,7 @@ pub fn link_arguments(folder: &Path, clang: bool) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::ObjectSection as _;
+    use object::{ObjectSection as _, ObjectSymbol as _};
 
     #[test]
     fn the_empty_object_is_an_object_without_code() {

@@ -52,6 +52,11 @@ impl Outcome {
         }
     }
 
+    /// Whether the execution followed its schedule to an end.
+    pub const fn is_orderly(&self) -> bool {
+        !matches!(self, Self::Diverged(_) | Self::TimedOut | Self::NotObserved | Self::NoOverlap)
+    }
+
     /// A word for command lines.
     pub const fn name(&self) -> &'static str {
         match self {

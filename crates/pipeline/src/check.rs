@@ -66,6 +66,31 @@ pub struct Tally {
     pub notes: Vec<String>,
 }
 
+impl Tally {
+    /// Counts a recording, and notes what is wrong with it.
+    fn count(&mut self, loaded: &LoadedTrace, observer: &mut dyn Observer) {
+        self.events += loaded.trace.events.len() as u64;
+        self.threads = self.threads.max(loaded.trace.threads.len() as u64);
+        let mut notes: Vec<String> = Vec::new();
+        if !matches!(loaded.header.outcome, rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck) {
+            notes.extend(loaded.shortcomings.iter().map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
+        }
+        if loaded.trace.mode == rashomon_event::Mode::Free {
+            notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
+        }
+        let unknown = unmodelled(&loaded.trace);
+        if !unknown.is_empty() {
+            notes.push(format!("not instrumented: {}", unknown.join(", ")));
+        }
+        for note in notes {
+            if !self.notes.contains(&note) {
+                observer.progress(Progress::Note(&note));
+                self.notes.push(note);
+            }
+        }
+    }
+}
+
 impl<S: Symbols + ?Sized> Job<'_, S> {
     /// Records as often as asked for. `run` is in the store after each.
     pub fn record_all(&self, run: &mut RunRecord, observer: &mut dyn Observer) -> Result<(), PipelineError> {
@@ -103,15 +128,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         for number in 0..of {
             observer.progress(Progress::Analysing { number, of });
             let loaded = load(&self.store.recording(number))?;
-            tally.events += loaded.trace.events.len() as u64;
-            tally.threads = tally.threads.max(loaded.trace.threads.len() as u64);
             observer.progress(Progress::Recorded {
                 number,
                 events: loaded.trace.events.len(),
                 threads: loaded.trace.threads.len(),
             });
-            self.note_shortcomings(&loaded, tally, observer);
-            for lead in self.leads_of(&loaded, number) {
+            tally.count(&loaded, observer);
+            for lead in leads_of(&loaded, self.symbols, self.settings.record.quantum, number) {
                 merge(&mut leads, lead);
             }
         }
@@ -129,42 +152,6 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let witnesses = leads.iter().filter(|lead| lead.finding.schedule.is_some()).count();
         observer.progress(Progress::Analysed { witnesses, without: leads.len() - witnesses });
         Ok(leads)
-    }
-
-    fn note_shortcomings(&self, loaded: &LoadedTrace, tally: &mut Tally, observer: &mut dyn Observer) {
-        let mut notes: Vec<String> = Vec::new();
-        if !matches!(loaded.header.outcome, rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck) {
-            notes.extend(loaded.shortcomings.iter().map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
-        }
-        if loaded.trace.mode == rashomon_event::Mode::Free {
-            notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
-        }
-        let unknown = unmodelled(&loaded.trace);
-        if !unknown.is_empty() {
-            notes.push(format!("not instrumented: {}", unknown.join(", ")));
-        }
-        for note in notes {
-            if !tally.notes.contains(&note) {
-                observer.progress(Progress::Note(&note));
-                tally.notes.push(note);
-            }
-        }
-    }
-
-    fn leads_of(&self, loaded: &LoadedTrace, recording: u32) -> Vec<Lead> {
-        let composer = Composer::new(loaded, self.symbols, self.settings.record.quantum);
-        let mut leads = Vec::new();
-        if let Some(finding) = composer.of_blocked() {
-            leads.push(Lead { finding, alternatives: Vec::new(), recording });
-        }
-        analyse(&loaded.trace, |analysed| {
-            let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
-            finding
-                .notes
-                .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
-            leads.push(Lead { finding, alternatives: Vec::new(), recording });
-        });
-        leads
     }
 
     /// Forces what can be forced, until the budget is spent.
@@ -281,6 +268,40 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             notes: run.notes.iter().chain(&tally.notes).cloned().collect(),
         }
     }
+}
+
+/// The findings of a recording that belongs to no store. Nothing is written.
+pub fn analyse_session<S: Symbols + ?Sized>(
+    session: &std::path::Path,
+    symbols: &S,
+    tally: &mut Tally,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Finding>, PipelineError> {
+    observer.progress(Progress::Analysing { number: 0, of: 1 });
+    let loaded = load(session)?;
+    tally.count(&loaded, observer);
+    let mut leads = BTreeMap::new();
+    for lead in leads_of(&loaded, symbols, 0, 0) {
+        merge(&mut leads, lead);
+    }
+    let findings = leads.into_values().map(|lead| lead.finding);
+    Ok(findings.collect())
+}
+
+fn leads_of<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S, quantum: u64, recording: u32) -> Vec<Lead> {
+    let composer = Composer::new(loaded, symbols, quantum);
+    let mut leads = Vec::new();
+    if let Some(finding) = composer.of_blocked() {
+        leads.push(Lead { finding, alternatives: Vec::new(), recording });
+    }
+    analyse(&loaded.trace, |analysed| {
+        let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
+        finding
+            .notes
+            .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
+        leads.push(Lead { finding, alternatives: Vec::new(), recording });
+    });
+    leads
 }
 
 /// Ready to paste into a shell, whatever its working directory.

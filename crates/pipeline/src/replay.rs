@@ -1,7 +1,7 @@
 //! A stored finding, made to happen again.
 
 use crate::error::PipelineError;
-use crate::prove::same_again;
+use crate::prove::{load, same_again};
 use rashomon_confirm::force::{control_of, new_session};
 use rashomon_confirm::{Attempt, Forcing, Program, force};
 use rashomon_event::{Finding, Schedule, Verdict};
@@ -55,6 +55,18 @@ pub fn replay(program: &Program, finding: &Finding, session: &Path, forcing: &Fo
     let attempt = force(program, schedule, session, forcing)?;
     let same = same_again(finding, &attempt, session)?;
     Ok((attempt, same))
+}
+
+/// Executes the schedule of a recording once more.
+pub fn replay_recording(
+    program: &Program,
+    recording: &Path,
+    quantum: u64,
+    session: &Path,
+    forcing: &Forcing,
+) -> Result<Attempt, PipelineError> {
+    let schedule = load(recording)?.replay_schedule(quantum);
+    Ok(force(program, &schedule, session, forcing)?)
 }
 
 /// Prepares a session in which the program, started by somebody else, goes on after the finding has come about.

@@ -1,0 +1,287 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use rashomon_pipeline::Scheduling;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Parser)]
+#[command(name = "rashomon", version, about, after_help = crate::exit::HELP, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+    /// Colours in reports.
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto)]
+    pub color: Colour,
+    /// No progress on standard error.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Record, predict, prove, report.
+    ///
+    /// `rashomon check FILE.c [-- ARGS…]` compiles the file first; `rashomon check [OPTIONS] -- PROG ARGS…` takes a program built with
+    /// `rashomon cc`, `rashomon c++` or gcc's -fsanitize=thread. The report goes to standard error, after the program's own output.
+    Check {
+        #[command(flatten)]
+        run: RunOptions,
+        #[command(flatten)]
+        confirm: ConfirmOptions,
+        #[command(flatten)]
+        report: ReportOptions,
+        /// A C or C++ file to compile, or a program.
+        file: Option<PathBuf>,
+        /// The program and its arguments; behind FILE its arguments only.
+        #[arg(last = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// Record executions into a new store.
+    Record {
+        #[command(flatten)]
+        run: RunOptions,
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// Predict from what was recorded; force nothing.
+    Predict {
+        /// A store, or a single recording. The latest store if not given.
+        trace: Option<PathBuf>,
+        #[command(flatten)]
+        report: ReportOptions,
+    },
+    /// Force what was predicted.
+    Confirm {
+        /// The latest store if not given.
+        trace: Option<PathBuf>,
+        #[command(flatten)]
+        confirm: ConfirmOptions,
+        #[command(flatten)]
+        report: ReportOptions,
+    },
+    /// Make a finding happen again: exit code 0 if the same came about, 1 if not.
+    Replay {
+        /// Its id, or the beginning of it.
+        #[arg(required_unless_present = "recording")]
+        finding: Option<String>,
+        /// Replay the first recording of this store (of the latest, if none is named) instead of a finding.
+        #[arg(long, value_name = "STORE", num_args = 0..=1, conflicts_with_all = ["finding", "store", "gdb", "times"])]
+        recording: Option<Option<PathBuf>>,
+        /// With --recording: store what the replay does in this folder.
+        #[arg(long, short, value_name = "DIR", requires = "recording")]
+        output: Option<PathBuf>,
+        #[arg(long, value_name = "DIR")]
+        store: Option<PathBuf>,
+        /// Run under gdb and stop where the finding has come about.
+        #[arg(long)]
+        gdb: bool,
+        #[arg(long, default_value_t = 1, conflicts_with = "gdb")]
+        times: u32,
+        /// Seconds of one execution.
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        timeout: Option<Duration>,
+        /// Further arguments for gdb, such as `-batch -ex 'thread apply all bt'`.
+        #[arg(last = true, value_name = "GDB ARGUMENTS", requires = "gdb", allow_hyphen_values = true)]
+        gdb_arguments: Vec<OsString>,
+    },
+    /// Print the findings of a store.
+    Report {
+        #[arg(long, value_name = "DIR")]
+        store: Option<PathBuf>,
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+        #[arg(long, value_enum, default_value_t = Show::Claims)]
+        show: Show,
+    },
+    /// Look into a recording.
+    Trace {
+        #[command(subcommand)]
+        command: TraceCommand,
+    },
+    /// The C compiler, making programs that can be recorded. Also as the name `rashomon-cc`.
+    #[command(disable_help_flag = true)]
+    Cc {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// The C++ compiler, making programs that can be recorded. Also as the name `rashomon-c++`.
+    #[command(name = "c++", alias = "cxx", disable_help_flag = true)]
+    Cxx {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Say what works on this machine, and whether a program can be recorded.
+    Doctor { program: Option<PathBuf> },
+    /// Print the folder of the runtime.
+    RuntimePath,
+    /// Print shell commands that make `make`, `cmake` and `configure` use the compiler wrappers.
+    Env,
+}
+
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// How the threads of the recorded execution take turns: run-to-block, random, round-robin, pct; or free (in parallel).
+    #[arg(long, default_value = "run-to-block")]
+    pub policy: Scheduling,
+    /// Of the policies that draw.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Accesses after which a thread offers its turn; 0: never.
+    #[arg(long, default_value_t = 20_000)]
+    pub quantum: u64,
+    /// Record that many executions (the further ones switching at random) and merge what they show.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub recordings: u32,
+    /// Randomise the program's addresses.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    pub aslr: Switch,
+    /// Shell command that restores the program's world before every execution.
+    #[arg(long, value_name = "CMD")]
+    pub before_each: Option<OsString>,
+    /// Standard input of every execution. Without it the recorded one has ours, and forced ones have none.
+    #[arg(long, value_name = "FILE")]
+    pub stdin: Option<PathBuf>,
+    /// Seconds after which the recorded execution is ended; 0: never.
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Megabytes of trace after which plain accesses are no longer kept; 0: no limit.
+    #[arg(long, value_name = "MB", default_value_t = 4096)]
+    pub trace_limit: u64,
+    /// Store everything in this folder instead of .rashomon/N-PROG.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfirmOptions {
+    /// Seconds of all forced executions together.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub budget: Duration,
+    /// Seconds of one forced execution. Without it ten times as long as the recorded one, and five more.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub forced_timeout: Option<Duration>,
+    /// How often a finding has to come about to be proven.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub proofs: u32,
+    /// Keep the traces of the proofs.
+    #[arg(long)]
+    pub keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportOptions {
+    /// What makes the exit code 66.
+    #[arg(long, value_enum, default_value_t = FailOn::Proven)]
+    pub fail_on: FailOn,
+    #[arg(long, value_enum, default_value_t = Show::Claims)]
+    pub show: Show,
+    /// Also write the report as JSON; `-`: to standard output (the program's own then goes to standard error).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    Proven,
+    Predicted,
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Show {
+    /// Proven and predicted.
+    Claims,
+    /// Also suspected and diverged.
+    Suspicions,
+    /// Also refuted.
+    Everything,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Numbers about a recording.
+    Stat { trace: PathBuf },
+    /// Every event, as text.
+    Dump { trace: PathBuf },
+    /// Whether it is whole and sound.
+    Verify { trace: PathBuf },
+    /// Whether two recordings show the same execution, addresses apart.
+    Diff { one: PathBuf, other: PathBuf },
+}
+
+/// Longest time that can be asked for: a year.
+const MAX_SECONDS: f64 = 31_536_000.0;
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.strip_suffix('s').unwrap_or(text).parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if !(0.0..=MAX_SECONDS).contains(&number) {
+        return Err(format!("not between 0 and {MAX_SECONDS} seconds"));
+    }
+    Ok(Duration::from_secs_f64(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    fn check(line: &[&str]) -> (Option<PathBuf>, Vec<OsString>) {
+        match Arguments::try_parse_from(line).unwrap().command {
+            Command::Check { file, command, .. } => (file, command),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_forms_of_check() {
+        assert_eq!(check(&["rashomon", "check", "a.c"]), (Some("a.c".into()), vec![]));
+        assert_eq!(check(&["rashomon", "check", "a.c", "--", "-x", "1"]), (Some("a.c".into()), vec!["-x".into(), "1".into()]));
+        assert_eq!(
+            check(&["rashomon", "check", "--seed", "3", "--", "./p", "--", "y"]),
+            (None, vec!["./p".into(), "--".into(), "y".into()])
+        );
+    }
+
+    #[test]
+    fn gdb_arguments_are_passed_on() {
+        let line = ["rashomon", "replay", "race-1", "--gdb", "--", "-batch", "-ex", "bt"];
+        match Arguments::try_parse_from(line).unwrap().command {
+            Command::Replay { gdb: true, gdb_arguments, .. } => assert_eq!(gdb_arguments, ["-batch", "-ex", "bt"]),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn times_that_make_no_sense_are_refused() {
+        for bad in ["-1", "nan", "inf", "1e300", "x"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
+    }
+}

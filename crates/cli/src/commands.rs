@@ -1,0 +1,186 @@
+//! What each subcommand does, and what they share.
+
+pub mod analyse;
+pub mod check;
+pub mod doctor;
+pub mod replay;
+pub mod report;
+pub mod trace;
+
+use crate::arguments::{Colour, ConfirmOptions, FailOn, ReportOptions, RunOptions, Show, Switch};
+use crate::exit::Exit;
+use crate::runtime;
+use anyhow::{Context as _, Result};
+use rashomon_confirm::{Input, Output, Program};
+use rashomon_event::Finding;
+use rashomon_pipeline::run::quoted;
+use rashomon_pipeline::{RecordSettings, RunRecord, Scheduling, Settings, Store};
+use rashomon_report::{Counts, RunSummary, Shown, json, text};
+use rashomon_trace::Policy;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time a call into the kernel may take before the runtime gives up on it.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MEGABYTE: u64 = 1 << 20;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Ui {
+    pub colour: Colour,
+    pub quiet: bool,
+}
+
+impl Ui {
+    fn colours(self, stream: &impl IsTerminal) -> bool {
+        match self.colour {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        }
+    }
+}
+
+pub const fn shown(show: Show) -> Shown {
+    match show {
+        Show::Claims => Shown::Claims,
+        Show::Suspicions => Shown::Suspicions,
+        Show::Everything => Shown::Everything,
+    }
+}
+
+/// An interruption ends the program under test, which nobody would see otherwise, and then us.
+pub fn end_children_on_interruption() {
+    // A second handler in one process is refused; the first does the same.
+    let _ = ctrlc::set_handler(|| {
+        rashomon_confirm::kill_running();
+        eprintln!("rashomon: interrupted; what was found so far is in the store: see `rashomon report`");
+        std::process::exit(130);
+    });
+}
+
+/// The store named, or the latest one below the working directory.
+pub fn open_store(path: Option<&Path>) -> Result<Store> {
+    Ok(Store::open(path.unwrap_or(Path::new(".")))?)
+}
+
+/// The program of a store, to be executed again.
+pub fn program_of(run: &RunRecord) -> Result<Program> {
+    let executable = run.executable.to_path();
+    crate::program::find(executable.as_os_str())?;
+    Ok(Program {
+        executable,
+        arguments: run.arguments.iter().map(OsString::from).collect(),
+        directory: run.directory.to_path(),
+        library_path: if run.loads_runtime { Some(runtime::folder()?) } else { None },
+        randomise_addresses: run.randomise_addresses,
+        before_each: run.before_each.as_ref().map(OsString::from),
+    })
+}
+
+/// Settings for what is forced from a store: the recording's, with the confirmation's.
+pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings> {
+    Ok(Settings {
+        record: RecordSettings {
+            scheduling: Scheduling::Serial(Policy::RunToBlock),
+            seed: 0,
+            quantum: run.quantum,
+            input: run.input.as_ref().map_or(Input::Empty, |path| Input::File(path.to_path())),
+            output: Output::Discard,
+            limit: None,
+            trace_limit: run.trace_limit,
+            patience: PATIENCE,
+            base_time_nanoseconds: run.base_time_nanoseconds,
+        },
+        recordings: 1,
+        budget: confirm.budget,
+        forced_limit: confirm.forced_timeout,
+        times: confirm.proofs,
+        keep: confirm.keep,
+        tool: tool()?,
+    })
+}
+
+/// Settings of a new run.
+pub fn settings_for(
+    run: &RunOptions,
+    confirm: Option<&ConfirmOptions>,
+    base_time_nanoseconds: u64,
+    output: Output,
+) -> Result<Settings> {
+    let input = match &run.stdin {
+        Some(path) => Input::File(std::path::absolute(path)?),
+        None => Input::Inherit,
+    };
+    Ok(Settings {
+        record: RecordSettings {
+            scheduling: run.policy,
+            seed: run.seed,
+            quantum: run.quantum,
+            input,
+            output,
+            limit: Some(run.timeout).filter(|limit| !limit.is_zero()),
+            trace_limit: run.trace_limit.saturating_mul(MEGABYTE),
+            patience: PATIENCE,
+            base_time_nanoseconds,
+        },
+        recordings: run.recordings,
+        budget: confirm.map_or(Duration::ZERO, |confirm| confirm.budget),
+        forced_limit: confirm.and_then(|confirm| confirm.forced_timeout),
+        times: confirm.map_or(1, |confirm| confirm.proofs),
+        keep: confirm.is_some_and(|confirm| confirm.keep),
+        tool: tool()?,
+    })
+}
+
+pub const fn randomises(switch: Switch) -> bool {
+    matches!(switch, Switch::On)
+}
+
+/// This very program, so that a pasted command finds it.
+fn tool() -> Result<OsString> {
+    Ok(std::env::current_exe().context("cannot tell where this program is")?.into())
+}
+
+/// Writes the reports of `check`, `predict` and `confirm`, and says whether `--fail-on` is met.
+pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &ReportOptions) -> Result<bool> {
+    let shown = shown(options.show);
+    let stderr = std::io::stderr();
+    let report = text::render(findings, summary, text::Options { shown, colour: ui.colours(&stderr) });
+    stderr.lock().write_all(report.as_bytes()).context("cannot write the report")?;
+    match options.json.as_deref() {
+        None => {}
+        Some(path) if path == Path::new("-") => print(&json::render(findings, summary, shown))?,
+        Some(path) => {
+            let text = json::render(findings, summary, shown);
+            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    let counts = Counts::of(findings);
+    Ok(match options.fail_on {
+        FailOn::Proven => counts.proven > 0,
+        FailOn::Predicted => counts.proven + counts.predicted > 0,
+        FailOn::Never => false,
+    })
+}
+
+/// To standard output. A reader that went away (`| head`) is no failure.
+pub fn print(text: &str) -> Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to standard output"),
+        _ => Ok(()),
+    }
+}
+
+/// Where the wrappers can be found under names of one word.
+pub fn environment() -> Result<Exit> {
+    let tool = PathBuf::from(tool()?);
+    let quoted = quoted(tool.as_os_str());
+    let quoted = quoted.to_string_lossy();
+    print(&format!(
+        "export CC='{quoted} cc'\nexport CXX='{quoted} c++'\n# cmake: make links named rashomon-cc and rashomon-c++ to {quoted}, \
+         and use -DCMAKE_C_COMPILER=… -DCMAKE_CXX_COMPILER=…\n"
+    ))?;
+    Ok(Exit::Success)
+}

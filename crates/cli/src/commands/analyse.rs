@@ -1,0 +1,76 @@
+//! `rashomon predict` and `rashomon confirm`: the later phases on what is already recorded.
+
+use super::{Ui, end_children_on_interruption, open_store, present, program_of, settings_of};
+use crate::arguments::{ConfirmOptions, ReportOptions};
+use crate::exit::Exit;
+use crate::progress::Reporter;
+use anyhow::Result;
+use rashomon_pipeline::check::analyse_session;
+use rashomon_pipeline::{Binaries, Job, Tally};
+use rashomon_report::{ProgramExit, RunSummary};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const NOTHING_FORCED: ConfirmOptions = ConfirmOptions { budget: Duration::ZERO, forced_timeout: None, proofs: 1, keep: false };
+
+pub fn predict(ui: Ui, trace: Option<PathBuf>, report: &ReportOptions) -> Result<Exit> {
+    if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {
+        return predict_session(ui, session, report);
+    }
+    let store = open_store(trace.as_deref())?;
+    let run = store.run()?;
+    let settings = settings_of(&run, &NOTHING_FORCED)?;
+    let program = program_of(&run)?;
+    let symbols = Binaries::new();
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let mut reporter = Reporter::new(ui.quiet);
+    let mut tally = Tally::default();
+    job.analyse_all(&run, &mut tally, &mut reporter)?;
+    let summary = job.summary(&run, &tally);
+    store.write_summary(&summary)?;
+    reporter.finish();
+    finish(ui, &store.findings()?, &summary, report)
+}
+
+/// A recording outside a store: nothing is written, and nothing can be replayed.
+fn predict_session(ui: Ui, session: &Path, report: &ReportOptions) -> Result<Exit> {
+    let mut tally = Tally::default();
+    let mut reporter = Reporter::new(ui.quiet);
+    let findings = analyse_session(session, &Binaries::new(), &mut tally, &mut reporter)?;
+    reporter.finish();
+    let summary = RunSummary {
+        command: Vec::new(),
+        exit: ProgramExit::Unknown,
+        recordings: 1,
+        events: tally.events,
+        threads: tally.threads,
+        executions: 0,
+        untried: 0,
+        store: session.display().to_string(),
+        notes: tally.notes,
+    };
+    finish(ui, &findings, &summary, report)
+}
+
+pub fn confirm(ui: Ui, trace: Option<PathBuf>, confirm: &ConfirmOptions, report: &ReportOptions) -> Result<Exit> {
+    end_children_on_interruption();
+    let store = open_store(trace.as_deref())?;
+    let run = store.run()?;
+    let program = program_of(&run)?;
+    let settings = settings_of(&run, confirm)?;
+    let symbols = Binaries::new();
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let mut reporter = Reporter::new(ui.quiet);
+    let mut tally = Tally::default();
+    let leads = job.analyse_all(&run, &mut tally, &mut reporter)?;
+    job.confirm_all(&run, leads, &mut tally, &mut reporter)?;
+    let summary = job.summary(&run, &tally);
+    store.write_summary(&summary)?;
+    reporter.finish();
+    finish(ui, &store.findings()?, &summary, report)
+}
+
+fn finish(ui: Ui, findings: &[rashomon_event::Finding], summary: &RunSummary, report: &ReportOptions) -> Result<Exit> {
+    let met = present(ui, findings, summary, report)?;
+    Ok(if met { Exit::Findings } else { Exit::Success })
+}

@@ -1,0 +1,160 @@
+//! `rashomon check` and `rashomon record`.
+
+use super::{Ui, end_children_on_interruption, present, randomises, settings_for};
+use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions};
+use crate::exit::Exit;
+use crate::program::{self, Inspection, Instrumentation};
+use crate::progress::Reporter;
+use crate::runtime;
+use crate::wrapper::{self, Language};
+use anyhow::{Context as _, Result, bail};
+use rashomon_confirm::{Output, Program};
+use rashomon_pipeline::run::{RUN_FORMAT, RUN_VERSION};
+use rashomon_pipeline::store::DEFAULT_BASE;
+use rashomon_pipeline::{Binaries, Job, RunRecord, Settings, ShellText, Store, Tally};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub fn check(
+    ui: Ui,
+    run: &RunOptions,
+    confirm: &ConfirmOptions,
+    report: &ReportOptions,
+    file: Option<PathBuf>,
+    command: Vec<OsString>,
+) -> Result<Exit> {
+    end_children_on_interruption();
+    let json_to_output = report.json.as_deref() == Some(Path::new("-"));
+    let output = if json_to_output { Output::ToError } else { Output::Inherit };
+    let Some(prepared) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
+    let settings = settings_for(run, Some(confirm), prepared.run.base_time_nanoseconds, output)?;
+    let symbols = Binaries::new();
+    let Prepared { program, store, mut run } = prepared;
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let mut reporter = Reporter::new(ui.quiet);
+    let mut tally = Tally::default();
+    job.record_all(&mut run, &mut reporter)?;
+    let leads = job.analyse_all(&run, &mut tally, &mut reporter)?;
+    job.confirm_all(&run, leads, &mut tally, &mut reporter)?;
+    let summary = job.summary(&run, &tally);
+    store.write_summary(&summary)?;
+    reporter.finish();
+    let met = present(ui, &store.findings()?, &summary, report)?;
+    Ok(if met { Exit::Findings } else { Exit::of_program(summary.exit) })
+}
+
+pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> {
+    end_children_on_interruption();
+    let Some(Prepared { program, store, run: mut record }) = prepare(run, None, command)? else { return Ok(Exit::Failed) };
+    let settings: Settings = settings_for(run, None, record.base_time_nanoseconds, Output::Inherit)?;
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
+    let mut reporter = Reporter::new(ui.quiet);
+    job.record_all(&mut record, &mut reporter)?;
+    reporter.finish();
+    let summary = job.summary(&record, &Tally::default());
+    store.write_summary(&summary)?;
+    if !ui.quiet {
+        eprintln!("rashomon: recorded in {}", store.path().display());
+    }
+    Ok(Exit::of_program(summary.exit))
+}
+
+struct Prepared {
+    program: Program,
+    store: Store,
+    run: RunRecord,
+}
+
+/// The program, compiled if need be, and a store for it. `None`: the compiler refused, and said why.
+fn prepare(options: &RunOptions, file: Option<PathBuf>, mut command: Vec<OsString>) -> Result<Option<Prepared>> {
+    let source = file.as_deref().and_then(|file| Language::of(file).map(|language| (file.to_path_buf(), language)));
+    let (store, inspection) = match (source, file) {
+        (Some((file, language)), _) => {
+            if !file.is_file() {
+                bail!(program::Unfit::NotFound(format!("{}: no such file", file.display())));
+            }
+            let store = new_store(options, Path::new(file.file_stem().unwrap_or(file.as_os_str())))?;
+            let Some(executable) = compile(&store, &file, language)? else { return Ok(None) };
+            let inspection = program::inspect(executable.as_os_str())?;
+            (store, inspection)
+        }
+        (None, file) => {
+            if let Some(file) = file {
+                command.insert(0, file.into());
+            }
+            if command.is_empty() {
+                bail!("nothing to run: write `rashomon check FILE.c` or `rashomon check -- PROG ARGS`");
+            }
+            let inspection = program::inspect(&command.remove(0))?;
+            (new_store(options, &inspection.path)?, inspection)
+        }
+    };
+    for note in &inspection.notes {
+        eprintln!("rashomon: {note}");
+    }
+    let run = run_record(options, &inspection, &command)?;
+    let program = Program {
+        executable: inspection.path,
+        arguments: command,
+        directory: run.directory.to_path(),
+        library_path: if run.loads_runtime { Some(runtime::folder()?) } else { None },
+        randomise_addresses: run.randomise_addresses,
+        before_each: options.before_each.clone(),
+    };
+    Ok(Some(Prepared { program, store, run }))
+}
+
+fn new_store(options: &RunOptions, program: &Path) -> Result<Store> {
+    Ok(match &options.output {
+        Some(folder) => Store::create_at(folder)?,
+        None => Store::create_in(Path::new(DEFAULT_BASE), program)?,
+    })
+}
+
+fn run_record(options: &RunOptions, inspection: &Inspection, arguments: &[OsString]) -> Result<RunRecord> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let directory = std::env::current_dir().context("cannot tell the working directory")?;
+    let input = options.stdin.as_deref().map(std::path::absolute).transpose()?;
+    Ok(RunRecord {
+        format: RUN_FORMAT.into(),
+        version: RUN_VERSION,
+        executable: ShellText::from(inspection.path.as_os_str()),
+        arguments: arguments.iter().map(|argument| ShellText::from(argument.as_os_str())).collect(),
+        directory: ShellText::from(directory.as_os_str()),
+        randomise_addresses: randomises(options.aslr),
+        before_each: options.before_each.as_deref().map(ShellText::from),
+        input: input.as_deref().map(|path| ShellText::from(path.as_os_str())),
+        loads_runtime: inspection.instrumentation != Instrumentation::Linked,
+        quantum: options.quantum,
+        base_time_nanoseconds: u64::try_from(now.as_nanos()).unwrap_or(0),
+        trace_limit: options.trace_limit.saturating_mul(1 << 20),
+        limit_milliseconds: u64::try_from(options.timeout.as_millis()).ok().filter(|limit| *limit > 0),
+        recordings: Vec::new(),
+        notes: inspection.notes.clone(),
+    })
+}
+
+/// What the compiler says is shown as it is.
+fn compile(store: &Store, file: &Path, language: Language) -> Result<Option<PathBuf>> {
+    let folder = store.build_folder();
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let executable = folder.join(file.file_stem().unwrap_or(file.as_os_str()));
+    let compiler = language.compiler(true);
+    let mut arguments: Vec<OsString> = ["-g", "-O1", "-pthread"].map(OsString::from).into();
+    // The full path, so that reports can be read from anywhere.
+    arguments.push(std::path::absolute(file)?.into());
+    arguments.extend(["-o".into(), executable.clone().into_os_string()]);
+    let mut command = wrapper::command(&compiler, &arguments)?;
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(std::io::stderr())
+        .status()
+        .with_context(|| format!("cannot execute the compiler {}; set CC or CXX", compiler.to_string_lossy()))?;
+    if !status.success() {
+        eprintln!("rashomon: {} was not compiled", file.display());
+        return Ok(None);
+    }
+    Ok(Some(executable))
+}

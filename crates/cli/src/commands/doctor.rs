@@ -1,0 +1,187 @@
+//! `rashomon doctor`: what works here, and whether a program can be recorded.
+
+use super::print;
+use crate::exit::Exit;
+use crate::program::{self, Instrumentation};
+use crate::runtime;
+use crate::wrapper::Language;
+use anyhow::Result;
+use rashomon_pipeline::modules::is_instrumented;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Beginnings of names of synchronisation functions.
+const SYNCHRONISATION: [&str; 11] =
+    ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_"];
+/// Those that order nothing and never block: nothing is lost when they are not seen.
+const HARMLESS: [&str; 16] = [
+    "pthread_attr_",
+    "pthread_mutexattr_",
+    "pthread_condattr_",
+    "pthread_rwlockattr_",
+    "pthread_barrierattr_",
+    "pthread_self",
+    "pthread_equal",
+    "pthread_getspecific",
+    "pthread_setspecific",
+    "pthread_key_delete",
+    "pthread_getaffinity_np",
+    "pthread_getattr_np",
+    "pthread_getname_np",
+    "pthread_setname_np",
+    "pthread_setaffinity_np",
+    "pthread_getcpuclockid",
+];
+
+pub fn doctor(program: Option<PathBuf>) -> Result<Exit> {
+    let mut out = String::new();
+    let mut sound = true;
+    tools(&mut out);
+    machine(&mut out);
+    let folder = match runtime::folder() {
+        Ok(folder) => {
+            let _ = writeln!(out, "runtime           {}", folder.display());
+            Some(folder)
+        }
+        Err(error) => {
+            sound = false;
+            let _ = writeln!(out, "runtime           cannot be unpacked: {error:#}");
+            None
+        }
+    };
+    if let Some(program) = program {
+        sound &= examine(&mut out, &program, folder.as_deref())?;
+    }
+    print(&out)?;
+    Ok(if sound { Exit::Success } else { Exit::Different })
+}
+
+fn version_of(program: &str) -> Option<String> {
+    let output = Command::new(program).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().next().map(str::to_owned)
+}
+
+fn tools(out: &mut String) {
+    for (what, language) in [("C compiler", Language::C), ("C++ compiler", Language::Cxx)] {
+        let compiler = language.compiler(false);
+        let compiler = compiler.to_string_lossy();
+        let found = version_of(&compiler).unwrap_or_else(|| "not found".into());
+        let _ = writeln!(out, "{what:<17} {compiler}: {found}");
+    }
+    for (what, program) in [("also", "clang"), ("debugger", "gdb")] {
+        let found = version_of(program).unwrap_or_else(|| "not found".into());
+        let _ = writeln!(out, "{what:<17} {program}: {found}");
+    }
+}
+
+fn machine(out: &mut String) {
+    let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let aslr = match read("/proc/sys/kernel/randomize_va_space").as_deref() {
+        Some("0") => "off (no matter)",
+        Some(_) => "on (no matter: schedules do not name addresses)",
+        None => "unknown",
+    };
+    let _ = writeln!(out, "ASLR              {aslr}");
+    let ptrace = match read("/proc/sys/kernel/yama/ptrace_scope").as_deref() {
+        None | Some("0" | "1") => "allowed for children, as gdb needs",
+        Some("2") => "for administrators only: replay --gdb needs them",
+        Some(_) => "forbidden: replay --gdb will not work",
+    };
+    let _ = writeln!(out, "ptrace            {ptrace}");
+    let personality = if Command::new("setarch").args(["-R", "true"]).output().is_ok_and(|output| output.status.success()) {
+        "can be set (--aslr off works)"
+    } else {
+        "cannot be set: --aslr off has no effect"
+    };
+    let _ = writeln!(out, "personality       {personality}");
+}
+
+/// `false`: it cannot be recorded.
+fn examine(out: &mut String, program: &Path, folder: Option<&Path>) -> Result<bool> {
+    let inspection = match program::inspect(program.as_os_str()) {
+        Ok(inspection) => inspection,
+        Err(reason) => {
+            let _ = writeln!(out, "program           {reason}");
+            return Ok(false);
+        }
+    };
+    let how = match inspection.instrumentation {
+        Instrumentation::Loaded => "instrumented, loads libtsan: our runtime takes its place",
+        Instrumentation::Linked => "instrumented, with our runtime linked in",
+        Instrumentation::Script => "a script",
+    };
+    let _ = writeln!(out, "program           {}: {how}", inspection.path.display());
+    for note in &inspection.notes {
+        let _ = writeln!(out, "note              {note}");
+    }
+    if inspection.instrumentation == Instrumentation::Script {
+        return Ok(true);
+    }
+    let libraries = loaded_libraries(&inspection.path, folder);
+    let foreign: Vec<&PathBuf> = libraries.iter().filter(|path| !is_system(path) && !is_instrumented(path)).collect();
+    if foreign.is_empty() {
+        let _ = writeln!(out, "libraries         none beside the system's is without instrumentation");
+    }
+    for path in foreign {
+        let _ = writeln!(out, "not instrumented  {}", path.display());
+    }
+    if let Some(folder) = folder {
+        let known: BTreeSet<String> = runtime::intercepted(folder)?.into_iter().collect();
+        for path in std::iter::once(&inspection.path).chain(libraries.iter().filter(|path| !is_system(path))) {
+            let imported = program::imported(path).unwrap_or_default();
+            for name in imported.iter().filter(|name| is_synchronisation(name) && !known.contains(*name)) {
+                let _ = writeln!(out, "unknown symbol    {name}, used by {}: what it orders is not seen", path.display());
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn is_synchronisation(name: &str) -> bool {
+    SYNCHRONISATION.iter().any(|start| name.starts_with(start)) && !HARMLESS.iter().any(|start| name.starts_with(start))
+}
+
+fn is_system(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    ["libc.", "libm.", "libstdc++.", "libgcc_s.", "ld-linux", "libpthread.", "librt.", "libdl.", "libtsan.", "librashomon"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+/// What the loader would load. It is asked instead of run: `ldd` would execute the program's own loader.
+fn loaded_libraries(program: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
+    let mut command = Command::new("/lib64/ld-linux-x86-64.so.2");
+    if let Some(folder) = folder {
+        command.arg("--library-path").arg(folder);
+    }
+    let Ok(output) = command.arg("--list").arg(program).output() else { return Vec::new() };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut paths: Vec<PathBuf> = text
+        .lines()
+        .filter_map(|line| {
+            let path = line.split("=>").last()?.split_whitespace().next()?;
+            path.starts_with('/').then(|| PathBuf::from(path))
+        })
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_functions_that_order_something_are_asked_for() {
+        for name in ["pthread_mutex_lock", "sem_wait", "mtx_lock", "pthread_cond_clockwait"] {
+            assert!(is_synchronisation(name), "{name}");
+        }
+        for name in ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype"] {
+            assert!(!is_synchronisation(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `rashomon replay`: a stored finding happens again, alone or under gdb.
+
+use super::{Ui, end_children_on_interruption, open_store, program_of, settings_of};
+use crate::arguments::ConfirmOptions;
+use crate::exit::Exit;
+use anyhow::{Context as _, Result};
+use rashomon_confirm::{Forcing, Program, execution};
+use rashomon_event::Finding;
+use rashomon_pipeline::replay as pipeline;
+use rashomon_pipeline::run::quoted;
+use rashomon_pipeline::{Binaries, Job, Store};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+pub struct Request {
+    pub finding: String,
+    pub store: Option<PathBuf>,
+    pub times: u32,
+    pub timeout: Option<Duration>,
+}
+
+struct Found {
+    finding: Finding,
+    program: Program,
+    forcing: Forcing,
+    session: Session,
+}
+
+/// A session that goes away with us.
+struct Session(PathBuf);
+
+impl Session {
+    fn new(store: &Store) -> Self {
+        let folder = store.path().join(format!("replay-{}", std::process::id()));
+        // A store that cannot be written can still be replayed from.
+        let writable = std::fs::create_dir_all(&folder).is_ok();
+        Self(if writable { folder } else { std::env::temp_dir().join(format!("rashomon-replay-{}", std::process::id())) })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn find(request: &Request) -> Result<Found> {
+    let store = open_store(request.store.as_deref())?;
+    let finding = store.finding(&request.finding)?;
+    // Said before anything else: a schedule for another binary explains every other failure.
+    pipeline::schedule_of(&finding)?;
+    let run = store.run()?;
+    let program = program_of(&run)?;
+    let options = ConfirmOptions { budget: Duration::ZERO, forced_timeout: request.timeout, proofs: 1, keep: false };
+    let settings = settings_of(&run, &options)?;
+    let forcing = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() }.forcing(&run);
+    let session = Session::new(&store);
+    Ok(Found { finding, program, forcing, session })
+}
+
+pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
+    end_children_on_interruption();
+    let found = find(request)?;
+    let mut all = true;
+    for number in 1..=request.times {
+        let (attempt, same) = pipeline::replay(&found.program, &found.finding, &found.session.0, &found.forcing)?;
+        all &= same;
+        if !ui.quiet {
+            let which = if request.times > 1 { format!(" {number} of {}", request.times) } else { String::new() };
+            let verdict = if same { "again" } else { "not again" };
+            println!("{}: replay{which}: {verdict}: {}", found.finding.id, attempt.outcome);
+        }
+    }
+    Ok(if all { Exit::Success } else { Exit::Different })
+}
+
+/// The recorded schedule itself, enforced. Exit code 0 if the program did not leave it.
+pub fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeout: Option<Duration>) -> Result<Exit> {
+    end_children_on_interruption();
+    let store = open_store(store.as_deref())?;
+    let mut run = store.run()?;
+    let program = program_of(&run)?;
+    let options = ConfirmOptions { budget: Duration::ZERO, forced_timeout: timeout, proofs: 1, keep: false };
+    let settings = settings_of(&run, &options)?;
+    let forcing = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() }.forcing(&run);
+    let temporary;
+    let session = match output {
+        Some(folder) => {
+            let again = Store::create_at(&folder)?;
+            run.recordings.truncate(1);
+            again.write_run(&run)?;
+            again.recording(0)
+        }
+        None => {
+            temporary = Session::new(&store);
+            temporary.0.clone()
+        }
+    };
+    let attempt = pipeline::replay_recording(&program, &store.recording(0), run.quantum, &session, &forcing)?;
+    if !ui.quiet || !attempt.outcome.is_orderly() {
+        println!("replay: {}", attempt.outcome);
+    }
+    Ok(if attempt.outcome.is_orderly() { Exit::Success } else { Exit::Different })
+}
+
+pub fn under_gdb(request: &Request, arguments: &[OsString]) -> Result<Exit> {
+    // Keys go to gdb, which is in our process group; it decides what an interruption means.
+    let _ = ctrlc::set_handler(|| {});
+    let found = find(request)?;
+    pipeline::prepare_for_debugger(&found.finding, &found.session.0, &found.forcing)?;
+    let mut run = OsString::from("run");
+    match &found.forcing.input {
+        rashomon_confirm::Input::File(path) => {
+            run.push(" < ");
+            run.push(quoted(path.as_os_str()));
+        }
+        _ => run.push(" < /dev/null"),
+    }
+    let mut gdb = Command::new("gdb");
+    gdb.current_dir(&found.program.directory).args(["-q", "-iex", "set debuginfod enabled off"]);
+    for command in ["set breakpoint pending on", "set pagination off", "set confirm off", "break rashomon_finding_reached"] {
+        gdb.args(["-ex", command]);
+    }
+    // gdb itself must not load the runtime or claim the session.
+    for (name, value) in execution::environment(&found.program, &found.session.0) {
+        let mut set = OsString::from(format!("set environment {name} "));
+        set.push(value);
+        gdb.arg("-ex").arg(set);
+    }
+    gdb.arg("-ex").arg(run).args(arguments).arg("--args").arg(&found.program.executable).args(&found.program.arguments);
+    let status = gdb.status().context("cannot execute gdb; install it, or replay without --gdb")?;
+    Ok(if status.success() { Exit::Success } else { Exit::Different })
+}

@@ -1,0 +1,40 @@
+//! `rashomon report`.
+
+use super::{Ui, open_store, print, shown};
+use crate::arguments::{Format, Show};
+use crate::exit::Exit;
+use anyhow::Result;
+use rashomon_report::{ProgramExit, RunSummary, json, text};
+use std::path::PathBuf;
+
+pub fn report(ui: Ui, store: Option<PathBuf>, format: Format, show: Show) -> Result<Exit> {
+    let store = open_store(store.as_deref())?;
+    let findings = store.findings()?;
+    let summary = match store.summary()? {
+        Some(summary) => summary,
+        // The run was interrupted before it could count.
+        None => {
+            let run = store.run()?;
+            RunSummary {
+                command: run.command(),
+                exit: run.recordings.first().map_or(ProgramExit::Unknown, |recording| recording.exit),
+                recordings: run.recordings.len() as u32,
+                events: 0,
+                threads: 0,
+                executions: 0,
+                untried: 0,
+                store: store.path().display().to_string(),
+                notes: vec!["the run was interrupted; numbers are missing".into()],
+            }
+        }
+    };
+    let shown = shown(show);
+    match format {
+        Format::Json => print(&json::render(&findings, &summary, shown))?,
+        Format::Text => {
+            let colour = ui.colours(&std::io::stdout());
+            print(&text::render(&findings, &summary, text::Options { shown, colour }))?;
+        }
+    }
+    Ok(Exit::Success)
+}
