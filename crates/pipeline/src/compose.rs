@@ -1,6 +1,6 @@
 //! Findings, composed from a candidate, its witness and a trace.
 
-use crate::describe::{Describer, access_words};
+use crate::describe::{Describer, access_class, access_words};
 use crate::identity::{finding_id, place_key};
 use crate::symbols::Symbols;
 use rashomon_abi::record::Op;
@@ -113,7 +113,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             let until = match event.access() {
                 Some(access) => {
                     let touched = self.describer.data(access.address, u64::from(access.size));
-                    format!("runs up to its {}, {touched},", access_words(&access))
+                    format!("runs up to its {} of {touched}", access_class(&access))
                 }
                 None => format!("runs up to where it {}", self.describer.action(event)),
             };

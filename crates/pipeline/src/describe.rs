@@ -40,7 +40,12 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     /// Innermost first.
     pub fn stack(&self, site: SiteId, context: ContextId) -> Vec<Frame> {
         let callers = self.trace.callers(context);
-        std::iter::once(site).chain(callers).flat_map(|site| self.site(site)).collect()
+        let mut frames: Vec<Frame> = std::iter::once(site).chain(callers).flat_map(|site| self.site(site)).collect();
+        // How libc comes to call main or a thread's start routine is of no interest.
+        while frames.len() > 1 && frames.last().is_some_and(is_start_code) {
+            frames.pop();
+        }
+        frames
     }
 
     /// Where the thread was created; empty for the initial thread.
@@ -219,6 +224,12 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     }
 }
 
+fn is_start_code(frame: &Frame) -> bool {
+    const NAMES: [&str; 7] =
+        ["_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "start_thread", "clone", "clone3"];
+    frame.function.as_deref().is_none_or(|function| NAMES.contains(&function)) && !frame.inlined
+}
+
 enum Place {
     Variable(String),
     Inside(String),
@@ -247,10 +258,15 @@ fn place_words(frame: &Frame) -> String {
 
 /// `write of 4 bytes`, `atomic read of 8 bytes`.
 pub fn access_words(access: &Access) -> String {
+    format!("{} of {}", access_class(access), byte_count(u64::from(access.size)))
+}
+
+/// `write`, `atomic read`.
+pub fn access_class(access: &Access) -> String {
     let class = match access.class {
         AccessClass::Read => "read",
         AccessClass::Write => "write",
         AccessClass::ReadWrite => "read and write",
     };
-    format!("{}{class} of {}", if access.atomic { "atomic " } else { "" }, byte_count(u64::from(access.size)))
+    format!("{}{class}", if access.atomic { "atomic " } else { "" })
 }

@@ -1,8 +1,9 @@
-//! Ids of findings: the kind, and a hash of the two (or more) places, each as function name and offset within the function.
+//! Ids of findings: the kind, and a hash of the two (or more) places, each as function name and place within the function.
 //!
-//! So an id stays the same over runs, over address-space randomisation, and over rebuilds that leave the functions concerned as they
-//! are. Two findings with equal places are one finding, whichever objects they touch. Where a module has no symbols the offset
-//! in the module takes the place of the function's.
+//! The place is line and column, counted from the function's first line, or the offset from its first instruction where there is no
+//! debug information. So an id stays the same over runs, over address-space randomisation, and over rebuilds that leave the functions
+//! concerned as they are; and the read and the write of one `x++` are one place. Two findings with equal places are one
+//! finding, whichever objects they touch.
 
 use crate::symbols::Symbols;
 use rashomon_event::{FindingKind, SiteId, Trace};
@@ -17,10 +18,22 @@ pub fn place_key<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) 
     let name = module.path.rsplit('/').next().unwrap_or(&module.path);
     match symbols.function_start(module, instruction) {
         Some(start) => {
-            // The outermost function is the one whose code the offset counts in; inlined ones move with it.
+            // The outermost function is the one whose code the place counts in; what is inlined into it moves with it.
             let frames = symbols.frames(module, instruction);
             let function = frames.last().and_then(|frame| frame.function.clone()).unwrap_or_default();
-            format!("{function}+{:#x}", instruction.saturating_sub(start))
+            let first_line = symbols.frames(module, start).last().and_then(|frame| frame.line);
+            let lines: Option<Vec<String>> = frames
+                .iter()
+                .map(|frame| {
+                    let line = i64::from(frame.line?) - i64::from(first_line?);
+                    Some(format!("{line}:{}", frame.column.unwrap_or(0)))
+                })
+                .collect();
+            match lines {
+                // Lines of inlined functions count from the function around them: it suffices that they are told apart.
+                Some(lines) => format!("{function}@{}", lines.join("<")),
+                None => format!("{function}+{:#x}", instruction.saturating_sub(start)),
+            }
         }
         None => format!("{name}+{instruction:#x}"),
     }
