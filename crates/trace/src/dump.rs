@@ -2,7 +2,7 @@
 
 use crate::error::TraceError;
 use crate::loaded::LoadedTrace;
-use crate::normalise::Names;
+use crate::normalise::{Names, is_comparable};
 use rashomon_event::{EventIndex, ThreadId};
 use std::io::Write;
 
@@ -14,7 +14,7 @@ pub struct DumpOptions {
     pub from: u32,
     /// Most lines.
     pub limit: Option<u64>,
-    /// Leave out machine addresses and event numbers, so that recordings can be compared.
+    /// Leave out machine addresses, event numbers and lock requests, so that recordings can be compared.
     pub comparable: bool,
 }
 
@@ -27,6 +27,7 @@ impl LoadedTrace {
             .indices()
             .skip(options.from as usize)
             .filter(|&index| options.thread.is_none_or(|thread| self.trace.event(index).thread == thread))
+            .filter(|&index| !options.comparable || is_comparable(self.trace.event(index)))
             .take(usize::try_from(options.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX));
         for index in chosen {
             let EventIndex(number) = index;

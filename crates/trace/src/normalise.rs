@@ -3,6 +3,8 @@
 //! Code is module and offset, data is an object and a distance: a module's data by its offset, a heap block by who allocated it
 //! where for the how-manieth time, a stack by the distance from its high end. Kernel numbers (thread ids, process ids) are left out.
 //!
+//! Lock requests are left out: a thread that a schedule stops before an acquisition never finds the lock taken.
+//!
 //! Limits. Of memory that belongs to no known object only the offset in its page is kept. An atomic's value that may be an address
 //! (from 2^32 below 2^47) is only said to be one.
 
@@ -128,6 +130,12 @@ impl<'a> Names<'a> {
         text
     }
 
+    /// An event by its thread and ordinal.
+    fn position(&self, index: EventIndex) -> String {
+        let event = self.loaded.trace.event(index);
+        format!("{}@{}", self.thread(event.thread), event.ordinal)
+    }
+
     fn value(&self, value: u64) -> String {
         let may_be_address = (1 << 32..1 << 47).contains(&value);
         match self.detail {
@@ -139,7 +147,7 @@ impl<'a> Names<'a> {
     /// What the event is, without thread and place.
     pub fn kind(&self, kind: &EventKind) -> String {
         let of = |address: &Address| self.identity(*address);
-        let signal = |signal: &Option<EventIndex>| signal.map_or("-".to_owned(), |index| index.to_string());
+        let signal = |signal: &Option<EventIndex>| signal.map_or("-".to_owned(), |index| self.position(index));
         match kind {
             EventKind::Access(access) => format!("{} {} {}", class_name(access.class), access.size, self.data(access.address)),
             EventKind::Atomic { access, op, order, value } => {
@@ -188,6 +196,11 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Whether the event must be in every recording of the same execution.
+pub(crate) const fn is_comparable(event: &Event) -> bool {
+    !matches!(event.kind, EventKind::Request { .. })
+}
+
 const fn class_name(class: AccessClass) -> &'static str {
     match class {
         AccessClass::Read => "read",
@@ -208,7 +221,7 @@ impl LoadedTrace {
     /// The events as comparable lines: two recordings of the same execution give the same lines.
     pub fn normalised(&self) -> impl Iterator<Item = String> + '_ {
         let names = Names::comparable(self);
-        self.trace.events.iter().map(move |event| names.event(event))
+        self.trace.events.iter().filter(|event| is_comparable(event)).map(move |event| names.event(event))
     }
 
     /// A hash of all comparable lines and their order.
