@@ -7,8 +7,9 @@
 //! A thread that ended, and the one that ran last, run to their end. A thread that never ran again though it had not ended stood
 //! at some operation that was not recorded: its last turn stops at the next one, whichever it is.
 //!
-//! Limit: an access that the same-span filter dropped cannot tell that a thread was stopped before it. The runtime always keeps
-//! the access at which a quantum ends, so this concerns no recording it makes.
+//! Limit: where plain accesses are not kept (an option, or a recording that was truncated) nothing tells that a thread was stopped
+//! between two of them, and its turn goes on to the next operation. The access filter does no harm: the access at which a quantum
+//! ends is always kept.
 
 use crate::loaded::LoadedTrace;
 use rashomon_abi::record::Op;
