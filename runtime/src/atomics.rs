@@ -6,7 +6,7 @@
 use crate::lock::RawLock;
 use crate::replay::AccessAt;
 use crate::thread::Runtime;
-use crate::tls::{caller, hot};
+use crate::tls::caller;
 use crate::{config, header, recorder, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
@@ -27,11 +27,7 @@ enum Done {
 #[inline]
 fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, execute: impl FnOnce() -> (R, Done)) -> R {
     let Some(runtime) = Runtime::try_enter() else { return execute().0 };
-    // SAFETY: this thread's block.
-    let (site, ignored) = unsafe { (caller(), (*hot()).ignored) };
-    if ignored > 0 {
-        return execute().0;
-    }
+    let site = caller();
     let class = match op {
         Op::AtomicLoad => AccessClass::Read,
         Op::AtomicStore => AccessClass::Write,

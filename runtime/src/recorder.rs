@@ -189,7 +189,8 @@ fn resolve_context(thread: &mut Thread) {
     }
     let (bottom, lowest, top) = {
         let hot = thread.hot();
-        hot.dirty = 0;
+        // While accesses are ignored the fast path stays shut.
+        hot.dirty = (hot.ignored > 0) as u64;
         let lowest = core::mem::replace(&mut hot.lowest, hot.top);
         (hot.bottom, lowest.min(hot.top), hot.top)
     };

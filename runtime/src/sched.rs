@@ -30,6 +30,10 @@ static mut LIVE: List<u32> = List::new();
 /// Looks without effect after which a thread is taken to be waiting for somebody.
 const SPIN_LIMIT: u32 = 16;
 const QUANTUM_TIME: u64 = 100_000;
+/// Times that every runnable thread gives its turn up before time jumps.
+const YIELDS_TO_PASS_TIME: u32 = 4;
+/// How often turns were given up by looking since anything else happened.
+static YIELDS: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitFor {
@@ -212,6 +216,9 @@ pub fn dispatch(others: bool) {
     if FILES_MOVED.swap(0, Relaxed) != 0 {
         poll_files(0);
     }
+    if !replay::active() {
+        expire();
+    }
     if !give_turn(others) {
         watchdog::kick();
     }
@@ -274,7 +281,10 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
     // Whether a try was a look, its failure tells.
-    thread.spins = if matches!(op, Op::Lock | Op::SemaphoreWait | Op::Yield) { thread.spins } else { 0 };
+    if !matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield) {
+        thread.spins = 0;
+        YIELDS.store(0, Relaxed);
+    }
     if replay::at_synchronisation(runtime, op, object, site, crate::replay::AccessAt::NONE) {
         return;
     }
@@ -294,7 +304,10 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, 
         Op::AtomicLoad => thread.spins + 1,
         // Whether it was a look, its failure tells.
         Op::AtomicRmw => thread.spins,
-        _ => 0,
+        _ => {
+            YIELDS.store(0, Relaxed);
+            0
+        }
     };
     if replay::at_synchronisation(runtime, op, access.address, site, access) {
         return;
@@ -323,9 +336,51 @@ pub fn looked(thread: &mut Thread) {
     thread.spins += 1;
 }
 
+/// A thread that looks gives its turn up. When all that can run have done nothing else since the last event of another kind, only time can help them:
+/// it jumps to the next deadline.
+fn pass_time() {
+    LOCK.with(|| {
+        let (mut runnable, mut first) = (1, NEVER);
+        // SAFETY: under the lock.
+        for &number in unsafe { live() }.as_slice() {
+            // SAFETY: registered threads are never unmapped.
+            let thread = unsafe { &*by_number(number) };
+            match thread.state {
+                State::Runnable => runnable += 1,
+                State::Blocked => first = first.min(thread.wait.deadline),
+                _ => {}
+            }
+        }
+        if first != NEVER && YIELDS.fetch_add(1, Relaxed) >= YIELDS_TO_PASS_TIME * runnable {
+            YIELDS.store(0, Relaxed);
+            clock::advance_to(first);
+        }
+    });
+}
+
+/// Lets go of those whose time has come. Under [`LOCK`].
+fn expire() {
+    let now = clock::elapsed();
+    // SAFETY: under the lock.
+    for &number in unsafe { live() }.as_slice() {
+        // SAFETY: registered threads are never unmapped.
+        let thread = unsafe { &mut *by_number(number) };
+        if thread.state == State::Blocked && thread.wait.deadline <= now {
+            make_runnable(thread, Wake::TimedOut);
+        }
+    }
+}
+
+/// Whether somebody else could run.
+pub fn others_can_run() -> bool {
+    // SAFETY: under the lock; registered threads are never unmapped.
+    LOCK.with(|| unsafe { live().as_slice().iter().any(|&number| (*by_number(number)).state == State::Runnable) })
+}
+
 fn offer(thread: &mut Thread, occasion: Occasion) {
     if occasion == Occasion::Yield {
         thread.spins = 0;
+        pass_time();
     }
     if policy::offers(thread, occasion) {
         LOCK.lock();

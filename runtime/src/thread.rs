@@ -83,9 +83,17 @@ pub struct Thread {
     pub pending_signals: AtomicU32,
     /// The waking signal's sequence number for the condition this thread waits on.
     pub woken_by: u64,
-    /// Condition variable it waits on (0: none, or woken), and its place in the queue.
+    /// Object of the queue it stands in (0: none, or let out), its place there, and which wakes it takes (futex only).
     pub condition: u64,
     pub ticket: u64,
+    pub futex_mask: u32,
+    /// Looks at a clock in a row, and the ordinal at the last of them.
+    pub looks: u32,
+    pub look_ordinal: u32,
+    /// Random words given to the program.
+    pub random_words: u64,
+    /// Once controls whose routine this thread is about to run or runs: control, routine, and 1 when it runs.
+    pub once: List<[u64; 3]>,
     /// Set when the watchdog took the turn away.
     pub evicted: AtomicU32,
     pub key_rounds: u32,
@@ -130,6 +138,7 @@ pub fn register(parent: u32, spawn_ordinal: u32) -> *mut Thread {
         thread.context_path = List::new();
         thread.allocations = Map::new();
         thread.held = List::new();
+        thread.once = List::new();
         thread.keep_accesses = true;
         thread.state = State::Runnable;
         thread.wait = Wait::NOTHING;

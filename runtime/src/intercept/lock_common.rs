@@ -1,7 +1,7 @@
 //! What all locks share.
 
 use crate::sched::{self, Wait, WaitFor, Wake};
-use crate::sys::EBUSY;
+use crate::sys::{self, EBUSY, syscall};
 use crate::thread::{Held, Runtime, Thread, all};
 use crate::{clock, config, recorder};
 use core::ffi::c_int;
@@ -29,19 +29,22 @@ pub unsafe fn deadline(clock: c_int, time: *const [i64; 2]) -> u64 {
 /// Serial mode: tries until it succeeds, blocking in the model in between. `Err(())`: the deadline passed.
 pub fn acquire_by_trying(runtime: &Runtime, lock: u64, shared: bool, deadline: u64, site: u64, mut attempt: impl FnMut() -> c_int) -> Result<c_int, ()> {
     let mut requested = false;
+    let mut late = false;
     loop {
         let result = attempt();
         if result != EBUSY {
             return Ok(result);
+        }
+        // What the lock is like when the thread runs again decides, not what woke it: a schedule can repeat the one only.
+        if late {
+            return Err(());
         }
         if !requested {
             requested = true;
             recorder::sync(runtime.thread(), Op::LockRequest, lock, shared as u16, site, &[]);
         }
         let what = if shared { WaitFor::LockShared } else { WaitFor::Lock };
-        if sched::block(runtime, Wait::on(what, lock).until(deadline), site) == Wake::TimedOut {
-            return Err(());
-        }
+        late = sched::block(runtime, Wait::on(what, lock).until(deadline), site) == Wake::TimedOut;
     }
 }
 
@@ -66,4 +69,61 @@ pub fn drop_hold(thread: &mut Thread, lock: u64) -> Option<Held> {
         }
     }
     None
+}
+
+/// Whether an address lies in a mapping that other processes may see: an object there that says it is shared is beyond the model. Objects that are
+/// marked as shared in private memory are not.
+pub fn is_shared_mapping(address: u64) -> bool {
+    // SAFETY: a terminated path; reads into a local buffer.
+    unsafe {
+        // O_CLOEXEC
+        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/maps".as_ptr(), 0o2000000, 0);
+        if file < 0 {
+            return true;
+        }
+        let (mut buffer, mut line, mut shared) = ([0u8; 1024], MapsLine::new(), None);
+        while shared.is_none() {
+            let length = syscall!(sys::READ, file, buffer.as_mut_ptr(), buffer.len());
+            if length <= 0 {
+                break;
+            }
+            shared = buffer[..length as usize].iter().find_map(|&byte| line.next(byte, address));
+        }
+        syscall!(sys::CLOSE, file);
+        shared.unwrap_or(true)
+    }
+}
+
+/// Reader of `START-END rwxp …` lines, a byte at a time.
+struct MapsLine {
+    field: u32,
+    start: u64,
+    end: u64,
+    column: u32,
+}
+
+impl MapsLine {
+    const fn new() -> Self {
+        Self { field: 0, start: 0, end: 0, column: 0 }
+    }
+    /// Tells, at the fourth letter of the permissions, whether the mapping with `address` is shared.
+    fn next(&mut self, byte: u8, address: u64) -> Option<bool> {
+        let digit = || (byte as char).to_digit(16).unwrap_or(0) as u64;
+        match (self.field, byte) {
+            (_, b'\n') => *self = Self::new(),
+            (0, b'-') => self.field = 1,
+            (1, b' ') => self.field = 2,
+            (0, _) => self.start = self.start << 4 | digit(),
+            (1, _) => self.end = self.end << 4 | digit(),
+            (2, _) => {
+                self.column += 1;
+                if self.column == 4 {
+                    self.field = 3;
+                    return (self.start..self.end).contains(&address).then_some(byte == b's');
+                }
+            }
+            _ => {}
+        }
+        None
+    }
 }
