@@ -2,26 +2,30 @@
 //!
 //! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this process can wait on it either.
 
-use super::lock_common::{deadline, drop_hold};
+use super::lock_common::{deadline, drop_hold, is_shared_mapping};
 use super::mutex::{Mutex, reacquire};
+use super::queue::{self, Outcome};
 use crate::clock::{MONOTONIC, NEVER, REALTIME};
 use crate::real::real;
-use crate::sched::{self, Wait, WaitFor, Wake};
+use crate::sched::{self, Wait, WaitFor};
 use crate::sys::ETIMEDOUT;
-use crate::thread::{Runtime, all};
+use crate::thread::Runtime;
 use crate::tls::caller;
 use crate::{config, recorder};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::record::Op;
-
-/// Order of arrival of waiters.
-static TICKETS: AtomicU64 = AtomicU64::new(1);
 
 /// The part of glibc's `pthread_cond_t` that tells its clock: bit 1 of `__wrefs`.
 fn clock_of(condition: *mut u8) -> c_int {
     // SAFETY: the program's own condition variable, of 48 bytes.
     if unsafe { *condition.add(36) } & 2 != 0 { MONOTONIC } else { REALTIME }
+}
+
+/// Other processes may wait there: bit 0 of the same field.
+fn is_shared(condition: *mut u8) -> bool {
+    // SAFETY: as above.
+    let flags = unsafe { *condition.add(36) };
+    flags & 1 != 0 && is_shared_mapping(condition as u64)
 }
 
 fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
@@ -30,15 +34,13 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
     sched::point(&runtime, Op::CondWaitBegin, condition as u64, site);
     drop_hold(thread, mutex as u64);
     recorder::sync(thread, Op::CondWaitBegin, condition as u64, 0, site, &[mutex as u64]);
-    if !config::serial() {
-        let result = real();
+    if !config::serial() || is_shared(condition) {
+        let result = sched::external(&runtime, real);
         super::lock_common::hold(thread, mutex as u64, false);
         recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, 0]);
         return result;
     }
-    thread.condition = condition as u64;
-    thread.ticket = TICKETS.fetch_add(1, Relaxed);
-    thread.woken_by = 0;
+    queue::join(thread, condition as u64);
     // SAFETY: the real function with the program's mutex, which this thread holds.
     let error = unsafe { real!(fn pthread_mutex_unlock(*mut Mutex) -> c_int)(mutex) };
     if error != 0 {
@@ -48,14 +50,8 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
     }
     sched::wake(WaitFor::Lock, mutex as u64, usize::MAX);
     sched::position(&runtime, Op::CondWaitEnd, condition as u64, site);
-    let mut result = 0;
-    while thread.condition != 0 {
-        if sched::block(&runtime, Wait::on(WaitFor::Condition, condition as u64).until(until), site) == Wake::TimedOut && thread.condition != 0 {
-            result = ETIMEDOUT;
-            break;
-        }
-    }
-    thread.condition = 0;
+    let outcome = queue::stand(&runtime, Wait::on(WaitFor::Condition, condition as u64).until(until), site);
+    let mut result = if outcome == Outcome::TimedOut { ETIMEDOUT } else { 0 };
     let error = reacquire(&runtime, mutex, site);
     if error != 0 {
         result = error;
@@ -83,26 +79,14 @@ unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_i
     wait_until(condition, mutex, until, caller(), || unsafe { real!(fn pthread_cond_clockwait(*mut u8, *mut Mutex, c_int, *const [i64; 2]) -> c_int)(condition, mutex, clock, time) })
 }
 
-/// Serial mode: ends the wait of the threads that have waited longest.
-fn wake_waiters(condition: u64, count: usize, sequence: u64) {
-    for _ in 0..count {
-        // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
-        let oldest = all().map(|thread| unsafe { &mut *thread }).filter(|thread| thread.condition == condition).min_by_key(|thread| thread.ticket);
-        let Some(thread) = oldest else { return };
-        thread.condition = 0;
-        thread.woken_by = sequence;
-        sched::wake_thread(thread.number, WaitFor::Condition, condition);
-    }
-}
-
 fn notify(condition: *mut u8, op: Op, count: usize, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     sched::point(&runtime, op, condition as u64, site);
     let sequence = recorder::sync(runtime.thread(), op, condition as u64, 0, site, &[]);
-    if !config::serial() {
+    if !config::serial() || is_shared(condition) {
         return real();
     }
-    wake_waiters(condition as u64, count, sequence);
+    queue::serve(WaitFor::Condition, condition as u64, count, 0, sequence, |_| true);
     0
 }
 

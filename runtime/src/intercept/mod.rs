@@ -22,9 +22,20 @@ macro_rules! interpose {
 }
 pub(crate) use interpose;
 
+pub mod annotations;
+pub mod barrier;
 pub mod condition;
+pub mod forward;
+pub mod futex;
 pub mod heap;
 pub mod lock_common;
 pub mod memory;
 pub mod mutex;
+pub mod newdelete;
+pub mod once;
+pub mod queue;
+pub mod rwlock;
+pub mod semaphore;
+pub mod spin;
 pub mod threads;
+pub mod time;

@@ -1,6 +1,6 @@
 //! `pthread_mutex_*`.
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping};
 use crate::clock::{NEVER, REALTIME};
 use crate::real::real;
 use crate::sched::{self, WaitFor};
@@ -33,7 +33,7 @@ impl Mutex {
     }
     /// Shared between processes: others may unlock it unseen.
     fn is_shared(&self) -> bool {
-        self.kind & 128 != 0
+        self.kind & 128 != 0 && is_shared_mapping(self as *const Self as u64)
     }
     fn flags(&self) -> u16 {
         lock_kind::MUTEX | if self.is_recursive() { lock_kind::RECURSIVE } else { 0 }

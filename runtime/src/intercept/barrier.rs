@@ -1,0 +1,92 @@
+//! `pthread_barrier_*`.
+//!
+//! A barrier's generation is the number of threads that entered it since its initialisation, divided by its count. In serial mode the waiting is modelled and
+//! the program's barrier is never touched.
+
+use super::lock_common::is_shared_mapping;
+use super::queue;
+use crate::lock::RawLock;
+use crate::memory::Map;
+use crate::real::real;
+use crate::sched::{self, Wait, WaitFor};
+use crate::thread::Runtime;
+use crate::tls::caller;
+use crate::{config, recorder};
+use core::ffi::c_int;
+use rashomon_abi::record::Op;
+
+/// What the last thread to enter gets.
+const SERIAL_THREAD: c_int = -1;
+const OK: c_int = 0;
+
+/// glibc's `pthread_barrier_t`.
+#[repr(C)]
+pub struct Barrier {
+    entered: u32,
+    round: u32,
+    count: u32,
+    shared: c_int,
+    left: u32,
+}
+
+/// Threads that entered each barrier since its initialisation. Under [`LOCK`].
+static mut ENTERED: Map = Map::new();
+static LOCK: RawLock = RawLock::new();
+
+fn with_entered<R>(barrier: u64, body: impl FnOnce(&mut u64) -> R) -> R {
+    // SAFETY: under the lock.
+    LOCK.with(|| body(unsafe { (*(&raw mut ENTERED)).entry((barrier, 0)) }))
+}
+
+unsafe extern "C" fn wait(barrier: *mut Barrier) -> c_int {
+    // SAFETY: the real function with the program's arguments, here and below.
+    let real = || unsafe { real!(fn pthread_barrier_wait(*mut Barrier) -> c_int)(barrier) };
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let site = caller();
+    let (thread, object) = (runtime.thread(), barrier as u64);
+    // SAFETY: the program's own barrier; set when it was initialised.
+    let (count, shared) = unsafe { ((*barrier).count.max(1) as u64, (*barrier).shared != 0 && is_shared_mapping(object)) };
+    sched::point(&runtime, Op::BarrierEnter, object, site);
+    let place = with_entered(object, |entered| core::mem::replace(entered, *entered + 1));
+    let generation = place / count;
+    recorder::sync(thread, Op::BarrierEnter, object, 0, site, &[generation, count]);
+    let result = if !config::serial() || shared {
+        sched::external(&runtime, real)
+    } else if place % count == count - 1 {
+        queue::serve(WaitFor::Barrier, object, usize::MAX, 0, 0, |_| true);
+        sched::position(&runtime, Op::BarrierExit, object, site);
+        SERIAL_THREAD
+    } else {
+        queue::join(thread, object);
+        sched::position(&runtime, Op::BarrierExit, object, site);
+        queue::stand(&runtime, Wait::on(WaitFor::Barrier, object), site);
+        OK
+    };
+    recorder::sync(thread, Op::BarrierExit, object, 0, site, &[generation]);
+    result
+}
+
+unsafe extern "C" fn init(barrier: *mut Barrier, attributes: *const u8, count: u32) -> c_int {
+    // SAFETY: as above.
+    let result = unsafe { real!(fn pthread_barrier_init(*mut Barrier, *const u8, u32) -> c_int)(barrier, attributes, count) };
+    if let Some(runtime) = Runtime::try_enter() {
+        with_entered(barrier as u64, |entered| *entered = 0);
+        recorder::sync(runtime.thread(), Op::BarrierInit, barrier as u64, 0, caller(), &[count as u64]);
+    }
+    result
+}
+
+unsafe extern "C" fn destroy(barrier: *mut Barrier) -> c_int {
+    if let Some(runtime) = Runtime::try_enter() {
+        with_entered(barrier as u64, |entered| *entered = 0);
+        recorder::sync(runtime.thread(), Op::BarrierDestroy, barrier as u64, 0, caller(), &[]);
+    }
+    // SAFETY: as above.
+    unsafe { real!(fn pthread_barrier_destroy(*mut Barrier) -> c_int)(barrier) }
+}
+
+interpose! {
+    pthread_barrier_wait => wait;
+    pthread_barrier_init => init;
+    pthread_barrier_destroy => destroy;
+}

@@ -1,0 +1,245 @@
+//! `syscall()`: futexes, which language runtimes use by number, and other calls that may block.
+//!
+//! In serial mode waiting on a private futex is modelled with virtual deadlines; wakes are releases of the futex's address that woken waiters acquire
+//! (`Publish`, `Observe`), and whatever came of another wait is a `Blocking` event. Priority-inheritance futexes, and futexes in memory that other processes
+//! share, wait in the kernel with the turn given up.
+//!
+//! Limit: reads and writes made by number order nothing in the recording; those of the library functions do.
+
+use super::lock_common::{is_shared_mapping, nanoseconds};
+use super::queue::{self, Outcome};
+use super::time::{clock_sleep, fill_random, get_time, give_way, nano_sleep, seconds, time_of_day};
+use crate::clock::{self, MONOTONIC, NEVER, REALTIME};
+use crate::real::{errno, real, set_errno};
+use crate::sched::{self, Wait, WaitFor};
+use crate::sys::{EINTR, ETIMEDOUT};
+use crate::thread::Runtime;
+use crate::tls::caller;
+use crate::{config, finish, recorder};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+use rashomon_abi::record::{Op, sync_source};
+
+const EAGAIN: c_int = 11;
+const EINVAL: c_int = 22;
+
+mod number {
+    pub const GETTIMEOFDAY: isize = 96;
+    pub const TIME: isize = 201;
+    pub const FUTEX: isize = 202;
+    pub const SCHED_YIELD: isize = 24;
+    pub const NANOSLEEP: isize = 35;
+    pub const CLOCK_GETTIME: isize = 228;
+    pub const CLOCK_NANOSLEEP: isize = 230;
+    pub const EXIT_GROUP: isize = 231;
+    pub const GETRANDOM: isize = 318;
+}
+
+mod operation {
+    use core::ffi::c_int;
+
+    pub const WAIT: c_int = 0;
+    pub const WAKE: c_int = 1;
+    pub const REQUEUE: c_int = 3;
+    pub const CMP_REQUEUE: c_int = 4;
+    pub const WAKE_OP: c_int = 5;
+    pub const WAIT_BITSET: c_int = 9;
+    pub const WAKE_BITSET: c_int = 10;
+    pub const PRIVATE: c_int = 128;
+    pub const CLOCK_REALTIME: c_int = 256;
+}
+
+/// Calls that may sleep in the kernel for ever: read, write, poll, readv, writev, select, pause, sendfile, connect, accept, sendto, recvfrom, sendmsg, recvmsg, wait4,
+/// msgsnd, msgrcv, semop, fcntl, flock, rt_sigtimedwait, rt_sigsuspend, semtimedop, epoll_wait, mq_timedsend, mq_timedreceive, waitid, pselect6, ppoll, splice,
+/// epoll_pwait, accept4, recvmmsg, sendmmsg, epoll_pwait2.
+const fn may_block(number: isize) -> bool {
+    matches!(
+        number,
+        0 | 1 | 7 | 19 | 20 | 23 | 34 | 40 | 42..=47 | 61 | 65 | 69 | 70 | 72 | 73 | 128 | 130 | 220 | 232 | 242 | 243 | 247 | 270 | 271 | 275 | 281 | 288 | 299 | 307 | 441
+    )
+}
+
+type Arguments = [usize; 6];
+
+/// # Safety
+/// As the system call.
+unsafe fn real_call(number: isize, [a, b, c, d, e, f]: Arguments) -> isize {
+    // SAFETY: by the contract.
+    unsafe { real!(fn syscall(isize, usize, usize, usize, usize, usize, usize) -> isize)(number, a, b, c, d, e, f) }
+}
+
+fn result(outcome: Result<isize, c_int>) -> isize {
+    outcome.unwrap_or_else(|error| {
+        set_errno(error);
+        -1
+    })
+}
+
+unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
+    let site = caller();
+    let arguments = [a, b, c, d, e, f];
+    // SAFETY (of the block): the program's own arguments, as the call has them.
+    unsafe {
+        match number {
+            number::FUTEX => futex(arguments, site),
+            number::SCHED_YIELD if give_way(site) => 0,
+            number::NANOSLEEP => nano_sleep(a as *const [i64; 2], b as *mut [i64; 2]) as isize,
+            number::CLOCK_NANOSLEEP => match clock_sleep(a as c_int, b as c_int, c as *const [i64; 2], d as *mut [i64; 2]) {
+                0 => 0,
+                error => result(Err(error)),
+            },
+            number::CLOCK_GETTIME => get_time(a as c_int, b as *mut [i64; 2]) as isize,
+            number::GETTIMEOFDAY => time_of_day(a as *mut [i64; 2], b as *mut u8) as isize,
+            number::TIME => seconds(a as *mut i64) as isize,
+            number::GETRANDOM if b < 1 << 30 && fill_random(a as *mut u8, b) => b as isize,
+            number if may_block(number) => blocking(number, arguments, site),
+            number::EXIT_GROUP => {
+                if let Some(_runtime) = Runtime::try_enter() {
+                    finish::complete();
+                }
+                real_call(number, arguments)
+            }
+            _ => real_call(number, arguments),
+        }
+    }
+}
+
+/// Gives the turn up for a call that may block.
+///
+/// # Safety
+/// As the system call.
+unsafe fn blocking(number: isize, arguments: Arguments, site: u64) -> isize {
+    // SAFETY: by the contract, here and below.
+    let Some(runtime) = Runtime::try_enter() else { return unsafe { real_call(number, arguments) } };
+    sched::point(&runtime, Op::Blocking, 0, site);
+    let result = sched::external(&runtime, || unsafe { real_call(number, arguments) });
+    let saved = errno();
+    sched::files_moved();
+    recorder::sync(runtime.thread(), Op::Blocking, 0, sync_source::OTHER, site, &[result as u64]);
+    set_errno(saved);
+    result
+}
+
+/// # Safety
+/// As futex(2).
+unsafe fn futex(arguments: Arguments, site: u64) -> isize {
+    let [address, operation, value, time, second, mask] = arguments;
+    let (word, second, operation) = (address as *mut AtomicU32, second as *mut AtomicU32, operation as c_int);
+    let command = operation & !(operation::PRIVATE | operation::CLOCK_REALTIME);
+    // SAFETY: by the contract, here and below.
+    let real = || unsafe { real_call(number::FUTEX, arguments) };
+    let waits = matches!(command, operation::WAIT | operation::WAIT_BITSET);
+    let wakes = matches!(command, operation::WAKE | operation::WAKE_BITSET | operation::REQUEUE | operation::CMP_REQUEUE | operation::WAKE_OP);
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let modelled = config::serial() && (waits || wakes) && (operation & operation::PRIVATE != 0 || !is_shared_mapping(address as u64));
+    if wakes {
+        sched::point(&runtime, Op::Publish, address as u64, site);
+        let sequence = recorder::sync(runtime.thread(), Op::Publish, address as u64, sync_source::FUTEX, site, &[]);
+        if !modelled {
+            return real();
+        }
+        let (value, mask) = (value as u32, mask as u32);
+        let wake = |object: *mut AtomicU32, count: u32, mask: u32| wake_waiters(object, count, mask, 0, sequence);
+        // SAFETY: the program's own words.
+        return result(unsafe {
+            match command {
+                operation::WAKE => Ok(match wake(word, value, u32::MAX) {
+                    // Threads that the runtime does not know wait in the kernel.
+                    woken if (woken as u32) < value => woken + real().max(0),
+                    woken => woken,
+                }),
+                operation::WAKE_BITSET if mask == 0 => Err(EINVAL),
+                operation::WAKE_BITSET => Ok(wake(word, value, mask)),
+                operation::CMP_REQUEUE if (*word).load(SeqCst) != mask => Err(EAGAIN),
+                operation::WAKE_OP => Ok(wake_by_comparison(second, mask, |compared| wake(word, value, u32::MAX) + if compared { wake(second, time as u32, u32::MAX) } else { 0 })),
+                _ => Ok(wake(word, value, u32::MAX) + wake_waiters(word, time as u32, u32::MAX, second as u64, sequence)),
+            }
+        });
+    }
+    sched::point(&runtime, if waits { Op::Observe } else { Op::Blocking }, address as u64, site);
+    let outcome = if modelled {
+        // SAFETY: the program's own word and time.
+        unsafe { wait(&runtime, word, value as u32, deadline(command, operation, time as *const [i64; 2]), if command == operation::WAIT { u32::MAX } else { mask as u32 }, site) }
+    } else {
+        match sched::external(&runtime, real) {
+            -1 => Err(errno()),
+            result => Ok(result),
+        }
+    };
+    let woken = waits && outcome == Ok(0);
+    let shown = outcome.unwrap_or_else(|error| -error as isize) as u64;
+    let arguments = [shown];
+    let (op, arguments) = if woken { (Op::Observe, &arguments[..0]) } else { (Op::Blocking, &arguments[..]) };
+    recorder::sync(runtime.thread(), op, address as u64, sync_source::FUTEX, site, arguments);
+    result(outcome)
+}
+
+/// # Safety
+/// `time` is null or points to a timespec.
+unsafe fn deadline(command: c_int, operation: c_int, time: *const [i64; 2]) -> u64 {
+    if time.is_null() {
+        return NEVER;
+    }
+    // SAFETY: by the contract.
+    let time = unsafe { nanoseconds(time) };
+    let clock = if operation & operation::CLOCK_REALTIME != 0 { REALTIME } else { MONOTONIC };
+    if command == operation::WAIT { clock::elapsed().saturating_add(time) } else { clock::deadline(clock, time) }
+}
+
+/// # Safety
+/// `word` is a word of the program.
+unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u64, mask: u32, site: u64) -> Result<isize, c_int> {
+    if mask == 0 {
+        return Err(EINVAL);
+    }
+    // SAFETY: by the contract.
+    if unsafe { (*word).load(SeqCst) } != expected {
+        sched::failed_try(runtime);
+        return Err(EAGAIN);
+    }
+    let thread = runtime.thread();
+    thread.futex_mask = mask;
+    queue::join(thread, word as u64);
+    match queue::stand(runtime, Wait::on(WaitFor::Futex, word as u64).until(until).interruptible(), site) {
+        Outcome::LetOut => Ok(0),
+        Outcome::TimedOut => Err(ETIMEDOUT),
+        Outcome::Interrupted => Err(EINTR as c_int),
+    }
+}
+
+fn wake_waiters(word: *mut AtomicU32, count: u32, mask: u32, move_to: u64, sequence: u64) -> isize {
+    let count = (count as i32).max(0) as usize;
+    queue::serve(WaitFor::Futex, word as u64, count, move_to, sequence, |thread| thread.wait.what == WaitFor::Futex && thread.futex_mask & mask != 0) as isize
+}
+
+/// `FUTEX_WAKE_OP`: changes the second word and tells whether its old value compares as the encoded operation asks.
+///
+/// # Safety
+/// `word` is a word of the program.
+unsafe fn wake_by_comparison(word: *mut AtomicU32, encoded: u32, wake: impl FnOnce(bool) -> isize) -> isize {
+    let extend = |field: u32| ((field << 20) as i32 >> 20) as u32;
+    let (operand, compared_with) = (extend(encoded >> 12 & 0xfff), extend(encoded & 0xfff));
+    let operand = if encoded >> 31 != 0 { 1u32.wrapping_shl(operand) } else { operand };
+    // SAFETY: by the contract.
+    let word = unsafe { &*word };
+    let old = match encoded >> 28 & 7 {
+        0 => word.swap(operand, SeqCst),
+        1 => word.fetch_add(operand, SeqCst),
+        2 => word.fetch_or(operand, SeqCst),
+        3 => word.fetch_and(!operand, SeqCst),
+        _ => word.fetch_xor(operand, SeqCst),
+    };
+    let (old, compared_with) = (old as i32, compared_with as i32);
+    wake(match encoded >> 24 & 15 {
+        0 => old == compared_with,
+        1 => old != compared_with,
+        2 => old < compared_with,
+        3 => old <= compared_with,
+        4 => old > compared_with,
+        _ => old >= compared_with,
+    })
+}
+
+interpose! {
+    syscall => system_call;
+}

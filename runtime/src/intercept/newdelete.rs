@@ -1,0 +1,107 @@
+//! `operator new` and `operator delete` in all their forms.
+//!
+//! Memory comes from libc as in libstdc++. When there is none, the C++ library's own operator is called, which runs the new-handler and throws. All of these
+//! are weak in a static link: a program that replaces them keeps its own, as the standard allows, and the allocations it makes inside are seen instead.
+//!
+//! Limit: with the C++ library linked statically there is no operator behind these to call, so running out of memory ends the process.
+
+use super::heap::{allocated, freed};
+use crate::real::{Real, __libc_free, __libc_malloc, __libc_memalign};
+use crate::tls::{CALLER, caller};
+use core::arch::naked_asm;
+use core::ffi::c_void;
+use rashomon_abi::record::allocation_kind;
+
+static NEW: Real = Real::new(c"_Znwm", None);
+static NEW_ALIGNED: Real = Real::new(c"_ZnwmSt11align_val_t", None);
+static NEW_OR_NULL: Real = Real::new(c"_ZnwmRKSt9nothrow_t", None);
+static NEW_ALIGNED_OR_NULL: Real = Real::new(c"_ZnwmSt11align_val_tRKSt9nothrow_t", None);
+
+fn block(block: *mut u8, bytes: usize, site: u64) -> *mut u8 {
+    allocated(block as u64, bytes, site, allocation_kind::HEAP);
+    block
+}
+
+// SAFETY (of every call below): libc's allocator with the program's sizes, the C++ library's own operators.
+
+unsafe extern "C" fn new(bytes: usize) -> *mut u8 {
+    let site = caller();
+    let memory = unsafe { __libc_malloc(bytes) };
+    if memory.is_null() {
+        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(NEW.required())(bytes) };
+    }
+    block(memory, bytes, site)
+}
+
+unsafe extern "C" fn new_or_null(bytes: usize, tag: *const u8) -> *mut u8 {
+    let site = caller();
+    let memory = unsafe { __libc_malloc(bytes) };
+    if memory.is_null() && !NEW_OR_NULL.address().is_null() {
+        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, *const u8) -> *mut u8>(NEW_OR_NULL.required())(bytes, tag) };
+    }
+    block(memory, bytes, site)
+}
+
+unsafe extern "C" fn new_aligned(bytes: usize, alignment: usize) -> *mut u8 {
+    let site = caller();
+    let memory = unsafe { __libc_memalign(alignment, bytes) };
+    if memory.is_null() {
+        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(NEW_ALIGNED.required())(bytes, alignment) };
+    }
+    block(memory, bytes, site)
+}
+
+unsafe extern "C" fn new_aligned_or_null(bytes: usize, alignment: usize, tag: *const u8) -> *mut u8 {
+    let site = caller();
+    let memory = unsafe { __libc_memalign(alignment, bytes) };
+    if memory.is_null() && !NEW_ALIGNED_OR_NULL.address().is_null() {
+        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize, *const u8) -> *mut u8>(NEW_ALIGNED_OR_NULL.required())(bytes, alignment, tag) };
+    }
+    block(memory, bytes, site)
+}
+
+unsafe extern "C" fn delete(memory: *mut u8) {
+    freed(memory as u64, caller());
+    unsafe { __libc_free(memory) }
+}
+
+macro_rules! interpose_weakly {
+    ($($name:ident => $target:path;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                concat!(".weak ", stringify!($name)),
+                "mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "mov r11, [rsp]",
+                "mov fs:[r10 + {caller}], r11",
+                "jmp {target}",
+                caller = const CALLER,
+                target = sym $target,
+            )
+        }
+    )* };
+}
+
+interpose_weakly! {
+    _Znwm => new;
+    _Znam => new;
+    _ZnwmRKSt9nothrow_t => new_or_null;
+    _ZnamRKSt9nothrow_t => new_or_null;
+    _ZnwmSt11align_val_t => new_aligned;
+    _ZnamSt11align_val_t => new_aligned;
+    _ZnwmSt11align_val_tRKSt9nothrow_t => new_aligned_or_null;
+    _ZnamSt11align_val_tRKSt9nothrow_t => new_aligned_or_null;
+    _ZdlPv => delete;
+    _ZdaPv => delete;
+    _ZdlPvm => delete;
+    _ZdaPvm => delete;
+    _ZdlPvRKSt9nothrow_t => delete;
+    _ZdaPvRKSt9nothrow_t => delete;
+    _ZdlPvSt11align_val_t => delete;
+    _ZdaPvSt11align_val_t => delete;
+    _ZdlPvmSt11align_val_t => delete;
+    _ZdaPvmSt11align_val_t => delete;
+    _ZdlPvSt11align_val_tRKSt9nothrow_t => delete;
+    _ZdaPvSt11align_val_tRKSt9nothrow_t => delete;
+}

@@ -1,0 +1,208 @@
+//! `pthread_rwlock_*`.
+//!
+//! In serial mode every acquisition is a try on the program's own lock, so glibc's own rules hold; only the preference for waiting writers is modelled,
+//! as writers wait in the model and not in the lock.
+
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping};
+use crate::clock::{NEVER, REALTIME};
+use crate::real::real;
+use crate::sched::{self, WaitFor};
+use crate::sys::{EBUSY, ETIMEDOUT};
+use crate::thread::{Runtime, State, all};
+use crate::tls::caller;
+use crate::{config, recorder};
+use core::ffi::c_int;
+use rashomon_abi::record::{Op, lock_kind};
+
+const EINVAL: c_int = 22;
+const EDEADLK: c_int = 35;
+/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`
+const PREFER_WRITERS: u32 = 2;
+
+/// glibc's `pthread_rwlock_t`.
+#[repr(C)]
+pub struct RwLock {
+    readers: u32,
+    writers: u32,
+    futexes: [u32; 2],
+    padding: [u32; 2],
+    writer: c_int,
+    shared: c_int,
+    more: [u64; 2],
+    flags: u32,
+}
+
+impl RwLock {
+    fn is_shared(&self) -> bool {
+        self.shared != 0 && is_shared_mapping(self as *const Self as u64)
+    }
+}
+
+type Lock = *mut RwLock;
+
+fn try_lock(lock: Lock, shared: bool) -> c_int {
+    // SAFETY: the program's own lock.
+    unsafe {
+        if shared {
+            real!(fn pthread_rwlock_tryrdlock(Lock) -> c_int)(lock)
+        } else {
+            real!(fn pthread_rwlock_trywrlock(Lock) -> c_int)(lock)
+        }
+    }
+}
+
+/// Whether readers have to let a writer go first.
+fn writers_wait(lock: Lock) -> bool {
+    // SAFETY: the program's own lock; registered threads are never unmapped, and stopped in serial mode.
+    unsafe { (*lock).flags == PREFER_WRITERS && all().any(|thread| (*thread).state == State::Blocked && (*thread).wait.what == WaitFor::Lock && (*thread).wait.object == lock as u64) }
+}
+
+fn acquired(runtime: &Runtime, lock: Lock, shared: bool, site: u64, try_flag: u16) {
+    let thread = runtime.thread();
+    thread.spins = 0;
+    hold(thread, lock as u64, shared);
+    recorder::sync(thread, if shared { Op::LockShared } else { Op::Lock }, lock as u64, lock_kind::RWLOCK | try_flag, site, &[]);
+}
+
+fn failed(runtime: &Runtime, lock: Lock, site: u64, error: c_int) -> c_int {
+    recorder::sync(runtime.thread(), Op::LockFailed, lock as u64, 0, site, &[error as u64]);
+    error
+}
+
+fn lock_until(lock: Lock, shared: bool, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    sched::point(&runtime, if shared { Op::LockShared } else { Op::Lock }, lock as u64, site);
+    // SAFETY: the program's own lock; only this thread can store its own number there.
+    let own = unsafe { (&raw const (*lock).writer).read_volatile() as u32 == runtime.thread().kernel_id };
+    let result = if own {
+        EDEADLK
+    // SAFETY: as above.
+    } else if config::serial() && !unsafe { (*lock).is_shared() } {
+        let attempt = || if shared && writers_wait(lock) { EBUSY } else { try_lock(lock, shared) };
+        let result = acquire_by_trying(&runtime, lock as u64, shared, until, site, attempt).unwrap_or(ETIMEDOUT);
+        if result == ETIMEDOUT && !shared {
+            // Readers may have waited for this writer only.
+            sched::wake(WaitFor::LockShared, lock as u64, usize::MAX);
+        }
+        result
+    } else {
+        match try_lock(lock, shared) {
+            EBUSY => {
+                recorder::sync(runtime.thread(), Op::LockRequest, lock as u64, shared as u16, site, &[]);
+                sched::external(&runtime, real)
+            }
+            result => result,
+        }
+    };
+    if result != 0 {
+        return failed(&runtime, lock, site, result);
+    }
+    acquired(&runtime, lock, shared, site, if until == NEVER { 0 } else { lock_kind::TRY });
+    0
+}
+
+fn try_once(lock: Lock, shared: bool, site: u64) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return try_lock(lock, shared) };
+    sched::point(&runtime, if shared { Op::LockShared } else { Op::Lock }, lock as u64, site);
+    let result = if config::serial() && shared && writers_wait(lock) { EBUSY } else { try_lock(lock, shared) };
+    if result != 0 {
+        sched::failed_try(&runtime);
+        return failed(&runtime, lock, site, result);
+    }
+    acquired(&runtime, lock, shared, site, lock_kind::TRY);
+    0
+}
+
+/// A timed acquisition, whose time is checked first.
+///
+/// # Safety
+/// `time` points to a timespec.
+unsafe fn timed(lock: Lock, shared: bool, clock: c_int, time: *const [i64; 2], site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: by the contract.
+    let (until, nanoseconds) = unsafe { (deadline(clock, time), (*time)[1]) };
+    if !(0..1_000_000_000).contains(&nanoseconds) || !(0..=1).contains(&clock) {
+        let Some(runtime) = Runtime::try_enter() else { return EINVAL };
+        sched::point(&runtime, if shared { Op::LockShared } else { Op::Lock }, lock as u64, site);
+        return failed(&runtime, lock, site, EINVAL);
+    }
+    lock_until(lock, shared, until, site, real)
+}
+
+// SAFETY (of every call below): the real function with the program's arguments.
+
+unsafe extern "C" fn read_lock(lock: Lock) -> c_int {
+    lock_until(lock, true, NEVER, caller(), || unsafe { real!(fn pthread_rwlock_rdlock(Lock) -> c_int)(lock) })
+}
+
+unsafe extern "C" fn write_lock(lock: Lock) -> c_int {
+    lock_until(lock, false, NEVER, caller(), || unsafe { real!(fn pthread_rwlock_wrlock(Lock) -> c_int)(lock) })
+}
+
+unsafe extern "C" fn try_read_lock(lock: Lock) -> c_int {
+    try_once(lock, true, caller())
+}
+
+unsafe extern "C" fn try_write_lock(lock: Lock) -> c_int {
+    try_once(lock, false, caller())
+}
+
+unsafe extern "C" fn timed_read_lock(lock: Lock, time: *const [i64; 2]) -> c_int {
+    unsafe { timed(lock, true, REALTIME, time, caller(), || real!(fn pthread_rwlock_timedrdlock(Lock, *const [i64; 2]) -> c_int)(lock, time)) }
+}
+
+unsafe extern "C" fn timed_write_lock(lock: Lock, time: *const [i64; 2]) -> c_int {
+    unsafe { timed(lock, false, REALTIME, time, caller(), || real!(fn pthread_rwlock_timedwrlock(Lock, *const [i64; 2]) -> c_int)(lock, time)) }
+}
+
+unsafe extern "C" fn clock_read_lock(lock: Lock, clock: c_int, time: *const [i64; 2]) -> c_int {
+    unsafe { timed(lock, true, clock, time, caller(), || real!(fn pthread_rwlock_clockrdlock(Lock, c_int, *const [i64; 2]) -> c_int)(lock, clock, time)) }
+}
+
+unsafe extern "C" fn clock_write_lock(lock: Lock, clock: c_int, time: *const [i64; 2]) -> c_int {
+    unsafe { timed(lock, false, clock, time, caller(), || real!(fn pthread_rwlock_clockwrlock(Lock, c_int, *const [i64; 2]) -> c_int)(lock, clock, time)) }
+}
+
+unsafe extern "C" fn unlock(lock: Lock) -> c_int {
+    let real = || unsafe { real!(fn pthread_rwlock_unlock(Lock) -> c_int)(lock) };
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let site = caller();
+    sched::point(&runtime, Op::Unlock, lock as u64, site);
+    let thread = runtime.thread();
+    let shared = match drop_hold(thread, lock as u64) {
+        Some(held) => held.shared,
+        None => unsafe { (*lock).writer as u32 != thread.kernel_id },
+    };
+    recorder::sync(thread, if shared { Op::UnlockShared } else { Op::Unlock }, lock as u64, 0, site, &[]);
+    let result = real();
+    sched::wake(WaitFor::Lock, lock as u64, usize::MAX);
+    result
+}
+
+unsafe extern "C" fn init(lock: Lock, attributes: *const u8) -> c_int {
+    let result = unsafe { real!(fn pthread_rwlock_init(Lock, *const u8) -> c_int)(lock, attributes) };
+    if let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::LockInit, lock as u64, lock_kind::RWLOCK, caller(), &[]);
+    }
+    result
+}
+
+unsafe extern "C" fn destroy(lock: Lock) -> c_int {
+    if let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::LockDestroy, lock as u64, 0, caller(), &[]);
+    }
+    unsafe { real!(fn pthread_rwlock_destroy(Lock) -> c_int)(lock) }
+}
+
+interpose! {
+    pthread_rwlock_rdlock => read_lock;
+    pthread_rwlock_wrlock => write_lock;
+    pthread_rwlock_tryrdlock => try_read_lock;
+    pthread_rwlock_trywrlock => try_write_lock;
+    pthread_rwlock_timedrdlock => timed_read_lock;
+    pthread_rwlock_timedwrlock => timed_write_lock;
+    pthread_rwlock_clockrdlock => clock_read_lock;
+    pthread_rwlock_clockwrlock => clock_write_lock;
+    pthread_rwlock_unlock => unlock;
+    pthread_rwlock_init => init;
+    pthread_rwlock_destroy => destroy;
+}

@@ -1,0 +1,160 @@
+//! `sem_*`. The count stays in the program's semaphore; waiting is done by trying. A handler ends a wait.
+//!
+//! Limit: `sem_open` and `sem_close` are left to libc; a named semaphore is shared between processes and waits for it outside the model.
+
+use super::lock_common::{deadline, is_shared_mapping};
+use crate::clock::{NEVER, REALTIME};
+use crate::real::{errno, real, set_errno};
+use crate::sched::{self, Wait, WaitFor, Wake};
+use crate::sys::{EINTR, ETIMEDOUT};
+use crate::thread::Runtime;
+use crate::tls::caller;
+use crate::{config, recorder};
+use core::ffi::c_int;
+use rashomon_abi::record::Op;
+
+const EAGAIN: c_int = 11;
+const EINVAL: c_int = 22;
+
+/// glibc's `sem_t`.
+#[repr(C)]
+pub struct Semaphore {
+    value: u64,
+    shared: c_int,
+}
+
+fn is_shared(semaphore: *mut Semaphore) -> bool {
+    // SAFETY: the program's own semaphore; set when it was initialised.
+    unsafe { (*semaphore).shared != 0 && is_shared_mapping(semaphore as u64) }
+}
+
+/// 0, or what is wrong.
+fn try_take(semaphore: *mut Semaphore) -> c_int {
+    // SAFETY: the program's own semaphore.
+    match unsafe { real!(fn sem_trywait(*mut Semaphore) -> c_int)(semaphore) } {
+        0 => 0,
+        _ => errno(),
+    }
+}
+
+/// Records how it went, and says it as libc does.
+fn done(runtime: &Runtime, semaphore: *mut Semaphore, site: u64, error: c_int) -> c_int {
+    let thread = runtime.thread();
+    if error == 0 {
+        thread.spins = 0;
+        recorder::sync(thread, Op::SemaphoreWait, semaphore as u64, 0, site, &[]);
+        return 0;
+    }
+    recorder::sync(thread, Op::SemaphoreFailed, semaphore as u64, 0, site, &[error as u64]);
+    set_errno(error);
+    -1
+}
+
+/// Serial mode: waits in the model.
+fn take(runtime: &Runtime, semaphore: *mut Semaphore, until: u64, site: u64) -> c_int {
+    let wait = Wait::on(WaitFor::Semaphore, semaphore as u64).until(until).interruptible();
+    let mut last = Wake::Nothing;
+    loop {
+        match (try_take(semaphore), last) {
+            (EAGAIN, Wake::TimedOut) => return ETIMEDOUT,
+            (EAGAIN, Wake::Signal) => return EINTR as c_int,
+            (EAGAIN, _) => last = sched::block(runtime, wait, site),
+            (result, _) => return result,
+        }
+    }
+}
+
+fn wait_until(semaphore: *mut Semaphore, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    sched::point(&runtime, Op::SemaphoreWait, semaphore as u64, site);
+    let saved = errno();
+    let error = if config::serial() && !is_shared(semaphore) {
+        take(&runtime, semaphore, until, site)
+    } else {
+        match try_take(semaphore) {
+            EAGAIN if sched::external(&runtime, real) != 0 => errno(),
+            EAGAIN => 0,
+            result => result,
+        }
+    };
+    set_errno(saved);
+    done(&runtime, semaphore, site, error)
+}
+
+/// # Safety
+/// `time` points to a timespec.
+unsafe fn timed(semaphore: *mut Semaphore, clock: c_int, time: *const [i64; 2], site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: by the contract.
+    let (until, nanoseconds) = unsafe { (deadline(clock, time), (*time)[1]) };
+    if !(0..1_000_000_000).contains(&nanoseconds) || !(0..=1).contains(&clock) {
+        let Some(runtime) = Runtime::try_enter() else { return real() };
+        sched::point(&runtime, Op::SemaphoreWait, semaphore as u64, site);
+        return done(&runtime, semaphore, site, EINVAL);
+    }
+    wait_until(semaphore, until, site, real)
+}
+
+// SAFETY (of every call below): the real function with the program's arguments.
+
+unsafe extern "C" fn wait(semaphore: *mut Semaphore) -> c_int {
+    wait_until(semaphore, NEVER, caller(), || unsafe { real!(fn sem_wait(*mut Semaphore) -> c_int)(semaphore) })
+}
+
+unsafe extern "C" fn timedwait(semaphore: *mut Semaphore, time: *const [i64; 2]) -> c_int {
+    unsafe { timed(semaphore, REALTIME, time, caller(), || real!(fn sem_timedwait(*mut Semaphore, *const [i64; 2]) -> c_int)(semaphore, time)) }
+}
+
+unsafe extern "C" fn clockwait(semaphore: *mut Semaphore, clock: c_int, time: *const [i64; 2]) -> c_int {
+    unsafe { timed(semaphore, clock, time, caller(), || real!(fn sem_clockwait(*mut Semaphore, c_int, *const [i64; 2]) -> c_int)(semaphore, clock, time)) }
+}
+
+unsafe extern "C" fn trywait(semaphore: *mut Semaphore) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else {
+        return unsafe { real!(fn sem_trywait(*mut Semaphore) -> c_int)(semaphore) };
+    };
+    let site = caller();
+    sched::point(&runtime, Op::SemaphoreWait, semaphore as u64, site);
+    let saved = errno();
+    let error = try_take(semaphore);
+    set_errno(saved);
+    if error != 0 {
+        sched::failed_try(&runtime);
+    }
+    done(&runtime, semaphore, site, error)
+}
+
+unsafe extern "C" fn post(semaphore: *mut Semaphore) -> c_int {
+    let real = || unsafe { real!(fn sem_post(*mut Semaphore) -> c_int)(semaphore) };
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let site = caller();
+    sched::point(&runtime, Op::SemaphorePost, semaphore as u64, site);
+    recorder::sync(runtime.thread(), Op::SemaphorePost, semaphore as u64, 0, site, &[]);
+    let result = real();
+    sched::wake(WaitFor::Semaphore, semaphore as u64, usize::MAX);
+    result
+}
+
+unsafe extern "C" fn init(semaphore: *mut Semaphore, shared: c_int, value: u32) -> c_int {
+    let result = unsafe { real!(fn sem_init(*mut Semaphore, c_int, u32) -> c_int)(semaphore, shared, value) };
+    if let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::SemaphoreInit, semaphore as u64, 0, caller(), &[value as u64]);
+    }
+    result
+}
+
+unsafe extern "C" fn destroy(semaphore: *mut Semaphore) -> c_int {
+    if let Some(runtime) = Runtime::try_enter() {
+        recorder::sync(runtime.thread(), Op::SemaphoreDestroy, semaphore as u64, 0, caller(), &[]);
+    }
+    unsafe { real!(fn sem_destroy(*mut Semaphore) -> c_int)(semaphore) }
+}
+
+interpose! {
+    sem_wait => wait;
+    sem_timedwait => timedwait;
+    sem_clockwait => clockwait;
+    sem_trywait => trywait;
+    sem_post => post;
+    sem_init => init;
+    sem_destroy => destroy;
+}

@@ -1,0 +1,319 @@
+//! Clocks, sleeps, yields and random bytes.
+//!
+//! In serial mode clocks show virtual time, sleeps end when it gets there, and the random bytes are a function of the seed, the thread's place in the tree of
+//! threads and how many the thread took before (SplitMix64 of them): the same seed gives the same bytes whatever the schedule.
+//!
+//! Limits: the processor's own counters and random instructions (`rdtsc`, `rdrand`, which `std::random_device` uses), and what the kernel puts into the
+//! process at its start (`AT_RANDOM`), are as they are.
+
+use super::lock_common::nanoseconds;
+use crate::clock::{self, MONOTONIC, REALTIME};
+use crate::real::{real, set_errno};
+use crate::sched::{self, Wait, WaitFor, Wake};
+use crate::sys::EINTR;
+use crate::thread::{NO_THREAD, Runtime, Thread, by_number};
+use crate::tls::caller;
+use crate::{config, recorder};
+use core::ffi::c_int;
+use rashomon_abi::control::field;
+use rashomon_abi::record::Op;
+
+const TIMER_ABSTIME: c_int = 1;
+const BILLION: u64 = 1_000_000_000;
+/// While others could run time passes slowly for those who look.
+const LARGEST_SHIFT_AMONG_OTHERS: u32 = 4;
+
+type Time = [i64; 2];
+
+fn split(nanoseconds: u64) -> Time {
+    [(nanoseconds / BILLION) as i64, (nanoseconds % BILLION) as i64]
+}
+
+/// What a clock shows the program in serial mode.
+pub fn look(runtime: &Runtime, clock: c_int) -> u64 {
+    let thread = runtime.thread();
+    thread.looks = if thread.look_ordinal == thread.ordinal { thread.looks.saturating_add(1) } else { 0 };
+    let looks = if sched::others_can_run() { thread.looks.min(LARGEST_SHIFT_AMONG_OTHERS) } else { thread.looks };
+    // Now and then a thread that only looks lets the others run.
+    sched::failed_try(runtime);
+    thread.look_ordinal = thread.ordinal;
+    clock::read(clock, looks)
+}
+
+/// The runtime, where clocks are virtual.
+fn virtual_time() -> Option<Runtime> {
+    if config::serial() { Runtime::try_enter() } else { None }
+}
+
+/// Whether virtual time has this clock; others are the kernel's business.
+fn is_virtual(clock: c_int) -> bool {
+    matches!(clock, 0..=9 | 11)
+}
+
+// SAFETY (of every call below): the real function with the program's arguments, or the program's own result variables.
+
+pub unsafe extern "C" fn get_time(clock: c_int, time: *mut Time) -> c_int {
+    if is_virtual(clock)
+        && let Some(runtime) = virtual_time()
+    {
+        unsafe { *time = split(look(&runtime, clock)) };
+        return 0;
+    }
+    unsafe { real!(fn clock_gettime(c_int, *mut Time) -> c_int)(clock, time) }
+}
+
+pub unsafe extern "C" fn time_of_day(time: *mut Time, zone: *mut u8) -> c_int {
+    let Some(runtime) = virtual_time() else { return unsafe { real!(fn gettimeofday(*mut Time, *mut u8) -> c_int)(time, zone) } };
+    if !zone.is_null() {
+        unsafe { (zone as *mut u64).write_unaligned(0) };
+    }
+    if !time.is_null() {
+        let [seconds, nanoseconds] = split(look(&runtime, REALTIME));
+        unsafe { *time = [seconds, nanoseconds / 1000] };
+    }
+    0
+}
+
+pub unsafe extern "C" fn seconds(result: *mut i64) -> i64 {
+    let Some(runtime) = virtual_time() else { return unsafe { real!(fn time(*mut i64) -> i64)(result) } };
+    let now = split(look(&runtime, REALTIME))[0];
+    if !result.is_null() {
+        unsafe { *result = now };
+    }
+    now
+}
+
+unsafe extern "C" fn spec_time(time: *mut Time, base: c_int) -> c_int {
+    match virtual_time() {
+        Some(runtime) if base == 1 => {
+            unsafe { *time = split(look(&runtime, REALTIME)) };
+            base
+        }
+        _ => unsafe { real!(fn timespec_get(*mut Time, c_int) -> c_int)(time, base) },
+    }
+}
+
+/// Processor time in microseconds: that of the virtual clock.
+unsafe extern "C" fn processor_time() -> i64 {
+    let Some(runtime) = virtual_time() else { return unsafe { real!(fn clock() -> i64)() } };
+    (look(&runtime, 2) / 1000) as i64
+}
+
+/// Sleeps. `asked`: for the record. Tells what is left when a handler ended it.
+fn sleep_until(runtime: &Runtime, until: u64, asked: u64, site: u64) -> Result<(), u64> {
+    sched::point(runtime, Op::Sleep, 0, site);
+    recorder::sync(runtime.thread(), Op::Sleep, 0, 0, site, &[asked]);
+    match sched::block(runtime, Wait::on(WaitFor::Time, 0).until(until).interruptible(), site) {
+        Wake::Signal if clock::elapsed() < until => Err(until - clock::elapsed()),
+        _ => Ok(()),
+    }
+}
+
+/// Sleeps for a time in serial mode; in free mode, records that the real function is about to.
+fn sleep_for(asked: u64, site: u64) -> Option<Result<(), u64>> {
+    let runtime = Runtime::try_enter()?;
+    if config::serial() {
+        let result = sleep_until(&runtime, clock::elapsed().saturating_add(asked), asked, site);
+        drop(runtime);
+        test_cancellation();
+        return Some(result);
+    }
+    recorder::sync(runtime.thread(), Op::Sleep, 0, 0, site, &[asked]);
+    None
+}
+
+/// Sleeps are cancellation points.
+fn test_cancellation() {
+    unsafe { real!(fn pthread_testcancel() -> ())() }
+}
+
+/// 0 or the error, as `clock_nanosleep` has it.
+///
+/// # Safety
+/// As clock_nanosleep(2).
+unsafe fn rest(clock: c_int, flags: c_int, time: *const Time, left: *mut Time, site: u64) -> Option<c_int> {
+    if time.is_null() || !is_virtual(clock) || clock == 3 || unsafe { !(0..BILLION as i64).contains(&(*time)[1]) || (*time)[0] < 0 } {
+        return None;
+    }
+    let nanoseconds = unsafe { nanoseconds(time) };
+    let absolute = flags & TIMER_ABSTIME != 0;
+    let result = if absolute && config::serial() {
+        let runtime = Runtime::try_enter()?;
+        let until = clock::deadline(clock, nanoseconds);
+        let result = sleep_until(&runtime, until, until.saturating_sub(clock::elapsed()), site);
+        drop(runtime);
+        test_cancellation();
+        result
+    } else {
+        sleep_for(nanoseconds, site)?
+    };
+    let Err(rest) = result else { return Some(0) };
+    if !absolute && !left.is_null() {
+        unsafe { *left = split(rest) };
+    }
+    Some(EINTR as c_int)
+}
+
+pub unsafe extern "C" fn clock_sleep(clock: c_int, flags: c_int, time: *const Time, left: *mut Time) -> c_int {
+    match unsafe { rest(clock, flags, time, left, caller()) } {
+        Some(result) => result,
+        None => unsafe { real!(fn clock_nanosleep(c_int, c_int, *const Time, *mut Time) -> c_int)(clock, flags, time, left) },
+    }
+}
+
+pub unsafe extern "C" fn nano_sleep(time: *const Time, left: *mut Time) -> c_int {
+    match unsafe { rest(MONOTONIC, 0, time, left, caller()) } {
+        Some(0) => 0,
+        Some(error) => {
+            set_errno(error);
+            -1
+        }
+        None => unsafe { real!(fn nanosleep(*const Time, *mut Time) -> c_int)(time, left) },
+    }
+}
+
+unsafe extern "C" fn micro_sleep(microseconds: u32) -> c_int {
+    match sleep_for(microseconds as u64 * 1000, caller()) {
+        Some(Ok(())) => 0,
+        Some(Err(_)) => {
+            set_errno(EINTR as c_int);
+            -1
+        }
+        None => unsafe { real!(fn usleep(u32) -> c_int)(microseconds) },
+    }
+}
+
+unsafe extern "C" fn second_sleep(seconds: u32) -> u32 {
+    match sleep_for(seconds as u64 * BILLION, caller()) {
+        Some(Ok(())) => 0,
+        Some(Err(left)) => left.div_ceil(BILLION) as u32,
+        None => unsafe { real!(fn sleep(u32) -> u32)(seconds) },
+    }
+}
+
+unsafe extern "C" fn thread_sleep(time: *const Time, left: *mut Time) -> c_int {
+    match unsafe { rest(REALTIME, 0, time, left, caller()) } {
+        Some(0) => 0,
+        Some(_) => -1,
+        None => unsafe { real!(fn thrd_sleep(*const Time, *mut Time) -> c_int)(time, left) },
+    }
+}
+
+/// Gives the turn up.
+pub fn give_way(site: u64) -> bool {
+    let Some(runtime) = Runtime::try_enter() else { return false };
+    let thread = runtime.thread();
+    let looks_on = thread.look_ordinal == thread.ordinal;
+    sched::point(&runtime, Op::Yield, 0, site);
+    recorder::sync(thread, Op::Yield, 0, 0, site, &[]);
+    if looks_on {
+        thread.look_ordinal = thread.ordinal;
+    }
+    config::serial()
+}
+
+unsafe extern "C" fn yield_turn() -> c_int {
+    if !give_way(caller()) {
+        unsafe { real!(fn sched_yield() -> c_int)() };
+    }
+    0
+}
+
+/// The hash of a thread's path of spawn ordinals.
+fn path_hash(thread: &Thread) -> u64 {
+    let (mut hash, mut number) = (0u64, thread.number);
+    while number != NO_THREAD {
+        // SAFETY: registered threads are never unmapped.
+        let thread = unsafe { &*by_number(number) };
+        hash = mix(hash ^ (thread.spawn_ordinal as u64 + 1));
+        number = thread.parent;
+    }
+    hash
+}
+
+/// SplitMix64's output function (Steele, Lea, Flood, OOPSLA 2014).
+fn mix(state: u64) -> u64 {
+    let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+fn random_word(thread: &mut Thread) -> u64 {
+    thread.random_words += 1;
+    let state = config::word(field::SEED).wrapping_add(path_hash(thread)).wrapping_add(thread.random_words.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mix(state)
+}
+
+/// Fills a buffer of the program in serial mode. False: the real function has to.
+///
+/// # Safety
+/// As getrandom(2).
+pub unsafe fn fill_random(buffer: *mut u8, bytes: usize) -> bool {
+    let Some(runtime) = virtual_time() else { return false };
+    let mut word = 0;
+    for at in 0..bytes {
+        if at % 8 == 0 {
+            word = random_word(runtime.thread());
+        }
+        // SAFETY: by the contract.
+        unsafe { *buffer.add(at) = word as u8 };
+        word >>= 8;
+    }
+    true
+}
+
+unsafe extern "C" fn random_bytes(buffer: *mut u8, bytes: usize, flags: u32) -> isize {
+    if bytes < 1 << 30 && unsafe { fill_random(buffer, bytes) } {
+        return bytes as isize;
+    }
+    unsafe { real!(fn getrandom(*mut u8, usize, u32) -> isize)(buffer, bytes, flags) }
+}
+
+unsafe extern "C" fn entropy(buffer: *mut u8, bytes: usize) -> c_int {
+    if bytes <= 256 && unsafe { fill_random(buffer, bytes) } {
+        return 0;
+    }
+    unsafe { real!(fn getentropy(*mut u8, usize) -> c_int)(buffer, bytes) }
+}
+
+unsafe extern "C" fn random_number() -> u32 {
+    match virtual_time() {
+        Some(runtime) => random_word(runtime.thread()) as u32,
+        None => unsafe { real!(fn arc4random() -> u32)() },
+    }
+}
+
+unsafe extern "C" fn random_buffer(buffer: *mut u8, bytes: usize) {
+    if !unsafe { fill_random(buffer, bytes) } {
+        unsafe { real!(fn arc4random_buf(*mut u8, usize) -> ())(buffer, bytes) }
+    }
+}
+
+unsafe extern "C" fn random_below(limit: u32) -> u32 {
+    match virtual_time() {
+        Some(_) if limit < 2 => 0,
+        Some(runtime) => ((random_word(runtime.thread()) >> 32) * limit as u64 >> 32) as u32,
+        None => unsafe { real!(fn arc4random_uniform(u32) -> u32)(limit) },
+    }
+}
+
+interpose! {
+    clock_gettime => get_time;
+    gettimeofday => time_of_day;
+    time => seconds;
+    timespec_get => spec_time;
+    clock => processor_time;
+    clock_nanosleep => clock_sleep;
+    nanosleep => nano_sleep;
+    usleep => micro_sleep;
+    sleep => second_sleep;
+    thrd_sleep => thread_sleep;
+    sched_yield => yield_turn;
+    pthread_yield => yield_turn;
+    thrd_yield => yield_turn;
+    getrandom => random_bytes;
+    getentropy => entropy;
+    arc4random => random_number;
+    arc4random_buf => random_buffer;
+    arc4random_uniform => random_below;
+}
