@@ -46,8 +46,6 @@ forward! {
     "GLIBC_2.23" lgamma
     "GLIBC_2.23" lgammaf
     "GLIBC_2.23" lgammal
-    "GLIBC_2.15" posix_spawn
-    "GLIBC_2.15" posix_spawnp
     "GLIBC_2.3.4" pthread_attr_getaffinity_np
     "GLIBC_2.34" pthread_kill
     "GLIBC_2.3" realpath
