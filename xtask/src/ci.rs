@@ -1,0 +1,133 @@
+//! `cargo xtask ci`: every check there is, one after the other; a failure does not keep the later ones from running.
+
+pub mod packages;
+
+use crate::workspace::{cargo, root, target};
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Only these checks. May be given several times.
+    #[arg(long, value_enum)]
+    only: Vec<Check>,
+    /// Install nothing.
+    #[arg(long)]
+    no_install: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Check {
+    /// Formatting.
+    Fmt,
+    /// Lints, warnings being errors.
+    Clippy,
+    /// The laws of the architecture: what may depend on what, where `unsafe` may be, which symbols the runtime has.
+    Tidy,
+    /// The runtime and the tool, optimised.
+    Build,
+    /// All tests, documentation tests included.
+    Test,
+}
+
+impl Check {
+    /// Cheapest first.
+    const ALL: [Self; 5] = [Self::Fmt, Self::Clippy, Self::Tidy, Self::Build, Self::Test];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Clippy => "clippy",
+            Self::Tidy => "tidy",
+            Self::Build => "build",
+            Self::Test => "test",
+        }
+    }
+
+    /// Whether programs in other languages are compiled or run.
+    const fn needs_packages(self) -> bool {
+        matches!(self, Self::Test)
+    }
+
+    fn commands(self) -> Result<Vec<Command>> {
+        Ok(match self {
+            Self::Fmt => vec![of(cargo(), "fmt --all --check"), of(runtime(), "fmt --check")],
+            Self::Clippy => {
+                let mut inside = of(runtime(), "clippy --release --target-dir");
+                inside.arg(target()?.join("runtime")).args(["--", "--deny", "warnings"]);
+                vec![of(cargo(), "clippy --workspace --all-targets -- --deny warnings"), inside]
+            }
+            Self::Tidy => vec![of(cargo(), "test --package xtask --test tidy")],
+            // The tool's build script builds the runtime.
+            Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
+            Self::Test if has_nextest() => {
+                vec![of(cargo(), "nextest run --workspace --no-fail-fast"), of(cargo(), "test --workspace --doc")]
+            }
+            Self::Test => vec![of(cargo(), "test --workspace --no-fail-fast")],
+        })
+    }
+}
+
+fn of(mut command: Command, arguments: &str) -> Command {
+    command.args(arguments.split(' '));
+    command
+}
+
+/// Cargo in the runtime's workspace.
+fn runtime() -> Command {
+    let mut command = cargo();
+    command.current_dir(root().join("runtime"));
+    command
+}
+
+fn has_nextest() -> bool {
+    let quiet = of(cargo(), "nextest --version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    quiet.is_ok_and(|status| status.success())
+}
+
+struct Outcome {
+    check: Check,
+    passed: bool,
+    duration: Duration,
+}
+
+pub fn run(options: &Options) -> Result<bool> {
+    let chosen: Vec<Check> =
+        Check::ALL.into_iter().filter(|check| options.only.is_empty() || options.only.contains(check)).collect();
+    let notice = if chosen.iter().any(|check| check.needs_packages()) { packages::provide(!options.no_install) } else { None };
+    if let Some(text) = &notice {
+        eprintln!("notice: {text}");
+    }
+    let mut results = Vec::new();
+    for check in chosen {
+        let begin = Instant::now();
+        let mut passed = true;
+        for mut command in check.commands()? {
+            let line: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
+            let folder = if command.get_current_dir() == Some(root()) { "" } else { " (runtime)" };
+            eprintln!("\n== {}: cargo {}{folder}", check.name(), line.join(" "));
+            passed &= command.status().context("cannot start cargo")?.success();
+        }
+        results.push(Outcome { check, passed, duration: begin.elapsed() });
+    }
+    println!("\nsummary");
+    if let Some(text) = &notice {
+        println!("  notice: {text}");
+    }
+    for result in &results {
+        let verdict = if result.passed { "passed" } else { "FAILED" };
+        println!("  {:<7} {verdict}  {:>5.0} s", result.check.name(), result.duration.as_secs_f64());
+    }
+    let failed: Vec<&str> = results.iter().filter(|result| !result.passed).map(|result| result.check.name()).collect();
+    if failed.is_empty() {
+        println!("all passed");
+    } else {
+        println!("failed: {}", failed.join(", "));
+        for name in &failed {
+            println!("  again: cargo xtask ci --only {name}");
+        }
+    }
+    Ok(failed.is_empty())
+}

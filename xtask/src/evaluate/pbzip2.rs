@@ -1,0 +1,266 @@
+//! A real program that nobody here wrote: pbzip2 from Debian's source package, built with `rashomon c++` and checked while it
+//! compresses with four threads.
+//!
+//! The package comes from the mirrors that the system uses already; its checksum is verified by apt through the signed index.
+
+use super::bar::{self, Bar};
+use super::compile::succeed;
+use super::{Options, trace_size};
+use crate::ci::packages;
+use crate::workspace;
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const INPUT_BYTES: usize = 20_000_000;
+const SMALL_INPUT_BYTES: usize = 2_000_000;
+const THREADS: &str = "-p4";
+/// Exit code of `check` when something was proven.
+const FOUND: i32 = 66;
+
+#[derive(Debug, Serialize)]
+struct Report {
+    evaluation: &'static str,
+    quick: bool,
+    input_bytes: usize,
+    native_seconds: f64,
+    check_seconds: f64,
+    trace_bytes: u64,
+    accesses_kept: u64,
+    accesses_executed: u64,
+    exit_code: i32,
+    /// Verdict → findings.
+    verdicts: BTreeMap<String, u64>,
+    bars: Vec<Bar>,
+}
+
+pub fn run(options: &Options) -> Result<bool> {
+    let tool = workspace::build_tool()?;
+    let folder = tempfile::Builder::new().prefix("rashomon-pbzip2-").tempdir().context("cannot create a temporary folder")?;
+    let folder = folder.path();
+    eprintln!("fetching the source package");
+    let source = fetch_source(folder)?;
+    eprintln!("building it twice: without instrumentation and with `rashomon c++`");
+    let native = build(&source, &folder.join("native"), None)?;
+    let checked = build(&source, &folder.join("checked"), Some(&tool))?;
+
+    let bytes = if options.quick { SMALL_INPUT_BYTES } else { INPUT_BYTES };
+    let input = folder.join("input");
+    write_input(&input, bytes)?;
+    let output = folder.join("input.bz2");
+    let begin = Instant::now();
+    succeed(Command::new(native).args(["-k", THREADS, "-f"]).arg(&input))?;
+    let native_seconds = begin.elapsed().as_secs_f64();
+    fs::remove_file(&output).context("pbzip2 wrote no output")?;
+
+    eprintln!("checking it on {} MB", bytes / 1_000_000);
+    let (store, json) = (folder.join("store"), folder.join("report.json"));
+    let begin = Instant::now();
+    let ended = Command::new(&tool)
+        .args(["--quiet", "check", "--before-each"])
+        .arg(format!("rm -f '{}'", output.display()))
+        .arg("--output")
+        .arg(&store)
+        .arg("--json")
+        .arg(&json)
+        .args(["--show", "everything", "--"])
+        .arg(&checked)
+        .args(["-k", THREADS, "-f"])
+        .arg(&input)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {}", tool.display()))?;
+    let check_seconds = begin.elapsed().as_secs_f64();
+    let exit_code = ended.status.code().with_context(|| format!("the check was ended by a signal ({})", ended.status))?;
+    if exit_code != 0 && exit_code != FOUND {
+        eprintln!("{}", String::from_utf8_lossy(&ended.stderr));
+    }
+
+    let report = Json::read(&json)?;
+    let size = match trace_size::sessions_below(&store)?.first() {
+        Some(session) => trace_size::of(session)?,
+        None => bail!("{} holds no recording", store.display()),
+    };
+    // Forced executions are cut short where the finding has come about, so the output is made once more, recorded only.
+    let recorded_output = record_once(&tool, &checked, &input, &output, folder)?;
+    let proven_or_marked = report.verdicts.keys().all(|verdict| KNOWN_VERDICTS.contains(&verdict.as_str()));
+    let bars = vec![
+        Bar::holds("the check completes", exit_code == 0 || exit_code == FOUND, format!("exit code {exit_code}")),
+        Bar::holds("the recorded program exits with 0", report.program_exit_is_zero, report.program_exit.clone()),
+        Bar::holds("the output of a recorded run decompresses to the input", recorded_output, recorded_output.to_string()),
+        Bar::holds("every finding is proven or marked", proven_or_marked, describe(&report.verdicts)),
+    ];
+    let report = Report {
+        evaluation: "pbzip2",
+        quick: options.quick,
+        input_bytes: bytes,
+        native_seconds,
+        check_seconds,
+        trace_bytes: size.bytes,
+        accesses_kept: size.accesses_kept,
+        accesses_executed: size.accesses_executed,
+        exit_code,
+        verdicts: report.verdicts,
+        bars,
+    };
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(bar::all_met(&report.bars));
+    }
+    println!("cargo xtask evaluate pbzip2{}", if options.quick { " --quick" } else { "" });
+    println!("input            {:.0} MB", bytes as f64 / 1e6);
+    println!("native           {native_seconds:.1} s");
+    println!("check            {check_seconds:.1} s");
+    println!("trace            {:.1} MB", report.trace_bytes as f64 / 1e6);
+    println!("accesses         {} executed, {} kept", report.accesses_executed, report.accesses_kept);
+    println!("findings         {}", describe(&report.verdicts));
+    Ok(bar::print(&report.bars))
+}
+
+const KNOWN_VERDICTS: [&str; 5] = ["proven", "predicted", "suspected", "diverged", "refuted"];
+
+fn describe(verdicts: &BTreeMap<String, u64>) -> String {
+    if verdicts.is_empty() {
+        return "none".into();
+    }
+    verdicts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What we need of `check --json`.
+struct Json {
+    verdicts: BTreeMap<String, u64>,
+    program_exit: String,
+    program_exit_is_zero: bool,
+}
+
+impl Json {
+    fn read(path: &Path) -> Result<Self> {
+        let text = fs::read(path).with_context(|| format!("the check wrote no {}", path.display()))?;
+        let report: serde_json::Value = serde_json::from_slice(&text).context("the report is no JSON")?;
+        let mut verdicts = BTreeMap::new();
+        for finding in report["findings"].as_array().context("the report has no list of findings")? {
+            *verdicts.entry(finding["status"].as_str().unwrap_or("unmarked").to_owned()).or_default() += 1;
+        }
+        let exit = &report["run"]["exit"];
+        Ok(Self { verdicts, program_exit: exit.to_string(), program_exit_is_zero: exit["code"].as_i64() == Some(0) })
+    }
+}
+
+/// Whether one recorded execution makes an output that is right.
+fn record_once(tool: &Path, program: &Path, input: &Path, output: &Path, folder: &Path) -> Result<bool> {
+    let _ = fs::remove_file(output);
+    let mut command = Command::new(tool);
+    command.args(["--quiet", "record", "--output"]).arg(folder.join("once")).arg("--").arg(program);
+    succeed(command.args(["-k", THREADS, "-f"]).arg(input).current_dir(folder))?;
+    let unpacked =
+        Command::new("bzip2").args(["-d", "-c"]).arg(output).stdin(Stdio::null()).output().context("cannot start bzip2")?;
+    Ok(unpacked.status.success() && unpacked.stdout == fs::read(input)?)
+}
+
+/// Text-like bytes: words of a small vocabulary in an order that a fixed generator draws.
+fn write_input(path: &Path, bytes: usize) -> Result<()> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut draw = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let vocabulary: Vec<String> =
+        (0..2000).map(|_| (0..2 + draw() % 8).map(|_| char::from(b'a' + (draw() % 26) as u8)).collect()).collect();
+    let mut text = Vec::with_capacity(bytes + 16);
+    while text.len() < bytes {
+        // The smaller of two draws: some words are common.
+        let word = (draw() % 2000).min(draw() % 2000) as usize;
+        text.extend_from_slice(vocabulary[word].as_bytes());
+        text.push(if draw() % 12 == 0 { b'\n' } else { b' ' });
+    }
+    text.truncate(bytes);
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The unpacked source package, fetched with lists of our own, so that the system's stay as they are.
+fn fetch_source(folder: &Path) -> Result<PathBuf> {
+    let needed = [("libbz2-dev", header_is_there("bzlib.h")), ("bzip2", starts("bzip2")), ("dpkg-dev", starts("dpkg-source"))];
+    let missing: Vec<&str> = needed.iter().filter(|(_, there)| !there).map(|(package, _)| *package).collect();
+    if !missing.is_empty() && !packages::install(&missing) {
+        bail!("{} cannot be installed from here; install by hand what is missing of it", missing.join(" "));
+    }
+    let apt = folder.join("apt");
+    let lists = apt.join("lists");
+    fs::create_dir_all(lists.join("partial"))?;
+    fs::create_dir_all(apt.join("cache"))?;
+    let sources = apt.join("sources.list");
+    let mut file = fs::File::create(&sources)?;
+    let lines = source_lines()?;
+    if lines.is_empty() {
+        bail!("apt is configured with no mirror of Debian, so there is nothing to fetch the source package from");
+    }
+    for line in lines {
+        writeln!(file, "{line}")?;
+    }
+    let get = || {
+        let mut command = Command::new("apt-get");
+        for (name, path) in [
+            ("Dir::Etc::sourcelist", sources.clone()),
+            ("Dir::Etc::sourceparts", apt.join("none")),
+            ("Dir::State::lists", lists.clone()),
+            ("Dir::Cache", apt.join("cache")),
+        ] {
+            command.arg("-o").arg(format!("{name}={}", path.display()));
+        }
+        // Our folder belongs to us alone; apt's own user could not write there.
+        command.args(["-q", "-o", "APT::Sandbox::User=root"]).current_dir(folder);
+        command
+    };
+    succeed(get().arg("update"))?;
+    succeed(get().args(["source", "--download-only", "pbzip2"]))?;
+    let description = fs::read_dir(folder)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "dsc"))
+        .context("apt fetched no source package")?;
+    let unpacked = folder.join("source");
+    succeed(Command::new("dpkg-source").arg("-x").arg(&description).arg(&unpacked).current_dir(folder))?;
+    Ok(unpacked)
+}
+
+/// `deb-src` lines for the Debian mirrors that apt is configured with.
+fn source_lines() -> Result<Vec<String>> {
+    let output = Command::new("apt-get")
+        .args(["indextargets", "--format", "$(ORIGIN) $(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"])
+        .output()
+        .context("cannot start apt-get: this evaluation needs Debian")?;
+    let mut lines: Vec<String> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| Some(format!("deb-src {}", line.strip_prefix("Debian ")?)))
+        .collect();
+    lines.sort();
+    lines.dedup();
+    Ok(lines)
+}
+
+fn header_is_there(name: &str) -> bool {
+    let mut command = Command::new("cc");
+    command.args(["-E", "-include", name, "-x", "c", "-"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn starts(name: &str) -> bool {
+    let mut command = Command::new(name);
+    command.arg("--help").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok()
+}
+
+/// Builds a copy of the source with its own Makefile.
+fn build(source: &Path, folder: &Path, tool: Option<&Path>) -> Result<PathBuf> {
+    succeed(Command::new("cp").arg("-r").arg(source).arg(folder))?;
+    let compiler = tool.map_or("c++".into(), |tool| format!("{} c++", tool.display()));
+    succeed(Command::new("make").arg("pbzip2").arg(format!("CXX={compiler}")).current_dir(folder))?;
+    Ok(folder.join("pbzip2"))
+}

@@ -1,0 +1,49 @@
+//! The project's own commands. `cargo xtask` lists them.
+#![forbid(unsafe_code)]
+
+mod ci;
+mod evaluate;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check everything: formatting, lints, build, tests, laws. The same here as in continuous integration.
+    Ci(ci::Options),
+    /// Measure what the tool costs. Exit code 0 only if every bar is met.
+    Evaluate(evaluate::Options),
+    /// Count the records of one recording, for `evaluate`.
+    #[command(name = evaluate::trace_size::COMMAND, hide = true)]
+    CountRecording { session: PathBuf },
+}
+
+fn print_count(session: &Path) -> anyhow::Result<bool> {
+    println!("{}", serde_json::to_string(&evaluate::trace_size::count(session)?)?);
+    Ok(true)
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Ci(options) => ci::run(&options),
+        Command::Evaluate(options) => evaluate::run(&options),
+        Command::CountRecording { session } => print_count(&session),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
