@@ -13,9 +13,11 @@ use rashomon_abi::control::{field, policy};
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 static STEPS: AtomicU64 = AtomicU64::new(0);
 static CHANGES: [AtomicU64; 16] = [const { AtomicU64::new(u64::MAX) }; 16];
-/// Priorities at or above this are initial ones; change points and yields give lower ones.
+/// Priorities at or above this are initial ones; change points give lower ones, and yields lower ones still: who only looks must not keep the turn from
+/// a thread that was set back.
 const INITIAL: u64 = 1 << 40;
-static LOWEST: AtomicU64 = AtomicU64::new(1 << 39);
+const CHANGED: u64 = 1 << 39;
+static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 fn random() -> u64 {
@@ -58,7 +60,7 @@ pub fn offers(thread: &mut Thread, occasion: Occasion) -> bool {
             let step = STEPS.fetch_add(1, Relaxed) + 1;
             for (index, change) in CHANGES.iter().enumerate() {
                 if change.load(Relaxed) == step {
-                    thread.priority = 1 + index as u64;
+                    thread.priority = CHANGED + 1 + index as u64;
                 }
             }
             if occasion != Occasion::Point {
