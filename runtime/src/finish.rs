@@ -19,15 +19,16 @@ fn close_streams() {
     }
 }
 
-/// The process ends in an orderly way.
-pub fn complete() {
+/// The process ends in an orderly way. False: the recording had ended before.
+pub fn complete() -> bool {
     if config::mode() == 0 || DONE.swap(1, AcqRel) != 0 {
-        return;
+        return false;
     }
     replay::process_ends();
     modules::write();
     close_streams();
     header::set(field::STATE, state::COMPLETE);
+    true
 }
 
 /// The runtime ends the process: what was asked for has been decided.
@@ -42,10 +43,23 @@ pub fn stop() -> ! {
 
 /// A fatal signal: the streams are readable as they are.
 pub fn crashed() {
-    if DONE.swap(1, AcqRel) == 0 {
-        modules::write();
+    if config::mode() != 0 && DONE.swap(1, AcqRel) == 0 {
         header::set(field::STATE, state::CRASHED);
     }
+}
+
+/// The process went on after all: `exec` failed. Streams continue in new chunks.
+pub fn resume() {
+    let own = crate::thread::current_number();
+    for thread in all() {
+        // SAFETY: as in `close_streams`.
+        let thread = unsafe { &mut *thread };
+        if !thread.hot.is_null() && thread.chunk.is_null() && (thread.number as u64 == own || config::serial() && thread.state != State::External) {
+            recorder::begin(thread);
+        }
+    }
+    header::set(field::STATE, state::RUNNING);
+    DONE.store(0, Release);
 }
 
 /// A forked child has no recording.

@@ -3,7 +3,8 @@
 use crate::real::{self, __cxa_atexit};
 use crate::sys::{self, syscall};
 use crate::thread::{self, NO_THREAD, Runtime};
-use crate::{clock, config, finish, header, modules, policy, recorder, replay, sched};
+use crate::intercept::process;
+use crate::{clock, config, finish, header, modules, policy, recorder, replay, sched, signals};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, field, state};
@@ -24,6 +25,10 @@ static AT_LOAD: unsafe extern "C" fn() = __tsan_init;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_init() {
     if STARTED.swap(1, AcqRel) != 0 {
+        // A constructor of a library that was loaded meanwhile.
+        if let Some(_runtime) = Runtime::try_enter() {
+            modules::write_changes();
+        }
         return;
     }
     let Some(directory) = real::environment(SESSION_VARIABLE.as_bytes()) else { return };
@@ -77,14 +82,16 @@ unsafe fn start(directory: &[u8; 4096]) {
         let thread = runtime.thread();
         let (stack, tls) = (thread.stack, thread.tls);
         recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, 0, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
+        process::watch();
+        signals::watch_fatal();
         __cxa_atexit(at_exit, core::ptr::null_mut(), core::ptr::null_mut());
     }
 }
 
 unsafe extern "C" fn at_exit(_argument: *mut c_void) {
-    if let Some(_runtime) = Runtime::try_enter() {
-        finish::complete();
-    }
+    // Also by a thread that is no longer known: the last one after `pthread_exit` of all.
+    let _runtime = Runtime::try_enter();
+    finish::complete();
 }
 
 fn map_header() {

@@ -23,6 +23,7 @@ mod intercept;
 mod lock;
 mod memory;
 mod modules;
+mod outside;
 mod policy;
 mod real;
 mod recorder;

@@ -4,7 +4,7 @@ use crate::lock::RawLock;
 use crate::sys::{self, syscall};
 use crate::{config, header, recorder};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, NO_MODULE};
 use rashomon_abi::header::field;
 
@@ -13,6 +13,12 @@ const MAX_MODULES: usize = 1024;
 static BASES: [AtomicU64; MAX_MODULES] = [const { AtomicU64::new(0) }; MAX_MODULES];
 /// Load bias + 1 and first address of each module already written.
 static WRITTEN: [[AtomicU64; 2]; MAX_MODULES] = [const { [const { AtomicU64::new(0) }; 2] }; MAX_MODULES];
+/// Set while the loader is asked: the entries it still has.
+static SEEN: [AtomicBool; MAX_MODULES] = [const { AtomicBool::new(false) }; MAX_MODULES];
+/// Stands for an entry whose module was unloaded.
+const UNLOADED: u64 = u64::MAX;
+/// A library was loaded since modules were last looked at.
+static CHANGED: AtomicBool = AtomicBool::new(false);
 static LOCK: RawLock = RawLock::new();
 
 /// `Elf64_Phdr`.
@@ -50,12 +56,45 @@ pub fn address(module: u64, offset: u64) -> Option<u64> {
     Some(base.wrapping_add(offset))
 }
 
-/// Looks at what is loaded: at the start, after `dlopen`, and at the end.
+/// Libraries are coming or going: [`write_changes`] will have something to do.
+pub fn changing() {
+    CHANGED.store(true, Release);
+}
+
+/// [`write`] if that was announced. From the constructors of loaded libraries, before lookups in them, and at the end.
+pub fn write_changes() {
+    if CHANGED.swap(false, AcqRel) {
+        write();
+    }
+}
+
+/// Looks at what is loaded: at the start, when libraries were loaded or unloaded, and at the end.
 pub fn write() {
     LOCK.with(|| {
+        SEEN.iter().for_each(|seen| seen.store(false, Relaxed));
         // SAFETY: the callback keeps nothing.
         unsafe { dl_iterate_phdr(visit, core::ptr::null_mut()) };
+        for (entry, seen) in WRITTEN.iter().zip(&SEEN).take_while(|(entry, _)| entry[0].load(Relaxed) != 0) {
+            let base = entry[0].load(Relaxed);
+            if base != UNLOADED && !seen.load(Relaxed) {
+                entry[0].store(UNLOADED, Relaxed);
+                unloaded(base - 1);
+            }
+        }
     });
+}
+
+/// A module is gone: its addresses may come to mean something else.
+fn unloaded(base: u64) {
+    for known in &BASES {
+        let _ = known.compare_exchange(base + 1, 0, AcqRel, Relaxed);
+    }
+    let mut line = Line::new();
+    line.push(b"!");
+    line.push_number(header::word(field::SEQUENCE).load(Relaxed));
+    line.push(b"\t");
+    line.push_number(base);
+    line.append();
 }
 
 fn base_name(path: &[u8]) -> &[u8] {
@@ -86,14 +125,17 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
             BASES[index].store(info.base + 1, Release);
         }
     }
-    if let Some(entry) = WRITTEN.iter().find(|entry| entry[0].load(Relaxed) == 0 || entry[0].load(Relaxed) == info.base + 1 && entry[1].load(Relaxed) == start)
-        && entry[0].load(Relaxed) == 0
-    {
-        entry[1].store(start, Relaxed);
-        entry[0].store(info.base + 1, Relaxed);
-        let mut build_id = [0u8; 128];
-        let id_length = build_id_of(info.base, headers, &mut build_id);
-        append(info.base, start, end, &build_id[..id_length], path);
+    let same = |entry: &[AtomicU64; 2]| entry[0].load(Relaxed) == 0 || entry[0].load(Relaxed) == info.base + 1 && entry[1].load(Relaxed) == start;
+    if let Some(at) = WRITTEN.iter().position(same) {
+        let entry = &WRITTEN[at];
+        SEEN[at].store(true, Relaxed);
+        if entry[0].load(Relaxed) == 0 {
+            entry[1].store(start, Relaxed);
+            entry[0].store(info.base + 1, Relaxed);
+            let mut build_id = [0u8; 128];
+            let id_length = build_id_of(info.base, headers, &mut build_id);
+            append(info.base, start, end, &build_id[..id_length], path);
+        }
     }
     0
 }
@@ -133,35 +175,53 @@ fn hexadecimal(value: u8) -> u8 {
 }
 
 fn append(base: u64, start: u64, end: u64, build_id: &[u8], path: &[u8]) {
-    let mut line = [0u8; 4600];
-    let mut length = 0;
-    let mut push = |bytes: &[u8]| {
+    let mut line = Line::new();
+    for value in [header::word(field::SEQUENCE).load(Relaxed), base, start, end] {
+        line.push_number(value);
+        line.push(b"\t");
+    }
+    line.push(if build_id.is_empty() { rashomon_abi::module::NO_BUILD_ID.as_bytes() } else { build_id });
+    line.push(b"\t");
+    line.push(path);
+    line.append();
+}
+
+/// A line of the modules file.
+struct Line {
+    bytes: [u8; 4600],
+    length: usize,
+}
+
+impl Line {
+    const fn new() -> Self {
+        Self { bytes: [0; 4600], length: 0 }
+    }
+    fn push(&mut self, bytes: &[u8]) {
         for &byte in bytes {
-            if length < line.len() {
-                line[length] = byte;
-                length += 1;
+            // The last place is the newline's.
+            if self.length + 1 < self.bytes.len() {
+                self.bytes[self.length] = byte;
+                self.length += 1;
             }
         }
-    };
-    for value in [header::word(field::SEQUENCE).load(Relaxed), base, start, end] {
+    }
+    fn push_number(&mut self, value: u64) {
         let mut digits = [0u8; 16];
         for (place, digit) in digits.iter_mut().enumerate() {
             *digit = hexadecimal((value >> (60 - 4 * place) & 15) as u8);
         }
-        push(&digits);
-        push(b"\t");
+        self.push(&digits);
     }
-    push(if build_id.is_empty() { rashomon_abi::module::NO_BUILD_ID.as_bytes() } else { build_id });
-    push(b"\t");
-    push(path);
-    push(b"\n");
-    let file = recorder::path_of(rashomon_abi::MODULES_FILE.as_bytes(), None);
-    // SAFETY: a terminated path; the initialised part of the buffer. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
-    unsafe {
-        let fd = syscall!(sys::OPENAT, -100isize, file.as_ptr(), 0o2002101, 0o644);
-        if fd >= 0 {
-            syscall!(sys::WRITE, fd, line.as_ptr(), length);
-            syscall!(sys::CLOSE, fd);
+    fn append(mut self) {
+        self.bytes[self.length] = b'\n';
+        let file = recorder::path_of(rashomon_abi::MODULES_FILE.as_bytes(), None);
+        // SAFETY: a terminated path; the initialised part of the buffer. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
+        unsafe {
+            let fd = syscall!(sys::OPENAT, -100isize, file.as_ptr(), 0o2002101, 0o644);
+            if fd >= 0 {
+                syscall!(sys::WRITE, fd, self.bytes.as_ptr(), self.length + 1);
+                syscall!(sys::CLOSE, fd);
+            }
         }
     }
 }

@@ -379,7 +379,7 @@ pub fn choose() -> Choice {
         let to_end = turn.flags & turn::TO_END != 0;
         match thread.state {
             State::Runnable | State::Running => return Choice::Thread(thread),
-            State::External if thread.evicted.load(Relaxed) != 0 => advance(),
+            State::External if thread.evicted.load(Relaxed) == sched::EVICTED => advance(),
             State::External => return Choice::Wait,
             State::Ended if to_end => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),

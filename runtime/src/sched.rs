@@ -166,14 +166,19 @@ pub fn live_count() -> usize {
 pub fn arrive(thread: &mut Thread) {
     if config::serial() {
         wait_for_turn(thread);
+        LAST.store(thread.number, Relaxed);
     }
 }
 
+/// Bits of a thread's baton: the turn is given to it; a signal arrived while it stood still.
+pub const TURN_GIVEN: u32 = 1;
+pub const SIGNAL_ARRIVED: u32 = 2;
+
 /// Stands still until the turn is given to this thread.
 fn wait_for_turn(thread: &mut Thread) {
-    while thread.baton.swap(0, Acquire) == 0 {
-        let interrupted = sys::futex_wait(&thread.baton, 0);
-        if interrupted && thread.pending_signals.load(Relaxed) != 0 {
+    loop {
+        let given = thread.baton.swap(0, Acquire);
+        if given & SIGNAL_ARRIVED != 0 && thread.pending_signals.load(Relaxed) != 0 {
             LOCK.with(|| {
                 if thread.state == State::Blocked {
                     make_runnable(thread, Wake::Signal);
@@ -182,6 +187,12 @@ fn wait_for_turn(thread: &mut Thread) {
                     }
                 }
             });
+        }
+        if given & TURN_GIVEN != 0 {
+            break;
+        }
+        if given == 0 {
+            sys::futex_wait(&thread.baton, 0);
         }
     }
     debug_assert!(CURRENT.load(Relaxed) == thread.number);
@@ -238,7 +249,7 @@ fn give_turn(others: bool) -> bool {
     let next = unsafe { &mut *next };
     next.state = State::Running;
     CURRENT.store(next.number, Release);
-    next.baton.store(1, Release);
+    next.baton.fetch_or(TURN_GIVEN, Release);
     // The calling thread is awake.
     if !core::ptr::eq(next, crate::tls::current()) {
         sys::futex_wake(&next.baton, 1);
@@ -281,7 +292,7 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
     // Whether a try was a look, its failure tells.
-    if !matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield) {
+    if !matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking) {
         thread.spins = 0;
         YIELDS.store(0, Relaxed);
     }
@@ -514,29 +525,52 @@ pub fn files_moved() {
     FILES_MOVED.store(1, Relaxed);
 }
 
-/// A call that may block in the kernel where nothing can be asked beforehand: the thread gives its turn up meanwhile.
+/// Values of [`Thread::evicted`]: why a live thread runs, or sleeps in the kernel, without the turn.
+pub const EVICTED: u32 = 1;
+pub const LET_GO: u32 = 2;
+
+/// A call that may block in the kernel where nothing can be asked beforehand: the thread gives its turn up meanwhile. Signal handlers run at once while it
+/// lasts, and it may be left by cancellation: whatever code of the program runs next asks for the turn first.
 pub fn external<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
-    if !config::serial() || live_count() <= 1 {
-        return call();
-    }
     let thread = runtime.thread();
+    if thread.pending_signals.load(Relaxed) != 0 {
+        signals::deliver_inside(runtime);
+    }
+    if !config::serial() || live_count() <= 1 {
+        return runtime.outside(call);
+    }
     come_back(thread);
+    leave(thread);
+    let result = runtime.outside(call);
+    come_back(thread);
+    result
+}
+
+/// Gives the turn up without waiting for it.
+fn leave(thread: &mut Thread) {
+    PROGRESS.fetch_add(1, Relaxed);
     LOCK.lock();
     thread.state = State::External;
+    thread.evicted.store(LET_GO, Release);
+    thread.force_slow_path();
     CURRENT.store(NO_THREAD, Release);
     dispatch(true);
     LOCK.unlock();
-    let result = call();
-    LOCK.lock();
-    thread.state = State::Runnable;
-    if CURRENT.load(Relaxed) == NO_THREAD {
-        dispatch(false);
+}
+
+/// Runs what a signal handler needs around it with the turn, also where the handler interrupted a call into the kernel: a turn that [`external`] had given
+/// up is given up again afterwards.
+pub fn with_turn<R>(runtime: &Runtime, body: impl FnOnce() -> R) -> R {
+    if !config::serial() {
+        return body();
     }
-    LOCK.unlock();
-    wait_for_turn(thread);
-    LAST.store(thread.number, Relaxed);
-    recorder::turn(thread);
-    thread.reload_quantum();
+    let thread = runtime.thread();
+    let reason = thread.evicted.load(Acquire);
+    come_back(thread);
+    let result = body();
+    if reason == LET_GO && thread.evicted.load(Acquire) == 0 && live_count() > 1 {
+        leave(thread);
+    }
     result
 }
 

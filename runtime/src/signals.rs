@@ -1,25 +1,45 @@
 //! Signal handlers run where the program could be interrupted, never inside the runtime: a handler that arrives there waits until the
 //! runtime is left. Handlers of signals that report a fault of the running instruction run at once.
+//!
+//! The kernel knows one handler of ours for all signals that the program handles; `sigaction` and its kin show the program its own. A handler that had to wait
+//! runs with the mask it asked for, on the stack of the thread, with the signal's information and an empty context; several arrivals of a signal in the meantime are one.
+//! Signals that kill the process unless they are handled mark the recording as crashed on their way.
 
 use crate::lock::RawLock;
-use crate::real::{errno, set_errno};
+use crate::real::{errno, real, set_errno};
 use crate::sys::{self, syscall};
-use crate::thread::Runtime;
+use crate::thread::{Runtime, Thread};
 use crate::tls::{current, hot};
-use crate::{header, hooks, recorder};
+use crate::{config, finish, header, hooks, outside, recorder, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::header::note;
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{Op, sync_source};
 
 pub const SIGNALS: usize = 65;
-const SA_SIGINFO: c_int = 4;
-const SA_RESETHAND: c_int = 0x8000_0000_u32 as c_int;
+pub const SA_SIGINFO: c_int = 4;
+pub const SA_ONSTACK: c_int = 0x0800_0000;
+pub const SA_RESTART: c_int = 0x1000_0000;
+pub const SA_NODEFER: c_int = 0x4000_0000;
+pub const SA_RESETHAND: c_int = 0x8000_0000_u32 as c_int;
 
 /// `siginfo_t`.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct SignalInfo(pub [u8; 128]);
+
+impl SignalInfo {
+    fn word(&self, at: usize) -> i32 {
+        i32::from_ne_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+    fn code(&self) -> i32 {
+        self.word(8)
+    }
+    /// Sent by kill(2), tgkill(2) or sigqueue(3) from this very process.
+    fn is_own(&self) -> bool {
+        matches!(self.code(), 0 | -1 | -6) && self.word(16) as u32 == sys::process_id()
+    }
+}
 
 /// glibc's `struct sigaction`.
 #[derive(Clone, Copy)]
@@ -31,37 +51,32 @@ pub struct Action {
     pub restorer: usize,
 }
 
+impl Action {
+    pub const fn new(handler: usize, flags: c_int) -> Self {
+        Self { handler, mask: [0; 16], flags, restorer: 0 }
+    }
+}
+
+/// A thread's signals that wait until it leaves the runtime, with the last information that came with each.
+pub struct Arrived {
+    set: AtomicU64,
+    information: [SignalInfo; SIGNALS],
+    /// Since this was last asked, a handler ran that does not want interrupted calls to go on.
+    interrupts: AtomicU32,
+}
+
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static FLAGS: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
+static MASKS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 static INSTALLED: AtomicU64 = AtomicU64::new(0);
-/// Signals that arrived in the runtime, a bit a signal, for each thread by `number % QUEUES`; with the last information that came with each.
-const QUEUES: usize = 64;
-static PENDING: [AtomicU64; QUEUES] = [const { AtomicU64::new(0) }; QUEUES];
-static mut INFORMATION: [[SignalInfo; SIGNALS]; QUEUES] = [[SignalInfo([0; 128]); SIGNALS]; QUEUES];
 static LOCK: RawLock = RawLock::new();
+
+const fn bit(signal: c_int) -> u64 {
+    1 << (signal as u64 - 1)
+}
 
 pub fn handlers_installed() -> bool {
     INSTALLED.load(Relaxed) != 0
-}
-
-/// The program's handler of a signal as it knows it, and its flags.
-pub fn handler(signal: c_int) -> (usize, c_int) {
-    (HANDLERS[signal as usize].load(Acquire), FLAGS[signal as usize].load(Acquire) as c_int)
-}
-
-/// The program installs a handler: what to give the kernel in its place.
-pub fn install(signal: c_int, handler: usize, flags: c_int) -> (usize, c_int) {
-    LOCK.with(|| {
-        HANDLERS[signal as usize].store(handler, Release);
-        FLAGS[signal as usize].store(flags as u32, Release);
-    });
-    // SIG_DFL and SIG_IGN stay with the kernel.
-    if handler <= 1 {
-        INSTALLED.fetch_and(!(1 << (signal as u64 % 64)), Relaxed);
-        return (handler, flags);
-    }
-    INSTALLED.fetch_or(1 << (signal as u64 % 64), Relaxed);
-    (arrived as *const () as usize, flags | SA_SIGINFO)
 }
 
 /// SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS
@@ -69,21 +84,129 @@ const fn is_synchronous(signal: c_int) -> bool {
     matches!(signal, 4 | 5 | 6 | 7 | 8 | 11 | 31)
 }
 
+/// Those of them whose way we want to see: not what debuggers and sandboxes use.
+const FATAL: [c_int; 5] = [4, 6, 7, 8, 11];
+
+fn arrived_address() -> usize {
+    arrived as *const () as usize
+}
+
+fn fatal_address() -> usize {
+    fatal as *const () as usize
+}
+
+/// Calls libc's sigaction.
+///
+/// # Safety
+/// As sigaction(2).
+unsafe fn kernel_action(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    // SAFETY: by the contract.
+    unsafe { real!(fn sigaction(c_int, *const Action, *mut Action) -> c_int)(signal, new, old) }
+}
+
+/// The program's action as it knows it.
+fn known(signal: usize) -> Action {
+    let mut action = Action::new(HANDLERS[signal].load(Acquire), FLAGS[signal].load(Acquire) as c_int);
+    action.mask[0] = MASKS[signal].load(Acquire);
+    action
+}
+
+fn remember(signal: usize, action: &Action) {
+    MASKS[signal].store(action.mask[0], Release);
+    FLAGS[signal].store(action.flags as u32, Release);
+    HANDLERS[signal].store(action.handler, Release);
+    if action.handler <= 1 {
+        INSTALLED.fetch_and(!bit(signal as c_int), Relaxed);
+    } else {
+        INSTALLED.fetch_or(bit(signal as c_int), Relaxed);
+    }
+}
+
+/// sigaction(2) as the program means it.
+///
+/// # Safety
+/// As sigaction(2).
+pub unsafe fn change(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    // SAFETY: by the contract; the pointers handed down are to locals.
+    unsafe {
+        if config::mode() == 0 || !(1..SIGNALS as c_int).contains(&signal) {
+            return kernel_action(signal, new, old);
+        }
+        let index = signal as usize;
+        with_all_blocked(|| {
+            LOCK.with(|| {
+                let before = known(index);
+                let mut replaced = Action::new(0, 0);
+                let result = if new.is_null() {
+                    kernel_action(signal, core::ptr::null(), &mut replaced)
+                } else {
+                    let mut given = *new;
+                    if given.handler > 1 {
+                        given.handler = arrived_address();
+                        given.flags |= SA_SIGINFO;
+                    } else if given.handler == 0 && FATAL.contains(&signal) {
+                        given.handler = fatal_address();
+                        given.flags = given.flags & !SA_RESETHAND | SA_SIGINFO | SA_ONSTACK;
+                    }
+                    // A handler may run as soon as the kernel knows: its address must be there.
+                    remember(index, &*new);
+                    let result = kernel_action(signal, &given, &mut replaced);
+                    if result != 0 {
+                        remember(index, &before);
+                    }
+                    result
+                };
+                if result == 0 && !old.is_null() {
+                    let ours = replaced.handler == arrived_address() || replaced.handler == fatal_address();
+                    *old = if ours { Action { restorer: replaced.restorer, ..before } } else { replaced };
+                }
+                result
+            })
+        })
+    }
+}
+
+/// At the start: sees fatal signals on their way, where nothing else is arranged.
+pub fn watch_fatal() {
+    for signal in FATAL {
+        let mut present = Action::new(0, 0);
+        // SAFETY: local actions.
+        unsafe {
+            if kernel_action(signal, core::ptr::null(), &mut present) == 0 && present.handler == 0 {
+                kernel_action(signal, &Action::new(fatal_address(), SA_SIGINFO | SA_ONSTACK), core::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// What the kernel calls for a signal that kills: it still does.
+unsafe extern "C" fn fatal(signal: c_int, information: *mut SignalInfo, _context: *mut u8) {
+    finish::crashed();
+    // SAFETY: a local action; the information is the kernel's.
+    unsafe {
+        kernel_action(signal, &Action::new(0, 0), core::ptr::null_mut());
+        // A fault happens again as soon as this returns. What was sent is sent again, and waits until then.
+        if (*information).code() <= 0 {
+            syscall!(sys::TGKILL, sys::process_id(), sys::thread_id(), signal);
+        }
+    }
+}
+
 /// What the kernel calls in place of the program's handlers.
 unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
     let thread = current();
     // SAFETY: `context` is a `ucontext_t`; RIP is register 16 of its `gregs`, which begin at byte 40.
     let interrupted = unsafe { *(context.add(40) as *const u64).add(16) };
-    // SAFETY: this thread's block and record; the queue's entry is only read after its bit is set.
+    // SAFETY: this thread's block and record; the information is only read after the signal's bit is set.
     unsafe {
         if thread.is_null() || is_synchronous(signal) || (*hot()).nesting == 0 && !hooks::contains(interrupted) {
             run(signal, information, context);
             return;
         }
-        let queue = (*thread).number as usize % QUEUES;
-        (&raw mut INFORMATION[queue][signal as usize]).write(*information);
-        PENDING[queue].fetch_or(1 << (signal as u64 % 64), Release);
+        (&raw mut (*thread).arrived_signals.information[signal as usize]).write(*information);
+        (*thread).arrived_signals.set.fetch_or(bit(signal), Release);
         (*thread).pending_signals.store(1, Release);
+        (*thread).baton.fetch_or(sched::SIGNAL_ARRIVED, Release);
         if (*hot()).nesting == 0 {
             (*thread).force_slow_path();
         }
@@ -95,29 +218,46 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
 /// # Safety
 /// Where the program may be interrupted.
 unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
-    let (handler, flags) = handler(signal);
+    let Action { handler, flags, .. } = known(signal as usize);
     if handler <= 1 {
         return;
     }
     if flags & SA_RESETHAND != 0 {
+        // The kernel has done so for itself.
         HANDLERS[signal as usize].store(0, Release);
     }
-    header::note(note::SIGNALS);
     let saved = errno();
-    if let Some(runtime) = Runtime::try_enter() {
-        recorder::sync(runtime.thread(), Op::SignalEnter, signal as u64, 0, 0, &[]);
-    }
-    // SAFETY: the program's own function, of the type its flags say.
-    unsafe {
-        if flags & SA_SIGINFO != 0 {
-            core::mem::transmute::<usize, unsafe extern "C" fn(c_int, *mut SignalInfo, *mut u8)>(handler)(signal, information, context);
-        } else {
-            core::mem::transmute::<usize, unsafe extern "C" fn(c_int)>(handler)(signal);
+    // SAFETY: this thread's block; a handler's calls must not change the site of the call that it interrupted.
+    let site = unsafe { (*hot()).caller };
+    let call = || {
+        // SAFETY: the program's own function, of the type its flags say.
+        unsafe {
+            if flags & SA_SIGINFO != 0 {
+                core::mem::transmute::<usize, unsafe extern "C" fn(c_int, *mut SignalInfo, *mut u8)>(handler)(signal, information, context);
+            } else {
+                core::mem::transmute::<usize, unsafe extern "C" fn(c_int)>(handler)(signal);
+            }
         }
+    };
+    match Runtime::try_enter() {
+        Some(runtime) => sched::with_turn(&runtime, || {
+            header::note(note::SIGNALS);
+            let thread = runtime.thread();
+            if flags & SA_RESTART == 0 {
+                thread.arrived_signals.interrupts.store(1, Relaxed);
+            }
+            // SAFETY: the kernel's or our copy of it.
+            if unsafe { !(*information).is_own() } {
+                outside::came_in(thread, signal as u64, sync_source::SIGNAL, 0);
+            }
+            recorder::sync(thread, Op::SignalEnter, signal as u64, 0, 0, &[]);
+            runtime.outside(call);
+            recorder::sync(thread, Op::SignalExit, signal as u64, 0, 0, &[]);
+        }),
+        None => call(),
     }
-    if let Some(runtime) = Runtime::try_enter() {
-        recorder::sync(runtime.thread(), Op::SignalExit, signal as u64, 0, 0, &[]);
-    }
+    // SAFETY: as above.
+    unsafe { (*hot()).caller = site };
     set_errno(saved);
 }
 
@@ -130,18 +270,21 @@ pub fn deliver_pending() {
     // SAFETY: the calling thread's record.
     let thread = unsafe { &*thread };
     thread.pending_signals.store(0, Release);
-    let queue = thread.number as usize % QUEUES;
-    let mut pending = PENDING[queue].swap(0, AcqRel);
+    let mut pending = thread.arrived_signals.set.swap(0, AcqRel);
     while pending != 0 {
-        let bit = pending.trailing_zeros();
+        let signal = pending.trailing_zeros() as c_int + 1;
         pending &= pending - 1;
-        let signal = if bit == 0 { 64 } else { bit as c_int };
         // A context for handlers that only look at it: the real one is gone.
         let mut context = [0u64; 128];
-        // SAFETY: the information was written before the bit was set.
+        let action = known(signal as usize);
+        let mask = action.mask[0] | if action.flags & SA_NODEFER == 0 { bit(signal) } else { 0 };
+        let mut before = 0u64;
+        // SAFETY: the information was written before the bit was set; masks of eight bytes.
         unsafe {
-            let mut information = (&raw const INFORMATION[queue][signal as usize]).read();
+            let mut information = (&raw const thread.arrived_signals.information[signal as usize]).read();
+            syscall!(sys::RT_SIGPROCMASK, 0, &raw const mask, &raw mut before, 8);
             run(signal, &mut information, context.as_mut_ptr().cast());
+            syscall!(sys::RT_SIGPROCMASK, 2, &raw const before, 0usize, 8);
         }
     }
 }
@@ -149,6 +292,16 @@ pub fn deliver_pending() {
 /// The same from inside the runtime, where the thread may be interrupted nevertheless: it holds the turn, and no table of ours is half changed.
 pub fn deliver_inside(runtime: &Runtime) {
     runtime.outside(deliver_pending);
+}
+
+/// Whether a handler that ran on this thread since the last question makes an interrupted call fail instead of going on.
+pub fn interrupts(thread: &Thread) -> bool {
+    thread.arrived_signals.interrupts.swap(0, Relaxed) != 0
+}
+
+/// A forked child: the lock may have been somebody's who is not there.
+pub fn reset_lock() {
+    LOCK.unlock();
 }
 
 /// Runs `body` with every signal blocked: threads it creates never take one.

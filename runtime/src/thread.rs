@@ -81,6 +81,7 @@ pub struct Thread {
     pub priority: u64,
     pub goal: crate::replay::GoalAccess,
     pub pending_signals: AtomicU32,
+    pub arrived_signals: signals::Arrived,
     /// The waking signal's sequence number for the condition this thread waits on.
     pub woken_by: u64,
     /// Object of the queue it stands in (0: none, or let out), its place there, and which wakes it takes (futex only).

@@ -80,10 +80,12 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             }
         } else {
             idle_since = None;
+            // Data from other processes, and what the program wrote unseen, announces itself to nobody.
+            sched::files_moved();
             let progress = PROGRESS.load(Relaxed);
             still = if progress == seen { still + 1 } else { 0 };
             seen = progress;
-            if still >= PATIENT_TICKS && evict_sleeper() {
+            if still >= PATIENT_TICKS && evict_sleeper(seen) {
                 still = 0;
             }
         }
@@ -177,16 +179,20 @@ fn sleeps(kernel_id: u32) -> bool {
 }
 
 /// Takes the turn from its holder if that one sleeps in the kernel. Under the scheduler's lock.
-fn evict_sleeper() -> bool {
+fn evict_sleeper(seen: u64) -> bool {
     let holder = by_number(CURRENT.load(Acquire));
     // SAFETY: registered threads are never unmapped.
     let (Some(thread), others) = (unsafe { holder.as_mut() }, unsafe { live() }.len() > 1) else {
         return false;
     };
-    if !others || thread.hot.is_null() || thread.state != State::Running || thread.baton.load(Acquire) != 0 || !sleeps(thread.kernel_id) {
+    if !others || thread.hot.is_null() || thread.state != State::Running || thread.baton.load(Acquire) & sched::TURN_GIVEN != 0 || !sleeps(thread.kernel_id) {
         return false;
     }
-    thread.evicted.store(1, Release);
+    // Asleep because this very thread holds the lock it wants: not in the program's call.
+    if PROGRESS.load(Relaxed) != seen {
+        return false;
+    }
+    thread.evicted.store(sched::EVICTED, Release);
     thread.state = State::External;
     thread.force_slow_path();
     header::word(field::FORCED_HANDOVERS).fetch_add(1, Relaxed);

@@ -1,0 +1,306 @@
+//! What a file descriptor names, whether using it may block, and the frame of every call that transfers data through one.
+//!
+//! Regular files, directories and block devices never block: calls on them are the real calls and leave no event. Everything else is one event per call, on completion, whatever
+//! comes of it: `Publish` for what lets others go on, recorded before they can see it, `Observe` for what takes something in, `Blocking` for calls that failed. The object is the
+//! file's identity, not the descriptor's number; all sockets are one object, as their two ends have no identity in common. Descriptors 0 to 2 leave an event whatever they are,
+//! so that a re-execution with other standard files counts the same events.
+//!
+//! In serial mode a thread asks poll(2) first and blocks in the model until the file is ready. Then it makes the call with the turn in its hands. Writes to pipes and streams go in
+//! pieces of [`PIECE`] bytes, which a ready pipe takes at once; each piece is a write of its own.
+
+use crate::clock::{self, NEVER};
+use crate::real::{errno, set_errno};
+use crate::sched::{self, PollFile, Wait, WaitFor, Wake};
+use crate::sys::{self, syscall};
+use crate::thread::Runtime;
+use crate::{config, outside, recorder, signals};
+use core::ffi::c_int;
+use outside::Identity;
+use rashomon_abi::record::{Op, sync_source};
+
+pub const POLLIN: i16 = 1;
+pub const POLLPRI: i16 = 2;
+pub const POLLOUT: i16 = 4;
+pub const EINTR: c_int = 4;
+pub const EAGAIN: c_int = 11;
+/// `PIPE_BUF`
+pub const PIECE: usize = 4096;
+const SOCKETS: u64 = 1 << 47;
+const SO_TYPE: usize = 3;
+const SO_RCVTIMEO: usize = 20;
+const SO_SNDTIMEO: usize = 21;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Never blocks; also descriptors that are none.
+    Direct,
+    Pipe,
+    Socket,
+    Device,
+    Other,
+}
+
+#[derive(Clone, Copy)]
+pub struct Descriptor {
+    pub file: c_int,
+    pub kind: Kind,
+    pub identity: Identity,
+    /// Device number of a character device.
+    device: u64,
+}
+
+pub fn look(file: c_int) -> Descriptor {
+    let mut status = [0u64; 18];
+    // SAFETY: `struct stat` has 144 bytes: device, inode, links, mode and user, group, device number, …
+    let failed = unsafe { syscall!(sys::FSTAT, file, status.as_mut_ptr()) } < 0;
+    let kind = match status[3] as u32 & 0o170_000 {
+        _ if failed => Kind::Direct,
+        0o100_000 | 0o040_000 | 0o060_000 => Kind::Direct,
+        0o010_000 => Kind::Pipe,
+        0o140_000 => Kind::Socket,
+        0o020_000 => Kind::Device,
+        _ => Kind::Other,
+    };
+    Descriptor { file, kind, identity: Identity { device: status[0], inode: status[1] }, device: status[5] }
+}
+
+impl Descriptor {
+    pub fn is_standard(&self) -> bool {
+        (0..=2).contains(&self.file)
+    }
+    /// Calls leave no event.
+    pub fn is_silent(&self) -> bool {
+        self.kind == Kind::Direct && !self.is_standard()
+    }
+    /// Whom writes and reads of the file meet at.
+    pub fn object(&self) -> u64 {
+        if self.kind == Kind::Socket {
+            return SOCKETS;
+        }
+        let mixed = (self.identity.inode ^ self.identity.device.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        SOCKETS | mixed >> 17
+    }
+    /// What is read here may come from another process, or be another thing the next time.
+    fn is_outside(&self) -> bool {
+        match self.kind {
+            Kind::Direct => false,
+            Kind::Pipe | Kind::Socket => !outside::is_own(self.identity),
+            // null, zero, full
+            Kind::Device => !matches!(self.device, 0x103 | 0x105 | 0x107),
+            Kind::Other => !self.is_event_counter() || crate::header::word(rashomon_abi::header::field::FORKS).load(core::sync::atomic::Ordering::Relaxed) != 0,
+        }
+    }
+    /// An eventfd or a set of epoll: what comes out of it was put in by this process.
+    fn is_event_counter(&self) -> bool {
+        let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
+        for (to, from) in path[14..].iter_mut().zip(sys::Decimal::new(self.file as u64).bytes()) {
+            *to = *from;
+        }
+        let mut target = [0u8; 32];
+        // SAFETY: a terminated path and a local buffer (readlink).
+        let length = unsafe { syscall!(89usize, path.as_ptr(), target.as_mut_ptr(), target.len()) }.max(0) as usize;
+        matches!(&target[..length], b"anon_inode:[eventfd]" | b"anon_inode:[eventpoll]")
+    }
+    pub fn is_nonblocking(&self) -> bool {
+        // SAFETY: F_GETFL.
+        let flags = unsafe { syscall!(sys::FCNTL, self.file, 3usize, 0usize) };
+        flags >= 0 && flags & 0o4000 != 0
+    }
+    fn socket_option(&self, option: usize, value: &mut [i64; 2]) -> bool {
+        let mut length = 16u32;
+        // SAFETY: SOL_SOCKET is 1; a local buffer with its length.
+        unsafe { sys::call(55, self.file as usize, 1, option, value.as_mut_ptr() as usize, &raw mut length as usize, 0) == 0 }
+    }
+    /// Bytes without borders between messages.
+    pub fn is_stream(&self) -> bool {
+        let mut kind = [0i64; 2];
+        self.kind == Kind::Pipe || self.kind == Kind::Socket && self.socket_option(SO_TYPE, &mut kind) && kind[0] as u32 == 1
+    }
+    /// Elapsed virtual time at which the socket's own time-out ends a wait that begins now.
+    fn deadline(&self, events: i16) -> u64 {
+        let mut time = [0i64; 2];
+        let option = if events & POLLIN != 0 { SO_RCVTIMEO } else { SO_SNDTIMEO };
+        if self.kind != Kind::Socket || !self.socket_option(option, &mut time) || time == [0, 0] {
+            return NEVER;
+        }
+        clock::elapsed() + time[0] as u64 * 1_000_000_000 + time[1] as u64 * 1_000
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ready {
+    Yes,
+    /// It would block, and is not to, or not any longer.
+    No,
+    Interrupted,
+}
+
+/// A place where a thread may be cancelled. It does not come back then: nothing here may hold a lock.
+pub fn test_cancel(runtime: &Runtime) {
+    // SAFETY: no arguments.
+    runtime.outside(|| unsafe { crate::real::real!(fn pthread_testcancel() -> ())() });
+}
+
+/// Blocks in the model until one of the files is ready. Serial mode only.
+pub fn wait_for_files(runtime: &Runtime, files: &mut [PollFile], until: u64, site: u64, mut ready: impl FnMut(&mut [PollFile]) -> bool) -> Ready {
+    // Answers of earlier waits are not about this one.
+    signals::interrupts(runtime.thread());
+    loop {
+        if ready(files) {
+            return Ready::Yes;
+        }
+        let what = if files.is_empty() { WaitFor::Time } else { WaitFor::Files };
+        let wait = Wait { files: files.as_mut_ptr(), file_count: files.len(), ..Wait::on(what, 0).until(until).interruptible() };
+        let wake = sched::block(runtime, wait, site);
+        test_cancel(runtime);
+        match wake {
+            Wake::TimedOut => return Ready::No,
+            Wake::Signal if signals::interrupts(runtime.thread()) => return Ready::Interrupted,
+            _ => {}
+        }
+    }
+}
+
+/// Asks the kernel, now.
+pub fn poll_now(files: &mut [PollFile]) -> isize {
+    // SAFETY: a slice of the kernel's own layout.
+    unsafe { syscall!(sys::POLL, files.as_mut_ptr(), files.len(), 0usize) }
+}
+
+/// How a call is to be made.
+#[derive(Clone, Copy)]
+pub struct Call {
+    pub file: c_int,
+    pub events: i16,
+    /// The call itself says that it must not block.
+    pub at_once: bool,
+    /// It may block although the file is ready: the turn is given up meanwhile.
+    pub external: bool,
+    pub site: u64,
+}
+
+impl Call {
+    pub const fn input(file: c_int, site: u64) -> Self {
+        Self { file, events: POLLIN, at_once: false, external: false, site }
+    }
+    pub const fn output(file: c_int, site: u64) -> Self {
+        Self { file, events: POLLOUT, at_once: false, external: false, site }
+    }
+    pub const fn at_once(mut self, at_once: bool) -> Self {
+        self.at_once = at_once;
+        self
+    }
+    pub const fn external(mut self, external: bool) -> Self {
+        self.external = external;
+        self
+    }
+}
+
+/// The frame of a call on one descriptor: waits, calls, records. The result is the call's, with `errno`.
+pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let descriptor = look(call.file);
+    if descriptor.is_silent() {
+        drop(runtime);
+        return real();
+    }
+    let takes_in = call.events & POLLIN != 0;
+    let (op, object, site) = (if takes_in { Op::Observe } else { Op::Publish }, descriptor.object(), call.site);
+    sched::point(&runtime, op, object, site);
+    let thread = runtime.thread();
+    let mut ready = Ready::Yes;
+    if config::serial() && !call.external {
+        let mut files = [PollFile { file: call.file, events: call.events, returned: 0 }];
+        if poll_now(&mut files) == 0 {
+            ready = if call.at_once || descriptor.is_nonblocking() {
+                Ready::No
+            } else {
+                wait_for_files(&runtime, &mut files, descriptor.deadline(call.events), site, |files| poll_now(files) != 0)
+            };
+        }
+    }
+    let publishes = !takes_in && ready == Ready::Yes;
+    if publishes {
+        recorder::sync(thread, Op::Publish, object, sync_source::FILE, site, &[]);
+    }
+    let result = match ready {
+        Ready::Interrupted => {
+            set_errno(EINTR);
+            -1
+        }
+        // A time-out of the socket: the real call would wait once more.
+        Ready::No if !call.at_once && !descriptor.is_nonblocking() => {
+            set_errno(EAGAIN);
+            -1
+        }
+        _ if call.external || !config::serial() => sched::external(&runtime, &mut real),
+        _ => runtime.outside(&mut real),
+    };
+    if !publishes {
+        if result >= 0 && takes_in {
+            if descriptor.is_outside() {
+                outside::came_in(thread, object, sync_source::FILE, site);
+            }
+            recorder::sync(thread, Op::Observe, object, sync_source::FILE, site, &[]);
+        } else {
+            let outcome = if result < 0 { -errno() as u64 } else { result as u64 };
+            recorder::sync(thread, Op::Blocking, object, sync_source::FILE, site, &[outcome]);
+        }
+    }
+    if result < 0 && errno() == EAGAIN {
+        sched::failed_try(&runtime);
+    } else {
+        thread.spins = 0;
+    }
+    sched::files_moved();
+    result
+}
+
+/// A part of a vector of buffers.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Part {
+    pub base: *mut u8,
+    pub bytes: usize,
+}
+
+/// The parts of a `readv`-like call.
+///
+/// # Safety
+/// `parts` points to `count` of them, or `count` is not positive.
+pub unsafe fn parts<'a>(parts: *const Part, count: c_int) -> &'a [Part] {
+    if count <= 0 || parts.is_null() {
+        return &[];
+    }
+    // SAFETY: by the contract.
+    unsafe { core::slice::from_raw_parts(parts, count as usize) }
+}
+
+/// The frame of a call that writes bytes: at once where that cannot block half-way, else in pieces.
+pub fn write_all(call: Call, buffers: &[Part], whole: impl FnMut() -> isize, mut piece: impl FnMut(*mut u8, usize) -> isize) -> isize {
+    let total = buffers.iter().fold(0usize, |sum, part| sum.saturating_add(part.bytes));
+    let observed = config::serial() && !crate::tls::current().is_null();
+    if !observed || total <= PIECE || call.at_once || (0..=2).contains(&call.file) {
+        return transfer(call, whole);
+    }
+    let descriptor = look(call.file);
+    if !descriptor.is_stream() || descriptor.is_nonblocking() {
+        return transfer(call, whole);
+    }
+    let mut done = 0;
+    for part in buffers {
+        let mut at = 0;
+        while at < part.bytes {
+            let bytes = (part.bytes - at).min(PIECE);
+            // SAFETY: inside the part.
+            let start = unsafe { part.base.add(at) };
+            let result = transfer(call, || piece(start, bytes));
+            if result <= 0 {
+                return if done > 0 { done } else { result };
+            }
+            at += result as usize;
+            done += result;
+        }
+    }
+    done
+}

@@ -1,0 +1,167 @@
+//! Reading, writing and closing; pipes and event counters.
+
+use super::descriptors::{Call, Descriptor, Kind, Part, look, parts, transfer, write_all};
+use crate::hooks::access_range;
+use crate::real::real;
+use crate::thread::Runtime;
+use crate::tls::caller;
+use crate::{outside, recorder, sched};
+use core::ffi::c_int;
+use rashomon_abi::record::{AccessClass, Op, sync_source};
+
+/// The program's memory was read or written by a call.
+pub fn touched(address: *const u8, bytes: isize, site: u64, class: AccessClass) {
+    if bytes > 0 {
+        // SAFETY: only the numbers are used.
+        unsafe { access_range(address as u64, bytes as u64, site, class as u64) }
+    }
+}
+
+/// The same for the first `bytes` of a vector of buffers.
+pub fn touched_parts(parts: &[Part], bytes: isize, site: u64, class: AccessClass) {
+    let mut left = bytes.max(0) as usize;
+    for part in parts {
+        let here = part.bytes.min(left);
+        touched(part.base, here as isize, site, class);
+        left -= here;
+    }
+}
+
+// SAFETY (of every call of a real function below): the program's arguments.
+
+unsafe extern "C" fn read_bytes(file: c_int, buffer: *mut u8, bytes: usize) -> isize {
+    let site = caller();
+    let result = transfer(Call::input(file, site), || unsafe { real!(fn read(c_int, *mut u8, usize) -> isize)(file, buffer, bytes) });
+    touched(buffer, result, site, AccessClass::Write);
+    result
+}
+
+unsafe extern "C" fn read_checked(file: c_int, buffer: *mut u8, bytes: usize, size: usize) -> isize {
+    if bytes > size {
+        return unsafe { real!(fn __read_chk(c_int, *mut u8, usize, usize) -> isize)(file, buffer, bytes, size) };
+    }
+    unsafe { read_bytes(file, buffer, bytes) }
+}
+
+unsafe extern "C" fn read_at(file: c_int, buffer: *mut u8, bytes: usize, offset: i64) -> isize {
+    let site = caller();
+    let result = unsafe { real!(fn pread(c_int, *mut u8, usize, i64) -> isize)(file, buffer, bytes, offset) };
+    touched(buffer, result, site, AccessClass::Write);
+    result
+}
+
+unsafe extern "C" fn read_parts(file: c_int, vector: *const Part, count: c_int) -> isize {
+    let site = caller();
+    let result = transfer(Call::input(file, site), || unsafe { real!(fn readv(c_int, *const Part, c_int) -> isize)(file, vector, count) });
+    touched_parts(unsafe { parts(vector, count) }, result, site, AccessClass::Write);
+    result
+}
+
+fn write_real(file: c_int, buffer: *const u8, bytes: usize) -> isize {
+    unsafe { real!(fn write(c_int, *const u8, usize) -> isize)(file, buffer, bytes) }
+}
+
+unsafe extern "C" fn write_bytes(file: c_int, buffer: *mut u8, bytes: usize) -> isize {
+    let site = caller();
+    touched(buffer, bytes as isize, site, AccessClass::Read);
+    write_all(Call::output(file, site), &[Part { base: buffer, bytes }], || write_real(file, buffer, bytes), |start, bytes| write_real(file, start, bytes))
+}
+
+unsafe extern "C" fn write_at(file: c_int, buffer: *const u8, bytes: usize, offset: i64) -> isize {
+    touched(buffer, bytes as isize, caller(), AccessClass::Read);
+    unsafe { real!(fn pwrite(c_int, *const u8, usize, i64) -> isize)(file, buffer, bytes, offset) }
+}
+
+unsafe extern "C" fn write_parts(file: c_int, vector: *const Part, count: c_int) -> isize {
+    let site = caller();
+    let buffers = unsafe { parts(vector, count) };
+    touched_parts(buffers, isize::MAX, site, AccessClass::Read);
+    let whole = || unsafe { real!(fn writev(c_int, *const Part, c_int) -> isize)(file, vector, count) };
+    write_all(Call::output(file, site), buffers, whole, |start, bytes| write_real(file, start, bytes))
+}
+
+unsafe extern "C" fn eventfd_get(file: c_int, value: *mut u64) -> c_int {
+    let site = caller();
+    let result = transfer(Call::input(file, site), || unsafe { real!(fn read(c_int, *mut u64, usize) -> isize)(file, value, 8) });
+    touched(value.cast(), result, site, AccessClass::Write);
+    if result == 8 { 0 } else { -1 }
+}
+
+unsafe extern "C" fn eventfd_add(file: c_int, value: u64) -> c_int {
+    let result = transfer(Call::output(file, caller()), || write_real(file, (&raw const value).cast(), 8));
+    if result == 8 { 0 } else { -1 }
+}
+
+/// A call after which the other ends of a file see that nothing more will come: an event for pipes and sockets.
+pub fn ends(descriptor: Descriptor, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    if matches!(descriptor.kind, Kind::Pipe | Kind::Socket) || descriptor.is_standard() {
+        sched::point(&runtime, Op::Publish, descriptor.object(), site);
+        recorder::sync(runtime.thread(), Op::Publish, descriptor.object(), sync_source::FILE, site, &[]);
+    }
+    let result = runtime.outside(real);
+    sched::files_moved();
+    result
+}
+
+unsafe extern "C" fn close_file(file: c_int) -> c_int {
+    let site = caller();
+    let real = || unsafe { real!(fn close(c_int) -> c_int)(file) };
+    if crate::tls::current().is_null() { real() } else { ends(look(file), site, real) }
+}
+
+unsafe extern "C" fn duplicate_to(file: c_int, to: c_int) -> c_int {
+    let result = unsafe { real!(fn dup2(c_int, c_int) -> c_int)(file, to) };
+    sched::files_moved();
+    result
+}
+
+unsafe extern "C" fn duplicate_to_with(file: c_int, to: c_int, flags: c_int) -> c_int {
+    let result = unsafe { real!(fn dup3(c_int, c_int, c_int) -> c_int)(file, to, flags) };
+    sched::files_moved();
+    result
+}
+
+/// Two descriptors came from this process: what is read from them is not from outside.
+pub fn made_pair(result: c_int, ends: *const c_int, site: u64) -> c_int {
+    if result != 0 {
+        return result;
+    }
+    touched(ends.cast(), 8, site, AccessClass::Write);
+    if let Some(_runtime) = Runtime::try_enter() {
+        // SAFETY: filled by the call that succeeded.
+        for end in unsafe { [*ends, *ends.add(1)] } {
+            outside::made_here(look(end).identity);
+        }
+    }
+    result
+}
+
+unsafe extern "C" fn pipe_made(ends: *mut c_int) -> c_int {
+    let site = caller();
+    made_pair(unsafe { real!(fn pipe(*mut c_int) -> c_int)(ends) }, ends, site)
+}
+
+unsafe extern "C" fn pipe_made_with(ends: *mut c_int, flags: c_int) -> c_int {
+    let site = caller();
+    made_pair(unsafe { real!(fn pipe2(*mut c_int, c_int) -> c_int)(ends, flags) }, ends, site)
+}
+
+interpose! {
+    read => read_bytes;
+    __read_chk => read_checked;
+    pread => read_at;
+    pread64 => read_at;
+    readv => read_parts;
+    write => write_bytes;
+    pwrite => write_at;
+    pwrite64 => write_at;
+    writev => write_parts;
+    eventfd_read => eventfd_get;
+    eventfd_write => eventfd_add;
+    close => close_file;
+    dup2 => duplicate_to;
+    dup3 => duplicate_to_with;
+    pipe => pipe_made;
+    pipe2 => pipe_made_with;
+}

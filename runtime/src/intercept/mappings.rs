@@ -1,0 +1,51 @@
+//! `mmap` and its kin: lifetimes of mapped memory.
+
+use super::heap::{allocated, freed};
+use crate::real::real;
+use crate::tls::caller;
+use core::ffi::c_int;
+use rashomon_abi::record::allocation_kind;
+
+const FAILED: u64 = u64::MAX;
+
+fn mapping(address: *mut u8, bytes: usize, site: u64) {
+    if address as u64 != FAILED {
+        allocated(address as u64, bytes, site, allocation_kind::MAPPING);
+    }
+}
+
+// SAFETY (of every call of a real function below): the program's arguments.
+
+unsafe extern "C" fn map(address: *mut u8, bytes: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> *mut u8 {
+    let site = caller();
+    let result = unsafe { real!(fn mmap(*mut u8, usize, c_int, c_int, c_int, i64) -> *mut u8)(address, bytes, protection, flags, file, offset) };
+    mapping(result, bytes, site);
+    result
+}
+
+unsafe extern "C" fn unmap(address: *mut u8, bytes: usize) -> c_int {
+    freed(address as u64, caller());
+    unsafe { real!(fn munmap(*mut u8, usize) -> c_int)(address, bytes) }
+}
+
+/// Variadic in C: the fifth argument is the new place, if the flags say so.
+unsafe extern "C" fn remap(address: *mut u8, old: usize, new: usize, flags: c_int, place: *mut u8) -> *mut u8 {
+    let site = caller();
+    if old > 0 {
+        freed(address as u64, site);
+    }
+    let result = unsafe { real!(fn mremap(*mut u8, usize, usize, c_int, *mut u8) -> *mut u8)(address, old, new, flags, place) };
+    if result as u64 == FAILED && old > 0 {
+        // The old mapping lives on, as a new object.
+        mapping(address, old, site);
+    }
+    mapping(result, new, site);
+    result
+}
+
+interpose! {
+    mmap => map;
+    mmap64 => map;
+    munmap => unmap;
+    mremap => remap;
+}

@@ -1,0 +1,205 @@
+//! Functions on strings: accesses of exactly the bytes that they have to look at, made before the work is done.
+
+use super::files::touched;
+use super::heap::allocated;
+use crate::real::{__libc_malloc, real};
+use crate::tls::{caller, hot};
+use core::ffi::c_int;
+use rashomon_abi::record::{AccessClass, allocation_kind};
+
+const READ: AccessClass = AccessClass::Read;
+const WRITE: AccessClass = AccessClass::Write;
+
+/// Whether anybody counts: the calling thread is known and runs code of the program.
+fn observed() -> bool {
+    // SAFETY: this thread's block.
+    unsafe { !(*hot()).thread.is_null() && (*hot()).nesting == 0 }
+}
+
+// SAFETY (of every call of a real function below): the program's arguments.
+
+fn length_of(text: *const u8) -> usize {
+    unsafe { real!(fn strlen(*const u8) -> usize)(text) }
+}
+
+fn length_up_to(text: *const u8, most: usize) -> usize {
+    unsafe { real!(fn strnlen(*const u8, usize) -> usize)(text, most) }
+}
+
+/// Bytes that a function reads which stops at the end of the string or after `most` bytes.
+fn looked_at(text: *const u8, most: usize) -> usize {
+    let length = length_up_to(text, most);
+    if length < most { length + 1 } else { most }
+}
+
+unsafe extern "C" fn length(text: *const u8) -> usize {
+    let site = caller();
+    let length = length_of(text);
+    touched(text, length as isize + 1, site, READ);
+    length
+}
+
+unsafe extern "C" fn length_limited(text: *const u8, most: usize) -> usize {
+    let site = caller();
+    let length = length_up_to(text, most);
+    touched(text, (length + 1).min(most) as isize, site, READ);
+    length
+}
+
+unsafe extern "C" fn copy(to: *mut u8, from: *const u8) -> *mut u8 {
+    let site = caller();
+    if observed() {
+        let bytes = length_of(from) as isize + 1;
+        touched(from, bytes, site, READ);
+        touched(to, bytes, site, WRITE);
+    }
+    unsafe { real!(fn strcpy(*mut u8, *const u8) -> *mut u8)(to, from) }
+}
+
+unsafe extern "C" fn copy_to_end(to: *mut u8, from: *const u8) -> *mut u8 {
+    let site = caller();
+    if observed() {
+        let bytes = length_of(from) as isize + 1;
+        touched(from, bytes, site, READ);
+        touched(to, bytes, site, WRITE);
+    }
+    unsafe { real!(fn stpcpy(*mut u8, *const u8) -> *mut u8)(to, from) }
+}
+
+/// Fills with zeros up to the limit.
+unsafe extern "C" fn copy_limited(to: *mut u8, from: *const u8, most: usize) -> *mut u8 {
+    let site = caller();
+    if observed() {
+        touched(from, looked_at(from, most) as isize, site, READ);
+        touched(to, most as isize, site, WRITE);
+    }
+    unsafe { real!(fn strncpy(*mut u8, *const u8, usize) -> *mut u8)(to, from, most) }
+}
+
+/// Reads the first string up to its end, and writes from there.
+fn appended(to: *mut u8, from: *const u8, taken: usize, looked: usize, site: u64) {
+    let old = length_of(to);
+    touched(from, looked as isize, site, READ);
+    touched(to, old as isize + 1, site, READ);
+    touched(to.wrapping_add(old), taken as isize + 1, site, WRITE);
+}
+
+unsafe extern "C" fn append(to: *mut u8, from: *const u8) -> *mut u8 {
+    let site = caller();
+    if observed() {
+        let length = length_of(from);
+        appended(to, from, length, length + 1, site);
+    }
+    unsafe { real!(fn strcat(*mut u8, *const u8) -> *mut u8)(to, from) }
+}
+
+unsafe extern "C" fn append_limited(to: *mut u8, from: *const u8, most: usize) -> *mut u8 {
+    let site = caller();
+    if observed() {
+        appended(to, from, length_up_to(from, most), looked_at(from, most), site);
+    }
+    unsafe { real!(fn strncat(*mut u8, *const u8, usize) -> *mut u8)(to, from, most) }
+}
+
+/// The first place, below `most`, where two strings differ or end.
+fn common(a: *const u8, b: *const u8, most: usize) -> usize {
+    let mut at = 0;
+    // SAFETY: both are readable up to that place.
+    unsafe {
+        while at < most && a.add(at).read_volatile() == b.add(at).read_volatile() && a.add(at).read_volatile() != 0 {
+            at += 1;
+        }
+    }
+    at
+}
+
+unsafe extern "C" fn compare(a: *const u8, b: *const u8) -> c_int {
+    let site = caller();
+    if observed() {
+        let seen = common(a, b, usize::MAX) as isize + 1;
+        touched(a, seen, site, READ);
+        touched(b, seen, site, READ);
+    }
+    unsafe { real!(fn strcmp(*const u8, *const u8) -> c_int)(a, b) }
+}
+
+unsafe extern "C" fn compare_limited(a: *const u8, b: *const u8, most: usize) -> c_int {
+    let site = caller();
+    if observed() {
+        let seen = common(a, b, most).saturating_add(1).min(most) as isize;
+        touched(a, seen, site, READ);
+        touched(b, seen, site, READ);
+    }
+    unsafe { real!(fn strncmp(*const u8, *const u8, usize) -> c_int)(a, b, most) }
+}
+
+unsafe extern "C" fn find(text: *mut u8, byte: c_int) -> *mut u8 {
+    let site = caller();
+    let found = unsafe { real!(fn strchr(*mut u8, c_int) -> *mut u8)(text, byte) };
+    if observed() {
+        let seen = if found.is_null() { length_of(text) } else { found as usize - text as usize };
+        touched(text, seen as isize + 1, site, READ);
+    }
+    found
+}
+
+unsafe extern "C" fn find_last(text: *mut u8, byte: c_int) -> *mut u8 {
+    let site = caller();
+    if observed() {
+        touched(text, length_of(text) as isize + 1, site, READ);
+    }
+    unsafe { real!(fn strrchr(*mut u8, c_int) -> *mut u8)(text, byte) }
+}
+
+unsafe extern "C" fn find_byte(memory: *mut u8, byte: c_int, bytes: usize) -> *mut u8 {
+    let site = caller();
+    let found = unsafe { real!(fn memchr(*mut u8, c_int, usize) -> *mut u8)(memory, byte, bytes) };
+    let seen = if found.is_null() { bytes } else { found as usize - memory as usize + 1 };
+    touched(memory, seen as isize, site, READ);
+    found
+}
+
+/// A copy of `length` bytes and a zero, which belongs to the caller's site and not to the C library's.
+fn duplicated(text: *const u8, length: usize, looked: usize, site: u64) -> *mut u8 {
+    touched(text, looked as isize, site, READ);
+    let copy = unsafe { __libc_malloc(length + 1) };
+    allocated(copy as u64, length + 1, site, allocation_kind::HEAP);
+    if !copy.is_null() {
+        touched(copy, length as isize + 1, site, WRITE);
+        unsafe {
+            real!(fn memcpy(*mut u8, *const u8, usize) -> *mut u8)(copy, text, length);
+            copy.add(length).write(0);
+        }
+    }
+    copy
+}
+
+unsafe extern "C" fn duplicate(text: *const u8) -> *mut u8 {
+    let site = caller();
+    let length = length_of(text);
+    duplicated(text, length, length + 1, site)
+}
+
+unsafe extern "C" fn duplicate_limited(text: *const u8, most: usize) -> *mut u8 {
+    let site = caller();
+    duplicated(text, length_up_to(text, most), looked_at(text, most), site)
+}
+
+interpose! {
+    strlen => length;
+    strnlen => length_limited;
+    strcpy => copy;
+    stpcpy => copy_to_end;
+    strncpy => copy_limited;
+    strcat => append;
+    strncat => append_limited;
+    strcmp => compare;
+    strncmp => compare_limited;
+    strchr => find;
+    strrchr => find_last;
+    memchr => find_byte;
+    strdup => duplicate;
+    __strdup => duplicate;
+    strndup => duplicate_limited;
+    __strndup => duplicate_limited;
+}

@@ -1,0 +1,44 @@
+//! What reaches the program from outside: data of files that nobody in this process wrote, and signals that nobody in it sent.
+//!
+//! From the first such thing on a re-execution may see something else. Pipes and socket pairs that the process made itself are inside as long as it has not forked;
+//! every other socket, terminals and pipes that were there before are outside. Regular files are taken to be the same next time.
+
+use crate::lock::RawLock;
+use crate::memory::Map;
+use crate::thread::Thread;
+use crate::{header, recorder};
+use rashomon_abi::header::{field, note};
+use rashomon_abi::record::Op;
+
+static LOCK: RawLock = RawLock::new();
+static mut OWN: Map = Map::new();
+
+/// Who a file is, whatever descriptor names it: device and inode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// The process made this pipe or socket pair.
+pub fn made_here(file: Identity) {
+    // SAFETY: guarded by LOCK.
+    LOCK.with(|| unsafe { *(*(&raw mut OWN)).entry((file.device, file.inode)) = 1 });
+}
+
+/// Whether all that can be read from a file was written in this process.
+pub fn is_own(file: Identity) -> bool {
+    // SAFETY: guarded by LOCK.
+    header::word(field::FORKS).load(core::sync::atomic::Ordering::Relaxed) == 0 && LOCK.with(|| unsafe { (*(&raw const OWN)).get((file.device, file.inode)).is_some() })
+}
+
+/// Something came in: the first time, this is where the recording stops being re-executable.
+pub fn came_in(thread: &mut Thread, object: u64, source: u16, site: u64) {
+    use core::sync::atomic::Ordering::*;
+    if header::word(field::NOT_REEXECUTABLE_FROM).load(Relaxed) != 0 {
+        return;
+    }
+    header::note(note::EXTERNAL_INPUT);
+    let sequence = recorder::sync(thread, Op::ExternalInput, object, source, site, &[]);
+    let _ = header::word(field::NOT_REEXECUTABLE_FROM).compare_exchange(0, sequence, AcqRel, Relaxed);
+}
