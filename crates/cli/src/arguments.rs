@@ -154,7 +154,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub timeout: Duration,
     /// Megabytes of trace after which plain accesses are no longer kept; 0: no limit.
-    #[arg(long, value_name = "MB", default_value_t = 4096)]
+    #[arg(long, value_name = "MB", default_value_t = 256)]
     pub trace_limit: u64,
     /// Store everything in this folder instead of .rashomon/N-PROG.
     #[arg(long, short, value_name = "DIR")]

@@ -1,9 +1,9 @@
 //! Is this a program that can be recorded? Answered from the file, before anything runs.
 
-use crate::runtime::MARKER;
 use anyhow::{Context as _, Result};
 use object::read::elf::{Dyn as _, ElfFile64, FileHeader as _};
 use object::{LittleEndian, Object as _, ObjectSymbol as _};
+use rashomon_pipeline::modules::MARKER;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;

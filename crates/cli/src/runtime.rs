@@ -147,9 +147,6 @@ pub fn intercepted(folder: &Path) -> Result<Vec<String>> {
     exported(&bytes.with_context(|| format!("cannot read {}", path.display()))?)
 }
 
-/// The version marker, to tell our runtime from others in a program.
-pub const MARKER: &str = "rashomon_runtime_version";
-
 /// What goes behind the objects of a program that is linked by gcc or clang.
 pub fn link_arguments(folder: &Path, clang: bool) -> Vec<OsString> {
     let joined = |prefix: &str, path: &Path| {

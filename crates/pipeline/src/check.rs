@@ -3,7 +3,7 @@
 use crate::analyse::analyse;
 use crate::compose::Composer;
 use crate::error::PipelineError;
-use crate::modules::unmodelled;
+use crate::modules::{unmodelled, unseen_functions};
 use crate::progress::{Observer, Progress};
 use crate::prove::{Prover, load, may_be_unordered};
 use crate::record::{RecordSettings, Scheduling, record};
@@ -80,7 +80,14 @@ impl Tally {
         }
         let unknown = unmodelled(&loaded.trace);
         if !unknown.is_empty() {
-            notes.push(format!("not instrumented: {}", unknown.join(", ")));
+            notes.push(format!(
+                "not instrumented, so that nothing is predicted, only suspected and proven: {}",
+                unknown.join(", ")
+            ));
+        }
+        let functions = unseen_functions(&loaded.trace);
+        if !functions.is_empty() {
+            notes.push(format!("not seen by the runtime, so that nothing is predicted: {}", functions.join(", ")));
         }
         for note in notes {
             if !self.notes.contains(&note) {

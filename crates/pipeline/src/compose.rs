@@ -2,6 +2,7 @@
 
 use crate::describe::{Describer, access_class, access_words};
 use crate::identity::{finding_id, place_key};
+use crate::modules::unseen;
 use crate::symbols::Symbols;
 use rashomon_abi::record::Op;
 use rashomon_confirm::{Plan, schedule::Planner};
@@ -21,6 +22,8 @@ pub struct Composer<'a, S: ?Sized> {
     pub symbols: &'a S,
     pub describer: Describer<'a, S>,
     planner: Planner<'a>,
+    /// What may have ordered events without being seen: no prediction is sound then.
+    unseen: Vec<String>,
 }
 
 impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
@@ -31,6 +34,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             symbols,
             describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols),
             planner: Planner::new(&loaded.trace, quantum),
+            unseen: unseen(&loaded.trace),
         }
     }
 
@@ -46,11 +50,18 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             CandidateKind::Deadlock { .. } => FindingKind::Deadlock,
         };
         let goals = candidate.kind.goals();
-        let places = goals.iter().map(|goal| place_key(trace, self.symbols, trace.event(*goal).site)).collect();
+        let mut places: Vec<String> = goals
+            .iter()
+            .map(|goal| {
+                let event = trace.event(*goal);
+                place_key(trace, self.symbols, event.site, event.context)
+            })
+            .collect();
         let subject = match &candidate.kind {
             CandidateKind::Race { first, second } => {
                 let (a, b) = (trace.event(*first).access(), trace.event(*second).access());
                 let touched = a.zip(b).map(|(a, b)| common_bytes(&a, &b));
+                places.extend(touched.and_then(|(at, _)| self.describer.variable(at)));
                 touched.map_or_else(|| "unknown bytes".to_owned(), |(at, size)| self.describer.data(at, size))
             }
             CandidateKind::Deadlock { locks, .. } => self.lock_list(locks),
@@ -64,7 +75,9 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             }
         });
         // Without values nothing is known about what other schedules would read.
-        let sound = trace.mode == Mode::Serial && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
+        let sound = trace.mode == Mode::Serial
+            && self.unseen.is_empty()
+            && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
         let steps = plan.as_ref().map_or_else(Vec::new, |plan| self.steps(plan, &mut notes));
         Finding {
             id: finding_id(kind, places),
@@ -130,7 +143,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             _ => return None,
         };
         let blocked = &self.loaded.blocked;
-        let places = blocked.iter().map(|record| place_key(self.trace(), self.symbols, record.site)).collect();
+        let places = blocked.iter().map(|record| place_key(self.trace(), self.symbols, record.site, record.context)).collect();
         let subject = match kind {
             FindingKind::Deadlock => {
                 let locks: Vec<_> = blocked.iter().filter(|record| !is_join(record)).map(|record| record.object).collect();

@@ -124,6 +124,15 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         }
     }
 
+    /// The name of the global variable there, for ids: the same whichever part of it is touched.
+    pub fn variable(&self, address: Address) -> Option<String> {
+        let object = &self.trace.objects[self.trace.object_at(address)?.index()];
+        let ObjectKind::Global { module } = object.kind else { return None };
+        let module = self.trace.modules.get(module as usize)?;
+        let offset = object.machine_base.wrapping_sub(module.base).wrapping_add(address.0 - object.base.0);
+        self.symbols.variable(module, offset).map(|(name, _)| name)
+    }
+
     fn machine(&self, address: Address) -> String {
         match self.trace.object_at(address).map(|id| &self.trace.objects[id.index()]) {
             Some(object) => format!("{:#x}", object.machine_base.wrapping_add(address.0 - object.base.0)),

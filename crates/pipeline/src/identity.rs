@@ -1,41 +1,56 @@
-//! Ids of findings: the kind, and a hash of the two (or more) places, each as function name and place within the function.
+//! Ids of findings: the kind, a hash of the two (or more) places, each as function name and line within the function, and what they touch.
 //!
-//! The place is line and column, counted from the function's first line, or the offset from its first instruction where there is no
-//! debug information. So an id stays the same over runs, over address-space randomisation, and over rebuilds that leave the functions
-//! concerned as they are; and the read and the write of one `x++` are one place. Two findings with equal places are one
-//! finding, whichever objects they touch.
+//! A place is the innermost call site in the program's own sources (a race inside an inlined or shared library function belongs to
+//! whoever called it), and its line counts from the function's first one; without debug information it is the offset from the
+//! function's first instruction. So an id stays the same over runs, over address-space randomisation, and over rebuilds that leave the
+//! functions concerned as they are; and the read and the write of one `x++` are one place. Findings with equal places that
+//! touch the same variable are one finding.
 
 use crate::symbols::Symbols;
-use rashomon_event::{FindingKind, SiteId, Trace};
+use rashomon_event::{ContextId, FindingKind, Frame, SiteId, Trace};
+
+/// Files that belong to the system and not to the program.
+const SYSTEM_SOURCES: [&str; 3] = ["/usr/", "./", "../"];
 
 /// Text that identifies a code place.
-pub fn place_key<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> String {
+pub fn place_key<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId, context: ContextId) -> String {
+    let callers = trace.callers(context);
+    let own = std::iter::once(site).chain(callers).find_map(|site| own_line(trace, symbols, site));
+    own.unwrap_or_else(|| offset_key(trace, symbols, site))
+}
+
+/// Function and line of a site, if its code was written in the program's own sources.
+fn own_line<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> Option<String> {
+    let site = trace.site(site);
+    let module = trace.modules.get(site.module? as usize)?;
+    let instruction = site.offset.saturating_sub(1);
+    // The outermost function is the one whose code this is; what is inlined into it moves with it.
+    let frame = symbols.frames(module, instruction).pop()?;
+    let file = frame.file.as_deref()?;
+    if SYSTEM_SOURCES.iter().any(|start| file.starts_with(start)) {
+        return None;
+    }
+    let start = symbols.function_start(module, instruction)?;
+    let first = symbols.frames(module, start).last().and_then(|frame| frame.line)?;
+    Some(format!("{}@{}", function(&frame), i64::from(frame.line?) - i64::from(first)))
+}
+
+fn function(frame: &Frame) -> &str {
+    frame.function.as_deref().unwrap_or_default()
+}
+
+fn offset_key<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> String {
     let site = trace.site(site);
     let Some(module) = site.module.and_then(|module| trace.modules.get(module as usize)) else {
         return format!("{:#x}", site.address);
     };
     let instruction = site.offset.saturating_sub(1);
-    let name = module.path.rsplit('/').next().unwrap_or(&module.path);
     match symbols.function_start(module, instruction) {
         Some(start) => {
-            // The outermost function is the one whose code the place counts in; what is inlined into it moves with it.
             let frames = symbols.frames(module, instruction);
-            let function = frames.last().and_then(|frame| frame.function.clone()).unwrap_or_default();
-            let first_line = symbols.frames(module, start).last().and_then(|frame| frame.line);
-            let lines: Option<Vec<String>> = frames
-                .iter()
-                .map(|frame| {
-                    let line = i64::from(frame.line?) - i64::from(first_line?);
-                    Some(format!("{line}:{}", frame.column.unwrap_or(0)))
-                })
-                .collect();
-            match lines {
-                // Lines of inlined functions count from the function around them: it suffices that they are told apart.
-                Some(lines) => format!("{function}@{}", lines.join("<")),
-                None => format!("{function}+{:#x}", instruction.saturating_sub(start)),
-            }
+            format!("{}+{:#x}", frames.last().map(function).unwrap_or_default(), instruction.saturating_sub(start))
         }
-        None => format!("{name}+{instruction:#x}"),
+        None => format!("{}+{instruction:#x}", module.path.rsplit('/').next().unwrap_or(&module.path)),
     }
 }
 

@@ -1,7 +1,9 @@
-//! Loaded code that could have ordered accesses without our seeing it.
+//! Loaded code that could have ordered accesses without our seeing it: libraries without instrumentation, and synchronisation
+//! functions of libc that instrumented code calls and the runtime does not stand in for.
 
 use object::{Object as _, ObjectSymbol as _};
 use rashomon_event::Trace;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Libraries whose synchronisation the runtime sees through interposition, by the start of their file names.
@@ -23,6 +25,13 @@ const MODELLED: [&str; 14] = [
 ];
 const RUNTIME: [&str; 3] = ["libtsan.so", "librashomon_runtime", "libclang_rt.tsan"];
 
+/// Everything that may have ordered events without being seen.
+pub fn unseen(trace: &Trace) -> Vec<String> {
+    let mut all = unmodelled(trace);
+    all.extend(unseen_functions(trace));
+    all
+}
+
 /// File names of the loaded modules that are neither instrumented nor modelled, sorted.
 pub fn unmodelled(trace: &Trace) -> Vec<String> {
     let mut names: Vec<String> = trace
@@ -35,6 +44,73 @@ pub fn unmodelled(trace: &Trace) -> Vec<String> {
     names.dedup();
     names
 }
+
+/// Beginnings of names of synchronisation functions.
+const SYNCHRONISATION: [&str; 11] =
+    ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_"];
+/// Those that order nothing and never block: nothing is lost when they are not seen.
+const HARMLESS: [&str; 27] = [
+    "pthread_attr_",
+    "pthread_mutexattr_",
+    "pthread_condattr_",
+    "pthread_rwlockattr_",
+    "pthread_barrierattr_",
+    "pthread_self",
+    "pthread_equal",
+    "pthread_exit",
+    "pthread_kill",
+    "pthread_sigmask",
+    "pthread_cancel",
+    "pthread_setcancel",
+    "pthread_testcancel",
+    "pthread_atfork",
+    "pthread_getspecific",
+    "pthread_setspecific",
+    "pthread_key_",
+    "pthread_get",
+    "pthread_setaffinity_np",
+    "pthread_setname_np",
+    "pthread_setschedp",
+    "pthread_detach",
+    "pthread_mutex_getprioceiling",
+    "sem_getvalue",
+    "thrd_current",
+    "thrd_equal",
+    "tss_",
+];
+
+/// Whether a function of this name may order what threads do.
+pub fn is_synchronisation(name: &str) -> bool {
+    SYNCHRONISATION.iter().any(|start| name.starts_with(start)) && !HARMLESS.iter().any(|start| name.starts_with(start))
+}
+
+/// Synchronisation functions that instrumented modules call and that the runtime does not stand in for, sorted.
+pub fn unseen_functions(trace: &Trace) -> Vec<String> {
+    let mut wanted = BTreeSet::new();
+    let mut defined = BTreeSet::new();
+    for module in &trace.modules {
+        let Ok(bytes) = std::fs::read(&module.path) else { continue };
+        let Ok(file) = object::File::parse(bytes.as_slice()) else { continue };
+        let mut symbols = Vec::new();
+        for symbol in file.dynamic_symbols() {
+            if let Ok(name) = symbol.name() {
+                symbols.push((name.to_owned(), symbol.is_definition()));
+            }
+        }
+        // The runtime, or the program it is linked into.
+        if symbols.iter().any(|(name, is_defined)| *is_defined && name == MARKER) {
+            defined.extend(symbols.iter().filter(|(_, is_defined)| *is_defined).map(|(name, _)| name.clone()));
+        }
+        if symbols.iter().any(|(name, _)| name.starts_with("__tsan_")) {
+            let calls = symbols.into_iter().filter(|(name, is_defined)| !is_defined && is_synchronisation(name));
+            wanted.extend(calls.map(|(name, _)| name));
+        }
+    }
+    wanted.difference(&defined).cloned().collect()
+}
+
+/// The symbol that tells our runtime from others.
+pub const MARKER: &str = "rashomon_runtime_version";
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
@@ -51,4 +127,19 @@ pub fn is_instrumented(path: &Path) -> bool {
     let Ok(file) = object::File::parse(bytes.as_slice()) else { return false };
     let mut symbols = file.dynamic_symbols().chain(file.symbols());
     symbols.any(|symbol| symbol.name().is_ok_and(|name| name.starts_with("__tsan_func_entry") || name == "__tsan_init"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_functions_that_order_something_are_asked_for() {
+        for name in ["pthread_mutex_lock", "sem_wait", "mtx_lock", "pthread_cond_clockwait", "pthread_spin_lock", "call_once"] {
+            assert!(is_synchronisation(name), "{name}");
+        }
+        for name in ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype", "sem_getvalue"] {
+            assert!(!is_synchronisation(name), "{name}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::compose::{Composer, keep_actions};
 use crate::error::PipelineError;
-use crate::modules::unmodelled;
+use crate::modules::unseen;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::grade_of;
 use rashomon_confirm::{Attempt, Decision, Forcing, Outcome, Program, confirm, force, unordered_pair};
@@ -79,10 +79,10 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
             let loaded = load(session)?;
-            let unknown = unmodelled(&loaded.trace);
-            if !unknown.is_empty() {
-                let modules = unknown.join(", ");
-                finding.notes.push(format!("code that is not instrumented may have ordered the accesses: {modules}"));
+            let unseen = unseen(&loaded.trace);
+            if !unseen.is_empty() {
+                let unseen = unseen.join(", ");
+                finding.notes.push(format!("what is not seen may have ordered the accesses: {unseen}"));
                 return Ok(false);
             }
             let Some((first, second)) =

@@ -6,34 +6,11 @@ use crate::program::{self, Instrumentation};
 use crate::runtime;
 use crate::wrapper::Language;
 use anyhow::Result;
-use rashomon_pipeline::modules::is_instrumented;
+use rashomon_pipeline::modules::{is_instrumented, is_synchronisation};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Beginnings of names of synchronisation functions.
-const SYNCHRONISATION: [&str; 11] =
-    ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_"];
-/// Those that order nothing and never block: nothing is lost when they are not seen.
-const HARMLESS: [&str; 16] = [
-    "pthread_attr_",
-    "pthread_mutexattr_",
-    "pthread_condattr_",
-    "pthread_rwlockattr_",
-    "pthread_barrierattr_",
-    "pthread_self",
-    "pthread_equal",
-    "pthread_getspecific",
-    "pthread_setspecific",
-    "pthread_key_delete",
-    "pthread_getaffinity_np",
-    "pthread_getattr_np",
-    "pthread_getname_np",
-    "pthread_setname_np",
-    "pthread_setaffinity_np",
-    "pthread_getcpuclockid",
-];
 
 pub fn doctor(program: Option<PathBuf>) -> Result<Exit> {
     let mut out = String::new();
@@ -140,10 +117,6 @@ fn examine(out: &mut String, program: &Path, folder: Option<&Path>) -> Result<bo
     Ok(true)
 }
 
-fn is_synchronisation(name: &str) -> bool {
-    SYNCHRONISATION.iter().any(|start| name.starts_with(start)) && !HARMLESS.iter().any(|start| name.starts_with(start))
-}
-
 fn is_system(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     ["libc.", "libm.", "libstdc++.", "libgcc_s.", "ld-linux", "libpthread.", "librt.", "libdl.", "libtsan.", "librashomon"]
@@ -169,19 +142,4 @@ fn loaded_libraries(program: &Path, folder: Option<&Path>) -> Vec<PathBuf> {
     paths.sort();
     paths.dedup();
     paths
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_functions_that_order_something_are_asked_for() {
-        for name in ["pthread_mutex_lock", "sem_wait", "mtx_lock", "pthread_cond_clockwait"] {
-            assert!(is_synchronisation(name), "{name}");
-        }
-        for name in ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype"] {
-            assert!(!is_synchronisation(name), "{name}");
-        }
-    }
 }

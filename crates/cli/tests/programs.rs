@@ -1,0 +1,143 @@
+//! Every program of `tests/programs` under the tool: what must be proven is, nothing else is, and nothing hangs.
+//!
+//! Three tests a program: `check` (findings as the manifest says), `same` (the same seed gives the same event stream twice, with randomised addresses)
+//! and `replay` (the recorded schedule, enforced, gives the identical recording).
+
+mod support;
+
+use libtest_mimic::{Arguments, Trial};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use support::manifest::{Program, programs};
+use support::{Failure, canonical, compile, describe, fail, findings, over, rashomon, scratch};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = vec![Trial::test("manifest::agrees_with_the_sources", manifest_agrees)];
+    for program in programs() {
+        let name = program.path.clone();
+        let one = program.clone();
+        trials.push(Trial::test(format!("check::{name}"), move || check(&one)));
+        if program.deterministic && !program.hangs {
+            let one = program.clone();
+            trials.push(Trial::test(format!("same::{name}"), move || same(&one)));
+            trials.push(Trial::test(format!("replay::{name}"), move || replay(&program)));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Each source says in its header what the manifest says of it.
+fn manifest_agrees() -> Result<(), Failure> {
+    for program in programs() {
+        if !program.path.starts_with(&format!("{}/", program.group)) {
+            return Err(fail(format!("{} is not in the folder of its group", program.path)));
+        }
+        for (word, listed) in [("expect", &program.expect), ("allow", &program.allow)] {
+            if &program.header(word) != listed {
+                return Err(fail(format!("{}: `// {word}:` lines and manifest differ", program.path)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run(mut command: Command) -> Result<std::process::Output, Failure> {
+    command.output().map_err(|error| fail(error.to_string()))
+}
+
+fn check(program: &Program) -> Result<(), Failure> {
+    let binary = compile(program)?;
+    let store = scratch().join(format!("{}-check", program.slug()));
+    let report_file = scratch().join(format!("{}-report.json", program.slug()));
+    let report_path = report_file.to_str().ok_or_else(|| fail("the scratch folder has an odd name"))?;
+    let output = run(over(
+        program,
+        &["check", "--budget", "60", "--recordings", recordings(program), "--json", report_path],
+        &store,
+        &binary,
+    ))?;
+    let report: Value = std::fs::read(&report_file)
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()))
+        .map_err(|error| fail(format!("no report ({error}): {}", describe(&output))))?;
+    let (proven, others) = findings(&report, &program.source());
+    let expected: BTreeSet<String> = program.expect.iter().map(|expectation| canonical(expectation)).collect();
+    let allowed: BTreeSet<String> = program.allow.iter().map(|expectation| canonical(expectation)).collect();
+    let missing: Vec<_> = expected.difference(&proven).collect();
+    let surplus: Vec<_> = proven.iter().filter(|finding| !expected.contains(*finding) && !allowed.contains(*finding)).collect();
+    let shown: Vec<_> = if expected.is_empty() { others.iter().collect() } else { Vec::new() };
+    if !missing.is_empty() || !surplus.is_empty() || !shown.is_empty() {
+        return Err(fail(format!(
+            "missing {missing:?}, not expected {surplus:?}, shown unproven {shown:?}\n{}",
+            describe(&output)
+        )));
+    }
+    if !expected.is_empty() && output.status.code() != Some(66) {
+        return Err(fail(format!("proven findings make the exit code 66: {}", describe(&output))));
+    }
+    if let (true, Some(code)) = (expected.is_empty() && allowed.is_empty() && !program.may_hang, program.exit_code())
+        && output.status.code() != Some(code)
+    {
+        return Err(fail(format!("the program's exit code {code} is ours: {}", describe(&output))));
+    }
+    if let Some(bytes) = program.stdout_bytes
+        && output.stdout.len() as u64 != bytes
+    {
+        return Err(fail(format!("{} bytes of output instead of {bytes}", output.stdout.len())));
+    }
+    Ok(())
+}
+
+/// Programs whose bug only some recordings show get several; the others make do with one.
+fn recordings(program: &Program) -> &'static str {
+    if program.expect.iter().any(|expectation| expectation == "stuck") { "5" } else { "1" }
+}
+
+fn record(program: &Program, binary: &Path, name: &str, further: &[&str]) -> Result<std::path::PathBuf, Failure> {
+    let store = scratch().join(format!("{}-{name}", program.slug()));
+    let mut subcommand = vec!["record"];
+    subcommand.extend(further);
+    let output = run(over(program, &subcommand, &store, binary))?;
+    if output.status.code() == Some(125) {
+        return Err(fail(format!("recording failed: {}", describe(&output))));
+    }
+    Ok(store)
+}
+
+fn differ(one: &Path, other: &Path) -> Result<(), Failure> {
+    let output = run({
+        let mut command = rashomon();
+        command.args(["trace", "diff"]).arg(one).arg(other);
+        command
+    })?;
+    if output.status.success() { Ok(()) } else { Err(fail(describe(&output))) }
+}
+
+fn same(program: &Program) -> Result<(), Failure> {
+    let binary = compile(program)?;
+    let seeded = ["--policy", "random", "--seed", "7", "--aslr", "on"];
+    let one = record(program, &binary, "same-1", &seeded)?;
+    let other = record(program, &binary, "same-2", &seeded)?;
+    differ(&one, &other)
+}
+
+fn replay(program: &Program) -> Result<(), Failure> {
+    let binary = compile(program)?;
+    for seed in ["1", "2", "3"] {
+        let store = record(program, &binary, &format!("replay-{seed}"), &["--policy", "random", "--seed", seed])?;
+        let again = scratch().join(format!("{}-replayed-{seed}", program.slug()));
+        let output = run({
+            let mut command = rashomon();
+            command.args(["replay", "--recording"]).arg(&store).arg("--output").arg(&again);
+            command
+        })?;
+        if !output.status.success() {
+            return Err(fail(format!("seed {seed}: {}", describe(&output))));
+        }
+        differ(&store, &again)?;
+    }
+    Ok(())
+}
