@@ -15,6 +15,7 @@ mod atomics;
 mod clock;
 mod config;
 mod deadlock;
+mod filter;
 mod finish;
 mod header;
 mod hooks;

@@ -5,7 +5,7 @@
 
 use crate::sys::{self, syscall};
 use crate::thread::Thread;
-use crate::{config, header};
+use crate::{config, filter, header};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::header::{field, note};
 use rashomon_abi::record::{self, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum, LOW_MASK, MAX_ARGUMENTS, Op, SITE_BIAS, word};
@@ -246,14 +246,9 @@ pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
     if !thread.keep_accesses {
         return;
     }
-    let (key, tag) = (thread.hot().span.wrapping_add(address), site | kind << 48);
-    let slot = (address.wrapping_add(site.wrapping_mul(8)) >> 3) as usize & (crate::tls::FILTER_ENTRIES - 1);
-    // SAFETY: inside the filter.
-    let entry = unsafe { &mut *thread.hot().filter.add(slot) };
-    if *entry == [key, tag] && !config::option(control::option::NO_FILTER) {
+    if !filter::keeps(thread, address, site, kind) && !config::option(control::option::NO_FILTER) {
         return;
     }
-    *entry = [key, tag];
     if !reserve_with_context(thread, 2) {
         return;
     }
@@ -324,6 +319,7 @@ pub fn turn(thread: &mut Thread) {
 
 /// The thread's last words.
 pub fn finish(thread: &mut Thread) {
+    filter::report(thread);
     thread.reload_quantum();
     let executed = thread.executed;
     if reserve(thread, 1) {

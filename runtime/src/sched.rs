@@ -5,6 +5,7 @@
 //! can run, the watchdog thread waits for files, time or calls that come back, and says so if nothing can ever happen again.
 
 use crate::clock::{self, NEVER};
+use crate::intercept::cancel;
 use crate::lock::RawLock;
 use crate::memory::List;
 use crate::policy::{self, Occasion};
@@ -29,6 +30,8 @@ static mut LIVE: List<u32> = List::new();
 
 /// Looks without effect after which a thread is taken to be waiting for somebody.
 const SPIN_LIMIT: u32 = 16;
+/// Synchronisation events after which a thread has to offer its turn: some threads wait by changing things.
+const POINT_QUANTUM: u32 = 10_000;
 const QUANTUM_TIME: u64 = 100_000;
 /// Times that every runnable thread gives its turn up before time jumps.
 const YIELDS_TO_PASS_TIME: u32 = 4;
@@ -96,6 +99,8 @@ pub enum Wake {
     Woken,
     TimedOut,
     Signal,
+    /// `pthread_cancel`, and the thread lets itself be cancelled.
+    Cancelled,
 }
 
 /// The live threads, oldest first.
@@ -388,15 +393,21 @@ pub fn others_can_run() -> bool {
     LOCK.with(|| unsafe { live().as_slice().iter().any(|&number| (*by_number(number)).state == State::Runnable) })
 }
 
-fn offer(thread: &mut Thread, occasion: Occasion) {
+fn offer(thread: &mut Thread, mut occasion: Occasion) {
+    thread.points += 1;
+    if occasion == Occasion::Point && thread.points >= POINT_QUANTUM {
+        clock::advance(QUANTUM_TIME);
+        occasion = Occasion::Quantum;
+    }
     if occasion == Occasion::Yield {
         thread.spins = 0;
         pass_time();
     }
     if policy::offers(thread, occasion) {
+        thread.points = 0;
         LOCK.lock();
         thread.state = State::Runnable;
-        pass_on(thread, occasion == Occasion::Yield);
+        pass_on(thread, occasion != Occasion::Point);
     }
 }
 
@@ -456,6 +467,13 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
     debug_assert!(config::serial());
     loop {
         come_back(thread);
+        if cancel::is_due(runtime, wait.what) {
+            // A condition wait has to take its mutex first.
+            if wait.what == WaitFor::Condition {
+                return Wake::Cancelled;
+            }
+            cancel::test(runtime);
+        }
         PROGRESS.fetch_add(1, Relaxed);
         LOCK.lock();
         thread.wait = wait;
@@ -475,7 +493,9 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
                 continue;
             }
         }
-        return wake;
+        if wake != Wake::Cancelled {
+            return wake;
+        }
     }
 }
 
@@ -513,6 +533,16 @@ pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
         }
         waits
     })
+}
+
+/// A thread was cancelled: if it is blocked it looks whether that concerns it.
+pub fn cancelled(thread: &mut Thread) {
+    LOCK.with(|| {
+        thread.cancelled.store(1, Release);
+        if thread.state == State::Blocked {
+            make_runnable(thread, Wake::Cancelled);
+        }
+    });
 }
 
 /// A thread blocked until a deadline, or for files, is let go by the watchdog or a schedule. Under [`LOCK`].

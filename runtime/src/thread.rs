@@ -3,8 +3,8 @@
 use crate::memory::{List, Map};
 use crate::sched::Wait;
 use crate::sys;
-use crate::tls::{self, Call, FILTER_ENTRIES, Hot, hot};
-use crate::{header, recorder, signals};
+use crate::tls::{self, Call, Hot, hot};
+use crate::{filter, header, recorder, signals};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::MAX_THREADS;
 use rashomon_abi::header::field;
@@ -78,10 +78,14 @@ pub struct Thread {
     pub held: List<Held>,
     /// Looks at the same thing without anything happening: loads, failed tries.
     pub spins: u32,
+    /// Events since others were last given a chance.
+    pub points: u32,
     pub priority: u64,
     pub goal: crate::replay::GoalAccess,
     pub pending_signals: AtomicU32,
     pub arrived_signals: signals::Arrived,
+    /// `pthread_cancel` was called for it.
+    pub cancelled: AtomicU32,
     /// The waking signal's sequence number for the condition this thread waits on.
     pub woken_by: u64,
     /// Object of the queue it stands in (0: none, or let out), its place there, and which wakes it takes (futex only).
@@ -157,8 +161,10 @@ pub fn register(parent: u32, spawn_ordinal: u32) -> *mut Thread {
 pub unsafe fn attach(thread: *mut Thread) {
     let block = hot();
     let calls = sys::map_anonymous(SHADOW_CALLS * size_of::<Call>()).cast::<Call>();
-    let filter = sys::map_anonymous(FILTER_ENTRIES * 16).cast::<[u64; 2]>();
-    if calls.is_null() || filter.is_null() {
+    // SAFETY: the calling thread's own record.
+    let entries = filter::entries(unsafe { (*thread).number });
+    let table = sys::map_anonymous(entries * 16).cast::<[u64; 2]>();
+    if calls.is_null() || table.is_null() {
         sys::die(&[b"out of memory for a new thread"]);
     }
     // SAFETY: the block is this thread's and its hooks do nothing until `thread` is set, at the end.
@@ -168,7 +174,11 @@ pub unsafe fn attach(thread: *mut Thread) {
         (*block).bottom = calls;
         (*block).lowest = calls;
         (*block).limit = calls.add(SHADOW_CALLS);
-        (*block).filter = filter;
+        (*block).filter = table;
+        (*block).filter_mask = entries as u64 - 1;
+        (*block).cap = filter::cap();
+        (*block).capped = 0;
+        (*block).locks = 0;
         (*block).span = 1 << 48;
         (*block).quantum = 0;
         (*block).dirty = 0;
@@ -192,7 +202,7 @@ pub unsafe fn detach(thread: &mut Thread) {
     unsafe {
         let block = &mut *thread.hot;
         recorder::finish(thread);
-        let (bottom, filter) = (block.bottom, block.filter);
+        let (bottom, table) = (block.bottom, block.filter);
         let nesting = block.nesting;
         block.thread = core::ptr::null_mut();
         block.cursor = core::ptr::null_mut();
@@ -204,7 +214,7 @@ pub unsafe fn detach(thread: &mut Thread) {
         block.lowest = core::ptr::null_mut();
         block.nesting = nesting;
         sys::unmap(bottom.cast(), SHADOW_CALLS * size_of::<Call>());
-        sys::unmap(filter.cast(), FILTER_ENTRIES * 16);
+        sys::unmap(table.cast(), filter::entries(thread.number) * 16);
     }
     thread.hot = core::ptr::null_mut();
     thread.contexts.clear_and_free();
@@ -261,7 +271,7 @@ impl Thread {
         hot.span = hot.span.wrapping_add(1 << 48);
         if hot.span == 0 {
             // SAFETY: the filter's own table. An old entry must not look like one of the new round.
-            unsafe { core::ptr::write_bytes(hot.filter, 0, FILTER_ENTRIES) };
+            unsafe { core::ptr::write_bytes(hot.filter, 0, hot.filter_mask as usize + 1) };
             hot.span = 1 << 48;
         }
     }

@@ -45,8 +45,15 @@ pub struct Hot {
     pub previous_site: u64,
     /// Number of the current span, shifted left by 48. Two accesses of a span have no event of their thread between them.
     pub span: u64,
-    /// Same-span filter: `FILTER_ENTRIES` pairs of words.
+    /// The table of [`crate::filter`], and its size less one.
     pub filter: *mut [u64; 2],
+    pub filter_mask: u64,
+    /// Times word at which an access is no longer kept.
+    pub cap: u64,
+    /// 1 when that happened.
+    pub capped: u64,
+    /// Hash of the locks held.
+    pub locks: u64,
     /// Accesses left before the slow path has to look.
     pub quantum: i64,
     pub thread: *mut Thread,
@@ -68,13 +75,15 @@ pub struct Hot {
     pub ignored: u64,
 }
 
-pub const FILTER_ENTRIES: usize = 2048;
-
 pub const CURSOR: usize = offset_of!(Hot, cursor);
 pub const END: usize = offset_of!(Hot, end);
 pub const PREVIOUS_SITE: usize = offset_of!(Hot, previous_site);
 pub const SPAN: usize = offset_of!(Hot, span);
 pub const FILTER: usize = offset_of!(Hot, filter);
+pub const FILTER_MASK: usize = offset_of!(Hot, filter_mask);
+pub const CAP: usize = offset_of!(Hot, cap);
+pub const CAPPED: usize = offset_of!(Hot, capped);
+pub const LOCKS: usize = offset_of!(Hot, locks);
 pub const QUANTUM: usize = offset_of!(Hot, quantum);
 pub const TOP: usize = offset_of!(Hot, top);
 pub const LIMIT: usize = offset_of!(Hot, limit);

@@ -40,6 +40,8 @@ pub mod field {
     pub const GOAL: usize = 13;
     /// Serial: nanoseconds of `CLOCK_REALTIME` at which virtual time begins. 0: the real time at the start.
     pub const BASE_TIME: usize = 14;
+    /// How often an access (thread, site, address, locks held) is kept, not counting repetitions without an event in between. 0: no limit.
+    pub const ACCESS_CAP: usize = 15;
     /// Entries of the tables.
     pub const MODULES: usize = 16;
     pub const THREADS: usize = 17;

@@ -71,6 +71,8 @@ pub mod note {
     pub const EXTERNAL_INPUT: u64 = 8;
     /// Another program was started in place of this one.
     pub const EXECUTED: u64 = 16;
+    /// Accesses were left out because they had been kept often enough: what a read saw is not known for certain.
+    pub const THINNED: u64 = 32;
 }
 
 pub mod outcome {

@@ -3,7 +3,7 @@
 use crate::sched::{self, Wait, WaitFor, Wake};
 use crate::sys::{self, EBUSY, syscall};
 use crate::thread::{Held, Runtime, Thread, all};
-use crate::{clock, config, recorder};
+use crate::{clock, config, filter, recorder};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -50,21 +50,27 @@ pub fn acquire_by_trying(runtime: &Runtime, lock: u64, shared: bool, deadline: u
 
 /// Notes that a thread holds a lock.
 pub fn hold(thread: &mut Thread, lock: u64, shared: bool) {
-    thread.held.push(Held { lock, shared });
+    let held = Held { lock, shared };
+    thread.held.push(held);
+    filter::locks_changed(thread, held);
 }
 
 /// Notes that a lock was given up, by its holder or, where that is allowed, by somebody else. Tells how it was held.
 pub fn drop_hold(thread: &mut Thread, lock: u64) -> Option<Held> {
     let find = |held: &[Held]| held.iter().rposition(|held| held.lock == lock);
     if let Some(at) = find(thread.held.as_slice()) {
-        return Some(thread.held.remove(at));
+        let held = thread.held.remove(at);
+        filter::locks_changed(thread, held);
+        return Some(held);
     }
     if config::serial() {
         for other in all() {
             // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
             let other = unsafe { &mut *other };
             if let Some(at) = find(other.held.as_slice()) {
-                return Some(other.held.remove(at));
+                let held = other.held.remove(at);
+                filter::locks_changed(other, held);
+                return Some(held);
             }
         }
     }
