@@ -1,0 +1,9 @@
+//! The laws of the architecture, read from `cargo metadata`, the sources and the runtime's object code.
+#![forbid(unsafe_code)]
+
+mod dependencies;
+mod files;
+mod source;
+mod symbols;
+mod text;
+mod unsafety;

@@ -1,0 +1,114 @@
+//! `unsafe` is in the runtime and in a few named modules, and every use says why it is sound.
+
+use crate::files;
+use crate::source::{Line, lines, words};
+
+/// Modules of the host tool that may use `unsafe`, and why they must.
+const ALLOWED: [(&str, &str); 2] = [
+    ("crates/trace/src/map.rs", "mapping a file is unsafe: others may change it"),
+    ("crates/confirm/src/process.rs", "hooks between fork and exec are unsafe, and personality(2) has no safe binding"),
+];
+
+/// Crates with such a module deny `unsafe` and except the module; all others forbid it.
+fn has_exception(folder: &str) -> bool {
+    ALLOWED.iter().any(|(path, _)| path.starts_with(folder))
+}
+
+#[test]
+fn unsafe_only_where_it_is_named() {
+    let mut used = Vec::new();
+    for file in files::all().iter().filter(|file| file.is_rust() && !file.path.starts_with("runtime/")) {
+        let uses = lines(&file.text).iter().any(|line| words(&line.code).any(|(word, _)| word == "unsafe"));
+        if uses {
+            used.push(file.path.clone());
+        }
+    }
+    let strangers: Vec<_> = used.iter().filter(|path| !ALLOWED.iter().any(|(allowed, _)| allowed == path)).collect();
+    assert!(strangers.is_empty(), "unsafe outside the named modules: {strangers:?}");
+    let idle: Vec<_> = ALLOWED.iter().filter(|(allowed, _)| !used.iter().any(|path| path == allowed)).collect();
+    assert!(idle.is_empty(), "these no longer use unsafe, take them off the list: {idle:?}");
+}
+
+#[test]
+fn every_crate_forbids_unsafe() {
+    let roots = files::all().into_iter().filter(|file| {
+        let crates = file.path.starts_with("crates/") || file.path.starts_with("xtask/");
+        crates && (file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs"))
+    });
+    let mut count = 0;
+    for file in roots {
+        count += 1;
+        let folder = file.path.split_once("src/").unwrap().0.to_owned();
+        let wanted = if has_exception(&folder) { "#![deny(unsafe_code)]" } else { "#![forbid(unsafe_code)]" };
+        assert!(file.text.lines().any(|line| line == wanted), "{} lacks {wanted}", file.path);
+    }
+    assert!(count > 10, "only {count} crates found");
+}
+
+#[test]
+fn every_unsafe_block_says_why_it_is_sound() {
+    let mut bare = Vec::new();
+    let mut blocks = 0;
+    for file in files::all().iter().filter(|file| file.is_rust()) {
+        let lines = lines(&file.text);
+        let covered_from = lines.iter().position(|line| file.path.starts_with("runtime/") && line.comment.contains(COVERS));
+        for (number, line) in lines.iter().enumerate() {
+            let opens = words(&line.code).any(|(word, behind)| {
+                let behind = behind.trim_start();
+                word == "unsafe" && (behind.starts_with('{') || behind.starts_with("impl"))
+            });
+            if opens {
+                blocks += 1;
+                if !is_explained(&lines, number) && covered_from.is_none_or(|from| number < from) {
+                    bare.push(format!("{}:{}", file.path, number + 1));
+                }
+            }
+        }
+    }
+    assert!(bare.is_empty(), "unsafe without a `// SAFETY:` comment at its statement:\n{}", bare.join("\n"));
+    assert!(blocks > 50, "only {blocks} unsafe blocks found: does this test still see them?");
+}
+
+/// In the runtime one comment may cover the many blocks below it that do the same: forward the program's own arguments.
+const COVERS: &str = "SAFETY (of ";
+
+/// Whether the line, or the comment above the statement that it belongs to, holds the reason.
+fn is_explained(lines: &[Line], number: usize) -> bool {
+    const MARK: &str = "SAFETY:";
+    if lines[number].comment.contains(MARK) {
+        return true;
+    }
+    let mut above = number;
+    while above > 0 {
+        above -= 1;
+        let line = &lines[above];
+        if line.is_comment_only() {
+            let block = lines[..=above].iter().rev().take_while(|line| line.is_comment_only());
+            return block.into_iter().any(|line| line.comment.contains(MARK));
+        }
+        // A statement before ours ends here.
+        let code = line.code.trim_end();
+        if line.comment.contains(MARK) {
+            return true;
+        }
+        if code.trim().is_empty() || code.ends_with([';', '{', '}']) {
+            return false;
+        }
+    }
+    false
+}
+
+#[test]
+fn reasons_are_found_where_they_belong() {
+    let explained = |text: &str| {
+        let lines = lines(text);
+        let number = lines.iter().position(|line| line.code.contains("unsafe")).unwrap();
+        is_explained(&lines, number)
+    };
+    assert!(explained("// SAFETY: a\nunsafe { b }"));
+    assert!(explained("// SAFETY: a\n// more\nlet x =\n    unsafe { b };"));
+    assert!(explained("x => unsafe { b } // SAFETY: a"));
+    assert!(!explained("// SAFETY: a\nlet y = 1;\nunsafe { b }"));
+    assert!(!explained("// because\nunsafe { b }"));
+    assert!(!explained("let s = \"// SAFETY: a\"; unsafe { b }"));
+}
