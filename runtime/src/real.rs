@@ -21,6 +21,19 @@ unsafe extern "C" {
     pub static __libc_stack_end: *const usize;
 }
 
+/// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one, as a callable.
+macro_rules! real {
+    ($($version:literal)? fn $name:ident($($argument:ty),* $(, ...)?) -> $result:ty) => {{
+        static REAL: $crate::real::Real = {
+            #[allow(unused_mut, unused_assignments)]
+            let mut version = None;
+            $( version = Some(match core::ffi::CStr::from_bytes_with_nul(concat!($version, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }); )?
+            $crate::real::Real::new(match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }, version)
+        };
+        // SAFETY: the signature is that of the C declaration.
+        core::mem::transmute::<*mut core::ffi::c_void, unsafe extern "C" fn($($argument),*) -> $result>(REAL.required())
+    }};
+}
 /// A function of the libraries behind us.
 pub struct Real {
     address: AtomicPtr<c_void>,
@@ -54,6 +67,20 @@ impl Real {
         }
     }
 
+    /// Its address in a library that is loaded for it if no loaded one has the function: a static link that finds the name in the runtime may leave that library out.
+    pub fn address_in(&self, library: &'static CStr) -> *mut c_void {
+        if self.address().is_null() {
+            // SAFETY: terminated names; the library is one of libc's own. RTLD_LAZY
+            unsafe {
+                let handle = real!(fn dlopen(*const c_char, c_int) -> *mut c_void)(library.as_ptr(), 1);
+                if !handle.is_null() {
+                    self.address.store(dlsym(handle, self.name.as_ptr()), Relaxed);
+                }
+            }
+        }
+        self.required()
+    }
+
     /// Its address, or the end of the process with a message: the program called it, so some library must have it.
     pub fn required(&self) -> *mut c_void {
         let address = self.address();
@@ -64,19 +91,6 @@ impl Real {
     }
 }
 
-/// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one, as a callable.
-macro_rules! real {
-    ($($version:literal)? fn $name:ident($($argument:ty),* $(, ...)?) -> $result:ty) => {{
-        static REAL: $crate::real::Real = {
-            #[allow(unused_mut, unused_assignments)]
-            let mut version = None;
-            $( version = Some(match core::ffi::CStr::from_bytes_with_nul(concat!($version, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }); )?
-            $crate::real::Real::new(match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }, version)
-        };
-        // SAFETY: the signature is that of the C declaration.
-        core::mem::transmute::<*mut core::ffi::c_void, unsafe extern "C" fn($($argument),*) -> $result>(REAL.required())
-    }};
-}
 pub(crate) use real;
 
 pub fn errno() -> c_int {
@@ -93,7 +107,14 @@ pub fn set_errno(value: c_int) {
 pub fn create_unobserved(routine: extern "C" fn(*mut u8) -> *mut u8) -> c_int {
     let mut handle = 0u64;
     // SAFETY: valid arguments.
-    unsafe { real!(fn pthread_create(*mut u64, *const u8, extern "C" fn(*mut u8) -> *mut u8, *mut u8) -> c_int)(&mut handle, core::ptr::null(), routine, core::ptr::null_mut()) }
+    unsafe {
+        real!(fn pthread_create(*mut u64, *const u8, extern "C" fn(*mut u8) -> *mut u8, *mut u8) -> c_int)(
+            &mut handle,
+            core::ptr::null(),
+            routine,
+            core::ptr::null_mut(),
+        )
+    }
 }
 
 /// The value of an environment variable as the process was started with; works before libc has an environment.

@@ -34,8 +34,12 @@ static mut ENTERED: Map = Map::new();
 static LOCK: RawLock = RawLock::new();
 
 fn with_entered<R>(barrier: u64, body: impl FnOnce(&mut u64) -> R) -> R {
-    // SAFETY: under the lock.
-    LOCK.with(|| body(unsafe { (*(&raw mut ENTERED)).entry((barrier, 0)) }))
+    LOCK.with(|| {
+        let entered = &raw mut ENTERED;
+        // SAFETY: under the lock.
+        let entered = unsafe { &mut *entered };
+        body(entered.entry((barrier, 0)))
+    })
 }
 
 unsafe extern "C" fn wait(barrier: *mut Barrier) -> c_int {

@@ -62,21 +62,27 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
 
 unsafe extern "C" fn wait(condition: *mut u8, mutex: *mut Mutex) -> c_int {
     // SAFETY: the real function with the program's arguments, here and below.
-    wait_until(condition, mutex, NEVER, caller(), || unsafe { real!("GLIBC_2.3.2" fn pthread_cond_wait(*mut u8, *mut Mutex) -> c_int)(condition, mutex) })
+    wait_until(condition, mutex, NEVER, caller(), || unsafe {
+        real!("GLIBC_2.3.2" fn pthread_cond_wait(*mut u8, *mut Mutex) -> c_int)(condition, mutex)
+    })
 }
 
 unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
     // SAFETY: the program's own time.
     let until = unsafe { deadline(clock_of(condition), time) };
     // SAFETY: as above.
-    wait_until(condition, mutex, until, caller(), || unsafe { real!("GLIBC_2.3.2" fn pthread_cond_timedwait(*mut u8, *mut Mutex, *const [i64; 2]) -> c_int)(condition, mutex, time) })
+    wait_until(condition, mutex, until, caller(), || unsafe {
+        real!("GLIBC_2.3.2" fn pthread_cond_timedwait(*mut u8, *mut Mutex, *const [i64; 2]) -> c_int)(condition, mutex, time)
+    })
 }
 
 unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_int, time: *const [i64; 2]) -> c_int {
     // SAFETY: the program's own time.
     let until = unsafe { deadline(clock, time) };
     // SAFETY: as above.
-    wait_until(condition, mutex, until, caller(), || unsafe { real!(fn pthread_cond_clockwait(*mut u8, *mut Mutex, c_int, *const [i64; 2]) -> c_int)(condition, mutex, clock, time) })
+    wait_until(condition, mutex, until, caller(), || unsafe {
+        real!(fn pthread_cond_clockwait(*mut u8, *mut Mutex, c_int, *const [i64; 2]) -> c_int)(condition, mutex, clock, time)
+    })
 }
 
 fn notify(condition: *mut u8, op: Op, count: usize, site: u64, real: impl FnOnce() -> c_int) -> c_int {
@@ -92,12 +98,16 @@ fn notify(condition: *mut u8, op: Op, count: usize, site: u64, real: impl FnOnce
 
 unsafe extern "C" fn signal(condition: *mut u8) -> c_int {
     // SAFETY: as above.
-    notify(condition, Op::CondSignal, 1, caller(), || unsafe { real!("GLIBC_2.3.2" fn pthread_cond_signal(*mut u8) -> c_int)(condition) })
+    notify(condition, Op::CondSignal, 1, caller(), || unsafe {
+        real!("GLIBC_2.3.2" fn pthread_cond_signal(*mut u8) -> c_int)(condition)
+    })
 }
 
 unsafe extern "C" fn broadcast(condition: *mut u8) -> c_int {
     // SAFETY: as above.
-    notify(condition, Op::CondBroadcast, usize::MAX, caller(), || unsafe { real!("GLIBC_2.3.2" fn pthread_cond_broadcast(*mut u8) -> c_int)(condition) })
+    notify(condition, Op::CondBroadcast, usize::MAX, caller(), || unsafe {
+        real!("GLIBC_2.3.2" fn pthread_cond_broadcast(*mut u8) -> c_int)(condition)
+    })
 }
 
 unsafe extern "C" fn init(condition: *mut u8, attributes: *const u8) -> c_int {

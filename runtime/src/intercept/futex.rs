@@ -55,7 +55,29 @@ mod operation {
 const fn may_block(number: isize) -> bool {
     matches!(
         number,
-        0 | 1 | 7 | 19 | 20 | 23 | 34 | 40 | 42..=47 | 61 | 65 | 69 | 70 | 72 | 73 | 128 | 130 | 220 | 232 | 242 | 243 | 247 | 270 | 271 | 275 | 281 | 288 | 299 | 307 | 441
+        0 | 1 | 7 | 19 | 20 | 23 | 34 | 40 | 42
+            ..=47
+                | 61
+                | 65
+                | 69
+                | 70
+                | 72
+                | 73
+                | 128
+                | 130
+                | 220
+                | 232
+                | 242
+                | 243
+                | 247
+                | 270
+                | 271
+                | 275
+                | 281
+                | 288
+                | 299
+                | 307
+                | 441
     )
 }
 
@@ -78,7 +100,7 @@ fn result(outcome: Result<isize, c_int>) -> isize {
 unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
     let site = caller();
     let arguments = [a, b, c, d, e, f];
-    // SAFETY (of the block): the program's own arguments, as the call has them.
+    // SAFETY: the program's own arguments, as the call has them.
     unsafe {
         match number {
             number::FUTEX => futex(arguments, site),
@@ -109,10 +131,11 @@ unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d:
 /// # Safety
 /// As the system call.
 unsafe fn blocking(number: isize, arguments: Arguments, site: u64) -> isize {
-    // SAFETY: by the contract, here and below.
-    let Some(runtime) = Runtime::try_enter() else { return unsafe { real_call(number, arguments) } };
+    // SAFETY: by the contract.
+    let real = || unsafe { real_call(number, arguments) };
+    let Some(runtime) = Runtime::try_enter() else { return real() };
     sched::point(&runtime, Op::Blocking, 0, site);
-    let result = sched::external(&runtime, || unsafe { real_call(number, arguments) });
+    let result = sched::external(&runtime, real);
     let saved = errno();
     sched::files_moved();
     recorder::sync(runtime.thread(), Op::Blocking, 0, sync_source::OTHER, site, &[result as u64]);
@@ -126,12 +149,16 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
     let [address, operation, value, time, second, mask] = arguments;
     let (word, second, operation) = (address as *mut AtomicU32, second as *mut AtomicU32, operation as c_int);
     let command = operation & !(operation::PRIVATE | operation::CLOCK_REALTIME);
-    // SAFETY: by the contract, here and below.
+    // SAFETY: by the contract.
     let real = || unsafe { real_call(number::FUTEX, arguments) };
     let waits = matches!(command, operation::WAIT | operation::WAIT_BITSET);
-    let wakes = matches!(command, operation::WAKE | operation::WAKE_BITSET | operation::REQUEUE | operation::CMP_REQUEUE | operation::WAKE_OP);
+    let wakes = matches!(
+        command,
+        operation::WAKE | operation::WAKE_BITSET | operation::REQUEUE | operation::CMP_REQUEUE | operation::WAKE_OP
+    );
     let Some(runtime) = Runtime::try_enter() else { return real() };
-    let modelled = config::serial() && (waits || wakes) && (operation & operation::PRIVATE != 0 || !is_shared_mapping(address as u64));
+    let modelled =
+        config::serial() && (waits || wakes) && (operation & operation::PRIVATE != 0 || !is_shared_mapping(address as u64));
     if wakes {
         sched::point(&runtime, Op::Publish, address as u64, site);
         let sequence = recorder::sync(runtime.thread(), Op::Publish, address as u64, sync_source::FUTEX, site, &[]);
@@ -151,7 +178,9 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
                 operation::WAKE_BITSET if mask == 0 => Err(EINVAL),
                 operation::WAKE_BITSET => Ok(wake(word, value, mask)),
                 operation::CMP_REQUEUE if (*word).load(SeqCst) != mask => Err(EAGAIN),
-                operation::WAKE_OP => Ok(wake_by_comparison(second, mask, |compared| wake(word, value, u32::MAX) + if compared { wake(second, time as u32, u32::MAX) } else { 0 })),
+                operation::WAKE_OP => Ok(wake_by_comparison(second, mask, |compared| {
+                    wake(word, value, u32::MAX) + if compared { wake(second, time as u32, u32::MAX) } else { 0 }
+                })),
                 _ => Ok(wake(word, value, u32::MAX) + wake_waiters(word, time as u32, u32::MAX, second as u64, sequence)),
             }
         });
@@ -159,7 +188,16 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
     sched::point(&runtime, if waits { Op::Observe } else { Op::Blocking }, address as u64, site);
     let outcome = if modelled {
         // SAFETY: the program's own word and time.
-        unsafe { wait(&runtime, word, value as u32, deadline(command, operation, time as *const [i64; 2]), if command == operation::WAIT { u32::MAX } else { mask as u32 }, site) }
+        unsafe {
+            wait(
+                &runtime,
+                word,
+                value as u32,
+                deadline(command, operation, time as *const [i64; 2]),
+                if command == operation::WAIT { u32::MAX } else { mask as u32 },
+                site,
+            )
+        }
     } else {
         match sched::external(&runtime, real) {
             -1 => Err(errno()),
@@ -209,7 +247,9 @@ unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u6
 
 fn wake_waiters(word: *mut AtomicU32, count: u32, mask: u32, move_to: u64, sequence: u64) -> isize {
     let count = (count as i32).max(0) as usize;
-    queue::serve(WaitFor::Futex, word as u64, count, move_to, sequence, |thread| thread.wait.what == WaitFor::Futex && thread.futex_mask & mask != 0) as isize
+    queue::serve(WaitFor::Futex, word as u64, count, move_to, sequence, |thread| {
+        thread.wait.what == WaitFor::Futex && thread.futex_mask & mask != 0
+    }) as isize
 }
 
 /// `FUTEX_WAKE_OP`: changes the second word and tells whether its old value compares as the encoded operation asks.

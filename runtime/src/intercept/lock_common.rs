@@ -27,7 +27,14 @@ pub unsafe fn deadline(clock: c_int, time: *const [i64; 2]) -> u64 {
 }
 
 /// Serial mode: tries until it succeeds, blocking in the model in between. `Err(())`: the deadline passed.
-pub fn acquire_by_trying(runtime: &Runtime, lock: u64, shared: bool, deadline: u64, site: u64, mut attempt: impl FnMut() -> c_int) -> Result<c_int, ()> {
+pub fn acquire_by_trying(
+    runtime: &Runtime,
+    lock: u64,
+    shared: bool,
+    deadline: u64,
+    site: u64,
+    mut attempt: impl FnMut() -> c_int,
+) -> Result<c_int, ()> {
     let mut requested = false;
     let mut late = false;
     loop {

@@ -102,14 +102,18 @@ unsafe extern "C" fn timedlock(mutex: *mut Mutex, time: *const [i64; 2]) -> c_in
     // SAFETY: the program's own time.
     let until = unsafe { deadline(REALTIME, time) };
     // SAFETY: as above.
-    lock_until(mutex, until, caller(), || unsafe { real!(fn pthread_mutex_timedlock(*mut Mutex, *const [i64; 2]) -> c_int)(mutex, time) })
+    lock_until(mutex, until, caller(), || unsafe {
+        real!(fn pthread_mutex_timedlock(*mut Mutex, *const [i64; 2]) -> c_int)(mutex, time)
+    })
 }
 
 unsafe extern "C" fn clocklock(mutex: *mut Mutex, clock: c_int, time: *const [i64; 2]) -> c_int {
     // SAFETY: the program's own time.
     let until = unsafe { deadline(clock, time) };
     // SAFETY: as above.
-    lock_until(mutex, until, caller(), || unsafe { real!(fn pthread_mutex_clocklock(*mut Mutex, c_int, *const [i64; 2]) -> c_int)(mutex, clock, time) })
+    lock_until(mutex, until, caller(), || unsafe {
+        real!(fn pthread_mutex_clocklock(*mut Mutex, c_int, *const [i64; 2]) -> c_int)(mutex, clock, time)
+    })
 }
 
 unsafe extern "C" fn trylock(mutex: *mut Mutex) -> c_int {

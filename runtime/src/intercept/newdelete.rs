@@ -3,10 +3,14 @@
 //! Memory comes from libc as in libstdc++. When there is none, the C++ library's own operator is called, which runs the new-handler and throws. All of these
 //! are weak in a static link: a program that replaces them keeps its own, as the standard allows, and the allocations it makes inside are seen instead.
 //!
-//! Limit: with the C++ library linked statically there is no operator behind these to call, so running out of memory ends the process.
+//! Limit: with the C++ library linked statically there is no operator behind these to call: the exception is thrown without asking the new-handler.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
+)]
 
 use super::heap::{allocated, freed};
-use crate::real::{Real, __libc_free, __libc_malloc, __libc_memalign};
+use crate::real::{__libc_free, __libc_malloc, __libc_memalign, Real};
 use crate::tls::{CALLER, caller};
 use core::arch::naked_asm;
 use core::ffi::c_void;
@@ -24,11 +28,31 @@ fn block(block: *mut u8, bytes: usize, site: u64) -> *mut u8 {
 
 // SAFETY (of every call below): libc's allocator with the program's sizes, the C++ library's own operators.
 
+/// libstdc++'s `std::__throw_bad_alloc`, if the program has it; else the end of the process.
+#[unsafe(naked)]
+unsafe extern "C" fn throw_bad_alloc() -> *mut u8 {
+    naked_asm!(
+        ".weak _ZSt17__throw_bad_allocv",
+        "mov rax, qword ptr [rip + _ZSt17__throw_bad_allocv@GOTPCREL]",
+        "test rax, rax",
+        "jz {fail}",
+        "jmp rax",
+        fail = sym fail,
+    )
+}
+
+unsafe extern "C" fn fail() -> ! {
+    crate::sys::die(&[b"out of memory in operator new, and no exception to throw"])
+}
+
 unsafe extern "C" fn new(bytes: usize) -> *mut u8 {
     let site = caller();
     let memory = unsafe { __libc_malloc(bytes) };
     if memory.is_null() {
-        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(NEW.required())(bytes) };
+        return match NEW.address() {
+            none if none.is_null() => unsafe { throw_bad_alloc() },
+            next => unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(next)(bytes) },
+        };
     }
     block(memory, bytes, site)
 }
@@ -37,7 +61,11 @@ unsafe extern "C" fn new_or_null(bytes: usize, tag: *const u8) -> *mut u8 {
     let site = caller();
     let memory = unsafe { __libc_malloc(bytes) };
     if memory.is_null() && !NEW_OR_NULL.address().is_null() {
-        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, *const u8) -> *mut u8>(NEW_OR_NULL.required())(bytes, tag) };
+        return unsafe {
+            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, *const u8) -> *mut u8>(NEW_OR_NULL.required())(
+                bytes, tag,
+            )
+        };
     }
     block(memory, bytes, site)
 }
@@ -46,7 +74,12 @@ unsafe extern "C" fn new_aligned(bytes: usize, alignment: usize) -> *mut u8 {
     let site = caller();
     let memory = unsafe { __libc_memalign(alignment, bytes) };
     if memory.is_null() {
-        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(NEW_ALIGNED.required())(bytes, alignment) };
+        return match NEW_ALIGNED.address() {
+            none if none.is_null() => unsafe { throw_bad_alloc() },
+            next => unsafe {
+                core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(next)(bytes, alignment)
+            },
+        };
     }
     block(memory, bytes, site)
 }
@@ -55,7 +88,11 @@ unsafe extern "C" fn new_aligned_or_null(bytes: usize, alignment: usize, tag: *c
     let site = caller();
     let memory = unsafe { __libc_memalign(alignment, bytes) };
     if memory.is_null() && !NEW_ALIGNED_OR_NULL.address().is_null() {
-        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize, *const u8) -> *mut u8>(NEW_ALIGNED_OR_NULL.required())(bytes, alignment, tag) };
+        return unsafe {
+            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize, *const u8) -> *mut u8>(
+                NEW_ALIGNED_OR_NULL.required(),
+            )(bytes, alignment, tag)
+        };
     }
     block(memory, bytes, site)
 }

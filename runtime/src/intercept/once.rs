@@ -89,7 +89,11 @@ unsafe extern "C" fn once(control: *mut AtomicU32, routine: Routine) -> c_int {
     let function = ONCE.required();
     let Some(runtime) = Runtime::try_enter() else {
         // SAFETY: the real function with the program's arguments.
-        return unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut AtomicU32, Routine) -> c_int>(function)(control, routine) };
+        return unsafe {
+            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut AtomicU32, Routine) -> c_int>(function)(
+                control, routine,
+            )
+        };
     };
     let object = control as u64;
     sched::point(&runtime, Op::OnceBegin, object, site);

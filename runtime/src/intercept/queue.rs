@@ -45,7 +45,10 @@ pub fn stand(runtime: &Runtime, wait: Wait, site: u64) -> Outcome {
 pub fn serve(what: WaitFor, object: u64, count: usize, move_to: u64, sequence: u64, accept: impl Fn(&Thread) -> bool) -> usize {
     for served in 0..count {
         // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
-        let first = all().map(|thread| unsafe { &mut *thread }).filter(|thread| thread.condition == object && accept(thread)).min_by_key(|thread| thread.ticket);
+        let first = all()
+            .map(|thread| unsafe { &mut *thread })
+            .filter(|thread| thread.condition == object && accept(thread))
+            .min_by_key(|thread| thread.ticket);
         let Some(thread) = first else { return served };
         if move_to == 0 {
             thread.condition = 0;

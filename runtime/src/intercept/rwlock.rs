@@ -2,6 +2,10 @@
 //!
 //! In serial mode every acquisition is a try on the program's own lock, so glibc's own rules hold; only the preference for waiting writers is modelled,
 //! as writers wait in the model and not in the lock.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
+)]
 
 use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping};
 use crate::clock::{NEVER, REALTIME};
@@ -54,7 +58,12 @@ fn try_lock(lock: Lock, shared: bool) -> c_int {
 /// Whether readers have to let a writer go first.
 fn writers_wait(lock: Lock) -> bool {
     // SAFETY: the program's own lock; registered threads are never unmapped, and stopped in serial mode.
-    unsafe { (*lock).flags == PREFER_WRITERS && all().any(|thread| (*thread).state == State::Blocked && (*thread).wait.what == WaitFor::Lock && (*thread).wait.object == lock as u64) }
+    unsafe {
+        (*lock).flags == PREFER_WRITERS
+            && all().any(|thread| {
+                (*thread).state == State::Blocked && (*thread).wait.what == WaitFor::Lock && (*thread).wait.object == lock as u64
+            })
+    }
 }
 
 fn acquired(runtime: &Runtime, lock: Lock, shared: bool, site: u64, try_flag: u16) {
@@ -147,19 +156,35 @@ unsafe extern "C" fn try_write_lock(lock: Lock) -> c_int {
 }
 
 unsafe extern "C" fn timed_read_lock(lock: Lock, time: *const [i64; 2]) -> c_int {
-    unsafe { timed(lock, true, REALTIME, time, caller(), || real!(fn pthread_rwlock_timedrdlock(Lock, *const [i64; 2]) -> c_int)(lock, time)) }
+    unsafe {
+        timed(lock, true, REALTIME, time, caller(), || {
+            real!(fn pthread_rwlock_timedrdlock(Lock, *const [i64; 2]) -> c_int)(lock, time)
+        })
+    }
 }
 
 unsafe extern "C" fn timed_write_lock(lock: Lock, time: *const [i64; 2]) -> c_int {
-    unsafe { timed(lock, false, REALTIME, time, caller(), || real!(fn pthread_rwlock_timedwrlock(Lock, *const [i64; 2]) -> c_int)(lock, time)) }
+    unsafe {
+        timed(lock, false, REALTIME, time, caller(), || {
+            real!(fn pthread_rwlock_timedwrlock(Lock, *const [i64; 2]) -> c_int)(lock, time)
+        })
+    }
 }
 
 unsafe extern "C" fn clock_read_lock(lock: Lock, clock: c_int, time: *const [i64; 2]) -> c_int {
-    unsafe { timed(lock, true, clock, time, caller(), || real!(fn pthread_rwlock_clockrdlock(Lock, c_int, *const [i64; 2]) -> c_int)(lock, clock, time)) }
+    unsafe {
+        timed(lock, true, clock, time, caller(), || {
+            real!(fn pthread_rwlock_clockrdlock(Lock, c_int, *const [i64; 2]) -> c_int)(lock, clock, time)
+        })
+    }
 }
 
 unsafe extern "C" fn clock_write_lock(lock: Lock, clock: c_int, time: *const [i64; 2]) -> c_int {
-    unsafe { timed(lock, false, clock, time, caller(), || real!(fn pthread_rwlock_clockwrlock(Lock, c_int, *const [i64; 2]) -> c_int)(lock, clock, time)) }
+    unsafe {
+        timed(lock, false, clock, time, caller(), || {
+            real!(fn pthread_rwlock_clockwrlock(Lock, c_int, *const [i64; 2]) -> c_int)(lock, clock, time)
+        })
+    }
 }
 
 unsafe extern "C" fn unlock(lock: Lock) -> c_int {

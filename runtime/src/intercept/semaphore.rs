@@ -1,6 +1,10 @@
 //! `sem_*`. The count stays in the program's semaphore; waiting is done by trying. A handler ends a wait.
 //!
 //! Limit: `sem_open` and `sem_close` are left to libc; a named semaphore is shared between processes and waits for it outside the model.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
+)]
 
 use super::lock_common::{deadline, is_shared_mapping};
 use crate::clock::{NEVER, REALTIME};
@@ -83,7 +87,13 @@ fn wait_until(semaphore: *mut Semaphore, until: u64, site: u64, real: impl FnOnc
 
 /// # Safety
 /// `time` points to a timespec.
-unsafe fn timed(semaphore: *mut Semaphore, clock: c_int, time: *const [i64; 2], site: u64, real: impl FnOnce() -> c_int) -> c_int {
+unsafe fn timed(
+    semaphore: *mut Semaphore,
+    clock: c_int,
+    time: *const [i64; 2],
+    site: u64,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
     // SAFETY: by the contract.
     let (until, nanoseconds) = unsafe { (deadline(clock, time), (*time)[1]) };
     if !(0..1_000_000_000).contains(&nanoseconds) || !(0..=1).contains(&clock) {
@@ -101,11 +111,19 @@ unsafe extern "C" fn wait(semaphore: *mut Semaphore) -> c_int {
 }
 
 unsafe extern "C" fn timedwait(semaphore: *mut Semaphore, time: *const [i64; 2]) -> c_int {
-    unsafe { timed(semaphore, REALTIME, time, caller(), || real!(fn sem_timedwait(*mut Semaphore, *const [i64; 2]) -> c_int)(semaphore, time)) }
+    unsafe {
+        timed(semaphore, REALTIME, time, caller(), || {
+            real!(fn sem_timedwait(*mut Semaphore, *const [i64; 2]) -> c_int)(semaphore, time)
+        })
+    }
 }
 
 unsafe extern "C" fn clockwait(semaphore: *mut Semaphore, clock: c_int, time: *const [i64; 2]) -> c_int {
-    unsafe { timed(semaphore, clock, time, caller(), || real!(fn sem_clockwait(*mut Semaphore, c_int, *const [i64; 2]) -> c_int)(semaphore, clock, time)) }
+    unsafe {
+        timed(semaphore, clock, time, caller(), || {
+            real!(fn sem_clockwait(*mut Semaphore, c_int, *const [i64; 2]) -> c_int)(semaphore, clock, time)
+        })
+    }
 }
 
 unsafe extern "C" fn trywait(semaphore: *mut Semaphore) -> c_int {

@@ -1,4 +1,8 @@
 //! `pthread_spin_*`. A thread that would spin blocks in serial mode.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
+)]
 
 use super::lock_common::{acquire_by_trying, drop_hold, hold, is_shared_mapping};
 use crate::clock::NEVER;

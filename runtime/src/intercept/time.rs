@@ -5,6 +5,10 @@
 //!
 //! Limits: the processor's own counters and random instructions (`rdtsc`, `rdrand`, which `std::random_device` uses), and what the kernel puts into the
 //! process at its start (`AT_RANDOM`), are as they are.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
+)]
 
 use super::lock_common::nanoseconds;
 use crate::clock::{self, MONOTONIC, REALTIME};
@@ -132,7 +136,11 @@ fn test_cancellation() {
 /// # Safety
 /// As clock_nanosleep(2).
 unsafe fn rest(clock: c_int, flags: c_int, time: *const Time, left: *mut Time, site: u64) -> Option<c_int> {
-    if time.is_null() || !is_virtual(clock) || clock == 3 || unsafe { !(0..BILLION as i64).contains(&(*time)[1]) || (*time)[0] < 0 } {
+    if time.is_null()
+        || !is_virtual(clock)
+        || clock == 3
+        || unsafe { !(0..BILLION as i64).contains(&(*time)[1]) || (*time)[0] < 0 }
+    {
         return None;
     }
     let nanoseconds = unsafe { nanoseconds(time) };
@@ -233,14 +241,16 @@ fn path_hash(thread: &Thread) -> u64 {
 
 /// SplitMix64's output function (Steele, Lea, Flood, OOPSLA 2014).
 fn mix(state: u64) -> u64 {
-    let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 fn random_word(thread: &mut Thread) -> u64 {
     thread.random_words += 1;
-    let state = config::word(field::SEED).wrapping_add(path_hash(thread)).wrapping_add(thread.random_words.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let state = config::word(field::SEED)
+        .wrapping_add(path_hash(thread))
+        .wrapping_add(thread.random_words.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mix(state)
 }
 
@@ -292,7 +302,7 @@ unsafe extern "C" fn random_buffer(buffer: *mut u8, bytes: usize) {
 unsafe extern "C" fn random_below(limit: u32) -> u32 {
     match virtual_time() {
         Some(_) if limit < 2 => 0,
-        Some(runtime) => ((random_word(runtime.thread()) >> 32) * limit as u64 >> 32) as u32,
+        Some(runtime) => (((random_word(runtime.thread()) >> 32) * limit as u64) >> 32) as u32,
         None => unsafe { real!(fn arc4random_uniform(u32) -> u32)(limit) },
     }
 }
