@@ -46,6 +46,8 @@ pub struct ControlRequest<'a> {
     pub patience_ms: u64,
     /// Bytes of trace after which plain accesses are no longer kept; 0: no limit.
     pub trace_limit: u64,
+    /// How often an access (thread, site, address, locks held) is kept, repetitions without an event in between apart; 0: no limit.
+    pub access_cap: u64,
     pub after: After,
     /// Serial: nanoseconds of `CLOCK_REALTIME` at which virtual time begins; 0: the real time at the start.
     pub base_time_nanoseconds: u64,
@@ -66,6 +68,7 @@ impl Default for ControlRequest<'_> {
             options: 0,
             patience_ms: 10_000,
             trace_limit: 0,
+            access_cap: 0,
             after: After::Stop,
             base_time_nanoseconds: 0,
             schedule: None,
@@ -93,6 +96,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::OPTIONS] = request.options;
     head[field::PATIENCE_MS] = request.patience_ms;
     head[field::TRACE_LIMIT] = request.trace_limit;
+    head[field::ACCESS_CAP] = request.access_cap;
     head[field::AFTER] = match request.after {
         After::Stop => after::STOP,
         After::Continue => after::CONTINUE,

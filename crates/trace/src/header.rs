@@ -79,6 +79,10 @@ impl RunNotes {
     pub const fn executed(self) -> bool {
         self.0 & note::EXECUTED != 0
     }
+    /// What a read saw is not known for certain: accesses were left out.
+    pub const fn thinned(self) -> bool {
+        self.0 & note::THINNED != 0
+    }
     /// What the set says, one phrase a note.
     pub fn phrases(self) -> Vec<&'static str> {
         let all = [
@@ -86,6 +90,7 @@ impl RunNotes {
             (self.forked(), "the program forked; its children are not part of the recording"),
             (self.signals(), "signal handlers ran"),
             (self.external_input(), "input came from outside that a re-execution may not see again"),
+            (self.thinned(), "accesses that had been kept often enough were left out"),
             (self.executed(), "another program was started in place of this one"),
         ];
         all.into_iter().filter_map(|(present, phrase)| present.then_some(phrase)).collect()
