@@ -129,8 +129,9 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// How the threads of the recorded execution take turns: run-to-block, random, round-robin, pct; or free (in parallel).
-    #[arg(long, default_value = "run-to-block")]
+    /// How the threads of the recorded execution take turns: random, round-robin, run-to-block, pct; or free (in parallel). run-to-block
+    /// never ends a loop that waits for another thread without blocking.
+    #[arg(long, default_value = "random")]
     pub policy: Scheduling,
     /// Of the policies that draw.
     #[arg(long, default_value_t = 1)]

@@ -1,6 +1,6 @@
 //! Making a schedule happen, and believing only what happens again.
 //!
-//! A forced execution runs serially under the schedule; after its last turn every thread runs until it blocks. Its end is told by
+//! A forced execution runs serially under the schedule; after its last turn threads take turns at random (the same in every execution). Its end is told by
 //! the runtime. [`confirm`] calls a schedule's goal proven when it came about, and came about again in a second execution.
 
 use crate::error::ConfirmError;
@@ -51,7 +51,8 @@ pub enum Decision {
 pub fn control_of(schedule: &Schedule, after: After, forcing: &Forcing) -> Result<Vec<u8>, ConfirmError> {
     let request = ControlRequest {
         mode: RunMode::Serial,
-        policy: Policy::RunToBlock,
+        // Fair, so that a thread that waits in a loop does not keep the others from the goal.
+        policy: Policy::Random,
         quantum: schedule.quantum,
         patience_ms: u64::try_from(forcing.patience.as_millis()).unwrap_or(u64::MAX),
         trace_limit: forcing.trace_limit,
