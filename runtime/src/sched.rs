@@ -210,6 +210,7 @@ fn pass_on(thread: &mut Thread, others: bool) {
     LOCK.unlock();
     wait_for_turn(thread);
     if LAST.swap(thread.number, Relaxed) != thread.number {
+        thread.points = 0;
         header::word(field::SWITCHES).fetch_add(1, Relaxed);
         recorder::turn(thread);
     }
@@ -403,8 +404,10 @@ fn offer(thread: &mut Thread, mut occasion: Occasion) {
         thread.spins = 0;
         pass_time();
     }
-    if policy::offers(thread, occasion) {
+    if occasion != Occasion::Point {
         thread.points = 0;
+    }
+    if policy::offers(thread, occasion) {
         LOCK.lock();
         thread.state = State::Runnable;
         pass_on(thread, occasion != Occasion::Point);
@@ -461,41 +464,39 @@ fn come_back(thread: &mut Thread) {
     thread.reload_quantum();
 }
 
-/// The thread cannot go on until what it waits for may be there. Serial mode only.
+/// The thread cannot go on until what it waits for may be there. It may also come back without any reason. Serial mode only.
 pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
     let thread = runtime.thread();
     debug_assert!(config::serial());
-    loop {
-        come_back(thread);
-        if cancel::is_due(runtime, wait.what) {
-            // A condition wait has to take its mutex first.
-            if wait.what == WaitFor::Condition {
-                return Wake::Cancelled;
-            }
-            cancel::test(runtime);
+    come_back(thread);
+    if cancel::is_due(runtime, wait.what) {
+        // A condition wait has to take its mutex first.
+        if wait.what == WaitFor::Condition {
+            return Wake::Cancelled;
         }
-        PROGRESS.fetch_add(1, Relaxed);
-        LOCK.lock();
-        thread.wait = wait;
-        thread.wait_site = site;
-        thread.wake = Wake::Nothing;
-        thread.state = State::Blocked;
-        thread.spins = 0;
-        if matches!(wait.what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Join) && wait.deadline == NEVER {
-            deadlock::check(thread);
-        }
-        pass_on(thread, false);
-        let wake = thread.wake;
-        thread.wait = Wait::NOTHING;
-        if wake == Wake::Signal || thread.pending_signals.load(Relaxed) != 0 {
-            signals::deliver_inside(runtime);
-            if !wait.interruptible && wake == Wake::Signal {
-                continue;
-            }
-        }
-        if wake != Wake::Cancelled {
-            return wake;
-        }
+        cancel::test(runtime);
+    }
+    PROGRESS.fetch_add(1, Relaxed);
+    LOCK.lock();
+    thread.wait = wait;
+    thread.wait_site = site;
+    thread.wake = Wake::Nothing;
+    thread.state = State::Blocked;
+    thread.spins = 0;
+    if matches!(wait.what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Join) && wait.deadline == NEVER {
+        deadlock::check(thread);
+    }
+    pass_on(thread, false);
+    let wake = thread.wake;
+    thread.wait = Wait::NOTHING;
+    if wake == Wake::Signal || thread.pending_signals.load(Relaxed) != 0 {
+        signals::deliver_inside(runtime);
+    }
+    match wake {
+        // While the handler ran, what the thread waits for may have come: it was not blocked then, and nobody told it.
+        Wake::Signal if !wait.interruptible => Wake::Woken,
+        Wake::Cancelled => Wake::Woken,
+        wake => wake,
     }
 }
 

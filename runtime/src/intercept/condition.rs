@@ -2,6 +2,7 @@
 //!
 //! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this process can wait on it either.
 
+use super::cancel;
 use super::lock_common::{deadline, drop_hold, is_shared_mapping};
 use super::mutex::{Mutex, reacquire};
 use super::queue::{self, Outcome};
@@ -57,6 +58,9 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
         result = error;
     }
     recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, thread.woken_by]);
+    if outcome == Outcome::Cancelled {
+        cancel::test(&runtime);
+    }
     result
 }
 

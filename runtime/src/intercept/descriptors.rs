@@ -135,12 +135,6 @@ pub enum Ready {
     Interrupted,
 }
 
-/// A place where a thread may be cancelled. It does not come back then: nothing here may hold a lock.
-pub fn test_cancel(runtime: &Runtime) {
-    // SAFETY: no arguments.
-    runtime.outside(|| unsafe { crate::real::real!(fn pthread_testcancel() -> ())() });
-}
-
 /// Blocks in the model until one of the files is ready. Serial mode only.
 pub fn wait_for_files(runtime: &Runtime, files: &mut [PollFile], until: u64, site: u64, mut ready: impl FnMut(&mut [PollFile]) -> bool) -> Ready {
     // Answers of earlier waits are not about this one.
@@ -152,7 +146,6 @@ pub fn wait_for_files(runtime: &Runtime, files: &mut [PollFile], until: u64, sit
         let what = if files.is_empty() { WaitFor::Time } else { WaitFor::Files };
         let wait = Wait { files: files.as_mut_ptr(), file_count: files.len(), ..Wait::on(what, 0).until(until).interruptible() };
         let wake = sched::block(runtime, wait, site);
-        test_cancel(runtime);
         match wake {
             Wake::TimedOut => return Ready::No,
             Wake::Signal if signals::interrupts(runtime.thread()) => return Ready::Interrupted,

@@ -241,7 +241,7 @@ unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u6
     match queue::stand(runtime, Wait::on(WaitFor::Futex, word as u64).until(until).interruptible(), site) {
         Outcome::LetOut => Ok(0),
         Outcome::TimedOut => Err(ETIMEDOUT),
-        Outcome::Interrupted => Err(EINTR as c_int),
+        Outcome::Interrupted | Outcome::Cancelled => Err(EINTR as c_int),
     }
 }
 

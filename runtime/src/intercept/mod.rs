@@ -24,6 +24,7 @@ pub(crate) use interpose;
 
 pub mod annotations;
 pub mod barrier;
+pub mod cancel;
 pub mod condition;
 pub mod descriptors;
 pub mod files;

@@ -150,6 +150,11 @@ fn end(note_bits: u64, end: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
+/// Programs linked against gcc's runtime take even this from it: the C library has no such name to load.
+unsafe extern "C" fn at_exit(handler: unsafe extern "C" fn(*mut c_void)) -> c_int {
+    unsafe { crate::real::__cxa_atexit(handler, core::ptr::null_mut(), core::ptr::null_mut()) }
+}
+
 unsafe extern "C" fn exit_at_once(status: c_int) -> c_int {
     end(0, || unsafe { real!(fn _exit(c_int) -> c_int)(status) })
 }
@@ -268,6 +273,7 @@ interpose! {
     _Fork => forked_bare;
     posix_spawn => spawned;
     posix_spawnp => spawned_by_name;
+    atexit => at_exit;
     _exit => exit_at_once;
     _Exit => exit_at_once;
     daemon => become_daemon;

@@ -22,6 +22,7 @@ pub enum Outcome {
     LetOut,
     TimedOut,
     Interrupted,
+    Cancelled,
 }
 
 /// Stands in the queue until let out, or until the wait's deadline or, where the wait says so, a signal handler.
@@ -30,6 +31,7 @@ pub fn stand(runtime: &Runtime, wait: Wait, site: u64) -> Outcome {
     while thread.condition != 0 {
         let outcome = match sched::block(runtime, wait, site) {
             Wake::TimedOut => Outcome::TimedOut,
+            Wake::Cancelled => Outcome::Cancelled,
             Wake::Signal if wait.interruptible => Outcome::Interrupted,
             _ => continue,
         };

@@ -64,6 +64,11 @@ unsafe extern "C" fn round(argument: *mut u8) {
     thread.ended.store(1, Release);
     if config::serial() {
         sched::ended(thread);
+        if sched::live_count() == 0 {
+            // The C library ends the process with its last thread, but counts the watchdog.
+            // SAFETY: as the C library would call it, from here.
+            unsafe { real!(fn exit(c_int) -> ())(0) };
+        }
     }
 }
 
@@ -142,13 +147,14 @@ fn by_handle(handle: u64) -> Option<&'static mut Thread> {
 }
 
 /// In serial mode a new thread may not have run at all: its handle is what `pthread_create` returned, which is its thread pointer, once it has set it.
-fn find(handle: u64) -> Option<&'static mut Thread> {
+pub fn find(handle: u64) -> Option<&'static mut Thread> {
     loop {
+        // SAFETY: as above. Asked before the handles are compared: one may be stored in between.
+        let all_known = all().all(|thread| unsafe { (*thread).handle.load(Acquire) != 0 || (*thread).ended.load(Acquire) != 0 || (*thread).number == 0 });
         if let Some(thread) = by_handle(handle) {
             return Some(thread);
         }
-        // SAFETY: as above.
-        if all().all(|thread| unsafe { (*thread).handle.load(Acquire) != 0 || (*thread).ended.load(Acquire) != 0 || (*thread).number == 0 }) {
+        if all_known {
             return None;
         }
         // The thread exists and is about to store its handle.
@@ -168,7 +174,8 @@ fn join_until(handle: u64, until: u64, site: u64, real: impl FnOnce() -> c_int) 
             }
         }
     }
-    let result = real();
+    // It has ended, or (in free mode) this may take its time.
+    let result = if config::serial() { real() } else { sched::external(&runtime, real) };
     if result == 0 {
         child.joined = true;
         child.handle.store(0, Release);

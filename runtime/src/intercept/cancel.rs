@@ -1,0 +1,50 @@
+//! `pthread_cancel` of threads that block in the model, where the C library cannot reach them.
+//!
+//! The thread is let go and, if it is at a cancellation point and lets itself be cancelled, calls `pthread_testcancel` outside the runtime: from there on it unwinds like any other,
+//! with the turn. Calls into the kernel are made outside anyway.
+
+use super::threads::find;
+use crate::real::real;
+use crate::sched::{self, WaitFor};
+use crate::config;
+use crate::thread::Runtime;
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::*;
+
+/// Whether the calling thread, about to wait, has to end instead.
+pub fn is_due(runtime: &Runtime, what: WaitFor) -> bool {
+    let point = !matches!(what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Barrier | WaitFor::Once | WaitFor::Futex | WaitFor::Nothing);
+    point && runtime.thread().cancelled.load(Acquire) != 0 && is_enabled()
+}
+
+fn is_enabled() -> bool {
+    let mut state = 1;
+    // SAFETY: PTHREAD_CANCEL_DISABLE is 1; then back to what it was.
+    unsafe {
+        let set = real!(fn pthread_setcancelstate(c_int, *mut c_int) -> c_int);
+        set(1, &mut state);
+        set(state, core::ptr::null_mut());
+    }
+    state == 0
+}
+
+/// Does not come back if the thread is cancelled: callers hold nothing.
+pub fn test(runtime: &Runtime) {
+    // SAFETY: no arguments.
+    runtime.outside(|| unsafe { real!(fn pthread_testcancel() -> ())() });
+}
+
+unsafe extern "C" fn cancel(handle: u64) -> c_int {
+    // SAFETY: the program's argument.
+    let result = unsafe { real!(fn pthread_cancel(u64) -> c_int)(handle) };
+    if result == 0 && config::serial() && let Some(_runtime) = Runtime::try_enter() {
+        if let Some(thread) = find(handle) {
+            sched::cancelled(thread);
+        }
+    }
+    result
+}
+
+interpose! {
+    pthread_cancel => cancel;
+}
