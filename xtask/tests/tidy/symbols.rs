@@ -178,7 +178,7 @@ const SYNCHRONISATION: [&str; 34] = [
 ];
 
 /// All that the runtime takes from libc by name. Everything else it asks the loader for, behind its own definitions.
-const IMPORTS: [&str; 16] = [
+const IMPORTS: [&str; 17] = [
     // Emitted by the linker.
     "_ITM_deregisterTMCloneTable",
     "_ITM_registerTMCloneTable",
@@ -196,6 +196,8 @@ const IMPORTS: [&str; 16] = [
     "malloc_usable_size",
     // The environment before libc has set it up.
     "__libc_stack_end",
+    // Weak: only where the program brings libstdc++.
+    "_ZSt17__throw_bad_allocv",
     // The loader.
     "dl_iterate_phdr",
     "dlsym",
