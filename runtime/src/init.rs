@@ -5,10 +5,10 @@ use crate::sys::{self, syscall};
 use crate::thread::{self, NO_THREAD, Runtime};
 use crate::intercept::process;
 use crate::{clock, config, filter, finish, header, modules, policy, recorder, replay, sched, signals};
-use core::ffi::c_void;
+use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, field, state};
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{Op, allocation_kind};
 use rashomon_abi::{CLAIM_FILE, CONTROL_FILE, HEADER_FILE, PROTOCOL_VERSION, SESSION_VARIABLE};
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -83,6 +83,9 @@ unsafe fn start(directory: &[u8; 4096]) {
         let thread = runtime.thread();
         let (stack, tls) = (thread.stack, thread.tls);
         recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, 0, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
+        let texts = initial_texts();
+        replay::allocated(thread, 0, 0, texts.0, true);
+        recorder::sync(thread, Op::Allocate, texts.0, allocation_kind::MAPPING, 0, &[texts.1 - texts.0, 0]);
         process::watch();
         signals::watch_fatal();
         __cxa_atexit(at_exit, core::ptr::null_mut(), core::ptr::null_mut());
@@ -119,11 +122,33 @@ fn map_header() {
     header::set(field::MAGIC, MAGIC);
 }
 
-/// The initial thread's stack: 8 MiB below the place where the kernel put the arguments, whatever the limit says.
+/// The initial thread's stack: from 8 MiB below the place where the kernel put the arguments, whatever the limit says, to the end of
+/// the array that points to them.
 fn initial_stack() -> (u64, u64) {
-    // SAFETY: set by the loader.
-    let end = unsafe { real::__libc_stack_end } as u64;
-    (end.saturating_sub(8 << 20), end)
+    // SAFETY: set by the loader: the number of arguments, then a pointer to each, then zero.
+    let (end, arguments) = unsafe { (real::__libc_stack_end as u64, *real::__libc_stack_end as u64) };
+    (end.saturating_sub(8 << 20), end + 8 * (arguments + 2))
+}
+
+/// The texts of arguments and environment, which lie at a random distance from the stack: from the first argument to the last variable.
+fn initial_texts() -> (u64, u64) {
+    // SAFETY: as above; behind the arguments' zero the environment's pointers, then zero. Each points to a terminated text.
+    unsafe {
+        let stack = real::__libc_stack_end;
+        let (first, mut at) = (*stack.add(1) as u64, stack.add(1));
+        if first == 0 {
+            return (0, 0);
+        }
+        let mut last = first;
+        for _ in 0..2 {
+            while *at != 0 {
+                last = last.max(*at as u64);
+                at = at.add(1);
+            }
+            at = at.add(1);
+        }
+        (first, last + CStr::from_ptr(last as *const c_char).to_bytes_with_nul().len() as u64)
+    }
 }
 
 /// The initial thread's static thread-local storage lies below its thread pointer.

@@ -383,7 +383,6 @@ pub fn choose() -> Choice {
             State::External => return Choice::Wait,
             State::Ended if to_end => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),
-            State::Blocked if to_end => advance(),
             State::Blocked if thread.wait.what == WaitFor::Files => {
                 sched::poll_files(0);
                 if thread.state == State::Blocked {
@@ -394,6 +393,7 @@ pub fn choose() -> Choice {
                 clock::advance_to(thread.wait.deadline);
                 sched::let_go(thread, Wake::TimedOut);
             }
+            State::Blocked if to_end => advance(),
             State::Blocked => diverged(divergence::BLOCKED, thread, Some((Op::Blocked, thread.wait.object, thread.wait_site))),
         }
     }

@@ -13,6 +13,9 @@ use crate::loaded::LoadedTrace;
 use rashomon_event::{AccessClass, Address, ContextId, Event, EventIndex, EventKind, ObjectKind, SiteId, ThreadId};
 use std::fmt::Write;
 
+/// Identities of objects that have no bytes are given one after the other.
+const CHANNEL_NUMBER_MASK: u64 = (1 << 60) - 1;
+
 /// Whether texts may hold machine addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
@@ -121,6 +124,10 @@ impl<'a> Names<'a> {
         let Some(object) = self.loaded.sync_objects.get(identity) else { return self.data(identity) };
         let mut text = match (object.data, object.kind) {
             (Some(data), _) => self.data(data),
+            // What the kernel calls it is of this run; the how-manieth it is, of the execution.
+            (None, SyncKind::Channel { source }) if self.detail == Detail::Comparable => {
+                format!("channel({source} #{})", identity.0 & CHANNEL_NUMBER_MASK)
+            }
             (None, SyncKind::Channel { source }) => format!("channel({source} {})", object.machine),
             (None, _) => format!("number({})", object.machine),
         };

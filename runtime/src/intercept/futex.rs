@@ -1,7 +1,7 @@
 //! `syscall()`: futexes, which language runtimes use by number, and other calls that may block.
 //!
 //! In serial mode waiting on a private futex is modelled with virtual deadlines; wakes are releases of the futex's address that woken waiters acquire
-//! (`Publish`, `Observe`), and whatever came of another wait is a `Blocking` event. Priority-inheritance futexes, and futexes in memory that other processes
+//! (`Publish`, `Observe`), and whatever came of another wait is a `Blocking` event; a thread that begins to wait makes one as well. Priority-inheritance futexes, and futexes in memory that other processes
 //! share, wait in the kernel with the turn given up.
 //!
 //! Limit: reads and writes made by number order nothing in the recording; those of the library functions do.
@@ -185,7 +185,7 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
             }
         });
     }
-    sched::point(&runtime, if waits { Op::Observe } else { Op::Blocking }, address as u64, site);
+    sched::point(&runtime, Op::Blocking, address as u64, site);
     let outcome = if modelled {
         // SAFETY: the program's own word and time.
         unsafe {
@@ -238,6 +238,9 @@ unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u6
     let thread = runtime.thread();
     thread.futex_mask = mask;
     queue::join(thread, word as u64);
+    // From here on it waits, whoever runs in between: its own event, so that a schedule can hold the thread behind it.
+    recorder::sync(thread, Op::Blocking, word as u64, sync_source::FUTEX, site, &[0]);
+    sched::position(runtime, Op::Observe, word as u64, site);
     match queue::stand(runtime, Wait::on(WaitFor::Futex, word as u64).until(until).interruptible(), site) {
         Outcome::LetOut => Ok(0),
         Outcome::TimedOut => Err(ETIMEDOUT),
@@ -247,9 +250,7 @@ unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u6
 
 fn wake_waiters(word: *mut AtomicU32, count: u32, mask: u32, move_to: u64, sequence: u64) -> isize {
     let count = (count as i32).max(0) as usize;
-    queue::serve(WaitFor::Futex, word as u64, count, move_to, sequence, |thread| {
-        thread.wait.what == WaitFor::Futex && thread.futex_mask & mask != 0
-    }) as isize
+    queue::serve(WaitFor::Futex, word as u64, count, move_to, sequence, |thread| thread.futex_mask & mask != 0) as isize
 }
 
 /// `FUTEX_WAKE_OP`: changes the second word and tells whether its old value compares as the encoded operation asks.
