@@ -7,11 +7,13 @@ use crate::lock::RawLock;
 use crate::memory::Map;
 use crate::thread::Thread;
 use crate::{header, recorder};
+use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::{field, note};
 use rashomon_abi::record::Op;
 
 static LOCK: RawLock = RawLock::new();
 static mut OWN: Map = Map::new();
+static mut MADE: u64 = 0;
 
 /// Who a file is, whatever descriptor names it: device and inode.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,19 +24,28 @@ pub struct Identity {
 
 /// The process made this pipe or socket pair.
 pub fn made_here(file: Identity) {
+    let (own, made) = (&raw mut OWN, &raw mut MADE);
     // SAFETY: guarded by LOCK.
-    LOCK.with(|| unsafe { *(*(&raw mut OWN)).entry((file.device, file.inode)) = 1 });
+    LOCK.with(|| unsafe {
+        *made += 1;
+        *(*own).entry((file.device, file.inode)) = *made;
+    });
+}
+
+/// The how-manieth pipe or end of a socket pair of this process a file is: the same in every execution, unlike its inode.
+pub fn ordinal(file: Identity) -> Option<u64> {
+    let own = &raw const OWN;
+    // SAFETY: guarded by LOCK.
+    LOCK.with(|| unsafe { (*own).get((file.device, file.inode)) })
 }
 
 /// Whether all that can be read from a file was written in this process.
 pub fn is_own(file: Identity) -> bool {
-    // SAFETY: guarded by LOCK.
-    header::word(field::FORKS).load(core::sync::atomic::Ordering::Relaxed) == 0 && LOCK.with(|| unsafe { (*(&raw const OWN)).get((file.device, file.inode)).is_some() })
+    header::word(field::FORKS).load(Relaxed) == 0 && ordinal(file).is_some()
 }
 
 /// Something came in: the first time, this is where the recording stops being re-executable.
 pub fn came_in(thread: &mut Thread, object: u64, source: u16, site: u64) {
-    use core::sync::atomic::Ordering::*;
     if header::word(field::NOT_REEXECUTABLE_FROM).load(Relaxed) != 0 {
         return;
     }

@@ -242,10 +242,10 @@ pub fn dispatch(others: bool) {
 }
 
 fn give_turn(others: bool) -> bool {
-    // SAFETY: under the lock.
     let next = match replay::choose() {
         replay::Choice::Thread(thread) => thread,
         replay::Choice::Wait => core::ptr::null_mut(),
+        // SAFETY: under the lock.
         replay::Choice::Free => policy::choose(unsafe { live() }.as_slice(), LAST.load(Relaxed), others),
     };
     if next.is_null() {
@@ -298,7 +298,7 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
     // Whether a try was a look, its failure tells.
-    if !matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking) {
+    if !matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin) {
         thread.spins = 0;
         YIELDS.store(0, Relaxed);
     }

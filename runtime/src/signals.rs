@@ -233,7 +233,11 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
         // SAFETY: the program's own function, of the type its flags say.
         unsafe {
             if flags & SA_SIGINFO != 0 {
-                core::mem::transmute::<usize, unsafe extern "C" fn(c_int, *mut SignalInfo, *mut u8)>(handler)(signal, information, context);
+                core::mem::transmute::<usize, unsafe extern "C" fn(c_int, *mut SignalInfo, *mut u8)>(handler)(
+                    signal,
+                    information,
+                    context,
+                );
             } else {
                 core::mem::transmute::<usize, unsafe extern "C" fn(c_int)>(handler)(signal);
             }

@@ -4,16 +4,19 @@
 //! with the turn. Calls into the kernel are made outside anyway.
 
 use super::threads::find;
+use crate::config;
 use crate::real::real;
 use crate::sched::{self, WaitFor};
-use crate::config;
 use crate::thread::Runtime;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::*;
 
 /// Whether the calling thread, about to wait, has to end instead.
 pub fn is_due(runtime: &Runtime, what: WaitFor) -> bool {
-    let point = !matches!(what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Barrier | WaitFor::Once | WaitFor::Futex | WaitFor::Nothing);
+    let point = !matches!(
+        what,
+        WaitFor::Lock | WaitFor::LockShared | WaitFor::Barrier | WaitFor::Once | WaitFor::Futex | WaitFor::Nothing
+    );
     point && runtime.thread().cancelled.load(Acquire) != 0 && is_enabled()
 }
 
@@ -37,10 +40,12 @@ pub fn test(runtime: &Runtime) {
 unsafe extern "C" fn cancel(handle: u64) -> c_int {
     // SAFETY: the program's argument.
     let result = unsafe { real!(fn pthread_cancel(u64) -> c_int)(handle) };
-    if result == 0 && config::serial() && let Some(_runtime) = Runtime::try_enter() {
-        if let Some(thread) = find(handle) {
-            sched::cancelled(thread);
-        }
+    if result == 0
+        && config::serial()
+        && let Some(_runtime) = Runtime::try_enter()
+        && let Some(thread) = find(handle)
+    {
+        sched::cancelled(thread);
     }
     result
 }

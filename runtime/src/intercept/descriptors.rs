@@ -1,9 +1,10 @@
 //! What a file descriptor names, whether using it may block, and the frame of every call that transfers data through one.
 //!
-//! Regular files, directories and block devices never block: calls on them are the real calls and leave no event. Everything else is one event per call, on completion, whatever
-//! comes of it: `Publish` for what lets others go on, recorded before they can see it, `Observe` for what takes something in, `Blocking` for calls that failed. The object is the
-//! file's identity, not the descriptor's number; all sockets are one object, as their two ends have no identity in common. Descriptors 0 to 2 leave an event whatever they are,
-//! so that a re-execution with other standard files counts the same events.
+//! Regular files, directories and block devices never block: calls on them are the real calls and leave no event. Everything else is one event per
+//! call, on completion, whatever comes of it: `Publish` for what lets others go on, recorded before they can see it, `Observe` for what takes something
+//! in, `Blocking` for calls that failed. The object is the file's identity, not the descriptor's number: of the process's own pipes, the how-manieth it
+//! is, so that re-executions agree; of others, device and inode. All sockets are one object, as their two ends have no identity in common. Descriptors
+//! 0 to 2 leave an event whatever they are, so that a re-execution with other standard files counts the same events.
 //!
 //! In serial mode a thread asks poll(2) first and blocks in the model until the file is ready. Then it makes the call with the turn in its hands. Writes to pipes and streams go in
 //! pieces of [`PIECE`] bytes, which a ready pipe takes at once; each piece is a write of its own.
@@ -77,8 +78,11 @@ impl Descriptor {
         if self.kind == Kind::Socket {
             return SOCKETS;
         }
+        if let Some(ordinal) = outside::ordinal(self.identity) {
+            return SOCKETS | ordinal;
+        }
         let mixed = (self.identity.inode ^ self.identity.device.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        SOCKETS | mixed >> 17
+        SOCKETS | 1 << 46 | mixed >> 18
     }
     /// What is read here may come from another process, or be another thing the next time.
     fn is_outside(&self) -> bool {
@@ -87,7 +91,10 @@ impl Descriptor {
             Kind::Pipe | Kind::Socket => !outside::is_own(self.identity),
             // null, zero, full
             Kind::Device => !matches!(self.device, 0x103 | 0x105 | 0x107),
-            Kind::Other => !self.is_event_counter() || crate::header::word(rashomon_abi::header::field::FORKS).load(core::sync::atomic::Ordering::Relaxed) != 0,
+            Kind::Other => {
+                !self.is_event_counter()
+                    || crate::header::word(rashomon_abi::header::field::FORKS).load(core::sync::atomic::Ordering::Relaxed) != 0
+            }
         }
     }
     /// An eventfd or a set of epoll: what comes out of it was put in by this process.
@@ -135,8 +142,24 @@ pub enum Ready {
     Interrupted,
 }
 
+/// What a signal handler does to a wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Interruption {
+    /// Ends it.
+    Always,
+    /// Ends it unless it was installed with `SA_RESTART`.
+    ByFlag,
+}
+
 /// Blocks in the model until one of the files is ready. Serial mode only.
-pub fn wait_for_files(runtime: &Runtime, files: &mut [PollFile], until: u64, site: u64, mut ready: impl FnMut(&mut [PollFile]) -> bool) -> Ready {
+pub fn wait_for_files(
+    runtime: &Runtime,
+    files: &mut [PollFile],
+    until: u64,
+    interruption: Interruption,
+    site: u64,
+    mut ready: impl FnMut(&mut [PollFile]) -> bool,
+) -> Ready {
     // Answers of earlier waits are not about this one.
     signals::interrupts(runtime.thread());
     loop {
@@ -145,10 +168,11 @@ pub fn wait_for_files(runtime: &Runtime, files: &mut [PollFile], until: u64, sit
         }
         let what = if files.is_empty() { WaitFor::Time } else { WaitFor::Files };
         let wait = Wait { files: files.as_mut_ptr(), file_count: files.len(), ..Wait::on(what, 0).until(until).interruptible() };
-        let wake = sched::block(runtime, wait, site);
-        match wake {
+        match sched::block(runtime, wait, site) {
             Wake::TimedOut => return Ready::No,
-            Wake::Signal if signals::interrupts(runtime.thread()) => return Ready::Interrupted,
+            Wake::Signal if interruption == Interruption::Always || signals::interrupts(runtime.thread()) => {
+                return Ready::Interrupted;
+            }
             _ => {}
         }
     }
@@ -208,7 +232,9 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
             ready = if call.at_once || descriptor.is_nonblocking() {
                 Ready::No
             } else {
-                wait_for_files(&runtime, &mut files, descriptor.deadline(call.events), site, |files| poll_now(files) != 0)
+                wait_for_files(&runtime, &mut files, descriptor.deadline(call.events), Interruption::ByFlag, site, |files| {
+                    poll_now(files) != 0
+                })
             };
         }
     }
@@ -270,7 +296,12 @@ pub unsafe fn parts<'a>(parts: *const Part, count: c_int) -> &'a [Part] {
 }
 
 /// The frame of a call that writes bytes: at once where that cannot block half-way, else in pieces.
-pub fn write_all(call: Call, buffers: &[Part], whole: impl FnMut() -> isize, mut piece: impl FnMut(*mut u8, usize) -> isize) -> isize {
+pub fn write_all(
+    call: Call,
+    buffers: &[Part],
+    whole: impl FnMut() -> isize,
+    mut piece: impl FnMut(*mut u8, usize) -> isize,
+) -> isize {
     let total = buffers.iter().fold(0usize, |sum, part| sum.saturating_add(part.bytes));
     let observed = config::serial() && !crate::tls::current().is_null();
     if !observed || total <= PIECE || call.at_once || (0..=2).contains(&call.file) {

@@ -1,4 +1,8 @@
 //! Reading, writing and closing; pipes and event counters.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
 
 use super::descriptors::{Call, Descriptor, Kind, Part, look, parts, transfer, write_all};
 use crate::hooks::access_range;
@@ -27,11 +31,10 @@ pub fn touched_parts(parts: &[Part], bytes: isize, site: u64, class: AccessClass
     }
 }
 
-// SAFETY (of every call of a real function below): the program's arguments.
-
 unsafe extern "C" fn read_bytes(file: c_int, buffer: *mut u8, bytes: usize) -> isize {
     let site = caller();
-    let result = transfer(Call::input(file, site), || unsafe { real!(fn read(c_int, *mut u8, usize) -> isize)(file, buffer, bytes) });
+    let result =
+        transfer(Call::input(file, site), || unsafe { real!(fn read(c_int, *mut u8, usize) -> isize)(file, buffer, bytes) });
     touched(buffer, result, site, AccessClass::Write);
     result
 }
@@ -52,7 +55,8 @@ unsafe extern "C" fn read_at(file: c_int, buffer: *mut u8, bytes: usize, offset:
 
 unsafe extern "C" fn read_parts(file: c_int, vector: *const Part, count: c_int) -> isize {
     let site = caller();
-    let result = transfer(Call::input(file, site), || unsafe { real!(fn readv(c_int, *const Part, c_int) -> isize)(file, vector, count) });
+    let result =
+        transfer(Call::input(file, site), || unsafe { real!(fn readv(c_int, *const Part, c_int) -> isize)(file, vector, count) });
     touched_parts(unsafe { parts(vector, count) }, result, site, AccessClass::Write);
     result
 }
@@ -64,7 +68,12 @@ fn write_real(file: c_int, buffer: *const u8, bytes: usize) -> isize {
 unsafe extern "C" fn write_bytes(file: c_int, buffer: *mut u8, bytes: usize) -> isize {
     let site = caller();
     touched(buffer, bytes as isize, site, AccessClass::Read);
-    write_all(Call::output(file, site), &[Part { base: buffer, bytes }], || write_real(file, buffer, bytes), |start, bytes| write_real(file, start, bytes))
+    write_all(
+        Call::output(file, site),
+        &[Part { base: buffer, bytes }],
+        || write_real(file, buffer, bytes),
+        |start, bytes| write_real(file, start, bytes),
+    )
 }
 
 unsafe extern "C" fn write_at(file: c_int, buffer: *const u8, bytes: usize, offset: i64) -> isize {

@@ -1,4 +1,8 @@
 //! `mmap` and its kin: lifetimes of mapped memory.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
 
 use super::heap::{allocated, freed};
 use crate::real::real;
@@ -14,11 +18,11 @@ fn mapping(address: *mut u8, bytes: usize, site: u64) {
     }
 }
 
-// SAFETY (of every call of a real function below): the program's arguments.
-
 unsafe extern "C" fn map(address: *mut u8, bytes: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> *mut u8 {
     let site = caller();
-    let result = unsafe { real!(fn mmap(*mut u8, usize, c_int, c_int, c_int, i64) -> *mut u8)(address, bytes, protection, flags, file, offset) };
+    let result = unsafe {
+        real!(fn mmap(*mut u8, usize, c_int, c_int, c_int, i64) -> *mut u8)(address, bytes, protection, flags, file, offset)
+    };
     mapping(result, bytes, site);
     result
 }

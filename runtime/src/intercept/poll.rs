@@ -2,8 +2,12 @@
 //!
 //! In serial mode the thread asks the kernel without waiting and blocks in the model in between; time-outs are virtual. A wait that finds something is an `Observe` of the first
 //! file that is ready (of the epoll set, whose changes publish), one that finds nothing a `Blocking`; one without time that finds nothing is a look.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
 
-use super::descriptors::{EINTR, POLLIN, POLLOUT, POLLPRI, Ready, look, poll_now, wait_for_files};
+use super::descriptors::{EINTR, Interruption, POLLIN, POLLOUT, POLLPRI, Ready, look, poll_now, wait_for_files};
 use super::files::touched;
 use super::lock_common::nanoseconds;
 use crate::clock::{self, NEVER};
@@ -42,7 +46,15 @@ unsafe fn until_time(time: *const [i64; 2]) -> u64 {
 }
 
 /// The frame of every such call. `ask` makes the call without waiting, `first_ready` names a file of a call that found something.
-fn wait(runtime: &Runtime, files: &mut [PollFile], until: u64, site: u64, mut ask: impl FnMut() -> c_int, first_ready: impl Fn(&[PollFile]) -> c_int, blocking: impl FnOnce() -> c_int) -> c_int {
+fn wait(
+    runtime: &Runtime,
+    files: &mut [PollFile],
+    until: u64,
+    site: u64,
+    mut ask: impl FnMut() -> c_int,
+    first_ready: impl Fn(&[PollFile]) -> c_int,
+    blocking: impl FnOnce() -> c_int,
+) -> c_int {
     let thread = runtime.thread();
     sched::point(runtime, Op::Observe, 0, site);
     let mut result = 0;
@@ -55,7 +67,7 @@ fn wait(runtime: &Runtime, files: &mut [PollFile], until: u64, site: u64, mut as
             result = runtime.outside(&mut ask);
             result != 0
         };
-        if wait_for_files(runtime, files, until, site, ready) == Ready::Interrupted {
+        if wait_for_files(runtime, files, until, Interruption::Always, site, ready) == Ready::Interrupted {
             set_errno(EINTR);
             result = -1;
         }
@@ -97,8 +109,6 @@ fn first_returned(files: &[PollFile]) -> c_int {
     files.iter().find(|file| file.returned != 0).map_or(-1, |file| file.file)
 }
 
-// SAFETY (of every call of a real function below): the program's arguments.
-
 unsafe fn poll_until(files: *mut PollFile, count: usize, until: u64, site: u64, blocking: impl FnOnce() -> c_int) -> c_int {
     touched(files.cast(), (count * 8) as isize, site, AccessClass::Read);
     let Some(runtime) = Runtime::try_enter() else { return blocking() };
@@ -119,7 +129,11 @@ unsafe fn poll_until(files: *mut PollFile, count: usize, until: u64, site: u64, 
 
 unsafe extern "C" fn poll_files(files: *mut PollFile, count: usize, timeout: c_int) -> c_int {
     let site = caller();
-    unsafe { poll_until(files, count, until_milliseconds(timeout), site, || real!(fn poll(*mut PollFile, usize, c_int) -> c_int)(files, count, timeout)) }
+    unsafe {
+        poll_until(files, count, until_milliseconds(timeout), site, || {
+            real!(fn poll(*mut PollFile, usize, c_int) -> c_int)(files, count, timeout)
+        })
+    }
 }
 
 unsafe extern "C" fn poll_files_checked(files: *mut PollFile, count: usize, timeout: c_int, size: usize) -> c_int {
@@ -131,16 +145,27 @@ unsafe extern "C" fn poll_files_checked(files: *mut PollFile, count: usize, time
 
 unsafe extern "C" fn poll_files_masked(files: *mut PollFile, count: usize, time: *const [i64; 2], mask: *const u64) -> c_int {
     let site = caller();
-    let blocking = || unsafe { real!(fn ppoll(*mut PollFile, usize, *const [i64; 2], *const u64) -> c_int)(files, count, time, mask) };
+    let blocking =
+        || unsafe { real!(fn ppoll(*mut PollFile, usize, *const [i64; 2], *const u64) -> c_int)(files, count, time, mask) };
     unsafe {
         let until = until_time(time);
         with_mask(mask, || poll_until(files, count, until, site, blocking))
     }
 }
 
-unsafe extern "C" fn poll_files_masked_checked(files: *mut PollFile, count: usize, time: *const [i64; 2], mask: *const u64, size: usize) -> c_int {
+unsafe extern "C" fn poll_files_masked_checked(
+    files: *mut PollFile,
+    count: usize,
+    time: *const [i64; 2],
+    mask: *const u64,
+    size: usize,
+) -> c_int {
     if size / 8 < count {
-        return unsafe { real!(fn __ppoll_chk(*mut PollFile, usize, *const [i64; 2], *const u64, usize) -> c_int)(files, count, time, mask, size) };
+        return unsafe {
+            real!(fn __ppoll_chk(*mut PollFile, usize, *const [i64; 2], *const u64, usize) -> c_int)(
+                files, count, time, mask, size,
+            )
+        };
     }
     unsafe { poll_files_masked(files, count, time, mask) }
 }
@@ -189,7 +214,15 @@ impl Sets {
         }
         let [read, write, except] = self.places;
         let mut zero = [0i64; 2];
-        unsafe { real!(fn select(c_int, *mut u64, *mut u64, *mut u64, *mut [i64; 2]) -> c_int)(self.count as c_int, read, write, except, &mut zero) }
+        unsafe {
+            real!(fn select(c_int, *mut u64, *mut u64, *mut u64, *mut [i64; 2]) -> c_int)(
+                self.count as c_int,
+                read,
+                write,
+                except,
+                &mut zero,
+            )
+        }
     }
 
     fn clear(&self) {
@@ -201,7 +234,9 @@ impl Sets {
     }
 
     fn first_ready(&self) -> c_int {
-        let ready = |file: usize| self.places.iter().any(|place| !place.is_null() && unsafe { *place.add(file / 64) } >> (file % 64) & 1 != 0);
+        let ready = |file: usize| {
+            self.places.iter().any(|place| !place.is_null() && unsafe { *place.add(file / 64) } >> (file % 64) & 1 != 0)
+        };
         (0..self.count).find(|&file| ready(file)).map_or(-1, |file| file as c_int)
     }
 }
@@ -231,7 +266,9 @@ unsafe fn select_until(count: c_int, places: [*mut u64; 3], until: u64, site: u6
 
 unsafe extern "C" fn select_files(count: c_int, read: *mut u64, write: *mut u64, except: *mut u64, time: *mut [i64; 2]) -> c_int {
     let site = caller();
-    let blocking = || unsafe { real!(fn select(c_int, *mut u64, *mut u64, *mut u64, *mut [i64; 2]) -> c_int)(count, read, write, except, time) };
+    let blocking = || unsafe {
+        real!(fn select(c_int, *mut u64, *mut u64, *mut u64, *mut [i64; 2]) -> c_int)(count, read, write, except, time)
+    };
     unsafe {
         if time.is_null() {
             return select_until(count, [read, write, except], NEVER, site, blocking);
@@ -249,7 +286,14 @@ unsafe extern "C" fn select_files(count: c_int, read: *mut u64, write: *mut u64,
     }
 }
 
-unsafe extern "C" fn select_files_masked(count: c_int, read: *mut u64, write: *mut u64, except: *mut u64, time: *const [i64; 2], mask: *const u64) -> c_int {
+unsafe extern "C" fn select_files_masked(
+    count: c_int,
+    read: *mut u64,
+    write: *mut u64,
+    except: *mut u64,
+    time: *const [i64; 2],
+    mask: *const u64,
+) -> c_int {
     let site = caller();
     type Select = unsafe extern "C" fn(c_int, *mut u64, *mut u64, *mut u64, *const [i64; 2], *const u64) -> c_int;
     let blocking = || {
@@ -263,7 +307,14 @@ unsafe extern "C" fn select_files_masked(count: c_int, read: *mut u64, write: *m
 }
 
 /// `struct epoll_event` is packed: 12 bytes.
-unsafe fn epoll_until(set: c_int, events: *mut u8, count: c_int, until: u64, site: u64, blocking: impl FnOnce() -> c_int) -> c_int {
+unsafe fn epoll_until(
+    set: c_int,
+    events: *mut u8,
+    count: c_int,
+    until: u64,
+    site: u64,
+    blocking: impl FnOnce() -> c_int,
+) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return blocking() };
     let ask = || unsafe { real!(fn epoll_wait(c_int, *mut u8, c_int, c_int) -> c_int)(set, events, count, 0) };
     let mut files = [PollFile { file: set, events: POLLIN, returned: 0 }];
@@ -275,18 +326,31 @@ unsafe fn epoll_until(set: c_int, events: *mut u8, count: c_int, until: u64, sit
 
 unsafe extern "C" fn epoll_wait_files(set: c_int, events: *mut u8, count: c_int, timeout: c_int) -> c_int {
     let site = caller();
-    unsafe { epoll_until(set, events, count, until_milliseconds(timeout), site, || real!(fn epoll_wait(c_int, *mut u8, c_int, c_int) -> c_int)(set, events, count, timeout)) }
+    unsafe {
+        epoll_until(set, events, count, until_milliseconds(timeout), site, || {
+            real!(fn epoll_wait(c_int, *mut u8, c_int, c_int) -> c_int)(set, events, count, timeout)
+        })
+    }
 }
 
 unsafe extern "C" fn epoll_wait_masked(set: c_int, events: *mut u8, count: c_int, timeout: c_int, mask: *const u64) -> c_int {
     let site = caller();
-    let blocking = || unsafe { real!(fn epoll_pwait(c_int, *mut u8, c_int, c_int, *const u64) -> c_int)(set, events, count, timeout, mask) };
+    let blocking =
+        || unsafe { real!(fn epoll_pwait(c_int, *mut u8, c_int, c_int, *const u64) -> c_int)(set, events, count, timeout, mask) };
     unsafe { with_mask(mask, || epoll_until(set, events, count, until_milliseconds(timeout), site, blocking)) }
 }
 
-unsafe extern "C" fn epoll_wait_masked_until(set: c_int, events: *mut u8, count: c_int, time: *const [i64; 2], mask: *const u64) -> c_int {
+unsafe extern "C" fn epoll_wait_masked_until(
+    set: c_int,
+    events: *mut u8,
+    count: c_int,
+    time: *const [i64; 2],
+    mask: *const u64,
+) -> c_int {
     let site = caller();
-    let blocking = || unsafe { real!(fn epoll_pwait2(c_int, *mut u8, c_int, *const [i64; 2], *const u64) -> c_int)(set, events, count, time, mask) };
+    let blocking = || unsafe {
+        real!(fn epoll_pwait2(c_int, *mut u8, c_int, *const [i64; 2], *const u64) -> c_int)(set, events, count, time, mask)
+    };
     unsafe {
         let until = until_time(time);
         with_mask(mask, || epoll_until(set, events, count, until, site, blocking))

@@ -3,6 +3,10 @@
 //! A forked child is not part of the recording: it gives up everything it inherited and from then on every hook and interposer passes through, whatever locks other
 //! threads of the parent held in the runtime. That happens in a handler of `fork`'s own, registered before any of the program's. `vfork` is `fork`: a child that shares the
 //! parent's stack cannot leave the runtime behind. A program that replaces itself has a complete recording up to there; should `exec` fail, recording goes on.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
 
 use crate::memory::List;
 use crate::real::real;
@@ -21,7 +25,10 @@ pub fn watch() {
     // SAFETY: libc's functions with their C signatures; null: the handlers belong to no library that could go away.
     unsafe {
         core::mem::transmute::<*mut c_void, AtFork>(AT_FORK.required())(None, None, Some(silence), core::ptr::null_mut());
-        real!(fn __cxa_at_quick_exit(unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int)(at_quick_exit, core::ptr::null_mut());
+        real!(fn __cxa_at_quick_exit(unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int)(
+            at_quick_exit,
+            core::ptr::null_mut(),
+        );
     }
 }
 
@@ -70,8 +77,6 @@ fn make(real: impl FnOnce() -> c_int) -> c_int {
     child
 }
 
-// SAFETY (of every call of a real function below): the program's arguments.
-
 unsafe extern "C" fn forked() -> c_int {
     make(|| unsafe { real!(fn fork() -> c_int)() })
 }
@@ -109,7 +114,8 @@ fn spawn(process: *mut c_int, real: impl FnOnce(*mut c_int) -> c_int) -> c_int {
     error
 }
 
-type SpawnFunction = unsafe extern "C" fn(*mut c_int, *const c_char, *const u8, *const u8, *const *const c_char, *const *const c_char) -> c_int;
+type SpawnFunction =
+    unsafe extern "C" fn(*mut c_int, *const c_char, *const u8, *const u8, *const *const c_char, *const *const c_char) -> c_int;
 
 fn spawn_by(real: &crate::real::Real, process: *mut c_int, call: Spawn) -> c_int {
     let function = unsafe { core::mem::transmute::<*mut c_void, SpawnFunction>(real.required()) };
@@ -186,8 +192,16 @@ unsafe extern "C" fn execute_file(file: c_int, arguments: Texts, environment: Te
     end(note::EXECUTED, || unsafe { real!(fn fexecve(c_int, Texts, Texts) -> c_int)(file, arguments, environment) })
 }
 
-unsafe extern "C" fn execute_at(directory: c_int, path: *const c_char, arguments: Texts, environment: Texts, flags: c_int) -> c_int {
-    end(note::EXECUTED, || unsafe { real!(fn execveat(c_int, *const c_char, Texts, Texts, c_int) -> c_int)(directory, path, arguments, environment, flags) })
+unsafe extern "C" fn execute_at(
+    directory: c_int,
+    path: *const c_char,
+    arguments: Texts,
+    environment: Texts,
+    flags: c_int,
+) -> c_int {
+    end(note::EXECUTED, || unsafe {
+        real!(fn execveat(c_int, *const c_char, Texts, Texts, c_int) -> c_int)(directory, path, arguments, environment, flags)
+    })
 }
 
 /// The further arguments of a variadic call: five from registers, then those on the stack.
@@ -214,7 +228,11 @@ impl Further {
     }
 }
 
-unsafe fn execute_list(registers: *const *const c_char, stack: *const *const c_char, call: impl FnOnce(Texts, *const c_char) -> c_int) -> c_int {
+unsafe fn execute_list(
+    registers: *const *const c_char,
+    stack: *const *const c_char,
+    call: impl FnOnce(Texts, *const c_char) -> c_int,
+) -> c_int {
     let (mut list, next) = unsafe { Further { registers, stack }.list() };
     let result = call(list.as_slice().as_ptr(), next);
     list.clear_and_free();

@@ -1,4 +1,8 @@
 //! Sockets.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
 
 use super::descriptors::{Call, Part, look, parts, transfer, write_all};
 use super::files::{ends, made_pair, touched, touched_parts};
@@ -24,21 +28,25 @@ struct Message {
 }
 
 fn input(file: c_int, flags: c_int, site: u64) -> Call {
-    Call::input(file, site).at_once(flags & (MSG_DONTWAIT | MSG_ERRQUEUE) != 0).external(flags & (MSG_WAITALL | MSG_DONTWAIT) == MSG_WAITALL)
+    Call::input(file, site)
+        .at_once(flags & (MSG_DONTWAIT | MSG_ERRQUEUE) != 0)
+        .external(flags & (MSG_WAITALL | MSG_DONTWAIT) == MSG_WAITALL)
 }
 
 fn output(file: c_int, flags: c_int, site: u64) -> Call {
     Call::output(file, site).at_once(flags & MSG_DONTWAIT != 0)
 }
 
-// SAFETY (of every call of a real function below): the program's arguments.
-
 unsafe extern "C" fn accepted(file: c_int, address: *mut u8, length: *mut u32) -> c_int {
-    transfer(Call::input(file, caller()), || unsafe { real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length) as isize }) as c_int
+    transfer(Call::input(file, caller()), || unsafe {
+        real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn accepted_with(file: c_int, address: *mut u8, length: *mut u32, flags: c_int) -> c_int {
-    transfer(Call::input(file, caller()), || unsafe { real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags) as isize }) as c_int
+    transfer(Call::input(file, caller()), || unsafe {
+        real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags) as isize
+    }) as c_int
 }
 
 /// Whether the other side of a connection is on this machine: the kernel answers for it, at once.
@@ -63,12 +71,15 @@ unsafe extern "C" fn connected(file: c_int, address: *const u8, length: u32) -> 
     let site = caller();
     let real = || unsafe { real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize };
     // An unconnected socket is "ready" for poll(2) in its own way: the call is made whatever it says.
-    transfer(Call::output(file, site).external(unsafe { !is_local(address, length) } && !look(file).is_nonblocking()), real) as c_int
+    transfer(Call::output(file, site).external(unsafe { !is_local(address, length) } && !look(file).is_nonblocking()), real)
+        as c_int
 }
 
 unsafe extern "C" fn receive(file: c_int, buffer: *mut u8, bytes: usize, flags: c_int) -> isize {
     let site = caller();
-    let result = transfer(input(file, flags, site), || unsafe { real!(fn recv(c_int, *mut u8, usize, c_int) -> isize)(file, buffer, bytes, flags) });
+    let result = transfer(input(file, flags, site), || unsafe {
+        real!(fn recv(c_int, *mut u8, usize, c_int) -> isize)(file, buffer, bytes, flags)
+    });
     touched(buffer, result.min(bytes as isize), site, AccessClass::Write);
     result
 }
@@ -80,24 +91,47 @@ unsafe extern "C" fn receive_checked(file: c_int, buffer: *mut u8, bytes: usize,
     unsafe { receive(file, buffer, bytes, flags) }
 }
 
-unsafe extern "C" fn receive_from(file: c_int, buffer: *mut u8, bytes: usize, flags: c_int, address: *mut u8, length: *mut u32) -> isize {
+unsafe extern "C" fn receive_from(
+    file: c_int,
+    buffer: *mut u8,
+    bytes: usize,
+    flags: c_int,
+    address: *mut u8,
+    length: *mut u32,
+) -> isize {
     let site = caller();
-    let real = || unsafe { real!(fn recvfrom(c_int, *mut u8, usize, c_int, *mut u8, *mut u32) -> isize)(file, buffer, bytes, flags, address, length) };
+    let real = || unsafe {
+        real!(fn recvfrom(c_int, *mut u8, usize, c_int, *mut u8, *mut u32) -> isize)(file, buffer, bytes, flags, address, length)
+    };
     let result = transfer(input(file, flags, site), real);
     touched(buffer, result.min(bytes as isize), site, AccessClass::Write);
     result
 }
 
-unsafe extern "C" fn receive_from_checked(file: c_int, buffer: *mut u8, bytes: usize, size: usize, flags: c_int, address: *mut u8, length: *mut u32) -> isize {
+unsafe extern "C" fn receive_from_checked(
+    file: c_int,
+    buffer: *mut u8,
+    bytes: usize,
+    size: usize,
+    flags: c_int,
+    address: *mut u8,
+    length: *mut u32,
+) -> isize {
     if bytes > size {
-        return unsafe { real!(fn __recvfrom_chk(c_int, *mut u8, usize, usize, c_int, *mut u8, *mut u32) -> isize)(file, buffer, bytes, size, flags, address, length) };
+        return unsafe {
+            real!(fn __recvfrom_chk(c_int, *mut u8, usize, usize, c_int, *mut u8, *mut u32) -> isize)(
+                file, buffer, bytes, size, flags, address, length,
+            )
+        };
     }
     unsafe { receive_from(file, buffer, bytes, flags, address, length) }
 }
 
 unsafe extern "C" fn receive_message(file: c_int, message: *mut Message, flags: c_int) -> isize {
     let site = caller();
-    let result = transfer(input(file, flags, site), || unsafe { real!(fn recvmsg(c_int, *mut Message, c_int) -> isize)(file, message, flags) });
+    let result = transfer(input(file, flags, site), || unsafe {
+        real!(fn recvmsg(c_int, *mut Message, c_int) -> isize)(file, message, flags)
+    });
     if result > 0 {
         touched_parts(unsafe { parts((*message).parts, (*message).part_count as c_int) }, result, site, AccessClass::Write);
     }
@@ -106,7 +140,9 @@ unsafe extern "C" fn receive_message(file: c_int, message: *mut Message, flags: 
 
 unsafe extern "C" fn receive_messages(file: c_int, messages: *mut u8, count: u32, flags: c_int, time: *mut u8) -> c_int {
     let at_once = flags & MSG_DONTWAIT != 0;
-    let real = || unsafe { real!(fn recvmmsg(c_int, *mut u8, u32, c_int, *mut u8) -> c_int)(file, messages, count, flags, time) as isize };
+    let real = || unsafe {
+        real!(fn recvmmsg(c_int, *mut u8, u32, c_int, *mut u8) -> c_int)(file, messages, count, flags, time) as isize
+    };
     transfer(Call::input(file, caller()).at_once(at_once).external(!at_once), real) as c_int
 }
 
@@ -118,22 +154,30 @@ unsafe extern "C" fn send_bytes(file: c_int, buffer: *mut u8, bytes: usize, flag
     let site = caller();
     touched(buffer, bytes as isize, site, AccessClass::Read);
     let whole = || send_real(file, buffer, bytes, flags);
-    write_all(output(file, flags, site), &[Part { base: buffer, bytes }], whole, |start, bytes| send_real(file, start, bytes, flags))
+    write_all(output(file, flags, site), &[Part { base: buffer, bytes }], whole, |start, bytes| {
+        send_real(file, start, bytes, flags)
+    })
 }
 
 unsafe extern "C" fn send_to(file: c_int, buffer: *mut u8, bytes: usize, flags: c_int, address: *const u8, length: u32) -> isize {
     let site = caller();
     touched(buffer, bytes as isize, site, AccessClass::Read);
-    let real = || unsafe { real!(fn sendto(c_int, *const u8, usize, c_int, *const u8, u32) -> isize)(file, buffer, bytes, flags, address, length) };
+    let real = || unsafe {
+        real!(fn sendto(c_int, *const u8, usize, c_int, *const u8, u32) -> isize)(file, buffer, bytes, flags, address, length)
+    };
     if address.is_null() {
-        return write_all(output(file, flags, site), &[Part { base: buffer, bytes }], real, |start, bytes| send_real(file, start, bytes, flags));
+        return write_all(output(file, flags, site), &[Part { base: buffer, bytes }], real, |start, bytes| {
+            send_real(file, start, bytes, flags)
+        });
     }
     transfer(output(file, flags, site), real)
 }
 
 unsafe extern "C" fn send_message(file: c_int, message: *const Message, flags: c_int) -> isize {
     let site = caller();
-    let (buffers, plain) = unsafe { (parts((*message).parts, (*message).part_count as c_int), (*message).control.is_null() && (*message).name.is_null()) };
+    let (buffers, plain) = unsafe {
+        (parts((*message).parts, (*message).part_count as c_int), (*message).control.is_null() && (*message).name.is_null())
+    };
     touched_parts(buffers, isize::MAX, site, AccessClass::Read);
     let whole = || unsafe { real!(fn sendmsg(c_int, *const Message, c_int) -> isize)(file, message, flags) };
     if plain {

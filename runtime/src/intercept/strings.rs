@@ -1,4 +1,8 @@
 //! Functions on strings: accesses of exactly the bytes that they have to look at, made before the work is done.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
 
 use super::files::touched;
 use super::heap::allocated;
@@ -15,8 +19,6 @@ fn observed() -> bool {
     // SAFETY: this thread's block.
     unsafe { !(*hot()).thread.is_null() && (*hot()).nesting == 0 }
 }
-
-// SAFETY (of every call of a real function below): the program's arguments.
 
 fn length_of(text: *const u8) -> usize {
     unsafe { real!(fn strlen(*const u8) -> usize)(text) }

@@ -3,7 +3,8 @@
 //! A thread ends, for the model, in the last round of its key destructors: that is behind its start routine, behind `pthread_exit` and cancellation, and
 //! behind the destructors of its thread-local objects and of the program's own keys.
 
-use crate::clock::NEVER;
+use super::lock_common::deadline;
+use crate::clock::{NEVER, REALTIME};
 use crate::init::__tsan_init;
 use crate::real::real;
 use crate::sched::{self, Wait, WaitFor};
@@ -78,6 +79,11 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
     // SAFETY: the record was made for this thread by its creator. The first word at the thread pointer is the pointer itself.
     let (routine, argument) = unsafe {
         core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, pure, readonly));
+        // Whoever had this handle before was joined where nobody here saw it.
+        for other in all().filter(|&other| (*other).handle.load(Acquire) == pointer) {
+            (*other).joined = true;
+            (*other).handle.store(0, Release);
+        }
         (*thread).handle.store(pointer, Release);
         (*thread).stack.1 = pointer + 4096;
         (*thread).stack.0 = (*thread).stack.1.saturating_sub((*thread).stack.0);
@@ -176,17 +182,52 @@ fn join_until(handle: u64, until: u64, site: u64, real: impl FnOnce() -> c_int) 
     }
     // It has ended, or (in free mode) this may take its time.
     let result = if config::serial() { real() } else { sched::external(&runtime, real) };
+    joined(&runtime, child, result, site);
+    result
+}
+
+fn joined(runtime: &Runtime, child: &mut Thread, result: c_int, site: u64) {
     if result == 0 {
         child.joined = true;
         child.handle.store(0, Release);
         recorder::sync(runtime.thread(), Op::ThreadJoin, child.number as u64, 0, site, &[]);
     }
-    result
 }
 
 unsafe extern "C" fn join(handle: u64, value: *mut *mut u8) -> c_int {
     // SAFETY: the real function with the program's arguments, here and below.
     join_until(handle, NEVER, caller(), || unsafe { real!(fn pthread_join(u64, *mut *mut u8) -> c_int)(handle, value) })
+}
+
+unsafe extern "C" fn join_until_time(handle: u64, value: *mut *mut u8, time: *const [i64; 2]) -> c_int {
+    // SAFETY: as above; the program's own time, if it gives one.
+    let until = if time.is_null() { NEVER } else { unsafe { deadline(REALTIME, time) } };
+    // SAFETY: as above.
+    join_until(handle, until, caller(), || unsafe { real!(fn pthread_timedjoin_np(u64, *mut *mut u8, *const [i64; 2]) -> c_int)(handle, value, time) })
+}
+
+unsafe extern "C" fn join_until_clock(handle: u64, value: *mut *mut u8, clock: c_int, time: *const [i64; 2]) -> c_int {
+    // SAFETY: as above; the program's own time, if it gives one.
+    let until = if time.is_null() { NEVER } else { unsafe { deadline(clock, time) } };
+    // SAFETY: as above.
+    join_until(handle, until, caller(), || unsafe { real!(fn pthread_clockjoin_np(u64, *mut *mut u8, c_int, *const [i64; 2]) -> c_int)(handle, value, clock, time) })
+}
+
+unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {
+    // SAFETY: as above.
+    let real = || unsafe { real!(fn pthread_tryjoin_np(u64, *mut *mut u8) -> c_int)(handle, value) };
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let site = caller();
+    sched::point(&runtime, Op::ThreadJoin, handle, site);
+    let Some(child) = find(handle) else { return real() };
+    if child.ended.load(Acquire) == 0 {
+        sched::failed_try(&runtime);
+        return sys::EBUSY;
+    }
+    // SAFETY: as above. It has ended for the model: the rest takes no time.
+    let result = unsafe { real!(fn pthread_join(u64, *mut *mut u8) -> c_int)(handle, value) };
+    joined(&runtime, child, result, site);
+    result
 }
 
 unsafe extern "C" fn detach(handle: u64) -> c_int {
@@ -208,5 +249,8 @@ unsafe extern "C" fn detach(handle: u64) -> c_int {
 interpose! {
     pthread_create => create;
     pthread_join => join;
+    pthread_tryjoin_np => try_join;
+    pthread_timedjoin_np => join_until_time;
+    pthread_clockjoin_np => join_until_clock;
     pthread_detach => detach;
 }

@@ -2,6 +2,10 @@
 //!
 //! The thread gives up its turn meanwhile ([`sched::external`]) and takes it back when the call returns; one `Blocking` event each, with the result. Under a schedule
 //! the others wait for it. Which order such calls return in is up to the kernel: the recorded turns tell.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
 
 use crate::real::{errno, real};
 use crate::thread::Runtime;
@@ -22,26 +26,32 @@ fn external(source: u16, object: u64, real: impl FnOnce() -> isize) -> isize {
     result
 }
 
-// SAFETY (of every call of a real function below): the program's arguments.
-
 unsafe extern "C" fn wait_any(status: *mut c_int) -> c_int {
     external(sync_source::PROCESS, 0, || unsafe { real!(fn wait(*mut c_int) -> c_int)(status) as isize }) as c_int
 }
 
 unsafe extern "C" fn wait_process(process: c_int, status: *mut c_int, options: c_int) -> c_int {
-    external(sync_source::PROCESS, process as u32 as u64, || unsafe { real!(fn waitpid(c_int, *mut c_int, c_int) -> c_int)(process, status, options) as isize }) as c_int
+    external(sync_source::PROCESS, process as u32 as u64, || unsafe {
+        real!(fn waitpid(c_int, *mut c_int, c_int) -> c_int)(process, status, options) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn wait_identity(kind: c_int, process: u32, information: *mut u8, options: c_int) -> c_int {
-    external(sync_source::PROCESS, process as u64, || unsafe { real!(fn waitid(c_int, u32, *mut u8, c_int) -> c_int)(kind, process, information, options) as isize }) as c_int
+    external(sync_source::PROCESS, process as u64, || unsafe {
+        real!(fn waitid(c_int, u32, *mut u8, c_int) -> c_int)(kind, process, information, options) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn wait_usage(status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
-    external(sync_source::PROCESS, 0, || unsafe { real!(fn wait3(*mut c_int, c_int, *mut u8) -> c_int)(status, options, usage) as isize }) as c_int
+    external(sync_source::PROCESS, 0, || unsafe {
+        real!(fn wait3(*mut c_int, c_int, *mut u8) -> c_int)(status, options, usage) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn wait_process_usage(process: c_int, status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
-    external(sync_source::PROCESS, process as u32 as u64, || unsafe { real!(fn wait4(c_int, *mut c_int, c_int, *mut u8) -> c_int)(process, status, options, usage) as isize }) as c_int
+    external(sync_source::PROCESS, process as u32 as u64, || unsafe {
+        real!(fn wait4(c_int, *mut c_int, c_int, *mut u8) -> c_int)(process, status, options, usage) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn shell(command: *const c_char) -> c_int {
@@ -53,15 +63,20 @@ unsafe extern "C" fn close_process(stream: *mut u8) -> c_int {
 }
 
 unsafe extern "C" fn take_signal(mask: *const u64, signal: *mut c_int) -> c_int {
-    external(sync_source::SIGNAL, 0, || unsafe { real!(fn sigwait(*const u64, *mut c_int) -> c_int)(mask, signal) as isize }) as c_int
+    external(sync_source::SIGNAL, 0, || unsafe { real!(fn sigwait(*const u64, *mut c_int) -> c_int)(mask, signal) as isize })
+        as c_int
 }
 
 unsafe extern "C" fn take_signal_information(mask: *const u64, information: *mut u8) -> c_int {
-    external(sync_source::SIGNAL, 0, || unsafe { real!(fn sigwaitinfo(*const u64, *mut u8) -> c_int)(mask, information) as isize }) as c_int
+    external(sync_source::SIGNAL, 0, || unsafe {
+        real!(fn sigwaitinfo(*const u64, *mut u8) -> c_int)(mask, information) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn take_signal_timed(mask: *const u64, information: *mut u8, time: *const [i64; 2]) -> c_int {
-    external(sync_source::SIGNAL, 0, || unsafe { real!(fn sigtimedwait(*const u64, *mut u8, *const [i64; 2]) -> c_int)(mask, information, time) as isize }) as c_int
+    external(sync_source::SIGNAL, 0, || unsafe {
+        real!(fn sigtimedwait(*const u64, *mut u8, *const [i64; 2]) -> c_int)(mask, information, time) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn wait_for_handler() -> c_int {
@@ -77,7 +92,8 @@ unsafe extern "C" fn lock_file(file: c_int, operation: c_int) -> c_int {
 }
 
 unsafe extern "C" fn lock_section(file: c_int, command: c_int, length: i64) -> c_int {
-    external(sync_source::OTHER, 0, || unsafe { real!(fn lockf(c_int, c_int, i64) -> c_int)(file, command, length) as isize }) as c_int
+    external(sync_source::OTHER, 0, || unsafe { real!(fn lockf(c_int, c_int, i64) -> c_int)(file, command, length) as isize })
+        as c_int
 }
 
 /// Variadic in C: its one further argument comes in the third register, whatever it is.
@@ -88,23 +104,34 @@ unsafe extern "C" fn control(file: c_int, command: c_int, argument: usize) -> c_
 }
 
 unsafe extern "C" fn receive_message(queue: c_int, message: *mut u8, bytes: usize, kind: i64, flags: c_int) -> isize {
-    external(sync_source::OTHER, queue as u32 as u64, || unsafe { real!(fn msgrcv(c_int, *mut u8, usize, i64, c_int) -> isize)(queue, message, bytes, kind, flags) })
+    external(sync_source::OTHER, queue as u32 as u64, || unsafe {
+        real!(fn msgrcv(c_int, *mut u8, usize, i64, c_int) -> isize)(queue, message, bytes, kind, flags)
+    })
 }
 
 unsafe extern "C" fn send_message(queue: c_int, message: *const u8, bytes: usize, flags: c_int) -> c_int {
-    external(sync_source::OTHER, queue as u32 as u64, || unsafe { real!(fn msgsnd(c_int, *const u8, usize, c_int) -> c_int)(queue, message, bytes, flags) as isize }) as c_int
+    external(sync_source::OTHER, queue as u32 as u64, || unsafe {
+        real!(fn msgsnd(c_int, *const u8, usize, c_int) -> c_int)(queue, message, bytes, flags) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn change_semaphores(set: c_int, operations: *mut u8, count: usize) -> c_int {
-    external(sync_source::OTHER, set as u32 as u64, || unsafe { real!(fn semop(c_int, *mut u8, usize) -> c_int)(set, operations, count) as isize }) as c_int
+    external(sync_source::OTHER, set as u32 as u64, || unsafe {
+        real!(fn semop(c_int, *mut u8, usize) -> c_int)(set, operations, count) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn change_semaphores_timed(set: c_int, operations: *mut u8, count: usize, time: *const [i64; 2]) -> c_int {
-    external(sync_source::OTHER, set as u32 as u64, || unsafe { real!(fn semtimedop(c_int, *mut u8, usize, *const [i64; 2]) -> c_int)(set, operations, count, time) as isize }) as c_int
+    external(sync_source::OTHER, set as u32 as u64, || unsafe {
+        real!(fn semtimedop(c_int, *mut u8, usize, *const [i64; 2]) -> c_int)(set, operations, count, time) as isize
+    }) as c_int
 }
 
 unsafe extern "C" fn resolve(node: *const c_char, service: *const c_char, hints: *const u8, result: *mut *mut u8) -> c_int {
-    external(sync_source::OTHER, 0, || unsafe { real!(fn getaddrinfo(*const c_char, *const c_char, *const u8, *mut *mut u8) -> c_int)(node, service, hints, result) as isize }) as c_int
+    external(sync_source::OTHER, 0, || unsafe {
+        real!(fn getaddrinfo(*const c_char, *const c_char, *const u8, *mut *mut u8) -> c_int)(node, service, hints, result)
+            as isize
+    }) as c_int
 }
 
 /// Opening one end of a named pipe waits for the other; everything else is the plain call.
@@ -132,7 +159,11 @@ unsafe extern "C" fn open_file(path: *const c_char, flags: c_int, mode: u32) -> 
 }
 
 unsafe extern "C" fn open_file_at(directory: c_int, path: *const c_char, flags: c_int, mode: u32) -> c_int {
-    unsafe { opened(directory, path, flags, || real!(fn openat64(c_int, *const c_char, c_int, u32) -> c_int)(directory, path, flags, mode)) }
+    unsafe {
+        opened(directory, path, flags, || {
+            real!(fn openat64(c_int, *const c_char, c_int, u32) -> c_int)(directory, path, flags, mode)
+        })
+    }
 }
 
 interpose! {
