@@ -79,14 +79,23 @@ macro_rules! atomics {
                 })
             }
 
-            fn compare(address: *mut $word, expected: $word, desired: $word, order: c_int, failure: c_int) -> Result<$word, $word> {
+            fn compare(
+                address: *mut $word,
+                expected: $word,
+                desired: $word,
+                order: c_int,
+                failure: c_int,
+            ) -> Result<$word, $word> {
                 atomic(address as u64, $log2, order, failure, Op::AtomicRmw, || {
                     // SAFETY: by the caller of the entry point.
                     let result = unsafe { cell(address) }.compare_exchange(expected, desired, Ordering::SeqCst, Ordering::SeqCst);
-                    (result, match result {
-                        Ok(old) => Done::Rmw(old as u64, desired as u64),
-                        Err(seen) => Done::CasFailed(seen as u64),
-                    })
+                    (
+                        result,
+                        match result {
+                            Ok(old) => Done::Rmw(old as u64, desired as u64),
+                            Err(seen) => Done::CasFailed(seen as u64),
+                        },
+                    )
                 })
             }
 
@@ -125,7 +134,13 @@ macro_rules! atomics {
             pub unsafe extern "C" fn nand(address: *mut $word, value: $word, order: c_int) -> $word {
                 exchange(address, order, |old| !(old & value))
             }
-            pub unsafe extern "C" fn compare_exchange(address: *mut $word, expected: *mut $word, desired: $word, order: c_int, failure: c_int) -> c_int {
+            pub unsafe extern "C" fn compare_exchange(
+                address: *mut $word,
+                expected: *mut $word,
+                desired: $word,
+                order: c_int,
+                failure: c_int,
+            ) -> c_int {
                 // SAFETY: the caller's own variable.
                 match compare(address, unsafe { *expected }, desired, order, failure) {
                     Ok(_) => 1,
@@ -136,7 +151,13 @@ macro_rules! atomics {
                     }
                 }
             }
-            pub unsafe extern "C" fn compare_value(address: *mut $word, expected: $word, desired: $word, order: c_int, failure: c_int) -> $word {
+            pub unsafe extern "C" fn compare_value(
+                address: *mut $word,
+                expected: $word,
+                desired: $word,
+                order: c_int,
+                failure: c_int,
+            ) -> $word {
                 compare(address, expected, desired, order, failure).unwrap_or_else(|seen| seen)
             }
         }
@@ -198,7 +219,11 @@ pub mod u128 {
         atomic(address as u64, 4, order, failure, Op::AtomicRmw, || {
             // SAFETY: the program's own atomic object.
             let seen = unsafe { cmpxchg16b(address, expected, desired) };
-            if seen == expected { (Ok(seen), Done::Rmw(seen as u64, desired as u64)) } else { (Err(seen), Done::CasFailed(seen as u64)) }
+            if seen == expected {
+                (Ok(seen), Done::Rmw(seen as u64, desired as u64))
+            } else {
+                (Err(seen), Done::CasFailed(seen as u64))
+            }
         })
     }
 
@@ -243,7 +268,13 @@ pub mod u128 {
     pub unsafe extern "C" fn nand(address: *mut u128, value: u128, order: c_int) -> u128 {
         exchange(address, order, |old| !(old & value))
     }
-    pub unsafe extern "C" fn compare_exchange(address: *mut u128, expected: *mut u128, desired: u128, order: c_int, failure: c_int) -> c_int {
+    pub unsafe extern "C" fn compare_exchange(
+        address: *mut u128,
+        expected: *mut u128,
+        desired: u128,
+        order: c_int,
+        failure: c_int,
+    ) -> c_int {
         // SAFETY: the caller's own variable.
         match compare(address, unsafe { *expected }, desired, order, failure) {
             Ok(_) => 1,
@@ -254,7 +285,13 @@ pub mod u128 {
             }
         }
     }
-    pub unsafe extern "C" fn compare_value(address: *mut u128, expected: u128, desired: u128, order: c_int, failure: c_int) -> u128 {
+    pub unsafe extern "C" fn compare_value(
+        address: *mut u128,
+        expected: u128,
+        desired: u128,
+        order: c_int,
+        failure: c_int,
+    ) -> u128 {
         compare(address, expected, desired, order, failure).unwrap_or_else(|seen| seen)
     }
 }

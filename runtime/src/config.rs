@@ -46,7 +46,9 @@ pub fn load(path: &[u8; 4096]) -> Result<(), &'static [u8]> {
         return Err(b"the session's control file is of another protocol version: runtime and host tool do not belong together");
     }
     let counts = [field::MODULES, field::THREADS, field::OBJECTS, field::TURNS, field::GOALS];
-    if counts.iter().any(|&count| word(count) > control::MAX_ENTRIES) || tables().strings + (word(field::STRING_BYTES) as usize).div_ceil(8) > LENGTH.load(Acquire) + 1 {
+    if counts.iter().any(|&count| word(count) > control::MAX_ENTRIES)
+        || tables().strings + (word(field::STRING_BYTES) as usize).div_ceil(8) > LENGTH.load(Acquire) + 1
+    {
         return Err(b"the session's control file is cut short");
     }
     Ok(())

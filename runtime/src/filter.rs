@@ -9,7 +9,8 @@
 //! - **Same span**: the same access (address, site, kind, locks) was kept since the thread's last event with a place in the global order. Nothing that
 //!   any analysis here asks can tell the two apart.
 //! - **Cap**: it was kept `times` ≥ the control's `ACCESS_CAP` in earlier spans. That loses what a later instance alone would show, and who really wrote what a
-//!   later read sees; the recording is marked as thinned, and the host claims no causal prediction from it. 0 switches it off.
+//!   later read sees; the recording is marked as thinned, and the host claims no causal prediction from it. 0 switches it off, until half of the room for the
+//!   trace is used up.
 //!
 //! Which entries collide must not depend on where the kernel put things, or two recordings with one seed would differ: the slot is computed from the distance to
 //! the region an address lies in (program, heap, mappings, initial stack) and from the site's place in its page.
@@ -41,7 +42,8 @@ pub const STACK_LOW: usize = offset_of!(Layout, stack_low);
 pub const STACK: usize = offset_of!(Layout, stack);
 
 /// Written once, before any thread records.
-pub static mut LAYOUT: Layout = Layout { program: 0, heap_low: u64::MAX, mappings_low: u64::MAX, mappings: 0, stack_low: u64::MAX, stack: 0 };
+pub static mut LAYOUT: Layout =
+    Layout { program: 0, heap_low: u64::MAX, mappings_low: u64::MAX, mappings: 0, stack_low: u64::MAX, stack: 0 };
 
 /// Multiplier that spreads the sites of one loop over the table: their accesses walk through it side by side.
 pub const SPREAD: u32 = 0x9e37_79b1;
@@ -65,7 +67,14 @@ pub fn initialise() {
     let (heap, stack_end) = unsafe { (syscall!(12usize, 0) as u64, __libc_stack_end as u64) };
     // The loader lies among the mappings, and this variable in the loader.
     let loader = (&raw const __libc_stack_end) as u64 & !0xfff;
-    let layout = Layout { program: 0, heap_low: heap, mappings_low: 7 << 44, mappings: loader, stack_low: stack_end.saturating_sub(64 << 20), stack: stack_end };
+    let layout = Layout {
+        program: 0,
+        heap_low: heap,
+        mappings_low: 7 << 44,
+        mappings: loader,
+        stack_low: stack_end.saturating_sub(64 << 20),
+        stack: stack_end,
+    };
     // SAFETY: before any thread records. The program's own distance is that to its place in the page: pages of a program keep theirs.
     unsafe { (&raw mut LAYOUT).write(Layout { program: program_base(heap), ..layout }) };
 }
@@ -103,7 +112,8 @@ fn slot(thread: &mut Thread, address: u64, site: u64) -> usize {
     } else {
         layout.program
     };
-    ((address.wrapping_sub(base) >> 3) ^ (((site & 0xfff) as u32).wrapping_mul(SPREAD) >> 8) as u64) as usize & thread.hot().filter_mask as usize
+    ((address.wrapping_sub(base) >> 3) ^ (((site & 0xfff) as u32).wrapping_mul(SPREAD) >> 8) as u64) as usize
+        & thread.hot().filter_mask as usize
 }
 
 /// The times word at which a thread's accesses are capped.
@@ -112,6 +122,12 @@ pub fn cap() -> u64 {
         0 => u64::MAX,
         cap => cap.min(MAX_CAP) << TIMES_SHIFT,
     }
+}
+
+/// Half of the room for the trace is used up: from here on accesses are capped, so that the other half lasts longer.
+pub fn run_short(thread: &mut Thread) {
+    const CAP_WHEN_SHORT: u64 = 16;
+    thread.hot().cap = thread.hot().cap.min(CAP_WHEN_SHORT << TIMES_SHIFT);
 }
 
 /// Whether an access has to be kept. Notes it as kept.
@@ -151,4 +167,3 @@ pub fn report(thread: &mut Thread) {
         header::note(note::THINNED);
     }
 }
-

@@ -54,7 +54,10 @@ pub fn resume() {
     for thread in all() {
         // SAFETY: as in `close_streams`.
         let thread = unsafe { &mut *thread };
-        if !thread.hot.is_null() && thread.chunk.is_null() && (thread.number as u64 == own || config::serial() && thread.state != State::External) {
+        if !thread.hot.is_null()
+            && thread.chunk.is_null()
+            && (thread.number as u64 == own || config::serial() && thread.state != State::External)
+        {
             recorder::begin(thread);
         }
     }

@@ -1,9 +1,9 @@
 //! Start of the runtime in a process.
 
+use crate::intercept::process;
 use crate::real::{self, __cxa_atexit};
 use crate::sys::{self, syscall};
 use crate::thread::{self, NO_THREAD, Runtime};
-use crate::intercept::process;
 use crate::{clock, config, filter, finish, header, modules, policy, recorder, replay, sched, signals};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};

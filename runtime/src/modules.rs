@@ -105,7 +105,11 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
     // SAFETY: the loader's own tables, valid during the call.
     let (info, headers, name) = unsafe {
         let info = &*info;
-        (info, core::slice::from_raw_parts(info.headers, info.header_count as usize), if info.name.is_null() { &b""[..] } else { CStr::from_ptr(info.name).to_bytes() })
+        (
+            info,
+            core::slice::from_raw_parts(info.headers, info.header_count as usize),
+            if info.name.is_null() { &b""[..] } else { CStr::from_ptr(info.name).to_bytes() },
+        )
     };
     let loaded = || headers.iter().filter(|header| header.kind == 1);
     let Some(start) = loaded().map(|header| info.base + header.address).min() else { return 0 };
@@ -125,7 +129,9 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
             BASES[index].store(info.base + 1, Release);
         }
     }
-    let same = |entry: &[AtomicU64; 2]| entry[0].load(Relaxed) == 0 || entry[0].load(Relaxed) == info.base + 1 && entry[1].load(Relaxed) == start;
+    let same = |entry: &[AtomicU64; 2]| {
+        entry[0].load(Relaxed) == 0 || entry[0].load(Relaxed) == info.base + 1 && entry[1].load(Relaxed) == start
+    };
     if let Some(at) = WRITTEN.iter().position(same) {
         let entry = &WRITTEN[at];
         SEEN[at].store(true, Relaxed);
@@ -147,7 +153,8 @@ fn build_id_of(base: u64, headers: &[ProgramHeader], digits: &mut [u8; 128]) -> 
         let end = at + header.memory_size;
         while at + 12 <= end {
             // SAFETY: inside a loaded note segment.
-            let (name_size, size, kind) = unsafe { (*(at as *const u32) as u64, *((at + 4) as *const u32) as u64, *((at + 8) as *const u32)) };
+            let (name_size, size, kind) =
+                unsafe { (*(at as *const u32) as u64, *((at + 4) as *const u32) as u64, *((at + 8) as *const u32)) };
             let name = at + 12;
             let value = name + name_size.next_multiple_of(4);
             if value + size > end {

@@ -7,9 +7,12 @@ use crate::sys::{self, syscall};
 use crate::thread::Thread;
 use crate::{config, filter, header};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use rashomon_abi::header::{field, note};
-use rashomon_abi::record::{self, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum, LOW_MASK, MAX_ARGUMENTS, Op, SITE_BIAS, word};
 use rashomon_abi::control;
+use rashomon_abi::header::{field, note};
+use rashomon_abi::record::{
+    self, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum, LOW_MASK, MAX_ARGUMENTS,
+    Op, SITE_BIAS, word,
+};
 
 /// Contexts beyond this number are recorded as their parents.
 const MAX_CONTEXTS: u32 = 1 << 22;
@@ -102,6 +105,9 @@ fn open_chunk(thread: &mut Thread) {
             thread.written_context = u32::MAX;
             let limit = config::word(control::field::TRACE_LIMIT);
             let total = BYTES.fetch_add(CHUNK_BYTES as u64, Relaxed);
+            if limit != 0 && total > limit / 2 {
+                filter::run_short(thread);
+            }
             if limit != 0 && total > limit && FULL.swap(1, AcqRel) == 0 {
                 header::note(note::TRUNCATED);
             }
@@ -113,7 +119,10 @@ fn open_chunk(thread: &mut Thread) {
             hot.end = core::ptr::null_mut();
             header::note(note::TRUNCATED);
             if FULL.swap(2, AcqRel) != 2 {
-                sys::message(&[b"recording stops here: cannot extend a trace file, errno ", sys::Decimal::new(errno as u64).bytes()]);
+                sys::message(&[
+                    b"recording stops here: cannot extend a trace file, errno ",
+                    sys::Decimal::new(errno as u64).bytes(),
+                ]);
             }
         }
     }
@@ -343,4 +352,3 @@ pub fn forget(thread: &mut Thread) {
     hot.end = core::ptr::null_mut();
     thread.keep_accesses = false;
 }
-

@@ -60,7 +60,17 @@ struct Turn {
 fn turn_at(index: usize) -> Turn {
     let at = config::tables().turns + index * TURN_WORDS;
     let word = |offset: usize| config::word(at + offset);
-    Turn { thread: word(0) as u32, flags: word(1), ordinal: word(2), count: word(3), site: (word(4), word(5)), object: word(6), delta: word(7), size: word(8), op: word(9) }
+    Turn {
+        thread: word(0) as u32,
+        flags: word(1),
+        ordinal: word(2),
+        count: word(3),
+        site: (word(4), word(5)),
+        object: word(6),
+        delta: word(7),
+        size: word(8),
+        op: word(9),
+    }
 }
 
 fn current_index() -> usize {
@@ -254,7 +264,8 @@ fn hand_over(thread: &mut Thread) {
 fn reached(thread: &mut Thread, access: AccessAt) {
     let index = current_index();
     let goals = config::tables().goals;
-    let is_goal = (0..config::count(control::field::GOALS)).any(|goal| config::word(goals + goal * control::GOAL_WORDS + 1) == index as u64);
+    let is_goal = (0..config::count(control::field::GOALS))
+        .any(|goal| config::word(goals + goal * control::GOAL_WORDS + 1) == index as u64);
     if is_goal {
         thread.goal = access;
         recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &[access.class, access.bytes]);

@@ -278,7 +278,8 @@ pub fn poll_files(timeout_ms: i32) -> bool {
         for &number in live().as_slice() {
             let thread = &mut *by_number(number);
             if thread.state == State::Blocked && thread.wait.what == WaitFor::Files {
-                let ready = sys::call(sys::POLL, thread.wait.files as usize, thread.wait.file_count, timeout_ms as usize, 0, 0, 0);
+                let ready =
+                    sys::call(sys::POLL, thread.wait.files as usize, thread.wait.file_count, timeout_ms as usize, 0, 0, 0);
                 if ready > 0 {
                     make_runnable(thread, Wake::Woken);
                     any = true;
@@ -616,4 +617,3 @@ pub fn ended(thread: &mut Thread) {
     dispatch(false);
     LOCK.unlock();
 }
-

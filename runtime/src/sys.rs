@@ -42,11 +42,21 @@ pub unsafe fn call(number: usize, a: usize, b: usize, c: usize, d: usize, e: usi
 }
 
 macro_rules! syscall {
-    ($number:expr $(,)?) => { $crate::sys::call($number, 0, 0, 0, 0, 0, 0) };
-    ($number:expr, $a:expr) => { $crate::sys::call($number, $a as usize, 0, 0, 0, 0, 0) };
-    ($number:expr, $a:expr, $b:expr) => { $crate::sys::call($number, $a as usize, $b as usize, 0, 0, 0, 0) };
-    ($number:expr, $a:expr, $b:expr, $c:expr) => { $crate::sys::call($number, $a as usize, $b as usize, $c as usize, 0, 0, 0) };
-    ($number:expr, $a:expr, $b:expr, $c:expr, $d:expr) => { $crate::sys::call($number, $a as usize, $b as usize, $c as usize, $d as usize, 0, 0) };
+    ($number:expr $(,)?) => {
+        $crate::sys::call($number, 0, 0, 0, 0, 0, 0)
+    };
+    ($number:expr, $a:expr) => {
+        $crate::sys::call($number, $a as usize, 0, 0, 0, 0, 0)
+    };
+    ($number:expr, $a:expr, $b:expr) => {
+        $crate::sys::call($number, $a as usize, $b as usize, 0, 0, 0, 0)
+    };
+    ($number:expr, $a:expr, $b:expr, $c:expr) => {
+        $crate::sys::call($number, $a as usize, $b as usize, $c as usize, 0, 0, 0)
+    };
+    ($number:expr, $a:expr, $b:expr, $c:expr, $d:expr) => {
+        $crate::sys::call($number, $a as usize, $b as usize, $c as usize, $d as usize, 0, 0)
+    };
 }
 pub(crate) use syscall;
 

@@ -332,7 +332,10 @@ impl Drop for Runtime {
         // SAFETY: this thread's block. Only a thread that left the runtime altogether runs deferred handlers.
         unsafe {
             (*self.block).nesting -= 1;
-            if (*self.block).nesting == 0 && !(*self.block).thread.is_null() && (*(*self.block).thread).pending_signals.load(Relaxed) > 0 {
+            if (*self.block).nesting == 0
+                && !(*self.block).thread.is_null()
+                && (*(*self.block).thread).pending_signals.load(Relaxed) > 0
+            {
                 signals::deliver_pending();
             }
         }

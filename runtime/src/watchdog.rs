@@ -185,7 +185,12 @@ fn evict_sleeper(seen: u64) -> bool {
     let (Some(thread), others) = (unsafe { holder.as_mut() }, unsafe { live() }.len() > 1) else {
         return false;
     };
-    if !others || thread.hot.is_null() || thread.state != State::Running || thread.baton.load(Acquire) & sched::TURN_GIVEN != 0 || !sleeps(thread.kernel_id) {
+    if !others
+        || thread.hot.is_null()
+        || thread.state != State::Running
+        || thread.baton.load(Acquire) & sched::TURN_GIVEN != 0
+        || !sleeps(thread.kernel_id)
+    {
         return false;
     }
     // Asleep because this very thread holds the lock it wants: not in the program's call.

@@ -137,7 +137,7 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Accesses after which a thread offers its turn; 0: never.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 1_000_000)]
     pub quantum: u64,
     /// Record that many executions (the further ones switching at random) and merge what they show.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -82,43 +82,97 @@ pub enum EventKind {
     /// A plain access (`access.atomic == false`).
     Access(Access),
     /// An atomic access (`access.atomic == true`).
-    Atomic { access: Access, op: AtomicOp, order: MemoryOrder, value: u64 },
-    Fence { order: MemoryOrder },
+    Atomic {
+        access: Access,
+        op: AtomicOp,
+        order: MemoryOrder,
+        value: u64,
+    },
+    Fence {
+        order: MemoryOrder,
+    },
 
     Start,
     End,
-    Fork { child: ThreadId },
-    Join { child: ThreadId },
+    Fork {
+        child: ThreadId,
+    },
+    Join {
+        child: ThreadId,
+    },
 
     /// `may_wait` is false for try and timed acquisitions.
-    Acquire { lock: Address, mode: LockMode, may_wait: bool },
-    Release { lock: Address, mode: LockMode },
+    Acquire {
+        lock: Address,
+        mode: LockMode,
+        may_wait: bool,
+    },
+    Release {
+        lock: Address,
+        mode: LockMode,
+    },
     /// The thread is about to block on a taken lock. The `Acquire` follows if it ever got it.
-    Request { lock: Address, mode: LockMode },
+    Request {
+        lock: Address,
+        mode: LockMode,
+    },
 
     /// Releases `mutex` (no separate `Release` event).
-    WaitBegin { condition: Address, mutex: Address },
+    WaitBegin {
+        condition: Address,
+        mutex: Address,
+    },
     /// Acquires `mutex` again (no separate `Acquire` event). `woken_by`: the signal, where known.
-    WaitEnd { condition: Address, mutex: Address, woken_by: Option<EventIndex>, timed_out: bool },
-    Signal { condition: Address, broadcast: bool },
+    WaitEnd {
+        condition: Address,
+        mutex: Address,
+        woken_by: Option<EventIndex>,
+        timed_out: bool,
+    },
+    Signal {
+        condition: Address,
+        broadcast: bool,
+    },
 
-    BarrierEnter { barrier: Address, generation: u32 },
-    BarrierExit { barrier: Address, generation: u32 },
+    BarrierEnter {
+        barrier: Address,
+        generation: u32,
+    },
+    BarrierExit {
+        barrier: Address,
+        generation: u32,
+    },
 
-    Post { semaphore: Address },
+    Post {
+        semaphore: Address,
+    },
     /// A successful wait.
-    Take { semaphore: Address },
+    Take {
+        semaphore: Address,
+    },
 
-    OnceBegin { once: Address },
-    OnceDone { once: Address },
-    OnceSeen { once: Address },
+    OnceBegin {
+        once: Address,
+    },
+    OnceDone {
+        once: Address,
+    },
+    OnceSeen {
+        once: Address,
+    },
 
     /// Release / acquire on an object that is neither lock nor atomic: pipes, sockets, futexes, annotations.
-    Publish { object: Address },
-    Observe { object: Address },
+    Publish {
+        object: Address,
+    },
+    Observe {
+        object: Address,
+    },
 
     /// Blocked for good when the program ended or was stopped.
-    Blocked { on: Address },
+    Blocked {
+        on: Address,
+    },
     /// A synchronisation event that orders nothing (yield, sleep, failed try, allocation, …). Kept so that ordinals can be counted.
     Other,
 }

@@ -30,13 +30,18 @@ pub enum Grade {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "kebab-case")]
 pub enum Verdict {
-    Proven { grade: Grade },
+    Proven {
+        grade: Grade,
+    },
     /// A checked causal witness, not forced.
     Predicted,
     /// Evidence or an optimistic witness, not forced.
     Suspected,
     /// Forcing left the schedule. Says where.
-    Diverged { expected: String, actual: String },
+    Diverged {
+        expected: String,
+        actual: String,
+    },
     /// Infeasible under the trace's model.
     Refuted,
 }

@@ -16,12 +16,26 @@ pub struct CodePlace {
 /// An object in terms that survive re-execution. Threads are indices into [`Schedule::threads`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ObjectName {
-    Global { place: CodePlace },
-    Heap { thread: u32, site: CodePlace, ordinal: u32 },
-    Mapping { thread: u32, site: CodePlace, ordinal: u32 },
+    Global {
+        place: CodePlace,
+    },
+    Heap {
+        thread: u32,
+        site: CodePlace,
+        ordinal: u32,
+    },
+    Mapping {
+        thread: u32,
+        site: CodePlace,
+        ordinal: u32,
+    },
     /// Offsets count downwards from the high end.
-    Stack { thread: u32 },
-    Tls { thread: u32 },
+    Stack {
+        thread: u32,
+    },
+    Tls {
+        thread: u32,
+    },
     /// Any address matches.
     Any,
 }

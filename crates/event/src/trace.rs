@@ -54,14 +54,28 @@ pub struct Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ObjectKind {
     /// Static data of a module (index into [`Trace::modules`]); offsets count from its base.
-    Global { module: u32 },
+    Global {
+        module: u32,
+    },
     /// The `ordinal`-th (from 0) allocation of `thread` at call site `site`.
-    Heap { thread: ThreadId, site: SiteId, ordinal: u32 },
-    Mapping { thread: ThreadId, site: SiteId, ordinal: u32 },
+    Heap {
+        thread: ThreadId,
+        site: SiteId,
+        ordinal: u32,
+    },
+    Mapping {
+        thread: ThreadId,
+        site: SiteId,
+        ordinal: u32,
+    },
     /// A thread's stack (with its thread-local storage, for created threads).
-    Stack { thread: ThreadId },
+    Stack {
+        thread: ThreadId,
+    },
     /// The initial thread's static thread-local storage.
-    Tls { thread: ThreadId },
+    Tls {
+        thread: ThreadId,
+    },
     /// Everything else.
     Unknown,
 }

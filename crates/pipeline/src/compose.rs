@@ -24,6 +24,8 @@ pub struct Composer<'a, S: ?Sized> {
     planner: Planner<'a>,
     /// What may have ordered events without being seen: no prediction is sound then.
     unseen: Vec<String>,
+    /// Accesses were left out: who wrote what a read saw is not certain.
+    thinned: bool,
 }
 
 impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
@@ -35,6 +37,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols),
             planner: Planner::new(&loaded.trace, quantum),
             unseen: unseen(&loaded.trace),
+            thinned: loaded.header.notes.thinned() || loaded.header.notes.truncated(),
         }
     }
 
@@ -76,6 +79,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         });
         // Without values nothing is known about what other schedules would read.
         let sound = trace.mode == Mode::Serial
+            && !self.thinned
             && self.unseen.is_empty()
             && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
         let steps = plan.as_ref().map_or_else(Vec::new, |plan| self.steps(plan, &mut notes));

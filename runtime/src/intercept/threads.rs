@@ -94,7 +94,14 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
         let known = runtime.thread();
         arm(thread);
         let (parent, ordinal, stack) = (known.parent, known.spawn_ordinal, known.stack);
-        recorder::sync(known, Op::ThreadStart, known.kernel_id as u64, 0, 0, &[parent as u64, ordinal as u64, stack.0, stack.1, 0, 0]);
+        recorder::sync(
+            known,
+            Op::ThreadStart,
+            known.kernel_id as u64,
+            0,
+            0,
+            &[parent as u64, ordinal as u64, stack.0, stack.1, 0, 0],
+        );
         ((*thread).start_routine.unwrap_unchecked(), (*thread).start_argument)
     };
     // SAFETY: the program's own function and argument.
@@ -106,7 +113,9 @@ unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Ro
     // SAFETY: does nothing when done already.
     unsafe { __tsan_init() };
     // SAFETY: the real function with the program's arguments, or our routine and record.
-    let real = |routine: Routine, argument: *mut u8| unsafe { real!(fn pthread_create(*mut u64, *const u8, Routine, *mut u8) -> c_int)(handle, attributes, routine, argument) };
+    let real = |routine: Routine, argument: *mut u8| unsafe {
+        real!(fn pthread_create(*mut u64, *const u8, Routine, *mut u8) -> c_int)(handle, attributes, routine, argument)
+    };
     let Some(runtime) = Runtime::try_enter() else { return real(routine, argument) };
     watchdog::start();
     let parent = runtime.thread();
@@ -156,7 +165,9 @@ fn by_handle(handle: u64) -> Option<&'static mut Thread> {
 pub fn find(handle: u64) -> Option<&'static mut Thread> {
     loop {
         // SAFETY: as above. Asked before the handles are compared: one may be stored in between.
-        let all_known = all().all(|thread| unsafe { (*thread).handle.load(Acquire) != 0 || (*thread).ended.load(Acquire) != 0 || (*thread).number == 0 });
+        let all_known = all().all(|thread| unsafe {
+            (*thread).handle.load(Acquire) != 0 || (*thread).ended.load(Acquire) != 0 || (*thread).number == 0
+        });
         if let Some(thread) = by_handle(handle) {
             return Some(thread);
         }
@@ -203,14 +214,18 @@ unsafe extern "C" fn join_until_time(handle: u64, value: *mut *mut u8, time: *co
     // SAFETY: as above; the program's own time, if it gives one.
     let until = if time.is_null() { NEVER } else { unsafe { deadline(REALTIME, time) } };
     // SAFETY: as above.
-    join_until(handle, until, caller(), || unsafe { real!(fn pthread_timedjoin_np(u64, *mut *mut u8, *const [i64; 2]) -> c_int)(handle, value, time) })
+    join_until(handle, until, caller(), || unsafe {
+        real!(fn pthread_timedjoin_np(u64, *mut *mut u8, *const [i64; 2]) -> c_int)(handle, value, time)
+    })
 }
 
 unsafe extern "C" fn join_until_clock(handle: u64, value: *mut *mut u8, clock: c_int, time: *const [i64; 2]) -> c_int {
     // SAFETY: as above; the program's own time, if it gives one.
     let until = if time.is_null() { NEVER } else { unsafe { deadline(clock, time) } };
     // SAFETY: as above.
-    join_until(handle, until, caller(), || unsafe { real!(fn pthread_clockjoin_np(u64, *mut *mut u8, c_int, *const [i64; 2]) -> c_int)(handle, value, clock, time) })
+    join_until(handle, until, caller(), || unsafe {
+        real!(fn pthread_clockjoin_np(u64, *mut *mut u8, c_int, *const [i64; 2]) -> c_int)(handle, value, clock, time)
+    })
 }
 
 unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {
