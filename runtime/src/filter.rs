@@ -16,7 +16,7 @@
 //! the region an address lies in (program, heap, mappings, initial stack) and from the site's place in its page.
 
 use crate::real::__libc_stack_end;
-use crate::sys::{self, syscall};
+use crate::sys::syscall;
 use crate::thread::{Held, Thread};
 use crate::{config, header};
 use core::mem::offset_of;
@@ -24,6 +24,7 @@ use rashomon_abi::control::field;
 use rashomon_abi::header::note;
 
 /// Where regions begin (an address at or above `…_low` lies in it), and what distances in them count from.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Layout {
     program: u64,
@@ -102,7 +103,7 @@ fn program_base(otherwise: u64) -> u64 {
 /// The slot of an access; what the hook computes in assembly.
 fn slot(thread: &mut Thread, address: u64, site: u64) -> usize {
     // SAFETY: written once before.
-    let layout = unsafe { &*(&raw const LAYOUT) };
+    let layout = unsafe { (&raw const LAYOUT).read() };
     let base = if address >= layout.stack_low {
         layout.stack
     } else if address >= layout.mappings_low {

@@ -285,7 +285,6 @@ unsafe extern "C" {
 
 /// Whether a code address lies in a hook.
 pub fn contains(address: u64) -> bool {
-    // SAFETY: only the addresses of the linker's symbols are taken.
-    let (start, stop) = unsafe { (&raw const __start_rashomon_hooks as u64, &raw const __stop_rashomon_hooks as u64) };
+    let (start, stop) = (&raw const __start_rashomon_hooks as u64, &raw const __stop_rashomon_hooks as u64);
     (start..stop).contains(&address)
 }

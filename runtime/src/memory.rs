@@ -52,9 +52,6 @@ impl<T: Copy> List<T> {
     pub fn len(&self) -> usize {
         self.length
     }
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
     fn grow(&mut self) {
         let bytes = (self.capacity * size_of::<T>() * 2).max(4096);
         let items = sys::map_anonymous(bytes) as *mut T;

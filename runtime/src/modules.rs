@@ -122,11 +122,11 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
     } else {
         name
     };
-    for index in 0..config::count(control::field::MODULES).min(MAX_MODULES) {
+    for (index, known) in BASES.iter().enumerate().take(config::count(control::field::MODULES)) {
         let wanted = config::module_path(index);
         let program = index == 0 && name.is_empty();
-        if BASES[index].load(Relaxed) == 0 && (program || wanted == path || index > 0 && base_name(wanted) == base_name(path)) {
-            BASES[index].store(info.base + 1, Release);
+        if known.load(Relaxed) == 0 && (program || wanted == path || index > 0 && base_name(wanted) == base_name(path)) {
+            known.store(info.base + 1, Release);
         }
     }
     let same = |entry: &[AtomicU64; 2]| {

@@ -68,15 +68,24 @@ pub fn offers(thread: &mut Thread, occasion: Occasion) -> bool {
             }
             true
         }
-        policy::RANDOM => occasion != Occasion::Point || random().is_multiple_of(period),
+        policy::RANDOM => occasion != Occasion::Point || random().is_multiple_of(rarer(period)),
         policy::ROUND_ROBIN => occasion != Occasion::Point || STEPS.fetch_add(1, Relaxed) % period == period - 1,
         _ => occasion != Occasion::Point,
     }
 }
 
+/// The switching period after what has happened so far: short programs are stirred well, and long ones, which have many chances
+/// anyway, do not spend their time handing over.
+fn rarer(period: u64) -> u64 {
+    const POINTS_PER_DOUBLING: u64 = 4096;
+    const MOST_DOUBLINGS: u64 = 6;
+    let points = STEPS.fetch_add(1, Relaxed);
+    period << (points / POINTS_PER_DOUBLING).min(MOST_DOUBLINGS)
+}
+
 /// The next of the live threads that can run. `outgoing`: who ran last; `others`: prefer somebody else.
 pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
-    // SAFETY (of every dereference below): registered threads are never unmapped.
+    // SAFETY: registered threads are never unmapped.
     let can_run = |number: u32| unsafe { (*by_number(number)).state == State::Runnable };
     let candidates = || live.iter().copied().filter(|&number| can_run(number));
     let mut count = candidates().count();
@@ -90,6 +99,7 @@ pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
     }
     let number = match config::word(field::POLICY) {
         policy::RANDOM => candidates().nth((random() % count as u64) as usize),
+        // SAFETY: as above.
         policy::PCT => candidates().max_by_key(|&number| unsafe { (*by_number(number)).priority }),
         policy::ROUND_ROBIN => candidates().find(|&number| number > outgoing).or_else(|| candidates().next()),
         _ if skip => candidates().find(|&number| number > outgoing).or_else(|| candidates().next()),

@@ -127,14 +127,14 @@ pub fn appeared(thread: &Thread) {
 pub fn allocated(thread: &Thread, site: u64, ordinal: u64, address: u64, mapping: bool) {
     let table = config::tables().objects;
     let kind = if mapping { object::MAPPING } else { object::HEAP };
-    for index in 0..config::count(control::field::OBJECTS).min(MAX_TRACKED) {
+    for (index, known) in OBJECTS.iter().enumerate().take(config::count(control::field::OBJECTS)) {
         let entry = table + index * control::OBJECT_WORDS;
         if config::word(entry) == kind
             && config::word(entry + 1) == thread.schedule_index as u64
             && config::word(entry + 4) == ordinal
             && modules::address(config::word(entry + 2), config::word(entry + 3)) == Some(site)
         {
-            OBJECTS[index].store(address, Release);
+            known.store(address, Release);
         }
     }
 }

@@ -107,10 +107,10 @@ pub enum Wake {
 ///
 /// # Safety
 /// Under [`LOCK`].
-#[allow(static_mut_refs, reason = "guarded by LOCK")]
+#[expect(static_mut_refs, reason = "guarded by LOCK")]
 pub unsafe fn live() -> &'static mut List<u32> {
-    // SAFETY: guarded by LOCK.
-    unsafe { &mut *(&raw mut LIVE) }
+    // SAFETY: by the contract.
+    unsafe { &mut LIVE }
 }
 
 /// Accesses a thread may make before it has to look up.

@@ -36,21 +36,22 @@ fn heap_block(block: *mut u8, bytes: usize, site: u64) -> *mut u8 {
     block
 }
 
-// SAFETY (of every call below): glibc's own entry points with the program's arguments.
-
 unsafe extern "C" fn allocate(bytes: usize) -> *mut u8 {
     let site = caller();
+    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
     heap_block(unsafe { __libc_malloc(bytes) }, bytes, site)
 }
 
 unsafe extern "C" fn allocate_zeroed(count: usize, bytes: usize) -> *mut u8 {
     let site = caller();
+    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
     heap_block(unsafe { __libc_calloc(count, bytes) }, count.wrapping_mul(bytes), site)
 }
 
 unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
     let site = caller();
     freed(block as u64, site);
+    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
     let new = unsafe { __libc_realloc(block, bytes) };
     if new.is_null() && bytes > 0 && !block.is_null() {
         // It failed: the old block lives on, as a new object of unknown size at least.
@@ -68,6 +69,7 @@ fn heap_then_null(block: *mut u8, site: u64) -> *mut u8 {
 
 unsafe extern "C" fn reallocate_array(block: *mut u8, count: usize, bytes: usize) -> *mut u8 {
     match count.checked_mul(bytes) {
+        // SAFETY: glibc's own entry point, or ours, with the program's arguments.
         Some(total) => unsafe { reallocate(block, total) },
         None => {
             crate::real::set_errno(12);
@@ -78,11 +80,13 @@ unsafe extern "C" fn reallocate_array(block: *mut u8, count: usize, bytes: usize
 
 unsafe extern "C" fn release(block: *mut u8) {
     freed(block as u64, caller());
+    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
     unsafe { __libc_free(block) }
 }
 
 unsafe extern "C" fn aligned(alignment: usize, bytes: usize) -> *mut u8 {
     let site = caller();
+    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
     heap_block(unsafe { __libc_memalign(alignment, bytes) }, bytes, site)
 }
 
@@ -91,22 +95,26 @@ unsafe extern "C" fn posix_aligned(block: *mut *mut u8, alignment: usize, bytes:
     if !alignment.is_power_of_two() || alignment < 8 {
         return 22;
     }
+    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
     let new = unsafe { __libc_memalign(alignment, bytes) };
     if new.is_null() {
         return 12;
     }
+    // SAFETY: the program's own variable.
     unsafe { *block = heap_block(new, bytes, site) };
     0
 }
 
 unsafe extern "C" fn page_aligned(bytes: usize) -> *mut u8 {
     let site = caller();
+    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
     heap_block(unsafe { __libc_memalign(4096, bytes) }, bytes, site)
 }
 
 unsafe extern "C" fn page_multiple(bytes: usize) -> *mut u8 {
     let site = caller();
     let bytes = bytes.next_multiple_of(4096);
+    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
     heap_block(unsafe { __libc_memalign(4096, bytes) }, bytes, site)
 }
 
