@@ -22,6 +22,7 @@ use crate::{config, header};
 use core::mem::offset_of;
 use rashomon_abi::control::field;
 use rashomon_abi::header::note;
+use rashomon_abi::record::CHUNK_BYTES;
 
 /// Where regions begin (an address at or above `…_low` lies in it), and what distances in them count from.
 #[derive(Clone, Copy)]
@@ -115,6 +116,17 @@ fn slot(thread: &mut Thread, address: u64, site: u64) -> usize {
     };
     ((address.wrapping_sub(base) >> 3) ^ (((site & 0xfff) as u32).wrapping_mul(SPREAD) >> 8) as u64) as usize
         & thread.hot().filter_mask as usize
+}
+
+/// A chunk is full: was the table worth its cache misses? Where nearly everything is kept anyway, a small one finds what little repeats; from time to
+/// time the large one has another try. `executed`: accesses that the chunk took.
+pub fn tune(thread: &mut Thread, executed: u64) {
+    const SMALL_MASK: u64 = (1 << 10) - 1;
+    const TRIES: u32 = 32;
+    let kept_nearly_all = executed < (CHUNK_BYTES / 8) as u64 * 5 / 4;
+    let full = entries(thread.number) as u64 - 1;
+    let try_again = thread.chunk_index.is_multiple_of(TRIES);
+    thread.hot().filter_mask = if kept_nearly_all && !try_again { SMALL_MASK.min(full) } else { full };
 }
 
 /// The times word at which a thread's accesses are capped.

@@ -49,8 +49,7 @@ macro_rules! access_hooks {
                 "add r8, fs:[rax + {filter}]",
                 "mov rcx, fs:[rax + {span}]",
                 "add rcx, rdi",
-                "mov edx, {kind}",
-                "shl rdx, 48",
+                "movabs rdx, {kind_high}",
                 "or rdx, rsi",
                 "xor rdx, fs:[rax + {locks}]",
                 "mov r10, [r8 + 8]",
@@ -124,6 +123,7 @@ macro_rules! access_hooks {
                 cursor = const tls::CURSOR,
                 end = const tls::END,
                 kind = const access_kind($class, $log2),
+                kind_high = const access_kind($class, $log2) << 48,
                 slow_quantum = sym access_quantum,
                 slow_record = sym access_record,
             )

@@ -176,6 +176,9 @@ fn reserve(thread: &mut Thread, words: usize) -> bool {
         return true;
     }
     close_chunk(thread, false);
+    thread.settle();
+    let executed = thread.executed - core::mem::replace(&mut thread.executed_before_chunk, thread.executed);
+    filter::tune(thread, executed);
     open_chunk(thread);
     !thread.chunk.is_null()
 }

@@ -63,6 +63,8 @@ pub struct Thread {
     pub context_path: List<u32>,
     pub keep_accesses: bool,
     pub executed: u64,
+    /// `executed` when the chunk was begun.
+    pub executed_before_chunk: u64,
     /// Accesses since the last synchronisation event, up to the last reload of the quantum, and that reload.
     pub since_sync: u64,
     pub reload: i64,
@@ -237,7 +239,7 @@ impl Thread {
     }
 
     /// Adds what was executed since the last reload to the counts.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         let done = self.reload.wrapping_sub(self.hot().quantum) as u64;
         self.since_sync = self.since_sync.wrapping_add(done);
         self.executed = self.executed.wrapping_add(done);
