@@ -1,6 +1,8 @@
 //! What the tests over programs share: compiling through the wrapper, running the tool, reading its report.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod manifest;
+pub mod place;
 
 use manifest::Program;
 use serde_json::Value;
