@@ -40,6 +40,7 @@ pub enum Command {
         #[command(flatten)]
         report: ReportOptions,
         /// A C or C++ file to compile, or a program.
+        #[arg(required_unless_present = "command")]
         file: Option<PathBuf>,
         /// The program and its arguments; behind FILE its arguments only.
         #[arg(last = true, value_name = "COMMAND")]
