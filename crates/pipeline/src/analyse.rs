@@ -5,6 +5,7 @@
 use rashomon_event::{Candidate, Trace, Witness};
 use rashomon_predict::{Options, predict_each};
 use rashomon_witness::Checker;
+use std::cell::LazyCell;
 
 /// A candidate, and what is known of other schedules that show it.
 pub struct Analysed {
@@ -15,9 +16,10 @@ pub struct Analysed {
     pub rejected: Option<String>,
 }
 
-/// Hands over each prediction as it is made, so that only one witness at a time is in memory.
+/// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace, so there
+/// is none before there is a witness.
 pub fn analyse(trace: &Trace, mut found: impl FnMut(Analysed)) {
-    let checker = Checker::new(trace);
+    let checker = LazyCell::new(|| Checker::new(trace));
     predict_each(trace, &Options::default(), |prediction| {
         let mut analysed = Analysed { candidate: prediction.candidate, witness: None, rejected: None };
         if let Some(witness) = prediction.witness {

@@ -14,6 +14,7 @@ use rashomon_confirm::{Forcing, Input, Program};
 use rashomon_event::{Finding, Schedule, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{LoadedTrace, Policy};
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
@@ -72,7 +73,7 @@ impl Tally {
         self.events += loaded.trace.events.len() as u64;
         self.threads = self.threads.max(loaded.trace.threads.len() as u64);
         let mut notes: Vec<String> = Vec::new();
-        if !matches!(loaded.header.outcome, rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck) {
+        if !ended_blocked(loaded) {
             notes.extend(loaded.shortcomings.iter().map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
         }
         if loaded.trace.mode == rashomon_event::Mode::Free {
@@ -295,10 +296,17 @@ pub fn analyse_session<S: Symbols + ?Sized>(
     Ok(findings.collect())
 }
 
+fn ended_blocked(loaded: &LoadedTrace) -> bool {
+    matches!(loaded.header.outcome, rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck)
+}
+
 fn leads_of<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S, quantum: u64, recording: u32) -> Vec<Lead> {
-    let composer = Composer::new(loaded, symbols, quantum);
+    // Made when there is something to say: it reads the whole trace and all modules.
+    let composer = LazyCell::new(|| Composer::new(loaded, symbols, quantum));
     let mut leads = Vec::new();
-    if let Some(finding) = composer.of_blocked() {
+    if ended_blocked(loaded)
+        && let Some(finding) = composer.of_blocked()
+    {
         leads.push(Lead { finding, alternatives: Vec::new(), recording });
     }
     analyse(&loaded.trace, |analysed| {

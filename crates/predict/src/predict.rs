@@ -10,7 +10,7 @@
 //! Guarantee: every witness passes the checker at its level or above. Deterministic. A free-running trace gives candidates without
 //! witnesses, for its order of accesses is not known.
 
-use crate::closure::Closure;
+use crate::closure::{Closure, Cut};
 use crate::deadlocks;
 use crate::dependences::Dependences;
 use crate::index::Index;
@@ -18,6 +18,7 @@ use crate::optimistic::{NotFound, Optimistic};
 use crate::regroup::{Order, regroup};
 use rashomon_event::{Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
 use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid, races};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
@@ -95,24 +96,64 @@ pub fn predict(trace: &Trace, options: &Options) -> Predictions {
 
 /// Hands each prediction over as it is made, in the same order as [`predict`].
 pub fn predict_each(trace: &Trace, options: &Options, found: impl FnMut(Prediction)) -> Statistics {
-    let memory = SharedMemory::new(trace);
-    let index = Index::new(trace, &memory);
-    let whole = index.threads.iter().map(|events| events.len() as u32).collect();
-    let trace_order = Order::of(&index, &memory, &whole, trace.indices());
-    let statistics = Statistics { events: trace.events.len(), shared_granules: memory.len(), ..Statistics::default() };
-    let mut predictor =
-        Predictor { index: &index, memory: &memory, trace_order, options, statistics, ordered_by_atomics: Vec::new(), found };
-    predictor.races();
-    predictor.deadlocks();
+    let candidates = Candidates::new(trace, options);
+    // What the deciders need is as long as the trace, and most traces of sound programs have no candidate.
+    if candidates.is_empty() {
+        return candidates.statistics;
+    }
+    let memory = &candidates.memory;
+    let index = Index::new(trace, memory);
+    let trace_order = OnceCell::new();
+    let statistics = candidates.statistics;
+    let mut predictor = Predictor { index: &index, memory, trace_order, options, statistics, ordered_by_atomics: Vec::new(), found };
+    predictor.races(candidates.unordered, candidates.suspects);
+    predictor.deadlocks(&candidates.graph, &candidates.patterns);
     predictor.races_despite_atomics();
     predictor.statistics
+}
+
+/// What the linear passes find, before anything is decided.
+struct Candidates {
+    memory: SharedMemory,
+    unordered: Vec<SitePair>,
+    /// Hybrid pairs of other sites.
+    suspects: Vec<SitePair>,
+    graph: LockGraph,
+    patterns: Vec<Pattern>,
+    statistics: Statistics,
+}
+
+impl Candidates {
+    fn new(trace: &Trace, options: &Options) -> Self {
+        let memory = SharedMemory::new(trace);
+        let unordered = races(trace, &memory, Model::CPP20, options.representatives);
+        let mut suspects = hybrid(trace, &memory, options.representatives);
+        let graph = LockGraph::new(trace);
+        let patterns = graph.patterns(options.deadlock_threads, options.patterns);
+        let statistics = Statistics {
+            events: trace.events.len(),
+            shared_granules: memory.len(),
+            happens_before_pairs: unordered.len(),
+            hybrid_pairs: suspects.len(),
+            lock_dependencies: graph.dependencies.len(),
+            deadlock_patterns: patterns.len(),
+            ..Statistics::default()
+        };
+        let known: BTreeSet<(SiteId, SiteId)> = unordered.iter().map(|pair| pair.sites).collect();
+        suspects.retain(|pair| !known.contains(&pair.sites));
+        Self { memory, unordered, suspects, graph, patterns, statistics }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.unordered.is_empty() && self.suspects.is_empty() && self.patterns.is_empty()
+    }
 }
 
 struct Predictor<'a, 't, F> {
     index: &'a Index<'t>,
     memory: &'a SharedMemory,
-    /// Constraints of the recorded order.
-    trace_order: Dependences,
+    /// Constraints of the recorded order, once a causal witness needs them.
+    trace_order: OnceCell<Dependences>,
     options: &'a Options,
     statistics: Statistics,
     ordered_by_atomics: Vec<SitePair>,
@@ -137,14 +178,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         (self.found)(Prediction { candidate: Candidate { kind, evidence, occurrences }, witness });
     }
 
-    fn races(&mut self) {
-        let trace = self.index.trace;
-        let unordered = races(trace, self.memory, Model::CPP20, self.options.representatives);
-        let mut suspects = hybrid(trace, self.memory, self.options.representatives);
-        self.statistics.happens_before_pairs = unordered.len();
-        self.statistics.hybrid_pairs = suspects.len();
-        let known: BTreeSet<(SiteId, SiteId)> = unordered.iter().map(|pair| pair.sites).collect();
-        suspects.retain(|pair| !known.contains(&pair.sites));
+    fn races(&mut self, unordered: Vec<SitePair>, suspects: Vec<SitePair>) {
         for (pairs, evidence) in [(unordered, Evidence::HappensBefore), (suspects, Evidence::Hybrid)] {
             self.statistics.not_looked_at += pairs.len().saturating_sub(self.options.site_pairs);
             for pair in pairs.into_iter().take(self.options.site_pairs) {
@@ -208,7 +242,16 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
 
     fn causal(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
         let cut = Closure::sync_preserving(self.index, goals).ok()?;
-        regroup(self.index, &cut, &[&self.index.instances, &self.trace_order])
+        self.regroup(&cut)
+    }
+
+    /// The recorded order of what is below the cut, with fewer context switches.
+    fn regroup(&self, cut: &Cut) -> Option<Vec<EventIndex>> {
+        let trace_order = self.trace_order.get_or_init(|| {
+            let whole = self.index.threads.iter().map(|events| events.len() as u32).collect();
+            Order::of(self.index, self.memory, &whole, self.index.trace.indices())
+        });
+        regroup(self.index, cut, &[&self.index.instances, trace_order])
     }
 
     fn optimistic(&self, goals: &[EventIndex], needs: &Dependences) -> Result<Vec<EventIndex>, NotFound> {
@@ -220,14 +263,10 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         Optimistic { index, memory, needs, goals, budget, regroup_limit }.find()
     }
 
-    fn deadlocks(&mut self) {
-        let graph = LockGraph::new(self.index.trace);
-        self.statistics.lock_dependencies = graph.dependencies.len();
-        let patterns = graph.patterns(self.options.deadlock_threads, self.options.patterns);
-        self.statistics.deadlock_patterns = patterns.len();
+    fn deadlocks(&mut self, graph: &LockGraph, patterns: &[Pattern]) {
         // Patterns with the same acquisition sites are one finding.
         let mut by_sites: BTreeMap<Vec<SiteId>, Vec<&Pattern>> = BTreeMap::new();
-        for pattern in &patterns {
+        for pattern in patterns {
             let mut sites: Vec<SiteId> = pattern.iter().map(|&number| graph.dependencies[number].site).collect();
             sites.sort_unstable();
             by_sites.entry(sites).or_default().push(pattern);
@@ -236,7 +275,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
             self.statistics.not_looked_at += patterns.len().saturating_sub(self.options.patterns_per_sites);
             let occurrences = patterns.len() as u64;
             let tried = &patterns[..patterns.len().min(self.options.patterns_per_sites)];
-            self.patterns(&graph, tried, occurrences);
+            self.patterns(graph, tried, occurrences);
         }
     }
 
@@ -249,7 +288,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         if serial {
             for pattern in patterns {
                 if let Some((tuple, cut)) = deadlocks::sync_preserving(self.index, graph, pattern)
-                    && let Some(order) = regroup(self.index, &cut, &[&self.index.instances, &self.trace_order])
+                    && let Some(order) = self.regroup(&cut)
                 {
                     let kind = deadlocks::candidate(graph, pattern, &tuple);
                     return self.give(kind, evidence(&tuple), occurrences, Some((order, WitnessLevel::Causal)));
