@@ -9,26 +9,35 @@
 //!
 //! Guarantee: every pair returned satisfies its definition. Limit: accesses forgotten by [`crate::history`].
 
-use crate::happens_before::{HappensBefore, Model, thread_count};
+use crate::happens_before::{HappensBefore, Model};
 use crate::history::{Cell, History};
 use crate::lockset::{LockSetId, LockSets};
 use crate::pairs::{Pairs, SitePair};
 use crate::shared_memory::SharedMemory;
-use rashomon_event::Trace;
+use rashomon_event::{EventKind, Trace};
 
 /// Conflicting pairs that happens-before does not order, by site pair, with up to `representatives` each.
+///
+/// Only contested granules are looked at, so the model must have the edges of locks.
 pub fn races(trace: &Trace, memory: &SharedMemory, model: Model, representatives: usize) -> Vec<SitePair> {
+    assert!(model.edges.locks, "locks order what is not contested");
+    if memory.contested() == 0 {
+        return Vec::new();
+    }
     let mut order = HappensBefore::new(trace, model);
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
     for (index, event) in trace.indices().zip(&trace.events) {
-        order.receive(event);
-        if let Some(access) = event.access()
-            && memory.touches(index)
+        let plain = matches!(event.kind, EventKind::Access(_));
+        if !plain {
+            order.receive(event);
+        }
+        if memory.contends(index)
+            && let Some(access) = event.access()
         {
             let clock = order.clock(event.thread);
             let cell = Cell::new(index, event.thread, event.site, clock.time(), 0, &access);
-            for (granule, bytes) in memory.granules(&access) {
+            for (granule, bytes) in memory.contested_granules(&access) {
                 history.access(granule, bytes, cell, |old| {
                     if clock.knows(old.thread) < old.time {
                         pairs.add(old.event, index);
@@ -36,26 +45,34 @@ pub fn races(trace: &Trace, memory: &SharedMemory, model: Model, representatives
                 });
             }
         }
-        order.release(index, event);
+        if !plain {
+            order.release(index, event);
+        }
     }
     pairs.finish()
 }
 
 /// Conflicting pairs that the weak order does not order and no common lock excludes.
 pub fn hybrid(trace: &Trace, memory: &SharedMemory, representatives: usize) -> Vec<SitePair> {
+    if memory.contested() == 0 {
+        return Vec::new();
+    }
     let mut order = HappensBefore::new(trace, Model::WEAK);
-    let mut locks = LockSets::new(thread_count(trace));
+    let mut locks = LockSets::new(order.threads());
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
     for (index, event) in trace.indices().zip(&trace.events) {
-        order.receive(event);
-        if let Some(access) = event.access()
-            && memory.touches(index)
+        let plain = matches!(event.kind, EventKind::Access(_));
+        if !plain {
+            order.receive(event);
+        }
+        if memory.contends(index)
+            && let Some(access) = event.access()
         {
             let clock = order.clock(event.thread);
             let held = locks.current(event.thread);
             let cell = Cell::new(index, event.thread, event.site, clock.time(), held.0, &access);
-            for (granule, bytes) in memory.granules(&access) {
+            for (granule, bytes) in memory.contested_granules(&access) {
                 history.access(granule, bytes, cell, |old| {
                     if clock.knows(old.thread) < old.time && !locks.exclude(LockSetId(old.lockset), held) {
                         pairs.add(old.event, index);
@@ -63,8 +80,10 @@ pub fn hybrid(trace: &Trace, memory: &SharedMemory, representatives: usize) -> V
                 });
             }
         }
-        locks.step(index, event);
-        order.release(index, event);
+        if !plain {
+            locks.step(index, event);
+            order.release(index, event);
+        }
     }
     pairs.finish()
 }

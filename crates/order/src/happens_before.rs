@@ -68,23 +68,31 @@ pub struct HappensBefore {
 
 impl HappensBefore {
     pub fn new(trace: &Trace, model: Model) -> Self {
-        let count = thread_count(trace);
-        let waking = trace.events.iter().filter_map(|event| match event.kind {
-            EventKind::WaitEnd { woken_by, .. } => woken_by,
-            _ => None,
-        });
+        let mut count = trace.threads.len();
+        let mut waking = IntegerSet::default();
+        for event in &trace.events {
+            count = count.max(event.thread.index() + 1);
+            if let EventKind::WaitEnd { woken_by: Some(signal), .. } = event.kind {
+                waking.insert(signal);
+            }
+        }
         Self {
             model,
             threads: (0..count).map(|thread| ThreadClock::new(ThreadId(thread as u32), count)).collect(),
             fences: (0..count).map(|_| Fences::default()).collect(),
             locks: IntegerMap::default(),
             locations: Locations::new(model.release_sequences),
-            waking: waking.collect(),
+            waking,
             signals: IntegerMap::default(),
             conditions: IntegerMap::default(),
             barriers: IntegerMap::default(),
             objects: IntegerMap::default(),
         }
+    }
+
+    /// How many threads the trace names.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
     }
 
     pub fn clock(&self, thread: ThreadId) -> &ThreadClock {

@@ -3,6 +3,7 @@
 
 pub mod candidates;
 pub mod clock;
+mod contention;
 pub mod happens_before;
 pub mod hash;
 pub mod history;

@@ -10,7 +10,7 @@
 //! re-acquisition of a mutex after a condition wait holds, but is not counted as wanting; a thread blocked on itself is no pattern.
 
 use crate::clock::Stamp;
-use crate::happens_before::{HappensBefore, Model, thread_count};
+use crate::happens_before::{HappensBefore, Model};
 use crate::hash::IntegerMap;
 use crate::lockset::{Held, LockSets, exclude};
 use rashomon_event::{Address, Event, EventIndex, EventKind, LockMode, SiteId, ThreadId, Trace};
@@ -98,12 +98,16 @@ impl Gathering {
 
 impl LockGraph {
     pub fn new(trace: &Trace) -> Self {
-        let count = thread_count(trace);
         let mut order = HappensBefore::new(trace, Model::WEAK);
+        let count = order.threads();
         let mut locks = LockSets::new(count);
         let mut gathering = Gathering::default();
         let mut asked: Vec<Option<(EventIndex, Address, LockMode)>> = vec![None; count];
         for (index, event) in trace.indices().zip(&trace.events) {
+            if matches!(event.kind, EventKind::Access(_)) {
+                asked[event.thread.index()] = None;
+                continue;
+            }
             order.receive(event);
             match event.kind {
                 EventKind::Request { lock, mode } => asked[event.thread.index()] = Some((index, lock, mode)),

@@ -1,30 +1,40 @@
 //! Which bytes can matter between threads at all.
 //!
 //! Memory is cut into granules of eight bytes. A granule is *shared* if at least two threads touch it and at least one writes it. All
-//! other granules neither race nor carry reads-from between threads, so every analysis skips them; most accesses of most programs
-//! are gone with one bit test. Synthetic addresses make this exact across reuse of memory.
+//! other granules neither race nor carry reads-from between threads, so every analysis skips them. Of the shared ones, those that
+//! can hold a candidate are *contested* (see [`crate::contention`]). Synthetic addresses make this exact across reuse of memory.
 //!
 //! Limit: of an access longer than [`MAX_GRANULES`] granules only that many are looked at.
 
+use crate::contention::{Contention, Granule};
+use crate::happens_before::{HappensBefore, Model};
 use crate::hash::IntegerMap;
-use rashomon_event::{Access, EventIndex, Trace};
+use crate::lockset::LockSets;
+use rashomon_event::{Access, EventIndex, EventKind, Trace};
 
 /// Bytes per granule.
 pub const GRANULE: u64 = 8;
 /// 16 MiB: longer accesses are cut, so that one event cannot stall an analysis.
 pub const MAX_GRANULES: u64 = 2 << 20;
 
-const SEVERAL: u32 = 1 << 31;
-const WRITTEN: u32 = 1 << 30;
-const THREAD: u32 = WRITTEN - 1;
+/// Granules per page; a page is numbered as soon as one of its bytes is touched.
+const PAGE: u64 = 64;
+const CACHE_SLOTS: usize = 1024;
+const NOT_SHARED: u32 = u32::MAX;
+const CONTESTED: u32 = 1 << 31;
 
 pub struct SharedMemory {
-    numbers: IntegerMap<u64, u32>,
-    /// One bit per event: it touches a shared granule.
-    touching: Vec<u64>,
+    pages: IntegerMap<u64, u32>,
+    /// Per page and granule: its number and whether it is contested, or [`NOT_SHARED`].
+    numbers: Vec<u32>,
+    shared: usize,
+    contested: usize,
+    /// One bit per event: it touches a contested granule. Empty if there is none.
+    contending: Vec<u64>,
 }
 
 /// Granule numbers of an access, with the bytes it touches in each as a bit mask.
+#[inline]
 fn granules(access: &Access) -> impl Iterator<Item = (u64, u8)> + use<> {
     let start = access.address.0;
     let end = start.saturating_add(u64::from(access.size.max(1)));
@@ -36,64 +46,132 @@ fn granules(access: &Access) -> impl Iterator<Item = (u64, u8)> + use<> {
     })
 }
 
+/// Pages by address, in the order of first touch.
+struct Pages {
+    numbers: IntegerMap<u64, u32>,
+    /// Direct-mapped: page and its number.
+    cache: Vec<(u64, u32)>,
+}
+
+impl Pages {
+    #[inline]
+    fn number(&mut self, page: u64) -> usize {
+        let (known, number) = self.cache[page as usize % CACHE_SLOTS];
+        if known == page { number as usize } else { self.number_slowly(page) }
+    }
+
+    #[inline(never)]
+    fn number_slowly(&mut self, page: u64) -> usize {
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(page).or_insert(next);
+        self.cache[page as usize % CACHE_SLOTS] = (page, number);
+        number as usize
+    }
+}
+
 impl SharedMemory {
     pub fn new(trace: &Trace) -> Self {
-        let mut states: IntegerMap<u64, u32> = IntegerMap::default();
-        for event in &trace.events {
-            let Some(access) = event.access() else {
-                continue;
-            };
-            let thread = event.thread.0 & THREAD;
-            let written = if access.class.writes() { WRITTEN } else { 0 };
-            for (granule, _) in granules(&access) {
-                let state = states.entry(granule).or_insert(thread);
-                if *state & THREAD != thread {
-                    *state |= SEVERAL;
-                }
-                *state |= written;
+        let mut order = HappensBefore::new(trace, Model::WEAK);
+        let mut locks = LockSets::new(order.threads());
+        let mut contention = Contention::default();
+        let mut pages = Pages { numbers: IntegerMap::default(), cache: vec![(u64::MAX, 0); CACHE_SLOTS] };
+        let mut states: Vec<Granule> = Vec::new();
+        for (index, event) in trace.indices().zip(&trace.events) {
+            let plain = matches!(event.kind, EventKind::Access(_));
+            if !plain {
+                order.receive(event);
             }
-        }
-        states.retain(|_, state| *state & (SEVERAL | WRITTEN) == SEVERAL | WRITTEN);
-        states.shrink_to_fit();
-        let mut memory = Self { numbers: states, touching: vec![0; trace.events.len().div_ceil(64)] };
-        // Numbers in the order of first touch, so that they do not depend on the order of the table.
-        const NONE: u32 = u32::MAX;
-        for number in memory.numbers.values_mut() {
-            *number = NONE;
-        }
-        let mut next = 0;
-        for (index, event) in trace.events.iter().enumerate() {
-            let Some(access) = event.access() else {
-                continue;
-            };
-            for (granule, _) in granules(&access) {
-                if let Some(number) = memory.numbers.get_mut(&granule) {
-                    if *number == NONE {
-                        *number = next;
-                        next += 1;
+            if let Some(access) = event.access() {
+                let clock = order.clock(event.thread);
+                let visit = contention.visit(event.thread, clock, locks.current(event.thread), &access);
+                for (granule, _) in granules(&access) {
+                    let at = pages.number(granule / PAGE) * PAGE as usize + (granule % PAGE) as usize;
+                    if at >= states.len() {
+                        states.resize((at / PAGE as usize + 1) * PAGE as usize, Granule::default());
                     }
-                    memory.touching[index / 64] |= 1 << (index % 64);
+                    contention.access(&mut states[at], visit, clock, &locks);
                 }
             }
+            if !plain {
+                contention.step(event);
+                locks.step(index, event);
+                order.release(index, event);
+            }
+        }
+        let mut memory = Self {
+            pages: pages.numbers,
+            numbers: Vec::with_capacity(states.len()),
+            shared: 0,
+            contested: 0,
+            contending: Vec::new(),
+        };
+        for state in states {
+            let number = match (state.is_shared(), state.is_contested()) {
+                (false, _) => NOT_SHARED,
+                (true, false) => memory.shared as u32,
+                (true, true) => memory.shared as u32 | CONTESTED,
+            };
+            memory.shared += usize::from(state.is_shared());
+            memory.contested += usize::from(number != NOT_SHARED && number & CONTESTED != 0);
+            memory.numbers.push(number);
+        }
+        if memory.contested > 0 {
+            memory.mark_contending(trace);
         }
         memory
     }
 
+    fn mark_contending(&mut self, trace: &Trace) {
+        let mut bits = vec![0; trace.events.len().div_ceil(64)];
+        for (index, event) in trace.events.iter().enumerate() {
+            if let Some(access) = event.access()
+                && self.contested_granules(&access).next().is_some()
+            {
+                bits[index / 64] |= 1 << (index % 64);
+            }
+        }
+        self.contending = bits;
+    }
+
     /// How many granules are shared; they are numbered from 0.
     pub fn len(&self) -> usize {
-        self.numbers.len()
+        self.shared
     }
 
     pub fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
+        self.shared == 0
     }
 
-    pub fn touches(&self, event: EventIndex) -> bool {
-        self.touching[event.index() / 64] >> (event.index() % 64) & 1 == 1
+    /// How many of the shared granules can hold a candidate.
+    pub fn contested(&self) -> usize {
+        self.contested
+    }
+
+    /// Whether the event touches a contested granule.
+    pub fn contends(&self, event: EventIndex) -> bool {
+        self.contending.get(event.index() / 64).is_some_and(|word| word >> (event.index() % 64) & 1 == 1)
+    }
+
+    fn number(&self, granule: u64) -> u32 {
+        match self.pages.get(&(granule / PAGE)) {
+            Some(&page) => self.numbers[page as usize * PAGE as usize + (granule % PAGE) as usize],
+            None => NOT_SHARED,
+        }
     }
 
     /// The shared granules of an access: number and bytes.
     pub fn granules(&self, access: &Access) -> impl Iterator<Item = (usize, u8)> + use<'_> {
-        granules(access).filter_map(|(granule, bytes)| self.numbers.get(&granule).map(|&number| (number as usize, bytes)))
+        granules(access).filter_map(|(granule, bytes)| match self.number(granule) {
+            NOT_SHARED => None,
+            number => Some(((number & !CONTESTED) as usize, bytes)),
+        })
+    }
+
+    /// Those of them that can hold a candidate.
+    pub fn contested_granules(&self, access: &Access) -> impl Iterator<Item = (usize, u8)> + use<'_> {
+        granules(access).filter_map(|(granule, bytes)| match self.number(granule) {
+            number if number == NOT_SHARED || number & CONTESTED == 0 => None,
+            number => Some(((number & !CONTESTED) as usize, bytes)),
+        })
     }
 }

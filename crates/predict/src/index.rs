@@ -191,9 +191,7 @@ impl Builder<'_> {
             self.index.steps[thread as usize].push(Step { at, effect });
         }
         self.instance(event, kind, thread, at);
-        if let Some(access) = self.index.trace.event(event).access()
-            && memory.touches(event)
-        {
+        if let Some(access) = self.index.trace.event(event).access() {
             for (granule, bytes) in memory.granules(&access) {
                 if access.class.reads() {
                     let level = if access.atomic { Level::AtomicRead } else { Level::PlainRead };

@@ -69,9 +69,7 @@ impl<'i, 't> Order<'i, 't> {
 
     fn event(&mut self, event: EventIndex, memory: &SharedMemory) {
         let (thread, at) = self.index.place(event);
-        if let Some(access) = self.index.trace.event(event).access()
-            && memory.touches(event)
-        {
+        if let Some(access) = self.index.trace.event(event).access() {
             for (granule, _) in memory.granules(&access) {
                 self.access(thread, at, granule as u32, access.class.writes());
             }
