@@ -201,6 +201,25 @@ fn wait_for_turn(thread: &mut Thread) {
         }
     }
     debug_assert!(CURRENT.load(Relaxed) == thread.number);
+    await_exit();
+}
+
+/// Kernel id of the thread that gave the turn away for good, until it is gone.
+static EXITING: AtomicU32 = AtomicU32::new(0);
+
+/// What libc does when a thread ends, such as giving its cached blocks back to the heap, belongs to that thread's turn.
+fn await_exit() {
+    /// A debugger may hold the thread.
+    const PATIENCE_NS: u64 = 1_000_000_000;
+    let id = EXITING.swap(0, AcqRel);
+    if id == 0 {
+        return;
+    }
+    let until = sys::clock(clock::MONOTONIC as usize) + PATIENCE_NS;
+    while sys::thread_exists(id) && sys::clock(clock::MONOTONIC as usize) < until {
+        // SAFETY: no arguments.
+        unsafe { sys::syscall!(sys::SCHED_YIELD) };
+    }
 }
 
 /// Gives the turn away and comes back when it is given again. Under [`LOCK`], which is released.
@@ -613,6 +632,7 @@ pub fn ended(thread: &mut Thread) {
     let number = thread.number as u64;
     wake_locked(WaitFor::Join, number, usize::MAX);
     replay::ended(thread);
+    EXITING.store(thread.kernel_id, Release);
     CURRENT.store(NO_THREAD, Release);
     dispatch(false);
     LOCK.unlock();

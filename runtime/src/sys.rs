@@ -61,10 +61,22 @@ macro_rules! syscall {
 pub(crate) use syscall;
 
 /// Zeroed private memory, or null.
+///
+/// The kernel moves mappings of whole huge pages to a huge page's boundary, which leaves a gap of random size; what is mapped later, the
+/// program's memory too, would lie at random distances. So such a mapping is made a page longer and cut.
 pub fn map_anonymous(bytes: usize) -> *mut u8 {
+    const HUGE: usize = 2 << 20;
+    let extra = if bytes.is_multiple_of(HUGE) { 4096 } else { 0 };
     // SAFETY: a fresh anonymous mapping touches nothing that exists.
-    let address = unsafe { call(MMAP, 0, bytes, 3, 0x22 | 0x4000, usize::MAX, 0) };
-    if address < 0 { core::ptr::null_mut() } else { address as *mut u8 }
+    let address = unsafe { call(MMAP, 0, bytes + extra, 3, 0x22 | 0x4000, usize::MAX, 0) };
+    if address < 0 {
+        return core::ptr::null_mut();
+    }
+    if extra > 0 {
+        // SAFETY: the page behind what is handed out.
+        unsafe { unmap((address as usize + bytes) as *mut u8, extra) };
+    }
+    address as *mut u8
 }
 
 /// # Safety
@@ -88,6 +100,13 @@ pub fn futex_wake(word: &AtomicU32, count: u32) {
 pub fn thread_id() -> u32 {
     // SAFETY: no arguments.
     unsafe { syscall!(GETTID) as u32 }
+}
+
+/// Whether the kernel still has that thread of this process.
+pub fn thread_exists(id: u32) -> bool {
+    const ESRCH: isize = 3;
+    // SAFETY: signal 0 is none.
+    unsafe { syscall!(TGKILL, syscall!(GETPID), id, 0) != -ESRCH }
 }
 
 pub fn process_id() -> u32 {

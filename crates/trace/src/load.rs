@@ -197,8 +197,17 @@ impl<'a> Loader<'a> {
             }
         }
         let reexecutable_until = self.recording.header.not_reexecutable_from.unwrap_or(u64::MAX);
+        let without_stream = self.recording.thread_without_stream();
+        let mut expected = 1;
         while let Some(Reverse((mut sequence, at))) = heads.pop() {
             loop {
+                if let Some(thread) = without_stream
+                    && sequence != expected
+                {
+                    self.shortcomings.push(Shortcoming::Lost { thread, sequence: expected });
+                    return Ok(());
+                }
+                expected = sequence.saturating_add(1);
                 if sequence >= reexecutable_until {
                     self.note_external_input();
                 }

@@ -21,6 +21,8 @@ pub enum Shortcoming {
     Unfinished { thread: u32 },
     #[error("{} is damaged at byte {offset}: {what}; events from there on are left out", path.display())]
     Damaged { path: PathBuf, offset: u64, what: FaultKind },
+    #[error("thread {thread} has no stream; events from number {sequence} on are left out")]
+    Lost { thread: u32, sequence: u64 },
     #[error("plain accesses of thread {thread} are missing from event {from} on (disk full or limit reached)")]
     Truncated { thread: u32, from: u32 },
     #[error("the list of modules ends in the middle of a line")]

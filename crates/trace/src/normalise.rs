@@ -5,12 +5,16 @@
 //!
 //! Lock requests are left out: a thread that a schedule stops before an acquisition never finds the lock taken.
 //!
+//! Repetitions of an access without a synchronisation event of its thread in between are left out: whether the recorder kept them depends on what else
+//! fell into the same slot of its filter, and that on addresses.
+//!
 //! Limits. Of memory that belongs to no known object only the offset in its page is kept. An atomic's value that may be an address
 //! (from 2^32 below 2^47) is only said to be one.
 
 use crate::identity::SyncKind;
 use crate::loaded::LoadedTrace;
-use rashomon_event::{AccessClass, Address, ContextId, Event, EventIndex, EventKind, ObjectKind, SiteId, ThreadId};
+use rashomon_event::{Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, ObjectKind, SiteId, ThreadId};
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// Identities of objects that have no bytes are given one after the other.
@@ -224,11 +228,32 @@ fn hash_text(seed: u64, text: &str) -> u64 {
     text.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
 }
 
+/// The plain accesses of each thread since its last event with an ordinal.
+struct Repetitions(Vec<(u32, HashSet<(SiteId, Access)>)>);
+
+impl Repetitions {
+    fn new(threads: usize) -> Self {
+        Self(vec![Default::default(); threads])
+    }
+
+    fn repeats(&mut self, event: &Event) -> bool {
+        let EventKind::Access(access) = event.kind else { return false };
+        let (ordinal, seen) = &mut self.0[event.thread.index()];
+        if *ordinal != event.ordinal {
+            *ordinal = event.ordinal;
+            seen.clear();
+        }
+        !seen.insert((event.site, access))
+    }
+}
+
 impl LoadedTrace {
     /// The events as comparable lines: two recordings of the same execution give the same lines.
     pub fn normalised(&self) -> impl Iterator<Item = String> + '_ {
         let names = Names::comparable(self);
-        self.trace.events.iter().filter(|event| is_comparable(event)).map(move |event| names.event(event))
+        let mut seen = Repetitions::new(self.trace.threads.len());
+        let kept = self.trace.events.iter().filter(move |event| is_comparable(event) && !seen.repeats(event));
+        kept.map(move |event| names.event(event))
     }
 
     /// A hash of all comparable lines and their order.

@@ -70,6 +70,16 @@ impl Recording {
 }
 
 impl Recording {
+    /// The first thread that was created but has no stream. It did nothing before the program ended if no sequence number is missing;
+    /// else its stream was lost.
+    pub fn thread_without_stream(&self) -> Option<u32> {
+        let threads = u32::try_from(self.header.threads).unwrap_or(u32::MAX);
+        // Streams are sorted and their threads differ, so the first that is out of step stands behind a gap.
+        let next = (0..).zip(&self.streams).find(|(number, stream)| *number != stream.thread);
+        let first = next.map_or(self.streams.len() as u32, |(number, _)| number);
+        (first < threads).then_some(first)
+    }
+
     /// What the files, damage apart, lack of a whole recording.
     pub fn shortcomings_of_files(&self) -> Vec<Shortcoming> {
         let state = match self.header.state {

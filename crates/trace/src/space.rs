@@ -26,28 +26,39 @@ const FRESH_END: u64 = UNKNOWN_BASE;
 /// Unused bytes between fresh ranges, so that an overrun meets nothing.
 const GAP: u64 = 16;
 const PAGE: u64 = 4096;
-const CACHE_SLOTS: usize = 1024;
+/// 1 MiB of slots: a working set of small blocks has one range each, and the tree behind costs a descent per access.
+const CACHE_SLOTS: usize = 1 << 15;
+/// Lines of a new block that are put into the cache at once.
+const EXPECTED_LINES: usize = 4;
 
 /// What [`Space::translate`] keeps per thread: where it looked last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastHits([CachedRange; 2]);
 
-/// `[start, end)` belongs to `object` and moves by `shift`. Empty when `end` is 0.
+/// `[start, end)` moves by `shift`, for as long as the placement lasts. Empty when `end` is 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct CachedRange {
     start: u64,
     end: u64,
     shift: u64,
+    placement: u32,
+}
+
+/// Who a range of machine addresses belongs to.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    end: u64,
     object: u32,
+    placement: u32,
 }
 
 #[derive(Debug)]
 pub struct Space {
     objects: Vec<Object>,
-    /// Whether a part of the object's range was given to another one; cached ranges of it do not count then.
-    cut: Vec<bool>,
-    /// Start of a range → its end and object.
-    ranges: BTreeMap<u64, (u64, u32)>,
+    /// Per placement, whether a range still has it; cached ranges of others do not count.
+    lasting: Vec<bool>,
+    /// By the start of each range.
+    ranges: BTreeMap<u64, Range>,
     /// Identity-mapped module ranges: start → end.
     identity_mapped: BTreeMap<u64, u64>,
     /// Pages touched outside all objects: start → end, disjoint and not adjacent.
@@ -61,7 +72,7 @@ impl Default for Space {
     fn default() -> Self {
         Self {
             objects: Vec::new(),
-            cut: Vec::new(),
+            lasting: vec![false],
             ranges: BTreeMap::new(),
             identity_mapped: BTreeMap::new(),
             unknown: BTreeMap::new(),
@@ -106,42 +117,75 @@ impl Space {
     fn place(&mut self, kind: ObjectKind, base: Address, machine_base: u64, size: u64, born: Option<EventIndex>) -> u32 {
         let object = self.objects.len() as u32;
         self.objects.push(Object { kind, base, size, machine_base, born });
-        self.cut.push(false);
         self.assign(machine_base, machine_base + size, object);
         object
     }
 
+    /// What was just placed is looked for next: puts it into the cache.
+    fn expect(&mut self, start: u64, range: Range) {
+        let found = self.cached(start, range);
+        for line in (start >> 6..=(range.end - 1) >> 6).take(EXPECTED_LINES) {
+            self.cache[line as usize % CACHE_SLOTS] = found;
+        }
+    }
+
+    fn cached(&self, start: u64, range: Range) -> CachedRange {
+        let owner = &self.objects[range.object as usize];
+        let shift = owner.base.0.wrapping_sub(owner.machine_base);
+        CachedRange { start, end: range.end, shift, placement: range.placement }
+    }
+
+    /// A range as it lies in the tree from now on.
+    fn range(&mut self, end: u64, object: u32) -> Range {
+        self.lasting.push(true);
+        Range { end, object, placement: self.lasting.len() as u32 - 1 }
+    }
+
     /// `[start, end)` belongs to `object` from now on.
     fn assign(&mut self, start: u64, end: u64, object: u32) {
-        let displaced: Vec<(u64, u64, u32)> = self
+        if start >= end {
+            return;
+        }
+        let placed = self.range(end, object);
+        // An allocator gives the same block out again: most of all placements, in programs that allocate much.
+        match self.ranges.get_mut(&start).filter(|range| range.end == end) {
+            Some(range) => {
+                self.lasting[range.placement as usize] = false;
+                *range = placed;
+            }
+            None => self.displace(start, end, placed),
+        }
+        self.expect(start, placed);
+    }
+
+    fn displace(&mut self, start: u64, end: u64, placed: Range) {
+        let displaced: Vec<(u64, Range)> = self
             .ranges
             .range(..end)
             .rev()
-            .map(|(&from, &(to, owner))| (from, to, owner))
-            .take_while(|&(_, to, _)| to > start)
+            .map(|(&from, &range)| (from, range))
+            .take_while(|(_, range)| range.end > start)
             .collect();
-        for (from, to, owner) in displaced {
+        for (from, old) in displaced {
             self.ranges.remove(&from);
-            if owner != object {
-                self.cut[owner as usize] = true;
-            }
+            self.lasting[old.placement as usize] = false;
             if from < start {
-                self.ranges.insert(from, (start, owner));
+                let left = self.range(start, old.object);
+                self.ranges.insert(from, left);
             }
-            if to > end {
-                self.ranges.insert(end, (to, owner));
+            if old.end > end {
+                let right = self.range(old.end, old.object);
+                self.ranges.insert(end, right);
             }
         }
-        if start < end {
-            self.ranges.insert(start, (end, object));
-        }
+        self.ranges.insert(start, placed);
     }
 
     /// The synthetic address of a machine address at this moment of the recording; `length` bytes of it are used.
     #[inline]
     pub fn translate(&mut self, hits: &mut LastHits, machine: u64, length: u64) -> Address {
         for hit in &hits.0 {
-            if hit.start <= machine && machine < hit.end && !self.cut[hit.object as usize] {
+            if hit.start <= machine && machine < hit.end && self.lasting[hit.placement as usize] {
                 return Address(machine.wrapping_add(hit.shift));
             }
         }
@@ -152,13 +196,12 @@ impl Space {
     fn translate_slowly(&mut self, hits: &mut LastHits, machine: u64, length: u64) -> Address {
         let slot = (machine >> 6) as usize % CACHE_SLOTS;
         let cached = self.cache[slot];
-        if cached.start <= machine && machine < cached.end && !self.cut[cached.object as usize] {
+        if cached.start <= machine && machine < cached.end && self.lasting[cached.placement as usize] {
             hits.0 = [cached, hits.0[0]];
             return Address(machine.wrapping_add(cached.shift));
         }
-        if let Some((start, end, object)) = self.range_at(machine) {
-            let owner = &self.objects[object as usize];
-            let found = CachedRange { start, end, shift: owner.base.0.wrapping_sub(owner.machine_base), object };
+        if let Some((start, range)) = self.range_at(machine) {
+            let found = self.cached(start, range);
             self.cache[slot] = found;
             hits.0 = [found, hits.0[0]];
             return Address(machine.wrapping_add(found.shift));
@@ -167,9 +210,9 @@ impl Space {
         Address(UNKNOWN_BASE + (machine & LOW_MASK))
     }
 
-    fn range_at(&self, machine: u64) -> Option<(u64, u64, u32)> {
-        let (&start, &(end, object)) = self.ranges.range(..=machine).next_back()?;
-        (machine < end).then_some((start, end, object))
+    fn range_at(&self, machine: u64) -> Option<(u64, Range)> {
+        let (&start, &range) = self.ranges.range(..=machine).next_back()?;
+        (machine < range.end).then_some((start, range))
     }
 
     /// The pages of `[machine, machine + length)` become part of an unknown object.

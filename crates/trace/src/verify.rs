@@ -45,7 +45,6 @@ struct Checked<'a> {
 
 impl Recording {
     pub fn verify(&self) -> Result<Verification, TraceError> {
-        self.verify_threads()?;
         let mut streams: Vec<Checked<'_>> = self.streams.iter().map(Checked::new).collect();
         let mut verification = Verification { threads: streams.len() as u64, ..Verification::default() };
         let mut heads = BinaryHeap::new();
@@ -53,6 +52,7 @@ impl Recording {
             heads.extend(stream.next_sequence()?.map(|(sequence, offset)| Reverse((sequence, at, offset))));
         }
         let mut last = None;
+        let mut gap = None;
         while let Some(Reverse((sequence, at, offset))) = heads.pop() {
             verification.sequenced += 1;
             if last == Some(sequence) {
@@ -63,9 +63,14 @@ impl Recording {
                     format!("sequence number {sequence} was not given yet: the header says {} comes next", self.header.sequence);
                 return Err(streams[at].corrupt(offset, what));
             }
+            let expected = last.map_or(1, |last: u64| last.saturating_add(1));
+            gap = gap.or((sequence != expected).then_some(expected));
             last = Some(sequence);
             heads.extend(streams[at].next_sequence()?.map(|(next, offset)| Reverse((next, at, offset))));
         }
+        let end = last.map_or(1, |last| last.saturating_add(1));
+        gap = gap.or((end < self.header.sequence).then_some(end));
+        self.verify_threads(gap)?;
         verification.records = streams.iter().map(|stream| stream.records).sum();
         verification.shortcomings = self.shortcomings_of_files();
         Ok(verification)
@@ -76,17 +81,20 @@ impl Recording {
         self.header.state != RunState::Running
     }
 
-    fn verify_threads(&self) -> Result<(), TraceError> {
+    /// `gap`: the first sequence number that no stream holds.
+    fn verify_threads(&self, gap: Option<u64>) -> Result<(), TraceError> {
         if !self.header_is_final() {
             return Ok(());
         }
-        let missing =
-            (0..self.header.threads).find(|&thread| !self.streams.iter().any(|stream| u64::from(stream.thread) == thread));
-        let behind = self.streams.last().filter(|stream| u64::from(stream.thread) >= self.header.threads);
-        let what = match (missing, behind) {
-            (Some(thread), _) => format!("the header counts {} threads, but thread {thread} has no stream", self.header.threads),
-            (_, Some(stream)) => {
-                format!("the header counts {} threads, but there is {}", self.header.threads, stream.path.display())
+        let counted = self.header.threads;
+        let what = match (self.thread_without_stream(), gap, self.streams.last()) {
+            (_, _, Some(stream)) if u64::from(stream.thread) >= counted => {
+                format!("the header counts {counted} threads, but there is {}", stream.path.display())
+            }
+            (Some(thread), Some(number), _) => {
+                format!(
+                    "the header counts {counted} threads, but thread {thread} has no stream, and event number {number} is missing"
+                )
             }
             _ => return Ok(()),
         };

@@ -221,3 +221,30 @@ fn modules_that_follow_each_other_at_one_address_are_different_objects() {
     assert!(lines[1].ends_with("read 8 b.so+0x8") && lines[1].contains(" b.so+0x10 "), "{lines:?}");
     assert!(directory.path().join(stream_file_name(0)).exists());
 }
+
+/// Whether the recorder's filter dropped a repetition depends on addresses; comparable lines must not.
+#[test]
+fn repetitions_within_a_span_do_not_tell_recordings_apart() {
+    let record = |repetitions: usize, other: bool| {
+        let mut session = SessionWriter::new(RunHeader::default());
+        session.modules.push(ModuleLine::Loaded {
+            sequence: 1,
+            module: ModuleInfo { path: "/bin/p".into(), build_id: None, base: BASE, start: BASE, end: BASE + 0x1000 },
+        });
+        session.sync(0, Op::ThreadStart, 0, 0, 1, &[u64::MAX, 0, 0, 0, 0, 0]);
+        for _ in 0..repetitions {
+            session.stream(0).access(Class::Write, BASE + 0x100, 8, BASE + 16);
+        }
+        session.sync(0, Op::Yield, 0, 0, BASE, &[]);
+        session.stream(0).access(Class::Write, BASE + 0x100, 8, BASE + 16);
+        if other {
+            session.stream(0).access(Class::Read, BASE + 0x100, 8, BASE + 16);
+        }
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        session.write(directory.path()).expect("written");
+        Recording::open(directory.path()).expect("opens").load().expect("loads").normalised().collect::<Vec<_>>()
+    };
+    assert_eq!(record(1, false), record(3, false));
+    assert_eq!(record(1, false).iter().filter(|line| line.contains("write")).count(), 2, "a new span begins anew");
+    assert_ne!(record(1, false), record(1, true));
+}

@@ -39,6 +39,14 @@ fn key() -> u32 {
     key
 }
 
+/// Lets all threads allocate from the one heap. Further arenas are aligned to their size, which puts them at random distances, and only one
+/// thread runs at a time anyway.
+fn one_arena() {
+    const M_ARENA_MAX: c_int = -8;
+    // SAFETY: valid arguments.
+    unsafe { real!(fn mallopt(c_int, c_int) -> c_int)(M_ARENA_MAX, 1) };
+}
+
 /// Arms the destructor for the calling thread.
 fn arm(thread: *mut Thread) {
     // SAFETY: a valid key.
@@ -121,6 +129,9 @@ unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Ro
     let parent = runtime.thread();
     if parent.number == 0 && parent.spawned == 0 {
         arm(parent);
+        if config::serial() {
+            one_arena();
+        }
     }
     sched::point(&runtime, Op::ThreadCreate, 0, site);
     let child = register(parent.number, parent.spawned);
