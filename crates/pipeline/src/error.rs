@@ -19,8 +19,8 @@ pub enum PipelineError {
     AmbiguousFinding { prefix: String, known: String },
     #[error("finding {id} has no schedule: it was {verdict}, never forced")]
     NoSchedule { id: String, verdict: &'static str },
-    #[error("the schedule of {id} is for another binary: {path} had build-id {expected} and has {found}; run `rashomon check` on the new one", path = path.display())]
-    OtherBinary { id: String, path: PathBuf, expected: String, found: String },
+    #[error("{what} is for another binary: {path} had build-id {expected} and has {found}; run `rashomon check` on the new one", path = path.display())]
+    OtherBinary { what: String, path: PathBuf, expected: String, found: String },
     #[error("the program ran without our runtime, so nothing was recorded; `rashomon doctor PROG` says why")]
     NotObserved,
     #[error(transparent)]

@@ -5,7 +5,8 @@ use crate::prove::{load, same_again};
 use rashomon_confirm::force::{control_of, new_session};
 use rashomon_confirm::{Attempt, Forcing, Program, force};
 use rashomon_event::{Finding, Schedule, Verdict};
-use rashomon_trace::After;
+use rashomon_trace::modules::ModuleLine;
+use rashomon_trace::{After, Recording};
 use std::path::Path;
 
 /// The finding's schedule, if it has one and is for the binaries that are there now.
@@ -20,16 +21,27 @@ pub fn schedule_of(finding: &Finding) -> Result<&Schedule, PipelineError> {
             Verdict::Refuted => "refuted",
         },
     })?;
-    check_binaries(finding, schedule)?;
+    let modules = schedule.modules.iter().map(|module| (module.path.as_str(), module.build_id.as_deref()));
+    check_binaries(&format!("the schedule of {}", finding.id), modules)?;
     Ok(schedule)
 }
 
-/// Modules whose code the schedule names must be the recorded ones.
-fn check_binaries(finding: &Finding, schedule: &Schedule) -> Result<(), PipelineError> {
-    for module in &schedule.modules {
-        let Some(expected) = &module.build_id else { continue };
+/// Whether the binaries that are there now are those of the recording.
+pub fn check_recording(recording: &Path) -> Result<(), PipelineError> {
+    let opened = Recording::open(recording)?;
+    let modules = opened.modules.lines.iter().filter_map(|line| match line {
+        ModuleLine::Loaded { module, .. } => Some((module.path.as_str(), module.build_id.as_deref())),
+        ModuleLine::Unloaded { .. } => None,
+    });
+    check_binaries(&format!("the recording {}", recording.display()), modules)
+}
+
+/// Modules whose code is named, by path and build-id, must be the recorded ones.
+fn check_binaries<'a>(what: &str, modules: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Result<(), PipelineError> {
+    for (path, expected) in modules {
+        let Some(expected) = expected else { continue };
         // A module that is gone (a plugin, the kernel's own) is found missing by the replay, which then diverges.
-        let path = Path::new(&module.path);
+        let path = Path::new(path);
         let Ok(found) = rashomon_symbolize::build_id(path) else { continue };
         // Our runtime may be replaced by a newer one that speaks the same protocol.
         let ours = path.file_name().is_some_and(|name| {
@@ -39,9 +51,9 @@ fn check_binaries(finding: &Finding, schedule: &Schedule) -> Result<(), Pipeline
         let same = found.as_deref().is_some_and(|found| found.eq_ignore_ascii_case(expected));
         if !same && !ours {
             return Err(PipelineError::OtherBinary {
-                id: finding.id.clone(),
+                what: what.into(),
                 path: path.to_path_buf(),
-                expected: expected.clone(),
+                expected: expected.into(),
                 found: found.unwrap_or_else(|| "none".into()),
             });
         }

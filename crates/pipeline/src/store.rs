@@ -17,7 +17,7 @@
 
 use crate::error::PipelineError;
 use crate::run::{RUN_FORMAT, RUN_VERSION, RunRecord};
-use rashomon_event::Finding;
+use rashomon_event::{Finding, Verdict};
 use rashomon_report::RunSummary;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,12 @@ impl Store {
         if path.exists() { read_json(&path).map(Some) } else { Ok(None) }
     }
 
+    /// What was proven once stays so: a later step that does not prove it, or is ended before it could, replaces nothing.
     pub fn write_finding(&self, finding: &Finding) -> Result<(), PipelineError> {
+        let is_proven = |finding: &Finding| matches!(finding.verdict, Verdict::Proven { .. }) && finding.schedule.is_some();
+        if !is_proven(finding) && self.read_finding(&finding.id).is_ok_and(|known| is_proven(&known)) {
+            return Ok(());
+        }
         let file = FindingFile { format: FINDING_FORMAT.into(), version: FINDING_VERSION, finding: finding.clone() };
         write_json(&self.finding_path(&finding.id), &file)
     }
@@ -215,8 +220,9 @@ fn largest_number(base: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(base) else {
         return 0;
     };
-    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.split_once('-')?.0.parse().ok();
-    entries.flatten().filter_map(number).max().unwrap_or(0)
+    // Greater numbers are not ours, and must not be counted on from.
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.split_once('-')?.0.parse::<u32>().ok();
+    entries.flatten().filter_map(number).max().map_or(0, u64::from)
 }
 
 fn check_version(path: &Path, found: (&str, u32), expected: (&str, u32)) -> Result<(), PipelineError> {

@@ -6,7 +6,8 @@ use crate::exit::Exit;
 use crate::progress::Reporter;
 use anyhow::Result;
 use rashomon_pipeline::check::analyse_session;
-use rashomon_pipeline::{Binaries, Job, Tally};
+use rashomon_pipeline::replay::check_recording;
+use rashomon_pipeline::{Binaries, Job, RunRecord, Store, Tally};
 use rashomon_report::{ProgramExit, RunSummary};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, report: &ReportOptions) -> Result
     }
     let store = open_store(trace.as_deref())?;
     let run = store.run()?;
+    check_binaries(&store, &run)?;
     let settings = settings_of(&run, &NOTHING_FORCED)?;
     let program = program_of(&run)?;
     let symbols = Binaries::new();
@@ -57,6 +59,7 @@ pub fn confirm(ui: Ui, trace: Option<PathBuf>, confirm: &ConfirmOptions, report:
     let store = open_store(trace.as_deref())?;
     let run = store.run()?;
     let program = program_of(&run)?;
+    check_binaries(&store, &run)?;
     let settings = settings_of(&run, confirm)?;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
@@ -68,6 +71,11 @@ pub fn confirm(ui: Ui, trace: Option<PathBuf>, confirm: &ConfirmOptions, report:
     store.write_summary(&summary)?;
     reporter.finish();
     finish(ui, &store.findings()?, &summary, report)
+}
+
+/// Places named after another binary would be wrong, and schedules for it lead nowhere.
+fn check_binaries(store: &Store, run: &RunRecord) -> Result<()> {
+    (0..run.recordings.len() as u32).try_for_each(|number| Ok(check_recording(&store.recording(number))?))
 }
 
 fn finish(ui: Ui, findings: &[rashomon_event::Finding], summary: &RunSummary, report: &ReportOptions) -> Result<Exit> {
