@@ -85,7 +85,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Cxx { arguments } => wrapper::become_compiler(Language::Cxx, &arguments).map(|never| match never {}),
         Command::Doctor { program } => commands::doctor::doctor(program),
         Command::RuntimePath => {
-            println!("{}", runtime::folder()?.display());
+            commands::print(&format!("{}\n", runtime::folder()?.display()))?;
             Ok(Exit::Success)
         }
         Command::Env => commands::environment(),

@@ -3,7 +3,10 @@
 use anyhow::{Context as _, Result};
 use object::read::elf::{Dyn as _, ElfFile64, FileHeader as _};
 use object::{LittleEndian, Object as _, ObjectSymbol as _};
+use rashomon_event::ModuleInfo;
+use rashomon_pipeline::Binaries;
 use rashomon_pipeline::modules::MARKER;
+use rashomon_pipeline::symbols::Symbols as _;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
@@ -91,10 +94,26 @@ pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
     let bytes = fs::read(&path).map_err(unreadable)?;
     let (instrumentation, mut notes) =
         inspect_bytes(&bytes).map_err(|reason| Unfit::Unsuitable(format!("{}: {reason}", path.display())))?;
+    if notes.is_empty() && !main_has_lines(&path, &bytes) {
+        notes.push(NO_DEBUG_INFORMATION.to_owned());
+    }
     if mode & 0o6000 != 0 && instrumentation == Instrumentation::Loaded {
         notes.push("the program is set-user-id or set-group-id: the loader will ignore our runtime".into());
     }
     Ok(Inspection { path, instrumentation, notes })
+}
+
+const NO_DEBUG_INFORMATION: &str = "no debug information: reports will name functions but no lines; build with -g";
+
+const STRIPPED: &str = "no debug information and no symbols: reports will name addresses only; build with -g and check before the program is stripped";
+
+/// Libraries that are linked in may have debug information where the program's own code has none.
+fn main_has_lines(path: &Path, bytes: &[u8]) -> bool {
+    let Ok(file) = object::File::parse(bytes) else { return false };
+    let Some(main) = file.symbols().find(|symbol| symbol.is_definition() && symbol.name() == Ok("main")) else { return true };
+    let (start, end) = (main.address(), main.address().saturating_add(main.size().max(1)));
+    let module = ModuleInfo { path: path.to_string_lossy().into_owned(), build_id: None, base: 0, start, end };
+    Binaries::new().frames(&module, start).iter().any(|frame| frame.line.is_some())
 }
 
 const HOW_TO_BUILD: &str = "build it with `rashomon cc`/`rashomon c++`, or with gcc's -fsanitize=thread";
@@ -145,7 +164,8 @@ fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String>
     }
     let mut notes = Vec::new();
     if !has_debug_information(&file) {
-        notes.push("no debug information: reports will name functions but no lines; build with -g".into());
+        let stripped = file.symbols().next().is_none();
+        notes.push(if stripped { STRIPPED } else { NO_DEBUG_INFORMATION }.to_owned());
     }
     Ok((instrumentation, notes))
 }

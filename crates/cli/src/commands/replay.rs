@@ -1,6 +1,6 @@
 //! `rashomon replay`: a stored finding happens again, alone or under gdb.
 
-use super::{Ui, end_children_on_interruption, open_store, program_of, settings_of};
+use super::{Ui, end_children_on_interruption, open_store, print, program_of, settings_of};
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
 use anyhow::{Context as _, Result};
@@ -70,7 +70,7 @@ pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
         if !ui.quiet {
             let which = if request.times > 1 { format!(" {number} of {}", request.times) } else { String::new() };
             let verdict = if same { "again" } else { "not again" };
-            println!("{}: replay{which}: {verdict}: {}", found.finding.id, attempt.outcome);
+            print(&format!("{}: replay{which}: {verdict}: {}\n", found.finding.id, attempt.outcome))?;
         }
     }
     Ok(if all { Exit::Success } else { Exit::Different })
@@ -100,7 +100,7 @@ pub fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeou
     };
     let attempt = pipeline::replay_recording(&program, &store.recording(0), run.quantum, &session, &forcing)?;
     if !ui.quiet || !attempt.outcome.is_orderly() {
-        println!("replay: {}", attempt.outcome);
+        print(&format!("replay: {}\n", attempt.outcome))?;
     }
     Ok(if attempt.outcome.is_orderly() { Exit::Success } else { Exit::Different })
 }

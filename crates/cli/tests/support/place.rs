@@ -72,6 +72,11 @@ pub struct Started {
 }
 
 impl Started {
+    /// What it has written to standard output so far.
+    pub fn said(&self) -> String {
+        fs::read_to_string(&self.out).unwrap_or_default()
+    }
+
     pub fn finish(mut self) -> Ended {
         let start = Instant::now();
         let status_file = format!("/proc/{}/status", self.child.id());
