@@ -220,6 +220,34 @@ fn other_versions_and_other_things_are_told_apart() {
 }
 
 #[test]
+fn a_lost_stream_ends_the_trace_where_its_events_are_missing() {
+    let whole = whole();
+    for (thread, known) in [(0, 0), (1, 2)] {
+        let directory = written();
+        fs::remove_file(directory.path().join(stream_file_name(thread))).expect("removed");
+        let loaded = use_fully(directory.path()).expect("loads what there is");
+        assert_eq!(loaded.trace.events, whole[..known]);
+        assert!(matches!(loaded.shortcomings.first(), Some(Shortcoming::Lost { thread: lost, .. }) if *lost == thread));
+        let error = Recording::open(directory.path()).expect("opens").verify().expect_err("a stream is lost");
+        assert!(error.to_string().contains(&format!("thread {thread} has no stream")), "{error}");
+    }
+}
+
+#[test]
+fn a_thread_that_did_nothing_needs_no_stream() {
+    const THREADS: usize = rashomon_abi::header::field::THREADS * 8;
+    let directory = written();
+    let path = directory.path().join(HEADER_FILE);
+    let mut bytes = fs::read(&path).expect("the header is there");
+    assert_eq!(bytes[THREADS], 2);
+    bytes[THREADS] = 3;
+    fs::write(&path, &bytes).expect("written");
+    let loaded = use_fully(directory.path()).expect("loads");
+    assert_eq!((loaded.trace.events, loaded.shortcomings), (whole(), vec![]));
+    Recording::open(directory.path()).expect("opens").verify().expect("is sound");
+}
+
+#[test]
 fn strict_checks_find_what_checksums_cannot() {
     type Change = fn(&mut SessionWriter);
     let cases: [(&str, Change); 7] = [
