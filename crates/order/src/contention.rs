@@ -10,16 +10,16 @@
 //! Savage et al., "Eraser", TOCS 1997, §2.2; the order between stages is by epochs as in Flanagan, Freund, "FastTrack", PLDI 2009, §3.
 //!
 //! Guarantee: no pair is lost. Limits, all towards contested: (1) bytes of a granule are not told apart; (2) after a stage of several
-//! threads the first access of the next one counts as the epoch that the rest must come after; (3) at most [`MAX_LATEST`] unordered
-//! threads are kept per stage; (4) from the first event on that breaks the exclusion of a lock, locks no longer count.
+//! threads the first access of the next one counts as the epoch that the rest must come after; (3) only the first [`MAX_THREADS`] threads
+//! of the trace can share a stage; (4) from the first event on that breaks the exclusion of a lock, locks no longer count.
 
 use crate::clock::ThreadClock;
 use crate::hash::IntegerMap;
 use crate::lockset::{LockSetId, LockSets};
 use rashomon_event::{Access, Address, Event, EventKind, LockMode, ThreadId};
 
-/// Threads of a stage that are kept apart.
-const MAX_LATEST: usize = 32;
+/// Threads that can share a stage.
+const MAX_THREADS: usize = 64;
 
 /// Number of a set of locks that all accesses of a stage hold.
 type CommonId = u32;
@@ -35,7 +35,7 @@ const CONTESTED: u8 = 8;
 /// In the present stage.
 const WRITTEN: u8 = 16;
 const PLAIN: u8 = 32;
-/// `latest.thread` is an index into [`Contention::latest`].
+/// `latest.thread` is a number of [`Latest`].
 const LISTED: u8 = 64;
 const STAGE: u8 = WRITTEN | PLAIN | LISTED;
 
@@ -84,16 +84,18 @@ pub(crate) struct Visit {
 }
 
 /// What the granules of one trace share.
-#[derive(Default)]
 pub(crate) struct Contention {
-    /// Latest accesses of stages with several unordered threads.
-    latest: Vec<Vec<Epoch>>,
-    free: Vec<u32>,
+    latest: Latest,
     commons: Commons,
     exclusion: Exclusion,
 }
 
 impl Contention {
+    pub fn new(threads: usize) -> Self {
+        let latest = Latest { threads: threads.min(MAX_THREADS), times: Vec::new(), free: Vec::new() };
+        Self { latest, commons: Commons::default(), exclusion: Exclusion::default() }
+    }
+
     /// Every event but plain accesses, before the lock sets step over it.
     pub fn step(&mut self, event: &Event) {
         match event.kind {
@@ -167,7 +169,7 @@ impl Contention {
 
     fn unlist(&mut self, granule: &mut Granule) {
         if granule.flags & LISTED != 0 {
-            self.free.push(granule.latest.thread);
+            self.latest.free.push(granule.latest.thread);
             granule.flags &= !LISTED;
         }
     }
@@ -175,38 +177,79 @@ impl Contention {
     fn all_before(&self, granule: &Granule, clock: &ThreadClock) -> bool {
         match granule.flags & LISTED {
             0 => granule.latest.is_before(clock),
-            _ => self.latest[granule.latest.thread as usize].iter().all(|epoch| epoch.is_before(clock)),
+            _ => self.latest.epochs(granule.latest.thread).all(|epoch| epoch.is_before(clock)),
         }
     }
 
     /// The access at `now` becomes one of the stage's.
     fn join(&mut self, granule: &mut Granule, now: Epoch, clock: &ThreadClock) {
-        if granule.flags & LISTED != 0 {
-            let list = &mut self.latest[granule.latest.thread as usize];
-            if list.contains(&now) {
-                return;
-            }
-            list.retain(|epoch| !epoch.is_before(clock));
-            list.push(now);
-            if list.len() > MAX_LATEST {
-                self.contest(granule);
-            } else if list.len() == 1 {
-                self.unlist(granule);
+        if granule.flags & LISTED == 0 {
+            if granule.latest.is_before(clock) {
                 granule.latest = now;
+            } else if !self.latest.fits(now) || !self.latest.fits(granule.latest) {
+                self.contest(granule);
+            } else {
+                let number = self.latest.begin([granule.latest, now]);
+                granule.latest = Epoch { thread: number, time: 0 };
+                granule.flags |= LISTED;
             }
-        } else if granule.latest.is_before(clock) {
+        } else if !self.latest.fits(now) {
+            self.contest(granule);
+        } else if self.latest.replace(granule.latest.thread, now, clock) {
+            self.unlist(granule);
             granule.latest = now;
-        } else {
-            let number = self.free.pop().unwrap_or_else(|| {
-                self.latest.push(Vec::new());
-                self.latest.len() as u32 - 1
-            });
-            let list = &mut self.latest[number as usize];
-            list.clear();
-            list.extend([granule.latest, now]);
-            granule.latest = Epoch { thread: number, time: 0 };
-            granule.flags |= LISTED;
         }
+    }
+}
+
+/// Of stages with several unordered threads, the time of the latest access of each, 0 for none.
+struct Latest {
+    threads: usize,
+    /// One row of `threads` per stage: most rows are one cache line.
+    times: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl Latest {
+    fn fits(&self, epoch: Epoch) -> bool {
+        (epoch.thread as usize) < self.threads
+    }
+
+    fn begin(&mut self, epochs: [Epoch; 2]) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            let next = self.times.len() / self.threads;
+            self.times.resize(self.times.len() + self.threads, 0);
+            next as u32
+        });
+        let row = &mut self.times[number as usize * self.threads..][..self.threads];
+        row.fill(0);
+        for epoch in epochs {
+            row[epoch.thread as usize] = epoch.time;
+        }
+        number
+    }
+
+    fn epochs(&self, number: u32) -> impl Iterator<Item = Epoch> {
+        let row = &self.times[number as usize * self.threads..][..self.threads];
+        row.iter().enumerate().map(|(thread, &time)| Epoch { thread: thread as u32, time })
+    }
+
+    /// Whether `now`, of a thread with this clock, is the only one left: what comes before it need not be remembered.
+    fn replace(&mut self, number: u32, now: Epoch, clock: &ThreadClock) -> bool {
+        let row = &mut self.times[number as usize * self.threads..][..self.threads];
+        if row[now.thread as usize] == now.time {
+            return false;
+        }
+        let mut alone = true;
+        for (thread, time) in row.iter_mut().enumerate().filter(|(_, time)| **time != 0) {
+            if clock.knows(ThreadId(thread as u32)) >= *time {
+                *time = 0;
+            } else {
+                alone = false;
+            }
+        }
+        row[now.thread as usize] = now.time;
+        alone
     }
 }
 

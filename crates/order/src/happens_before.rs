@@ -12,7 +12,7 @@
 //! the mutex; (2) a wake-up whose signal is unknown receives from every earlier signal of the condition; (3) those of `release_sequence`.
 
 use crate::clock::{Knowledge, Stamp, ThreadClock};
-use crate::hash::{IntegerMap, IntegerSet};
+use crate::hash::IntegerMap;
 use crate::release_sequence::Locations;
 pub use crate::release_sequence::ReleaseSequences;
 use rashomon_event::{Address, AtomicOp, Event, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
@@ -51,6 +51,24 @@ struct Fences {
     seen: Knowledge,
 }
 
+/// A set of events.
+#[derive(Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn insert(&mut self, event: EventIndex) {
+        let word = event.index() / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (event.index() % 64);
+    }
+
+    fn contains(&self, event: EventIndex) -> bool {
+        self.0.get(event.index() / 64).is_some_and(|word| word >> (event.index() % 64) & 1 == 1)
+    }
+}
+
 pub struct HappensBefore {
     model: Model,
     threads: Vec<ThreadClock>,
@@ -58,7 +76,7 @@ pub struct HappensBefore {
     locks: IntegerMap<Address, LockClock>,
     locations: Locations,
     /// Signals that woke somebody.
-    waking: IntegerSet<EventIndex>,
+    waking: Bits,
     signals: IntegerMap<EventIndex, Stamp>,
     conditions: IntegerMap<Address, Knowledge>,
     barriers: IntegerMap<(Address, u32), Knowledge>,
@@ -69,10 +87,13 @@ pub struct HappensBefore {
 impl HappensBefore {
     pub fn new(trace: &Trace, model: Model) -> Self {
         let mut count = trace.threads.len();
-        let mut waking = IntegerSet::default();
+        let mut waking = Bits::default();
         for event in &trace.events {
             count = count.max(event.thread.index() + 1);
-            if let EventKind::WaitEnd { woken_by: Some(signal), .. } = event.kind {
+            // A signal behind the end of the trace is damage.
+            if let EventKind::WaitEnd { woken_by: Some(signal), .. } = event.kind
+                && signal.index() < trace.events.len()
+            {
                 waking.insert(signal);
             }
         }
@@ -174,7 +195,7 @@ impl HappensBefore {
             EventKind::WaitBegin { mutex, .. } => self.unlock(event.thread, mutex, LockMode::Exclusive),
             EventKind::Signal { condition, .. } => {
                 let stamp = clock.release();
-                if self.waking.contains(&index) {
+                if self.waking.contains(index) {
                     self.signals.insert(index, stamp.clone());
                 }
                 self.conditions.entry(condition).or_default().add(stamp);

@@ -19,7 +19,7 @@ pub const MAX_GRANULES: u64 = 2 << 20;
 
 /// Granules per page; a page is numbered as soon as one of its bytes is touched.
 const PAGE: u64 = 64;
-const CACHE_SLOTS: usize = 1024;
+const CACHE_SLOTS: usize = 256;
 const NOT_SHARED: u32 = u32::MAX;
 const CONTESTED: u32 = 1 << 31;
 
@@ -73,7 +73,7 @@ impl SharedMemory {
     pub fn new(trace: &Trace) -> Self {
         let mut order = HappensBefore::new(trace, Model::WEAK);
         let mut locks = LockSets::new(order.threads());
-        let mut contention = Contention::default();
+        let mut contention = Contention::new(order.threads());
         let mut pages = Pages { numbers: IntegerMap::default(), cache: vec![(u64::MAX, 0); CACHE_SLOTS] };
         let mut states: Vec<Granule> = Vec::new();
         for (index, event) in trace.indices().zip(&trace.events) {
