@@ -105,7 +105,8 @@ pub fn predict_each(trace: &Trace, options: &Options, found: impl FnMut(Predicti
     let index = Index::new(trace, memory);
     let trace_order = OnceCell::new();
     let statistics = candidates.statistics;
-    let mut predictor = Predictor { index: &index, memory, trace_order, options, statistics, ordered_by_atomics: Vec::new(), found };
+    let mut predictor =
+        Predictor { index: &index, memory, trace_order, options, statistics, ordered_by_atomics: Vec::new(), found };
     predictor.races(candidates.unordered, candidates.suspects);
     predictor.deadlocks(&candidates.graph, &candidates.patterns);
     predictor.races_despite_atomics();
@@ -125,11 +126,21 @@ struct Candidates {
 
 impl Candidates {
     fn new(trace: &Trace, options: &Options) -> Self {
-        let memory = SharedMemory::new(trace);
-        let unordered = races(trace, &memory, Model::CPP20, options.representatives);
-        let mut suspects = hybrid(trace, &memory, options.representatives);
-        let graph = LockGraph::new(trace);
-        let patterns = graph.patterns(options.deadlock_threads, options.patterns);
+        let side_by_side = trace.events.len() > SIDE_BY_SIDE;
+        let (memory, (graph, patterns)) = both(
+            side_by_side,
+            || SharedMemory::new(trace),
+            || {
+                let graph = LockGraph::new(trace);
+                let patterns = graph.patterns(options.deadlock_threads, options.patterns);
+                (graph, patterns)
+            },
+        );
+        let (unordered, mut suspects) = both(
+            side_by_side && memory.contested() > 0,
+            || races(trace, &memory, Model::CPP20, options.representatives),
+            || hybrid(trace, &memory, options.representatives),
+        );
         let statistics = Statistics {
             events: trace.events.len(),
             shared_granules: memory.len(),
@@ -147,6 +158,21 @@ impl Candidates {
     fn is_empty(&self) -> bool {
         self.unordered.is_empty() && self.suspects.is_empty() && self.patterns.is_empty()
     }
+}
+
+/// Events from which on a second thread is worth its start.
+const SIDE_BY_SIDE: usize = 1 << 16;
+
+/// Runs two passes, side by side if told so.
+fn both<A, B: Send>(side_by_side: bool, one: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
+    if !side_by_side {
+        return (one(), other());
+    }
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let one = one();
+        (one, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 struct Predictor<'a, 't, F> {
