@@ -26,10 +26,14 @@ const FRESH_END: u64 = UNKNOWN_BASE;
 /// Unused bytes between fresh ranges, so that an overrun meets nothing.
 const GAP: u64 = 16;
 const PAGE: u64 = 4096;
-/// 1 MiB of slots: a working set of small blocks has one range each, and the tree behind costs a descent per access.
-const CACHE_SLOTS: usize = 1 << 15;
+/// Slots of the cache, for few objects and for many: a working set of small blocks has one range each, and the tree behind costs a
+/// descent per access.
+const CACHE_SLOTS: usize = 1 << 10;
+const MOST_CACHE_SLOTS: usize = 1 << 16;
+/// Bytes per line: no two blocks of an allocator begin in the same one.
+const LINE: u64 = 32;
 /// Lines of a new block that are put into the cache at once.
-const EXPECTED_LINES: usize = 4;
+const EXPECTED_LINES: usize = 8;
 
 /// What [`Space::translate`] keeps per thread: where it looked last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,6 +121,9 @@ impl Space {
     fn place(&mut self, kind: ObjectKind, base: Address, machine_base: u64, size: u64, born: Option<EventIndex>) -> u32 {
         let object = self.objects.len() as u32;
         self.objects.push(Object { kind, base, size, machine_base, born });
+        if self.objects.len() > self.cache.len() && self.cache.len() < MOST_CACHE_SLOTS {
+            self.cache = vec![CachedRange::default(); self.cache.len() * 2];
+        }
         self.assign(machine_base, machine_base + size, object);
         object
     }
@@ -124,9 +131,14 @@ impl Space {
     /// What was just placed is looked for next: puts it into the cache.
     fn expect(&mut self, start: u64, range: Range) {
         let found = self.cached(start, range);
-        for line in (start >> 6..=(range.end - 1) >> 6).take(EXPECTED_LINES) {
-            self.cache[line as usize % CACHE_SLOTS] = found;
+        for line in (start / LINE..=(range.end - 1) / LINE).take(EXPECTED_LINES) {
+            let slot = self.slot(line * LINE);
+            self.cache[slot] = found;
         }
+    }
+
+    fn slot(&self, machine: u64) -> usize {
+        (machine / LINE) as usize & (self.cache.len() - 1)
     }
 
     fn cached(&self, start: u64, range: Range) -> CachedRange {
@@ -194,7 +206,7 @@ impl Space {
 
     #[inline(never)]
     fn translate_slowly(&mut self, hits: &mut LastHits, machine: u64, length: u64) -> Address {
-        let slot = (machine >> 6) as usize % CACHE_SLOTS;
+        let slot = self.slot(machine);
         let cached = self.cache[slot];
         if cached.start <= machine && machine < cached.end && self.lasting[cached.placement as usize] {
             hits.0 = [cached, hits.0[0]];
