@@ -142,13 +142,17 @@ fn additions(
     if !arguments.iter().any(debug) {
         before.push("-g".into());
     }
-    let behind = match step {
+    let mut behind: Vec<OsString> = match step {
         Step::LinkProgram => runtime::link_arguments(&folder()?, clang()),
         // Build systems like to forbid undefined names in shared libraries; those of the runtime are in the program.
         Step::LinkShared if clang() => vec!["-Wl,-z,undefs".into()],
         Step::LinkShared => vec!["-static-libtsan".into(), "-Wl,-z,undefs".into()],
         Step::Compile | Step::Other => Vec::new(),
     };
+    // A schedule names the build that it belongs to.
+    if matches!(step, Step::LinkProgram | Step::LinkShared) {
+        behind.push("-Wl,--build-id".into());
+    }
     Ok((before, behind))
 }
 

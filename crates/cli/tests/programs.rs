@@ -1,7 +1,8 @@
 //! Every program of `tests/programs` under the tool: what must be proven is, nothing else is, and nothing hangs.
 //!
-//! Three tests a program: `check` (findings as the manifest says), `same` (the same seed gives the same event stream twice, with randomised addresses)
-//! and `replay` (the recorded schedule, enforced, gives the identical recording).
+//! Up to five tests a program: `check` (findings as the manifest says), `same` (the same seed gives the same event stream twice, with randomised
+//! addresses), `replay` (the recorded schedule, enforced, gives the identical recording), `free` (recording in parallel disturbs nothing) and
+//! `loaded` (nor does the runtime when it is loaded in place of gcc's own, by a program that was built without knowing it).
 
 mod support;
 
@@ -20,6 +21,14 @@ fn main() {
         let name = program.path.clone();
         let one = program.clone();
         trials.push(Trial::test(format!("check::{name}"), move || check(&one)));
+        if !program.hangs && !program.may_hang && program.exit.is_some() {
+            let one = program.clone();
+            trials.push(Trial::test(format!("free::{name}"), move || free(&one)));
+        }
+        if program.group == "hazards" && !program.hangs && program.exit.is_some() {
+            let one = program.clone();
+            trials.push(Trial::test(format!("loaded::{name}"), move || loaded(&one)));
+        }
         if program.deterministic && !program.hangs {
             let one = program.clone();
             trials.push(Trial::test(format!("same::{name}"), move || same(&one)));
@@ -116,6 +125,42 @@ fn differ(one: &Path, other: &Path) -> Result<(), Failure> {
     if output.status.success() { Ok(()) } else { Err(fail(describe(&output))) }
 }
 
+/// Records and expects the program's own exit code and a sound recording.
+fn undisturbed(program: &Program, binary: &Path, name: &str, policy: &str) -> Result<(), Failure> {
+    let store = scratch().join(format!("{}-{name}", program.slug()));
+    let output = run(over(program, &["record", "--policy", policy], &store, binary))?;
+    if output.status.code() != program.exit {
+        return Err(fail(format!("not the exit code {:?}: {}", program.exit, describe(&output))));
+    }
+    let output = run({
+        let mut command = rashomon();
+        command.args(["trace", "verify"]).arg(&store);
+        command
+    })?;
+    if output.status.success() { Ok(()) } else { Err(fail(describe(&output))) }
+}
+
+fn free(program: &Program) -> Result<(), Failure> {
+    undisturbed(program, &compile(program)?, "free", "free")
+}
+
+/// Only this way a program holds unversioned references, which the loader would bind to the oldest functions of libc.
+fn loaded(program: &Program) -> Result<(), Failure> {
+    let binary = scratch().join(format!("{}-loaded", program.slug()));
+    let (compiler, standard) = if program.language == "c" { ("gcc", "-std=gnu11") } else { ("g++", "-std=c++17") };
+    let output = run({
+        let mut command = Command::new(compiler);
+        command.args(["-g", "-O1", "-w", standard, "-pthread", "-fsanitize=thread", "-o"]).arg(&binary);
+        command.arg(program.source()).args(&program.link);
+        command
+    })?;
+    if !output.status.success() {
+        return Err(fail(format!("does not compile: {}", describe(&output))));
+    }
+    undisturbed(program, &binary, "loaded-random", "random")?;
+    undisturbed(program, &binary, "loaded-free", "free")
+}
+
 fn same(program: &Program) -> Result<(), Failure> {
     let binary = compile(program)?;
     let seeded = ["--policy", "random", "--seed", "7", "--aslr", "on"];
@@ -126,8 +171,8 @@ fn same(program: &Program) -> Result<(), Failure> {
 
 fn replay(program: &Program) -> Result<(), Failure> {
     let binary = compile(program)?;
-    for seed in ["1", "2", "3"] {
-        let store = record(program, &binary, &format!("replay-{seed}"), &["--policy", "random", "--seed", seed])?;
+    for (seed, policy) in [("1", "random"), ("2", "pct"), ("3", "round-robin")] {
+        let store = record(program, &binary, &format!("replay-{seed}"), &["--policy", policy, "--seed", seed])?;
         let again = scratch().join(format!("{}-replayed-{seed}", program.slug()));
         let output = run({
             let mut command = rashomon();
@@ -135,7 +180,7 @@ fn replay(program: &Program) -> Result<(), Failure> {
             command
         })?;
         if !output.status.success() {
-            return Err(fail(format!("seed {seed}: {}", describe(&output))));
+            return Err(fail(format!("{policy}, seed {seed}: {}", describe(&output))));
         }
         differ(&store, &again)?;
     }
