@@ -4,7 +4,7 @@ use crate::intercept::process;
 use crate::real::{self, __cxa_atexit};
 use crate::sys::{self, syscall};
 use crate::thread::{self, NO_THREAD, Runtime};
-use crate::{clock, config, filter, finish, header, modules, policy, recorder, replay, sched, signals};
+use crate::{clock, config, finish, header, modules, policy, recorder, replay, sched, signals};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, field, state};
@@ -63,7 +63,6 @@ unsafe fn start(directory: &[u8; 4096]) {
     }
     map_header();
     clock::initialise();
-    filter::initialise();
     policy::initialise();
     replay::initialise();
     modules::write();

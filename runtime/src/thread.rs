@@ -177,7 +177,7 @@ pub unsafe fn attach(thread: *mut Thread) {
         (*block).lowest = calls;
         (*block).limit = calls.add(SHADOW_CALLS);
         (*block).filter = table;
-        (*block).filter_mask = entries as u64 - 1;
+        (*block).filter_mask = filter::mask(entries);
         (*block).cap = filter::cap();
         (*block).capped = 0;
         (*block).locks = 0;
@@ -269,11 +269,12 @@ impl Thread {
 
     /// Accesses up to here and from here on are told apart by the filter.
     pub fn new_span(&mut self) {
+        let number = self.number;
         let hot = self.hot();
         hot.span = hot.span.wrapping_add(1 << 48);
         if hot.span == 0 {
             // SAFETY: the filter's own table. An old entry must not look like one of the new round.
-            unsafe { core::ptr::write_bytes(hot.filter, 0, hot.filter_mask as usize + 1) };
+            unsafe { core::ptr::write_bytes(hot.filter, 0, filter::entries(number)) };
             hot.span = 1 << 48;
         }
     }

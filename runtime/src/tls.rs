@@ -45,7 +45,7 @@ pub struct Hot {
     pub previous_site: u64,
     /// Number of the current span, shifted left by 48. Two accesses of a span have no event of their thread between them.
     pub span: u64,
-    /// The table of [`crate::filter`], and its size less one.
+    /// The table of [`crate::filter`], and what selects a slot in it ([`crate::filter::mask`]).
     pub filter: *mut [u64; 2],
     pub filter_mask: u64,
     /// Times word at which an access is no longer kept.
