@@ -17,7 +17,7 @@ use std::process::Command;
 const FREE_TIME_LIMIT: f64 = 1.3;
 const BYTES_LIMIT: f64 = 8.0;
 /// Policy of `rashomon record` for the serial runs: its default.
-const SERIAL_POLICY: &str = "run-to-block";
+const SERIAL_POLICY: &str = "random";
 
 #[derive(Debug, Serialize)]
 struct ProgramResult {
