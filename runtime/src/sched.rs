@@ -625,6 +625,16 @@ pub fn with_turn<R>(runtime: &Runtime, body: impl FnOnce() -> R) -> R {
     result
 }
 
+/// The holder of the turn is gone without a word: the program ended it by system call. Its block and stack are gone as well. Under [`LOCK`].
+pub fn vanished(thread: &mut Thread) {
+    thread.hot = core::ptr::null_mut();
+    thread.ended.store(1, Release);
+    remove_live(thread);
+    wake_locked(WaitFor::Join, thread.number as u64, usize::MAX);
+    replay::ended(thread);
+    CURRENT.store(NO_THREAD, Release);
+}
+
 /// The thread's last event was recorded: somebody else goes on.
 pub fn ended(thread: &mut Thread) {
     LOCK.lock();

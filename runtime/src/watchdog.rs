@@ -178,13 +178,18 @@ fn sleeps(kernel_id: u32) -> bool {
     matches!(state, Some(b'S'))
 }
 
-/// Takes the turn from its holder if that one sleeps in the kernel. Under the scheduler's lock.
+/// Takes the turn from its holder if that one sleeps in the kernel, or has left without a word. Under the scheduler's lock.
 fn evict_sleeper(seen: u64) -> bool {
     let holder = by_number(CURRENT.load(Acquire));
     // SAFETY: registered threads are never unmapped.
     let (Some(thread), others) = (unsafe { holder.as_mut() }, unsafe { live() }.len() > 1) else {
         return false;
     };
+    if thread.state == State::Running && !sys::thread_exists(thread.kernel_id) {
+        sched::vanished(thread);
+        sched::dispatch_idle();
+        return true;
+    }
     if !others
         || thread.hot.is_null()
         || thread.state != State::Running

@@ -3,7 +3,7 @@
 //! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this process can wait on it either.
 
 use super::cancel;
-use super::lock_common::{deadline, drop_hold, is_shared_mapping};
+use super::lock_common::{deadline, drop_hold, is_shared_mapping, is_time};
 use super::mutex::{Mutex, reacquire};
 use super::queue::{self, Outcome};
 use crate::clock::{MONOTONIC, NEVER, REALTIME};
@@ -71,8 +71,14 @@ unsafe extern "C" fn wait(condition: *mut u8, mutex: *mut Mutex) -> c_int {
     })
 }
 
+const EINVAL: c_int = 22;
+
 unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
     // SAFETY: the program's own time.
+    if unsafe { !is_time(time) } {
+        return EINVAL;
+    }
+    // SAFETY: as above.
     let until = unsafe { deadline(clock_of(condition), time) };
     // SAFETY: as above.
     wait_until(condition, mutex, until, caller(), || unsafe {
@@ -82,6 +88,10 @@ unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: *con
 
 unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_int, time: *const [i64; 2]) -> c_int {
     // SAFETY: the program's own time.
+    if unsafe { !is_time(time) } {
+        return EINVAL;
+    }
+    // SAFETY: as above.
     let until = unsafe { deadline(clock, time) };
     // SAFETY: as above.
     wait_until(condition, mutex, until, caller(), || unsafe {

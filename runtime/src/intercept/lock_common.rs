@@ -17,6 +17,15 @@ pub unsafe fn nanoseconds(time: *const [i64; 2]) -> u64 {
     (seconds.max(0) as u64).saturating_mul(1_000_000_000).saturating_add(nanoseconds.max(0) as u64)
 }
 
+/// Whether libc would accept a time: less than a second of nanoseconds.
+///
+/// # Safety
+/// `time` points to a timespec.
+pub unsafe fn is_time(time: *const [i64; 2]) -> bool {
+    // SAFETY: by the contract.
+    (0..1_000_000_000).contains(&unsafe { *time }[1])
+}
+
 /// The virtual deadline of an absolute time.
 ///
 /// # Safety
