@@ -191,6 +191,18 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             observer.progress(Progress::Decided(&lead.finding));
         }
         tally.executions += prover.executions;
+        // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each execution
+        // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
+        if prover.executions > 0 && self.program.before_each.is_some() {
+            let session = scratch.join("none");
+            rashomon_confirm::execute(
+                self.program,
+                &session,
+                &prover.forcing.input,
+                rashomon_confirm::Output::Discard,
+                Some(limit),
+            )?;
+        }
         if scratch.exists() {
             std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
         }
