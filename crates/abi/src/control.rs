@@ -49,12 +49,16 @@ pub mod field {
     pub const TURNS: usize = 19;
     pub const GOALS: usize = 20;
     pub const STRING_BYTES: usize = 21;
+    /// The most processes of a session that are recorded. 0: no limit.
+    pub const PROCESSES: usize = 22;
 }
 
 pub mod mode {
     pub const OFF: u64 = 0;
     pub const FREE: u64 = 1;
     pub const SERIAL: u64 = 2;
+    /// Races are looked for while the program runs; nothing is recorded, and there is no control file.
+    pub const DETECT: u64 = 3;
 }
 
 pub mod policy {

@@ -51,6 +51,17 @@ pub mod field {
     pub const FORKS: usize = 35;
     /// Accesses executed (kept or not), summed when threads end.
     pub const ACCESSES_EXECUTED: usize = 36;
+
+    /// Of the process that made this one; 0 for the initial process.
+    pub const PARENT_PROCESS_ID: usize = 40;
+    /// How the process came to be: see [`super::origin`].
+    pub const ORIGIN: usize = 41;
+    /// Forked: the sequence number that was next in its parent.
+    pub const FORKED_AT: usize = 42;
+    /// Places that the process gave to processes it made.
+    pub const PLACES: usize = 43;
+    /// In the initial process: processes of the session, those beyond the limit included.
+    pub const PROCESSES: usize = 44;
 }
 
 pub mod state {
@@ -63,6 +74,14 @@ pub mod state {
     pub const CRASHED: u64 = 4;
 }
 
+pub mod origin {
+    /// The program that the host started.
+    pub const INITIAL: u64 = 0;
+    pub const FORKED: u64 = 1;
+    /// A program that another process started, or that took its place.
+    pub const EXECUTED: u64 = 2;
+}
+
 pub mod note {
     /// Accesses are no longer kept: disk full or limit reached.
     pub const TRUNCATED: u64 = 1;
@@ -73,6 +92,8 @@ pub mod note {
     pub const EXECUTED: u64 = 16;
     /// Accesses were left out because they had been kept often enough: what a read saw is not known for certain.
     pub const THINNED: u64 = 32;
+    /// In the initial process: there were more processes than may be recorded.
+    pub const TOO_MANY_PROCESSES: u64 = 64;
 }
 
 pub mod outcome {

@@ -9,14 +9,28 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod flags;
 pub mod header;
 pub mod record;
+pub mod report;
 
 /// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// Environment variable that names the session directory. Unset: the runtime lets the program run unobserved.
+/// Environment variable with options of online detection, in the syntax of `TSAN_OPTIONS`. Where it or `TSAN_OPTIONS` is set, and no session is, the runtime detects.
+pub const DETECT_VARIABLE: &str = "RASHOMON_DETECT";
+
+/// Environment variable that names the session directory. Unset: the runtime lets the program run unobserved, or detects.
 pub const SESSION_VARIABLE: &str = "RASHOMON_SESSION";
+
+/// Environment variable with ThreadSanitizer's options: `name=value`, separated by colons, commas or white space.
+pub const OPTIONS_VARIABLE: &str = "TSAN_OPTIONS";
+
+/// Environment variable that names the host tool, which runs as the reporter.
+pub const REPORTER_VARIABLE: &str = "RASHOMON_REPORTER";
+
+/// The host tool's subcommand that is the reporter: messages of [`report`] on standard input, answers on standard output.
+pub const REPORTER_COMMAND: &str = "reporter";
 
 /// Written by the host before the run: see [`control`].
 pub const CONTROL_FILE: &str = "control";
@@ -26,6 +40,10 @@ pub const HEADER_FILE: &str = "header";
 pub const MODULES_FILE: &str = "modules";
 /// `thread-0000`, `thread-0001`, … in order of creation: see [`record`].
 pub const THREAD_FILE_PREFIX: &str = "thread-";
+
+/// `process-0000`, `process-0001`, …: folders of the processes that a process made, each a session of its own. The number counts the
+/// places that the process gave: to its forked children, to programs that it started, and to the one that took its place.
+pub const PROCESS_FOLDER_PREFIX: &str = "process-";
 
 /// Created with `O_EXCL` by the first process that records into a session; later ones (children that `exec`
 /// an instrumented program) find it and run unobserved.

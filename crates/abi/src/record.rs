@@ -261,9 +261,10 @@ operations! {
     /// A handler starts to run on this thread. Object: signal number.
     SignalEnter = 146, false;
     SignalExit = 147, false;
-    /// Object: child's process id. The child is not part of this recording.
+    /// Object: child's process id. Argument: its place among the processes that this one made (`u64::MAX`: it runs unobserved).
     Fork = 148, true;
-    /// The process is about to be replaced or to end through `_exit`, `exec` or the like. Object: 0.
+    /// The process is about to be replaced or to end through `_exit`, `exec` or the like. Object: 0. Argument, where another program takes
+    /// its place: the place of that one.
     ProcessEnd = 149, false;
 
     /// Enforcement: the thread stands at its goal, about to access. Object: address. Arguments: class, size.

@@ -1,0 +1,195 @@
+//! Our own text, in the form of the reports of `rashomon check`.
+
+use super::frame::{base_name, clean, strip_prefix};
+use super::tsan::thread_name;
+use crate::model::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
+use crate::options::Options;
+use std::fmt::Write as _;
+
+struct Printer<'a> {
+    text: String,
+    warning: &'a Warning,
+    options: &'a Options,
+}
+
+pub fn render(warning: &Warning, process: u64, options: &Options) -> String {
+    let mut printer = Printer { text: String::new(), warning, options };
+    printer.head(process);
+    for (index, access) in warning.accesses.iter().enumerate() {
+        printer.access(access, index == 0);
+    }
+    if warning.kind == Kind::Deadlock {
+        printer.cycle()
+    } else {
+        printer.calls()
+    }
+    for location in &warning.locations {
+        printer.location(location);
+    }
+    for thread in warning.threads.iter().filter(|thread| thread.number != 0) {
+        printer.thread(thread);
+    }
+    if let Some(sleep) = &warning.sleep {
+        printer.heading("as if ordered by sleeping at");
+        printer.stack(sleep, 4);
+    }
+    if warning.kind == Kind::ThreadLeak && warning.count > 1 {
+        let _ = writeln!(printer.text, "  = and {} more from the same place", warning.count - 1);
+    }
+    printer.text.push('\n');
+    printer.text
+}
+
+/// What the accesses are about, in one phrase.
+fn subject(warning: &Warning) -> Option<String> {
+    let location = warning.locations.first()?;
+    Some(match (location.place, &location.variable) {
+        (Place::Static, Some(variable)) => format!("global {} ({} bytes)", clean(&variable.name), variable.size),
+        (Place::Static, None) => return None,
+        (Place::Heap, _) => {
+            format!("{} of {} bytes", clean(warning.object_type(location.tag).unwrap_or("heap block")), location.size)
+        }
+        (Place::Stack, _) => format!("stack of {}", thread_name(location.thread)),
+        (Place::Tls, _) => format!("thread-local storage of {}", thread_name(location.thread)),
+        (Place::Descriptor, _) => format!("file descriptor {}", location.descriptor),
+    })
+}
+
+impl Printer<'_> {
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.options.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn heading(&mut self, text: &str) {
+        let text = self.paint("1", text);
+        let _ = writeln!(self.text, "  {text}");
+    }
+
+    fn head(&mut self, process: u64) {
+        let title = self.paint("1;31", &clean(self.warning.title()));
+        let process = self.paint("2", &format!("[process {process}]"));
+        let subject = subject(self.warning).map_or(String::new(), |subject| format!(": {}", self.paint("1", &subject)));
+        let _ = writeln!(self.text, "{title} {process}{subject}");
+    }
+
+    fn frame(&self, frame: &Frame) -> String {
+        let function = frame.function.as_deref().map_or_else(|| "??".to_owned(), clean);
+        let place = match (&frame.file, frame.line, frame.column) {
+            (Some(file), Some(line), Some(column)) => {
+                format!("{}:{line}:{column}", clean(strip_prefix(file, &self.options.strip_path_prefix)))
+            }
+            (Some(file), Some(line), None) => format!("{}:{line}", clean(strip_prefix(file, &self.options.strip_path_prefix))),
+            (Some(file), None, _) => clean(strip_prefix(file, &self.options.strip_path_prefix)),
+            (None, _, _) => match &frame.module {
+                Some(module) => format!("({}+{:#x})", clean(base_name(module)), frame.offset),
+                None => format!("({:#x})", frame.address),
+            },
+        };
+        format!("{function} {place}{}", if frame.inlined { " (inlined)" } else { "" })
+    }
+
+    fn stack(&mut self, stack: &Stack, indent: usize) {
+        if stack.frames.is_empty() {
+            let _ = writeln!(self.text, "{:indent$}(not known)", "");
+        }
+        for (number, frame) in stack.frames.iter().enumerate() {
+            let frame = self.frame(frame);
+            let _ = writeln!(self.text, "{:indent$}#{number} {frame}", "");
+        }
+    }
+
+    fn mutex(&self, index: usize) -> String {
+        match self.warning.mutexes.get(index) {
+            Some(mutex) => format!("mutex M{index} at {:#x}", mutex.address),
+            None => format!("mutex M{index}"),
+        }
+    }
+
+    fn access(&mut self, access: &Access, first: bool) {
+        let atomic = if access.is_atomic() { "atomic " } else { "" };
+        let what = match (access.is_free(), access.is_write()) {
+            (true, _) => "release".to_owned(),
+            (false, true) => format!("{atomic}write of {} bytes", access.size),
+            (false, false) => format!("{atomic}read of {} bytes", access.size),
+        };
+        let earlier = if first { "" } else { "earlier " };
+        self.heading(&format!("{}: {earlier}{what} at {:#x}", thread_name(access.thread), access.address));
+        self.stack(&access.stack, 4);
+        for held in &access.held {
+            let (mutex, shared) = (self.mutex(held.mutex), if held.write { "" } else { " (shared)" });
+            match self.warning.mutexes.get(held.mutex) {
+                Some(known) if !known.created.frames.is_empty() => {
+                    let _ = writeln!(self.text, "    holding {mutex}{shared}, created at");
+                    self.stack(&known.created, 6);
+                }
+                _ => {
+                    let _ = writeln!(self.text, "    holding {mutex}{shared}");
+                }
+            }
+        }
+    }
+
+    /// The calls that a misuse consists of, and the locks that it is about.
+    fn calls(&mut self) {
+        let warning = self.warning;
+        for (index, stack) in warning.stacks.iter().enumerate() {
+            self.heading(if index == 0 { "at" } else { "and before that at" });
+            self.stack(stack, 4);
+        }
+        if warning.accesses.is_empty() {
+            for (index, mutex) in warning.mutexes.iter().enumerate() {
+                let destroyed = if mutex.destroyed { " (destroyed)" } else { "" };
+                self.heading(&format!("{}{destroyed}, created at", self.mutex(index)));
+                self.stack(&mutex.created, 4);
+            }
+        }
+    }
+
+    fn cycle(&mut self) {
+        let warning = self.warning;
+        let count = warning.mutexes.len();
+        let each = if self.options.second_deadlock_stack { 2 } else { 1 };
+        let nothing = Stack::default();
+        for index in 0..count {
+            let thread = thread_name(warning.unique_threads.get(index).copied().unwrap_or(0));
+            let (next, own) = (self.mutex((index + 1) % count), self.mutex(index));
+            self.heading(&format!("{thread}: takes {next} while holding {own}"));
+            self.stack(warning.stacks.get(each * index).unwrap_or(&nothing), 4);
+            if each == 2 {
+                let _ = writeln!(self.text, "    holding {own}, taken at");
+                self.stack(warning.stacks.get(2 * index + 1).unwrap_or(&nothing), 6);
+            }
+        }
+    }
+
+    fn location(&mut self, location: &Location) {
+        let by = thread_name(location.thread);
+        match location.place {
+            Place::Static => {
+                if let Some(variable) = &location.variable
+                    && let (Some(file), Some(line)) = (&variable.file, variable.line)
+                {
+                    let file = clean(strip_prefix(file, &self.options.strip_path_prefix));
+                    self.heading(&format!("{} is declared at {file}:{line}", clean(&variable.name)));
+                }
+            }
+            Place::Heap => {
+                self.heading(&format!("the block at {:#x} was allocated by {by} at", location.start));
+                self.stack(&location.stack, 4);
+            }
+            Place::Descriptor => {
+                let made = if location.closed { "closed" } else { "created" };
+                self.heading(&format!("the descriptor was {made} by {by} at"));
+                self.stack(&location.stack, 4);
+            }
+            Place::Stack | Place::Tls => {}
+        }
+    }
+
+    fn thread(&mut self, thread: &Thread) {
+        let name = if thread.name.is_empty() { String::new() } else { format!(" '{}'", clean(&thread.name)) };
+        let state = if thread.is_running() { "" } else { ", which has ended," };
+        self.heading(&format!("thread T{}{name}{state} was created by {} at", thread.number, thread_name(thread.parent)));
+        self.stack(&thread.created, 4);
+    }
+}

@@ -1,0 +1,211 @@
+//! Which warnings nobody wants: ThreadSanitizer's suppression files.
+//!
+//! A line is `type:pattern`; lines that begin with `#` and empty ones say nothing. A pattern matches a part of a function's, file's, module's or variable's name; `*` stands for anything, `^` at the
+//! beginning and `$` at the end hold it to that end of the name. A type that is not known fails the file, as there.
+
+use crate::error::SuppressionError;
+use crate::model::{Frame, Kind, Location, Place, Stack, Warning};
+
+/// Types that a file may use.
+const TYPES: [&str; 8] = ["race", "race_top", "mutex", "thread", "deadlock", "signal", "called_from_lib", "none"];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suppression {
+    pub kind: &'static str,
+    pub pattern: String,
+    pub hits: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suppressions {
+    list: Vec<Suppression>,
+}
+
+impl Suppressions {
+    /// Adds the lines of a file.
+    pub fn read(&mut self, text: &str) -> Result<(), SuppressionError> {
+        for (index, line) in text.lines().enumerate() {
+            // As there: blanks at both ends do not count.
+            let line = line.trim_matches([' ', '\t', '\r']);
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let fault = |fault| SuppressionError { line: index + 1, text: line.to_owned(), fault };
+            let (kind, pattern) = line.split_once(':').ok_or_else(|| fault("has no colon"))?;
+            let kind = *TYPES.iter().find(|known| **known == kind).ok_or_else(|| fault("has an unknown type"))?;
+            self.list.push(Suppression { kind, pattern: pattern.to_owned(), hits: 0 });
+        }
+        Ok(())
+    }
+
+    /// Whether a warning is not wanted. Counts for the suppression that says so.
+    pub fn suppress(&mut self, warning: &Warning) -> bool {
+        if self.list.is_empty() {
+            return false;
+        }
+        let found = self.find(warning);
+        if let Some(index) = found {
+            self.list[index].hits += 1;
+        }
+        found.is_some()
+    }
+
+    fn find(&self, warning: &Warning) -> Option<usize> {
+        let kind = type_of(warning.kind)?;
+        let accesses = warning.accesses.iter().map(|access| &access.stack);
+        let threads = warning.threads.iter().map(|thread| &thread.created);
+        let mut stacks = accesses.chain(&warning.stacks).chain(threads).filter(|stack| stack.suppressable);
+        stacks
+            .find_map(|stack| self.match_stack(kind, stack))
+            .or_else(|| warning.locations.iter().find_map(|location| self.match_location(kind, location)))
+    }
+
+    fn match_stack(&self, kind: &str, stack: &Stack) -> Option<usize> {
+        let any = stack.frames.iter().find_map(|frame| self.match_frame(kind, frame));
+        any.or_else(|| self.match_frame("race_top", stack.frames.first().filter(|_| kind == "race")?))
+    }
+
+    fn match_frame(&self, kind: &str, frame: &Frame) -> Option<usize> {
+        [&frame.function, &frame.file, &frame.module].into_iter().flatten().find_map(|name| self.match_name(kind, name))
+    }
+
+    fn match_location(&self, kind: &str, location: &Location) -> Option<usize> {
+        let variable = location.variable.as_ref().filter(|_| location.place == Place::Static)?;
+        [&variable.name, &variable.module].into_iter().find_map(|name| self.match_name(kind, name))
+    }
+
+    fn match_name(&self, kind: &str, name: &str) -> Option<usize> {
+        self.list.iter().position(|suppression| suppression.kind == kind && matches(&suppression.pattern, name))
+    }
+
+    /// Those that matched, for the end of the run.
+    pub fn matched(&self) -> impl Iterator<Item = &Suppression> {
+        self.list.iter().filter(|suppression| suppression.hits > 0)
+    }
+}
+
+const fn type_of(kind: Kind) -> Option<&'static str> {
+    Some(match kind {
+        Kind::DataRace | Kind::VptrRace | Kind::UseAfterFree | Kind::VptrUseAfterFree | Kind::ExternalRace => "race",
+        Kind::ThreadLeak => "thread",
+        Kind::MutexDestroyLocked
+        | Kind::MutexDoubleLock
+        | Kind::MutexInvalid
+        | Kind::MutexBadUnlock
+        | Kind::MutexBadReadLock
+        | Kind::MutexBadReadUnlock
+        | Kind::MutexWrongContext => "mutex",
+        Kind::SignalUnsafe | Kind::ErrnoInSignal => "signal",
+        Kind::Deadlock => "deadlock",
+    })
+}
+
+/// Whether a pattern matches a name. Nothing matches an empty name.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    if name.is_empty() {
+        return false;
+    }
+    let (pattern, from_begin) = match pattern.strip_prefix('^') {
+        Some(rest) => (rest, true),
+        None => (pattern, false),
+    };
+    let (pattern, to_end) = match pattern.strip_suffix('$') {
+        Some(rest) => (rest, true),
+        None => (pattern, false),
+    };
+    if pattern.is_empty() {
+        return !(from_begin && to_end);
+    }
+    let parts: Vec<&str> = pattern.split('*').collect();
+    let (first, last) = (parts[0], parts[parts.len() - 1]);
+    let mut rest = name;
+    if parts.len() == 1 {
+        return match (from_begin, to_end) {
+            (true, true) => name == pattern,
+            (true, false) => name.starts_with(pattern),
+            (false, true) => name.ends_with(pattern),
+            (false, false) => name.contains(pattern),
+        };
+    }
+    if from_begin {
+        match rest.strip_prefix(first) {
+            Some(behind) => rest = behind,
+            None => return false,
+        }
+    }
+    let middle = if from_begin { &parts[1..parts.len() - 1] } else { &parts[..parts.len() - 1] };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    if to_end { rest.ends_with(last) } else { rest.contains(last) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition: try every way.
+    fn oracle(pattern: &str, name: &str) -> bool {
+        if name.is_empty() {
+            return false;
+        }
+        let (pattern, from_begin) = pattern.strip_prefix('^').map_or((pattern, false), |rest| (rest, true));
+        let (pattern, to_end) = pattern.strip_suffix('$').map_or((pattern, false), |rest| (rest, true));
+        let mut whole = String::new();
+        if !from_begin {
+            whole.push('*');
+        }
+        whole.push_str(pattern);
+        if !to_end {
+            whole.push('*');
+        }
+        fn glob(pattern: &[u8], name: &[u8]) -> bool {
+            match pattern.split_first() {
+                None => name.is_empty(),
+                Some((b'*', rest)) => (0..=name.len()).any(|at| glob(rest, &name[at..])),
+                Some((byte, rest)) => name.first() == Some(byte) && glob(rest, &name[1..]),
+            }
+        }
+        glob(whole.as_bytes(), name.as_bytes())
+    }
+
+    fn words(letters: &[char], longest: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut from = 0;
+        for _ in 0..longest {
+            let until = all.len();
+            for index in from..until {
+                all.extend(letters.iter().map(|letter| format!("{}{letter}", all[index])).collect::<Vec<_>>());
+            }
+            from = until;
+        }
+        all
+    }
+
+    #[test]
+    fn every_short_pattern_matches_what_its_definition_says() {
+        let names = words(&['a', 'b'], 4);
+        for pattern in words(&['a', 'b', '*'], 4) {
+            for (begin, end) in [("", ""), ("^", ""), ("", "$"), ("^", "$")] {
+                let pattern = format!("{begin}{pattern}{end}");
+                for name in &names {
+                    assert_eq!(matches(&pattern, name), oracle(&pattern, name), "{pattern} {name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn files() {
+        let mut suppressions = Suppressions::default();
+        suppressions.read("# a comment\n\n  race:a::b*c \r\nthread:x\n").unwrap();
+        let list: Vec<_> = suppressions.list.iter().map(|one| (one.kind, one.pattern.as_str())).collect();
+        assert_eq!(list, [("race", "a::b*c"), ("thread", "x")]);
+        assert_eq!(suppressions.read("ok\n").unwrap_err().fault, "has no colon");
+        let error = suppressions.read("\nrase:x").unwrap_err();
+        assert_eq!(error.to_string(), "failed to parse suppressions: line 2: 'rase:x' has an unknown type");
+    }
+}

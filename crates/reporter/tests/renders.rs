@@ -1,0 +1,171 @@
+//! Every kind of warning in every format, on the same fixtures.
+
+use rashomon_abi::report::{access, thread};
+use rashomon_reporter::model::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Variable, Warning};
+use rashomon_reporter::options::{Format, Options};
+use rashomon_reporter::render::render;
+
+fn frame(function: &str, line: u32) -> Frame {
+    Frame {
+        address: 0x5500_0000_1000 + u64::from(line),
+        function: Some(function.into()),
+        file: Some("/src/queue.cpp".into()),
+        line: Some(line),
+        column: Some(5),
+        module: Some("/bin/queue".into()),
+        offset: 0x1000 + u64::from(line),
+        build_id: Some("20b67fd1".into()),
+        inlined: false,
+    }
+}
+
+/// An interposed function.
+fn library(function: &str) -> Frame {
+    Frame { file: None, line: None, column: None, ..frame(function, 1) }
+}
+
+fn stack(frames: &[Frame]) -> Stack {
+    Stack { addresses: frames.iter().map(|frame| frame.address).collect(), frames: frames.to_vec(), suppressable: true }
+}
+
+fn empty(kind: Kind) -> Warning {
+    Warning {
+        kind,
+        count: 1,
+        signal: 0,
+        tag: 0,
+        accesses: vec![],
+        stacks: vec![],
+        mutexes: vec![],
+        threads: vec![],
+        locations: vec![],
+        unique_threads: vec![],
+        sleep: None,
+        tags: vec![],
+    }
+}
+
+fn mutex(address: u64) -> Mutex {
+    Mutex { address, destroyed: false, created: stack(&[library("pthread_mutex_init"), frame("main", 30)]) }
+}
+
+fn thread(number: u64, name: &str, flags: u64) -> Thread {
+    let created = if number == 0 { Stack::default() } else { stack(&[library("pthread_create"), frame("main", 40)]) };
+    Thread { number, id: 1000 + number, flags, parent: 0, name: name.into(), created }
+}
+
+fn access(flags: u64, thread: u64, held: Vec<Held>, frames: &[Frame]) -> Access {
+    Access { flags, address: 0x5500_0000_4018, size: 4, thread, tag: 0, held, stack: stack(frames) }
+}
+
+fn location(place: Place) -> Location {
+    let variable = Variable {
+        name: "queue::head".into(),
+        start: 0x5500_0000_4018,
+        size: 8,
+        module: "/bin/queue".into(),
+        offset: 0x4018,
+        file: Some("/src/queue.cpp".into()),
+        line: Some(3),
+    };
+    Location {
+        place,
+        address: 0x5500_0000_4018,
+        start: 0x7b04_0000_0010,
+        size: 40,
+        thread: 1,
+        descriptor: 5,
+        closed: place == Place::Descriptor,
+        tag: 0,
+        stack: if place == Place::Heap { stack(&[library("malloc"), frame("make", 12)]) } else { Stack::default() },
+        variable: (place == Place::Static).then_some(variable),
+    }
+}
+
+fn fixtures() -> Vec<Warning> {
+    let inlined = Frame { inlined: true, ..frame("push(int)", 7) };
+    let outer = Frame { build_id: None, ..frame("worker(void*)", 9) };
+    let race = Warning {
+        accesses: vec![
+            access(access::WRITE, 1, vec![Held { mutex: 0, write: true }, Held { mutex: 1, write: false }], &[inlined, outer]),
+            access(access::ATOMIC, 0, vec![], &[frame("main", 41)]),
+        ],
+        mutexes: vec![mutex(0x5500_0000_5000), mutex(0x5500_0000_5040)],
+        threads: vec![thread(1, "worker", thread::RUNNING), thread(0, "", thread::RUNNING)],
+        locations: vec![location(Place::Static)],
+        sleep: Some(stack(&[library("sleep"), frame("worker(void*)", 8)])),
+        ..empty(Kind::DataRace)
+    };
+    let freed = Warning {
+        accesses: vec![
+            access(0, 2, vec![], &[frame("use", 50)]),
+            access(access::WRITE | access::FREE, 1, vec![], &[library("free"), frame("release", 51)]),
+        ],
+        threads: vec![thread(2, "", 0), thread(1, "", thread::RUNNING | thread::WORKER)],
+        locations: vec![location(Place::Heap), location(Place::Stack), location(Place::Tls), location(Place::Descriptor)],
+        ..empty(Kind::UseAfterFree)
+    };
+    let tagged = |access: Access| Access { tag: 2, ..access };
+    let external = Warning {
+        tag: 2,
+        tags: vec![Tag { number: 2, object: "a map".into(), header: "race on a map".into() }],
+        accesses: vec![
+            tagged(access(access::WRITE, 1, vec![], &[frame("insert", 60)])),
+            tagged(access(0, 0, vec![], &[frame("find", 61)])),
+        ],
+        ..empty(Kind::ExternalRace)
+    };
+    let cycle = Warning {
+        mutexes: vec![mutex(0x5500_0000_5000), mutex(0x5500_0000_5040)],
+        unique_threads: vec![0, 1],
+        stacks: vec![
+            stack(&[library("pthread_mutex_lock"), frame("first", 70)]),
+            stack(&[library("pthread_mutex_lock"), frame("second", 71)]),
+        ],
+        threads: vec![thread(0, "", thread::RUNNING), thread(1, "", 0)],
+        ..empty(Kind::Deadlock)
+    };
+    let destroyed = Warning {
+        stacks: vec![
+            stack(&[library("pthread_mutex_destroy"), frame("main", 80)]),
+            stack(&[library("pthread_mutex_lock"), frame("main", 79)]),
+        ],
+        mutexes: vec![mutex(0x5500_0000_5000)],
+        locations: vec![location(Place::Static)],
+        ..empty(Kind::MutexDestroyLocked)
+    };
+    let leak = Warning { count: 3, threads: vec![thread(4, "", 0)], ..empty(Kind::ThreadLeak) };
+    let errno = Warning { signal: 27, stacks: vec![stack(&[frame("handler(int)", 90)])], ..empty(Kind::ErrnoInSignal) };
+    let lost =
+        Warning { accesses: vec![access(access::WRITE, 1, vec![], &[]), access(0, 0, vec![], &[])], ..empty(Kind::VptrRace) };
+    vec![race, freed, external, cycle, destroyed, leak, errno, lost]
+}
+
+fn all(options: &Options) -> String {
+    let rendered = fixtures().iter().map(|warning| render(warning, 4711, options)).collect::<Vec<_>>();
+    rendered
+        .iter()
+        .map(|one| format!("{}{}{}", one.text, one.summary.as_ref().map_or(String::new(), |line| format!("{line}\n")), one.tail))
+        .collect()
+}
+
+#[test]
+fn as_thread_sanitizer() {
+    insta::assert_snapshot!(all(&Options::default()));
+}
+
+#[test]
+fn as_thread_sanitizer_in_colour() {
+    let options = Options { colour: true, strip_path_prefix: "/src/".into(), second_deadlock_stack: true, ..Options::default() };
+    insta::assert_snapshot!(all(&options).replace('\x1b', "ESC"));
+}
+
+#[test]
+fn as_text() {
+    insta::assert_snapshot!(all(&Options { format: Format::Text, ..Options::default() }));
+}
+
+#[test]
+fn as_json() {
+    insta::assert_snapshot!(all(&Options { format: Format::Json, ..Options::default() }));
+}
