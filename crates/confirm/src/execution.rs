@@ -4,8 +4,10 @@
 //! session leader escapes); it dies with us; an execution that is not the recorded one reads nothing from our input
 //! and writes nothing to our output, so a program that prints gigabytes costs nothing.
 
+use crate::descendants;
 use crate::error::ConfirmError;
 use crate::process::{self, Setup};
+use rashomon_trace::{RunHeader, RunState};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::IsTerminal as _;
@@ -25,6 +27,8 @@ pub struct Program {
     /// Prepended to `LD_LIBRARY_PATH`: where the program finds our runtime in place of libtsan.
     pub library_path: Option<PathBuf>,
     pub randomise_addresses: bool,
+    /// Added to the environment of every execution.
+    pub environment: Vec<(OsString, OsString)>,
     /// Shell command that restores the program's world before every execution.
     pub before_each: Option<OsString>,
 }
@@ -68,16 +72,19 @@ pub fn command(program: &Program, session: &Path) -> Command {
 }
 
 /// What an execution in `session` adds to the environment.
-pub fn environment(program: &Program, session: &Path) -> Vec<(&'static str, OsString)> {
-    let mut variables = vec![(rashomon_abi::SESSION_VARIABLE, session.as_os_str().to_owned())];
+pub fn environment(program: &Program, session: &Path) -> Vec<(OsString, OsString)> {
+    const LIBRARIES: &str = "LD_LIBRARY_PATH";
+    let mut variables = program.environment.clone();
     if let Some(folder) = &program.library_path {
+        let given = variables.iter().position(|(name, _)| name == LIBRARIES).map(|at| variables.remove(at).1);
         let mut path = folder.as_os_str().to_owned();
-        if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH").filter(|rest| !rest.is_empty()) {
+        if let Some(rest) = given.or_else(|| std::env::var_os(LIBRARIES)).filter(|rest| !rest.is_empty()) {
             path.push(":");
             path.push(rest);
         }
-        variables.push(("LD_LIBRARY_PATH", path));
+        variables.push((LIBRARIES.into(), path));
     }
+    variables.push((rashomon_abi::SESSION_VARIABLE.into(), session.as_os_str().to_owned()));
     variables
 }
 
@@ -111,7 +118,8 @@ pub fn execute(
     process::prepare(&mut command, Setup { randomise_addresses: program.randomise_addresses, own_group });
     let start = Instant::now();
     let child = command.spawn().map_err(|source| ConfirmError::Execute { program: program.executable.clone(), source })?;
-    let ending = supervise(child, own_group, start, limit).map_err(ConfirmError::io("wait for", &program.executable))?;
+    let ending =
+        supervise(child, own_group, start, limit, Some(session)).map_err(ConfirmError::io("wait for", &program.executable))?;
     Ok(Execution { ending, duration: start.elapsed() })
 }
 
@@ -121,7 +129,7 @@ fn before_each(program: &Program, restore: &OsString) -> Result<(), ConfirmError
     command.arg("-c").arg(restore).current_dir(&program.directory).stdin(Stdio::null()).stdout(Stdio::null());
     process::prepare(&mut command, Setup { randomise_addresses: true, own_group: true });
     let child = command.spawn().map_err(|source| ConfirmError::Execute { program: "sh".into(), source })?;
-    match supervise(child, true, Instant::now(), None).map_err(ConfirmError::io("wait for", "sh"))? {
+    match supervise(child, true, Instant::now(), None, None).map_err(ConfirmError::io("wait for", "sh"))? {
         Ending::Code(0) => Ok(()),
         ending => Err(ConfirmError::BeforeEach {
             command: restore.clone(),
@@ -134,8 +142,15 @@ fn before_each(program: &Program, restore: &OsString) -> Result<(), ConfirmError
     }
 }
 
-/// Waits until the child ends or `limit` has passed; then nothing of its group is left.
-fn supervise(mut child: Child, own_group: bool, start: Instant, limit: Option<Duration>) -> std::io::Result<Ending> {
+/// Waits until the child ends or `limit` has passed; then nothing of its group is left, nor of the other processes that record into its session. If it ended in
+/// order, those have the rest of the time to do so as well, as long as they do anything.
+fn supervise(
+    mut child: Child,
+    own_group: bool,
+    start: Instant,
+    limit: Option<Duration>,
+    session: Option<&Path>,
+) -> std::io::Result<Ending> {
     let running = process::Running::register(&child, own_group);
     let mut timed_out = false;
     while !process::has_ended(&child)? {
@@ -147,6 +162,12 @@ fn supervise(mut child: Child, own_group: bool, start: Instant, limit: Option<Du
         // Short executions are noticed at once, long ones cost nothing.
         let pause = (elapsed / 16).clamp(Duration::from_micros(100), Duration::from_millis(20));
         std::thread::sleep(limit.map_or(pause, |limit| pause.min(limit - elapsed)));
+    }
+    if let Some(session) = session {
+        let in_order = !timed_out && RunHeader::read(session).is_ok_and(|header| header.state == RunState::Complete);
+        let left =
+            if in_order { descendants::wait(session, limit.map(|limit| start + limit)) } else { descendants::running(session) };
+        left.into_iter().for_each(process::kill);
     }
     if own_group || timed_out {
         // Also descendants that the program left behind: they would write into the next execution's world. The child is not

@@ -5,11 +5,11 @@
 
 use crate::error::ConfirmError;
 use crate::execution::{Execution, Input, Output, Program, execute};
-use crate::outcome::Outcome;
-use rashomon_event::{Goal, Grade, Schedule};
+use crate::outcome::{Divergence, Outcome};
+use rashomon_event::{Goal, Grade, Schedule, Surroundings};
 use rashomon_trace::control::{self, After, ControlRequest, Policy};
-use rashomon_trace::{RunHeader, RunMode, TraceError};
-use std::path::Path;
+use rashomon_trace::{RunHeader, RunMode, TraceError, process_folder};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What all forced executions of one program share.
@@ -23,6 +23,8 @@ pub struct Forcing {
     /// Where virtual time begins: as in the recording.
     pub base_time_nanoseconds: u64,
     pub trace_limit: u64,
+    /// The most processes that are recorded; 0: no limit.
+    pub processes: u64,
     /// How often a goal has to come about to be called proven; at least 1.
     pub times: u32,
 }
@@ -47,21 +49,61 @@ pub enum Decision {
     },
 }
 
-/// The control file of a forced execution.
-pub fn control_of(schedule: &Schedule, after: After, forcing: &Forcing) -> Result<Vec<u8>, ConfirmError> {
+/// The control file of the process that a schedule is for.
+fn control_of(schedule: &Schedule, after: After, forcing: &Forcing) -> Result<Vec<u8>, ConfirmError> {
     let request = ControlRequest {
-        mode: RunMode::Serial,
         // Fair, so that a thread that waits in a loop does not keep the others from the goal.
         policy: Policy::Random,
-        quantum: schedule.quantum,
-        patience_ms: u64::try_from(forcing.patience.as_millis()).unwrap_or(u64::MAX),
-        trace_limit: forcing.trace_limit,
         after,
-        base_time_nanoseconds: forcing.base_time_nanoseconds,
         schedule: Some(schedule),
-        ..ControlRequest::default()
+        ..request_of(schedule.quantum, forcing)
     };
     Ok(control::encode(&request)?)
+}
+
+/// The control file of all other processes: they run as they were recorded, so that they make the process again.
+fn control_of_surroundings(of: &Surroundings, quantum: u64, forcing: &Forcing) -> Result<Vec<u8>, ConfirmError> {
+    let policy = Policy::from_code(of.policy).ok_or(ConfirmError::NoSuchPolicy { code: of.policy })?;
+    Ok(control::encode(&ControlRequest { policy, seed: of.seed, ..request_of(quantum, forcing) })?)
+}
+
+fn request_of(quantum: u64, forcing: &Forcing) -> ControlRequest<'static> {
+    ControlRequest {
+        mode: RunMode::Serial,
+        quantum,
+        patience_ms: u64::try_from(forcing.patience.as_millis()).unwrap_or(u64::MAX),
+        trace_limit: forcing.trace_limit,
+        processes: forcing.processes,
+        base_time_nanoseconds: forcing.base_time_nanoseconds,
+        ..ControlRequest::default()
+    }
+}
+
+/// The folder in a session that the process which a schedule is for records in.
+pub fn folder_of(schedule: &Schedule, session: &Path) -> PathBuf {
+    match &schedule.surroundings {
+        None => session.to_path_buf(),
+        Some(surroundings) => process_folder(session, &surroundings.process),
+    }
+}
+
+/// An empty session in which the program will be forced, with its control files.
+pub fn forced_session(schedule: &Schedule, after: After, session: &Path, forcing: &Forcing) -> Result<(), ConfirmError> {
+    match &schedule.surroundings {
+        None => new_session(session, &control_of(schedule, after, forcing)?),
+        Some(surroundings) => {
+            new_session(session, &control_of_surroundings(surroundings, schedule.quantum, forcing)?)?;
+            force_process(schedule, after, session, forcing)
+        }
+    }
+}
+
+/// Adds what is asked of one more process to a session.
+pub fn force_process(schedule: &Schedule, after: After, session: &Path, forcing: &Forcing) -> Result<(), ConfirmError> {
+    let folder = folder_of(schedule, session);
+    std::fs::create_dir_all(&folder).map_err(ConfirmError::io("create", &folder))?;
+    let path = folder.join(rashomon_abi::CONTROL_FILE);
+    std::fs::write(&path, control_of(schedule, after, forcing)?).map_err(ConfirmError::io("write", path))
 }
 
 /// An empty session with its control file. What an earlier execution left there is removed.
@@ -86,10 +128,22 @@ pub fn header_of(session: &Path) -> Result<Option<RunHeader>, ConfirmError> {
 
 /// Executes the program under the schedule once; the trace stays in `session`.
 pub fn force(program: &Program, schedule: &Schedule, session: &Path, forcing: &Forcing) -> Result<Attempt, ConfirmError> {
-    new_session(session, &control_of(schedule, After::Stop, forcing)?)?;
+    forced_session(schedule, After::Stop, session, forcing)?;
     let execution = execute(program, session, &forcing.input, Output::Discard, Some(forcing.limit))?;
-    let header = header_of(session)?;
-    let outcome = Outcome::of(header.as_ref(), Some(schedule), &execution);
+    attempt(schedule, session, execution)
+}
+
+/// What came of an execution in the process that a schedule is for.
+pub fn attempt(schedule: &Schedule, session: &Path, execution: Execution) -> Result<Attempt, ConfirmError> {
+    let header = header_of(&folder_of(schedule, session))?;
+    let outcome = match (&header, &schedule.surroundings) {
+        (None, Some(surroundings)) => Outcome::Diverged(Divergence {
+            turn: 0,
+            expected: format!("process {} to be made", surroundings.process),
+            actual: "it was not".into(),
+        }),
+        _ => Outcome::of(header.as_ref(), Some(schedule), &execution),
+    };
     Ok(Attempt { outcome, header, execution })
 }
 

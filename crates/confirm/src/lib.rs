@@ -5,6 +5,7 @@
 //! inside the program, and (unless asked otherwise) it was made to happen twice.
 #![deny(unsafe_code)]
 
+mod descendants;
 pub mod error;
 pub mod execution;
 pub mod force;

@@ -104,7 +104,7 @@ fn running() -> MutexGuard<'static, Vec<i32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn kill(id: i32) {
+pub(crate) fn kill(id: i32) {
     use rustix::process::{Pid, Signal, kill_process, kill_process_group};
     if let Some(process) = Pid::from_raw(id.abs()) {
         // Failure means that it has ended by itself.

@@ -107,6 +107,7 @@ impl<'a> Planner<'a> {
             turns: Vec::new(),
             goal: Goal::None,
             quantum: self.quantum,
+            surroundings: None,
         }
     }
 

@@ -11,6 +11,7 @@ fn shell(script: &str, directory: &Path) -> Program {
         directory: directory.into(),
         library_path: None,
         randomise_addresses: true,
+        environment: Vec::new(),
         before_each: None,
     }
 }

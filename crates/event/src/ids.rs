@@ -74,15 +74,36 @@ impl ThreadPath {
 
 impl fmt::Display for ThreadPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("main");
-        }
-        for (i, ordinal) in self.0.iter().enumerate() {
-            if i > 0 {
-                f.write_str(".")?;
-            }
-            write!(f, "{ordinal}")?;
-        }
-        Ok(())
+        write_path(f, &self.0, "main")
     }
+}
+
+/// Identity of a process of a recording that survives re-execution: the places that led to it from the initial process down, each counted by the process
+/// that gave it. The initial process is the empty path; the first one that it made is `0`, that one's second `0.1`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
+pub struct ProcessPath(pub Vec<u32>);
+
+impl ProcessPath {
+    pub fn is_initial(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for ProcessPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_path(f, &self.0, "initial")
+    }
+}
+
+fn write_path(f: &mut fmt::Formatter<'_>, path: &[u32], empty: &str) -> fmt::Result {
+    if path.is_empty() {
+        return f.write_str(empty);
+    }
+    for (i, ordinal) in path.iter().enumerate() {
+        if i > 0 {
+            f.write_str(".")?;
+        }
+        write!(f, "{ordinal}")?;
+    }
+    Ok(())
 }

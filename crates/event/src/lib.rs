@@ -12,6 +12,6 @@ pub mod trace;
 pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
 pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder};
 pub use finding::{Finding, FindingKind, Frame, Grade, Side, Verdict};
-pub use ids::{Address, ContextId, EventIndex, ObjectId, SiteId, ThreadId, ThreadPath};
-pub use schedule::{CodePlace, Goal, ObjectName, Place, Position, Schedule, Turn};
+pub use ids::{Address, ContextId, EventIndex, ObjectId, ProcessPath, SiteId, ThreadId, ThreadPath};
+pub use schedule::{CodePlace, Goal, ObjectName, Place, Position, Schedule, Surroundings, Turn};
 pub use trace::{Context, Mode, ModuleInfo, Object, ObjectKind, Site, ThreadInfo, Trace};

@@ -1,6 +1,6 @@
 //! An execution to be forced, in terms that survive re-execution and that no filter can change.
 
-use crate::ids::ThreadPath;
+use crate::ids::{ProcessPath, ThreadPath};
 use serde::{Deserialize, Serialize};
 
 /// Version of the serialised form.
@@ -85,6 +85,15 @@ pub struct ScheduleModule {
     pub build_id: Option<String>,
 }
 
+/// Of a schedule for a process that another one made: which one it is, and how all others run, so that they make it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Surroundings {
+    pub process: ProcessPath,
+    /// Code of the serial policy (`rashomon_abi::control::policy`) of the recording, and its seed.
+    pub policy: u64,
+    pub seed: u64,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     pub version: u32,
@@ -96,4 +105,7 @@ pub struct Schedule {
     pub goal: Goal,
     /// Serial parameters of the recording that a replay must share.
     pub quantum: u64,
+    /// `None`: the schedule is for the initial process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
 }

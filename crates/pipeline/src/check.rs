@@ -11,9 +11,9 @@ use crate::run::{RunRecord, quoted};
 use crate::store::Store;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Forcing, Input, Program};
-use rashomon_event::{Finding, Schedule, Verdict};
+use rashomon_event::{Finding, ProcessPath, Schedule, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
-use rashomon_trace::{LoadedTrace, Policy};
+use rashomon_trace::{LoadedTrace, Policy, process_folder, processes};
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -53,8 +53,17 @@ pub struct Job<'a, S: ?Sized> {
 pub struct Lead {
     pub finding: Finding,
     alternatives: Vec<Schedule>,
-    /// Number of the recording it came from.
+    from: Source,
+}
+
+/// Where a finding was seen first.
+#[derive(Clone, Debug)]
+struct Source {
+    /// Number of the recording.
     recording: u32,
+    process: ProcessPath,
+    /// Of a process that another one made: how the others run when it is forced.
+    surroundings: Option<Surroundings>,
 }
 
 /// Numbers that end up in the summary.
@@ -69,12 +78,15 @@ pub struct Tally {
 
 impl Tally {
     /// Counts a recording, and notes what is wrong with it.
-    fn count(&mut self, loaded: &LoadedTrace, observer: &mut dyn Observer) {
+    fn count(&mut self, loaded: &LoadedTrace, process: &ProcessPath, observer: &mut dyn Observer) {
         self.events += loaded.trace.events.len() as u64;
         self.threads = self.threads.max(loaded.trace.threads.len() as u64);
         let mut notes: Vec<String> = Vec::new();
         if !ended_blocked(loaded) {
             notes.extend(loaded.shortcomings.iter().map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
+        }
+        if !process.is_initial() {
+            notes.iter_mut().for_each(|note| *note = format!("process {process}: {note}"));
         }
         if loaded.trace.mode == rashomon_event::Mode::Free {
             notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
@@ -135,15 +147,22 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let of = run.recordings.len() as u32;
         for number in 0..of {
             observer.progress(Progress::Analysing { number, of });
-            let loaded = load(&self.store.recording(number))?;
-            observer.progress(Progress::Recorded {
-                number,
-                events: loaded.trace.events.len(),
-                threads: loaded.trace.threads.len(),
-            });
-            tally.count(&loaded, observer);
-            for lead in leads_of(&loaded, self.symbols, self.settings.record.quantum, number) {
-                merge(&mut leads, lead);
+            let recorded = run.recordings.get(number as usize);
+            for process in processes(&self.store.recording(number))? {
+                let loaded = load(&process.folder)?;
+                observer.progress(Progress::Recorded {
+                    number,
+                    events: loaded.trace.events.len(),
+                    threads: loaded.trace.threads.len(),
+                });
+                tally.count(&loaded, &process.path, observer);
+                let scheduling = recorded.and_then(|recorded| recorded.policy.parse::<Scheduling>().ok());
+                let seed = recorded.map_or(0, |recorded| recorded.seed);
+                let surroundings = scheduling.and_then(|scheduling| scheduling.surroundings(&process.path, seed));
+                let from = Source { recording: number, process: process.path, surroundings };
+                for lead in leads_of(&loaded, self.symbols, self.settings.record.quantum, &from) {
+                    merge(&mut leads, lead);
+                }
             }
         }
         let mut leads: Vec<Lead> = leads.into_values().collect();
@@ -176,7 +195,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             Prover { program: self.program, forcing: self.forcing(run), symbols: self.symbols, scratch: &scratch, executions: 0 };
         let limit = prover.forcing.limit;
         let of = leads.len();
-        let mut replays: BTreeMap<u32, Option<Schedule>> = BTreeMap::new();
+        let mut replays: Replays = BTreeMap::new();
         for (number, mut lead) in leads.into_iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -209,25 +228,23 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(())
     }
 
-    fn confirm_one(
-        &self,
-        prover: &mut Prover<'_, S>,
-        lead: &mut Lead,
-        replays: &mut BTreeMap<u32, Option<Schedule>>,
-    ) -> Result<(), PipelineError> {
+    fn confirm_one(&self, prover: &mut Prover<'_, S>, lead: &mut Lead, replays: &mut Replays) -> Result<(), PipelineError> {
         let session = self.store.proof(&lead.finding.id);
-        let mut recorded = |recording: u32| -> Result<Option<Schedule>, PipelineError> {
-            if let Some(known) = replays.get(&recording) {
+        let mut recorded = |from: &Source| -> Result<Option<Schedule>, PipelineError> {
+            let key = (from.recording, from.process.clone());
+            if let Some(known) = replays.get(&key) {
                 return Ok(known.clone());
             }
-            let loaded = load(&self.store.recording(recording))?;
-            let schedule =
-                (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| loaded.replay_schedule(self.settings.record.quantum));
-            replays.insert(recording, schedule.clone());
+            let loaded = load(&process_folder(&self.store.recording(from.recording), &from.process))?;
+            let schedule = (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| Schedule {
+                surroundings: from.surroundings.clone(),
+                ..loaded.replay_schedule(self.settings.record.quantum)
+            });
+            replays.insert(key, schedule.clone());
             Ok(schedule)
         };
         if lead.finding.schedule.is_none() && matches!(lead.finding.verdict, Verdict::Proven { .. }) {
-            if let Some(schedule) = recorded(lead.recording)? {
+            if let Some(schedule) = recorded(&lead.from)? {
                 prover.replay_blocked(&mut lead.finding, &schedule, &session)?;
             }
             return self.clean_up(&session);
@@ -239,7 +256,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
         }
         if may_be_unordered(&lead.finding)
-            && let Some(schedule) = recorded(lead.recording)?
+            && let Some(schedule) = recorded(&lead.from)?
         {
             prover.prove_unordered(&mut lead.finding, &schedule, &session)?;
         }
@@ -266,6 +283,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             },
             base_time_nanoseconds: self.settings.record.base_time_nanoseconds,
             trace_limit: self.settings.record.trace_limit,
+            processes: self.settings.record.processes,
             times: self.settings.times,
         }
     }
@@ -298,11 +316,14 @@ pub fn analyse_session<S: Symbols + ?Sized>(
     observer: &mut dyn Observer,
 ) -> Result<Vec<Finding>, PipelineError> {
     observer.progress(Progress::Analysing { number: 0, of: 1 });
-    let loaded = load(session)?;
-    tally.count(&loaded, observer);
     let mut leads = BTreeMap::new();
-    for lead in leads_of(&loaded, symbols, 0, 0) {
-        merge(&mut leads, lead);
+    for process in processes(session)? {
+        let loaded = load(&process.folder)?;
+        tally.count(&loaded, &process.path, observer);
+        let from = Source { recording: 0, process: process.path, surroundings: None };
+        for lead in leads_of(&loaded, symbols, 0, &from) {
+            merge(&mut leads, lead);
+        }
     }
     let findings = leads.into_values().map(|lead| lead.finding);
     Ok(findings.collect())
@@ -312,21 +333,33 @@ fn ended_blocked(loaded: &LoadedTrace) -> bool {
     matches!(loaded.header.outcome, rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck)
 }
 
-fn leads_of<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S, quantum: u64, recording: u32) -> Vec<Lead> {
+/// Replay schedules, as far as they were asked for, of the processes of recordings.
+type Replays = BTreeMap<(u32, ProcessPath), Option<Schedule>>;
+
+fn leads_of<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S, quantum: u64, from: &Source) -> Vec<Lead> {
     // Made when there is something to say: it reads the whole trace and all modules.
     let composer = LazyCell::new(|| Composer::new(loaded, symbols, quantum));
     let mut leads = Vec::new();
+    let mut lead = |mut finding: Finding| {
+        if let Some(schedule) = &mut finding.schedule {
+            schedule.surroundings.clone_from(&from.surroundings);
+        }
+        if !from.process.is_initial() {
+            finding.notes.push(format!("seen in process {}, which the program made", from.process));
+        }
+        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone() });
+    };
     if ended_blocked(loaded)
         && let Some(finding) = composer.of_blocked()
     {
-        leads.push(Lead { finding, alternatives: Vec::new(), recording });
+        lead(finding);
     }
     analyse(&loaded.trace, |analysed| {
         let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
         finding
             .notes
             .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
-        leads.push(Lead { finding, alternatives: Vec::new(), recording });
+        lead(finding);
     });
     leads
 }

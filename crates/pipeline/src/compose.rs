@@ -134,7 +134,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
                 }
                 None => format!("runs up to where it {}", self.describer.action(event)),
             };
-            Step { thread, until, place: self.describer.site(event.site).into_iter().next() }
+            Step { thread, until, place: stop.and_then(|stop| self.describer.place_of(stop)) }
         })
         .collect()
     }

@@ -3,6 +3,7 @@
 //! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables are
 //! called by their symbols, heap blocks by where they were allocated.
 
+use crate::rust;
 use crate::symbols::Symbols;
 use rashomon_event::finding::HeldLock;
 use rashomon_event::{
@@ -45,7 +46,16 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         while frames.len() > 1 && frames.last().is_some_and(is_start_code) {
             frames.pop();
         }
+        rust::cut_start_code(&mut frames);
         frames
+    }
+
+    /// Where the program's own code was when this happened: a library's code says little to who wrote the program.
+    pub fn place_of(&self, event: EventIndex) -> Option<Frame> {
+        let event = self.trace.event(event);
+        let stack = self.stack(event.site, event.context);
+        let own = stack.iter().position(|frame| !rust::is_library(frame) && frame.line.is_some()).unwrap_or(0);
+        stack.into_iter().nth(own)
     }
 
     /// Where the thread was created; empty for the initial thread.
@@ -56,7 +66,9 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         match self.by_thread.get(parent.index()).and_then(|events| events.iter().find(created)) {
             Some(index) => {
                 let event = self.trace.event(*index);
-                self.stack(event.site, event.context)
+                let mut stack = self.stack(event.site, event.context);
+                rust::cut_library_calls(&mut stack);
+                stack
             }
             None => Vec::new(),
         }
@@ -148,8 +160,12 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             Some(info) => format!("thread {}", info.path),
             None => thread.to_string(),
         };
-        let at = |site: SiteId| match self.site(site).first() {
-            Some(frame) => place_words(frame),
+        let at = |site: SiteId| match object
+            .born
+            .and_then(|event| self.place_of(event))
+            .or_else(|| self.site(site).into_iter().next())
+        {
+            Some(frame) => place_words(&frame),
             None => "an unknown place".to_owned(),
         };
         Some(match object.kind {
@@ -234,8 +250,16 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
 }
 
 fn is_start_code(frame: &Frame) -> bool {
-    const NAMES: [&str; 7] =
-        ["_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "start_thread", "clone", "clone3"];
+    const NAMES: [&str; 8] = [
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "rashomon_call_main",
+        "start_thread",
+        "clone",
+        "clone3",
+    ];
     frame.function.as_deref().is_none_or(|function| NAMES.contains(&function)) && !frame.inlined
 }
 

@@ -17,6 +17,7 @@ pub mod prove;
 pub mod record;
 pub mod replay;
 pub mod run;
+pub mod rust;
 pub mod store;
 pub mod symbols;
 

@@ -1,6 +1,7 @@
-//! Loaded code that could have ordered accesses without our seeing it: libraries without instrumentation, and synchronisation
+//! Loaded code that could have ordered accesses without our seeing it: libraries without instrumentation, Rust's standard library as it comes, and synchronisation
 //! functions of libc that instrumented code calls and the runtime does not stand in for.
 
+use crate::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _};
 use rashomon_event::{EventKind, Trace};
 use std::collections::{BTreeSet, HashSet};
@@ -40,7 +41,7 @@ pub fn unseen(trace: &Trace) -> Vec<String> {
     all
 }
 
-/// File names of the loaded modules that are neither instrumented nor modelled, sorted.
+/// The loaded modules that are neither instrumented nor modelled, and those that hold Rust's standard library as toolchains ship it, sorted.
 pub fn unmodelled(trace: &Trace) -> Vec<String> {
     let mut names: Vec<String> = trace
         .modules
@@ -48,6 +49,8 @@ pub fn unmodelled(trace: &Trace) -> Vec<String> {
         .filter(|module| !is_modelled(&module.path) && !is_instrumented(Path::new(&module.path)))
         .map(|module| file_name(&module.path).to_owned())
         .collect();
+    let plain = trace.modules.iter().filter(|module| !is_modelled(&module.path) && holds_plain_library(Path::new(&module.path)));
+    names.extend(plain.map(|module| format!("Rust's standard library in {}", file_name(&module.path))));
     names.sort();
     names.dedup();
     names

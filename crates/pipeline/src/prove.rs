@@ -4,7 +4,7 @@ use crate::compose::{Composer, keep_actions};
 use crate::error::PipelineError;
 use crate::modules::unseen;
 use crate::symbols::Symbols;
-use rashomon_confirm::force::grade_of;
+use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Forcing, Outcome, Program, confirm, force, unordered_pair};
 use rashomon_event::{Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
 use rashomon_trace::{LoadedTrace, Recording};
@@ -50,7 +50,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
 
     /// The proof's trace knows the stacks of the very execution that shows the finding. If it cannot be read the prediction's stay.
     fn take_sides_of_proof(&self, finding: &mut Finding, schedule: &Schedule, session: &Path) {
-        let Ok(loaded) = load(session) else {
+        let Ok(loaded) = load(&folder_of(schedule, session)) else {
             finding.notes.push("the stacks are those of the recorded execution: the proof's trace cannot be read".into());
             return;
         };
@@ -78,7 +78,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             let session = if number == 0 { session } else { self.scratch };
             force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
-            let loaded = load(session)?;
+            let Ok(loaded) = load(&folder_of(recorded, session)) else { return Ok(false) };
             let unseen = unseen(&loaded.trace);
             if !unseen.is_empty() {
                 let unseen = unseen.join(", ");
@@ -124,7 +124,8 @@ pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Resul
         Verdict::Proven { grade: Grade::Unordered } => {
             let Some(places) = places_of(finding) else { return Ok(false) };
             let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
-            unordered_pair(&load(session)?.trace, places).is_some()
+            let folder = finding.schedule.as_ref().map_or_else(|| session.to_path_buf(), |schedule| folder_of(schedule, session));
+            unordered_pair(&load(&folder)?.trace, places).is_some()
         }
         Verdict::Diverged { .. } => matches!(attempt.outcome, Outcome::Diverged(_)),
         Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {

@@ -4,6 +4,7 @@ use crate::error::PipelineError;
 use crate::run::RecordedRun;
 use rashomon_confirm::force::{header_of, new_session};
 use rashomon_confirm::{Ending, Input, Output, Program, execute};
+use rashomon_event::{ProcessPath, Surroundings};
 use rashomon_report::ProgramExit;
 use rashomon_trace::control::{self, ControlRequest, Policy};
 use rashomon_trace::{Outcome, RunHeader, RunMode, RunState};
@@ -41,6 +42,18 @@ impl fmt::Display for Scheduling {
     }
 }
 
+impl Scheduling {
+    /// Of the recording as it is stored: how the other processes of a forced one run.
+    pub fn surroundings(&self, process: &ProcessPath, seed: u64) -> Option<Surroundings> {
+        match self {
+            Self::Serial(policy) if !process.is_initial() => {
+                Some(Surroundings { process: process.clone(), policy: policy.code(), seed })
+            }
+            _ => None,
+        }
+    }
+}
+
 impl FromStr for Scheduling {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, String> {
@@ -68,6 +81,8 @@ pub struct RecordSettings {
     pub limit: Option<Duration>,
     /// Bytes of trace after which plain accesses are no longer kept; 0: no limit.
     pub trace_limit: u64,
+    /// The most processes that are recorded; 0: no limit.
+    pub processes: u64,
     pub patience: Duration,
     /// Where virtual time begins, in every execution of this program.
     pub base_time_nanoseconds: u64,
@@ -85,6 +100,7 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         seed: settings.seed,
         quantum: settings.quantum,
         trace_limit: settings.trace_limit,
+        processes: settings.processes,
         patience_ms: u64::try_from(settings.patience.as_millis()).unwrap_or(u64::MAX),
         base_time_nanoseconds: settings.base_time_nanoseconds,
         ..ControlRequest::default()

@@ -2,11 +2,11 @@
 
 use crate::error::PipelineError;
 use crate::prove::{load, same_again};
-use rashomon_confirm::force::{control_of, new_session};
-use rashomon_confirm::{Attempt, Forcing, Program, force};
-use rashomon_event::{Finding, Schedule, Verdict};
+use rashomon_confirm::force::{attempt, force_process, forced_session};
+use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force};
+use rashomon_event::{Finding, Schedule, Surroundings, Verdict};
 use rashomon_trace::modules::ModuleLine;
-use rashomon_trace::{After, Recording};
+use rashomon_trace::{After, Policy, Recording, processes};
 use std::path::Path;
 
 /// The finding's schedule, if it has one and is for the binaries that are there now.
@@ -78,12 +78,30 @@ pub fn replay_recording(
     forcing: &Forcing,
 ) -> Result<Attempt, PipelineError> {
     let schedule = load(recording)?.replay_schedule(quantum);
-    Ok(force(program, &schedule, session, forcing)?)
+    forced_session(&schedule, After::Stop, session, forcing)?;
+    let mut others = Vec::new();
+    for process in processes(recording)?.into_iter().skip(1) {
+        let surroundings = Surroundings { process: process.path, policy: Policy::Random.code(), seed: 1 };
+        let schedule = Schedule { surroundings: Some(surroundings), ..load(&process.folder)?.replay_schedule(quantum) };
+        force_process(&schedule, After::Stop, session, forcing)?;
+        others.push(schedule);
+    }
+    let execution = execute(program, session, &forcing.input, Output::Discard, Some(forcing.limit))?;
+    // The first process that left its schedule speaks for all.
+    let initial = attempt(&schedule, session, execution)?;
+    if initial.outcome.is_orderly() {
+        for schedule in &others {
+            let attempt = attempt(schedule, session, execution)?;
+            if !attempt.outcome.is_orderly() {
+                return Ok(attempt);
+            }
+        }
+    }
+    Ok(initial)
 }
 
 /// Prepares a session in which the program, started by somebody else, goes on after the finding has come about.
 pub fn prepare_for_debugger(finding: &Finding, session: &Path, forcing: &Forcing) -> Result<(), PipelineError> {
     let schedule = schedule_of(finding)?;
-    new_session(session, &control_of(schedule, After::Continue, forcing)?)?;
-    Ok(())
+    Ok(forced_session(schedule, After::Continue, session, forcing)?)
 }

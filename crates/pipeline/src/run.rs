@@ -62,6 +62,9 @@ pub struct RunRecord {
     pub arguments: Vec<ShellText>,
     pub directory: ShellText,
     pub randomise_addresses: bool,
+    /// Variables that every execution has in its environment, whatever else is there.
+    #[serde(default)]
+    pub environment: Vec<(ShellText, ShellText)>,
     pub before_each: Option<ShellText>,
     /// File that every execution reads as its standard input.
     pub input: Option<ShellText>,
@@ -71,6 +74,9 @@ pub struct RunRecord {
     /// Where virtual time begins, in every execution.
     pub base_time_nanoseconds: u64,
     pub trace_limit: u64,
+    /// The most processes that are recorded; 0: no limit.
+    #[serde(default)]
+    pub processes: u64,
     /// Wall-clock limit of the recorded execution.
     pub limit_milliseconds: Option<u64>,
     pub recordings: Vec<RecordedRun>,

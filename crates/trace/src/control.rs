@@ -21,6 +21,27 @@ pub enum Policy {
     RunToBlock,
 }
 
+impl Policy {
+    pub const fn code(self) -> u64 {
+        match self {
+            Self::RoundRobin => policy::ROUND_ROBIN,
+            Self::Random => policy::RANDOM,
+            Self::Pct => policy::PCT,
+            Self::RunToBlock => policy::RUN_TO_BLOCK,
+        }
+    }
+
+    pub const fn from_code(code: u64) -> Option<Self> {
+        Some(match code {
+            policy::ROUND_ROBIN => Self::RoundRobin,
+            policy::RANDOM => Self::Random,
+            policy::PCT => Self::Pct,
+            policy::RUN_TO_BLOCK => Self::RunToBlock,
+            _ => return None,
+        })
+    }
+}
+
 /// What the runtime does when the outcome is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
@@ -48,6 +69,8 @@ pub struct ControlRequest<'a> {
     pub trace_limit: u64,
     /// How often an access (thread, site, address, locks held) is kept, repetitions without an event in between apart; 0: no limit.
     pub access_cap: u64,
+    /// The most processes of the session that are recorded; 0: no limit.
+    pub processes: u64,
     pub after: After,
     /// Serial: nanoseconds of `CLOCK_REALTIME` at which virtual time begins; 0: the real time at the start.
     pub base_time_nanoseconds: u64,
@@ -69,6 +92,7 @@ impl Default for ControlRequest<'_> {
             patience_ms: 10_000,
             trace_limit: 0,
             access_cap: 0,
+            processes: 0,
             after: After::Stop,
             base_time_nanoseconds: 0,
             schedule: None,
@@ -82,12 +106,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::MAGIC] = MAGIC;
     head[field::VERSION] = u64::from(PROTOCOL_VERSION);
     head[field::MODE] = request.mode.code();
-    head[field::POLICY] = match request.policy {
-        Policy::RoundRobin => policy::ROUND_ROBIN,
-        Policy::Random => policy::RANDOM,
-        Policy::Pct => policy::PCT,
-        Policy::RunToBlock => policy::RUN_TO_BLOCK,
-    };
+    head[field::POLICY] = request.policy.code();
     head[field::SEED] = request.seed;
     head[field::QUANTUM] = request.schedule.map_or(request.quantum, |schedule| schedule.quantum);
     head[field::SWITCH_PERIOD] = request.switch_period;
@@ -97,6 +116,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::PATIENCE_MS] = request.patience_ms;
     head[field::TRACE_LIMIT] = request.trace_limit;
     head[field::ACCESS_CAP] = request.access_cap;
+    head[field::PROCESSES] = request.processes;
     head[field::AFTER] = match request.after {
         After::Stop => after::STOP,
         After::Continue => after::CONTINUE,

@@ -2,7 +2,7 @@
 
 use crate::bytes::word_at;
 use crate::error::TraceError;
-use rashomon_abi::header::{HEADER_BYTES, MAGIC, divergence, field, note, outcome, state};
+use rashomon_abi::header::{HEADER_BYTES, MAGIC, divergence, field, note, origin, outcome, state};
 use rashomon_abi::{HEADER_FILE, PROTOCOL_VERSION, control};
 use std::path::Path;
 
@@ -21,6 +21,16 @@ pub enum RunMode {
     Off,
     Free,
     Serial,
+}
+
+/// How a process came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The host started it.
+    Initial,
+    Forked,
+    /// Another process started this program, or it took that one's place.
+    Executed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,15 +93,19 @@ impl RunNotes {
     pub const fn thinned(self) -> bool {
         self.0 & note::THINNED != 0
     }
+    pub const fn too_many_processes(self) -> bool {
+        self.0 & note::TOO_MANY_PROCESSES != 0
+    }
     /// What the set says, one phrase a note.
     pub fn phrases(self) -> Vec<&'static str> {
         let all = [
             (self.truncated(), "plain accesses were no longer kept from some point on (disk full or limit reached)"),
-            (self.forked(), "the program forked; its children are not part of the recording"),
+            (self.forked(), "it made other processes, which have recordings of their own"),
             (self.signals(), "signal handlers ran"),
             (self.external_input(), "input came from outside that a re-execution may not see again"),
             (self.thinned(), "accesses that had been kept often enough were left out"),
             (self.executed(), "another program was started in place of this one"),
+            (self.too_many_processes(), "there were more processes than may be recorded: the further ones ran unobserved"),
         ];
         all.into_iter().filter_map(|(present, phrase)| present.then_some(phrase)).collect()
     }
@@ -120,6 +134,14 @@ pub struct RunHeader {
     pub forced_handovers: u64,
     pub forks: u64,
     pub accesses_executed: u64,
+    pub parent_process_id: u64,
+    pub origin: Origin,
+    /// Of a forked process: the sequence number that was next in its parent.
+    pub forked_at: u64,
+    /// Places that it gave to processes it made.
+    pub places: u64,
+    /// In the initial process: processes of the session, those beyond the limit included.
+    pub processes: u64,
 }
 
 impl RunHeader {
@@ -196,6 +218,11 @@ impl RunHeader {
             forced_handovers: word(field::FORCED_HANDOVERS),
             forks: word(field::FORKS),
             accesses_executed: word(field::ACCESSES_EXECUTED),
+            parent_process_id: word(field::PARENT_PROCESS_ID),
+            origin: origin_of(word(field::ORIGIN)).ok_or_else(|| unknown(field::ORIGIN, "origin"))?,
+            forked_at: word(field::FORKED_AT),
+            places: word(field::PLACES),
+            processes: word(field::PROCESSES),
         })
     }
 
@@ -251,6 +278,15 @@ impl RunHeader {
         words[field::FORCED_HANDOVERS] = self.forced_handovers;
         words[field::FORKS] = self.forks;
         words[field::ACCESSES_EXECUTED] = self.accesses_executed;
+        words[field::PARENT_PROCESS_ID] = self.parent_process_id;
+        words[field::ORIGIN] = match self.origin {
+            Origin::Initial => origin::INITIAL,
+            Origin::Forked => origin::FORKED,
+            Origin::Executed => origin::EXECUTED,
+        };
+        words[field::FORKED_AT] = self.forked_at;
+        words[field::PLACES] = self.places;
+        words[field::PROCESSES] = self.processes;
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 }
@@ -277,6 +313,11 @@ impl Default for RunHeader {
             forced_handovers: 0,
             forks: 0,
             accesses_executed: 0,
+            parent_process_id: 0,
+            origin: Origin::Initial,
+            forked_at: 0,
+            places: 0,
+            processes: 0,
         }
     }
 }
@@ -306,6 +347,15 @@ const fn state_of(code: u64) -> Option<RunState> {
         state::COMPLETE => RunState::Complete,
         state::STOPPED => RunState::Stopped,
         state::CRASHED => RunState::Crashed,
+        _ => return None,
+    })
+}
+
+const fn origin_of(code: u64) -> Option<Origin> {
+    Some(match code {
+        origin::INITIAL => Origin::Initial,
+        origin::FORKED => Origin::Forked,
+        origin::EXECUTED => Origin::Executed,
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 //! What a recording holds, counted record by record.
 
 use crate::error::TraceError;
-use crate::header::{Outcome, RunMode, RunState};
+use crate::header::{Origin, Outcome, RunMode, RunState};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
 use crate::stream::{Fault, Record};
@@ -85,6 +85,11 @@ impl Recording {
             RunState::Crashed => "crashed: the program died of a signal",
         };
         let kept = total.accesses_kept();
+        match header.origin {
+            Origin::Initial => {}
+            Origin::Forked => writeln!(out, "origin             forked at event {} of its parent", header.forked_at)?,
+            Origin::Executed => writeln!(out, "origin             a program that another process started")?,
+        }
         writeln!(out, "mode               {mode}")?;
         writeln!(out, "state              {state}")?;
         if header.outcome != Outcome::None {

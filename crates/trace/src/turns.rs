@@ -111,6 +111,7 @@ impl LoadedTrace {
             turns: self.turns().iter().map(|&(thread, until)| Turn { thread: thread.0, until }).collect(),
             goal: Goal::None,
             quantum,
+            surroundings: None,
         }
     }
 }

@@ -61,6 +61,7 @@ fn schedule() -> Schedule {
         ],
         goal: Goal::Race { turns: [1, 2] },
         quantum: 77,
+        surroundings: None,
     }
 }
 
@@ -78,6 +79,7 @@ fn parameters_are_where_the_layout_says() {
         patience_ms: 1234,
         trace_limit: 99,
         access_cap: 16,
+        processes: 12,
         after: After::Continue,
         base_time_nanoseconds: 4711,
         schedule: None,

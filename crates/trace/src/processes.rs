@@ -1,0 +1,53 @@
+//! The processes of a session: which folders below it hold recordings, and whose they are.
+
+use crate::error::TraceError;
+use rashomon_abi::{HEADER_FILE, PROCESS_FOLDER_PREFIX};
+use rashomon_event::ProcessPath;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// No session has more; what lies behind is not looked at.
+const MAX_PROCESSES: usize = 1 << 16;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessFolder {
+    pub path: ProcessPath,
+    pub folder: PathBuf,
+}
+
+/// The folder that a process of the session records in.
+pub fn process_folder(session: &Path, process: &ProcessPath) -> PathBuf {
+    let names = process.0.iter().map(|place| format!("{PROCESS_FOLDER_PREFIX}{place:04}"));
+    names.fold(session.to_path_buf(), |folder, name| folder.join(name))
+}
+
+/// All processes of a session that recorded, the initial one first, each before those it made.
+pub fn processes(session: &Path) -> Result<Vec<ProcessFolder>, TraceError> {
+    let mut found = vec![ProcessFolder { path: ProcessPath::default(), folder: session.to_path_buf() }];
+    let mut next = 0;
+    while next < found.len() && found.len() < MAX_PROCESSES {
+        let ProcessFolder { path, folder } = found[next].clone();
+        next += 1;
+        let failed = |source| TraceError::Io { action: "list", path: folder.clone(), source };
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            // No recording at all: opening it says so better.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let place = entry.file_name().to_str().and_then(|name| name.strip_prefix(PROCESS_FOLDER_PREFIX)?.parse().ok());
+            if let Some(place) = place
+                && entry.path().join(HEADER_FILE).is_file()
+            {
+                let mut path = path.clone();
+                path.0.push(place);
+                found.push(ProcessFolder { path, folder: entry.path() });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found.truncate(MAX_PROCESSES);
+    Ok(found)
+}
