@@ -7,13 +7,18 @@ use crate::lock::RawLock;
 use crate::replay::AccessAt;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, header, recorder, sched};
+use crate::{config, detect, header, recorder, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 use rashomon_abi::record::{AccessClass, Op, atomic_aux};
 
 const STRIPES: usize = 256;
 static LOCKS: [RawLock; STRIPES] = [const { RawLock::new() }; STRIPES];
+
+/// A forked child: whoever held one of them is not there.
+pub fn reset_locks() {
+    LOCKS.iter().for_each(RawLock::unlock);
+}
 
 /// What an operation did: the operation that it turned out to be, and its values.
 enum Done {
@@ -23,11 +28,41 @@ enum Done {
     CasFailed(u64),
 }
 
-/// The frame of every atomic operation. `execute` performs it, once.
+impl Done {
+    fn operation(&self) -> Op {
+        match self {
+            Self::Load(_) => Op::AtomicLoad,
+            Self::Store(_) => Op::AtomicStore,
+            Self::Rmw(..) => Op::AtomicRmw,
+            Self::CasFailed(_) => Op::AtomicCasFailed,
+        }
+    }
+}
+
+/// The frame of every atomic load. `read` reads the value, perhaps twice; `low` are its low 64 bits.
+#[inline]
+fn atomic_load<R: Copy>(address: u64, log2: u16, order: c_int, read: impl Fn() -> R, low: impl Fn(R) -> u64) -> R {
+    if detect::on() {
+        let Some(runtime) = Runtime::try_enter() else { return read() };
+        return detect::atomics::load(runtime.thread(), address, log2, order, caller(), read);
+    }
+    atomic(address, log2, order, 0, Op::AtomicLoad, || {
+        let value = read();
+        (value, Done::Load(low(value)))
+    })
+}
+
+/// The frame of every other atomic operation. `execute` performs it, once.
 #[inline]
 fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, execute: impl FnOnce() -> (R, Done)) -> R {
     let Some(runtime) = Runtime::try_enter() else { return execute().0 };
     let site = caller();
+    if detect::on() {
+        return detect::atomics::modify(runtime.thread(), (address, log2), order, failure, site, || {
+            let (result, done) = execute();
+            (result, done.operation())
+        });
+    }
     let class = match op {
         Op::AtomicLoad => AccessClass::Read,
         Op::AtomicStore => AccessClass::Write,
@@ -100,11 +135,9 @@ macro_rules! atomics {
             }
 
             pub unsafe extern "C" fn load(address: *mut $word, order: c_int) -> $word {
-                atomic(address as u64, $log2, order, 0, Op::AtomicLoad, || {
-                    // SAFETY: as above.
-                    let value = unsafe { cell(address) }.load(Ordering::SeqCst);
-                    (value, Done::Load(value as u64))
-                })
+                // SAFETY: as above.
+                let read = || unsafe { cell(address) }.load(Ordering::SeqCst);
+                atomic_load(address as u64, $log2, order, read, |value| value as u64)
             }
             pub unsafe extern "C" fn store(address: *mut $word, value: $word, order: c_int) {
                 atomic(address as u64, $log2, order, 0, Op::AtomicStore, || {
@@ -228,11 +261,9 @@ pub mod u128 {
     }
 
     pub unsafe extern "C" fn load(address: *mut u128, order: c_int) -> u128 {
-        atomic(address as u64, 4, order, 0, Op::AtomicLoad, || {
-            // SAFETY: the program's own atomic object; an unsuccessful exchange or one of equal values is a load.
-            let value = unsafe { cmpxchg16b(address, 0, 0) };
-            (value, Done::Load(value as u64))
-        })
+        // SAFETY: the program's own atomic object; an unsuccessful exchange or one of equal values is a load.
+        let read = || unsafe { cmpxchg16b(address, 0, 0) };
+        atomic_load(address as u64, 4, order, read, |value| value as u64)
     }
     pub unsafe extern "C" fn store(address: *mut u128, value: u128, order: c_int) {
         atomic(address as u64, 4, order, 0, Op::AtomicStore, || {
@@ -300,6 +331,10 @@ pub unsafe extern "C" fn thread_fence(order: c_int) {
     fence(Ordering::SeqCst);
     let Some(runtime) = Runtime::try_enter() else { return };
     let site = caller();
+    if detect::on() {
+        detect::atomics::fence(runtime.thread(), order);
+        return;
+    }
     sched::point(&runtime, Op::Fence, 0, site);
     recorder::sync(runtime.thread(), Op::Fence, 0, atomic_aux::pack(0, (order & 7) as u16, 0), site, &[]);
 }

@@ -1,5 +1,6 @@
 //! The `control` file, mapped and left where it is: numbers are read out of the mapping when they are needed.
 
+use crate::detect;
 use crate::sys::{self, syscall};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use rashomon_abi::control::{self, field};
@@ -54,6 +55,24 @@ pub fn load(path: &[u8; 4096]) -> Result<(), &'static [u8]> {
     Ok(())
 }
 
+/// The schedule is for another process: its tables and its goal are as if they were empty.
+pub fn drop_schedule() {
+    const PAGE: usize = 4096;
+    let words = WORDS.load(Acquire);
+    // SAFETY: the head lies in the first page of a private mapping, which nobody else writes: the process has just begun.
+    unsafe {
+        if words.is_null() || syscall!(sys::MPROTECT, words, PAGE, 3) < 0 {
+            return;
+        }
+        for index in
+            [field::GOAL, field::MODULES, field::THREADS, field::OBJECTS, field::TURNS, field::GOALS, field::STRING_BYTES]
+        {
+            *words.add(index) = 0;
+        }
+        syscall!(sys::MPROTECT, words, PAGE, 1);
+    }
+}
+
 /// A word of the file; 0 behind its end or without a file.
 pub fn word(index: usize) -> u64 {
     if index >= LENGTH.load(Relaxed) {
@@ -91,7 +110,7 @@ pub fn module_path(index: usize) -> &'static [u8] {
 }
 
 pub fn mode() -> u64 {
-    word(field::MODE)
+    if detect::on() { control::mode::DETECT } else { word(field::MODE) }
 }
 
 pub fn option(bit: u64) -> bool {

@@ -1,7 +1,7 @@
 //! The ways a recording ends.
 
 use crate::thread::{State, all};
-use crate::{config, header, modules, recorder, replay, sys};
+use crate::{config, family, header, modules, recorder, replay, sys};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::{field, state};
 
@@ -37,6 +37,7 @@ pub fn stop() -> ! {
         modules::write();
         close_streams();
         header::set(field::STATE, state::STOPPED);
+        family::end_initial_process();
     }
     sys::exit_group(66)
 }
@@ -62,6 +63,11 @@ pub fn resume() {
         }
     }
     header::set(field::STATE, state::RUNNING);
+    DONE.store(0, Release);
+}
+
+/// A forked child's recording has begun.
+pub fn begin_again() {
     DONE.store(0, Release);
 }
 

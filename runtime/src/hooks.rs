@@ -4,7 +4,10 @@
 //! An access hook counts the quantum down, asks the filter, and appends one word to the stream; whatever else there is
 //! to do is a tail jump to [`access_quantum`] or [`access_record`]. All hooks lie in the section `rashomon_hooks`: a signal that
 //! arrives inside it is deferred, so no handler ever sees a half-written record.
+//!
+//! When detecting ([`crate::detect`]), a hook compares the four cells of the word with what covers the access, and is done if one does.
 
+use crate::detect::{self, shadow};
 use crate::filter;
 use crate::recorder;
 use crate::sched;
@@ -17,15 +20,56 @@ const READ: AccessClass = AccessClass::Read;
 const WRITE: AccessClass = AccessClass::Write;
 const BOTH: AccessClass = AccessClass::ReadWrite;
 
+/// For each offset in a word the bits of an access's bytes, four times; an access that leaves the word looks like no cell.
+#[repr(C, align(16))]
+struct ByteBits([[u32; 4]; 8]);
+
+const fn byte_bits(bytes: u32) -> ByteBits {
+    let mut table = [[shadow::NEVER; 4]; 8];
+    let mut at = 0;
+    while at + bytes <= 8 {
+        table[at as usize] = [((1 << bytes) - 1) << at; 4];
+        at += 1;
+    }
+    ByteBits(table)
+}
+
+static BYTES1: ByteBits = byte_bits(1);
+static BYTES2: ByteBits = byte_bits(2);
+static BYTES4: ByteBits = byte_bits(4);
+static BYTES8: ByteBits = byte_bits(8);
+static BYTES16: ByteBits = byte_bits(8);
+
 macro_rules! access_hooks {
-    ($($name:ident $class:ident $log2:literal;)*) => { $(
+    (@compare BYTES8) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
+    // Sixteen bytes are two words.
+    (@compare BYTES16) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; movdqa xmm3, xmm1; pand xmm1, [rcx + r9]" };
+    (@compare $bytes:ident) => { "mov edx, edi; and edx, 7; shl edx, 4; lea r8, [rip + {bytes}]; movdqa xmm2, [r8 + rdx]; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; por xmm1, xmm2; por xmm2, fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
+    (@second BYTES16) => { "pand xmm3, [rcx + r9 + 16]; pcmpeqd xmm3, xmm2; pmovmskb edx, xmm3; test edx, edx; jz 5f" };
+    (@second $bytes:ident) => { "" };
+    ($($name:ident $class:ident $log2:literal $bytes:ident $slow:ident;)*) => { $(
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         #[unsafe(link_section = "rashomon_hooks")]
         pub unsafe extern "C" fn $name(_address: *const u8) {
             naked_asm!(
-                "mov rsi, [rsp]",
                 "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "mov rcx, fs:[rax + {shadow}]",
+                "test rcx, rcx",
+                "jz 4f",
+                // Detection: does one of the word's cells hold an access of this span that covers these bytes?
+                access_hooks!(@compare $bytes),
+                "pcmpeqd xmm1, xmm2",
+                "pmovmskb edx, xmm1",
+                "test edx, edx",
+                "jz 5f",
+                access_hooks!(@second $bytes),
+                "ret",
+                "5:",
+                "mov rsi, [rsp]",
+                "jmp {slow_detect}",
+                "4:",
+                "mov rsi, [rsp]",
                 "dec qword ptr fs:[rax + {quantum}]",
                 "js 2f",
                 // `filter::slot`
@@ -107,24 +151,30 @@ macro_rules! access_hooks {
                 kind_high = const access_kind($class, $log2) << 48,
                 slow_quantum = sym access_quantum,
                 slow_record = sym access_record,
+                shadow = const tls::SHADOW,
+                shadow_mask = const tls::SHADOW_MASK,
+                covers = const tls::covers($class as u64 == READ as u64, $log2 >= 3),
+                covered = const if $log2 >= 3 { tls::COVERED_WORD } else { tls::COVERED },
+                bytes = sym $bytes,
+                slow_detect = sym detect::$slow,
             )
         }
     )* };
 }
 
 access_hooks! {
-    __tsan_read1 READ 0; __tsan_read2 READ 1; __tsan_read4 READ 2; __tsan_read8 READ 3; __tsan_read16 READ 4;
-    __tsan_write1 WRITE 0; __tsan_write2 WRITE 1; __tsan_write4 WRITE 2; __tsan_write8 WRITE 3; __tsan_write16 WRITE 4;
-    __tsan_unaligned_read2 READ 1; __tsan_unaligned_read4 READ 2; __tsan_unaligned_read8 READ 3; __tsan_unaligned_read16 READ 4;
-    __tsan_unaligned_write2 WRITE 1; __tsan_unaligned_write4 WRITE 2; __tsan_unaligned_write8 WRITE 3; __tsan_unaligned_write16 WRITE 4;
-    __tsan_volatile_read1 READ 0; __tsan_volatile_read2 READ 1; __tsan_volatile_read4 READ 2; __tsan_volatile_read8 READ 3; __tsan_volatile_read16 READ 4;
-    __tsan_volatile_write1 WRITE 0; __tsan_volatile_write2 WRITE 1; __tsan_volatile_write4 WRITE 2; __tsan_volatile_write8 WRITE 3; __tsan_volatile_write16 WRITE 4;
-    __tsan_unaligned_volatile_read2 READ 1; __tsan_unaligned_volatile_read4 READ 2; __tsan_unaligned_volatile_read8 READ 3; __tsan_unaligned_volatile_read16 READ 4;
-    __tsan_unaligned_volatile_write2 WRITE 1; __tsan_unaligned_volatile_write4 WRITE 2; __tsan_unaligned_volatile_write8 WRITE 3; __tsan_unaligned_volatile_write16 WRITE 4;
-    __tsan_read_write1 BOTH 0; __tsan_read_write2 BOTH 1; __tsan_read_write4 BOTH 2; __tsan_read_write8 BOTH 3; __tsan_read_write16 BOTH 4;
-    __tsan_unaligned_read_write2 BOTH 1; __tsan_unaligned_read_write4 BOTH 2; __tsan_unaligned_read_write8 BOTH 3; __tsan_unaligned_read_write16 BOTH 4;
-    __tsan_vptr_read READ 3;
-    rashomon_vptr_written WRITE 3;
+    __tsan_read1 READ 0 BYTES1 read1; __tsan_read2 READ 1 BYTES2 read2; __tsan_read4 READ 2 BYTES4 read4; __tsan_read8 READ 3 BYTES8 read8; __tsan_read16 READ 4 BYTES16 read16;
+    __tsan_write1 WRITE 0 BYTES1 write1; __tsan_write2 WRITE 1 BYTES2 write2; __tsan_write4 WRITE 2 BYTES4 write4; __tsan_write8 WRITE 3 BYTES8 write8; __tsan_write16 WRITE 4 BYTES16 write16;
+    __tsan_unaligned_read2 READ 1 BYTES2 read2; __tsan_unaligned_read4 READ 2 BYTES4 read4; __tsan_unaligned_read8 READ 3 BYTES8 read8; __tsan_unaligned_read16 READ 4 BYTES16 read16;
+    __tsan_unaligned_write2 WRITE 1 BYTES2 write2; __tsan_unaligned_write4 WRITE 2 BYTES4 write4; __tsan_unaligned_write8 WRITE 3 BYTES8 write8; __tsan_unaligned_write16 WRITE 4 BYTES16 write16;
+    __tsan_volatile_read1 READ 0 BYTES1 read1; __tsan_volatile_read2 READ 1 BYTES2 read2; __tsan_volatile_read4 READ 2 BYTES4 read4; __tsan_volatile_read8 READ 3 BYTES8 read8; __tsan_volatile_read16 READ 4 BYTES16 read16;
+    __tsan_volatile_write1 WRITE 0 BYTES1 write1; __tsan_volatile_write2 WRITE 1 BYTES2 write2; __tsan_volatile_write4 WRITE 2 BYTES4 write4; __tsan_volatile_write8 WRITE 3 BYTES8 write8; __tsan_volatile_write16 WRITE 4 BYTES16 write16;
+    __tsan_unaligned_volatile_read2 READ 1 BYTES2 read2; __tsan_unaligned_volatile_read4 READ 2 BYTES4 read4; __tsan_unaligned_volatile_read8 READ 3 BYTES8 read8; __tsan_unaligned_volatile_read16 READ 4 BYTES16 read16;
+    __tsan_unaligned_volatile_write2 WRITE 1 BYTES2 write2; __tsan_unaligned_volatile_write4 WRITE 2 BYTES4 write4; __tsan_unaligned_volatile_write8 WRITE 3 BYTES8 write8; __tsan_unaligned_volatile_write16 WRITE 4 BYTES16 write16;
+    __tsan_read_write1 BOTH 0 BYTES1 write1; __tsan_read_write2 BOTH 1 BYTES2 write2; __tsan_read_write4 BOTH 2 BYTES4 write4; __tsan_read_write8 BOTH 3 BYTES8 write8; __tsan_read_write16 BOTH 4 BYTES16 write16;
+    __tsan_unaligned_read_write2 BOTH 1 BYTES2 write2; __tsan_unaligned_read_write4 BOTH 2 BYTES4 write4; __tsan_unaligned_read_write8 BOTH 3 BYTES8 write8; __tsan_unaligned_read_write16 BOTH 4 BYTES16 write16;
+    __tsan_vptr_read READ 3 BYTES8 vptr_read;
+    rashomon_vptr_written WRITE 3 BYTES8 vptr_write;
 }
 
 /// A constructor stores the vtable pointer; storing the value that is there already is no race anybody means.
@@ -225,8 +275,20 @@ macro_rules! range_hooks {
 
 range_hooks! { __tsan_read_range READ; __tsan_write_range WRITE; }
 
-/// An access of any length.
+/// An access of any length, by the program's own code.
 pub unsafe extern "C" fn access_range(address: u64, bytes: u64, site: u64, class: u64) {
+    // SAFETY: by the caller.
+    unsafe { range(address, bytes, site, class, 0) }
+}
+
+/// The same by an interposed function that was called from `site`.
+pub unsafe fn access_by_call(address: u64, bytes: u64, site: u64, class: u64) {
+    // SAFETY: by the caller; this thread's block.
+    unsafe { range(address, bytes, site, class, (*hot()).callee) }
+}
+
+#[inline(always)]
+unsafe fn range(address: u64, bytes: u64, site: u64, class: u64, function: u64) {
     let block = hot();
     // SAFETY: as in `access_quantum`.
     unsafe {
@@ -235,6 +297,10 @@ pub unsafe extern "C" fn access_range(address: u64, bytes: u64, site: u64, class
         }
         let runtime = Runtime::enter();
         let thread = runtime.thread();
+        if detect::on() {
+            detect::access_range(thread, address, bytes, site, class, function);
+            return;
+        }
         (*block).quantum -= 1;
         if (*block).quantum < 0 {
             sched::at_range(&runtime, address, bytes, class, site);

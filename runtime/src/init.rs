@@ -1,15 +1,15 @@
 //! Start of the runtime in a process.
 
-use crate::intercept::process;
+use crate::detect::{self, Detector};
+use crate::intercept::{process, start};
 use crate::real::{self, __cxa_atexit};
-use crate::sys::{self, syscall};
-use crate::thread::{self, NO_THREAD, Runtime};
-use crate::{clock, config, finish, header, modules, policy, recorder, replay, sched, signals};
+use crate::sys;
+use crate::thread::{self, NO_THREAD, Runtime, Thread};
+use crate::{clock, family, finish, modules, policy, recorder, replay, report, sched, signals};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::header::{HEADER_BYTES, MAGIC, field, state};
 use rashomon_abi::record::{Op, allocation_kind};
-use rashomon_abi::{CLAIM_FILE, CONTROL_FILE, HEADER_FILE, PROTOCOL_VERSION, SESSION_VARIABLE};
+use rashomon_abi::{PROTOCOL_VERSION, SESSION_VARIABLE};
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
@@ -31,8 +31,14 @@ pub unsafe extern "C" fn __tsan_init() {
         }
         return;
     }
-    let Some(directory) = real::environment(SESSION_VARIABLE.as_bytes()) else { return };
-    if directory.is_empty() || directory.len() > 3800 {
+    let Some(directory) = real::environment(SESSION_VARIABLE.as_bytes()).filter(|directory| !directory.is_empty()) else {
+        if report::options::wanted() {
+            // SAFETY: the first and only call; no thread is known yet.
+            unsafe { detect() };
+        }
+        return;
+    };
+    if directory.len() > 3800 {
         return;
     }
     let mut path = [0u8; 4096];
@@ -42,30 +48,40 @@ pub unsafe extern "C" fn __tsan_init() {
 }
 
 unsafe fn start(directory: &[u8; 4096]) {
-    // SAFETY: by the caller.
-    unsafe { recorder::enable(directory) };
-    let claim = recorder::path_of(CLAIM_FILE.as_bytes(), None);
-    // SAFETY: terminated path. O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-    let claimed = unsafe { syscall!(sys::OPENAT, -100isize, claim.as_ptr(), 0o2000301, 0o644) };
-    if claimed < 0 {
-        // Another process records here: this one is a child that it started.
-        recorder::disable();
-        return;
+    match family::begin(directory) {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(reason) => sys::die(&[reason]),
     }
-    // SAFETY: our own descriptor.
-    unsafe { syscall!(sys::CLOSE, claimed) };
-    if let Err(reason) = config::load(&recorder::path_of(CONTROL_FILE.as_bytes(), None)) {
-        sys::die(&[reason]);
-    }
-    if config::mode() == 0 {
-        recorder::disable();
-        return;
-    }
-    map_header();
     clock::initialise();
     policy::initialise();
     replay::initialise();
     modules::write();
+    // SAFETY: once, on the initial thread.
+    unsafe { begin_initial_thread() };
+}
+
+/// Without a session: looks for races while the program runs.
+unsafe fn detect() {
+    report::initialise();
+    let detector = match report::options::get().detector {
+        b"hb" => Detector::HappensBefore,
+        b"lockset" => Detector::LockSet,
+        b"hybrid" => Detector::Hybrid,
+        other => report::options::refuse(&[b"invalid value for option detector: '", other, b"' (hb, lockset, hybrid)"]),
+    };
+    let filter = match report::options::get().filter {
+        b"none" => 0,
+        b"tree" => report::options::get().filter_locations.clamp(1, i64::from(u32::MAX)) as u32,
+        other => report::options::refuse(&[b"invalid value for option filter: '", other, b"' (none, tree)"]),
+    };
+    detect::initialise(detector, detect::statistics::wanted(), filter);
+    // SAFETY: by the caller.
+    unsafe { begin_initial_thread() };
+    report::begun();
+}
+
+unsafe fn begin_initial_thread() {
     let main = thread::register(NO_THREAD, 0);
     if main.is_null() {
         sys::die(&[b"out of memory at start"]);
@@ -82,51 +98,44 @@ unsafe fn start(directory: &[u8; 4096]) {
         let thread = runtime.thread();
         let (stack, tls) = (thread.stack, thread.tls);
         recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, 0, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
-        let texts = initial_texts();
-        replay::allocated(thread, 0, 0, texts.0, true);
-        recorder::sync(thread, Op::Allocate, texts.0, allocation_kind::MAPPING, 0, &[texts.1 - texts.0, 0]);
+        given_by_kernel(thread);
         process::watch();
         signals::watch_fatal();
         __cxa_atexit(at_exit, core::ptr::null_mut(), core::ptr::null_mut());
     }
 }
 
+/// Says what was there before the first thread, or a forked child's, began.
+pub fn given_by_kernel(thread: &mut Thread) {
+    for (ordinal, (low, high)) in (0..).zip([initial_texts(), upper_stack()]) {
+        replay::allocated(thread, 0, ordinal, low, true);
+        recorder::sync(thread, Op::Allocate, low, allocation_kind::MAPPING, 0, &[high - low, ordinal]);
+    }
+}
+
 unsafe extern "C" fn at_exit(_argument: *mut c_void) {
     // Also by a thread that is no longer known: the last one after `pthread_exit` of all.
-    let _runtime = Runtime::try_enter();
+    let runtime = Runtime::try_enter();
+    if detect::on() {
+        if let Some(runtime) = &runtime {
+            detect::ignores::check_ended(runtime.thread());
+        }
+        report::at_exit(detect::last_checks);
+    }
     finish::complete();
 }
 
-fn map_header() {
-    let path = recorder::path_of(HEADER_FILE.as_bytes(), None);
-    // SAFETY: terminated path, fresh mapping.
-    unsafe {
-        // O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC
-        let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2001102, 0o644);
-        if fd < 0 || syscall!(sys::FTRUNCATE, fd, HEADER_BYTES) < 0 {
-            sys::die(&[b"cannot create the trace's header file: is the session directory writable?"]);
-        }
-        let page = sys::call(sys::MMAP, 0, HEADER_BYTES, 3, 1, fd as usize, 0);
-        syscall!(sys::CLOSE, fd);
-        if page < 0 {
-            sys::die(&[b"cannot map the trace's header file"]);
-        }
-        header::set_page(page as *mut u8);
-    }
-    header::set(field::SEQUENCE, 1);
-    header::set(field::PROCESS_ID, sys::process_id() as u64);
-    header::set(field::MODE, config::mode());
-    header::set(field::VERSION, PROTOCOL_VERSION as u64);
-    header::set(field::STATE, state::RUNNING);
-    header::set(field::MAGIC, MAGIC);
+/// The initial thread's stack: 8 MiB below the place where `main` begins, whatever the limit says.
+fn initial_stack() -> (u64, u64) {
+    let end = start::align_main();
+    (end.saturating_sub(8 << 20), end)
 }
 
-/// The initial thread's stack: from 8 MiB below the place where the kernel put the arguments, whatever the limit says, to the end of
-/// the array that points to them.
-fn initial_stack() -> (u64, u64) {
+/// What lies above it: the stack of constructors, and the array that points to the arguments.
+fn upper_stack() -> (u64, u64) {
     // SAFETY: set by the loader: the number of arguments, then a pointer to each, then zero.
     let (end, arguments) = unsafe { (real::__libc_stack_end as u64, *real::__libc_stack_end as u64) };
-    (end.saturating_sub(8 << 20), end + 8 * (arguments + 2))
+    (end - start::UPPER_BYTES, end + 8 * (arguments + 2))
 }
 
 /// The texts of arguments and environment, which lie at a random distance from the stack: from the first argument to the last variable.

@@ -26,6 +26,17 @@ impl RawLock {
             sys::futex_wake(&self.0, 1);
         }
     }
+    /// Whether it was free, and is the caller's now.
+    pub fn try_lock(&self) -> bool {
+        self.0.compare_exchange(0, 1, Acquire, Relaxed).is_ok()
+    }
+    pub fn is_locked(&self) -> bool {
+        self.0.load(Relaxed) != 0
+    }
+    /// In a forked child, where nobody holds it any more.
+    pub fn reset(&self) {
+        self.0.store(0, Release);
+    }
     pub fn with<R>(&self, body: impl FnOnce() -> R) -> R {
         self.lock();
         let result = body();

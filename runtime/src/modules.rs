@@ -56,6 +56,18 @@ pub fn address(module: u64, offset: u64) -> Option<u64> {
     Some(base.wrapping_add(offset))
 }
 
+/// A forked child has a list of its own to write.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn forget() {
+    LOCK.unlock();
+    BASES.iter().for_each(|base| base.store(0, Relaxed));
+    for entry in WRITTEN.iter().take_while(|entry| entry[0].load(Relaxed) != 0) {
+        entry[0].store(0, Relaxed);
+    }
+}
+
 /// Libraries are coming or going: [`write_changes`] will have something to do.
 pub fn changing() {
     CHANGED.store(true, Release);
@@ -66,6 +78,81 @@ pub fn write_changes() {
     if CHANGED.swap(false, AcqRel) {
         write();
     }
+}
+
+/// A loaded module.
+pub struct Module<'a> {
+    /// Load bias.
+    pub base: u64,
+    pub start: u64,
+    pub end: u64,
+    /// Hexadecimal digits; empty if there is none.
+    pub build_id: &'a [u8],
+    pub path: &'a [u8],
+}
+
+/// Shows every loaded module to `visit`, which must not load or unload any.
+pub fn each(mut visit: impl FnMut(&Module<'_>)) {
+    unsafe extern "C" fn one<F: FnMut(&Module<'_>)>(info: *const Info, _size: usize, visit: *mut c_void) -> c_int {
+        // SAFETY: the loader's own tables, valid during the call; our own closure.
+        let (info, visit) = unsafe { (&*info, &mut *visit.cast::<F>()) };
+        // SAFETY: as above.
+        let headers = unsafe { core::slice::from_raw_parts(info.headers, info.header_count as usize) };
+        let loaded = || headers.iter().filter(|header| header.kind == 1);
+        let Some(start) = loaded().map(|header| info.base + header.address).min() else { return 0 };
+        let end = loaded().map(|header| info.base + header.address + header.memory_size).max().unwrap_or(start);
+        let (mut own_path, mut digits) = ([0u8; 4096], [0u8; 128]);
+        let length = build_id_of(info.base, headers, &mut digits);
+        // SAFETY: as above.
+        let path = unsafe { path_of(info, &mut own_path) };
+        visit(&Module { base: info.base, start, end, build_id: &digits[..length], path });
+        0
+    }
+    fn callback<F: FnMut(&Module<'_>)>(_: &F) -> unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int {
+        one::<F>
+    }
+    let callback = callback(&visit);
+    // SAFETY: the callback keeps nothing.
+    unsafe { dl_iterate_phdr(callback, (&raw mut visit).cast()) };
+}
+
+/// Runs `body` with the loader's lock, which it may take again: nothing is loaded or unloaded meanwhile. Who takes a lock of ours that is also taken where the loader calls us (it
+/// frees memory when it unloads) and then asks for modules has to do so in here.
+pub fn held<R>(body: impl FnOnce() -> R) -> R {
+    struct Call<F, R>(Option<F>, Option<R>);
+    unsafe extern "C" fn one<F: FnOnce() -> R, R>(_info: *const Info, _size: usize, call: *mut c_void) -> c_int {
+        // SAFETY: our own.
+        let call = unsafe { &mut *call.cast::<Call<F, R>>() };
+        call.1 = call.0.take().map(|body| body());
+        1
+    }
+    fn callback<F: FnOnce() -> R, R>(_: &Call<F, R>) -> unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int {
+        one::<F, R>
+    }
+    let mut call = Call(Some(body), None);
+    let callback = callback(&call);
+    // SAFETY: the callback keeps nothing. There is always a module: the program.
+    unsafe {
+        dl_iterate_phdr(callback, (&raw mut call).cast());
+        call.1.unwrap_unchecked()
+    }
+}
+
+/// The module's path; that of the program itself, which is the first and has no name, is asked of the kernel.
+///
+/// # Safety
+/// An entry of the loader's, during its visit.
+unsafe fn path_of<'a>(info: &Info, own_path: &'a mut [u8; 4096]) -> &'a [u8] {
+    // SAFETY: null or a terminated text.
+    let name = if info.name.is_null() { &b""[..] } else { unsafe { CStr::from_ptr(info.name) }.to_bytes() };
+    if !name.is_empty() {
+        let length = name.len().min(own_path.len());
+        own_path[..length].copy_from_slice(&name[..length]);
+        return &own_path[..length];
+    }
+    // SAFETY: a terminated path and a local buffer.
+    let length = unsafe { syscall!(89usize, c"/proc/self/exe".as_ptr(), own_path.as_mut_ptr(), own_path.len()) };
+    &own_path[..length.max(0) as usize]
 }
 
 /// Looks at what is loaded: at the start, when libraries were loaded or unloaded, and at the end.

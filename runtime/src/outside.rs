@@ -22,6 +22,19 @@ pub struct Identity {
     pub inode: u64,
 }
 
+/// A forked child made none of them: its parent has the other ends.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn forget() {
+    LOCK.unlock();
+    // SAFETY: nobody else is there. The map may have been in the middle of a change.
+    unsafe {
+        (&raw mut OWN).write(Map::new());
+        (&raw mut MADE).write(0);
+    }
+}
+
 /// The process made this pipe or socket pair.
 pub fn made_here(file: Identity) {
     let (own, made) = (&raw mut OWN, &raw mut MADE);

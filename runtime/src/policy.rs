@@ -37,6 +37,17 @@ pub fn initialise() {
     }
 }
 
+/// A forked child begins as its parent did.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn restart() {
+    STEPS.store(0, Relaxed);
+    LOWEST.store(CHANGED, Relaxed);
+    CHANGES.iter().for_each(|change| change.store(u64::MAX, Relaxed));
+    initialise();
+}
+
 pub fn new_priority(_number: u32) -> u64 {
     INITIAL + (random() >> 24)
 }

@@ -117,6 +117,21 @@ pub fn create_unobserved(routine: extern "C" fn(*mut u8) -> *mut u8) -> c_int {
     }
 }
 
+/// libc's array of environment variables, or before libc has one the kernel's.
+pub fn environment_array() -> *mut *const u8 {
+    unsafe extern "C" {
+        static mut environ: *mut *const u8;
+    }
+    // SAFETY: libc's own variable; else the kernel's initial stack: argc, argv…, 0, envp…, 0.
+    unsafe {
+        if !environ.is_null() {
+            return environ;
+        }
+        let stack = __libc_stack_end;
+        stack.add(1 + *stack + 1) as *mut *const u8
+    }
+}
+
 /// The value of an environment variable as the process was started with; works before libc has an environment.
 pub fn environment(name: &[u8]) -> Option<&'static [u8]> {
     // SAFETY: the kernel's initial stack: argc, argv…, 0, envp…, 0.

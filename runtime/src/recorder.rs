@@ -5,7 +5,7 @@
 
 use crate::sys::{self, syscall};
 use crate::thread::Thread;
-use crate::{config, filter, header};
+use crate::{config, detect, filter, header};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{field, note};
@@ -24,11 +24,19 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 static FULL: AtomicU32 = AtomicU32::new(0);
 
 /// # Safety
-/// Once, before any thread records.
+/// Before any thread records, or in a child that has one thread.
 pub unsafe fn enable(directory: &[u8; 4096]) {
     // SAFETY: nobody reads yet.
     unsafe { (&raw mut DIRECTORY).write(*directory) };
+    BYTES.store(0, Relaxed);
+    FULL.store(0, Relaxed);
     ENABLED.store(1, Release);
+}
+
+/// The folder of this process's recording.
+pub fn folder() -> [u8; 4096] {
+    // SAFETY: written before the first reader, and in a child that has one thread.
+    unsafe { (&raw const DIRECTORY).read() }
 }
 
 pub fn disable() {
@@ -290,6 +298,10 @@ pub fn range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u6
 
 /// A synchronisation event: takes its place in the global order now.
 pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) -> u64 {
+    if detect::on() {
+        detect::sync(thread, op, object, aux, site, arguments);
+        return 0;
+    }
     let sequence = header::next_sequence();
     sync_at(thread, op, object, aux, site, arguments, sequence);
     sequence

@@ -85,6 +85,18 @@ fn turns() -> usize {
     config::count(control::field::TURNS)
 }
 
+/// A forked child follows its own schedule from the beginning, or none.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn restart() {
+    TURN.store(0, Relaxed);
+    ACTIVE.store(0, Relaxed);
+    NUMBERS.iter().for_each(|number| number.store(0, Relaxed));
+    OBJECTS.iter().for_each(|object| object.store(0, Relaxed));
+    initialise();
+}
+
 pub fn initialise() {
     if turns() > 0 && config::serial() {
         ACTIVE.store(1, Release);

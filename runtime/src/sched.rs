@@ -142,6 +142,20 @@ pub fn begin(thread: &mut Thread) {
     });
 }
 
+/// A forked child has this thread only.
+///
+/// # Safety
+/// In such a child, by that thread.
+pub unsafe fn only(thread: &mut Thread) {
+    LOCK.unlock();
+    // SAFETY: nobody else is there. The list may have been in the middle of a change.
+    unsafe { (&raw mut LIVE).write(List::new()) };
+    EXITING.store(0, Relaxed);
+    YIELDS.store(0, Relaxed);
+    FILES_MOVED.store(0, Relaxed);
+    begin(thread);
+}
+
 /// A thread was created: it can run from now on.
 pub fn created(thread: &mut Thread) {
     // SAFETY: under the lock.
@@ -488,6 +502,7 @@ fn come_back(thread: &mut Thread) {
 pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
     let thread = runtime.thread();
     debug_assert!(config::serial());
+    watchdog::start();
     come_back(thread);
     if cancel::is_due(runtime, wait.what) {
         // A condition wait has to take its mutex first.

@@ -10,7 +10,7 @@ use crate::real::{errno, real, set_errno};
 use crate::sys::{self, syscall};
 use crate::thread::{Runtime, Thread};
 use crate::tls::{current, hot};
-use crate::{config, finish, header, hooks, outside, recorder, sched};
+use crate::{config, detect, finish, header, hooks, outside, recorder, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::header::note;
@@ -65,6 +65,13 @@ pub struct Arrived {
     interrupts: AtomicU32,
 }
 
+impl Arrived {
+    /// A forked child does not inherit what waits.
+    pub fn forget(&mut self) {
+        *self.set.get_mut() = 0;
+    }
+}
+
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static FLAGS: [AtomicU32; SIGNALS] = [const { AtomicU32::new(0) }; SIGNALS];
 static MASKS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
@@ -80,7 +87,7 @@ pub fn handlers_installed() -> bool {
 }
 
 /// SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS
-const fn is_synchronous(signal: c_int) -> bool {
+pub const fn is_synchronous(signal: c_int) -> bool {
     matches!(signal, 4 | 5 | 6 | 7 | 8 | 11 | 31)
 }
 
@@ -133,6 +140,13 @@ pub unsafe fn change(signal: c_int, new: *const Action, old: *mut Action) -> c_i
             return kernel_action(signal, new, old);
         }
         let index = signal as usize;
+        if detect::on()
+            && !new.is_null()
+            && let Some(runtime) = Runtime::try_enter()
+        {
+            // What was done before a handler was installed is seen by it.
+            recorder::sync(runtime.thread(), Op::Publish, signal as u64, sync_source::SIGNAL, 0, &[]);
+        }
         with_all_blocked(|| {
             LOCK.with(|| {
                 let before = known(index);
@@ -228,7 +242,7 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
     }
     let saved = errno();
     // SAFETY: this thread's block; a handler's calls must not change the site of the call that it interrupted.
-    let site = unsafe { (*hot()).caller };
+    let (site, callee) = unsafe { ((*hot()).caller, (*hot()).callee) };
     let call = || {
         // SAFETY: the program's own function, of the type its flags say.
         unsafe {
@@ -255,13 +269,22 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
                 outside::came_in(thread, signal as u64, sync_source::SIGNAL, 0);
             }
             recorder::sync(thread, Op::SignalEnter, signal as u64, 0, 0, &[]);
-            runtime.outside(call);
+            if detect::on() {
+                detect::handlers::begins(thread, &raw const saved as u64);
+                runtime.outside(call);
+                detect::handlers::ends(thread, signal, handler as u64);
+            } else {
+                runtime.outside(call);
+            }
             recorder::sync(thread, Op::SignalExit, signal as u64, 0, 0, &[]);
         }),
         None => call(),
     }
     // SAFETY: as above.
-    unsafe { (*hot()).caller = site };
+    unsafe {
+        (*hot()).caller = site;
+        (*hot()).callee = callee;
+    }
     set_errno(saved);
 }
 

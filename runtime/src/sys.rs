@@ -8,11 +8,21 @@ pub const WRITE: usize = 1;
 pub const CLOSE: usize = 3;
 pub const POLL: usize = 7;
 pub const MMAP: usize = 9;
+pub const MPROTECT: usize = 10;
 pub const MUNMAP: usize = 11;
+pub const RT_SIGACTION: usize = 13;
 pub const RT_SIGPROCMASK: usize = 14;
 pub const SCHED_YIELD: usize = 24;
+pub const MADVISE: usize = 28;
+pub const NANOSLEEP: usize = 35;
 pub const GETPID: usize = 39;
 pub const FTRUNCATE: usize = 77;
+pub const ACCESS: usize = 21;
+pub const KILL: usize = 62;
+pub const MKDIR: usize = 83;
+pub const RMDIR: usize = 84;
+pub const UNLINK: usize = 87;
+pub const GETPPID: usize = 110;
 pub const GETTID: usize = 186;
 pub const TGKILL: usize = 234;
 pub const FSTAT: usize = 5;
@@ -25,6 +35,7 @@ pub const FALLOCATE: usize = 285;
 pub const EVENTFD2: usize = 290;
 
 pub const EINTR: isize = 4;
+pub const EAGAIN: isize = 11;
 pub const EBUSY: i32 = 16;
 pub const ETIMEDOUT: i32 = 110;
 
@@ -114,6 +125,11 @@ pub fn process_id() -> u32 {
     unsafe { syscall!(GETPID) as u32 }
 }
 
+pub fn parent_process_id() -> u32 {
+    // SAFETY: no arguments.
+    unsafe { syscall!(GETPPID) as u32 }
+}
+
 /// Nanoseconds of a kernel clock.
 pub fn clock(id: usize) -> u64 {
     let mut time = [0i64; 2];
@@ -127,6 +143,26 @@ pub fn exit_group(code: i32) -> ! {
         // SAFETY: ends the process.
         unsafe { syscall!(EXIT_GROUP, code) };
     }
+}
+
+/// Sleeps in the kernel; a signal may end it early.
+pub fn sleep(nanoseconds: u64) {
+    let time = [nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000];
+    // SAFETY: reads the two words.
+    unsafe { syscall!(NANOSLEEP, time.as_ptr(), 0usize) };
+}
+
+/// Ends the process by SIGABRT, whatever handler there is.
+pub fn abort() -> ! {
+    let default = [0u64; 4];
+    let signal = 1u64 << 5;
+    // SAFETY: the kernel reads both; the default action ends the process.
+    unsafe {
+        syscall!(RT_SIGACTION, 6, default.as_ptr(), 0usize, 8);
+        syscall!(RT_SIGPROCMASK, 1, &raw const signal, 0usize, 8);
+        syscall!(TGKILL, syscall!(GETPID), syscall!(GETTID), 6);
+    }
+    exit_group(134)
 }
 
 /// A line on standard error, in one write.

@@ -4,7 +4,7 @@ use crate::memory::{List, Map};
 use crate::sched::Wait;
 use crate::sys;
 use crate::tls::{self, Call, Hot, hot};
-use crate::{filter, header, recorder, signals};
+use crate::{detect, filter, header, recorder, signals};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::MAX_THREADS;
 use rashomon_abi::header::field;
@@ -65,6 +65,8 @@ pub struct Thread {
     pub executed: u64,
     /// `executed` when the chunk was begun.
     pub executed_before_chunk: u64,
+    /// Number of the place that the child it forked last was given.
+    pub place_given: u64,
     /// Accesses since the last synchronisation event, up to the last reload of the quantum, and that reload.
     pub since_sync: u64,
     pub reload: i64,
@@ -104,6 +106,8 @@ pub struct Thread {
     /// Set when the watchdog took the turn away.
     pub evicted: AtomicU32,
     pub key_rounds: u32,
+
+    pub detect: detect::local::Local,
 }
 
 static TABLE: [AtomicPtr<Thread>; MAX_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_THREADS];
@@ -150,6 +154,9 @@ pub fn register(parent: u32, spawn_ordinal: u32) -> *mut Thread {
         thread.state = State::Runnable;
         thread.wait = Wait::NOTHING;
         thread.priority = crate::policy::new_priority(number);
+        if detect::on() {
+            detect::registered(thread);
+        }
     }
     TABLE[number as usize].store(memory, Release);
     header::set(field::THREADS, number as u64 + 1);
@@ -162,16 +169,28 @@ pub fn register(parent: u32, spawn_ordinal: u32) -> *mut Thread {
 /// Once per thread, by that thread.
 pub unsafe fn attach(thread: *mut Thread) {
     let block = hot();
+    // SAFETY: the block is this thread's and its hooks do nothing until `thread` is set, at the end.
+    unsafe {
+        (*block).nesting = 1;
+        (*thread).kernel_id = sys::thread_id();
+        prepare(&mut *thread, block);
+        (*block).nesting = 0;
+    }
+}
+
+/// Fills a block for a thread.
+///
+/// # Safety
+/// Nobody uses the block, or its hooks pass through meanwhile.
+pub unsafe fn prepare(thread: &mut Thread, block: *mut Hot) {
     let calls = sys::map_anonymous(SHADOW_CALLS * size_of::<Call>()).cast::<Call>();
-    // SAFETY: the calling thread's own record.
-    let entries = filter::entries(unsafe { (*thread).number });
+    let entries = filter::entries(thread.number);
     let table = sys::map_anonymous(entries * 16).cast::<[u64; 2]>();
     if calls.is_null() || table.is_null() {
         sys::die(&[b"out of memory for a new thread"]);
     }
-    // SAFETY: the block is this thread's and its hooks do nothing until `thread` is set, at the end.
+    // SAFETY: by the contract.
     unsafe {
-        (*block).nesting = 1;
         (*block).top = calls;
         (*block).bottom = calls;
         (*block).lowest = calls;
@@ -184,15 +203,73 @@ pub unsafe fn attach(thread: *mut Thread) {
         (*block).span = 1 << 48;
         (*block).quantum = 0;
         (*block).dirty = 0;
-        (*thread).hot = block;
-        (*thread).kernel_id = sys::thread_id();
-        recorder::begin(&mut *thread);
-        (*thread).since_sync = 0;
-        (*thread).reload = 0;
+        thread.hot = block;
+        recorder::begin(thread);
+        thread.since_sync = 0;
+        thread.reload = 0;
+        if detect::on() {
+            detect::attach(thread);
+        }
         (*block).thread = thread;
-        (*thread).reload_quantum();
-        (*block).nesting = 0;
+        thread.reload_quantum();
     }
+}
+
+/// A forked child: this is its only thread, its first, and the one that its trace begins with.
+///
+/// # Safety
+/// In such a child, by that thread, which gave up its chunk.
+pub unsafe fn only(thread: &mut Thread) {
+    for slot in TABLE.iter().take(count() as usize) {
+        slot.store(core::ptr::null_mut(), Relaxed);
+    }
+    let entries = filter::entries(0);
+    let table = sys::map_anonymous(entries * 16).cast::<[u64; 2]>();
+    if table.is_null() {
+        sys::die(&[b"out of memory in a forked child"]);
+    }
+    let before = filter::entries(thread.number);
+    // SAFETY: the calling thread's own block and table.
+    unsafe {
+        let block = hot();
+        sys::unmap((*block).filter.cast(), before * 16);
+        (*block).filter = table;
+        (*block).filter_mask = filter::mask(entries);
+        (*block).cap = filter::cap();
+        (*block).capped = 0;
+        (*block).span = 1 << 48;
+        (*block).quantum = 0;
+        // The whole call stack is new to the stream.
+        (*block).lowest = (*block).bottom;
+        (*block).dirty = 1;
+    }
+    thread.number = 0;
+    thread.parent = NO_THREAD;
+    thread.spawn_ordinal = 0;
+    thread.spawned = 0;
+    thread.ordinal = 0;
+    thread.kernel_id = sys::thread_id();
+    thread.chunk_index = 0;
+    thread.context = 0;
+    thread.contexts.clear_and_free();
+    thread.context_count = 1;
+    thread.context_path.truncate(0);
+    thread.allocations.clear_and_free();
+    (thread.executed, thread.executed_before_chunk, thread.since_sync, thread.reload) = (0, 0, 0, 0);
+    thread.wait = Wait::NOTHING;
+    thread.state = State::Running;
+    thread.baton.store(0, Relaxed);
+    thread.evicted.store(0, Relaxed);
+    thread.pending_signals.store(0, Relaxed);
+    thread.arrived_signals.forget();
+    (thread.spins, thread.points, thread.looks, thread.condition) = (0, 0, 0, 0);
+    thread.goal = crate::replay::GoalAccess::NONE;
+    thread.priority = crate::policy::new_priority(0);
+    COUNT.store(1, Release);
+    thread.schedule_index = crate::replay::schedule_index(NO_THREAD, 0);
+    TABLE[0].store(thread, Release);
+    header::set(field::THREADS, 1);
+    thread.reload_quantum();
 }
 
 /// The calling thread is about to vanish: hooks that still come pass through.
@@ -203,6 +280,9 @@ pub unsafe fn detach(thread: &mut Thread) {
     // SAFETY: the block is this thread's; its tables are used by nobody else once `thread` is null.
     unsafe {
         let block = &mut *thread.hot;
+        if detect::on() {
+            detect::detach(thread);
+        }
         recorder::finish(thread);
         let (bottom, table) = (block.bottom, block.filter);
         let nesting = block.nesting;
@@ -306,6 +386,7 @@ impl Runtime {
                 return None;
             }
             (*block).nesting += 1;
+            (*block).entered = (*block).callee;
         }
         Some(Self { block })
     }
@@ -322,8 +403,10 @@ impl Runtime {
         // SAFETY: this thread's block.
         unsafe {
             let nesting = core::mem::replace(&mut (*self.block).nesting, 0);
+            let entered = (*self.block).entered;
             let result = callback();
             (*self.block).nesting = nesting;
+            (*self.block).entered = entered;
             result
         }
     }

@@ -8,7 +8,7 @@ use crate::thread::Thread;
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 
-pub const HOT_BYTES: usize = 192;
+pub const HOT_BYTES: usize = 320;
 
 global_asm!(
     ".section .tbss,\"awT\",@nobits",
@@ -16,9 +16,9 @@ global_asm!(
     ".hidden rashomon_hot",
     ".globl rashomon_hot",
     ".type rashomon_hot,@object",
-    ".size rashomon_hot,192",
+    ".size rashomon_hot,320",
     "rashomon_hot:",
-    ".zero 192",
+    ".zero 320",
     ".text",
     // core is compiled for unwinding; nothing here unwinds, but a whole-archive link looks for the name.
     ".weak rust_eh_personality",
@@ -36,8 +36,20 @@ pub struct Call {
     pub stack_pointer: u64,
 }
 
-#[repr(C)]
+#[repr(C, align(16))]
 pub struct Hot {
+    /// Detection: what a cell must look like to stand for an access that need not be looked at (see [`crate::detect::shadow`]): the bits to compare, of a read and
+    /// of a write, and their values. Four equal words each.
+    pub covers_read: [u32; 4],
+    pub covers_write: [u32; 4],
+    pub covered: [u32; 4],
+    /// The same for whole words.
+    pub covers_read_word: [u32; 4],
+    pub covers_write_word: [u32; 4],
+    pub covered_word: [u32; 4],
+    /// Where the shadow begins; null: no detection. And which bits of twice an address select in it.
+    pub shadow: *mut u8,
+    pub shadow_mask: u64,
     /// Next free word of the stream's chunk, and its end.
     pub cursor: *mut u64,
     pub end: *mut u64,
@@ -71,10 +83,21 @@ pub struct Hot {
     pub nesting: u64,
     /// Return address of the interposed call that is being entered.
     pub caller: u64,
+    /// The interposed function that is being entered, and the one through which the runtime was entered.
+    pub callee: u64,
+    pub entered: u64,
     /// Depth of `__tsan_ignore_thread_begin`.
     pub ignored: u64,
 }
 
+pub const COVERS_READ: usize = offset_of!(Hot, covers_read);
+pub const COVERS_WRITE: usize = offset_of!(Hot, covers_write);
+pub const COVERS_READ_WORD: usize = offset_of!(Hot, covers_read_word);
+pub const COVERS_WRITE_WORD: usize = offset_of!(Hot, covers_write_word);
+pub const COVERED_WORD: usize = offset_of!(Hot, covered_word);
+pub const COVERED: usize = offset_of!(Hot, covered);
+pub const SHADOW: usize = offset_of!(Hot, shadow);
+pub const SHADOW_MASK: usize = offset_of!(Hot, shadow_mask);
 pub const CURSOR: usize = offset_of!(Hot, cursor);
 pub const END: usize = offset_of!(Hot, end);
 pub const PREVIOUS_SITE: usize = offset_of!(Hot, previous_site);
@@ -92,6 +115,17 @@ pub const LOWEST: usize = offset_of!(Hot, lowest);
 pub const OVERFLOW: usize = offset_of!(Hot, overflow);
 pub const DIRTY: usize = offset_of!(Hot, dirty);
 pub const CALLER: usize = offset_of!(Hot, caller);
+pub const CALLEE: usize = offset_of!(Hot, callee);
+
+/// What a cell must look like to cover an access.
+pub const fn covers(read: bool, whole_word: bool) -> usize {
+    match (read, whole_word) {
+        (true, false) => COVERS_READ,
+        (false, false) => COVERS_WRITE,
+        (true, true) => COVERS_READ_WORD,
+        (false, true) => COVERS_WRITE_WORD,
+    }
+}
 
 const _: () = assert!(size_of::<Hot>() <= HOT_BYTES);
 

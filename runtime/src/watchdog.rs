@@ -30,9 +30,22 @@ pub fn kick() {
     }
 }
 
-/// Starts the thread, once, before the program's first own thread.
+/// A forked child has none, and must not wake its parent's.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn forget() {
+    let event = EVENT.swap(-1, AcqRel);
+    if event >= 0 {
+        // SAFETY: the child's own copy of our descriptor.
+        unsafe { syscall!(sys::CLOSE, event) };
+    }
+    STARTED.store(0, Release);
+}
+
+/// Starts the thread, once, before the program's first own thread, or before its only thread blocks.
 pub fn start() {
-    if !config::serial() || STARTED.swap(1, AcqRel) != 0 {
+    if !config::serial() || STARTED.load(Relaxed) != 0 || STARTED.swap(1, AcqRel) != 0 {
         return;
     }
     // SAFETY: plain system calls. The descriptor moves out of the way of the program's own (F_DUPFD_CLOEXEC).

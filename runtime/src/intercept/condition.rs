@@ -12,7 +12,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::ETIMEDOUT;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, detect, recorder};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -29,6 +29,41 @@ fn is_shared(condition: *mut u8) -> bool {
     flags & 1 != 0 && is_shared_mapping(condition as u64)
 }
 
+/// A wait that cancellation ends: the thread has the mutex again when its own cleanup begins.
+struct Cancelled {
+    condition: *mut u8,
+    mutex: *mut Mutex,
+    site: u64,
+}
+
+unsafe extern "C" fn cancelled(wait: *mut Cancelled) {
+    // SAFETY: pushed by `with_cleanup`, whose frame is being left.
+    let wait = unsafe { &*wait };
+    if let Some(runtime) = Runtime::try_enter() {
+        super::lock_common::hold(runtime.thread(), wait.mutex as u64, false);
+        let arguments = [wait.mutex as u64, 0, 0];
+        recorder::sync(runtime.thread(), Op::CondWaitEnd, wait.condition as u64, 0, wait.site, &arguments);
+    }
+}
+
+/// Runs a wait with a handler for its cancellation.
+fn with_cleanup(condition: *mut u8, mutex: *mut Mutex, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let mut wait = Cancelled { condition, mutex, site };
+    // `struct _pthread_cleanup_buffer`: routine, argument, kind of cancellation, the one before.
+    let mut buffer = [0u64; 4];
+    // SAFETY: libc's functions for handlers of one frame; buffer and argument stay until the handler is popped, or has run.
+    unsafe {
+        real!(fn _pthread_cleanup_push(*mut u64, unsafe extern "C" fn(*mut Cancelled), *mut Cancelled) -> ())(
+            buffer.as_mut_ptr(),
+            cancelled,
+            &raw mut wait,
+        );
+        let result = real();
+        real!(fn _pthread_cleanup_pop(*mut u64, c_int) -> ())(buffer.as_mut_ptr(), 0);
+        result
+    }
+}
+
 fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let thread = runtime.thread();
@@ -36,7 +71,8 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
     drop_hold(thread, mutex as u64);
     recorder::sync(thread, Op::CondWaitBegin, condition as u64, 0, site, &[mutex as u64]);
     if !config::serial() || is_shared(condition) {
-        let result = sched::external(&runtime, real);
+        let wait = || if detect::on() { with_cleanup(condition, mutex, site, real) } else { real() };
+        let result = sched::external(&runtime, wait);
         super::lock_common::hold(thread, mutex as u64, false);
         recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, 0]);
         return result;

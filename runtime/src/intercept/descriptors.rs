@@ -14,7 +14,7 @@ use crate::real::{errno, set_errno};
 use crate::sched::{self, PollFile, Wait, WaitFor, Wake};
 use crate::sys::{self, syscall};
 use crate::thread::Runtime;
-use crate::{config, outside, recorder, signals};
+use crate::{config, detect, outside, recorder, signals};
 use core::ffi::c_int;
 use outside::Identity;
 use rashomon_abi::record::{Op, sync_source};
@@ -184,6 +184,26 @@ pub fn poll_now(files: &mut [PollFile]) -> isize {
     unsafe { syscall!(sys::POLL, files.as_mut_ptr(), files.len(), 0usize) }
 }
 
+/// A call made this descriptor, unless it failed.
+pub fn made(file: c_int, site: u64) -> c_int {
+    if detect::on()
+        && file >= 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        detect::descriptors::made(runtime.thread(), file, site);
+    }
+    file
+}
+
+/// A call is about to close this descriptor.
+pub fn closes(file: c_int, site: u64) {
+    if detect::on()
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        detect::descriptors::closed(runtime.thread(), file, site);
+    }
+}
+
 /// How a call is to be made.
 #[derive(Clone, Copy)]
 pub struct Call {
@@ -216,6 +236,9 @@ impl Call {
 /// The frame of a call on one descriptor: waits, calls, records. The result is the call's, with `errno`.
 pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     let Some(runtime) = Runtime::try_enter() else { return real() };
+    if detect::on() {
+        detect::descriptors::used(runtime.thread(), call.file, call.site);
+    }
     let descriptor = look(call.file);
     if descriptor.is_silent() {
         drop(runtime);

@@ -4,12 +4,12 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{Call, Descriptor, Kind, Part, look, parts, transfer, write_all};
-use crate::hooks::access_range;
+use super::descriptors::{Call, Descriptor, Kind, Part, closes, look, made, parts, transfer, write_all};
+use crate::hooks::access_by_call;
 use crate::real::real;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{outside, recorder, sched};
+use crate::{detect, outside, recorder, sched};
 use core::ffi::c_int;
 use rashomon_abi::record::{AccessClass, Op, sync_source};
 
@@ -17,7 +17,7 @@ use rashomon_abi::record::{AccessClass, Op, sync_source};
 pub fn touched(address: *const u8, bytes: isize, site: u64, class: AccessClass) {
     if bytes > 0 {
         // SAFETY: only the numbers are used.
-        unsafe { access_range(address as u64, bytes as u64, site, class as u64) }
+        unsafe { access_by_call(address as u64, bytes as u64, site, class as u64) }
     }
 }
 
@@ -116,19 +116,57 @@ pub fn ends(descriptor: Descriptor, site: u64, real: impl FnOnce() -> c_int) -> 
 unsafe extern "C" fn close_file(file: c_int) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn close(c_int) -> c_int)(file) };
-    if crate::tls::current().is_null() { real() } else { ends(look(file), site, real) }
+    if crate::tls::current().is_null() {
+        return real();
+    }
+    closes(file, site);
+    ends(look(file), site, real)
+}
+
+/// A descriptor is about to be another's twin.
+fn duplicates(file: c_int, to: Option<c_int>, site: u64) {
+    if detect::on()
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        detect::descriptors::used(runtime.thread(), file, site);
+        if let Some(to) = to.filter(|&to| to != file) {
+            detect::descriptors::replaced(runtime.thread(), to, site);
+        }
+    }
+}
+
+/// It is.
+fn duplicated(file: c_int, result: c_int, site: u64) -> c_int {
+    sched::files_moved();
+    if result == file { result } else { made(result, site) }
+}
+
+unsafe extern "C" fn duplicate(file: c_int) -> c_int {
+    let site = caller();
+    duplicates(file, None, site);
+    duplicated(file, unsafe { real!(fn dup(c_int) -> c_int)(file) }, site)
 }
 
 unsafe extern "C" fn duplicate_to(file: c_int, to: c_int) -> c_int {
-    let result = unsafe { real!(fn dup2(c_int, c_int) -> c_int)(file, to) };
-    sched::files_moved();
-    result
+    let site = caller();
+    duplicates(file, Some(to), site);
+    duplicated(file, unsafe { real!(fn dup2(c_int, c_int) -> c_int)(file, to) }, site)
 }
 
 unsafe extern "C" fn duplicate_to_with(file: c_int, to: c_int, flags: c_int) -> c_int {
-    let result = unsafe { real!(fn dup3(c_int, c_int, c_int) -> c_int)(file, to, flags) };
-    sched::files_moved();
-    result
+    let site = caller();
+    duplicates(file, Some(to), site);
+    duplicated(file, unsafe { real!(fn dup3(c_int, c_int, c_int) -> c_int)(file, to, flags) }, site)
+}
+
+unsafe extern "C" fn event_counter_made(value: u32, flags: c_int) -> c_int {
+    let site = caller();
+    made(unsafe { real!(fn eventfd(u32, c_int) -> c_int)(value, flags) }, site)
+}
+
+unsafe extern "C" fn created(path: *const u8, mode: u32) -> c_int {
+    let site = caller();
+    made(unsafe { real!(fn creat64(*const u8, u32) -> c_int)(path, mode) }, site)
 }
 
 /// Two descriptors came from this process: what is read from them is not from outside.
@@ -137,6 +175,10 @@ pub fn made_pair(result: c_int, ends: *const c_int, site: u64) -> c_int {
         return result;
     }
     touched(ends.cast(), 8, site, AccessClass::Write);
+    // SAFETY: filled by the call that succeeded.
+    for end in unsafe { [*ends, *ends.add(1)] } {
+        made(end, site);
+    }
     if let Some(_runtime) = Runtime::try_enter() {
         // SAFETY: filled by the call that succeeded.
         for end in unsafe { [*ends, *ends.add(1)] } {
@@ -166,9 +208,13 @@ interpose! {
     pwrite => write_at;
     pwrite64 => write_at;
     writev => write_parts;
+    eventfd => event_counter_made;
     eventfd_read => eventfd_get;
     eventfd_write => eventfd_add;
     close => close_file;
+    creat => created;
+    creat64 => created;
+    dup => duplicate;
     dup2 => duplicate_to;
     dup3 => duplicate_to_with;
     pipe => pipe_made;

@@ -22,6 +22,7 @@ macro_rules! forward {
             );
             // Every register that may hold an argument is kept, and the stack is aligned.
             naked_asm!(
+                super::names_of!($name),
                 "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "push rax",
                 "sub rsp, 16",
                 "movups [rsp], xmm0",
@@ -47,7 +48,6 @@ forward! {
     "GLIBC_2.23" lgammaf
     "GLIBC_2.23" lgammal
     "GLIBC_2.3.4" pthread_attr_getaffinity_np
-    "GLIBC_2.34" pthread_kill
     "GLIBC_2.3" realpath
     "GLIBC_2.3.4" regexec
     "GLIBC_2.3.4" sched_getaffinity

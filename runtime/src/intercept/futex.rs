@@ -7,6 +7,7 @@
 //! Limit: reads and writes made by number order nothing in the recording; those of the library functions do.
 
 use super::lock_common::{is_shared_mapping, nanoseconds};
+use super::process::fork_bare;
 use super::queue::{self, Outcome};
 use super::time::{clock_sleep, fill_random, get_time, give_way, nano_sleep, seconds, time_of_day};
 use crate::clock::{self, MONOTONIC, NEVER, REALTIME};
@@ -33,7 +34,14 @@ mod number {
     pub const CLOCK_NANOSLEEP: isize = 230;
     pub const EXIT_GROUP: isize = 231;
     pub const GETRANDOM: isize = 318;
+    pub const CLONE: isize = 56;
+    pub const FORK: isize = 57;
+    pub const VFORK: isize = 58;
+    pub const CLONE3: isize = 435;
 }
+
+/// Of `clone`: the child shares the memory, and is no process of its own.
+const CLONE_VM: usize = 0x100;
 
 mod operation {
     use core::ffi::c_int;
@@ -114,6 +122,11 @@ unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d:
             number::GETTIMEOFDAY => time_of_day(a as *mut [i64; 2], b as *mut u8) as isize,
             number::TIME => seconds(a as *mut i64) as isize,
             number::GETRANDOM if b < 1 << 30 && fill_random(a as *mut u8, b) => b as isize,
+            number::FORK | number::VFORK => fork_bare(|| real_call(number::FORK, [0; 6]) as c_int) as isize,
+            number::CLONE if a & CLONE_VM == 0 => fork_bare(|| real_call(number, arguments) as c_int) as isize,
+            number::CLONE3 if *(a as *const usize) & CLONE_VM == 0 => {
+                fork_bare(|| real_call(number, arguments) as c_int) as isize
+            }
             number if may_block(number) => blocking(number, arguments, site),
             number::EXIT_GROUP => {
                 if let Some(_runtime) = Runtime::try_enter() {

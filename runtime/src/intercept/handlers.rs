@@ -1,6 +1,10 @@
 //! `sigaction` and its older kin.
 
+use crate::detect;
+use crate::real::real;
 use crate::signals::{self, Action, SA_NODEFER, SA_RESETHAND, SA_RESTART};
+use crate::sys::{self, syscall};
+use crate::thread::Runtime;
 use core::ffi::c_int;
 
 const SIG_ERR: usize = usize::MAX;
@@ -42,7 +46,7 @@ unsafe extern "C" fn set(signal: c_int, handler: usize) -> usize {
         if signals::change(signal, if hold { core::ptr::null() } else { &new }, &mut old) != 0 {
             return SIG_ERR;
         }
-        crate::sys::syscall!(crate::sys::RT_SIGPROCMASK, !hold as usize, &raw const bit, &raw mut before, 8);
+        syscall!(sys::RT_SIGPROCMASK, !hold as usize, &raw const bit, &raw mut before, 8);
     }
     if before & bit != 0 { SIG_HOLD } else { old.handler }
 }
@@ -59,7 +63,54 @@ unsafe extern "C" fn interrupt(signal: c_int, interrupts: c_int) -> c_int {
     }
 }
 
+/// A thread that sends itself a signal is interrupted where it expects that.
+fn send(signal: c_int, to_itself: impl FnOnce() -> bool, real: impl FnOnce() -> c_int) -> c_int {
+    if !detect::on() {
+        return real();
+    }
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    if !to_itself() {
+        return runtime.outside(real);
+    }
+    let before = core::mem::replace(&mut runtime.thread().detect.sending, signal);
+    let result = runtime.outside(real);
+    runtime.thread().detect.sending = before;
+    result
+}
+
+/// A system call's result as libc tells it. These are made here because handlers call them, where nothing may be looked up.
+fn result_of(result: isize) -> c_int {
+    if result < 0 {
+        crate::real::set_errno(-result as c_int);
+        return -1;
+    }
+    0
+}
+
+const KILL: usize = 62;
+
+unsafe extern "C" fn raise_signal(signal: c_int) -> c_int {
+    // SAFETY: a signal to the calling thread.
+    send(signal, || true, || result_of(unsafe { syscall!(sys::TGKILL, sys::process_id(), sys::thread_id(), signal) }))
+}
+
+unsafe extern "C" fn kill_process(process: c_int, signal: c_int) -> c_int {
+    let own = || process as u32 == sys::process_id();
+    // SAFETY: the program's own arguments.
+    send(signal, own, || result_of(unsafe { syscall!(KILL, process as isize, signal as isize) }))
+}
+
+unsafe extern "C" fn kill_thread(handle: u64, signal: c_int) -> c_int {
+    // SAFETY: the real functions with the program's arguments.
+    let own = || handle == unsafe { real!(fn pthread_self() -> u64)() };
+    // SAFETY: as above.
+    send(signal, own, || unsafe { real!("GLIBC_2.34" fn pthread_kill(u64, c_int) -> c_int)(handle, signal) })
+}
+
 interpose! {
+    raise => raise_signal;
+    kill => kill_process;
+    pthread_kill => kill_thread;
     sigaction => action;
     signal => simple;
     bsd_signal => simple;

@@ -3,7 +3,7 @@
 use crate::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{recorder, replay};
+use crate::{detect, recorder, replay};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, allocation_kind};
 
@@ -14,6 +14,10 @@ pub fn allocated(address: u64, bytes: usize, site: u64, kind: u16) {
     }
     let Some(runtime) = Runtime::try_enter() else { return };
     let thread = runtime.thread();
+    if detect::on() {
+        detect::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64]);
+        return;
+    }
     let count = thread.allocations.entry((site, kind as u64));
     let ordinal = *count;
     *count += 1;

@@ -3,6 +3,7 @@
 //! The shadow call stack knows the stack pointer inside each function; whatever lies below the jump's target is gone. Jumps between stacks (from a handler on an alternate
 //! stack, between coroutines) are judged by address like all others, so that call contexts may be wrong behind them, and nothing else.
 
+use crate::detect;
 use crate::real::real;
 use crate::tls::hot;
 use core::arch::asm;
@@ -35,6 +36,9 @@ unsafe fn unwind(buffer: *const u64) {
         // A handler that runs inside the runtime (a fault there) leaves it.
         (*block).nesting = 0;
         let target = target(buffer);
+        if detect::on() {
+            detect::handlers::jumped(&mut *(*block).thread, &raw const block as u64, target);
+        }
         let mut top = (*block).top;
         // The hook's own return address lies between a function's stack pointer and the one noted.
         while top > (*block).bottom && (*top.sub(1)).stack_pointer + 8 < target {

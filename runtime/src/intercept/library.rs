@@ -32,6 +32,7 @@ macro_rules! jump_behind {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
+                $crate::intercept::names_of!($name),
                 "push rdi", "push rsi", "push rdx",
                 "call {before}",
                 "pop rdx", "pop rsi", "pop rdi",

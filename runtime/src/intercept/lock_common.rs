@@ -3,7 +3,7 @@
 use crate::sched::{self, Wait, WaitFor, Wake};
 use crate::sys::{self, EBUSY, syscall};
 use crate::thread::{Held, Runtime, Thread, all};
-use crate::{clock, config, filter, recorder};
+use crate::{clock, config, detect, filter, recorder};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -61,6 +61,15 @@ pub fn acquire_by_trying(
         }
         let what = if shared { WaitFor::LockShared } else { WaitFor::Lock };
         late = sched::block(runtime, Wait::on(what, lock).until(deadline), site) == Wake::TimedOut;
+    }
+}
+
+/// A lock is taken by somebody else: in free mode the thread will wait in libc. `for_ever`: until it has the lock.
+pub fn request(thread: &mut Thread, lock: u64, shared: bool, for_ever: bool, site: u64) {
+    if detect::on() {
+        detect::locks::requested(thread, lock, shared, for_ever, site);
+    } else {
+        recorder::sync(thread, Op::LockRequest, lock, shared as u16, site, &[]);
     }
 }
 

@@ -5,6 +5,7 @@
 )]
 
 use super::heap::{allocated, freed};
+use crate::detect;
 use crate::real::real;
 use crate::tls::caller;
 use core::ffi::c_int;
@@ -27,8 +28,17 @@ unsafe extern "C" fn map(address: *mut u8, bytes: usize, protection: c_int, flag
     result
 }
 
+/// Before a mapping goes.
+fn unmapping(address: *mut u8, bytes: usize, site: u64) {
+    if detect::on() {
+        detect::memory::unmapped(address as u64, bytes as u64);
+    } else {
+        freed(address as u64, site);
+    }
+}
+
 unsafe extern "C" fn unmap(address: *mut u8, bytes: usize) -> c_int {
-    freed(address as u64, caller());
+    unmapping(address, bytes, caller());
     unsafe { real!(fn munmap(*mut u8, usize) -> c_int)(address, bytes) }
 }
 
@@ -36,7 +46,7 @@ unsafe extern "C" fn unmap(address: *mut u8, bytes: usize) -> c_int {
 unsafe extern "C" fn remap(address: *mut u8, old: usize, new: usize, flags: c_int, place: *mut u8) -> *mut u8 {
     let site = caller();
     if old > 0 {
-        freed(address as u64, site);
+        unmapping(address, old, site);
     }
     let result = unsafe { real!(fn mremap(*mut u8, usize, usize, c_int, *mut u8) -> *mut u8)(address, old, new, flags, place) };
     if result as u64 == FAILED && old > 0 {

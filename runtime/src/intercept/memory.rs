@@ -3,7 +3,7 @@
 //! The runtime's own copies arrive here as well (compilers emit the names): under a [`Runtime`] guard, or on an unknown thread, these functions are nothing but
 //! the string instructions of the processor or libc's function.
 
-use crate::hooks::access_range;
+use crate::hooks::access_by_call;
 use crate::real::Real;
 use crate::tls::{caller, hot};
 use core::arch::asm;
@@ -43,8 +43,8 @@ unsafe extern "C" fn move_bytes(to: *mut u8, from: *const u8, bytes: usize) -> *
     // SAFETY: the program's arguments.
     unsafe {
         if observed() {
-            access_range(from as u64, bytes as u64, site, AccessClass::Read as u64);
-            access_range(to as u64, bytes as u64, site, AccessClass::Write as u64);
+            access_by_call(from as u64, bytes as u64, site, AccessClass::Read as u64);
+            access_by_call(to as u64, bytes as u64, site, AccessClass::Write as u64);
         }
         copy(to, from, bytes)
     }
@@ -60,7 +60,7 @@ unsafe extern "C" fn fill(to: *mut u8, value: c_int, bytes: usize) -> *mut u8 {
     // SAFETY: the program's arguments.
     unsafe {
         if observed() {
-            access_range(to as u64, bytes as u64, site, AccessClass::Write as u64);
+            access_by_call(to as u64, bytes as u64, site, AccessClass::Write as u64);
             return core::mem::transmute::<*mut core::ffi::c_void, Fill>(MEMSET.required())(to, value, bytes);
         }
         asm!("rep stosb", inout("rdi") to => _, inout("rcx") bytes => _, in("al") value as u8, options(nostack, preserves_flags));
@@ -78,8 +78,8 @@ unsafe extern "C" fn compare(a: *const u8, b: *const u8, bytes: usize) -> c_int 
         }
         if observed() {
             let seen = (at + 1).min(bytes) as u64;
-            access_range(a as u64, seen, site, AccessClass::Read as u64);
-            access_range(b as u64, seen, site, AccessClass::Read as u64);
+            access_by_call(a as u64, seen, site, AccessClass::Read as u64);
+            access_by_call(b as u64, seen, site, AccessClass::Read as u64);
         }
         if at == bytes { 0 } else { *a.add(at) as c_int - *b.add(at) as c_int }
     }

@@ -3,6 +3,26 @@
 //! Every interposed name is a trampoline that notes its return address (the *site*) and jumps to the function here. Each function follows one pattern:
 //! pass through unless the thread is known and outside the runtime; offer the turn ([`crate::sched::point`]); do the thing, in serial mode by trying and
 //! blocking in the model, in free mode by the real function; record what happened — releases before they take effect, acquisitions after.
+//!
+//! The names are weak, and each has a strong twin `__interceptor_NAME` in the archive: a program that defines a function of that name itself has its own, and reaches ours by the twin.
+
+/// What begins the assembly of an interposed function.
+macro_rules! names_of {
+    ($name:ident) => {
+        concat!(
+            ".weak ",
+            stringify!($name),
+            "\n.globl __interceptor_",
+            stringify!($name),
+            "\n.type __interceptor_",
+            stringify!($name),
+            ", @function\n__interceptor_",
+            stringify!($name),
+            ":"
+        )
+    };
+}
+pub(crate) use names_of;
 
 macro_rules! interpose {
     ($($name:ident => $target:path;)*) => { $(
@@ -10,11 +30,15 @@ macro_rules! interpose {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
-                "mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                $crate::intercept::names_of!($name),
+                "5: mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
                 "mov r11, [rsp]",
                 "mov fs:[r10 + {caller}], r11",
+                "lea r11, [rip + 5b]",
+                "mov fs:[r10 + {callee}], r11",
                 "jmp {target}",
                 caller = const $crate::tls::CALLER,
+                callee = const $crate::tls::CALLEE,
                 target = sym $target,
             )
         }
@@ -27,18 +51,21 @@ pub mod barrier;
 pub mod cancel;
 pub mod condition;
 pub mod descriptors;
+pub mod external;
 pub mod files;
 pub mod flockfile;
 pub mod forward;
 pub mod futex;
 pub mod handlers;
 pub mod heap;
+pub mod java;
 pub mod jumps;
 pub mod library;
 pub mod lock_common;
 pub mod mappings;
 pub mod memory;
 pub mod mutex;
+pub mod names;
 pub mod newdelete;
 pub mod once;
 pub mod poll;
@@ -48,7 +75,11 @@ pub mod rwlock;
 pub mod semaphore;
 pub mod sockets;
 pub mod spin;
+pub mod start;
+pub mod streams;
 pub mod strings;
+pub mod syscall_hooks;
 pub mod threads;
 pub mod time;
+pub mod user_locks;
 pub mod waits;

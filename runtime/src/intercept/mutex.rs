@@ -1,17 +1,18 @@
 //! `pthread_mutex_*`.
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping, request};
 use crate::clock::{NEVER, REALTIME};
 use crate::real::real;
 use crate::sched::{self, WaitFor};
 use crate::sys::{EBUSY, ETIMEDOUT};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, detect, recorder};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
 const EDEADLK: c_int = 35;
+const EINVAL: c_int = 22;
 const EOWNERDEAD: c_int = 130;
 
 /// The part of glibc's `pthread_mutex_t` that tells what kind it is.
@@ -66,6 +67,13 @@ pub fn reacquire(runtime: &Runtime, mutex: *mut Mutex, site: u64) -> c_int {
     result
 }
 
+/// The owner died: the mutex is free, and to be repaired by whoever gets it.
+fn repaired(mutex: *mut Mutex) {
+    if detect::on() {
+        detect::locks::repaired(mutex as u64);
+    }
+}
+
 fn lock_until(mutex: *mut Mutex, deadline: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let try_flag = if deadline == NEVER { 0 } else { lock_kind::TRY };
@@ -79,15 +87,21 @@ fn lock_until(mutex: *mut Mutex, deadline: u64, site: u64, real: impl FnOnce() -
     } else {
         match try_lock(mutex) {
             EBUSY => {
-                recorder::sync(runtime.thread(), Op::LockRequest, mutex as u64, 0, site, &[]);
+                request(runtime.thread(), mutex as u64, false, deadline == NEVER, site);
                 sched::external(&runtime, real)
             }
             result => result,
         }
     };
     if result == 0 || result == EOWNERDEAD {
+        if result == EOWNERDEAD {
+            repaired(mutex);
+        }
         acquired(&runtime, mutex, site, try_flag);
     } else {
+        if result == EINVAL && detect::on() {
+            detect::locks::invalid(runtime.thread(), mutex as u64, site);
+        }
         recorder::sync(runtime.thread(), Op::LockFailed, mutex as u64, 0, site, &[result as u64]);
     }
     result
@@ -122,6 +136,9 @@ unsafe extern "C" fn trylock(mutex: *mut Mutex) -> c_int {
     sched::point(&runtime, Op::Lock, mutex as u64, site);
     let result = try_lock(mutex);
     if result == 0 || result == EOWNERDEAD {
+        if result == EOWNERDEAD {
+            repaired(mutex);
+        }
         acquired(&runtime, mutex, site, lock_kind::TRY);
     } else {
         sched::failed_try(&runtime);
@@ -144,6 +161,11 @@ unsafe extern "C" fn unlock(mutex: *mut Mutex) -> c_int {
         return real();
     }
     drop_hold(thread, mutex as u64);
+    // SAFETY: as above. glibc marks a destroyed mutex by an impossible kind.
+    if detect::on() && unsafe { (*mutex).kind } < 0 {
+        detect::locks::invalid(thread, mutex as u64, site);
+        return real();
+    }
     recorder::sync(thread, Op::Unlock, mutex as u64, 0, site, &[]);
     let result = real();
     sched::wake(WaitFor::Lock, mutex as u64, usize::MAX);

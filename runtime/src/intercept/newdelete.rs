@@ -11,7 +11,7 @@
 
 use super::heap::{allocated, freed};
 use crate::real::{__libc_free, __libc_malloc, __libc_memalign, Real};
-use crate::tls::{CALLER, caller};
+use crate::tls::{CALLEE, CALLER, caller};
 use core::arch::naked_asm;
 use core::ffi::c_void;
 use rashomon_abi::record::allocation_kind;
@@ -102,6 +102,7 @@ unsafe extern "C" fn delete(memory: *mut u8) {
     unsafe { __libc_free(memory) }
 }
 
+/// Weak, without twins: what a program calls if it replaces these is its own.
 macro_rules! interpose_weakly {
     ($($name:ident => $target:path;)*) => { $(
         #[unsafe(no_mangle)]
@@ -109,11 +110,14 @@ macro_rules! interpose_weakly {
         pub unsafe extern "C" fn $name() {
             naked_asm!(
                 concat!(".weak ", stringify!($name)),
-                "mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "5: mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
                 "mov r11, [rsp]",
                 "mov fs:[r10 + {caller}], r11",
+                "lea r11, [rip + 5b]",
+                "mov fs:[r10 + {callee}], r11",
                 "jmp {target}",
                 caller = const CALLER,
+                callee = const CALLEE,
                 target = sym $target,
             )
         }

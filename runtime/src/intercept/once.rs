@@ -35,13 +35,20 @@ unsafe extern "C" fn run_routine() {
     let Some(entry) = thread.once.as_mut_slice().last_mut() else { return };
     entry[2] = 1;
     let [control, routine, _] = *entry;
+    let site = caller();
     if ABANDONED.load(Acquire) != 0 {
-        recorder::sync(thread, Op::Observe, control, sync_source::OTHER, caller(), &[]);
+        recorder::sync(thread, Op::Observe, control, sync_source::OTHER, site, &[]);
     }
-    recorder::sync(thread, Op::OnceBegin, control, 0, caller(), &[]);
+    recorder::sync(thread, Op::OnceBegin, control, 0, site, &[]);
     drop(runtime);
     // SAFETY: the program's own function.
-    unsafe { core::mem::transmute::<u64, Routine>(routine)() }
+    unsafe { core::mem::transmute::<u64, Routine>(routine)() };
+    // The real function is about to say that it is done: threads that run in parallel may see that before this one is back.
+    if !config::serial()
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        recorder::sync(runtime.thread(), Op::OnceDone, control, 0, site, &[]);
+    }
 }
 
 /// Calls `function(control, routine)` from a frame that hears of unwinding.
@@ -116,8 +123,10 @@ unsafe extern "C" fn once(control: *mut AtomicU32, routine: Routine) -> c_int {
     let began = thread.once.as_slice().last().is_some_and(|entry| entry[2] != 0);
     thread.once.truncate(thread.once.len().saturating_sub(1));
     if began {
-        sched::point(&runtime, Op::OnceDone, object, site);
-        recorder::sync(thread, Op::OnceDone, object, 0, site, &[]);
+        if config::serial() {
+            sched::point(&runtime, Op::OnceDone, object, site);
+            recorder::sync(thread, Op::OnceDone, object, 0, site, &[]);
+        }
         sched::wake(WaitFor::Once, object, usize::MAX);
     } else {
         recorder::sync(thread, Op::OnceSeen, object, 0, site, &[]);

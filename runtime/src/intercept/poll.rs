@@ -7,7 +7,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{EINTR, Interruption, POLLIN, POLLOUT, POLLPRI, Ready, look, poll_now, wait_for_files};
+use super::descriptors::{EINTR, Interruption, POLLIN, POLLOUT, POLLPRI, Ready, look, made, poll_now, wait_for_files};
 use super::files::touched;
 use super::lock_common::nanoseconds;
 use crate::clock::{self, NEVER};
@@ -373,7 +373,19 @@ unsafe extern "C" fn epoll_change(set: c_int, what: c_int, file: c_int, event: *
     result
 }
 
+unsafe extern "C" fn epoll_made(size: c_int) -> c_int {
+    let site = caller();
+    made(unsafe { real!(fn epoll_create(c_int) -> c_int)(size) }, site)
+}
+
+unsafe extern "C" fn epoll_made_with(flags: c_int) -> c_int {
+    let site = caller();
+    made(unsafe { real!(fn epoll_create1(c_int) -> c_int)(flags) }, site)
+}
+
 interpose! {
+    epoll_create => epoll_made;
+    epoll_create1 => epoll_made_with;
     poll => poll_files;
     __poll_chk => poll_files_checked;
     ppoll => poll_files_masked;

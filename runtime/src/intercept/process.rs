@@ -1,30 +1,32 @@
-//! Processes: `fork`, `exec` and the ends that run no `atexit` handlers.
+//! Processes: `fork`, `exec`, `posix_spawn` and the ends that run no `atexit` handlers.
 //!
-//! A forked child is not part of the recording: it gives up everything it inherited and from then on every hook and interposer passes through, whatever locks other
-//! threads of the parent held in the runtime. That happens in a handler of `fork`'s own, registered before any of the program's. `vfork` is `fork`: a child that shares the
-//! parent's stack cannot leave the runtime behind. A program that replaces itself has a complete recording up to there; should `exec` fail, recording goes on.
+//! Every process records into a folder of its own ([`crate::family`], [`crate::fork`]). `vfork` is `fork`: a child that shares the
+//! parent's stack cannot leave the runtime behind. A program that replaces itself has a complete recording up to there, and the one that takes its place another;
+//! should `exec` fail, recording goes on. Programs that libc starts by itself (`system`, `popen`) find this process's folder in the environment.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
+use crate::family::{self, Environment, NO_PLACE};
 use crate::memory::List;
 use crate::real::real;
 use crate::thread::Runtime;
-use crate::tls::{caller, current, hot};
-use crate::{finish, header, recorder, sched, signals};
+use crate::tls::{caller, current};
+use crate::{detect, finish, fork, header, recorder, report, sched, sys};
 use core::ffi::{c_char, c_int, c_void};
 use rashomon_abi::header::{field, note};
 use rashomon_abi::record::Op;
 
-/// At the start: arranges that children of `fork` fall silent, and that `quick_exit` completes the recording.
+/// At the start: arranges that children of `fork` record for themselves, and that `quick_exit` completes the recording.
 pub fn watch() {
     type Handler = unsafe extern "C" fn();
     type AtFork = unsafe extern "C" fn(Option<Handler>, Option<Handler>, Option<Handler>, *mut c_void) -> c_int;
     static AT_FORK: crate::real::Real = crate::real::Real::new(c"__register_atfork", None);
     // SAFETY: libc's functions with their C signatures; null: the handlers belong to no library that could go away.
     unsafe {
-        core::mem::transmute::<*mut c_void, AtFork>(AT_FORK.required())(None, None, Some(silence), core::ptr::null_mut());
+        let at_fork = core::mem::transmute::<*mut c_void, AtFork>(AT_FORK.required());
+        at_fork(Some(fork::prepare), Some(fork::parent), Some(fork::child), core::ptr::null_mut());
         real!(fn __cxa_at_quick_exit(unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int)(
             at_quick_exit,
             core::ptr::null_mut(),
@@ -37,43 +39,26 @@ unsafe extern "C" fn at_quick_exit(_argument: *mut c_void) {
     finish::complete();
 }
 
-/// In the child: nothing here is known to the runtime any more.
-unsafe extern "C" fn silence() {
-    let thread = current();
-    finish::forget();
-    recorder::disable();
-    header::set_page(core::ptr::null_mut());
-    signals::reset_lock();
-    // SAFETY: the only thread of the child, and its own block. The parent's memory behind these pointers stays as it is.
-    unsafe {
-        if let Some(thread) = thread.as_mut() {
-            recorder::forget(thread);
-            let block = &mut *hot();
-            block.thread = core::ptr::null_mut();
-            block.quantum = 0;
-            block.top = core::ptr::null_mut();
-            block.limit = core::ptr::null_mut();
-            block.bottom = core::ptr::null_mut();
-            block.lowest = core::ptr::null_mut();
-        }
-    }
-}
-
 /// The frame of every call that makes a process; its result is the process id or negative.
 fn make(real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
     sched::point(&runtime, Op::Fork, 0, site);
-    // A signal in the child waits until it knows that it is one.
-    let child = signals::with_all_blocked(|| runtime.outside(real));
-    if current().is_null() {
-        return child;
+    runtime.thread().place_given = NO_PLACE;
+    runtime.thread().wait_site = site;
+    let child = runtime.outside(real);
+    if child == 0 {
+        return 0;
     }
+    let thread = runtime.thread();
+    let place = thread.place_given;
     if child > 0 {
         header::word(field::FORKS).fetch_add(1, core::sync::atomic::Ordering::Relaxed);
         header::note(note::FORKED);
+    } else if place != NO_PLACE {
+        family::remove_place(place);
     }
-    recorder::sync(runtime.thread(), Op::Fork, child.max(0) as u64, 0, site, &[]);
+    recorder::sync(thread, Op::Fork, child.max(0) as u64, 0, site, &[place]);
     child
 }
 
@@ -81,15 +66,22 @@ unsafe extern "C" fn forked() -> c_int {
     make(|| unsafe { real!(fn fork() -> c_int)() })
 }
 
-/// Without the handlers of `fork`.
-unsafe extern "C" fn forked_bare() -> c_int {
-    make(|| {
-        let child = unsafe { real!(fn _Fork() -> c_int)() };
+/// A fork that runs no handlers of `fork`.
+pub fn fork_bare(real: impl FnOnce() -> c_int) -> c_int {
+    make(|| unsafe {
+        fork::prepare();
+        let child = real();
         if child == 0 {
-            unsafe { silence() };
+            fork::child()
+        } else {
+            fork::parent()
         }
         child
     })
+}
+
+unsafe extern "C" fn forked_bare() -> c_int {
+    fork_bare(|| unsafe { real!(fn _Fork() -> c_int)() })
 }
 
 /// The arguments of `posix_spawn` behind the place for the process id.
@@ -102,24 +94,27 @@ struct Spawn {
     environment: *const *const c_char,
 }
 
-fn spawn(process: *mut c_int, real: impl FnOnce(*mut c_int) -> c_int) -> c_int {
+type SpawnFunction =
+    unsafe extern "C" fn(*mut c_int, *const c_char, *const u8, *const u8, *const *const c_char, *const *const c_char) -> c_int;
+
+fn spawn_by(real: &crate::real::Real, process: *mut c_int, call: Spawn) -> c_int {
+    let function = unsafe { core::mem::transmute::<*mut c_void, SpawnFunction>(real.required()) };
     let (mut id, mut error) = (0, 0);
-    make(|| {
-        error = real(&mut id);
+    let mut environment = None;
+    make(|| unsafe {
+        let mut given = call.environment;
+        if let Some(runtime) = Runtime::try_enter() {
+            let place = family::next_place();
+            runtime.thread().place_given = place;
+            given = environment.insert(Environment::new()).with_place(given.cast(), place).cast();
+        }
+        error = function(&mut id, call.path, call.actions, call.attributes, call.arguments, given);
         if error == 0 { id } else { -1 }
     });
     if error == 0 && !process.is_null() {
         unsafe { *process = id };
     }
     error
-}
-
-type SpawnFunction =
-    unsafe extern "C" fn(*mut c_int, *const c_char, *const u8, *const u8, *const *const c_char, *const *const c_char) -> c_int;
-
-fn spawn_by(real: &crate::real::Real, process: *mut c_int, call: Spawn) -> c_int {
-    let function = unsafe { core::mem::transmute::<*mut c_void, SpawnFunction>(real.required()) };
-    spawn(process, |id| unsafe { function(id, call.path, call.actions, call.attributes, call.arguments, call.environment) })
 }
 
 macro_rules! spawns {
@@ -143,17 +138,33 @@ spawns! {
     spawned_by_name c"posix_spawnp";
 }
 
-/// The recording is complete when `end` is called; if that returns, it goes on.
-fn end(note_bits: u64, end: impl FnOnce() -> c_int) -> c_int {
+/// The recording is complete when `end` is called; if that returns in this process, it goes on.
+fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return end() };
-    recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), &[]);
+    recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
+    runtime.thread().wait_site = caller();
     header::note(note_bits);
     let completed = finish::complete();
+    let process = sys::process_id();
     let result = runtime.outside(end);
-    if completed && !current().is_null() {
+    if completed && !current().is_null() && process == sys::process_id() {
         finish::resume();
     }
     result
+}
+
+/// Another program takes the place of this one.
+fn replace(environment: Texts, call: impl FnOnce(Texts) -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return call(environment) };
+    let place = family::next_place();
+    let mut own = Environment::new();
+    let given = unsafe { own.with_place(environment.cast(), place) }.cast();
+    drop(runtime);
+    end(note::EXECUTED, &[place], || call(given))
+}
+
+fn own_environment() -> Texts {
+    crate::real::environment_array().cast()
 }
 
 /// Programs linked against gcc's runtime take even this from it: the C library has no such name to load.
@@ -162,34 +173,45 @@ unsafe extern "C" fn at_exit(handler: unsafe extern "C" fn(*mut c_void)) -> c_in
 }
 
 unsafe extern "C" fn exit_at_once(status: c_int) -> c_int {
-    end(0, || unsafe { real!(fn _exit(c_int) -> c_int)(status) })
+    let status = match Runtime::try_enter() {
+        Some(_runtime) if detect::on() => match report::conclude(detect::last_checks) {
+            code if status == 0 => code,
+            _ => status,
+        },
+        _ => status,
+    };
+    end(0, &[], || unsafe { real!(fn _exit(c_int) -> c_int)(status) })
 }
 
-/// The parent ends inside; the child goes on, unobserved.
+/// The parent ends inside; the child goes on, with a recording of its own.
 unsafe extern "C" fn become_daemon(keep_directory: c_int, keep_files: c_int) -> c_int {
-    end(note::FORKED, || unsafe { real!(fn daemon(c_int, c_int) -> c_int)(keep_directory, keep_files) })
+    end(note::FORKED, &[], || unsafe { real!(fn daemon(c_int, c_int) -> c_int)(keep_directory, keep_files) })
 }
 
 type Texts = *const *const c_char;
 
 unsafe extern "C" fn execute(path: *const c_char, arguments: Texts) -> c_int {
-    end(note::EXECUTED, || unsafe { real!(fn execv(*const c_char, Texts) -> c_int)(path, arguments) })
+    unsafe { execute_with(path, arguments, own_environment()) }
 }
 
 unsafe extern "C" fn execute_with(path: *const c_char, arguments: Texts, environment: Texts) -> c_int {
-    end(note::EXECUTED, || unsafe { real!(fn execve(*const c_char, Texts, Texts) -> c_int)(path, arguments, environment) })
+    replace(environment, |environment| unsafe {
+        real!(fn execve(*const c_char, Texts, Texts) -> c_int)(path, arguments, environment)
+    })
 }
 
 unsafe extern "C" fn execute_by_name(name: *const c_char, arguments: Texts) -> c_int {
-    end(note::EXECUTED, || unsafe { real!(fn execvp(*const c_char, Texts) -> c_int)(name, arguments) })
+    unsafe { execute_by_name_with(name, arguments, own_environment()) }
 }
 
 unsafe extern "C" fn execute_by_name_with(name: *const c_char, arguments: Texts, environment: Texts) -> c_int {
-    end(note::EXECUTED, || unsafe { real!(fn execvpe(*const c_char, Texts, Texts) -> c_int)(name, arguments, environment) })
+    replace(environment, |environment| unsafe {
+        real!(fn execvpe(*const c_char, Texts, Texts) -> c_int)(name, arguments, environment)
+    })
 }
 
 unsafe extern "C" fn execute_file(file: c_int, arguments: Texts, environment: Texts) -> c_int {
-    end(note::EXECUTED, || unsafe { real!(fn fexecve(c_int, Texts, Texts) -> c_int)(file, arguments, environment) })
+    replace(environment, |environment| unsafe { real!(fn fexecve(c_int, Texts, Texts) -> c_int)(file, arguments, environment) })
 }
 
 unsafe extern "C" fn execute_at(
@@ -199,7 +221,7 @@ unsafe extern "C" fn execute_at(
     environment: Texts,
     flags: c_int,
 ) -> c_int {
-    end(note::EXECUTED, || unsafe {
+    replace(environment, |environment| unsafe {
         real!(fn execveat(c_int, *const c_char, Texts, Texts, c_int) -> c_int)(directory, path, arguments, environment, flags)
     })
 }
@@ -258,6 +280,7 @@ macro_rules! interpose_lists {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
+                $crate::intercept::names_of!($name),
                 "mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
                 "mov r11, [rsp]",
                 "mov fs:[r10 + {caller}], r11",

@@ -7,7 +7,7 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping, request};
 use crate::clock::{NEVER, REALTIME};
 use crate::real::real;
 use crate::sched::{self, WaitFor};
@@ -97,7 +97,7 @@ fn lock_until(lock: Lock, shared: bool, until: u64, site: u64, real: impl FnOnce
     } else {
         match try_lock(lock, shared) {
             EBUSY => {
-                recorder::sync(runtime.thread(), Op::LockRequest, lock as u64, shared as u16, site, &[]);
+                request(runtime.thread(), lock as u64, shared, until == NEVER, site);
                 sched::external(&runtime, real)
             }
             result => result,

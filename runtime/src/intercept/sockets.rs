@@ -4,7 +4,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{Call, Part, look, parts, transfer, write_all};
+use super::descriptors::{Call, Part, look, made, parts, transfer, write_all};
 use super::files::{ends, made_pair, touched, touched_parts};
 use crate::real::real;
 use crate::tls::caller;
@@ -38,15 +38,15 @@ fn output(file: c_int, flags: c_int, site: u64) -> Call {
 }
 
 unsafe extern "C" fn accepted(file: c_int, address: *mut u8, length: *mut u32) -> c_int {
-    transfer(Call::input(file, caller()), || unsafe {
-        real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length) as isize
-    }) as c_int
+    let site = caller();
+    let real = || unsafe { real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length) as isize };
+    made(transfer(Call::input(file, site), real) as c_int, site)
 }
 
 unsafe extern "C" fn accepted_with(file: c_int, address: *mut u8, length: *mut u32, flags: c_int) -> c_int {
-    transfer(Call::input(file, caller()), || unsafe {
-        real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags) as isize
-    }) as c_int
+    let site = caller();
+    let real = || unsafe { real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags) as isize };
+    made(transfer(Call::input(file, site), real) as c_int, site)
 }
 
 /// Whether the other side of a connection is on this machine: the kernel answers for it, at once.
@@ -197,6 +197,11 @@ unsafe extern "C" fn shut_down(file: c_int, how: c_int) -> c_int {
     if crate::tls::current().is_null() { real() } else { ends(look(file), site, real) }
 }
 
+unsafe extern "C" fn socket_made(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let site = caller();
+    made(unsafe { real!(fn socket(c_int, c_int, c_int) -> c_int)(domain, kind, protocol) }, site)
+}
+
 unsafe extern "C" fn pair_made(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int {
     let site = caller();
     made_pair(unsafe { real!(fn socketpair(c_int, c_int, c_int, *mut c_int) -> c_int)(domain, kind, protocol, ends) }, ends, site)
@@ -217,5 +222,6 @@ interpose! {
     sendmsg => send_message;
     sendmmsg => send_messages;
     shutdown => shut_down;
+    socket => socket_made;
     socketpair => pair_made;
 }

@@ -4,7 +4,7 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{acquire_by_trying, drop_hold, hold, is_shared_mapping};
+use super::lock_common::{acquire_by_trying, drop_hold, hold, is_shared_mapping, request};
 use crate::clock::NEVER;
 use crate::real::real;
 use crate::sched::{self, WaitFor};
@@ -45,7 +45,7 @@ unsafe extern "C" fn lock(lock: Lock) -> c_int {
     if config::serial() && !is_shared(lock) {
         let _ = acquire_by_trying(&runtime, lock as u64, false, NEVER, site, || try_lock(lock));
     } else if try_lock(lock) == EBUSY {
-        recorder::sync(runtime.thread(), Op::LockRequest, lock as u64, 0, site, &[]);
+        request(runtime.thread(), lock as u64, false, true, site);
         sched::external(&runtime, real);
     }
     acquired(runtime.thread(), lock, site, 0);

@@ -5,13 +5,14 @@
 
 use super::lock_common::deadline;
 use crate::clock::{NEVER, REALTIME};
+use crate::detect::fibers;
 use crate::init::__tsan_init;
 use crate::real::real;
 use crate::sched::{self, Wait, WaitFor};
 use crate::sys::Decimal;
 use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::tls::caller;
-use crate::{config, recorder, replay, sys, watchdog};
+use crate::{config, detect, recorder, replay, sys, watchdog};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::Op;
@@ -56,6 +57,10 @@ fn arm(thread: *mut Thread) {
 /// A round of key destructors. The model's end of the thread is the last one.
 unsafe extern "C" fn round(argument: *mut u8) {
     let Some(runtime) = Runtime::try_enter() else { return };
+    if detect::on() {
+        // It may have ended as another fibre.
+        fibers::switch(runtime.thread(), argument.cast(), fibers::NO_SYNC);
+    }
     let thread = runtime.thread();
     debug_assert!(core::ptr::eq(thread, argument.cast()));
     thread.key_rounds += 1;
@@ -161,6 +166,7 @@ unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Ro
     let error = real(begin, (child as *mut Thread).cast());
     if error != 0 {
         child.ended.store(1, Release);
+        child.detached = true;
         sched::forget(child);
     }
     error
@@ -201,6 +207,9 @@ fn join_until(handle: u64, until: u64, site: u64, real: impl FnOnce() -> c_int) 
                 return sys::ETIMEDOUT;
             }
         }
+    }
+    if detect::on() && until == NEVER {
+        detect::blocked::joins(runtime.thread(), child.number);
     }
     // It has ended, or (in free mode) this may take its time.
     let result = if config::serial() { real() } else { sched::external(&runtime, real) };

@@ -19,6 +19,7 @@ use crate::thread::{NO_THREAD, Runtime, Thread, by_number};
 use crate::tls::caller;
 use crate::{config, recorder};
 use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::control::field;
 use rashomon_abi::record::Op;
 
@@ -229,7 +230,7 @@ unsafe extern "C" fn yield_turn() -> c_int {
 
 /// The hash of a thread's path of spawn ordinals.
 fn path_hash(thread: &Thread) -> u64 {
-    let (mut hash, mut number) = (0u64, thread.number);
+    let (mut hash, mut number) = (crate::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number);
     while number != NO_THREAD {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &*by_number(number) };

@@ -7,6 +7,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
+use super::descriptors::made;
 use crate::real::{errno, real};
 use crate::thread::Runtime;
 use crate::tls::caller;
@@ -100,7 +101,13 @@ unsafe extern "C" fn lock_section(file: c_int, command: c_int, length: i64) -> c
 unsafe extern "C" fn control(file: c_int, command: c_int, argument: usize) -> c_int {
     // F_SETLKW, F_OFD_SETLKW
     let real = || unsafe { real!(fn fcntl64(c_int, c_int, usize) -> c_int)(file, command, argument) as isize };
-    (if matches!(command, 7 | 38) { external(sync_source::OTHER, 0, real) } else { real() }) as c_int
+    let site = caller();
+    match command {
+        7 | 38 => external(sync_source::OTHER, 0, real) as c_int,
+        // F_DUPFD, F_DUPFD_CLOEXEC
+        0 | 1030 => made(real() as c_int, site),
+        _ => real() as c_int,
+    }
 }
 
 unsafe extern "C" fn receive_message(queue: c_int, message: *mut u8, bytes: usize, kind: i64, flags: c_int) -> isize {
@@ -155,15 +162,17 @@ unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, real: impl
 const WORKING_DIRECTORY: c_int = -100;
 
 unsafe extern "C" fn open_file(path: *const c_char, flags: c_int, mode: u32) -> c_int {
-    unsafe { opened(WORKING_DIRECTORY, path, flags, || real!(fn open64(*const c_char, c_int, u32) -> c_int)(path, flags, mode)) }
+    let site = caller();
+    let real = || unsafe { real!(fn open64(*const c_char, c_int, u32) -> c_int)(path, flags, mode) };
+    // SAFETY: the program's own argument.
+    made(unsafe { opened(WORKING_DIRECTORY, path, flags, real) }, site)
 }
 
 unsafe extern "C" fn open_file_at(directory: c_int, path: *const c_char, flags: c_int, mode: u32) -> c_int {
-    unsafe {
-        opened(directory, path, flags, || {
-            real!(fn openat64(c_int, *const c_char, c_int, u32) -> c_int)(directory, path, flags, mode)
-        })
-    }
+    let site = caller();
+    let real = || unsafe { real!(fn openat64(c_int, *const c_char, c_int, u32) -> c_int)(directory, path, flags, mode) };
+    // SAFETY: as above.
+    made(unsafe { opened(directory, path, flags, real) }, site)
 }
 
 interpose! {

@@ -1,0 +1,221 @@
+//! An access that the hooks did not recognise: is it ordered behind what was seen of its bytes?
+//!
+//! FastTrack's question (Flanagan, Freund: "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI 2009) asked of several cells instead of one last write and the
+//! reads since: an access races with a cell's when their bytes overlap, one writes, not both are atomic, they belong to different threads, and the cell's epoch is beyond what
+//! the accessing thread knows of its slot. For the *hybrid*, clocks leave out lock edges, and a race is one only if no common lock protects both.
+//!
+//! A cell gives way to a later access that is ordered behind it, covers its bytes and races with whatever it would: a later write for everything, a later
+//! read for reads, an atomic access for atomic ones only; for the hybrid the later one must not hold more locks.
+
+use super::local;
+use super::locksets;
+use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
+use super::spans::{self, Granule};
+use super::{Detector, detector, eraser, found};
+use crate::thread::Thread;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+
+/// How memory is accessed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct How {
+    pub read: bool,
+    pub atomic: bool,
+    /// The memory's life ends with it.
+    pub frees: bool,
+    /// Of an object's pointer to its virtual functions.
+    pub vptr: bool,
+}
+
+impl How {
+    pub const READ: Self = Self { read: true, atomic: false, frees: false, vptr: false };
+    pub const WRITE: Self = Self { read: false, atomic: false, frees: false, vptr: false };
+    pub const VPTR_READ: Self = Self { read: true, atomic: false, frees: false, vptr: true };
+    pub const VPTR_WRITE: Self = Self { read: false, atomic: false, frees: false, vptr: true };
+    pub const FREE: Self = Self { read: false, atomic: false, frees: true, vptr: false };
+    pub const fn atomic(read: bool) -> Self {
+        Self { read, atomic: true, frees: false, vptr: false }
+    }
+}
+
+/// An access of any bytes, by a thread whose accesses count.
+pub fn access(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
+    if bytes > 0 {
+        let reference = local::reference(thread, site, how.atomic);
+        access_as(thread, address, bytes, how, reference);
+    }
+}
+
+/// The same with the reference that stands for the access; 0: there is none left.
+pub fn access_as(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) {
+    if reference == 0 {
+        return;
+    }
+    let end = address.wrapping_add(bytes);
+    let mut at = address;
+    while at < end {
+        let stop = end.min((at & !7) + 8);
+        if !word(thread, at, stop - at, how, reference) {
+            break;
+        }
+        at = stop;
+    }
+}
+
+/// An access within one word. False: something was found, and looking at the words behind it would find the same.
+#[inline(always)]
+pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) -> bool {
+    if detector() == Detector::LockSet {
+        return eraser::word(thread, address, bytes, how, reference);
+    }
+    let cells = shadow::cells(address);
+    let bits = shadow::byte_bits(address, bytes);
+    let new = reference << REFERENCE_SHIFT | if how.read { READ } else { 0 } | bits;
+    let hybrid = detector() == Detector::Hybrid;
+    let local = &mut thread.detect;
+    let (mut place, mut free) = (CELLS, CELLS);
+    for at in 0..CELLS {
+        let cell = cells[at].load(Relaxed);
+        if cell == 0 {
+            free = free.min(at);
+            continue;
+        }
+        if cell & bits == 0 {
+            continue;
+        }
+        let old = cell >> REFERENCE_SHIFT;
+        if old == spans::FREED {
+            return found::use_after_free(thread, address, bytes, how, reference);
+        }
+        let granule = spans::granule(old);
+        let old_read = cell & READ != 0;
+        let ordered = granule.slot() == local.slot || local.clock.get(granule.slot()) >= granule.epoch();
+        if ordered {
+            let weaker = (old_read || !how.read) && (granule.is_atomic() || !how.atomic);
+            let mine = granule.slot() == local.slot && granule.epoch() == local.epoch;
+            let stronger = (!old_read || how.read) && (!granule.is_atomic() || how.atomic);
+            if mine && stronger && bits & !cell == 0 && (!hybrid || granule.lock_set == local.lock_set) {
+                if !how.atomic && !local::is_covering(thread, old) {
+                    // The hooks are to recognise it next time.
+                    cells[at].store(new & !(READ | BYTES) | cell & (READ | BYTES), Relaxed);
+                }
+                return true;
+            }
+            if weaker && cell & BYTES & !bits == 0 && (!hybrid || locksets::is_subset(local.lock_set, granule.lock_set)) {
+                if place < CELLS {
+                    cells[at].store(0, Relaxed);
+                } else {
+                    place = at;
+                }
+            }
+            continue;
+        }
+        if old_read && how.read || granule.is_atomic() && how.atomic {
+            continue;
+        }
+        if hybrid && locksets::protects(granule.lock_set, local.lock_set) {
+            continue;
+        }
+        if cells[at].load(Relaxed) != cell {
+            // Overwritten or swept while it was looked at: what was read of it need not belong together.
+            continue;
+        }
+        store(thread, cells, new, address, place, free);
+        found::race(thread, address, bytes, how, reference, cell, granule);
+        return false;
+    }
+    store(thread, cells, new, address, place, free);
+    true
+}
+
+fn store(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u64, place: usize, free: usize) {
+    thread.detect.counts.checked += 1;
+    if place < CELLS {
+        cells[place].store(new, Relaxed);
+    } else {
+        add(thread, cells, new, address, free);
+    }
+}
+
+/// A cell that no cell gives way to: into the free one, together with one of the same reference for other bytes, or in the place of any.
+pub fn add(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u64, free: usize) {
+    let mut at = free;
+    if free >= CELLS {
+        for cell in cells {
+            let known = cell.load(Relaxed);
+            if (known ^ new) & !BYTES == 0 {
+                cell.store(known | new, Relaxed);
+                return;
+            }
+        }
+        at = thread.detect.random() as usize % CELLS;
+    }
+    shadow::mark(address);
+    cells[at].store(new, Relaxed);
+}
+
+/// Writes a whole range without asking: memory that nobody else can know yet.
+pub fn imitate_write(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+    let reference = local::reference_of_call(thread, site, false);
+    if reference == 0 {
+        return;
+    }
+    let mut at = address;
+    let end = address + bytes;
+    while at < end {
+        let stop = end.min((at & !7) + 8);
+        let cells = shadow::cells(at);
+        shadow::mark(at);
+        if detector() == Detector::LockSet {
+            for cell in cells {
+                cell.store(0, Relaxed);
+            }
+        } else {
+            cells[0].store(reference << REFERENCE_SHIFT | shadow::byte_bits(at, stop - at), Relaxed);
+            for cell in &cells[1..] {
+                cell.store(0, Relaxed);
+            }
+        }
+        at = stop;
+    }
+}
+
+/// Bytes at the begin of a freed block that remember that they were freed.
+const FREED_BYTES: u64 = 1024;
+
+/// A block's life ends: is that ordered behind all accesses to it? Whoever touches it from now on uses it after it was freed.
+pub fn free(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+    let reference = local::reference_of_call(thread, site, false);
+    if reference == 0 {
+        return;
+    }
+    let end = address + bytes.min(FREED_BYTES);
+    let mut at = address & !7;
+    let mut quiet = true;
+    while at < end {
+        if quiet {
+            quiet = word(thread, at, 8, How::FREE, reference);
+        }
+        let cells = shadow::cells(at);
+        if detector() != Detector::LockSet {
+            shadow::mark(at);
+            cells[0].store(spans::FREED << REFERENCE_SHIFT | BYTES, Relaxed);
+            // Without bytes: it must not look like an access that covers another.
+            cells[1].store(reference << REFERENCE_SHIFT, Relaxed);
+            cells[2].store(0, Relaxed);
+            cells[3].store(0, Relaxed);
+        }
+        at += 8;
+    }
+}
+
+/// The word at an address belongs to memory that was freed.
+pub fn is_freed(address: u64) -> bool {
+    shadow::cells(address)[0].load(Relaxed) >> REFERENCE_SHIFT == spans::FREED
+}
+
+/// The cell that says who freed a word.
+pub fn freed_by(address: u64) -> Option<(u32, Granule)> {
+    let cell = shadow::cells(address)[1].load(Relaxed);
+    let reference = cell >> REFERENCE_SHIFT;
+    (reference > spans::FREED).then(|| (cell, spans::granule(reference)))
+}

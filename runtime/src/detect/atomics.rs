@@ -1,0 +1,145 @@
+//! Atomic operations and fences: C++20's happens-before, as in [intro.races].
+//!
+//! A releasing store begins a release sequence, which read-modify-writes of any thread continue and another thread's relaxed store ends. A release fence releases with the thread's later relaxed stores;
+//! what relaxed loads see is received by the next acquire fence. Operation and clock change together under the object's lock, so that whoever reads a value knows what
+//! was released with it. Consume is acquire; sequentially consistent operations are acquire and release.
+
+use super::access::{self, How};
+use super::local;
+use super::objects::{self, Object};
+use crate::thread::Thread;
+use core::ffi::c_int;
+use rashomon_abi::record::{Op, atomic_aux};
+
+fn acquires(order: u16) -> bool {
+    !matches!(order, atomic_aux::RELAXED | atomic_aux::RELEASE)
+}
+
+fn releases(order: u16) -> bool {
+    matches!(order, atomic_aux::RELEASE | atomic_aux::ACQ_REL | atomic_aux::SEQ_CST)
+}
+
+/// The access itself, unless the program asked not to look at this thread's.
+fn touch(thread: &mut Thread, address: u64, log2: u16, read: bool, site: u64) {
+    if thread.hot().ignored == 0 {
+        access::access(thread, address, 1 << log2, How::atomic(read), site);
+    }
+}
+
+fn receive(thread: &mut Thread, object: &Object, acquires: bool) {
+    if object.released.is_empty() {
+        return;
+    }
+    if acquires {
+        super::acquire(thread, object);
+    } else {
+        object.is_received(thread.detect.slot);
+        thread.detect.fence_pending.join(&object.released);
+    }
+}
+
+/// A load. `execute` may be called twice.
+pub fn load<R>(thread: &mut Thread, address: u64, log2: u16, order: c_int, site: u64, execute: impl Fn() -> R) -> R {
+    touch(thread, address, log2, true, site);
+    // Whoever releases a value has made the object before: if there is none yet, nothing was released with what is read here.
+    let value = execute();
+    if thread.detect.ignores_sync > 0 {
+        return value;
+    }
+    match objects::find(address) {
+        Some(object) => object.lock.with(|| {
+            let value = execute();
+            receive(thread, object, acquires(order as u16 & 7));
+            value
+        }),
+        None => value,
+    }
+}
+
+/// Anything else. `execute` tells what it turned out to be; a failed compare-exchange is a load with the order `failure`.
+pub fn modify<R>(
+    thread: &mut Thread,
+    (address, log2): (u64, u16),
+    order: c_int,
+    failure: c_int,
+    site: u64,
+    execute: impl FnOnce() -> (R, Op),
+) -> R {
+    touch(thread, address, log2, false, site);
+    if thread.detect.ignores_sync > 0 {
+        return execute().0;
+    }
+    let (order, failure) = (order as u16 & 7, failure as u16 & 7);
+    let releasing = releases(order) || thread.detect.has_fence;
+    let object = if releasing {
+        objects::get(address, || local::stack(thread, site))
+    } else {
+        match objects::find(address) {
+            Some(object) => object,
+            // Nothing was released here, and nothing is: whatever comes first in between is continued.
+            None => return execute().0,
+        }
+    };
+    let mut passed_on = false;
+    object.lock.lock();
+    let (result, op) = execute();
+    match op {
+        Op::AtomicStore if object.flags & objects::flag::TOLD != 0 => {
+            if releases(order) {
+                object.released.join(&thread.detect.clock);
+                object.last_slot = u32::MAX;
+                passed_on = true;
+            }
+        }
+        Op::AtomicStore => {
+            if releases(order) {
+                object.released.assign(&thread.detect.clock);
+                object.last_slot = thread.detect.slot;
+                object.last_epoch = thread.detect.epoch;
+                passed_on = true;
+            } else if thread.detect.has_fence {
+                object.released.assign(&thread.detect.fence_released);
+                object.last_slot = u32::MAX;
+            } else if object.last_slot != thread.detect.slot {
+                object.released.clear();
+                object.last_slot = u32::MAX;
+            }
+        }
+        Op::AtomicRmw => {
+            receive(thread, object, acquires(order));
+            if releases(order) {
+                object.released.join(&thread.detect.clock);
+                passed_on = true;
+            } else if thread.detect.has_fence {
+                object.released.join(&thread.detect.fence_released);
+            }
+            if releasing {
+                object.last_slot = u32::MAX;
+            }
+        }
+        _ => receive(thread, object, acquires(failure)),
+    }
+    object.lock.unlock();
+    if passed_on {
+        local::epoch_ends(thread);
+    }
+    result
+}
+
+pub fn fence(thread: &mut Thread, order: c_int) {
+    if thread.detect.ignores_sync > 0 {
+        return;
+    }
+    let order = order as u16 & 7;
+    if acquires(order) {
+        let local = &mut thread.detect;
+        local.clock.join(&local.fence_pending);
+        local.fence_pending.clear();
+    }
+    if releases(order) {
+        let local = &mut thread.detect;
+        local.fence_released.assign(&local.clock);
+        local.has_fence = true;
+        local::epoch_ends(thread);
+    }
+}

@@ -1,0 +1,70 @@
+//! A fork while detecting: the child goes on with a copy of everything, as its only thread.
+//!
+//! What other threads of the parent did lies behind the fork, which shows the child all of it at one moment: nothing of it is concurrent with
+//! what the child does. So its thread knows every other thread's last epoch. No table may be in the middle of a change when it is copied: the locks of all are held
+//! over the fork. An object whose own lock somebody held is begun anew, since whatever was released to it is known.
+
+use super::{blocked, blocks, clock, found, handlers, ignores, lock_order, locksets, objects, spans, stacks};
+use crate::lock::RawLock;
+use crate::thread::{self, State, Thread};
+use crate::{sched, sys};
+use core::sync::atomic::Ordering::*;
+
+fn locks() -> [&'static RawLock; 11] {
+    [
+        &lock_order::LOCK,
+        &blocked::LOCK,
+        &handlers::LOCK,
+        &ignores::BENIGN_LOCK,
+        &found::LOCK,
+        &spans::LOCK,
+        &objects::LOCK,
+        &blocks::LOCK,
+        &locksets::LOCK,
+        &stacks::LOCK,
+        &clock::LOCK,
+    ]
+}
+
+/// Takes all locks. Whoever holds one may want another: nothing is kept while something is waited for.
+pub fn before() {
+    let locks = locks();
+    loop {
+        let Some(taken) = locks.iter().position(|lock| !lock.try_lock()) else { return };
+        locks[..taken].iter().for_each(|lock| lock.unlock());
+        locks[taken].with(|| {});
+    }
+}
+
+pub fn in_parent() {
+    locks().iter().for_each(|lock| lock.unlock());
+}
+
+/// # Safety
+/// In a child whose only thread is this one, which holds the locks.
+pub unsafe fn in_child(thread: &mut Thread) {
+    locks().iter().for_each(|lock| lock.reset());
+    // SAFETY: by the contract.
+    unsafe { objects::forked() };
+    for other in thread::all() {
+        if core::ptr::eq(other, thread) {
+            continue;
+        }
+        // SAFETY: registered threads are never unmapped, and this one does not exist here.
+        let other = unsafe { &mut *other };
+        let (slot, epoch) = (other.detect.slot, other.detect.epoch);
+        if epoch > thread.detect.clock.get(slot) {
+            thread.detect.clock.set(slot, epoch);
+        }
+        if other.ended.swap(1, Relaxed) == 0 && epoch > 0 {
+            clock::give_slot_back(slot, epoch);
+        }
+        other.joined = true;
+        other.state = State::Ended;
+        other.handle.store(0, Relaxed);
+        other.hot = core::ptr::null_mut();
+    }
+    thread.kernel_id = sys::thread_id();
+    // SAFETY: by the contract.
+    unsafe { sched::only(thread) };
+}

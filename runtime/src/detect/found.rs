@@ -1,0 +1,127 @@
+//! What was found goes to the report, once per pair of places.
+
+use super::access::{self, How};
+use super::shadow::{self, BYTES, READ, REFERENCE_SHIFT};
+use super::spans::{self, Granule};
+use super::stacks::{self, StackId};
+use super::{local, locksets};
+use crate::lock::RawLock;
+use crate::memory::Map;
+use crate::report::{options, sides};
+use crate::thread::Thread;
+use core::sync::atomic::{AtomicU64, Ordering::*};
+
+pub static LOCK: RawLock = RawLock::new();
+static mut KNOWN: Map = Map::new();
+pub static RACES: AtomicU64 = AtomicU64::new(0);
+
+/// One side of a finding.
+#[derive(Clone, Copy)]
+pub struct Side {
+    pub thread: u32,
+    pub address: u64,
+    pub bytes: u64,
+    pub write: bool,
+    pub atomic: bool,
+    /// It ended the memory's life.
+    pub frees: bool,
+    pub vptr: bool,
+    pub stack: StackId,
+    pub lock_set: locksets::LockSet,
+}
+
+/// Whether this pair of places was not found before.
+fn is_new(a: StackId, b: StackId) -> bool {
+    if !options::get().suppress_equal_stacks {
+        return true;
+    }
+    let (a, b) = (stacks::innermost(a), stacks::innermost(b));
+    let known = &raw mut KNOWN;
+    LOCK.with(|| {
+        // SAFETY: under the lock.
+        let entry = unsafe { (*known).entry((a.min(b), a.max(b) | 1 << 63)) };
+        core::mem::replace(entry, 1) == 0
+    })
+}
+
+fn previous(address: u64, cell: u32, granule: Granule, frees: bool) -> Side {
+    let bits = cell & BYTES;
+    Side {
+        thread: granule.thread,
+        address: (address & !7) + bits.trailing_zeros() as u64,
+        bytes: bits.count_ones() as u64,
+        write: cell & READ == 0,
+        atomic: granule.is_atomic(),
+        frees,
+        vptr: false,
+        stack: spans::stack(cell >> REFERENCE_SHIFT),
+        lock_set: granule.lock_set,
+    }
+}
+
+fn current(thread: &Thread, address: u64, bytes: u64, how: How, reference: u32) -> Side {
+    Side {
+        thread: thread.number,
+        address,
+        bytes,
+        write: !how.read,
+        atomic: how.atomic,
+        frees: how.frees,
+        vptr: how.vptr,
+        stack: spans::stack(reference),
+        lock_set: thread.detect.lock_set,
+    }
+}
+
+/// Two accesses that nothing orders.
+#[cold]
+#[inline(never)]
+pub fn race(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, cell: u32, granule: Granule) {
+    let (now, before) = (current(thread, address, bytes, how, reference), previous(address, cell, granule, false));
+    if is_new(now.stack, before.stack) {
+        RACES.fetch_add(1, Relaxed);
+        sides::found(&now, &before, local::slept_since(thread, granule.when));
+    }
+}
+
+/// A lock is destroyed, or its memory freed, where nothing orders that behind its last release.
+#[cold]
+#[inline(never)]
+pub fn destroyed_in_use(thread: &mut Thread, address: u64, reference: u32, number: u32, unlocked_at: StackId) {
+    let now = current(thread, address, 1, How::FREE, reference);
+    let before = Side {
+        thread: number,
+        address,
+        bytes: 1,
+        write: false,
+        atomic: true,
+        vptr: false,
+        frees: false,
+        stack: unlocked_at,
+        lock_set: locksets::EMPTY,
+    };
+    if is_new(now.stack, before.stack) {
+        RACES.fetch_add(1, Relaxed);
+        sides::found(&now, &before, 0);
+    }
+}
+
+/// An access to memory that was freed, whoever did it. Always false.
+#[cold]
+#[inline(never)]
+pub fn use_after_free(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) -> bool {
+    let now = current(thread, address, bytes, how, reference);
+    // Said once for each word.
+    let freed = access::freed_by(address);
+    for cell in shadow::cells(address) {
+        cell.store(0, Relaxed);
+    }
+    if let Some((cell, granule)) = freed {
+        let before = previous(address, cell | BYTES, granule, true);
+        if is_new(now.stack, before.stack) {
+            RACES.fetch_add(1, Relaxed);
+            sides::found(&now, &before, 0);
+        }
+    }
+    false
+}

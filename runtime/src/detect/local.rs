@@ -1,0 +1,447 @@
+//! What the detector knows of one thread.
+
+use super::blocks::Reserve;
+use super::clock::{self, Clock, Epoch};
+use super::handlers::Running;
+use super::ignores::Begun;
+use super::locks::Held;
+use super::locksets::{self, LockSet};
+use super::shadow::{self, REFERENCE_SHIFT};
+use super::spans::{self, Block, GRANULE, Granule, References, When};
+use super::stacks::{self, StackId};
+use super::statistics::Counts;
+use super::tree::{self, Tree};
+use super::{Detector, blocked, detector, lock_order};
+use crate::memory::List;
+use crate::sys;
+use crate::thread::{Thread, all};
+use crate::tls::Hot;
+use core::sync::atomic::Ordering::Relaxed;
+use rashomon_abi::record::LOW_MASK;
+
+const CACHED: usize = 512;
+
+/// A place of the program that accessed: its stack, and its reference in the span that `generation` numbers.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Cached {
+    site: u64,
+    context: StackId,
+    generation: u32,
+    stack: StackId,
+    reference: u32,
+    padding: u64,
+}
+
+pub struct Local {
+    pub slot: u32,
+    pub epoch: Epoch,
+    pub clock: Clock,
+    pub lock_set: LockSet,
+    pub steps: locksets::Steps,
+    pub held: List<Held>,
+    pub orders: lock_order::Known,
+    pub waits: blocked::Waits,
+    /// Depth of regions whose synchronisation the program does not want to count.
+    pub ignores_sync: u32,
+    /// Where regions began that leave out accesses, and synchronisation.
+    pub ignores_begun: [Begun; 2],
+    /// Signal handlers that run; the signal that the thread is sending to itself.
+    pub handlers: Running,
+    pub sending: i32,
+    /// Where the hot block of this thread is kept while another fibre runs in its place.
+    pub parked: *mut Hot,
+    /// Where this thread was created.
+    pub creation: StackId,
+    pub blocks: Reserve,
+    /// Of the latest release fence; empty: there was none.
+    pub fence_released: Clock,
+    /// What relaxed loads saw that no acquire fence has received yet.
+    pub fence_pending: Clock,
+    pub has_fence: bool,
+
+    /// Where the thread last slept, and what others had done when it first did something afterwards.
+    pub slept_at: StackId,
+    pub slept: Clock,
+    sleep_pending: bool,
+
+    /// Numbers spans, and stretches of them with one lock set.
+    generation: u32,
+    references: References,
+    block: Block,
+    atomic_block: Block,
+    /// The lock set changed since the block's last granule was begun.
+    granule_stale: bool,
+    /// References that the last span took.
+    hint: u32,
+    cache: *mut Cached,
+    random: u32,
+    pub tree: Tree,
+    pub counts: Counts,
+}
+
+impl Local {
+    /// A thread that begins with what its creator passed on.
+    pub fn new() -> Self {
+        Self {
+            slot: 0,
+            epoch: 0,
+            clock: Clock::new(),
+            lock_set: locksets::EMPTY,
+            steps: locksets::Steps::new(),
+            held: List::new(),
+            orders: lock_order::Known::new(),
+            waits: blocked::Waits::new(),
+            ignores_sync: 0,
+            ignores_begun: [Begun::new(), Begun::new()],
+            handlers: Running::new(),
+            sending: 0,
+            parked: core::ptr::null_mut(),
+            creation: 0,
+            blocks: Reserve::new(),
+            fence_released: Clock::new(),
+            fence_pending: Clock::new(),
+            has_fence: false,
+            slept_at: 0,
+            slept: Clock::new(),
+            sleep_pending: false,
+            generation: 1,
+            references: References::new(),
+            block: Block::NONE,
+            atomic_block: Block::NONE,
+            granule_stale: false,
+            hint: 1,
+            cache: core::ptr::null_mut(),
+            random: 0x9e37_79b9,
+            tree: Tree::new(),
+            counts: Counts::new(),
+        }
+    }
+
+    /// Before the thread's first access: its slot, with what is known from its creator.
+    pub fn give_slot(&mut self) {
+        let (slot, epoch) = clock::take_slot(&self.clock);
+        self.slot = slot;
+        self.epoch = epoch;
+        self.clock.set(slot, epoch);
+        self.tree.slot_begins(epoch);
+    }
+
+    pub fn begin(&mut self) {
+        self.cache = sys::map_anonymous(CACHED * size_of::<Cached>()).cast();
+        if self.cache.is_null() {
+            sys::die(&[b"out of memory for a new thread"]);
+        }
+        self.tree.begin();
+        self.random = self.random.wrapping_add(self.slot.wrapping_mul(0x85eb_ca6b)) | 1;
+    }
+
+    /// The thread makes no access any more. Its clock stays, for whoever joins it.
+    pub fn end(&mut self) {
+        self.tree.end();
+        self.references.end();
+        self.blocks.shrink(0);
+        self.fence_released.clear();
+        self.fence_pending.clear();
+        self.slept.clear();
+        self.held.clear_and_free();
+        self.orders.free();
+        // SAFETY: the thread's own table, used no more.
+        unsafe { sys::unmap(self.cache.cast(), CACHED * size_of::<Cached>()) };
+        self.cache = core::ptr::null_mut();
+    }
+
+    /// Epoch and slot of what follows: everything up to here was passed on.
+    fn next_epoch(&mut self) {
+        if self.epoch >= Epoch::MAX - 1 {
+            // A slot whose epochs are used up is known to be over.
+            self.clock.set(self.slot, Epoch::MAX);
+            let (slot, epoch) = clock::take_slot(&self.clock);
+            self.slot = slot;
+            self.epoch = epoch;
+            self.tree.slot_begins(epoch);
+        } else {
+            self.epoch += 1;
+        }
+        self.clock.set(self.slot, self.epoch);
+    }
+
+    pub fn random(&mut self) -> u32 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        self.random
+    }
+
+    #[inline(always)]
+    fn cached(&mut self, site: u64, context: StackId) -> &'static mut Cached {
+        let mixed = site as u32 ^ (site >> 9) as u32 ^ context << 2 ^ context >> 6;
+        // SAFETY: inside the thread's table.
+        unsafe { &mut *self.cache.add(mixed as usize % CACHED) }
+    }
+}
+
+/// Nothing of this thread's current span is recognised by the hooks.
+fn uncover(thread: &mut Thread) {
+    // No cell has all bits, whatever bits are compared.
+    let hot = thread.hot();
+    hot.covered = [u32::MAX; 4];
+    hot.covered_word = [u32::MAX; 4];
+}
+
+/// The hooks recognise accesses with references of this block.
+fn cover(thread: &mut Thread, block: Block) {
+    if super::counting() {
+        return;
+    }
+    let select = !((block.size << REFERENCE_SHIFT) - 1);
+    let hot = thread.hot();
+    hot.covers_read = [select; 4];
+    hot.covers_write = [select | shadow::READ; 4];
+    hot.covered = [block.base << REFERENCE_SHIFT; 4];
+    hot.covers_read_word = [select | shadow::BYTES; 4];
+    hot.covers_write_word = [select | shadow::READ | shadow::BYTES; 4];
+    hot.covered_word = [block.base << REFERENCE_SHIFT | shadow::BYTES; 4];
+}
+
+/// Whether the hooks recognise a reference.
+#[inline(always)]
+pub fn is_covering(thread: &Thread, reference: u32) -> bool {
+    let block = thread.detect.block;
+    reference.wrapping_sub(block.base) < block.size
+}
+
+/// What the hooks ask, where they do not: whether the span has covered an access within a word.
+pub fn is_covered(thread: &Thread, address: u64, bytes: u64, is_read: bool) -> bool {
+    let bits = shadow::byte_bits(address, bytes);
+    shadow::cells(address)
+        .iter()
+        .map(|cell| cell.load(Relaxed))
+        .any(|cell| cell & bits == bits && (is_read || cell & shadow::READ == 0) && is_covering(thread, cell >> REFERENCE_SHIFT))
+}
+
+/// The hooks let every access through to the slow path, until the span's next reference.
+pub fn open(thread: &mut Thread) {
+    uncover(thread);
+}
+
+pub fn span_ends(thread: &mut Thread) {
+    let local = &mut thread.detect;
+    local.generation = local.generation.wrapping_add(1);
+    if local.block.size == 0 && local.atomic_block.size == 0 {
+        return;
+    }
+    local.counts.spans += 1;
+    if local.block.size != 0 {
+        local.hint = if local.block.size <= local.hint.next_power_of_two() {
+            local.block.next - local.block.base
+        } else {
+            local.block.size
+        };
+    }
+    local.references.span_ends();
+    local.block = Block::NONE;
+    local.atomic_block = Block::NONE;
+    uncover(thread);
+}
+
+/// Everything up to here was passed on to somebody: what follows is another epoch.
+pub fn epoch_ends(thread: &mut Thread) {
+    thread.detect.next_epoch();
+    span_ends(thread);
+    tree::sends(thread);
+}
+
+/// The same; what was passed on is a mutex, to whoever locks it next.
+pub fn released(thread: &mut Thread, object: u32) {
+    thread.detect.next_epoch();
+    span_ends(thread);
+    tree::releases(thread, object);
+}
+
+/// The thread is going to sleep. Its next access sees what others did in the meantime.
+pub fn sleeps(thread: &mut Thread, site: u64) {
+    thread.detect.slept_at = stack(thread, site);
+    thread.detect.sleep_pending = true;
+    thread.detect.generation = thread.detect.generation.wrapping_add(1);
+}
+
+/// Whether it has slept since its last access.
+pub fn has_slept(thread: &Thread) -> bool {
+    thread.detect.sleep_pending
+}
+
+#[cold]
+fn wakes(thread: &mut Thread) {
+    thread.detect.sleep_pending = false;
+    for other in all() {
+        // SAFETY: registered threads are never unmapped. An epoch that changes meanwhile is a little old.
+        let (slot, epoch) = unsafe { ((*other).detect.slot, (*other).detect.epoch) };
+        thread.detect.slept.set(slot, epoch);
+    }
+}
+
+/// Where a thread slept, if what `when` tells of had been done by the time it went on.
+pub fn slept_since(thread: &Thread, when: When) -> StackId {
+    let local = &thread.detect;
+    if local.slept_at != 0 && local.slept.get(when.slot_atomic >> 1) >= when.epoch { local.slept_at } else { 0 }
+}
+
+/// What follows is done under another lock set.
+pub fn lock_set_changes(thread: &mut Thread, to: LockSet) {
+    if thread.detect.lock_set == to {
+        return;
+    }
+    thread.detect.lock_set = to;
+    match detector() {
+        // The order of events decides; the lock set is told in reports only.
+        Detector::HappensBefore => {
+            thread.detect.generation = thread.detect.generation.wrapping_add(1);
+            thread.detect.granule_stale = true;
+            thread.detect.atomic_block = Block::NONE;
+        }
+        Detector::LockSet | Detector::Hybrid => span_ends(thread),
+    }
+}
+
+/// The stack of the function that the thread is in.
+#[inline(always)]
+pub fn context(thread: &mut Thread) -> StackId {
+    if thread.hot().dirty == 0 { thread.context } else { new_context(thread) }
+}
+
+#[inline(never)]
+fn new_context(thread: &mut Thread) -> StackId {
+    let (bottom, lowest, top) = {
+        let hot = thread.hot();
+        hot.dirty = 0;
+        let lowest = core::mem::replace(&mut hot.lowest, hot.top);
+        (hot.bottom, lowest.min(hot.top), hot.top)
+    };
+    // SAFETY: all three point into the shadow stack.
+    let (known, depth) = unsafe { (lowest.offset_from(bottom) as usize, top.offset_from(bottom) as usize) };
+    thread.context_path.truncate(known);
+    for level in thread.context_path.len()..depth {
+        // SAFETY: below the top.
+        let site = unsafe { (*bottom.add(level)).site } & LOW_MASK;
+        let parent = thread.context_path.as_slice().last().copied().unwrap_or(0);
+        thread.context_path.push(stacks::intern(parent, site));
+    }
+    thread.context = thread.context_path.as_slice().last().copied().unwrap_or(0);
+    thread.context
+}
+
+/// The stack of a call or access at `site`.
+pub fn stack(thread: &mut Thread, site: u64) -> StackId {
+    let context = context(thread);
+    if site == 0 { context } else { stack_in(thread, context, site) }
+}
+
+fn stack_in(thread: &mut Thread, context: StackId, site: u64) -> StackId {
+    let cached = thread.detect.cached(site, context);
+    if cached.site != site || cached.context != context || cached.stack == 0 {
+        *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0, padding: 0 };
+    }
+    cached.stack
+}
+
+/// The stack of the call of an interposed function from `site`, with that function innermost.
+pub fn call_stack(thread: &mut Thread, site: u64) -> StackId {
+    let caller = stack(thread, site);
+    match thread.hot().entered {
+        0 => caller,
+        function => stack_in(thread, caller, (function + 1) | stacks::FUNCTION),
+    }
+}
+
+/// The reference of an access that the interposed function makes through which the runtime was entered.
+pub fn reference_of_call(thread: &mut Thread, site: u64, atomic: bool) -> u32 {
+    let function = thread.hot().entered;
+    reference_within(thread, site, function, atomic)
+}
+
+/// The reference of an access inside of `function`, called from `site`.
+pub fn reference_within(thread: &mut Thread, site: u64, function: u64, atomic: bool) -> u32 {
+    if function == 0 {
+        return reference(thread, site, atomic);
+    }
+    let context = stack(thread, site);
+    reference_in(thread, context, (function + 1) | stacks::FUNCTION, atomic)
+}
+
+/// The reference of an access to an object of the program's kind `tag`, told from `site` in a function that was called from `called_from`.
+pub fn reference_of_object(thread: &mut Thread, called_from: u64, tag: u64, site: u64) -> u32 {
+    let function = stack(thread, called_from);
+    let context = stack_in(thread, function, stacks::TAG | tag);
+    reference_in(thread, context, site, false)
+}
+
+/// The reference of an access at `site`. 0 when there are none left.
+#[inline(always)]
+pub fn reference(thread: &mut Thread, site: u64, atomic: bool) -> u32 {
+    let context = context(thread);
+    reference_in(thread, context, site, atomic)
+}
+
+#[inline(always)]
+fn reference_in(thread: &mut Thread, context: StackId, site: u64, atomic: bool) -> u32 {
+    let local = &mut thread.detect;
+    let cached = local.cached(site, context);
+    if cached.site == site && cached.context == context && cached.generation == local.generation {
+        return cached.reference;
+    }
+    new_reference(thread, site, context, atomic)
+}
+
+#[cold]
+#[inline(never)]
+fn new_reference(thread: &mut Thread, site: u64, context: StackId, atomic: bool) -> u32 {
+    if thread.detect.sleep_pending {
+        wakes(thread);
+    }
+    let number = thread.number;
+    let local = &mut thread.detect;
+    let cached = local.cached(site, context);
+    if cached.site != site || cached.context != context || cached.stack == 0 {
+        *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0, padding: 0 };
+    }
+    let shared = Granule {
+        when: When { epoch: local.epoch, slot_atomic: local.slot << 1 | atomic as u32 },
+        thread: number,
+        lock_set: local.lock_set,
+    };
+    let mut block = if atomic { local.atomic_block } else { local.block };
+    if !atomic && core::mem::replace(&mut local.granule_stale, false) {
+        block.next = block.next.next_multiple_of(GRANULE);
+    }
+    let fresh = block.is_full();
+    if fresh {
+        let size = match block.size {
+            _ if atomic => spans::SMALLEST_BLOCK,
+            0 => local.hint.next_power_of_two().clamp(spans::SMALLEST_BLOCK, 64),
+            size => (size * 4).min(spans::LARGEST_BLOCK),
+        };
+        block = local.references.block(size);
+        if block.size == 0 {
+            return 0;
+        }
+        if !atomic {
+            // The hooks know one block: places that have a reference of an earlier one take another.
+            local.generation = local.generation.wrapping_add(1);
+        }
+    }
+    let reference = block.next;
+    block.next += 1;
+    spans::define(reference, cached.stack, shared);
+    cached.generation = local.generation;
+    cached.reference = reference;
+    if atomic {
+        local.atomic_block = block;
+    } else {
+        local.block = block;
+        if fresh {
+            cover(thread, block);
+        }
+    }
+    reference
+}

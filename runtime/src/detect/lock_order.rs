@@ -1,0 +1,355 @@
+//! The order in which locks are taken: a cycle in it is a deadlock that can happen.
+//!
+//! A graph whose nodes are locks (of one life) and whose edges say "somebody who held this one waited for that one". Havelund's "Using Runtime Analysis to Guide Model
+//! Checking of Java Programs" (SPIN 2000) calls it the lock graph; as in ThreadSanitizer, a cycle is reported whichever threads its edges are from and whatever other locks they
+//! held, so a cycle within one thread is, too: it says what the code allows, not what can be scheduled. An edge is made when a thread asks for a lock, before it waits: a deadlock that really
+//! happens has been reported then. A try makes no edge to the lock that it takes, as it does not wait; edges from that lock count. Shared holders are holders.
+//!
+//! The cycle is looked for when an edge is new, breadth first, so a shortest one is found. Threads remember what they asked for lately under which set of locks: that needs no look
+//! at the graph. Edges vanish with either lock. There is no bound on the locks held, nor on a cycle's length; a report shows its first [`LONGEST`] edges.
+//!
+//! Limit: 2^24 edges at once; further ones are left out.
+
+use super::locksets::{self, LockSet};
+use super::objects::{self, Life, Object};
+use super::shadow::reserve;
+use super::stacks::StackId;
+use crate::lock::RawLock;
+use crate::memory::{List, Map};
+use crate::report::{self, Edge as Told, Lock, options, walked};
+use crate::sys;
+use crate::thread::Thread;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
+
+const MAX_NODES: usize = 1 << 24;
+const MAX_EDGES: u32 = 1 << 24;
+/// Edges of a cycle that are told.
+const LONGEST: usize = walked::MOST / 2;
+
+/// The lock that is the object of that number.
+#[repr(C)]
+struct Node {
+    /// Whose edges these are; 0: nobody's.
+    life: AtomicU64,
+    /// First edge from and to it; 0: none.
+    first: [u32; 2],
+    /// Edges from and to it.
+    count: [u32; 2],
+    /// The search that came here last, and the edge it came by.
+    search: u32,
+    by: u32,
+}
+
+const OUT: usize = 0;
+const IN: usize = 1;
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Edge {
+    /// Numbers of the lock that was held and the one that was asked for.
+    ends: [u32; 2],
+    /// Neighbours in the list of edges from the one, and to the other.
+    next: [u32; 2],
+    previous: [u32; 2],
+    thread: u32,
+    /// Where the held lock had been taken, and where the other was asked for.
+    held_since: StackId,
+    asked: StackId,
+}
+
+static NODES: AtomicPtr<Node> = AtomicPtr::new(core::ptr::null_mut());
+static EDGES: AtomicPtr<Edge> = AtomicPtr::new(core::ptr::null_mut());
+pub static LOCK: RawLock = RawLock::new();
+static mut STATE: State = State { used: 1, free: 0, search: 0, queue: List::new(), told: Map::new() };
+
+struct State {
+    used: u32,
+    free: u32,
+    search: u32,
+    queue: List<u32>,
+    /// Cycles that were told, by their stacks.
+    told: Map,
+}
+
+pub fn initialise() {
+    NODES.store(reserve(MAX_NODES * size_of::<Node>()).cast(), Release);
+    EDGES.store(reserve(MAX_EDGES as usize * size_of::<Edge>()).cast(), Release);
+}
+
+/// # Safety
+/// Under [`LOCK`]; below the table's end.
+unsafe fn node(number: u32) -> &'static mut Node {
+    // SAFETY: by the contract.
+    unsafe { &mut *NODES.load(Relaxed).add(number as usize) }
+}
+
+/// # Safety
+/// Under [`LOCK`]; a number from a list of edges.
+unsafe fn edge(number: u32) -> &'static mut Edge {
+    // SAFETY: by the contract.
+    unsafe { &mut *EDGES.load(Relaxed).add(number as usize) }
+}
+
+const REMEMBERED: usize = 256;
+
+/// What a thread asked for lately: a lock, under a set of locks. Every edge that follows from it is there.
+pub struct Known(*mut [(LockSet, Life); REMEMBERED]);
+
+impl Known {
+    pub const fn new() -> Self {
+        Self(core::ptr::null_mut())
+    }
+
+    /// Whether it is there; from now on it is.
+    fn replace(&mut self, set: LockSet, life: Life) -> bool {
+        if self.0.is_null() {
+            self.0 = sys::map_anonymous(size_of::<[(LockSet, Life); REMEMBERED]>()).cast();
+            if self.0.is_null() {
+                return false;
+            }
+        }
+        let at = (life ^ set as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        // SAFETY: the thread's own table.
+        let entry = unsafe { &mut (&mut *self.0)[at as usize % REMEMBERED] };
+        core::mem::replace(entry, (set, life)) == (set, life)
+    }
+
+    pub fn free(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: the thread's own table, used no more.
+            unsafe { sys::unmap(self.0.cast(), size_of::<[(LockSet, Life); REMEMBERED]>()) };
+        }
+        *self = Self::new();
+    }
+}
+
+/// The thread asks for a lock with what it holds.
+#[inline]
+pub fn acquiring(thread: &mut Thread, object: &Object, stack: StackId) {
+    if thread.detect.held.len() > 0 {
+        ordered(thread, object, stack);
+    }
+}
+
+#[inline(never)]
+fn ordered(thread: &mut Thread, object: &Object, stack: StackId) {
+    if !options::get().detect_deadlocks {
+        return;
+    }
+    let local = &mut thread.detect;
+    // A set that does not hold all of the locks, as it would be too large, says too little.
+    let whole = locksets::elements(local.lock_set).len() == local.held.len();
+    if whole && local.orders.replace(local.lock_set, object.life) {
+        return;
+    }
+    let held = local.held.as_slice();
+    if held.iter().any(|held| held.number == object.number) {
+        return;
+    }
+    let mut cycle = List::new();
+    let state = &raw mut STATE;
+    LOCK.with(|| {
+        // SAFETY: under the lock, here and below.
+        let state = unsafe { &mut *state };
+        for held in held {
+            // SAFETY: as above; the number of an object that is held.
+            let is_new = unsafe { objects::by_number(held.number).life == held.life && !is_known(held.number, object.number) };
+            if !is_new {
+                continue;
+            }
+            // SAFETY: as above.
+            unsafe {
+                let fresh = Edge {
+                    ends: [held.number, object.number],
+                    next: [0; 2],
+                    previous: [0; 2],
+                    thread: thread.number,
+                    held_since: held.stack,
+                    asked: stack,
+                };
+                let closes = cycle.len() == 0 && find_path(state, object.number, held.number, &mut cycle);
+                if closes {
+                    cycle.push(fresh);
+                }
+                insert(state, fresh);
+                node(held.number).life.store(held.life, Relaxed);
+            }
+        }
+        // SAFETY: as above.
+        unsafe { node(object.number).life.store(object.life, Relaxed) };
+        if cycle.len() > 0 && !is_first(state, cycle.as_slice()) {
+            cycle.truncate(0);
+        }
+    });
+    if cycle.len() > 0 {
+        tell(cycle.as_slice());
+    }
+    cycle.clear_and_free();
+}
+
+/// # Safety
+/// Under [`LOCK`].
+unsafe fn is_known(from: u32, to: u32) -> bool {
+    // SAFETY: by the contract.
+    unsafe {
+        let direction = if node(from).count[OUT] <= node(to).count[IN] { OUT } else { IN };
+        let mut at = node(if direction == OUT { from } else { to }).first[direction];
+        while at != 0 {
+            if edge(at).ends == [from, to] {
+                return true;
+            }
+            at = edge(at).next[direction];
+        }
+    }
+    false
+}
+
+/// # Safety
+/// Under [`LOCK`].
+unsafe fn insert(state: &mut State, mut fresh: Edge) {
+    // SAFETY: by the contract.
+    unsafe {
+        let number = if state.free != 0 {
+            let number = state.free;
+            state.free = edge(number).next[OUT];
+            number
+        } else if state.used < MAX_EDGES {
+            state.used += 1;
+            state.used - 1
+        } else {
+            return;
+        };
+        for direction in [OUT, IN] {
+            let node = node(fresh.ends[direction]);
+            fresh.next[direction] = node.first[direction];
+            if node.first[direction] != 0 {
+                edge(node.first[direction]).previous[direction] = number;
+            }
+            node.first[direction] = number;
+            node.count[direction] += 1;
+        }
+        *edge(number) = fresh;
+    }
+}
+
+/// The edges of a shortest path, if there is one.
+///
+/// # Safety
+/// Under [`LOCK`].
+unsafe fn find_path(state: &mut State, from: u32, to: u32, path: &mut List<Edge>) -> bool {
+    state.search = state.search.wrapping_add(1);
+    let search = state.search;
+    let queue = &mut state.queue;
+    queue.truncate(0);
+    queue.push(from);
+    // SAFETY: by the contract.
+    unsafe {
+        node(from).search = search;
+        let mut next = 0;
+        while next < queue.len() {
+            let mut at = node(queue.as_slice()[next]).first[OUT];
+            next += 1;
+            while at != 0 {
+                let target = edge(at).ends[IN];
+                if node(target).search != search {
+                    node(target).search = search;
+                    node(target).by = at;
+                    if target == to {
+                        let mut end = to;
+                        while end != from {
+                            let by = *edge(node(end).by);
+                            path.push(by);
+                            end = by.ends[OUT];
+                        }
+                        path.as_mut_slice().reverse();
+                        return true;
+                    }
+                    queue.push(target);
+                }
+                at = edge(at).next[OUT];
+            }
+        }
+    }
+    false
+}
+
+/// Whether no cycle of these stacks was told before.
+fn is_first(state: &mut State, cycle: &[Edge]) -> bool {
+    let mix = |edge: &Edge| {
+        let word = (edge.held_since as u64) << 32 | edge.asked as u64;
+        (word ^ word >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    // Whichever edge closed it.
+    let sum = cycle.iter().fold(0u64, |sum, edge| sum.wrapping_add(mix(edge).rotate_left(17)));
+    core::mem::replace(state.told.entry((sum, cycle.len() as u64)), 1) == 0
+}
+
+#[cold]
+#[inline(never)]
+fn tell(cycle: &[Edge]) {
+    let cycle = &cycle[..cycle.len().min(LONGEST)];
+    let mut ids = [0; walked::MOST];
+    for (edge, pair) in cycle.iter().zip(ids.chunks_exact_mut(2)) {
+        pair.copy_from_slice(&[edge.asked, edge.held_since]);
+    }
+    let nothing =
+        Told { lock: Lock { address: 0, write: true, destroyed: false, created: 0 }, thread: 0, stack: &[], held_since: &[] };
+    walked::with(&ids[..2 * cycle.len()], |stacks| {
+        let mut told = [nothing; LONGEST];
+        for ((told, edge), stacks) in told.iter_mut().zip(cycle).zip(stacks.chunks_exact(2)) {
+            // SAFETY: the number of an object; at worst it is another one by now.
+            let object = unsafe { objects::by_number(edge.ends[OUT]) };
+            let lock = Lock { address: object.address, write: true, destroyed: false, created: object.creation };
+            *told = Told { lock, thread: edge.thread, stack: stacks[0], held_since: stacks[1] };
+        }
+        report::deadlock(&told[..cycle.len()])
+    });
+}
+
+/// The lock is gone, or becomes another one. Under its own lock.
+pub fn forget(object: &Object) {
+    // SAFETY: inside the table; only this word is read.
+    if unsafe { (*NODES.load(Relaxed).add(object.number as usize)).life.load(Relaxed) } != object.life {
+        return;
+    }
+    let state = &raw mut STATE;
+    LOCK.with(|| {
+        // SAFETY: under the lock.
+        unsafe { node(object.number).life.store(0, Relaxed) };
+        // SAFETY: under the lock.
+        let state = unsafe { &mut *state };
+        for direction in [OUT, IN] {
+            // SAFETY: under the lock; numbers from lists.
+            unsafe {
+                let mut at = node(object.number).first[direction];
+                while at != 0 {
+                    let following = edge(at).next[direction];
+                    remove(state, at);
+                    at = following;
+                }
+            }
+        }
+    });
+}
+
+/// # Safety
+/// Under [`LOCK`].
+unsafe fn remove(state: &mut State, number: u32) {
+    // SAFETY: by the contract.
+    unsafe {
+        let gone = *edge(number);
+        for direction in [OUT, IN] {
+            let node = node(gone.ends[direction]);
+            node.count[direction] -= 1;
+            match gone.previous[direction] {
+                0 => node.first[direction] = gone.next[direction],
+                previous => edge(previous).next[direction] = gone.next[direction],
+            }
+            if gone.next[direction] != 0 {
+                edge(gone.next[direction]).previous[direction] = gone.previous[direction];
+            }
+        }
+        edge(number).next[OUT] = state.free;
+        state.free = number;
+    }
+}

@@ -1,0 +1,347 @@
+//! Locks: who holds them, what they order, and in which sets they are.
+//!
+//! Events come from the interposed functions of libc, in the model of `record::Op`, and from annotations of the program's own locks with more to say ([`flag`], [`Taking`]).
+//! A lock's use is also an access to its first byte (creation and destruction write it, the rest reads it atomically): so a lock that is used without order behind its creation, or in
+//! freed memory, is a race like any other. A thread that uses a lock again, with nothing else having touched that word, need not look.
+//!
+//! An acquired lock's owner is known from here until it is released; what is wrong with that is in [`super::misuse`], what it means for the order of locks in [`super::lock_order`].
+
+use super::access::{self, How};
+use super::objects::{self, Object};
+use super::stacks::StackId;
+use super::{Detector, detector, found, local, lock_order, misuse, tree};
+use crate::thread::Thread;
+use core::sync::atomic::Ordering::Relaxed;
+use rashomon_abi::record::lock_kind;
+use rashomon_abi::report::warning;
+
+/// Flags of `__tsan_mutex_*` (`sanitizer/tsan_interface.h`).
+pub mod flag {
+    pub const LINKER_INIT: u32 = 1 << 0;
+    pub const WRITE_REENTRANT: u32 = 1 << 1;
+    pub const READ_REENTRANT: u32 = 1 << 2;
+    pub const READ_LOCK: u32 = 1 << 3;
+    pub const TRY_LOCK: u32 = 1 << 4;
+    pub const TRY_LOCK_FAILED: u32 = 1 << 5;
+    pub const RECURSIVE_LOCK: u32 = 1 << 6;
+    pub const RECURSIVE_UNLOCK: u32 = 1 << 7;
+    pub const NOT_STATIC: u32 = 1 << 8;
+    /// Those that belong to the lock and not to one operation.
+    pub const CREATION: u32 = LINKER_INIT | WRITE_REENTRANT | READ_REENTRANT | NOT_STATIC;
+}
+
+/// How a lock is taken.
+#[derive(Clone, Copy)]
+pub struct Taking {
+    pub shared: bool,
+    /// It would not have waited for ever: it is no cause of a deadlock.
+    pub tries: bool,
+    /// How often at once.
+    pub times: u32,
+    /// Kind (`record::lock_kind`) and flags of the lock.
+    pub kind: u32,
+    /// The order of locks was told before ([`requested`]).
+    pub ordered: bool,
+}
+
+impl Taking {
+    pub const EXCLUSIVE: Self = Self { shared: false, tries: false, times: 1, kind: 0, ordered: false };
+}
+
+/// A lock that a thread holds.
+#[derive(Clone, Copy)]
+pub struct Held {
+    pub number: u32,
+    pub shared: bool,
+    pub times: u32,
+    pub life: objects::Life,
+    /// Where it was taken.
+    pub stack: StackId,
+}
+
+pub fn lock_edges() -> bool {
+    detector() == Detector::HappensBefore
+}
+
+/// An event of a lock reads its first byte.
+fn touch(thread: &mut Thread, object: &Object, address: u64, site: u64) {
+    if object.seen.is_still(address, thread.detect.slot) {
+        return;
+    }
+    if thread.hot().ignored > 0 {
+        return;
+    }
+    if lock_edges() {
+        let reference = local::reference_of_call(thread, site, true);
+        access::access_as(thread, address, 1, How::atomic(true), reference);
+    } else if access::is_freed(address) {
+        let reference = local::reference_of_call(thread, site, true);
+        if reference != 0 {
+            found::use_after_free(thread, address, 1, How::atomic(true), reference);
+        }
+    }
+    object.seen.remember(address, thread.detect.slot);
+}
+
+/// A lock begins to exist.
+pub fn created(thread: &mut Thread, address: u64, kind: u32, site: u64) {
+    let stack = local::call_stack(thread, site);
+    if kind & (flag::LINKER_INIT << objects::flag::ANNOTATED) == 0 && lock_edges() && thread.hot().ignored == 0 {
+        let reference = local::reference_of_call(thread, site, false);
+        access::access_as(thread, address, 1, How::WRITE, reference);
+    }
+    let lock = objects::get(address, || stack);
+    lock.lock.lock();
+    if lock.recursion > 0 && kind >> objects::flag::ANNOTATED != 0 {
+        // A lock of the program's own may be told of while it is in use.
+        lock.flags |= kind;
+        lock.lock.unlock();
+        return;
+    }
+    lock_order::forget(lock);
+    objects::reborn(lock, stack);
+    lock.flags = kind | objects::flag::LOCK | objects::flag::INITIALISED;
+    lock.lock.unlock();
+}
+
+/// A lock ceases to exist.
+pub fn destroyed(thread: &mut Thread, address: u64, flags: u32, site: u64) {
+    let Some(lock) = objects::find(address) else { return };
+    let own = lock.flags >> objects::flag::ANNOTATED;
+    if (flags | own) & flag::LINKER_INIT != 0 || flags & flag::NOT_STATIC != 0 && own & flag::NOT_STATIC == 0 {
+        return;
+    }
+    let stack = local::call_stack(thread, site);
+    lock.lock.lock();
+    let locked = lock.recursion > 0 && lock.flags & objects::flag::REPORTED == 0;
+    let was = misuse::Subject::of(lock);
+    let last = lock.owner.checked_sub(1).map(|number| (number, lock.owner_stack, lock.last_slot, lock.last_epoch));
+    let element = objects::element(lock, false);
+    lock_order::forget(lock);
+    // Its life goes on until it is used again: reports of what was done under it still tell of it.
+    objects::unowned(lock);
+    lock.flags = lock.flags & !objects::flag::REPORTED | objects::flag::DESTROYED;
+    lock.lock.unlock();
+    if lock_edges() && thread.hot().ignored == 0 {
+        let reference = local::reference_of_call(thread, site, false);
+        if reference != 0
+            && access::word(thread, address, 1, How::FREE, reference)
+            && let Some((number, unlocked_at, slot, epoch)) = last
+            && !locked
+            && slot != u32::MAX
+            && slot != thread.detect.slot
+            && thread.detect.clock.get(slot) < epoch
+        {
+            found::destroyed_in_use(thread, address, reference, number, unlocked_at);
+        }
+        lock.seen.remember(address, u32::MAX);
+    }
+    forget_held(thread, was.number, element);
+    if locked {
+        misuse::destroyed_locked(&was, stack, was.owner_stack);
+    }
+}
+
+/// The thread holds a lock no more that is gone.
+fn forget_held(thread: &mut Thread, number: u32, element: u64) {
+    let held = &mut thread.detect.held;
+    if let Some(at) = held.as_slice().iter().position(|held| held.number == number) {
+        held.remove(at);
+        let set = thread.detect.lock_set;
+        let next = thread.detect.steps.step(set, element, false);
+        let next = thread.detect.steps.step(next, element | 1, false);
+        local::lock_set_changes(thread, next);
+        tree::context_changes(thread);
+    }
+}
+
+/// The thread is about to wait for a lock. `for_ever`: until it gets it.
+pub fn requested(thread: &mut Thread, address: u64, shared: bool, for_ever: bool, site: u64) {
+    let stack = local::call_stack(thread, site);
+    let object = objects::get(address, || stack);
+    if for_ever {
+        lock_order::acquiring(thread, object, stack);
+        if object.recursion > 0 && object.owner == thread.number + 1 && !shared {
+            misuse::locks_again(object, stack);
+        }
+        thread.detect.waits.begin(super::blocked::For::Lock(object.number));
+        super::blocked::check(thread);
+    }
+}
+
+/// The thread took a lock. `site` 0, here and at its release: that is no access to the lock's memory.
+pub fn acquired(thread: &mut Thread, address: u64, how: Taking, site: u64) {
+    let stack = local::call_stack(thread, site);
+    let object = objects::get(address, || stack);
+    let destroyed = object.flags & objects::flag::DESTROYED != 0 && object.seen.is_unchanged(address);
+    if site != 0 {
+        touch(thread, object, address, site);
+    }
+    thread.detect.waits.end();
+    let ignores = thread.detect.ignores_sync > 0;
+    let mut wrong = 0;
+    object.lock.lock();
+    if object.flags & objects::flag::DESTROYED != 0 {
+        if destroyed {
+            wrong = warning::MUTEX_INVALID;
+        }
+        let creation = object.creation;
+        objects::reborn(object, creation);
+    }
+    object.flags = object.flags & !objects::flag::DESTROYED | objects::flag::LOCK | how.kind;
+    let first = how.shared || object.recursion == 0;
+    if how.shared {
+        if object.recursion > 0 {
+            wrong = warning::MUTEX_BAD_READ_LOCK;
+        }
+        object.readers += 1;
+    } else {
+        if object.recursion == 0 {
+            object.owner = thread.number + 1;
+            object.owner_stack = stack;
+        } else if object.owner != thread.number + 1 {
+            wrong = warning::MUTEX_DOUBLE_LOCK;
+        }
+        object.recursion += how.times;
+    }
+    if first && !ignores && lock_edges() {
+        super::acquire(thread, object);
+        if !how.shared {
+            tree::acquires(thread, object);
+            thread.detect.clock.join(&object.shared);
+        }
+    }
+    let wrong = misuse::once(object, wrong);
+    object.lock.unlock();
+    if first {
+        if !how.tries && !how.ordered {
+            lock_order::acquiring(thread, object, stack);
+        }
+        hold(thread, object, how.shared, stack);
+        tree::context_changes(thread);
+    }
+    if wrong != 0 {
+        misuse::report(wrong, object, stack);
+    }
+}
+
+fn hold(thread: &mut Thread, object: &Object, shared: bool, stack: StackId) {
+    let held = &mut thread.detect.held;
+    if let Some(known) = held.as_mut_slice().iter_mut().find(|held| held.number == object.number && held.shared == shared) {
+        known.times += 1;
+        return;
+    }
+    held.push(Held { number: object.number, shared, times: 1, life: object.life, stack });
+    let set = thread.detect.lock_set;
+    let next = thread.detect.steps.step(set, objects::element(object, shared), true);
+    local::lock_set_changes(thread, next);
+}
+
+fn drop_hold(thread: &mut Thread, object: &Object, shared: bool) {
+    let held = &mut thread.detect.held;
+    let find = |held: &Held| held.number == object.number && held.shared == shared;
+    let Some(at) = held.as_slice().iter().rposition(find) else { return };
+    let known = &mut held.as_mut_slice()[at];
+    known.times -= 1;
+    if known.times > 0 {
+        return;
+    }
+    held.remove(at);
+    let set = thread.detect.lock_set;
+    let next = thread.detect.steps.step(set, objects::element(object, shared), false);
+    local::lock_set_changes(thread, next);
+}
+
+/// The thread gives a lock up, `times` times at once (0: altogether). Returns how often it had been held.
+pub fn released(thread: &mut Thread, address: u64, shared: bool, times: u32, site: u64) -> u32 {
+    let object = match objects::find(address) {
+        Some(object) => object,
+        None => {
+            let stack = local::call_stack(thread, site);
+            objects::get(address, || stack)
+        }
+    };
+    if site != 0 {
+        touch(thread, object, address, site);
+    }
+    let ignores = thread.detect.ignores_sync > 0;
+    let stack = local::call_stack(thread, site);
+    let mut wrong = 0;
+    let mut passed_on = false;
+    let mut count = 1;
+    object.lock.lock();
+    if shared {
+        let own = object.flags & lock_kind::KIND_MASK as u32 == lock_kind::RWLOCK as u32;
+        if object.recursion > 0 {
+            wrong = if own { warning::MUTEX_BAD_UNLOCK } else { warning::MUTEX_BAD_READ_UNLOCK };
+        } else if own && object.readers == 0 {
+            wrong = warning::MUTEX_BAD_UNLOCK;
+        }
+        object.readers = object.readers.saturating_sub(1);
+        passed_on = !ignores;
+        if passed_on && lock_edges() {
+            object.shared.join(&thread.detect.clock);
+        }
+    } else if object.recursion == 0 || object.owner != thread.number + 1 {
+        wrong = warning::MUTEX_BAD_UNLOCK;
+        count = 0;
+    } else {
+        count = if times == 0 { object.recursion } else { times.min(object.recursion) };
+        object.recursion -= count;
+        if object.recursion == 0 {
+            object.owner_stack = stack;
+            passed_on = !ignores;
+            if passed_on && lock_edges() {
+                let local = &thread.detect;
+                object.released.assign(&local.clock);
+                object.shared.clear();
+                object.last_slot = local.slot;
+                object.last_epoch = local.epoch;
+                object.received.store(false, Relaxed);
+            }
+        }
+    }
+    let wrong = misuse::once(object, wrong);
+    let last = shared || object.recursion == 0;
+    object.lock.unlock();
+    if last {
+        drop_hold(thread, object, shared);
+    }
+    match (passed_on && lock_edges(), shared) {
+        (true, false) => local::released(thread, object.number),
+        (true, true) => local::epoch_ends(thread),
+        (false, _) => tree::context_changes(thread),
+    }
+    if wrong != 0 {
+        misuse::report(wrong, object, stack);
+    }
+    count
+}
+
+/// The lock's owner died; whoever gets it next finds it free.
+pub fn repaired(address: u64) {
+    if let Some(object) = objects::find(address) {
+        object.lock.with(|| object.recursion = 0);
+    }
+}
+
+/// libc refuses to work with a lock.
+pub fn invalid(thread: &mut Thread, address: u64, site: u64) {
+    let stack = local::call_stack(thread, site);
+    let object = objects::get(address, || stack);
+    misuse::report(warning::MUTEX_INVALID, object, stack);
+}
+
+/// The memory that a lock lies in is freed by `thread`: who held it last is done with it?
+pub fn freed(thread: &mut Thread, object: &Object, site: u64) {
+    if object.flags & objects::flag::LOCK == 0 || !lock_edges() || object.owner == 0 {
+        return;
+    }
+    let (slot, epoch) = (object.last_slot, object.last_epoch);
+    if object.recursion == 0 && slot != u32::MAX && slot != thread.detect.slot && thread.detect.clock.get(slot) < epoch {
+        let reference = local::reference_of_call(thread, site, false);
+        if reference != 0 && access::word(thread, object.address, 1, How::FREE, reference) {
+            found::destroyed_in_use(thread, object.address, reference, object.owner - 1, object.owner_stack);
+        }
+    }
+}

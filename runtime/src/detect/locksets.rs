@@ -1,0 +1,162 @@
+//! Sets of locks as numbers: equal sets have equal numbers, and 0 is the empty one.
+//!
+//! An element is a lock of one life ([`super::objects::element`]) and whether it is held shared. Sets are sorted and stored once; the steps between sets that threads keep making
+//! are remembered by each of them.
+
+use super::shadow::reserve;
+use crate::lock::RawLock;
+use crate::memory::Map;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+
+pub type LockSet = u32;
+pub const EMPTY: LockSet = 0;
+/// Locks of a set that count; further ones are left out, which can only make sets look smaller.
+const MAX_LOCKS: usize = 64;
+const MAX_SETS: usize = 1 << 22;
+const ARENA_WORDS: usize = 1 << 28;
+
+/// See [`super::objects::element`]; bit 0: held shared.
+pub type Element = u64;
+
+/// Word 0: how many; then the elements, sorted.
+static SETS: AtomicPtr<u32> = AtomicPtr::new(core::ptr::null_mut());
+static ARENA: AtomicPtr<Element> = AtomicPtr::new(core::ptr::null_mut());
+static COUNT: AtomicU32 = AtomicU32::new(1);
+static mut USED: usize = 1;
+pub static LOCK: RawLock = RawLock::new();
+/// Hash of the contents and a probe number → set.
+static mut KNOWN: Map = Map::new();
+
+pub fn initialise() {
+    SETS.store(reserve(MAX_SETS * 4).cast(), Release);
+    ARENA.store(reserve(ARENA_WORDS * 8).cast(), Release);
+}
+
+/// The elements of a set, sorted.
+pub fn elements(set: LockSet) -> &'static [Element] {
+    // SAFETY: numbers come from `intern`; the arena is never unmapped, and a set never changes.
+    unsafe {
+        let at = ARENA.load(Relaxed).add(*SETS.load(Relaxed).add(set as usize) as usize);
+        core::slice::from_raw_parts(at.add(1), *at as usize)
+    }
+}
+
+fn intern(elements_of: &[Element]) -> LockSet {
+    if elements_of.is_empty() {
+        return EMPTY;
+    }
+    let hash = elements_of
+        .iter()
+        .fold(0x9e37_79b9_7f4a_7c15u64, |hash, &element| (hash ^ element).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29));
+    let known = &raw mut KNOWN;
+    LOCK.with(|| {
+        for probe in 1.. {
+            // SAFETY: under the lock.
+            let entry = unsafe { (*known).entry((hash, probe)) };
+            if *entry != 0 {
+                if elements(*entry as LockSet) == elements_of {
+                    return *entry as LockSet;
+                }
+                continue;
+            }
+            let set = COUNT.load(Relaxed);
+            // SAFETY: under the lock; both tables are large enough.
+            unsafe {
+                if set as usize >= MAX_SETS || USED + elements_of.len() + 1 > ARENA_WORDS {
+                    return EMPTY;
+                }
+                let at = ARENA.load(Relaxed).add(USED);
+                *at = elements_of.len() as u64;
+                core::ptr::copy_nonoverlapping(elements_of.as_ptr(), at.add(1), elements_of.len());
+                *SETS.load(Relaxed).add(set as usize) = USED as u32;
+                USED += elements_of.len() + 1;
+            }
+            COUNT.store(set + 1, Release);
+            *entry = set as u64;
+            return set;
+        }
+        EMPTY
+    })
+}
+
+/// The set with one element more, or less.
+pub fn changed(set: LockSet, element: Element, held: bool) -> LockSet {
+    let mut next = [0; MAX_LOCKS];
+    let old = elements(set);
+    let mut length = 0;
+    let mut inserted = !held;
+    for &known in old {
+        if known == element {
+            inserted = true;
+            if !held {
+                continue;
+            }
+        }
+        if !inserted && known > element && length < MAX_LOCKS {
+            next[length] = element;
+            length += 1;
+            inserted = true;
+        }
+        if length < MAX_LOCKS {
+            next[length] = known;
+            length += 1;
+        }
+    }
+    if !inserted && length < MAX_LOCKS {
+        next[length] = element;
+        length += 1;
+    }
+    intern(&next[..length])
+}
+
+/// The elements of both, where a lock that either holds shared is shared: what [`protects`] needs of both.
+pub fn intersection(a: LockSet, b: LockSet) -> LockSet {
+    if a == b {
+        return a;
+    }
+    let mut both = [0; MAX_LOCKS];
+    let mut length = 0;
+    for &element in elements(a) {
+        for &other in elements(b) {
+            if element >> 1 == other >> 1 && length < MAX_LOCKS {
+                both[length] = element | other;
+                length += 1;
+            }
+        }
+    }
+    intern(&both[..length])
+}
+
+/// Whether a lock common to both sets keeps their holders apart: one that not both hold shared.
+pub fn protects(a: LockSet, b: LockSet) -> bool {
+    if a == EMPTY || b == EMPTY {
+        return false;
+    }
+    elements(a).iter().any(|&element| elements(b).iter().any(|&other| element >> 1 == other >> 1 && element & other & 1 == 0))
+}
+
+/// Whether every element of `a` is in `b`.
+pub fn is_subset(a: LockSet, b: LockSet) -> bool {
+    a == b || a == EMPTY || elements(a).iter().all(|element| elements(b).contains(element))
+}
+
+/// Steps that a thread made lately.
+pub struct Steps([(LockSet, LockSet, Element); 64]);
+
+impl Steps {
+    pub const fn new() -> Self {
+        Self([(0, 0, u64::MAX); 64])
+    }
+
+    /// [`changed`], remembered.
+    pub fn step(&mut self, set: LockSet, element: Element, held: bool) -> LockSet {
+        let key = element ^ (held as u64) << 63;
+        let at = ((set as u64 ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize;
+        if self.0[at].0 == set && self.0[at].2 == key {
+            return self.0[at].1;
+        }
+        let next = changed(set, element, held);
+        self.0[at] = (set, next, key);
+        next
+    }
+}

@@ -1,0 +1,353 @@
+//! Online detection: races are found while the program runs in parallel, in one pass, without a trace.
+//!
+//! | module | |
+//! |---|---|
+//! | [`shadow`] | four cells for each word of the program's memory |
+//! | [`spans`] | what a cell's reference stands for: thread, epoch, lock set, call stack |
+//! | [`clock`] | vector clocks, slots of threads |
+//! | [`objects`] | what was released to locks, atomics and the rest |
+//! | [`locksets`], [`stacks`], [`blocks`] | sets of locks, call stacks, heap blocks |
+//! | [`access`] | the happens-before and the hybrid detector; [`eraser`] the lock set detector |
+//! | [`descriptors`] | open files |
+//! | [`locks`], [`misuse`] | who holds which lock, and what is wrong with that |
+//! | [`lock_order`], [`blocked`] | deadlocks that are possible, and that happened |
+//! | [`atomics`] | release sequences and fences |
+//! | [`tree`] | the filter in front of them |
+//! | [`memory`] | allocation, mappings, stacks of threads |
+//! | [`found`] | what goes to the report |
+//! | [`forked`] | processes |
+//! | [`statistics`] | what was done, in numbers |
+//!
+//! The hooks recognise in assembly an access that its thread's current span has covered already; everything else comes to [`access_slow`]. Synchronisation comes through
+//! [`sync`], from the same place that records it when recording: releases before they take effect, acquisitions after. Conditions order nothing beyond what their mutex does.
+
+pub mod access;
+pub mod atomics;
+pub mod blocked;
+pub mod blocks;
+pub mod clock;
+pub mod descriptors;
+pub mod eraser;
+pub mod fast;
+pub mod fibers;
+pub mod forked;
+pub mod found;
+pub mod handlers;
+pub mod ignores;
+pub mod java;
+pub mod leaks;
+pub mod local;
+pub mod lock_order;
+pub mod locks;
+pub mod locksets;
+pub mod memory;
+pub mod misuse;
+pub mod objects;
+pub mod shadow;
+pub mod spans;
+pub mod stacks;
+pub mod statistics;
+pub mod tree;
+
+use crate::thread::{self, Runtime, Thread};
+use crate::tls::hot;
+use access::How;
+use core::sync::atomic::{AtomicU32, Ordering::*};
+use local::Local;
+use locks::Taking;
+use objects::Object;
+use rashomon_abi::record::{AccessClass, Op, allocation_kind, lock_kind, sync_source};
+
+/// Which question is asked of two accesses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Detector {
+    HappensBefore,
+    LockSet,
+    Hybrid,
+}
+
+static ON: AtomicU32 = AtomicU32::new(0);
+/// The detector's number, and [`COUNTING`]: 0 is what [`fast`] is made for.
+static MODE: AtomicU32 = AtomicU32::new(0);
+const COUNTING: u32 = 4;
+
+#[inline(always)]
+pub fn on() -> bool {
+    ON.load(Relaxed) != 0
+}
+
+#[inline(always)]
+pub fn detector() -> Detector {
+    match MODE.load(Relaxed) & 3 {
+        0 => Detector::HappensBefore,
+        1 => Detector::LockSet,
+        _ => Detector::Hybrid,
+    }
+}
+
+/// Every access goes the slow way, to be counted.
+pub fn counting() -> bool {
+    MODE.load(Relaxed) & COUNTING != 0
+}
+
+/// Once, before any thread is attached. `filter`: how many places it remembers of each thread; 0: none.
+pub fn initialise(detector: Detector, counting: bool, filter: u32) {
+    shadow::initialise();
+    stacks::initialise();
+    clock::initialise();
+    spans::initialise();
+    locksets::initialise();
+    objects::initialise();
+    lock_order::initialise();
+    blocks::initialise();
+    descriptors::initialise();
+    tree::initialise(filter);
+    MODE.store(detector as u32 | if counting { COUNTING } else { 0 }, Relaxed);
+    ON.store(1, Release);
+}
+
+/// A thread was registered: nobody created it, or [`Op::ThreadCreate`] follows.
+pub fn registered(thread: &mut Thread) {
+    thread.detect = Local::new();
+}
+
+/// What only the end of the process shows.
+pub fn last_checks() {
+    leaks::report();
+    statistics::write();
+}
+
+/// The calling thread begins.
+pub fn attach(thread: &mut Thread) {
+    if thread.number == 0 {
+        thread.detect.give_slot();
+    }
+    thread.detect.begin();
+    let hot = thread.hot();
+    hot.shadow_mask = shadow::SELECT;
+    hot.shadow = shadow::base();
+    local::open(thread);
+    tree::context_changes(thread);
+}
+
+/// The calling thread is over.
+pub fn detach(thread: &mut Thread) {
+    thread.hot().shadow = core::ptr::null_mut();
+    statistics::add(&mut thread.detect.counts);
+    thread.detect.end();
+}
+
+/// Whether an access stays in its word.
+const fn fits(address: u64, bytes: u64) -> bool {
+    (address & 7) + bytes <= 8
+}
+
+macro_rules! slow_hooks {
+    ($($name:ident $how:ident $is_read:literal $bytes:literal;)*) => { $(
+        /// The hook did not recognise the access. Among the hooks, so that no signal comes between the filter's answer and its use.
+        #[unsafe(link_section = "rashomon_hooks")]
+        pub unsafe extern "C" fn $name(address: u64, site: u64) {
+            let block = hot();
+            // SAFETY: the block is this thread's, and known: it has a shadow.
+            unsafe {
+                if (*block).nesting > 0 || (*block).ignored > 0 {
+                    return;
+                }
+                if fits(address, $bytes) && tree::recognises(&mut *(*block).thread, address, $bytes, $is_read, site) {
+                    return;
+                }
+                let runtime = Runtime::enter();
+                let thread = runtime.thread();
+                if MODE.load(Relaxed) != 0 || thread.detect.tree.knows_context() {
+                    slowly(thread, address, $bytes, How::$how, site);
+                } else if fits(address, $bytes) {
+                    fast::plain::<$is_read>(thread, address, $bytes, site);
+                } else if $bytes == 16 && address & 7 == 0 {
+                    fast::pair::<$is_read>(thread, address, site);
+                } else {
+                    access::access(thread, address, $bytes, How::$how, site);
+                }
+            }
+        }
+    )* };
+}
+
+slow_hooks! {
+    read1 READ true 1; read2 READ true 2; read4 READ true 4; read8 READ true 8; read16 READ true 16;
+    write1 WRITE false 1; write2 WRITE false 2; write4 WRITE false 4; write8 WRITE false 8; write16 WRITE false 16;
+}
+
+macro_rules! vptr_hooks {
+    ($($name:ident $how:ident;)*) => { $(
+        /// The same for a pointer to virtual functions.
+        pub unsafe extern "C" fn $name(address: u64, site: u64) {
+            let block = hot();
+            // SAFETY: as above.
+            unsafe {
+                if (*block).nesting > 0 || (*block).ignored > 0 {
+                    return;
+                }
+                slowly(Runtime::enter().thread(), address, 8, How::$how, site);
+            }
+        }
+    )* };
+}
+
+vptr_hooks! { vptr_read VPTR_READ; vptr_write VPTR_WRITE; }
+
+/// An access under another detector, in a context that the filter knows, or one that is counted.
+#[inline(never)]
+fn slowly(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
+    let filtered = !how.vptr && fits(address, bytes);
+    if counting() {
+        thread.detect.counts.executed += 1;
+        if filtered && thread.detect.tree.is_on() {
+            if local::is_covered(thread, address, bytes, how.read) {
+                thread.detect.counts.filter.span += 1;
+                return;
+            }
+            if tree::recall(thread, address, bytes, how.read, site) {
+                return;
+            }
+        }
+    }
+    if !filtered || !thread.detect.tree.knows_context() || local::has_slept(thread) {
+        return access::access(thread, address, bytes, how, site);
+    }
+    let reference = tree::reference(thread, address, bytes, how.read, site);
+    if reference == 0 {
+        return;
+    }
+    match (MODE.load(Relaxed), how.read) {
+        (0, true) => fast::with::<true>(thread, address, bytes, reference),
+        (0, false) => fast::with::<false>(thread, address, bytes, reference),
+        _ => access::access_as(thread, address, bytes, how, reference),
+    }
+}
+
+/// An access of any length, by a thread under its runtime guard; inside of an interposed `function`, if it is not 0.
+pub fn access_range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u64, function: u64) {
+    let how = if class == AccessClass::Read as u64 { How::READ } else { How::WRITE };
+    if counting() {
+        thread.detect.counts.executed += 1;
+    }
+    if function == 0 {
+        access::access(thread, address, bytes, how, site);
+    } else {
+        let reference = local::reference_within(thread, site, function, false);
+        access::access_as(thread, address, bytes, how, reference);
+    }
+}
+
+/// The thread learns what was released to an object. Under the object's lock.
+pub fn acquire(thread: &mut Thread, object: &Object) {
+    object.is_received(thread.detect.slot);
+    let clock = &mut thread.detect.clock;
+    if object.last_slot == u32::MAX || clock.get(object.last_slot) < object.last_epoch {
+        clock.join(&object.released);
+    }
+}
+
+fn publish(thread: &mut Thread, address: u64, site: u64) {
+    publish_as(thread, address, 0, site);
+}
+
+/// `flags`: for the object.
+fn publish_as(thread: &mut Thread, address: u64, flags: u32, site: u64) {
+    if thread.detect.ignores_sync > 0 {
+        return;
+    }
+    let object = objects::get(address, || local::call_stack(thread, site));
+    object.lock.lock();
+    object.flags |= flags;
+    object.released.join(&thread.detect.clock);
+    object.last_slot = u32::MAX;
+    object.lock.unlock();
+    local::epoch_ends(thread);
+}
+
+fn observe(thread: &mut Thread, address: u64) {
+    if thread.detect.ignores_sync == 0
+        && let Some(object) = objects::find(address)
+    {
+        object.lock.with(|| acquire(thread, object));
+    }
+}
+
+/// Something other than memory that orders: where its object's tag is. No program's memory lies there.
+fn abstract_address(source: u16, object: u64) -> u64 {
+    match source {
+        sync_source::FUTEX | sync_source::ANNOTATION | sync_source::OTHER => object,
+        _ => (0x80 << 36) + ((object ^ object >> 32) as u32 as u64 & 0x0fff_ffff) * 8 + ((source as u64) << 32),
+    }
+}
+
+/// An access that the interposed function makes which was called from `site`.
+fn by_call(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
+    if thread.hot().ignored == 0 {
+        let reference = local::reference_of_call(thread, site, how.atomic);
+        access::access_as(thread, address, bytes, how, reference);
+    }
+}
+
+/// A synchronisation event.
+pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) {
+    let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
+    match op {
+        Op::ThreadStart => memory::stack_begins(thread),
+        Op::ThreadCreate => {
+            // SAFETY: registered threads are never unmapped, and this one does not run yet.
+            if let Some(child) = unsafe { thread::by_number(object as u32).as_mut() } {
+                child.detect.creation = local::call_stack(thread, site);
+                child.detect.clock.assign(&thread.detect.clock);
+                child.detect.give_slot();
+                local::epoch_ends(thread);
+            }
+        }
+        Op::ThreadEnd => {
+            ignores::check_ended(thread);
+            memory::stack_ends(thread);
+            clock::give_slot_back(thread.detect.slot, thread.detect.epoch);
+        }
+        Op::ThreadJoin => {
+            thread.detect.waits.end();
+            // SAFETY: as above; it has ended.
+            if let Some(child) = unsafe { thread::by_number(object as u32).as_mut() } {
+                thread.detect.clock.join(&child.detect.clock);
+                child.detect.clock.clear();
+            }
+        }
+        Op::Lock | Op::LockShared => {
+            let kind = (aux & !lock_kind::TRY) as u32;
+            let how = Taking { shared: op == Op::LockShared, tries: aux & lock_kind::TRY != 0, kind, ..Taking::EXCLUSIVE };
+            locks::acquired(thread, object, how, site);
+        }
+        Op::LockFailed => thread.detect.waits.end(),
+        Op::Unlock | Op::UnlockShared => {
+            locks::released(thread, object, op == Op::UnlockShared, 1, site);
+        }
+        Op::CondInit | Op::CondDestroy => by_call(thread, object, 8, How::WRITE, site),
+        Op::CondSignal | Op::CondBroadcast => by_call(thread, object, 8, How::READ, site),
+        Op::CondWaitBegin => {
+            by_call(thread, object, 8, How::READ, site);
+            locks::released(thread, argument(0), false, 0, site);
+        }
+        Op::CondWaitEnd => locks::acquired(thread, argument(0), Taking::EXCLUSIVE, site),
+        Op::LockInit => locks::created(thread, object, aux as u32, site),
+        Op::LockDestroy => locks::destroyed(thread, object, 0, site),
+        // Generations share a barrier's memory: two objects in turn, so that those who enter next do not order those who still leave.
+        Op::BarrierEnter => publish(thread, object + 8 * (argument(0) & 1), site),
+        Op::BarrierExit => observe(thread, object + 8 * (argument(0) & 1)),
+        Op::SemaphorePost | Op::OnceDone => publish(thread, object, site),
+        Op::SemaphoreWait | Op::OnceSeen => observe(thread, object),
+        Op::Sleep => local::sleeps(thread, site),
+        Op::Publish if aux == sync_source::ANNOTATION => publish_as(thread, object, objects::flag::TOLD, site),
+        Op::Publish => publish(thread, abstract_address(aux, object), site),
+        Op::Observe => observe(thread, abstract_address(aux, object)),
+        Op::SignalEnter => observe(thread, abstract_address(sync_source::SIGNAL, object)),
+        Op::Allocate if aux == allocation_kind::MAPPING => memory::mapped(object, argument(0)),
+        Op::Allocate => memory::allocated(thread, object, argument(0), site),
+        Op::Free => memory::freed(thread, object, site),
+        _ => {}
+    }
+}

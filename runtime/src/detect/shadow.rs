@@ -1,0 +1,204 @@
+//! What the detector remembers of each word of the program's memory: four *cells* for every eight aligned bytes.
+//!
+//! ```text
+//! cell (32 bits):  reference:23 | read:1 | bytes:8         0: nothing
+//! ```
+//! `bytes` has a bit for each byte of the word that was accessed, `read` tells reads from writes, and the *reference* ([`super::spans`]) names thread, epoch,
+//! lock set, call stack and whether the access was atomic. So a cell holds everything a report needs, and nothing that was seen is ever forgotten for want of a history.
+//!
+//! The shadow is reserved as one mapping without memory; a page of it exists once it is written. A word's cells lie at `base + 2 × (address mod 2^44)`, rounded down to 16: the
+//! regions that Linux uses (executables at 0x0…, 0x55…; libraries, mappings and stacks at 0x7e…–0x7f…) differ in the 44 bits that count. Two words of one process that lie a
+//! multiple of 16 TiB apart would share their cells; no fixed address is asked for, so address-space randomisation stays as it is.
+//!
+//! **Limit**: four cells. When all are in use for accesses that are neither ordered before the new one nor covered by it, one at random gives way.
+
+use crate::sys::{self, syscall};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+
+pub const CELLS: usize = 4;
+pub const READ: u32 = 1 << 8;
+pub const BYTES: u32 = 0xff;
+pub const REFERENCE_SHIFT: u32 = 9;
+/// Cells that no access can look like.
+pub const NEVER: u32 = u32::MAX;
+
+/// Bits of an address that tell words apart.
+const ADDRESS_BITS: u32 = 44;
+const SHADOW_BYTES: usize = 1 << (ADDRESS_BITS + 1);
+/// Of twice an address: where its cells lie.
+pub const SELECT: u64 = (SHADOW_BYTES as u64 - 1) & !15;
+/// One word for each eight bytes of the program's memory: the object that lives there ([`super::objects`], [`super::blocks`]).
+const TAGS_BYTES: usize = SHADOW_BYTES / 4;
+/// The program's bytes that share a mark in [`MARKS`].
+const MARKED: u32 = 16;
+
+static CELLS_AT: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+static TAGS_AT: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
+/// A byte for each such part of the program's memory: 1 once a cell of it was written. What walks over the shadow skips the rest.
+static MARKS: AtomicPtr<AtomicU8> = AtomicPtr::new(core::ptr::null_mut());
+/// The same for each gigabyte.
+static GIGABYTES: [AtomicU8; 1 << (ADDRESS_BITS - GIGABYTE)] = [const { AtomicU8::new(0) }; 1 << (ADDRESS_BITS - GIGABYTE)];
+const GIGABYTE: u32 = 30;
+static MARK_COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// Address space without memory.
+pub fn reserve(bytes: usize) -> *mut u8 {
+    const NORESERVE: usize = 0x4000;
+    const DONTDUMP: usize = 16;
+    const NOHUGEPAGE: usize = 15;
+    // SAFETY: a fresh private anonymous mapping.
+    unsafe {
+        let address = sys::call(sys::MMAP, 0, bytes, 3, 0x22 | NORESERVE, usize::MAX, 0);
+        if address < 0 {
+            sys::die(&[
+                b"cannot reserve address space for detection (is it limited by ulimit -v or vm.overcommit_memory=2?), errno ",
+                sys::Decimal::new(-address as u64).bytes(),
+            ]);
+        }
+        syscall!(sys::MADVISE, address, bytes, DONTDUMP);
+        syscall!(sys::MADVISE, address, bytes, NOHUGEPAGE);
+        address as *mut u8
+    }
+}
+
+pub fn initialise() {
+    CELLS_AT.store(reserve(SHADOW_BYTES), Release);
+    TAGS_AT.store(reserve(TAGS_BYTES).cast(), Release);
+    MARKS.store(reserve(1 << (ADDRESS_BITS - MARKED)).cast(), Release);
+}
+
+pub fn base() -> *mut u8 {
+    CELLS_AT.load(Relaxed)
+}
+
+/// The cells of the word at an address.
+#[inline(always)]
+pub fn cells(address: u64) -> &'static [AtomicU32; CELLS] {
+    // SAFETY: inside the reservation, whatever the address; never unmapped.
+    unsafe { &*base().add(((address << 1) & SELECT) as usize).cast() }
+}
+
+/// The tag of the word at an address.
+#[inline(always)]
+pub fn tag(address: u64) -> &'static AtomicU32 {
+    // SAFETY: as above.
+    unsafe { &*TAGS_AT.load(Relaxed).add(((address << 1) & SELECT) as usize / 16) }
+}
+
+/// A cell of this word is about to be written.
+#[inline(always)]
+pub fn mark(address: u64) {
+    let at = (address & ((1 << ADDRESS_BITS) - 1)) >> MARKED;
+    // SAFETY: as above.
+    let mark = unsafe { &*MARKS.load(Relaxed).add(at as usize) };
+    if mark.load(Relaxed) == 0 && mark.swap(1, Relaxed) == 0 {
+        MARK_COUNT.fetch_add(1, Relaxed);
+        GIGABYTES[(at >> (GIGABYTE - MARKED)) as usize].store(1, Release);
+    }
+}
+
+fn is_marked(part: u64) -> bool {
+    // SAFETY: as above.
+    unsafe { (*MARKS.load(Relaxed).add(part as usize & ((1 << (ADDRESS_BITS - MARKED)) - 1))).load(Relaxed) != 0 }
+}
+
+/// Parts of 64 KiB of the program's memory that have cells.
+pub fn marked() -> u64 {
+    MARK_COUNT.load(Relaxed)
+}
+
+/// The cells of every marked part, one slice each.
+pub fn for_each_marked(mut visit: impl FnMut(&'static [AtomicU32])) {
+    const WORDS: usize = (2 << MARKED) / 4;
+    const IN_GIGABYTE: usize = 1 << (GIGABYTE - MARKED);
+    for (gigabyte, mark) in GIGABYTES.iter().enumerate() {
+        if mark.load(Acquire) == 0 {
+            continue;
+        }
+        let mut at = gigabyte * IN_GIGABYTE;
+        while at < (gigabyte + 1) * IN_GIGABYTE {
+            // SAFETY: eight aligned marks of the reservation.
+            if at.is_multiple_of(8) && unsafe { MARKS.load(Relaxed).add(at).cast::<u64>().read_volatile() } == 0 {
+                at += 8;
+                continue;
+            }
+            if is_marked(at as u64) {
+                // SAFETY: a part's cells lie side by side inside the reservation.
+                visit(unsafe { core::slice::from_raw_parts(base().add(at << (MARKED + 1)).cast(), WORDS) });
+            }
+            at += 1;
+        }
+    }
+}
+
+/// Whole pages of shadow that are given back rather than cleared.
+const GIVE_BACK: u64 = 1 << 16;
+
+/// Forgets what was seen of a range. Words at its ends are forgotten whole.
+pub fn clear(from: u64, bytes: u64) {
+    if bytes == 0 {
+        return;
+    }
+    let end = (from + bytes).next_multiple_of(8);
+    let mut at = from & !7;
+    let mut seen = at;
+    while at < end {
+        let part = (at & ((1 << ADDRESS_BITS) - 1)) >> MARKED;
+        let stop = end.min((at >> MARKED).wrapping_add(1) << MARKED);
+        if !is_marked(part) {
+            clear_seen(seen, at);
+            seen = stop;
+        }
+        at = stop;
+    }
+    clear_seen(seen, end);
+}
+
+/// The same where there are cells.
+fn clear_seen(from: u64, to: u64) {
+    const DONTNEED: usize = 4;
+    // A page of shadow is 2 KiB of the program's memory.
+    let (first, last) = (from.next_multiple_of(2048), to & !2047);
+    if to - from >= GIVE_BACK && first < last {
+        clear_words(from, first);
+        // SAFETY: whole pages of the shadow; they read as zero from now on.
+        unsafe { syscall!(sys::MADVISE, cells(first).as_ptr(), (last - first) * 2, DONTNEED) };
+        clear_words(last, to);
+    } else {
+        clear_words(from, to);
+    }
+}
+
+/// Forgets what lives in a range of whole pages.
+pub fn clear_tags(from: u64, bytes: u64) {
+    const DONTNEED: usize = 4;
+    // A page of tags is 8 KiB of the program's memory.
+    let (first, last) = (from.next_multiple_of(8192), (from + bytes) & !8191);
+    if first < last {
+        // SAFETY: whole pages of the tags; they read as zero from now on.
+        unsafe { syscall!(sys::MADVISE, tag(first).as_ptr(), (last - first) / 2, DONTNEED) };
+    }
+    for (from, to) in [(from, first.min(from + bytes)), (last.max(from), from + bytes)] {
+        for at in (from & !7..to).step_by(8) {
+            if tag(at).load(Relaxed) != 0 {
+                tag(at).store(0, Relaxed);
+            }
+        }
+    }
+}
+
+fn clear_words(from: u64, to: u64) {
+    let mut at = from;
+    while at < to {
+        for cell in cells(at) {
+            cell.store(0, Relaxed);
+        }
+        at += 8;
+    }
+}
+
+/// The bits of the bytes `[address, address + bytes)` within their word; `bytes` must not cross it.
+#[inline(always)]
+pub fn byte_bits(address: u64, bytes: u64) -> u32 {
+    (((1u32 << bytes) - 1) << (address & 7)) & BYTES
+}

@@ -1,0 +1,290 @@
+//! References: what a cell says about who accessed, and how.
+//!
+//! A *span* is the part of a thread's execution in which no two accesses to the same bytes can be told apart by the detector: it ends where the thread releases
+//! something (a new epoch), and for the hybrid also where its lock set changes. Each call stack that accesses in a span takes one *reference*, whatever it accesses: sweeping through an array
+//! costs one. References of a span lie in *blocks*, powers of two in size and alignment, so that "an access of my current span" is one masked comparison.
+//!
+//! ```text
+//! reference → stack (u32)      granule of 4 references → epoch, slot, atomic (looked at by every check) | thread, lock set (looked at by reports)
+//! ```
+//! Threads carve blocks out of *slabs* of 1024. When slabs run short, the older half of those that no current span uses is *swept*: all cells that name them are cleared, then they are used
+//! again. What is lost is what was accessed millions of references ago and not since. A thread may read a cell just before it is swept and look its reference up after it was
+//! reused; that is why a race is only believed if the cell still holds the reference when everything about it has been read ([`super::access`]).
+
+use super::clock::Epoch;
+use super::shadow::{self, REFERENCE_SHIFT, reserve};
+use super::stacks::StackId;
+use crate::lock::RawLock;
+use crate::report::options;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
+
+pub const REFERENCE_BITS: u32 = 32 - REFERENCE_SHIFT;
+const REFERENCES: u32 = 1 << REFERENCE_BITS;
+/// References that share thread, epoch, lock set and atomicity.
+pub const GRANULE: u32 = 4;
+const SLAB: u32 = 1024;
+const SLABS: u32 = REFERENCES / SLAB;
+/// Reference 0 is none; the rest of its granule marks memory that was freed. The whole first slab is kept apart for that.
+pub const FREED: u32 = 1;
+pub const LARGEST_BLOCK: u32 = SLAB;
+pub const SMALLEST_BLOCK: u32 = GRANULE;
+
+/// When and by whom: what ordering asks of a reference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct When {
+    pub epoch: Epoch,
+    /// `slot << 1 | atomic`
+    pub slot_atomic: u32,
+}
+
+/// What else a granule's references have in common.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Rest {
+    thread: u32,
+    lock_set: u32,
+}
+
+/// What references of a granule have in common.
+#[derive(Clone, Copy)]
+pub struct Granule {
+    pub when: When,
+    pub thread: u32,
+    pub lock_set: u32,
+}
+
+impl Granule {
+    pub fn epoch(&self) -> Epoch {
+        self.when.epoch
+    }
+    pub fn slot(&self) -> u32 {
+        self.when.slot_atomic >> 1
+    }
+    pub fn is_atomic(&self) -> bool {
+        self.when.slot_atomic & 1 != 0
+    }
+}
+
+mod state {
+    pub const FREE: u8 = 0;
+    pub const USED: u8 = 1;
+    pub const RETIRED: u8 = 2;
+    pub const SWEPT: u8 = 3;
+}
+
+static STACKS: AtomicPtr<StackId> = AtomicPtr::new(core::ptr::null_mut());
+static WHEN: AtomicPtr<When> = AtomicPtr::new(core::ptr::null_mut());
+static RESTS: AtomicPtr<Rest> = AtomicPtr::new(core::ptr::null_mut());
+static STATES: [AtomicU8; SLABS as usize] = [const { AtomicU8::new(state::FREE) }; SLABS as usize];
+pub static LOCK: RawLock = RawLock::new();
+/// Slab to look at next; slabs in use or retired; slabs to have before sweeping.
+static mut NEXT: u32 = 1;
+static mut TAKEN: u32 = 1;
+static RETIRED: AtomicU32 = AtomicU32::new(0);
+pub static SWEEPS: AtomicU64 = AtomicU64::new(0);
+
+pub fn initialise() {
+    const GRANULES: usize = (REFERENCES / GRANULE) as usize;
+    STACKS.store(reserve(REFERENCES as usize * 4).cast(), Release);
+    WHEN.store(reserve(GRANULES * size_of::<When>()).cast(), Release);
+    RESTS.store(reserve(GRANULES * size_of::<Rest>()).cast(), Release);
+    // Nobody knows when memory was freed.
+    define(0, 0, Granule { when: When { epoch: Epoch::MAX, slot_atomic: u32::MAX }, thread: 0, lock_set: 0 });
+}
+
+/// By granule.
+#[inline(always)]
+pub fn whens() -> *const When {
+    WHEN.load(Relaxed)
+}
+
+#[inline(always)]
+pub fn granule(reference: u32) -> Granule {
+    let at = (reference / GRANULE) as usize;
+    // SAFETY: inside the tables, whatever the reference.
+    unsafe {
+        let rest = *RESTS.load(Relaxed).add(at);
+        Granule { when: *WHEN.load(Relaxed).add(at), thread: rest.thread, lock_set: rest.lock_set }
+    }
+}
+
+pub fn stack(reference: u32) -> StackId {
+    // SAFETY: as above.
+    unsafe { *STACKS.load(Relaxed).add(reference as usize) }
+}
+
+/// Slabs before it is time to sweep: more where sweeping takes longer.
+fn allowance() -> u32 {
+    let slabs = match options::get().references {
+        0 => 256 + shadow::marked().min(1 << 16) as u32 * 4,
+        asked => asked.clamp(8, SLABS as i64) as u32,
+    };
+    slabs.min(SLABS - 1)
+}
+
+/// A slab for a thread. 0 when all are in use by current spans.
+fn take_slab() -> u32 {
+    LOCK.with(|| {
+        let (next, taken) = (&raw mut NEXT, &raw mut TAKEN);
+        // SAFETY: under the lock.
+        let (next, taken) = unsafe { (&mut *next, &mut *taken) };
+        // Sweeping for less than this is not worth the walk, as long as there is room.
+        let worthwhile = if *taken + 1 < SLABS { allowance() / 4 } else { 1 };
+        if *taken >= allowance() && RETIRED.load(Relaxed) >= worthwhile {
+            *taken -= sweep();
+        }
+        for _ in 0..SLABS {
+            // Not all that is free lies within the allowance.
+            if *next >= allowance().max(*taken + 1).min(SLABS - 1) {
+                *next = 1;
+            }
+            let slab = *next;
+            *next += 1;
+            if STATES[slab as usize].load(Acquire) == state::FREE {
+                STATES[slab as usize].store(state::USED, Relaxed);
+                *taken += 1;
+                return slab;
+            }
+        }
+        0
+    })
+}
+
+/// Clears the cells that name the older half of the retired slabs, and tells how many those are. Under [`LOCK`].
+fn sweep() -> u32 {
+    SWEEPS.fetch_add(1, Relaxed);
+    let want = RETIRED.load(Relaxed).div_ceil(2);
+    // SAFETY: under the lock. The slab to look at next is the one taken longest ago: slabs are taken in turn.
+    let mut at = unsafe { NEXT };
+    let mut swept = 0;
+    for _ in 0..SLABS {
+        if swept < want && STATES[at as usize].load(Acquire) == state::RETIRED {
+            STATES[at as usize].store(state::SWEPT, Relaxed);
+            swept += 1;
+        }
+        at = if at + 1 >= SLABS - 1 { 1 } else { at + 1 };
+    }
+    // Every other cell of the lock set detector is no reference.
+    let step = if super::detector() == super::Detector::LockSet { 2 } else { 1 };
+    shadow::for_each_marked(|cells| {
+        for cell in cells.iter().step_by(step) {
+            let seen = cell.load(Relaxed);
+            if seen != 0 && STATES[(seen >> REFERENCE_SHIFT) as usize / SLAB as usize].load(Relaxed) == state::SWEPT {
+                // If it was overwritten meanwhile, it names something newer.
+                let _ = cell.compare_exchange(seen, 0, Relaxed, Relaxed);
+            }
+        }
+    });
+    for slab in &STATES {
+        if slab.load(Relaxed) == state::SWEPT {
+            slab.store(state::FREE, Release);
+        }
+    }
+    RETIRED.fetch_sub(swept, Relaxed);
+    swept
+}
+
+fn retire(slab: u32) {
+    RETIRED.fetch_add(1, Relaxed);
+    STATES[slab as usize].store(state::RETIRED, Release);
+}
+
+/// Slabs that one span can have pieces of.
+const SPAN_SLABS: usize = 32;
+
+/// References of one thread.
+pub struct References {
+    slab: u32,
+    /// Next free reference of the slab.
+    free: u32,
+    /// Slabs before the current one that the current span still uses.
+    kept: [u32; SPAN_SLABS],
+    kept_count: usize,
+}
+
+/// A block that is being filled.
+#[derive(Clone, Copy)]
+pub struct Block {
+    pub base: u32,
+    pub size: u32,
+    pub next: u32,
+}
+
+impl Block {
+    pub const NONE: Self = Self { base: 0, size: 0, next: 0 };
+    pub fn is_full(&self) -> bool {
+        self.next == self.base + self.size
+    }
+}
+
+impl References {
+    pub const fn new() -> Self {
+        Self { slab: 0, free: 0, kept: [0; SPAN_SLABS], kept_count: 0 }
+    }
+
+    /// A block of `size` references, a power of two. `NONE` when there is no room.
+    pub fn block(&mut self, size: u32) -> Block {
+        let base = self.free.next_multiple_of(size);
+        if self.slab == 0 || base + size > SLAB {
+            if self.kept_count == SPAN_SLABS {
+                return Block::NONE;
+            }
+            let fresh = take_slab();
+            if fresh == 0 {
+                return Block::NONE;
+            }
+            if self.slab != 0 {
+                self.kept[self.kept_count] = self.slab;
+                self.kept_count += 1;
+            }
+            self.slab = fresh;
+            self.free = 0;
+            return self.block(size);
+        }
+        self.free = base + size;
+        let base = self.slab * SLAB + base;
+        Block { base, size, next: base }
+    }
+
+    /// Whether a reference lies in a slab that is not retired yet.
+    pub fn owns(&self, reference: u32) -> bool {
+        let slab = reference / SLAB;
+        self.slab == slab || self.kept[..self.kept_count].contains(&slab)
+    }
+
+    /// Whether so many slabs are kept that one thread should not have more.
+    pub fn is_long(&self) -> bool {
+        self.kept_count >= 2
+    }
+
+    /// The span is over: no cell will be given a reference of it any more.
+    pub fn span_ends(&mut self) {
+        for &slab in &self.kept[..self.kept_count] {
+            retire(slab);
+        }
+        self.kept_count = 0;
+    }
+
+    /// The thread is over.
+    pub fn end(&mut self) {
+        self.span_ends();
+        if self.slab != 0 {
+            retire(self.slab);
+            self.slab = 0;
+        }
+    }
+}
+
+/// Defines a reference; at the begin of a granule also what it shares with the next ones.
+pub fn define(reference: u32, stack: StackId, shared: Granule) {
+    // SAFETY: inside the tables, and the calling thread's own block.
+    unsafe {
+        if reference.is_multiple_of(GRANULE) {
+            let at = (reference / GRANULE) as usize;
+            *WHEN.load(Relaxed).add(at) = shared.when;
+            *RESTS.load(Relaxed).add(at) = Rest { thread: shared.thread, lock_set: shared.lock_set };
+        }
+        *STACKS.load(Relaxed).add(reference as usize) = stack;
+    }
+}

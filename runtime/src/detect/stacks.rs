@@ -1,0 +1,147 @@
+//! Call stacks as numbers: every stack is a node of one tree, a node is (its caller's node, return address).
+//!
+//! Threads share the tree, and a node is never removed; so a number names its stack for as long as the process lives, and a stack that many accesses share is stored
+//! once. Node 0 is the empty stack. When the tree is full, deeper or new paths stand for their known part.
+
+use super::shadow::reserve;
+use crate::lock::RawLock;
+use crate::sys;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+
+/// A call stack; its innermost frame first when walked.
+pub type StackId = u32;
+
+const MAX_NODES: u32 = 1 << 24;
+
+/// Set in the return address of a frame that is an interposed function's own: the place in the program is its caller's.
+pub const FUNCTION: u64 = 1 << 63;
+/// Set in an entry that is no frame: the caller's is an access to an object of that kind.
+pub const TAG: u64 = 1 << 62;
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Node {
+    site: u64,
+    parent: u32,
+    depth: u32,
+}
+
+/// An open-addressed table of node numbers. Lookups take no lock: a table is only ever added to, and replaced by a larger one.
+#[repr(C)]
+struct Table {
+    mask: u32,
+    slots: [AtomicU32; 0],
+}
+
+static NODES: AtomicPtr<Node> = AtomicPtr::new(core::ptr::null_mut());
+static COUNT: AtomicU32 = AtomicU32::new(1);
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
+pub static LOCK: RawLock = RawLock::new();
+
+pub fn initialise() {
+    NODES.store(reserve(MAX_NODES as usize * size_of::<Node>()).cast(), Release);
+    TABLE.store(new_table(1 << 12), Release);
+}
+
+fn new_table(slots: u32) -> *mut Table {
+    let table = sys::map_anonymous(16 + slots as usize * 4).cast::<Table>();
+    if table.is_null() {
+        sys::die(&[b"out of memory for call stacks"]);
+    }
+    // SAFETY: fresh.
+    unsafe { (*table).mask = slots - 1 };
+    table
+}
+
+fn slot(table: *const Table, at: u32) -> &'static AtomicU32 {
+    // SAFETY: below the mask; tables are never unmapped.
+    unsafe { &*(&raw const (*table).slots).cast::<AtomicU32>().add((at & (*table).mask) as usize) }
+}
+
+fn node(id: StackId) -> Node {
+    // SAFETY: numbers come from `intern`.
+    unsafe { *NODES.load(Relaxed).add(id as usize) }
+}
+
+fn hash(parent: StackId, site: u64) -> u32 {
+    let mixed = (site ^ (parent as u64) << 40 ^ parent as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32
+}
+
+/// Where a node is in a table, or the free slot where it would be.
+fn find(table: *const Table, parent: StackId, site: u64) -> (u32, &'static AtomicU32) {
+    let mut at = hash(parent, site);
+    loop {
+        let slot = slot(table, at);
+        let id = slot.load(Acquire);
+        if id == 0 {
+            return (0, slot);
+        }
+        let known = node(id);
+        if known.site == site && known.parent == parent {
+            return (id, slot);
+        }
+        at = at.wrapping_add(1);
+    }
+}
+
+/// The stack of a call from `site` made with the stack `parent`.
+pub fn intern(parent: StackId, site: u64) -> StackId {
+    let (known, _) = find(TABLE.load(Acquire), parent, site);
+    if known != 0 {
+        return known;
+    }
+    LOCK.with(|| {
+        let table = TABLE.load(Acquire);
+        let (known, free) = find(table, parent, site);
+        let fresh = COUNT.load(Relaxed);
+        if known != 0 || fresh == MAX_NODES {
+            return if known != 0 { known } else { parent };
+        }
+        // SAFETY: a node nobody knows yet.
+        unsafe { *NODES.load(Relaxed).add(fresh as usize) = Node { site, parent, depth: node(parent).depth + 1 } };
+        COUNT.store(fresh + 1, Release);
+        free.store(fresh, Release);
+        // SAFETY: the current table.
+        let slots = unsafe { (*table).mask } + 1;
+        if fresh >= slots / 2 {
+            let larger = new_table(slots * 2);
+            for id in 1..=fresh {
+                let node = node(id);
+                find(larger, node.parent, node.site).1.store(id, Relaxed);
+            }
+            TABLE.store(larger, Release);
+        }
+        fresh
+    })
+}
+
+/// Writes the return addresses of a stack, innermost first, and tells how many there are.
+pub fn walk(mut id: StackId, into: &mut [u64]) -> usize {
+    let mut length = 0;
+    while id != 0 && length < into.len() {
+        let node = node(id);
+        if node.site & TAG == 0 {
+            into[length] = node.site & !FUNCTION;
+            length += 1;
+        }
+        id = node.parent;
+    }
+    length
+}
+
+/// The innermost return address of the program's own code; 0 of the empty stack.
+pub fn innermost(id: StackId) -> u64 {
+    let innermost = node(id);
+    if innermost.site & FUNCTION != 0 { node(innermost.parent).site } else { innermost.site }
+}
+
+/// The kind of external object that an access with this stack is to; 0: none.
+pub fn tag(id: StackId) -> u32 {
+    let parent = node(node(id).parent).site;
+    if parent & TAG != 0 { parent as u32 } else { 0 }
+}
+
+pub fn count() -> u32 {
+    COUNT.load(Relaxed)
+}

@@ -1,0 +1,49 @@
+//! The names of threads: for reports only.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
+
+use super::threads::find;
+use crate::real::real;
+use crate::report::set_thread_name;
+use crate::thread::Runtime;
+use core::ffi::{CStr, c_char, c_int, c_ulong};
+
+unsafe extern "C" fn set_name(handle: u64, name: *const c_char) -> c_int {
+    let result = unsafe { real!(fn pthread_setname_np(u64, *const c_char) -> c_int)(handle, name) };
+    if result == 0
+        && let Some(_runtime) = Runtime::try_enter()
+        && let Some(thread) = find(handle)
+    {
+        set_thread_name(thread.number, unsafe { CStr::from_ptr(name) }.to_bytes());
+    }
+    result
+}
+
+unsafe extern "C" fn control(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+    const PR_SET_NAME: c_int = 15;
+    const LONGEST: usize = 15;
+    let result = unsafe { real!(fn prctl(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int)(option, a, b, c, d) };
+    if option == PR_SET_NAME
+        && result == 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        let name = unsafe { CStr::from_ptr(a as *const c_char) }.to_bytes();
+        set_thread_name(runtime.thread().number, &name[..name.len().min(LONGEST)]);
+    }
+    result
+}
+
+/// `AnnotateThreadName(file, line, name)`
+unsafe extern "C" fn annotate(_file: *const c_char, _line: c_int, name: *const c_char) {
+    if let Some(runtime) = Runtime::try_enter() {
+        set_thread_name(runtime.thread().number, unsafe { CStr::from_ptr(name) }.to_bytes());
+    }
+}
+
+interpose! {
+    pthread_setname_np => set_name;
+    prctl => control;
+    AnnotateThreadName => annotate;
+}

@@ -1,0 +1,133 @@
+//! What reports ask the rest of the runtime.
+
+use crate::detect::{self, blocks, java, local, stacks};
+use crate::modules;
+use crate::real::Real;
+use crate::sys;
+use crate::thread::{self, Runtime, State, Thread};
+use core::sync::atomic::{AtomicU64, Ordering::*};
+
+/// Longest stack of a report.
+pub const DEEPEST: usize = 1024;
+
+/// A block of the heap.
+#[derive(Clone, Copy)]
+pub struct Block {
+    pub start: u64,
+    pub size: u64,
+    pub thread: u32,
+    /// Where it was allocated.
+    pub stack: u32,
+    pub tag: u32,
+}
+
+/// The return addresses of an interned stack, innermost first; their number.
+pub fn walk(stack: u32, into: &mut [u64]) -> usize {
+    if !detect::on() {
+        return 0;
+    }
+    let count = stacks::walk(stack, into);
+    trimmed(&into[..count]).len()
+}
+
+/// A stack without the place in libc that starts threads and programs, where every stack ends.
+pub fn trimmed(stack: &[u64]) -> &[u64] {
+    match stack {
+        [rest @ .., last] if !rest.is_empty() && in_libc(*last) => rest,
+        _ => stack,
+    }
+}
+
+fn in_libc(address: u64) -> bool {
+    static RANGE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+    if RANGE[1].load(Acquire) == 0 {
+        modules::each(|module| {
+            if module.path.rsplit(|&byte| byte == b'/').next().is_some_and(|name| name.starts_with(b"libc.so")) {
+                RANGE[0].store(module.start, Relaxed);
+                RANGE[1].store(module.end, Release);
+            }
+        });
+    }
+    (RANGE[0].load(Relaxed)..RANGE[1].load(Relaxed)).contains(&address)
+}
+
+/// The live block of the heap that holds an address.
+pub fn heap(address: u64) -> Option<Block> {
+    // Blocks are searched for backwards, which is long where none can be.
+    if !detect::on() || !java::contains(address) && (in_module(address) || owner(address).is_some()) {
+        return None;
+    }
+    let found = blocks::find(address)?;
+    Some(Block { start: found.address, size: found.bytes, thread: found.thread, stack: found.stack, tag: found.tag })
+}
+
+fn in_module(address: u64) -> bool {
+    let mut inside = false;
+    modules::each(|module| inside |= module.start <= address && address < module.end);
+    inside
+}
+
+/// Where a thread was created; 0: not known.
+pub fn creation_stack(thread: &Thread) -> u32 {
+    thread.detect.creation
+}
+
+/// The calling thread's stack, without the runtime's own frames; the number of return addresses.
+pub fn own_stack(into: &mut [u64]) -> usize {
+    if !detect::on() {
+        return 0;
+    }
+    match Runtime::try_enter() {
+        Some(runtime) => stacks::walk(local::stack(runtime.thread(), crate::tls::caller()), into),
+        None => 0,
+    }
+}
+
+/// A thread of that number, if there is one.
+pub fn thread(number: u32) -> Option<&'static Thread> {
+    // SAFETY: registered threads are never unmapped; reports read words that others may change.
+    unsafe { thread::by_number(number).as_ref() }
+}
+
+pub fn is_running(thread: &Thread) -> bool {
+    thread.state != State::Ended && thread.ended.load(Relaxed) == 0
+}
+
+/// Whether another thread than the calling one still runs.
+pub fn other_threads() -> bool {
+    let own = sys::thread_id();
+    (0..thread::count()).filter_map(thread).any(|thread| is_running(thread) && thread.kernel_id != own && thread.kernel_id != 0)
+}
+
+/// Where a running thread has its static thread-local storage: libc puts it at the upper end of the stack's mapping, the thread's own record above it.
+pub fn thread_local(thread: &Thread) -> (u64, u64) {
+    type Size = unsafe extern "C" fn(*mut usize, *mut usize);
+    static SIZE: Real = Real::new(c"_dl_get_tls_static_info", None);
+    static RECORD: Real = Real::new(c"_thread_db_sizeof_pthread", None);
+    let pointer = thread.handle.load(Relaxed);
+    if thread.number == 0 || pointer == 0 || SIZE.address().is_null() || RECORD.address().is_null() {
+        return thread.tls;
+    }
+    let (mut size, mut alignment) = (0, 0);
+    // SAFETY: the loader's and libc's own, for those who look into threads: the size of storage and record together, and of the record alone.
+    let record = unsafe {
+        core::mem::transmute::<*mut core::ffi::c_void, Size>(SIZE.address())(&mut size, &mut alignment);
+        *RECORD.address().cast::<u32>()
+    };
+    let end = pointer + u64::from(record);
+    (end.saturating_sub(size as u64), end)
+}
+
+/// The running thread whose stack (true) or thread-local storage (false) holds an address.
+pub fn owner(address: u64) -> Option<(u32, bool)> {
+    let inside = |(start, end): (u64, u64)| start <= address && address < end;
+    (0..thread::count()).filter_map(thread).filter(|thread| is_running(thread)).find_map(|thread| {
+        if inside(thread_local(thread)) {
+            Some((thread.number, false))
+        } else if inside(thread.stack) {
+            Some((thread.number, true))
+        } else {
+            None
+        }
+    })
+}
