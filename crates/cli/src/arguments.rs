@@ -53,6 +53,15 @@ pub enum Command {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Run a program and report races while it runs, as ThreadSanitizer does: exit code 66 if there were any.
+    ///
+    /// Nothing is recorded and nothing proven; the program runs in parallel. TSAN_OPTIONS are heeded; what is said here wins.
+    Detect {
+        #[command(flatten)]
+        detect: DetectOptions,
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
     /// Predict from what was recorded; force nothing.
     Predict {
         /// A store, or a single recording. The latest store if not given.
@@ -120,12 +129,21 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Build with cargo and check what it runs: `cargo rashomon test`. Also as the name `cargo-rashomon`.
+    #[command(disable_help_flag = true)]
+    Cargo {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CARGO COMMAND")]
+        arguments: Vec<String>,
+    },
     /// Say what works on this machine, and whether a program can be recorded.
     Doctor { program: Option<PathBuf> },
     /// Print the folder of the runtime.
     RuntimePath,
     /// Print shell commands that make `make`, `cmake` and `configure` use the compiler wrappers.
     Env,
+    /// Names addresses for the runtime of a program under `detect`, which starts this.
+    #[command(hide = true)]
+    Reporter,
 }
 
 #[derive(Debug, Args)]
@@ -158,6 +176,9 @@ pub struct RunOptions {
     /// Megabytes of trace after which plain accesses are no longer kept; 0: no limit.
     #[arg(long, value_name = "MB", default_value_t = 256)]
     pub trace_limit: u64,
+    /// Processes of the program that are recorded, each on its own; further ones run unobserved. 0: all.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub processes: u64,
     /// Store everything in this folder instead of .rashomon/N-PROG.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -189,6 +210,66 @@ pub struct ReportOptions {
     /// Also write the report as JSON; `-`: to standard output (the program's own then goes to standard error).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct DetectOptions {
+    /// What makes two accesses a race: no order between them (hb), no common lock (lockset), or neither, where lock hand-overs order nothing (hybrid).
+    #[arg(long, value_enum, default_value_t = Detector::Hb)]
+    pub detector: Detector,
+    /// What is left out before detection: nothing, or what TREE finds redundant.
+    #[arg(long, value_enum, default_value_t = Filter::None)]
+    pub filter: Filter,
+    /// How reports look.
+    #[arg(long, value_enum, default_value_t = DetectFormat::Text)]
+    pub format: DetectFormat,
+    /// A file of suppressions, as for ThreadSanitizer.
+    #[arg(long, value_name = "FILE")]
+    pub suppressions: Option<PathBuf>,
+    /// Say at the end which suppressions matched.
+    #[arg(long)]
+    pub print_suppressions: bool,
+    /// The exit code when something was reported.
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u8))]
+    pub exitcode: Option<u8>,
+    /// End the program at the first report.
+    #[arg(long)]
+    pub halt_on_error: bool,
+    /// Reports go to FILE.PID, for each process its own.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Also say where the first mutex of each pair of a deadlock was locked.
+    #[arg(long)]
+    pub second_deadlock_stack: bool,
+    /// Any other option of ThreadSanitizer.
+    #[arg(long = "option", short = 'O', value_name = "NAME=VALUE")]
+    pub options: Vec<String>,
+    /// For scripts written for ThreadSanitizer: histories need no size here.
+    #[arg(long, hide = true, value_name = "N")]
+    pub history_size: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Detector {
+    Hb,
+    Lockset,
+    Hybrid,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Filter {
+    None,
+    Tree,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DetectFormat {
+    /// For people.
+    Text,
+    /// As ThreadSanitizer prints them, for scripts, CTest and CodeChecker.
+    Tsan,
+    /// One object a line.
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 
 pub mod analyse;
 pub mod check;
+pub mod detect;
 pub mod doctor;
 pub mod replay;
 pub mod report;
@@ -75,6 +76,7 @@ pub fn program_of(run: &RunRecord) -> Result<Program> {
         directory: run.directory.to_path(),
         library_path: if run.loads_runtime { Some(runtime::folder()?) } else { None },
         randomise_addresses: run.randomise_addresses,
+        environment: run.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         before_each: run.before_each.as_ref().map(OsString::from),
     })
 }
@@ -90,6 +92,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             output: Output::Discard,
             limit: None,
             trace_limit: run.trace_limit,
+            processes: run.processes,
             patience: PATIENCE,
             base_time_nanoseconds: run.base_time_nanoseconds,
         },
@@ -122,6 +125,7 @@ pub fn settings_for(
             output,
             limit: Some(run.timeout).filter(|limit| !limit.is_zero()),
             trace_limit: run.trace_limit.saturating_mul(MEGABYTE),
+            processes: run.processes,
             patience: PATIENCE,
             base_time_nanoseconds,
         },

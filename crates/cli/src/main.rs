@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod cargo;
 mod commands;
 mod exit;
 mod program;
@@ -11,6 +12,7 @@ mod runtime;
 mod wrapper;
 
 use crate::arguments::{Arguments, Command};
+use crate::cargo::session::Role;
 use crate::exit::Exit;
 use anyhow::Result;
 use clap::Parser as _;
@@ -26,7 +28,12 @@ fn main() -> ExitCode {
             Err(error) => failed(&error),
         };
     }
-    match run(Arguments::parse_from(arguments)) {
+    let role = arguments.first().and_then(|name| Role::of_name(Path::new(name).file_name()?));
+    let outcome = match role {
+        Some(role) => cargo::act_as(role, &arguments[1..]),
+        None => run(Arguments::parse_from(arguments)),
+    };
+    match outcome {
         Ok(exit) => exit.into(),
         Err(error) => failed(&error),
     }
@@ -70,6 +77,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::check::check(ui, &run, &confirm, &report, file, command)
         }
         Command::Record { run, command } => commands::check::record(ui, &run, command),
+        Command::Detect { detect, command } => commands::detect::detect(ui, &detect, command),
+        Command::Reporter => commands::detect::reporter(),
         Command::Predict { trace, report } => commands::analyse::predict(ui, trace, &report),
         Command::Confirm { trace, confirm, report } => commands::analyse::confirm(ui, trace, &confirm, &report),
         Command::Replay { finding: None, recording, output, timeout, .. } => {
@@ -83,6 +92,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Trace { command } => commands::trace::trace(command),
         Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),
         Command::Cxx { arguments } => wrapper::become_compiler(Language::Cxx, &arguments).map(|never| match never {}),
+        Command::Cargo { arguments } => cargo::cargo(&arguments, ui.quiet),
         Command::Doctor { program } => commands::doctor::doctor(program),
         Command::RuntimePath => {
             commands::print(&format!("{}\n", runtime::folder()?.display()))?;

@@ -110,7 +110,12 @@ const STRIPPED: &str = "no debug information and no symbols: reports will name a
 /// Libraries that are linked in may have debug information where the program's own code has none.
 fn main_has_lines(path: &Path, bytes: &[u8]) -> bool {
     let Ok(file) = object::File::parse(bytes) else { return false };
-    let Some(main) = file.symbols().find(|symbol| symbol.is_definition() && symbol.name() == Ok("main")) else { return true };
+    // In a Rust program `main` is made by the compiler; what it calls is an instance of a generic function, as much the program's own as its main.
+    let is_rust = |name: &str| name.contains("lang_start") && !name.contains("lang_start_internal");
+    let defined = |is: &dyn Fn(&str) -> bool| {
+        file.symbols().find(|symbol| symbol.is_definition() && symbol.size() > 0 && symbol.name().is_ok_and(is))
+    };
+    let Some(main) = defined(&is_rust).or_else(|| defined(&|name| name == "main")) else { return true };
     let (start, end) = (main.address(), main.address().saturating_add(main.size().max(1)));
     let module = ModuleInfo { path: path.to_string_lossy().into_owned(), build_id: None, base: 0, start, end };
     Binaries::new().frames(&module, start).iter().any(|frame| frame.line.is_some())

@@ -51,6 +51,23 @@ pub fn folder() -> Result<PathBuf> {
     )
 }
 
+/// Names what the runtime is, for things that are built with it.
+pub const fn hash() -> &'static str {
+    HASH
+}
+
+/// A folder of this name beside the runtime, made now if it is not there.
+pub fn cached(name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let parent = cache_folder().or_else(|_| private_temporary_folder())?;
+    complete_or_absent(&parent, name, make)
+}
+
+/// For names of folders: FNV-1a, which nothing relies on against an adversary.
+pub fn short_hash(bytes: &[u8]) -> String {
+    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, add))
+}
+
 fn cache_folder() -> Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = match set("XDG_CACHE_HOME").filter(|path| path.is_absolute()) {
@@ -80,15 +97,21 @@ fn private_temporary_folder() -> Result<PathBuf> {
 }
 
 fn unpack_below(parent: &Path) -> Result<PathBuf> {
-    let folder = parent.join(format!("runtime-{HASH}"));
-    if folder.join(SHARED).exists() {
+    complete_or_absent(parent, &format!("runtime-{HASH}"), write)
+}
+
+/// A folder that appears under its name only when it is complete.
+fn complete_or_absent(parent: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let folder = parent.join(name);
+    if folder.exists() {
         return Ok(folder);
     }
-    let building = parent.join(format!("building-{HASH}-{}", std::process::id()));
-    let result = write(&building).with_context(|| format!("cannot unpack to {}", building.display()));
+    let building = parent.join(format!("building-{name}-{}", std::process::id()));
+    let made = fs::create_dir(&building).map_err(anyhow::Error::from).and_then(|()| make(&building));
+    let result = made.with_context(|| format!("cannot fill {}", building.display()));
     let result = result.and_then(|()| match fs::rename(&building, &folder) {
         // Another tool was faster; its folder holds the same bytes.
-        Err(_) if folder.join(SHARED).exists() => Ok(()),
+        Err(_) if folder.exists() => Ok(()),
         other => other.with_context(|| format!("cannot rename {} to {}", building.display(), folder.display())),
     });
     if building.exists() {
@@ -98,7 +121,6 @@ fn unpack_below(parent: &Path) -> Result<PathBuf> {
 }
 
 fn write(folder: &Path) -> Result<()> {
-    fs::create_dir(folder)?;
     let shared = zstd::decode_all(SHARED_PACKED)?;
     fs::write(folder.join(EXPORTS), export_list(&shared)?)?;
     fs::write(folder.join(SHARED), shared)?;

@@ -179,18 +179,28 @@ fn is_clang(compiler: &OsStr) -> bool {
 /// The compiler call that does what `arguments` ask for and makes the result recordable.
 pub fn command(compiler: &OsStr, arguments: &[OsString]) -> Result<Command> {
     let (before, behind) = additions(step(arguments), arguments, runtime::folder, || is_clang(compiler))?;
-    // The variable may hold options, or a launcher such as ccache, in front of them.
-    let text = compiler.to_string_lossy();
-    let mut command = if Path::new(compiler).exists() || !text.contains(' ') {
-        Command::new(compiler)
-    } else {
-        let mut words = text.split_whitespace();
-        let mut command = Command::new(words.next().unwrap_or_default());
-        command.args(words);
-        command
-    };
+    let mut command = without_arguments(compiler);
     command.args(before).args(arguments).args(behind);
     Ok(command)
+}
+
+/// The compiler call as it is.
+pub fn plain_command(compiler: &OsStr, arguments: &[OsString]) -> Command {
+    let mut command = without_arguments(compiler);
+    command.args(arguments);
+    command
+}
+
+fn without_arguments(compiler: &OsStr) -> Command {
+    // The variable may hold options, or a launcher such as ccache, in front of them.
+    let text = compiler.to_string_lossy();
+    if Path::new(compiler).exists() || !text.contains(' ') {
+        return Command::new(compiler);
+    }
+    let mut words = text.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    command
 }
 
 /// Becomes the compiler. Returns only if that fails.

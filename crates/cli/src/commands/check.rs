@@ -12,6 +12,7 @@ use rashomon_confirm::{Output, Program};
 use rashomon_pipeline::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::store::DEFAULT_BASE;
 use rashomon_pipeline::{Binaries, Job, RunRecord, Settings, ShellText, Store, Tally};
+use rashomon_report::Counts;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -26,9 +27,29 @@ pub fn check(
     command: Vec<OsString>,
 ) -> Result<Exit> {
     end_children_on_interruption();
+    let Some(prepared) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
+    let checked = check_prepared(ui, run, confirm, report, prepared)?;
+    Ok(if checked.met { Exit::Findings } else { checked.exit })
+}
+
+/// What came of checking one program.
+pub struct Checked {
+    /// Whether `--fail-on` is met.
+    pub met: bool,
+    /// The program's own.
+    pub exit: Exit,
+    pub counts: Counts,
+}
+
+pub fn check_prepared(
+    ui: Ui,
+    run: &RunOptions,
+    confirm: &ConfirmOptions,
+    report: &ReportOptions,
+    prepared: Prepared,
+) -> Result<Checked> {
     let json_to_output = report.json.as_deref() == Some(Path::new("-"));
     let output = if json_to_output { Output::ToError } else { Output::Inherit };
-    let Some(prepared) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
     let settings = settings_for(run, Some(confirm), prepared.run.base_time_nanoseconds, output)?;
     let symbols = Binaries::new();
     let Prepared { program, store, mut run } = prepared;
@@ -41,8 +62,9 @@ pub fn check(
     let summary = job.summary(&run, &tally);
     store.write_summary(&summary)?;
     reporter.finish();
-    let met = present(ui, &store.findings()?, &summary, report)?;
-    Ok(if met { Exit::Findings } else { Exit::of_program(summary.exit) })
+    let findings = store.findings()?;
+    let met = present(ui, &findings, &summary, report)?;
+    Ok(Checked { met, exit: Exit::of_program(summary.exit), counts: Counts::of(&findings) })
 }
 
 pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> {
@@ -61,9 +83,9 @@ pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> 
     Ok(Exit::of_program(summary.exit))
 }
 
-struct Prepared {
+pub struct Prepared {
     program: Program,
-    store: Store,
+    pub store: Store,
     run: RunRecord,
 }
 
@@ -91,19 +113,31 @@ fn prepare(options: &RunOptions, file: Option<PathBuf>, mut command: Vec<OsStrin
             (new_store(options, &inspection.path)?, inspection)
         }
     };
+    prepare_inspected(options, store, inspection, command, Vec::new()).map(Some)
+}
+
+/// `environment`: what every execution has to find in its own, now and when a finding is replayed.
+pub fn prepare_inspected(
+    options: &RunOptions,
+    store: Store,
+    inspection: Inspection,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+) -> Result<Prepared> {
     for note in &inspection.notes {
         eprintln!("rashomon: {note}");
     }
-    let run = run_record(options, &inspection, &command)?;
+    let run = run_record(options, &inspection, &arguments, &environment)?;
     let program = Program {
         executable: inspection.path,
-        arguments: command,
+        arguments,
         directory: run.directory.to_path(),
         library_path: if run.loads_runtime { Some(runtime::folder()?) } else { None },
         randomise_addresses: run.randomise_addresses,
+        environment,
         before_each: options.before_each.clone(),
     };
-    Ok(Some(Prepared { program, store, run }))
+    Ok(Prepared { program, store, run })
 }
 
 fn new_store(options: &RunOptions, program: &Path) -> Result<Store> {
@@ -113,23 +147,31 @@ fn new_store(options: &RunOptions, program: &Path) -> Result<Store> {
     })
 }
 
-fn run_record(options: &RunOptions, inspection: &Inspection, arguments: &[OsString]) -> Result<RunRecord> {
+fn run_record(
+    options: &RunOptions,
+    inspection: &Inspection,
+    arguments: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> Result<RunRecord> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let directory = std::env::current_dir().context("cannot tell the working directory")?;
+    let text = |text: &OsString| ShellText::from(text.as_os_str());
     let input = options.stdin.as_deref().map(std::path::absolute).transpose()?;
     Ok(RunRecord {
         format: RUN_FORMAT.into(),
         version: RUN_VERSION,
         executable: ShellText::from(inspection.path.as_os_str()),
-        arguments: arguments.iter().map(|argument| ShellText::from(argument.as_os_str())).collect(),
+        arguments: arguments.iter().map(text).collect(),
         directory: ShellText::from(directory.as_os_str()),
         randomise_addresses: randomises(options.aslr),
+        environment: environment.iter().map(|(name, value)| (text(name), text(value))).collect(),
         before_each: options.before_each.as_deref().map(ShellText::from),
         input: input.as_deref().map(|path| ShellText::from(path.as_os_str())),
         loads_runtime: inspection.instrumentation != Instrumentation::Linked,
         quantum: options.quantum,
         base_time_nanoseconds: u64::try_from(now.as_nanos()).unwrap_or(0),
         trace_limit: options.trace_limit.saturating_mul(1 << 20),
+        processes: options.processes,
         limit_milliseconds: u64::try_from(options.timeout.as_millis()).ok().filter(|limit| *limit > 0),
         recordings: Vec::new(),
         notes: inspection.notes.clone(),

@@ -123,11 +123,17 @@ pub fn under_gdb(request: &Request, arguments: &[OsString]) -> Result<Exit> {
     for command in ["set breakpoint pending on", "set pagination off", "set confirm off", "break rashomon_finding_reached"] {
         gdb.args(["-ex", command]);
     }
-    // gdb itself must not load the runtime or claim the session.
     for (name, value) in execution::environment(&found.program, &found.session.0) {
-        let mut set = OsString::from(format!("set environment {name} "));
-        set.push(value);
-        gdb.arg("-ex").arg(set);
+        // gdb itself must not load the runtime or claim the session.
+        if [rashomon_abi::SESSION_VARIABLE, "LD_LIBRARY_PATH", "LD_PRELOAD"].iter().any(|own| name == *own) {
+            let mut set = OsString::from("set environment ");
+            set.push(name);
+            set.push(" ");
+            set.push(value);
+            gdb.arg("-ex").arg(set);
+        } else {
+            gdb.env(name, value);
+        }
     }
     gdb.arg("-ex").arg(run).args(arguments).arg("--args").arg(&found.program.executable).args(&found.program.arguments);
     let status = gdb.status().context("cannot execute gdb; install it, or replay without --gdb")?;

@@ -5,7 +5,7 @@ use crate::arguments::TraceCommand;
 use crate::exit::Exit;
 use anyhow::{Context as _, Result};
 use rashomon_pipeline::Store;
-use rashomon_trace::{DumpOptions, LoadedTrace, Recording};
+use rashomon_trace::{DumpOptions, LoadedTrace, ProcessFolder, Recording, processes};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -20,21 +20,40 @@ fn session_of(path: &Path) -> PathBuf {
     }
 }
 
-fn load(path: &Path) -> Result<LoadedTrace> {
-    Ok(Recording::open(&session_of(path))?.load()?)
+fn load(folder: &Path) -> Result<LoadedTrace> {
+    Ok(Recording::open(folder)?.load()?)
+}
+
+/// The recordings of a session, each with a heading if there are several.
+fn all_of(path: &Path) -> Result<Vec<(String, ProcessFolder)>> {
+    let all = processes(&session_of(path))?;
+    let heading = |process: &ProcessFolder| if all.len() > 1 { format!("process {}\n", process.path) } else { String::new() };
+    Ok(all.iter().map(|process| (heading(process), process.clone())).collect())
 }
 
 pub fn trace(command: TraceCommand) -> Result<Exit> {
     match command {
         TraceCommand::Stat { trace } => {
             let mut out = Vec::new();
-            Recording::open(&session_of(&trace))?.stat(&mut out)?;
+            for (heading, process) in all_of(&trace)? {
+                out.extend_from_slice(heading.as_bytes());
+                Recording::open(&process.folder)?.stat(&mut out)?;
+            }
             print(&String::from_utf8_lossy(&out))?;
             Ok(Exit::Success)
         }
         TraceCommand::Dump { trace } => {
             let mut out = BufWriter::new(std::io::stdout().lock());
-            let written = load(&trace)?.dump(&DumpOptions::default(), &mut out);
+            let mut written = Ok(());
+            for (heading, process) in all_of(&trace)? {
+                written = out.write_all(heading.as_bytes()).map_err(anyhow::Error::from);
+                if written.is_ok() {
+                    written = load(&process.folder)?.dump(&DumpOptions::default(), &mut out).map_err(Into::into);
+                }
+                if written.is_err() {
+                    break;
+                }
+            }
             match out.flush() {
                 // A reader that went away has seen enough.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Exit::Success),
@@ -43,24 +62,48 @@ pub fn trace(command: TraceCommand) -> Result<Exit> {
             written?;
             Ok(Exit::Success)
         }
-        TraceCommand::Verify { trace } => match Recording::open(&session_of(&trace)).and_then(|recording| recording.verify()) {
-            Ok(verification) => {
-                print(&format!("{verification}\n"))?;
-                Ok(Exit::Success)
-            }
+        TraceCommand::Verify { trace } => verify(&trace),
+        TraceCommand::Diff { one, other } => diff(&session_of(&one), &session_of(&other)),
+    }
+}
+
+fn verify(trace: &Path) -> Result<Exit> {
+    let mut exit = Exit::Success;
+    for (heading, process) in all_of(trace)? {
+        match Recording::open(&process.folder).and_then(|recording| recording.verify()) {
+            Ok(verification) => print(&format!("{heading}{verification}\n"))?,
             Err(error) => {
                 eprintln!("rashomon: {error}");
-                Ok(Exit::Different)
+                exit = Exit::Different;
             }
-        },
-        TraceCommand::Diff { one, other } => diff(&load(&one)?, &load(&other)?),
+        }
     }
+    Ok(exit)
+}
+
+/// Process by process.
+fn diff(one: &Path, other: &Path) -> Result<Exit> {
+    let (ours, theirs) = (processes(one)?, processes(other)?);
+    let paths = |all: &[ProcessFolder]| all.iter().map(|process| process.path.to_string()).collect::<Vec<_>>().join(", ");
+    if paths(&ours) != paths(&theirs) {
+        print(&format!("not the same processes\n- {}\n+ {}\n", paths(&ours), paths(&theirs)))?;
+        return Ok(Exit::Different);
+    }
+    for (left, right) in ours.iter().zip(&theirs) {
+        if ours.len() > 1 {
+            print(&format!("process {}: ", left.path))?;
+        }
+        if diff_one(&load(&left.folder)?, &load(&right.folder)?)? == Exit::Different {
+            return Ok(Exit::Different);
+        }
+    }
+    Ok(Exit::Success)
 }
 
 /// Lines shown before the first difference.
 const CONTEXT_LINES: usize = 3;
 
-fn diff(one: &LoadedTrace, other: &LoadedTrace) -> Result<Exit> {
+fn diff_one(one: &LoadedTrace, other: &LoadedTrace) -> Result<Exit> {
     let (mut left, mut right) = (one.normalised(), other.normalised());
     let mut before: Vec<String> = Vec::new();
     let mut number = 0_u64;

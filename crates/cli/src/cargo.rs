@@ -1,0 +1,280 @@
+//! `cargo rashomon test|run|bench|…`: cargo, building instrumented programs and running them under `check`.
+//!
+//! Cargo itself is used as it is. It is told to name its target (so that build scripts and procedural macros are built apart), to put a wrapper
+//! around rustc ([`compilers`]) and to run programs through a runner ([`runner`]); everything else that the user has configured or asks for on the
+//! command line stays cargo's business. Results of such builds are in a folder of their own below the target folder, `target/rashomon/NAME`, the name
+//! telling the runtime and the flags: cargo does not see what the wrapper adds, so builds of different kinds must not meet. Stores are in
+//! `target/rashomon/stores`.
+//!
+//! Limits: documentation tests are not run (rustdoc compiles them without asking the wrapper); a runner that the user has configured is not used.
+
+pub mod arguments;
+pub mod compilers;
+pub mod runner;
+pub mod session;
+pub mod standard;
+pub mod toolchain;
+
+use crate::exit::Exit;
+use crate::runtime;
+use anyhow::{Context as _, Result, bail};
+use arguments::RunnerOptions;
+use clap::{CommandFactory as _, Parser as _};
+use session::{CleanUp, ProgramResult, Role, Session, Settings};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use toolchain::{Standard, Toolchain};
+
+const ABOUT: &str = "\
+Build with cargo and check every program that it runs
+
+Usage: cargo rashomon [OPTIONS] <test|run|bench|build|…> [CARGO'S OPTIONS] [-- ARGUMENTS]
+
+Cargo's command and options are cargo's own. Ours may stand anywhere in front of `--`:
+";
+
+/// Everything behind `cargo rashomon`.
+pub fn cargo(words: &[String], quiet: bool) -> Result<Exit> {
+    if words.is_empty() || ["--help", "-h", "help"].contains(&words[0].as_str()) {
+        let options = RunnerOptions::command().disable_help_flag(true).render_long_help().to_string();
+        let options = options.find("Options:").map_or("", |at| &options[at..]);
+        crate::commands::print(&format!("{ABOUT}\n{options}\n{}\n", crate::exit::HELP))?;
+        return Ok(Exit::Success);
+    }
+    let split = match arguments::split(words) {
+        Ok(split) => split,
+        Err(error) => {
+            eprintln!("cargo rashomon: {error:#}");
+            return Ok(Exit::Usage);
+        }
+    };
+    let options =
+        match RunnerOptions::try_parse_from(std::iter::once("cargo rashomon").chain(split.ours.iter().map(String::as_str))) {
+            Ok(options) => options,
+            Err(error) => {
+                error.print()?;
+                return Ok(Exit::Usage);
+            }
+        };
+    if split.cargo.iter().take_while(|word| *word != "--").any(|word| word == "--doc") {
+        bail!("documentation tests are not instrumented; run them with cargo alone");
+    }
+    let quiet = quiet || split.cargo.iter().take_while(|word| *word != "--").any(|word| word == "-q" || word == "--quiet");
+    let toolchain = Toolchain::find()?;
+    if !toolchain.host.starts_with("x86_64-") || !toolchain.host.ends_with("-linux-gnu") {
+        bail!("the toolchain makes programs for {}; only those for x86_64-unknown-linux-gnu can be recorded", toolchain.host);
+    }
+    let standard = toolchain.standard(options.cargo.standard, || {
+        if !quiet {
+            eprintln!("rashomon: instrumenting the toolchain's standard library (once)");
+        }
+    })?;
+    if let Standard::Plain { reason } = &standard {
+        eprintln!(
+            "rashomon: Rust's standard library is not instrumented ({reason}); what it orders is not seen, so nothing is predicted and nothing proven \
+             unordered. The component rust-src cures that."
+        );
+    }
+    let call = Call { split, toolchain, standard, quiet };
+    let (exit, results) = call.run()?;
+    if !quiet && !results.is_empty() {
+        eprint!("{}", summary(&results));
+    }
+    Ok(if results.iter().any(|result| result.met) {
+        Exit::Findings
+    } else if results.iter().any(|result| result.failure.is_some()) {
+        Exit::Failed
+    } else {
+        exit
+    })
+}
+
+struct Call {
+    split: arguments::Split,
+    toolchain: Toolchain,
+    standard: Standard,
+    quiet: bool,
+}
+
+impl Call {
+    fn run(&self) -> Result<(Exit, Vec<ProgramResult>)> {
+        let folder = self.target_folder()?.join("rashomon");
+        let settings = self.settings(&folder)?;
+        let session = Session::create(&folder, &settings)?;
+        let _clean_up = CleanUp(&session);
+        let kind = [&[runtime::hash().to_owned()][..], &settings.compile, &settings.link].concat().join("\n");
+        let mut cargo = self.command(&settings, &session, &folder.join(runtime::short_hash(kind.as_bytes())));
+        let status = cargo.status().context("cannot execute cargo")?;
+        let exit = status.code().and_then(|code| u8::try_from(code).ok()).map_or(Exit::Failed, Exit::Program);
+        Ok((exit, session.results()?))
+    }
+
+    fn settings(&self, folder: &Path) -> Result<Settings> {
+        let mut compile = self.toolchain.flags(&self.standard)?;
+        if !self.toolchain.is_unstable() && self.standard != Standard::Source {
+            compile.push("-Zallow-features=".into());
+        }
+        let runtime = runtime::folder()?;
+        let runtime = runtime.to_str().with_context(|| format!("{}: rustc takes no such path", runtime.display()))?;
+        let link = [
+            format!("{runtime}/{}", runtime::ARCHIVE),
+            format!("-Wl,--dynamic-list={runtime}/{}", runtime::EXPORTS),
+            "-Wl,--build-id".into(),
+            "-lpthread".into(),
+            "-lm".into(),
+            "-ldl".into(),
+        ];
+        let triple = self.toolchain.target(&self.standard);
+        Ok(Settings {
+            compile,
+            link: link.map(|argument| format!("-Clink-arg={argument}")).into(),
+            wrapper: set("RUSTC_WRAPPER"),
+            cc: c_compiler("CC", &triple).unwrap_or_else(|| "cc".into()),
+            cxx: c_compiler("CXX", &triple).unwrap_or_else(|| "c++".into()),
+            triple,
+            options: self.split.ours.clone(),
+            stores: folder.join("stores"),
+            quiet: self.quiet,
+        })
+    }
+
+    fn command(&self, settings: &Settings, session: &Session, target_folder: &Path) -> Command {
+        let mut cargo = Command::new(program());
+        let subcommand = self.split.subcommand.as_str();
+        let upper = settings.triple.to_uppercase().replace('-', "_");
+        let runner = session.role(Role::Runner);
+        // As a list, so that the path may hold spaces; not all that cargo starts (nextest) takes it from there.
+        let list = format!("target.{}.runner=[{}]", settings.triple, toml_string(&runner));
+        if is_of_cargo(subcommand) {
+            cargo.arg("--config").arg(list);
+        }
+        cargo.env(format!("CARGO_TARGET_{upper}_RUNNER"), &runner);
+        cargo.arg(subcommand).args(["--target", &settings.triple]);
+        if self.standard == Standard::Source {
+            cargo.arg("-Zbuild-std").env("RUSTC_BOOTSTRAP", "1");
+        }
+        if ["test", "t"].contains(&subcommand) && !self.chooses_targets() {
+            // All that plain `cargo test` runs but documentation tests.
+            cargo.arg("--tests");
+        }
+        cargo.args(&self.split.cargo);
+        cargo.env("CARGO_TARGET_DIR", target_folder).env("RUSTC_WRAPPER", session.role(Role::Rustc));
+        cargo.env(session::VARIABLE, &session.folder);
+        for (name, role) in [("CC", Role::Cc), ("CXX", Role::Cxx)] {
+            cargo.env(format!("{name}_{}", settings.triple.replace('-', "_")), session.role(role));
+        }
+        // Objects of the instrumented standard library hold no bitcode.
+        for profile in self.profiles() {
+            cargo.env(format!("CARGO_PROFILE_{profile}_LTO"), "off");
+        }
+        cargo
+    }
+
+    /// Whether the user says which kinds of targets are meant.
+    fn chooses_targets(&self) -> bool {
+        const KINDS: [&str; 9] =
+            ["--lib", "--bin", "--bins", "--example", "--examples", "--test", "--tests", "--bench", "--benches"];
+        let chosen = |word: &String| {
+            let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+            KINDS.contains(&name) || name == "--all-targets"
+        };
+        self.split.cargo.iter().take_while(|word| *word != "--").any(chosen)
+    }
+
+    fn profiles(&self) -> Vec<String> {
+        let mut names: Vec<String> = ["DEV", "TEST", "RELEASE", "BENCH"].map(str::to_owned).into();
+        names.extend(self.option("--profile").map(|name| name.to_uppercase().replace('-', "_")));
+        names
+    }
+
+    /// The value of an option of cargo's.
+    fn option(&self, name: &str) -> Option<&str> {
+        let words = self.split.cargo.iter().take_while(|word| *word != "--").map(String::as_str).collect::<Vec<_>>();
+        words.iter().enumerate().find_map(|(number, word)| match word.strip_prefix(name)? {
+            "" => words.get(number + 1).copied(),
+            rest => rest.strip_prefix('='),
+        })
+    }
+
+    /// Where cargo would build without us.
+    fn target_folder(&self) -> Result<PathBuf> {
+        if let Some(folder) = self.option("--target-dir") {
+            return Ok(std::path::absolute(folder)?);
+        }
+        let mut cargo = Command::new(program());
+        cargo.args(["metadata", "--no-deps", "--format-version", "1"]);
+        if let Some(path) = self.option("--manifest-path") {
+            cargo.args(["--manifest-path", path]);
+        }
+        let output = cargo.output().context("cannot execute cargo")?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("cargo metadata cannot be read")?;
+        let folder = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
+        Ok(folder.into())
+    }
+}
+
+fn program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Commands that are in cargo itself.
+fn is_of_cargo(subcommand: &str) -> bool {
+    ["test", "t", "run", "r", "bench", "build", "b", "rustc", "check", "c"].contains(&subcommand)
+}
+
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What the `cc` crate would take.
+fn c_compiler(name: &str, triple: &str) -> Option<String> {
+    let names = [format!("{name}_{triple}"), format!("{name}_{}", triple.replace('-', "_")), format!("HOST_{name}"), name.into()];
+    names.iter().find_map(|name| set(name))
+}
+
+fn toml_string(path: &Path) -> String {
+    let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{text}\"")
+}
+
+/// One line a program with findings, and one for all.
+fn summary(results: &[ProgramResult]) -> String {
+    let mut text = String::new();
+    let mut total = (0, 0);
+    for result in results {
+        let counts = &result.counts;
+        total = (total.0 + counts.proven, total.1 + counts.predicted);
+        if let Some(failure) = &result.failure {
+            text.push_str(&format!("rashomon: {}: not checked: {failure}\n", result.program));
+        } else if counts.proven + counts.predicted > 0 {
+            let store = result.store.as_deref().map_or(OsStr::new(""), Path::as_os_str);
+            let store = rashomon_pipeline::run::quoted(store).to_string_lossy().into_owned();
+            text.push_str(&format!(
+                "rashomon: {}: {} proven, {} predicted: rashomon report --store {store}\n",
+                result.program, counts.proven, counts.predicted
+            ));
+        } else if result.met {
+            text.push_str(&format!("rashomon: {}: findings of online detection, above\n", result.program));
+        }
+    }
+    let programs = if results.len() == 1 { "1 program".to_owned() } else { format!("{} programs", results.len()) };
+    if results.iter().any(|result| result.store.is_some()) {
+        text.push_str(&format!("rashomon: {programs}: {} proven, {} predicted\n", total.0, total.1));
+    } else {
+        let met = results.iter().filter(|result| result.met).count();
+        text.push_str(&format!("rashomon: {programs}, {met} with findings\n"));
+    }
+    text
+}
+
+/// The tool under one of the names that cargo knows it by.
+pub fn act_as(role: Role, arguments: &[OsString]) -> Result<Exit> {
+    match role {
+        Role::Runner => runner::run(arguments),
+        Role::Rustc | Role::Cc | Role::Cxx => compilers::become_compiler(role, arguments).map(|never| match never {}),
+    }
+}

@@ -1,0 +1,138 @@
+//! `rashomon detect`, and the reporter that the runtime starts under it.
+//!
+//! The program takes our place: its process id, its exit code and what signals do to it are what whoever called us sees. All there is to arrange is its environment.
+
+use super::Ui;
+use crate::arguments::{Colour, DetectFormat, DetectOptions, Detector, Filter};
+use crate::exit::Exit;
+use crate::program::{self, Instrumentation};
+use crate::runtime;
+use anyhow::{Context as _, Result, bail};
+use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE, SESSION_VARIABLE};
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+pub fn detect(ui: Ui, options: &DetectOptions, mut command: Vec<OsString>) -> Result<Exit> {
+    let inspection = program::inspect(&command.remove(0))?;
+    for note in inspection.notes.iter().filter(|_| !ui.quiet && inspection.instrumentation != Instrumentation::Script) {
+        eprintln!("rashomon: {note}");
+    }
+    let mut program = Command::new(&inspection.path);
+    program
+        .args(command)
+        .env_remove(SESSION_VARIABLE)
+        .env(DETECT_VARIABLE, flags(ui, options)?)
+        .env(REPORTER_VARIABLE, super::tool()?);
+    if inspection.instrumentation != Instrumentation::Linked {
+        program.env("LD_LIBRARY_PATH", library_path(&runtime::folder()?));
+    }
+    let error = program.exec();
+    Err(error).with_context(|| format!("cannot execute {}", inspection.path.display()))
+}
+
+/// Our runtime's folder before all others.
+fn library_path(folder: &Path) -> OsString {
+    let mut path = folder.as_os_str().to_owned();
+    if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH").filter(|rest| !rest.is_empty()) {
+        path.push(":");
+        path.push(rest);
+    }
+    path
+}
+
+/// The options as flags, behind those that the environment already has.
+fn flags(ui: Ui, options: &DetectOptions) -> Result<OsString> {
+    let mut list = Flags(std::env::var_os(DETECT_VARIABLE).unwrap_or_default());
+    let detector = match options.detector {
+        Detector::Hb => "hb",
+        Detector::Lockset => "lockset",
+        Detector::Hybrid => "hybrid",
+    };
+    list.push("detector", detector)?;
+    list.push("filter", if options.filter == Filter::Tree { "tree" } else { "none" })?;
+    let format = match options.format {
+        DetectFormat::Text => "text",
+        DetectFormat::Tsan => "tsan",
+        DetectFormat::Json => "json",
+    };
+    list.push("format", format)?;
+    match ui.colour {
+        Colour::Always => list.push("color", "always")?,
+        Colour::Never => list.push("color", "never")?,
+        Colour::Auto if options.format != DetectFormat::Tsan && !ui.colours(&std::io::stderr()) => list.push("color", "never")?,
+        Colour::Auto => {}
+    }
+    if let Some(file) = &options.suppressions {
+        list.push("suppressions", std::path::absolute(file)?)?;
+    }
+    if let Some(file) = &options.log {
+        list.push("log_path", std::path::absolute(file)?)?;
+    }
+    if let Some(code) = options.exitcode {
+        list.push("exitcode", code.to_string())?;
+    }
+    let switches = [
+        ("print_suppressions", options.print_suppressions),
+        ("halt_on_error", options.halt_on_error),
+        ("second_deadlock_stack", options.second_deadlock_stack),
+    ];
+    for (name, _) in switches.iter().filter(|(_, asked)| *asked) {
+        list.push(name, "1")?;
+    }
+    for option in &options.options {
+        let Some((name, value)) = option.split_once('=') else { bail!("--option {option}: write NAME=VALUE") };
+        list.push(name, value)?;
+    }
+    Ok(list.0)
+}
+
+struct Flags(OsString);
+
+impl Flags {
+    /// A value that could be taken apart stands in quotes.
+    fn push(&mut self, name: &str, value: impl AsRef<OsStr>) -> Result<()> {
+        let value = value.as_ref();
+        let bytes = value.as_bytes();
+        let quote = match (bytes.contains(&b'\''), bytes.contains(&b'"')) {
+            (true, true) => bail!("{name}: a value with both kinds of quotes cannot be passed on: {}", value.display()),
+            (true, false) => "\"",
+            (false, _) => "'",
+        };
+        if !self.0.is_empty() {
+            self.0.push(":");
+        }
+        for part in [OsStr::new(name), OsStr::new("="), OsStr::new(quote), value, OsStr::new(quote)] {
+            self.0.push(part);
+        }
+        Ok(())
+    }
+}
+
+/// Questions on standard input, answers on standard output.
+pub fn reporter() -> Result<Exit> {
+    if std::io::stdin().is_terminal() {
+        bail!("the reporter is started by the runtime of a program; there is nothing to type here");
+    }
+    rashomon_reporter::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+    Ok(Exit::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_quoted_so_that_they_stay_whole() {
+        let mut flags = Flags(OsString::new());
+        flags.push("a", "x:y z").unwrap();
+        flags.push("b", "it's").unwrap();
+        assert_eq!(flags.0, OsStr::new("a='x:y z':b=\"it's\""));
+        let parsed: Vec<_> = rashomon_abi::flags::Flags::new(flags.0.as_bytes()).map(|flag| flag.unwrap()).collect();
+        assert_eq!(parsed, [(&b"a"[..], &b"x:y z"[..]), (b"b", b"it's")]);
+        assert!(flags.push("c", "'\"").is_err());
+    }
+}
