@@ -3,12 +3,22 @@
 
 mod bar;
 mod compile;
+mod debian;
+mod detect;
+mod detector;
+mod llvm_tsan;
 mod measure;
+mod memcached;
 mod pbzip2;
+mod plot;
 mod programs;
+mod races;
+mod runtime;
 mod spine;
+mod suite;
 mod table;
 pub mod trace_size;
+mod tree;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -26,20 +36,31 @@ pub struct Options {
     /// One run on small inputs: shows that everything works, measures nothing.
     #[arg(long)]
     quick: bool,
-    /// Only programs (or inputs) whose name contains this.
-    #[arg(long)]
+    /// Only programs (or inputs, or tests) whose name contains this.
+    #[arg(long, visible_alias = "filter")]
     only: Option<String>,
+    /// Seconds of load on a server.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// Tests that run at the same time; without it as many as there are processors.
+    #[arg(long)]
+    jobs: Option<std::num::NonZeroUsize>,
 }
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 2] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 7] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
+    ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
+    ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
+    ("detect", "the races clang's ThreadSanitizer reports on the test programs, and silence where there are none", detect::run),
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
+    ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
+    ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),
 ];
 
 pub fn run(options: &Options) -> Result<bool> {
-    let names = || EVALUATIONS.map(|(name, what, _)| format!("  {name:<8} {what}")).join("\n");
+    let names = || EVALUATIONS.map(|(name, what, _)| format!("  {name:<10} {what}")).join("\n");
     let Some(wanted) = &options.name else {
         println!("evaluations:\n{}", names());
         return Ok(true);
@@ -48,4 +69,18 @@ pub fn run(options: &Options) -> Result<bool> {
         Some((_, _, evaluate)) => evaluate(options),
         None => bail!("no evaluation is called {wanted}; there are\n{}", names()),
     }
+}
+
+/// For the head of a report: what prints it again.
+fn command_line(name: &str, options: &Options) -> String {
+    let mut line = format!("cargo xtask evaluate {name}");
+    if options.quick {
+        line.push_str(" --quick");
+    } else {
+        line.push_str(&format!(" --runs {}", options.runs));
+    }
+    if let Some(only) = &options.only {
+        line.push_str(&format!(" --only {only}"));
+    }
+    line
 }

@@ -3,6 +3,7 @@
 
 mod ci;
 mod evaluate;
+mod soak;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -22,6 +23,8 @@ enum Command {
     Ci(ci::Options),
     /// Measure what the tool costs. Exit code 0 only if every bar is met.
     Evaluate(evaluate::Options),
+    /// Programs that do everything at once, ended at random moments. Exit code 0 only if nothing fails.
+    Soak(soak::Options),
     /// Count the records of one recording, for `evaluate`.
     #[command(name = evaluate::trace_size::COMMAND, hide = true)]
     CountRecording { session: PathBuf },
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Ci(options) => ci::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),
+        Command::Soak(options) => soak::run(&options),
         Command::CountRecording { session } => print_count(&session),
     };
     match result {

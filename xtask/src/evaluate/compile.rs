@@ -32,7 +32,7 @@ impl Compilers {
         bail!("neither clang-19 nor gcc can build programs with -fsanitize=thread; install clang-19 and libclang-rt-19-dev")
     }
 
-    fn of(&self, language: Language) -> &str {
+    pub fn of(&self, language: Language) -> &str {
         match language {
             Language::C => &self.c,
             Language::Cxx => &self.cxx,
@@ -61,7 +61,7 @@ pub struct Built {
 /// Builds the program into `folder`; `tool` links the third.
 pub fn build(program: &BenchProgram, compilers: &Compilers, tool: &Path, folder: &Path) -> Result<Built> {
     let source = root().join("tests/bench").join(program.source());
-    let at = |suffix: &str| folder.join(format!("{}{suffix}", program.name));
+    let at = |suffix: &str| folder.join(format!("{}{suffix}", program.file_name()));
     let (native, object, sanitizer, ours) = (at(".native"), at(".o"), at(".sanitizer"), at(".ours"));
     let compiler = compilers.of(program.language);
     let common = ["-O2", "-g", "-pthread"];

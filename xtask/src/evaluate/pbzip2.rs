@@ -1,18 +1,15 @@
 //! A real program that nobody here wrote: pbzip2 from Debian's source package, built with `rashomon c++` and checked while it
 //! compresses with four threads.
-//!
-//! The package comes from the mirrors that the system uses already; its checksum is verified by apt through the signed index.
 
 use super::bar::{self, Bar};
 use super::compile::succeed;
+use super::debian::{self, starts};
 use super::{Options, trace_size};
-use crate::ci::packages;
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -180,76 +177,21 @@ fn write_input(path: &Path, bytes: usize) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The unpacked source package, fetched with lists of our own, so that the system's stay as they are.
+/// The unpacked source package.
 fn fetch_source(folder: &Path) -> Result<PathBuf> {
-    let needed = [("libbz2-dev", header_is_there("bzlib.h")), ("bzip2", starts("bzip2")), ("dpkg-dev", starts("dpkg-source"))];
-    let missing: Vec<&str> = needed.iter().filter(|(_, there)| !there).map(|(package, _)| *package).collect();
-    if !missing.is_empty() && !packages::install(&missing) {
-        bail!("{} cannot be installed from here; install by hand what is missing of it", missing.join(" "));
-    }
-    let apt = folder.join("apt");
-    let lists = apt.join("lists");
-    fs::create_dir_all(lists.join("partial"))?;
-    fs::create_dir_all(apt.join("cache"))?;
-    let sources = apt.join("sources.list");
-    let mut file = fs::File::create(&sources)?;
-    let lines = source_lines()?;
-    if lines.is_empty() {
-        bail!("apt is configured with no mirror of Debian, so there is nothing to fetch the source package from");
-    }
-    for line in lines {
-        writeln!(file, "{line}")?;
-    }
-    let get = || {
-        let mut command = Command::new("apt-get");
-        for (name, path) in [
-            ("Dir::Etc::sourcelist", sources.clone()),
-            ("Dir::Etc::sourceparts", apt.join("none")),
-            ("Dir::State::lists", lists.clone()),
-            ("Dir::Cache", apt.join("cache")),
-        ] {
-            command.arg("-o").arg(format!("{name}={}", path.display()));
-        }
-        // Our folder belongs to us alone; apt's own user could not write there.
-        command.args(["-q", "-o", "APT::Sandbox::User=root"]).current_dir(folder);
-        command
-    };
-    succeed(get().arg("update"))?;
-    succeed(get().args(["source", "--download-only", "pbzip2"]))?;
-    let description = fs::read_dir(folder)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "dsc"))
-        .context("apt fetched no source package")?;
+    let there = [("libbz2-dev", header_is_there("bzlib.h")), ("bzip2", starts("bzip2")), ("dpkg-dev", starts("dpkg-source"))];
+    debian::provide(&there)?;
+    debian::download("pbzip2", debian::Part::Everything, folder)?;
+    let description = debian::file_with_extension(folder, "dsc")?;
     let unpacked = folder.join("source");
     succeed(Command::new("dpkg-source").arg("-x").arg(&description).arg(&unpacked).current_dir(folder))?;
     Ok(unpacked)
-}
-
-/// `deb-src` lines for the Debian mirrors that apt is configured with.
-fn source_lines() -> Result<Vec<String>> {
-    let output = Command::new("apt-get")
-        .args(["indextargets", "--format", "$(ORIGIN) $(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"])
-        .output()
-        .context("cannot start apt-get: this evaluation needs Debian")?;
-    let mut lines: Vec<String> = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| Some(format!("deb-src {}", line.strip_prefix("Debian ")?)))
-        .collect();
-    lines.sort();
-    lines.dedup();
-    Ok(lines)
 }
 
 fn header_is_there(name: &str) -> bool {
     let mut command = Command::new("cc");
     command.args(["-E", "-include", name, "-x", "c", "-"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
-}
-
-fn starts(name: &str) -> bool {
-    let mut command = Command::new(name);
-    command.arg("--help").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok()
 }
 
 /// Builds a copy of the source with its own Makefile.

@@ -4,10 +4,10 @@
 use super::bar::{self, Bar};
 use super::compile::{self, Built, Compilers};
 use super::measure::{self, Usage, geometric_mean, medians};
-use super::programs::{BenchProgram, PROGRAMS};
+use super::programs::{self, BenchProgram, Use};
 use super::table::Table;
 use super::trace_size::{self, TraceSize};
-use super::{Options, programs};
+use super::{Options, command_line};
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -44,14 +44,7 @@ struct Report {
 }
 
 pub fn run(options: &Options) -> Result<bool> {
-    let chosen: Vec<&BenchProgram> =
-        PROGRAMS.iter().filter(|program| options.only.as_ref().is_none_or(|part| program.name.contains(part.as_str()))).collect();
-    if chosen.is_empty() {
-        bail!(
-            "no program's name contains that; there are {}",
-            programs::PROGRAMS.each_ref().map(|program| program.name).join(", ")
-        );
-    }
+    let chosen = programs::chosen(Some(Use::Recording), options.only.as_deref())?;
     let runs = if options.quick { 1 } else { options.runs };
     let tool = workspace::build_tool()?;
     let compilers = Compilers::find()?;
@@ -66,7 +59,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let bars = bars_of(&results);
     let report = Report {
         evaluation: "spine",
-        command: command_line(options),
+        command: command_line("spine", options),
         quick: options.quick,
         runs,
         processors: std::thread::available_parallelism().map_or(1, usize::from),
@@ -80,19 +73,6 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     print(&report);
     Ok(bar::print(&report.bars))
-}
-
-fn command_line(options: &Options) -> String {
-    let mut line = String::from("cargo xtask evaluate spine");
-    if options.quick {
-        line.push_str(" --quick");
-    } else {
-        line.push_str(&format!(" --runs {}", options.runs));
-    }
-    if let Some(only) = &options.only {
-        line.push_str(&format!(" --only {only}"));
-    }
-    line
 }
 
 fn measure_program(

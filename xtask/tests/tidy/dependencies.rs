@@ -6,17 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("rashomon-abi", &[]),
     ("rashomon-event", &[]),
     ("rashomon-trace", &["rashomon-abi", "rashomon-event"]),
     ("rashomon-order", &["rashomon-event"]),
     // The trusted checker: it must not share code, and so no mistake, with what it checks.
     ("rashomon-witness", &["rashomon-event"]),
+    ("rashomon-filter", &["rashomon-event", "rashomon-order"]),
     ("rashomon-predict", &["rashomon-event", "rashomon-order"]),
     ("rashomon-confirm", &["rashomon-abi", "rashomon-event", "rashomon-order", "rashomon-trace"]),
     ("rashomon-symbolize", &["rashomon-event"]),
     ("rashomon-report", &["rashomon-event"]),
+    ("rashomon-reporter", &["rashomon-abi", "rashomon-event", "rashomon-symbolize"]),
     ("rashomon-testkit", &["rashomon-event"]),
     (
         "rashomon-pipeline",
@@ -34,7 +36,15 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ),
     (
         "rashomon-cli",
-        &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-pipeline", "rashomon-report", "rashomon-trace"],
+        &[
+            "rashomon-abi",
+            "rashomon-confirm",
+            "rashomon-event",
+            "rashomon-pipeline",
+            "rashomon-report",
+            "rashomon-reporter",
+            "rashomon-trace",
+        ],
     ),
     ("xtask", &["rashomon-trace"]),
 ];
@@ -45,7 +55,8 @@ const PROGRAMS: [&str; 2] = ["rashomon-cli", "xtask"];
 
 /// Crates that compute: no matter through whom, none of them may come to know the user, the file system's maps excepted, or
 /// the program under test.
-const ANALYSES: [&str; 5] = ["rashomon-event", "rashomon-trace", "rashomon-order", "rashomon-witness", "rashomon-predict"];
+const ANALYSES: [&str; 6] =
+    ["rashomon-event", "rashomon-trace", "rashomon-order", "rashomon-filter", "rashomon-witness", "rashomon-predict"];
 
 struct Package {
     /// What it is built from, tests and build scripts apart.

@@ -178,7 +178,7 @@ const SYNCHRONISATION: [&str; 34] = [
 ];
 
 /// All that the runtime takes from libc by name. Everything else it asks the loader for, behind its own definitions.
-const IMPORTS: [&str; 17] = [
+const IMPORTS: [&str; 24] = [
     // Emitted by the linker.
     "_ITM_deregisterTMCloneTable",
     "_ITM_registerTMCloneTable",
@@ -193,11 +193,20 @@ const IMPORTS: [&str; 17] = [
     "__libc_malloc",
     "__libc_memalign",
     "__libc_realloc",
+    // A variable: programs that libc starts by itself get what it points to.
+    "environ",
     "malloc_usable_size",
     // The environment before libc has set it up.
     "__libc_stack_end",
     // Weak: only where the program brings libstdc++.
     "_ZSt17__throw_bad_allocv",
+    // Weak: functions that a program may define for the runtime to call.
+    "__sanitizer_report_error_summary",
+    "__tsan_default_options",
+    "__tsan_default_suppressions",
+    "__tsan_on_finalize",
+    "__tsan_on_initialize",
+    "__tsan_on_report",
     // The loader.
     "dl_iterate_phdr",
     "dlsym",

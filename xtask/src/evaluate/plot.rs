@@ -1,0 +1,122 @@
+//! Grids of line charts as SVG.
+
+use anyhow::{Result, anyhow};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::path::Path;
+
+/// Told apart by colour-blind readers too (Okabe and Ito).
+const COLOURS: [RGBColor; 3] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115)];
+const PANEL: (u32, u32) = (380, 270);
+const FONT: &str = "sans-serif";
+
+#[derive(Debug)]
+pub struct Panel {
+    pub x: &'static str,
+    pub y: &'static str,
+    /// What x was, evenly spaced.
+    pub ticks: Vec<u32>,
+    /// Line by line: its name and a value for each tick.
+    pub lines: Vec<(String, Vec<f64>)>,
+}
+
+/// Draws rows of panels to a file.
+pub fn draw(file: &Path, title: &str, rows: &[Vec<Panel>]) -> Result<()> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let size = (PANEL.0 * columns.max(1) as u32, PANEL.1 * rows.len().max(1) as u32 + 40);
+    let root = SVGBackend::new(file, size).into_drawing_area();
+    let failed = |error: &dyn std::fmt::Display| anyhow!("cannot draw {}: {error}", file.display());
+    root.fill(&WHITE).map_err(|error| failed(&error))?;
+    let below = root.titled(title, (FONT, 20)).map_err(|error| failed(&error))?;
+    let areas = below.split_evenly((rows.len().max(1), columns.max(1)));
+    for (row, row_areas) in rows.iter().zip(areas.chunks(columns.max(1))) {
+        for (panel, area) in row.iter().zip(row_areas) {
+            draw_panel(panel, area).map_err(|error| failed(&error))?;
+        }
+    }
+    root.present().map_err(|error| failed(&error))
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+fn draw_panel(panel: &Panel, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
+    let values = || panel.lines.iter().flat_map(|(_, values)| values);
+    if values().count() == 0 {
+        return Ok(());
+    }
+    let (low, high) = values().fold((0.0f64, 0.0f64), |(low, high), value| (low.min(*value), high.max(*value)));
+    let height = (high - low).max(1e-3);
+    let low = if low < 0.0 { low - 0.05 * height } else { 0.0 };
+    // The legend is above the lines.
+    let high = high + 0.3 * height;
+    let tick = |x: &f64| {
+        let at = x.round();
+        let value = panel.ticks.get(at.max(0.0) as usize).filter(|_| at >= 0.0 && (x - at).abs() < 1e-6);
+        value.map_or(String::new(), u32::to_string)
+    };
+    let mut chart = ChartBuilder::on(area)
+        .margin(8)
+        .x_label_area_size(36)
+        .y_label_area_size(52)
+        .build_cartesian_2d(-0.3..panel.ticks.len() as f64 - 0.7, low..high)?;
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .bold_line_style(BLACK.mix(0.12))
+        .x_desc(panel.x)
+        .y_desc(panel.y)
+        .axis_desc_style((FONT, 13))
+        .label_style((FONT, 11))
+        .x_labels(panel.ticks.len())
+        .y_labels(6)
+        .x_label_formatter(&tick)
+        .draw()?;
+    for ((name, values), colour) in panel.lines.iter().zip(COLOURS.into_iter().cycle()) {
+        chart
+            .draw_series(
+                LineSeries::new(values.iter().enumerate().map(|(at, value)| (at as f64, *value)), colour.stroke_width(2))
+                    .point_size(3),
+            )?
+            .label(name.as_str())
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .label_font((FONT, 11))
+        .background_style(WHITE.mix(0.7))
+        .draw()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_and_title_is_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("plot.svg");
+        let ticks = vec![1, 2, 4, 8, 4321];
+        let line = |factor: f64| (1..6).map(|x| f64::from(x) * factor).collect();
+        let panel = || Panel {
+            x: "threads",
+            y: "s",
+            ticks: ticks.clone(),
+            lines: vec![("off".into(), line(1.0)), ("on".into(), line(-0.5))],
+        };
+        let empty = Panel { x: "locks", y: "%", ticks: vec![], lines: vec![] };
+        draw(&file, "two rows", &[vec![panel(), panel()], vec![panel(), empty]]).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
+        assert!(text.contains("two rows"));
+        assert_eq!(text.matches("\n4321\n").count(), 3);
+        assert_eq!(text.matches("\noff\n").count(), 3);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        let panel = Panel { x: "x", y: "y", ticks: vec![1], lines: vec![("off".into(), vec![1.0])] };
+        assert!(draw(Path::new("there/is/no/such/plot.svg"), "title", &[vec![panel]]).is_err());
+    }
+}
