@@ -19,14 +19,14 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 pub fn plain<const IS_READ: bool>(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
     let reference = local::reference(thread, site, false);
     if reference != 0 {
-        word::<IS_READ>(thread, shadow::cells(address), shadow::byte_bits(address, bytes), address, bytes, reference);
+        word::<IS_READ>(thread, shadow::cells(address), bits_of(address, bytes), address, bytes, reference);
     }
 }
 
 /// The same with the reference that stands for the access.
 #[inline(always)]
 pub fn with<const IS_READ: bool>(thread: &mut Thread, address: u64, bytes: u64, reference: u32) {
-    word::<IS_READ>(thread, shadow::cells(address), shadow::byte_bits(address, bytes), address, bytes, reference);
+    word::<IS_READ>(thread, shadow::cells(address), bits_of(address, bytes), address, bytes, reference);
 }
 
 /// Sixteen bytes that are two words.
@@ -37,6 +37,12 @@ pub fn pair<const IS_READ: bool>(thread: &mut Thread, address: u64, site: u64) {
         word::<IS_READ>(thread, shadow::cells(address), BYTES, address, 8, reference);
         word::<IS_READ>(thread, shadow::cells(address + 8), BYTES, address + 8, 8, reference);
     }
+}
+
+/// [`shadow::byte_bits`] for constant lengths: all of a whole word's, whatever the address.
+#[inline(always)]
+fn bits_of(address: u64, bytes: u64) -> u32 {
+    if bytes == 8 { BYTES } else { shadow::byte_bits(address, bytes) }
 }
 
 #[inline(always)]
@@ -59,8 +65,13 @@ fn word<const IS_READ: bool>(
         let apart = _mm_cmpeq_epi32(_mm_and_si128(all, _mm_set1_epi32(bits as i32)), zero);
         let free = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(all, zero)));
         let overlapping = !_mm_movemask_ps(_mm_castsi128_ps(apart)) & 15;
-        let rest = _mm_andnot_si128(_mm_set1_epi32(BYTES as i32), all);
-        let alike = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(rest, _mm_set1_epi32((new & !BYTES) as i32))));
+        let alike = if bits == BYTES {
+            // Whole words, known when compiled: a cell for the same bytes is among the overlapping ones.
+            0
+        } else {
+            let rest = _mm_andnot_si128(_mm_set1_epi32(BYTES as i32), all);
+            _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(rest, _mm_set1_epi32((new & !BYTES) as i32))))
+        };
         (core::mem::transmute::<__m128i, [u32; CELLS]>(all), overlapping as u32, free as u32, alike as u32)
     };
     let mut place = CELLS;

@@ -67,9 +67,12 @@ pub enum Detector {
 }
 
 static ON: AtomicU32 = AtomicU32::new(0);
-/// The detector's number, and [`COUNTING`]: 0 is what [`fast`] is made for.
+/// The detector's number, [`COUNTING`] and [`FILTERING`]: 0 is what [`fast`] is made for.
 static MODE: AtomicU32 = AtomicU32::new(0);
+/// Every access is counted.
 const COUNTING: u32 = 4;
+/// There is a filter to be asked.
+const FILTERING: u32 = 8;
 
 #[inline(always)]
 pub fn on() -> bool {
@@ -102,7 +105,7 @@ pub fn initialise(detector: Detector, counting: bool, filter: u32) {
     blocks::initialise();
     descriptors::initialise();
     tree::initialise(filter);
-    MODE.store(detector as u32 | if counting { COUNTING } else { 0 }, Relaxed);
+    MODE.store(detector as u32 | if counting { COUNTING } else { 0 } | if filter > 0 { FILTERING } else { 0 }, Relaxed);
     ON.store(1, Release);
 }
 
@@ -153,12 +156,16 @@ macro_rules! slow_hooks {
                 if (*block).nesting > 0 || (*block).ignored > 0 {
                     return;
                 }
-                if fits(address, $bytes) && tree::recognises(&mut *(*block).thread, address, $bytes, $is_read, site) {
+                let mode = MODE.load(Relaxed);
+                let known = mode & FILTERING != 0
+                    && fits(address, $bytes)
+                    && tree::recognises(&mut *(*block).thread, address, $bytes, $is_read, site);
+                if known {
                     return;
                 }
                 let runtime = Runtime::enter();
                 let thread = runtime.thread();
-                if MODE.load(Relaxed) != 0 || thread.detect.tree.knows_context() {
+                if mode != 0 && (mode != FILTERING || thread.detect.tree.knows_context()) {
                     slowly(thread, address, $bytes, How::$how, site);
                 } else if fits(address, $bytes) {
                     fast::plain::<$is_read>(thread, address, $bytes, site);
@@ -218,7 +225,7 @@ fn slowly(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
     if reference == 0 {
         return;
     }
-    match (MODE.load(Relaxed), how.read) {
+    match (MODE.load(Relaxed) & !FILTERING, how.read) {
         (0, true) => fast::with::<true>(thread, address, bytes, reference),
         (0, false) => fast::with::<false>(thread, address, bytes, reference),
         _ => access::access_as(thread, address, bytes, how, reference),
