@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("rashomon-abi", &[]),
     ("rashomon-event", &[]),
     ("rashomon-trace", &["rashomon-abi", "rashomon-event"]),
@@ -15,6 +15,8 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("rashomon-witness", &["rashomon-event"]),
     ("rashomon-filter", &["rashomon-event", "rashomon-order"]),
     ("rashomon-predict", &["rashomon-event", "rashomon-order"]),
+    ("rashomon-packed", &["rashomon-event"]),
+    ("rashomon-engine", &["rashomon-packed"]),
     ("rashomon-confirm", &["rashomon-abi", "rashomon-event", "rashomon-order", "rashomon-trace"]),
     ("rashomon-symbolize", &["rashomon-event"]),
     ("rashomon-report", &["rashomon-event"]),
@@ -25,8 +27,10 @@ const LAYERS: [(&str, &[&str]); 15] = [
         &[
             "rashomon-abi",
             "rashomon-confirm",
+            "rashomon-engine",
             "rashomon-event",
             "rashomon-order",
+            "rashomon-packed",
             "rashomon-predict",
             "rashomon-report",
             "rashomon-symbolize",
@@ -39,14 +43,27 @@ const LAYERS: [(&str, &[&str]); 15] = [
         &[
             "rashomon-abi",
             "rashomon-confirm",
+            "rashomon-engine",
             "rashomon-event",
+            "rashomon-packed",
             "rashomon-pipeline",
             "rashomon-report",
             "rashomon-reporter",
             "rashomon-trace",
         ],
     ),
-    ("xtask", &["rashomon-trace"]),
+    (
+        "xtask",
+        &[
+            "rashomon-engine",
+            "rashomon-event",
+            "rashomon-order",
+            "rashomon-packed",
+            "rashomon-predict",
+            "rashomon-trace",
+            "rashomon-witness",
+        ],
+    ),
 ];
 
 /// What only programs that talk to a user need.
@@ -55,8 +72,16 @@ const PROGRAMS: [&str; 2] = ["rashomon-cli", "xtask"];
 
 /// Crates that compute: no matter through whom, none of them may come to know the user, the file system's maps excepted, or
 /// the program under test.
-const ANALYSES: [&str; 6] =
-    ["rashomon-event", "rashomon-trace", "rashomon-order", "rashomon-filter", "rashomon-witness", "rashomon-predict"];
+const ANALYSES: [&str; 8] = [
+    "rashomon-event",
+    "rashomon-trace",
+    "rashomon-packed",
+    "rashomon-engine",
+    "rashomon-order",
+    "rashomon-filter",
+    "rashomon-witness",
+    "rashomon-predict",
+];
 
 struct Package {
     /// What it is built from, tests and build scripts apart.
