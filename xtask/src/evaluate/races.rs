@@ -16,7 +16,8 @@ pub type Pair = (u32, u32);
 pub struct Warning {
     /// As the format calls it: `data race`, `lock-order-inversion (potential deadlock)`, …
     pub kind: String,
-    /// The two accesses, if that is what it is about.
+    /// The two accesses, if that is what it is about. Two reads are none: the lock set detector names them where a variable that
+    /// somebody wrote lost its last lock at a read.
     pub accesses: Option<Pair>,
 }
 
@@ -28,6 +29,7 @@ pub fn parse(text: &str, file: &str) -> Vec<Warning> {
         let Some((_, rest)) = line.split_once("WARNING: ThreadSanitizer: ") else { continue };
         let kind = rest.split(" (pid=").next().unwrap_or(rest).trim().to_owned();
         let mut sides: Vec<u32> = Vec::new();
+        let mut writes = false;
         let mut inside_access = false;
         while let Some(line) =
             lines.next_if(|line| !line.starts_with("SUMMARY:") && !line.starts_with("====") && !line.contains("WARNING: "))
@@ -41,12 +43,13 @@ pub fn parse(text: &str, file: &str) -> Vec<Warning> {
             } else if !is_frame && !body.is_empty() {
                 inside_access = is_access(body);
                 if inside_access {
+                    writes |= body.to_ascii_lowercase().contains("write of size ");
                     sides.push(0);
                 }
             }
         }
         let accesses = match sides.as_slice() {
-            &[one, other, ..] => Some((one.min(other), one.max(other))),
+            &[one, other, ..] if writes => Some((one.min(other), one.max(other))),
             _ => None,
         };
         warnings.push(Warning { kind, accesses });
@@ -164,6 +167,13 @@ pub fn observe(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_reads_are_no_pair() {
+        let text = TEXT.replace("Write of size 4", "Read of size 4");
+        assert_eq!(parse(&text, "x.c")[0], Warning { kind: "data race".into(), accesses: None });
+        assert_eq!(parse(TEXT, "x.c")[0].accesses, Some((2, 3)));
+    }
 
     const TEXT: &str = "noise
 ==================
