@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod cuts;
 pub mod describe;
 pub mod enumerate;
 pub mod oracle;
