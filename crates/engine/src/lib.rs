@@ -1,6 +1,19 @@
 //! Analyses that take one pass over a stream of packed events, each in a module that cites its rules.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod clock;
+pub mod detector;
+mod hash;
+mod history;
+pub mod lock_sets;
+mod prefetch;
+pub mod race;
+pub mod synchronisation;
+mod variables;
+mod versions;
 
 pub use analysis::Analysis;
+pub use clock::MAX_EVENTS;
+pub use detector::{Detector, Found, Wanted};
+pub use race::{Access, Pair, Race, Races};

@@ -1,0 +1,331 @@
+//! What every thread knows of the others while a trace goes by: the clocks of happens-before and of its weaker kin.
+//!
+//! Edges: program order; a release of a lock to its later acquisitions (a shared release to exclusive ones only); fork to the child's first
+//! event, the child's last event to join; publish to later observations of the object; every entry of a barrier's generation to every exit;
+//! C++20's synchronises-with ([intro.races], [atomics.fences]): a release sequence is headed by a store that releases, or that follows a
+//! release fence, and goes on through updates; who reads from it receives at once if the read acquires, else at the thread's next acquire
+//! fence. A sequentially consistent fence does both. The *weak* order (Carril, Tichy, ICSTW 2015, §3) leaves out locks and atomics.
+//!
+//! Guarantee: the clock of an event knows exactly the events that a path of these edges leads from. Deviation: (1) a plain write between
+//! atomic ones does not end a release sequence. Cost: O(threads) for an event that brings news, O(1) for an acquisition that does not.
+
+use crate::clock::{ALWAYS, Row, Rows, Time, greatest_thread, join, width_for};
+use crate::hash::IntegerMap;
+use rashomon_packed::{Event, Op, order};
+
+/// Which edges there are beside those of threads, objects and barriers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edges {
+    pub locks: bool,
+    pub atomics: bool,
+}
+
+impl Edges {
+    pub const ALL: Self = Self { locks: true, atomics: true };
+    /// Carril, Tichy §3.
+    pub const WEAK: Self = Self { locks: false, atomics: false };
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Lock {
+    /// What the latest exclusive release knew, and which event that was.
+    exclusive: u32,
+    releaser: u16,
+    released: Time,
+    /// What all shared releases knew.
+    shared: u32,
+}
+
+impl Default for Lock {
+    fn default() -> Self {
+        Self { exclusive: NONE, releaser: 0, released: 0, shared: NONE }
+    }
+}
+
+/// Of one thread.
+#[derive(Clone, Copy, Debug)]
+struct Fences {
+    /// What the latest release fence knew.
+    released: u32,
+    /// What relaxed reads have seen and no acquire fence has received.
+    seen: u32,
+}
+
+impl Default for Fences {
+    fn default() -> Self {
+        Self { released: NONE, seen: NONE }
+    }
+}
+
+/// The clocks. An event has two halves: it receives, then it passes on; in between, its thread's clock is the clock *of* the event.
+#[derive(Clone, Debug)]
+pub struct Clocks {
+    edges: Edges,
+    /// A thread's own entry is [`ALWAYS`]: it knows its past.
+    threads: Rows,
+    /// Of locks, objects, atomic variables and fences.
+    others: Rows,
+    free: Vec<u32>,
+    locks: Vec<Lock>,
+    objects: Vec<u32>,
+    /// The release sequence that a read of the variable now reads from.
+    atomics: IntegerMap<u32, u32>,
+    fences: Vec<Fences>,
+    /// What every thread knows from its beginning.
+    floor: Time,
+}
+
+const fn acquires(event: &Event) -> bool {
+    event.order & (order::ACQUIRES | order::SEQUENTIALLY_CONSISTENT) != 0
+}
+
+const fn releases(event: &Event) -> bool {
+    event.order & (order::RELEASES | order::SEQUENTIALLY_CONSISTENT) != 0
+}
+
+impl Clocks {
+    pub fn new(edges: Edges) -> Self {
+        Self {
+            edges,
+            threads: Rows::default(),
+            others: Rows::default(),
+            free: Vec::new(),
+            locks: Vec::new(),
+            objects: Vec::new(),
+            atomics: IntegerMap::default(),
+            fences: Vec::new(),
+            floor: 0,
+        }
+    }
+
+    /// Makes room for the threads that the events name.
+    pub fn prepare(&mut self, events: &[Event]) {
+        let Some(thread) = greatest_thread(events) else { return };
+        if usize::from(thread) >= self.threads.count() {
+            self.threads.widen(width_for(thread));
+            self.others.widen(width_for(thread));
+            while self.threads.count() <= usize::from(thread) {
+                let row = self.threads.push();
+                self.threads.row_mut(row).fill(self.floor);
+                self.threads.row_mut(row)[row] = ALWAYS;
+                self.fences.push(Fences::default());
+            }
+        }
+    }
+
+    pub fn threads(&self) -> usize {
+        self.threads.count()
+    }
+
+    #[inline]
+    pub fn of(&self, thread: u16) -> &Row {
+        self.threads.row(usize::from(thread))
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.threads.bytes()
+            + self.others.bytes()
+            + self.locks.capacity() * size_of::<Lock>()
+            + self.objects.capacity() * size_of::<u32>()
+            + self.atomics.capacity() * 2 * size_of::<u64>()
+    }
+
+    /// From here on, everything before `now` is ordered before everything else.
+    pub fn order_all_before(&mut self, now: Time) {
+        self.floor = now;
+        for thread in 0..self.threads.count() {
+            for time in self.threads.row_mut(thread) {
+                *time = (*time).max(now);
+            }
+        }
+    }
+
+    /// The thread learns of an event of another thread, and what that thread knew then.
+    pub fn learn(&mut self, thread: u16, other: u16, time: Time, known: Option<&Row>) {
+        let clock = self.threads.row_mut(usize::from(thread));
+        if let Some(known) = known {
+            join(clock, known);
+        }
+        let of_other = &mut clock[usize::from(other)];
+        *of_other = (*of_other).max(time);
+    }
+
+    /// The first half of an event that is no plain access. Says whether its thread may have learnt something.
+    pub fn receive(&mut self, event: &Event, now: Time) -> bool {
+        let thread = usize::from(event.thread);
+        match event.op {
+            Op::Acquire if self.edges.locks => {
+                let Some(&lock) = self.locks.get(event.target as usize) else { return false };
+                let news = self.threads.row(thread)[usize::from(lock.releaser)] < lock.released;
+                if news {
+                    self.take(thread, lock.exclusive);
+                }
+                self.take(thread, lock.shared) | news
+            }
+            Op::AcquireShared if self.edges.locks => {
+                let Some(&lock) = self.locks.get(event.target as usize) else { return false };
+                self.threads.row(thread)[usize::from(lock.releaser)] < lock.released && self.take(thread, lock.exclusive)
+            }
+            Op::Join => {
+                let child = event.target as usize;
+                if child == thread || child >= self.threads.count() {
+                    return false;
+                }
+                let (clock, ended) = self.threads.pair(thread, child);
+                let known = clock[child];
+                let before = clock[thread];
+                join(clock, ended);
+                (clock[child], clock[thread]) = (known.max(now), before);
+                true
+            }
+            Op::Observe | Op::Exit => {
+                let object = self.objects.get(event.target as usize).copied().unwrap_or(NONE);
+                self.take(thread, object)
+            }
+            Op::AtomicRead | Op::AtomicUpdate if self.edges.atomics => {
+                let Some(&sequence) = self.atomics.get(&event.target) else { return false };
+                if acquires(event) {
+                    return self.take(thread, sequence);
+                }
+                if sequence != NONE {
+                    let seen = self.fences[thread].seen;
+                    self.fences[thread].seen = self.merge(seen, sequence);
+                }
+                false
+            }
+            Op::Fence if self.edges.atomics && acquires(event) => {
+                let seen = std::mem::replace(&mut self.fences[thread].seen, NONE);
+                let news = self.take(thread, seen);
+                self.discard(seen);
+                news
+            }
+            _ => false,
+        }
+    }
+
+    /// The second half. Names the thread, if any, that learns something by it.
+    pub fn release(&mut self, event: &Event, now: Time) -> Option<u16> {
+        let thread = usize::from(event.thread);
+        match event.op {
+            Op::Release if self.edges.locks => {
+                let number = event.target as usize;
+                if number >= self.locks.len() {
+                    self.locks.resize(number + 1, Lock::default());
+                }
+                let row = self.locks[number].exclusive;
+                let row = self.copy(thread, row, now);
+                let lock = &mut self.locks[number];
+                (lock.exclusive, lock.releaser, lock.released) = (row, event.thread, now);
+            }
+            Op::ReleaseShared if self.edges.locks => {
+                let number = event.target as usize;
+                if number >= self.locks.len() {
+                    self.locks.resize(number + 1, Lock::default());
+                }
+                let row = self.locks[number].shared;
+                self.locks[number].shared = self.add(thread, row, now);
+            }
+            Op::Fork => {
+                let child = event.target as usize;
+                if child != thread && child < self.threads.count() {
+                    let (clock, parent) = self.threads.pair(child, thread);
+                    let (known, own) = (clock[thread], clock[child]);
+                    join(clock, parent);
+                    (clock[thread], clock[child]) = (known.max(now), own);
+                    return Some(event.target as u16);
+                }
+            }
+            Op::Publish | Op::Enter => {
+                let number = event.target as usize;
+                if number >= self.objects.len() {
+                    self.objects.resize(number + 1, NONE);
+                }
+                let row = self.objects[number];
+                self.objects[number] = self.add(thread, row, now);
+            }
+            Op::AtomicWrite | Op::AtomicUpdate if self.edges.atomics => self.write_atomic(event, now),
+            Op::Fence if self.edges.atomics && releases(event) => {
+                let row = self.fences[thread].released;
+                self.fences[thread].released = self.copy(thread, row, now);
+            }
+            Op::Forget => {
+                if let Some(sequence) = self.atomics.remove(&event.target) {
+                    self.discard(sequence);
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn write_atomic(&mut self, event: &Event, now: Time) {
+        let thread = usize::from(event.thread);
+        let mut sequence = self.atomics.get(&event.target).copied().unwrap_or(NONE);
+        if event.op == Op::AtomicWrite {
+            self.discard(std::mem::replace(&mut sequence, NONE));
+        }
+        let fence = self.fences[thread].released;
+        if releases(event) {
+            sequence = self.add(thread, sequence, now);
+        } else if fence != NONE {
+            sequence = self.merge(sequence, fence);
+        }
+        if sequence == NONE {
+            self.atomics.remove(&event.target);
+        } else {
+            self.atomics.insert(event.target, sequence);
+        }
+    }
+
+    /// The thread learns what the row knows.
+    fn take(&mut self, thread: usize, row: u32) -> bool {
+        if row == NONE {
+            return false;
+        }
+        join(self.threads.row_mut(thread), self.others.row(row as usize));
+        true
+    }
+
+    fn fresh(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| self.others.push() as u32)
+    }
+
+    fn discard(&mut self, row: u32) {
+        if row != NONE {
+            self.others.row_mut(row as usize).fill(0);
+            self.free.push(row);
+        }
+    }
+
+    /// The row becomes what the thread knows at `now`.
+    fn copy(&mut self, thread: usize, row: u32, now: Time) -> u32 {
+        let row = if row == NONE { self.fresh() } else { row };
+        let into = self.others.row_mut(row as usize);
+        into.copy_from_slice(self.threads.row(thread));
+        into[thread] = now;
+        row
+    }
+
+    /// The row learns what the thread knows at `now`.
+    fn add(&mut self, thread: usize, row: u32, now: Time) -> u32 {
+        if row == NONE {
+            return self.copy(thread, row, now);
+        }
+        let into = self.others.row_mut(row as usize);
+        join(into, self.threads.row(thread));
+        into[thread] = now;
+        row
+    }
+
+    /// The row learns what another one knows.
+    fn merge(&mut self, row: u32, from: u32) -> u32 {
+        let row = if row == NONE { self.fresh() } else { row };
+        if row != from {
+            let (into, from) = self.others.pair(row as usize, from as usize);
+            join(into, from);
+        }
+        row
+    }
+}

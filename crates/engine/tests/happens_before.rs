@@ -1,0 +1,145 @@
+//! The detector against the definitions, on all small traces of small alphabets and on drawn ones with everything.
+
+mod support;
+
+use rashomon_engine::{Analysis as _, Detector, Found, Wanted};
+use rashomon_packed::{Event, Op};
+use std::collections::{BTreeMap, BTreeSet};
+use support::random::{Shape, SplitMix, draw, enumerate, traces};
+use support::relations::{Set, bit, happens_before, racing, racing_within, schedulable};
+use support::{feed, later, text};
+
+const ALL: Wanted = Wanted { shb: true, lock_sets: true };
+
+fn detect(trace: &[Event], block: usize) -> Found {
+    let mut detector = Detector::new(ALL).keeping_all();
+    feed(&mut detector, trace, block);
+    detector.found()
+}
+
+/// Eraser as in its paper, with sets that are sets. Says which accesses are warned of.
+fn eraser(trace: &[Event]) -> Set {
+    #[derive(PartialEq)]
+    enum State {
+        Exclusive(u16),
+        Shared,
+        SharedModified,
+        Warned,
+    }
+    const ATOMIC: u32 = u32::MAX;
+    let mut held: BTreeMap<u16, Vec<(u32, Op)>> = BTreeMap::new();
+    let mut variables: BTreeMap<u32, (State, BTreeSet<u32>)> = BTreeMap::new();
+    let mut warned = 0;
+    for (number, event) in trace.iter().enumerate() {
+        let held = held.entry(event.thread).or_default();
+        match event.op {
+            Op::Acquire | Op::AcquireShared => held.push((event.target, event.op)),
+            Op::Release | Op::ReleaseShared => {
+                let mode = if event.op == Op::Release { Op::Acquire } else { Op::AcquireShared };
+                let place = held.iter().rposition(|lock| *lock == (event.target, mode));
+                held.remove(place.expect("held"));
+            }
+            Op::Forget => drop(variables.remove(&event.target)),
+            _ => {}
+        }
+        if !event.op.is_access() {
+            continue;
+        }
+        let counts = |lock: &&(u32, Op)| lock.1 == Op::Acquire || !event.op.writes();
+        let mut locks: BTreeSet<u32> = held.iter().filter(counts).map(|lock| lock.0).collect();
+        if !event.op.is_plain() {
+            locks.insert(ATOMIC);
+        }
+        let Some((state, candidates)) = variables.get_mut(&event.target) else {
+            variables.insert(event.target, (State::Exclusive(event.thread), BTreeSet::new()));
+            continue;
+        };
+        match state {
+            State::Exclusive(owner) if *owner == event.thread => continue,
+            State::Exclusive(_) => (*state, *candidates) = (State::Shared, locks),
+            State::Shared | State::SharedModified => candidates.retain(|lock| locks.contains(lock)),
+            State::Warned => continue,
+        }
+        if event.op.writes() {
+            *state = State::SharedModified;
+        }
+        if *state == State::SharedModified && candidates.is_empty() {
+            *state = State::Warned;
+            warned |= bit(number);
+        }
+    }
+    warned
+}
+
+fn check(trace: &[Event]) {
+    let found = detect(trace, 3);
+    let hb = racing(trace, &happens_before(trace));
+    let shb = racing(trace, &schedulable(trace));
+    assert_eq!(later(&found.hb), hb, "HB\n{}", text(trace));
+    assert_eq!(later(found.shb.as_ref().unwrap()), shb, "SHB\n{}", text(trace));
+    assert_eq!(later(found.lock_sets.as_ref().unwrap()), eraser(trace), "lock sets\n{}", text(trace));
+    assert_eq!(found.hb.events(), u64::from(hb.count_ones()));
+    // DESIGN §B: what SHB leaves unordered HB does too, and the first race of HB is one of SHB's.
+    assert_eq!(shb & !hb, 0);
+    // Reading an atomic write orders under SHB, and is no race under HB.
+    if !trace.iter().any(|event| event.op.is_access() && !event.op.is_plain()) {
+        assert_eq!(hb & hb.wrapping_neg(), shb & shb.wrapping_neg(), "first races\n{}", text(trace));
+    }
+}
+
+#[test]
+fn all_small_traces() {
+    let alphabet = [(Op::Read, 0), (Op::Write, 0), (Op::Acquire, 0), (Op::Release, 0)];
+    let shape = Shape { threads: 3, events: 0, variables: 1, locks: 1, everything: false, regions: false };
+    let mut count = 0_u64;
+    enumerate(&shape, &alphabet, 6, &mut |trace| {
+        count += 1;
+        check(trace);
+    });
+    assert!(count > 40_000, "{count}");
+    let alphabet = [(Op::Write, 0), (Op::Read, 1), (Op::Write, 1), (Op::AtomicUpdate, 1), (Op::Forget, 1)];
+    enumerate(&Shape { threads: 2, variables: 2, ..shape }, &alphabet, 6, &mut check);
+}
+
+#[test]
+fn drawn_traces() {
+    let mut random = SplitMix(1);
+    for number in 0..traces(150_000) {
+        let shape = Shape {
+            threads: 2 + (number % 3) as u16,
+            events: 8 + (number % 17) as usize,
+            variables: 1 + (number % 3) as u32,
+            locks: (number % 4) as u32,
+            everything: number % 8 != 0,
+            regions: false,
+        };
+        check(&draw(&mut random, &shape));
+    }
+}
+
+#[test]
+fn many_threads() {
+    let mut random = SplitMix(2);
+    let shape = Shape { threads: 40, events: 60, variables: 2, locks: 2, everything: true, regions: false };
+    for _ in 0..traces(2_000) {
+        check(&draw(&mut random, &shape));
+    }
+}
+
+#[test]
+fn windows_separate_pairs() {
+    let mut random = SplitMix(3);
+    for number in 0..traces(20_000) {
+        let shape = Shape { threads: 3, events: 24, variables: 2, locks: 2, everything: true, regions: false };
+        let trace = draw(&mut random, &shape);
+        let window = 3 + (number % 9) as usize;
+        let mut detector = Detector::new(ALL).keeping_all();
+        for (number, block) in trace.chunks(window).enumerate() {
+            let first = (number * window) as u64;
+            detector.boundary(first);
+            detector.block(first, block);
+        }
+        let found = detector.found();
+        assert_eq!(later(&found.hb), racing_within(&trace, &happens_before(&trace), window), "window {window}\n{}", text(&trace));
+    }
+}

@@ -1,0 +1,166 @@
+//! The orders as their definitions have them: relations over the events of a tiny trace, by fixpoint.
+
+use rashomon_packed::{Event, Op, order};
+
+/// Events, as bits.
+pub type Set = u64;
+
+pub const fn bit(event: usize) -> Set {
+    1 << event
+}
+
+fn acquires(event: &Event) -> bool {
+    event.order & order::ACQUIRES != 0
+}
+
+fn releases(event: &Event) -> bool {
+    event.order & order::RELEASES != 0
+}
+
+/// Whether the variable's life does not end between the two.
+pub fn same_life(trace: &[Event], one: usize, other: usize) -> bool {
+    !trace[one..other].iter().any(|event| event.op == Op::Forget && event.target == trace[other].target)
+}
+
+pub fn conflicting(trace: &[Event], one: usize, other: usize) -> bool {
+    trace[one].conflicts(&trace[other]) && same_life(trace, one, other)
+}
+
+/// Direct edges into each event.
+#[derive(Clone, Debug)]
+pub struct Edges(pub Vec<Set>);
+
+pub fn program_order(trace: &[Event]) -> Edges {
+    let into = |at: usize| (0..at).filter(|before| trace[*before].thread == trace[at].thread).map(bit).sum();
+    Edges((0..trace.len()).map(into).collect())
+}
+
+impl Edges {
+    fn add(&mut self, trace: &[Event], edge: impl Fn(&Event, &Event) -> bool) {
+        for at in 0..trace.len() {
+            for before in (0..at).filter(|before| edge(&trace[*before], &trace[at])) {
+                self.0[at] |= bit(before);
+            }
+        }
+    }
+
+    /// Threads, objects, barriers.
+    pub fn with_hard(mut self, trace: &[Event]) -> Self {
+        self.add(trace, |one, other| {
+            (one.op == Op::Fork && one.target == u32::from(other.thread))
+                || (other.op == Op::Join && other.target == u32::from(one.thread))
+                // A thread that did nothing began and ended all the same.
+                || (one.target == other.target
+                    && matches!((one.op, other.op), (Op::Publish, Op::Observe) | (Op::Enter, Op::Exit) | (Op::Fork, Op::Join)))
+        });
+        self
+    }
+
+    pub fn with_locks(mut self, trace: &[Event]) -> Self {
+        self.add(trace, |one, other| {
+            one.target == other.target
+                && matches!((one.op, other.op), (Op::Release, Op::Acquire | Op::AcquireShared) | (Op::ReleaseShared, Op::Acquire))
+        });
+        self
+    }
+
+    pub fn with_atomics(mut self, trace: &[Event]) -> Self {
+        for at in 0..trace.len() {
+            if !matches!(trace[at].op, Op::AtomicRead | Op::AtomicUpdate) {
+                continue;
+            }
+            let mut sources = 0;
+            // The release sequence that is read from, backwards.
+            for write in (0..at).rev() {
+                if trace[write].target != trace[at].target {
+                    continue;
+                }
+                if trace[write].op == Op::Forget {
+                    break;
+                }
+                if matches!(trace[write].op, Op::AtomicWrite | Op::AtomicUpdate) {
+                    let fence = |before: &usize| {
+                        trace[*before].thread == trace[write].thread
+                            && trace[*before].op == Op::Fence
+                            && releases(&trace[*before])
+                    };
+                    if releases(&trace[write]) {
+                        sources |= bit(write);
+                    } else if let Some(fence) = (0..write).rev().find(fence) {
+                        sources |= bit(fence);
+                    }
+                    if trace[write].op == Op::AtomicWrite {
+                        break;
+                    }
+                }
+            }
+            if acquires(&trace[at]) {
+                self.0[at] |= sources;
+            } else {
+                let fences = |after: &usize| {
+                    trace[*after].thread == trace[at].thread && trace[*after].op == Op::Fence && acquires(&trace[*after])
+                };
+                if let Some(fence) = (at..trace.len()).find(fences) {
+                    self.0[fence] |= sources;
+                }
+            }
+        }
+        self
+    }
+
+    /// The last write that each read reads from.
+    pub fn reads_from(trace: &[Event]) -> Self {
+        let into = |at: usize| {
+            if !trace[at].op.reads() {
+                return 0;
+            }
+            let write = (0..at).rev().find(|before| trace[*before].target == trace[at].target && trace[*before].op.writes());
+            write.filter(|write| same_life(trace, *write, at)).map_or(0, bit)
+        };
+        Self((0..trace.len()).map(into).collect())
+    }
+
+    /// All that is ordered strictly before each event. `late` edges count only from the event's thread's next one on.
+    pub fn closure(&self, trace: &[Event], late: Option<&Self>) -> Vec<Set> {
+        let mut strict: Vec<Set> = Vec::new();
+        let mut passed_on: Vec<Set> = Vec::new();
+        for at in 0..trace.len() {
+            let gather = |edges: Set, passed_on: &[Set]| {
+                (0..at).filter(|before| edges & bit(*before) != 0).fold(0, |all, before| all | bit(before) | passed_on[before])
+            };
+            let own = gather(self.0[at], &passed_on);
+            let more = late.map_or(0, |late| gather(late.0[at], &passed_on));
+            strict.push(own);
+            passed_on.push(own | more);
+        }
+        strict
+    }
+}
+
+pub fn happens_before(trace: &[Event]) -> Vec<Set> {
+    program_order(trace).with_hard(trace).with_locks(trace).with_atomics(trace).closure(trace, None)
+}
+
+pub fn schedulable(trace: &[Event]) -> Vec<Set> {
+    let edges = program_order(trace).with_hard(trace).with_locks(trace).with_atomics(trace);
+    edges.closure(trace, Some(&Edges::reads_from(trace)))
+}
+
+/// Carril, Tichy: without locks and atomics.
+pub fn weak(trace: &[Event]) -> Vec<Set> {
+    program_order(trace).with_hard(trace).closure(trace, None)
+}
+
+/// Accesses that race with an earlier one under the order.
+pub fn racing(trace: &[Event], before: &[Set]) -> Set {
+    racing_within(trace, before, usize::MAX)
+}
+
+/// Only pairs in one window.
+pub fn racing_within(trace: &[Event], before: &[Set], window: usize) -> Set {
+    let races = |at: usize| {
+        let first = at / window * window;
+        (first..at).any(|earlier| conflicting(trace, earlier, at) && before[at] & bit(earlier) == 0)
+    };
+    (0..trace.len()).filter(|at| races(*at)).map(bit).sum()
+}
