@@ -5,8 +5,7 @@
 //! instances move on, so a tuple is walked forward: an instance that the ideal holds is replaced by the first one behind it. One walk decides
 //! the whole pattern. Limit: [`MAX_WALK`] ideals per pattern.
 
-use crate::closure::{Closure, Cut, Infeasible};
-use crate::index::Index;
+use crate::closure::{Closures, Cut, Infeasible};
 use rashomon_event::{CandidateKind, EventIndex};
 use rashomon_order::{Instance, LockGraph, Pattern};
 
@@ -20,16 +19,16 @@ pub fn candidate(graph: &LockGraph, pattern: &Pattern, tuple: &[EventIndex]) -> 
 }
 
 /// The first sync-preserving deadlock of a pattern, with its ideal.
-pub fn sync_preserving(index: &Index<'_>, graph: &LockGraph, pattern: &Pattern) -> Option<(Vec<EventIndex>, Cut)> {
+pub fn sync_preserving(closures: &Closures<'_, '_>, graph: &LockGraph, pattern: &Pattern) -> Option<(Vec<EventIndex>, Cut)> {
     let instances = |side: usize| &graph.dependencies[pattern[side]].instances;
     let mut at = vec![0; pattern.len()];
     for _ in 0..MAX_WALK {
         let tuple: Vec<EventIndex> = at.iter().enumerate().map(|(side, &at)| instances(side)[at].event).collect();
-        match Closure::sync_preserving(index, &tuple) {
+        match closures.sync_preserving(&tuple) {
             Ok(cut) => return Some((tuple, cut)),
             Err(Infeasible::NeverReleased) => return None,
             Err(Infeasible::Goal { number, count }) => {
-                at[number] = instances(number).partition_point(|instance| index.place(instance.event).1 < count);
+                at[number] = instances(number).partition_point(|instance| closures.index.place(instance.event).1 < count);
                 if at[number] >= instances(number).len() {
                     return None;
                 }

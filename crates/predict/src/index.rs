@@ -24,12 +24,22 @@ pub struct Section {
     pub release: u32,
     /// The acquisition in the trace.
     pub event: EventIndex,
+    /// The latest section of the thread that was open when this one began, or [`NEVER`].
+    pub outer: u32,
 }
 
 impl Section {
     pub fn conflicts(&self, other: &Self) -> bool {
         self.lock == other.lock && (self.mode == LockMode::Exclusive || other.mode == LockMode::Exclusive)
     }
+}
+
+/// One thread's sections of one lock, by number.
+#[derive(Clone, Debug, Default)]
+pub struct LockUse {
+    pub thread: u32,
+    pub sections: Vec<u32>,
+    pub exclusive: Vec<u32>,
 }
 
 /// What a synchronisation event does to locks.
@@ -66,12 +76,16 @@ pub struct Index<'t> {
     pub sections: Vec<Section>,
     /// Per thread, numbers of its sections in the order of acquisition.
     pub sections_of: Vec<Vec<u32>>,
+    /// Per lock, the sections of each thread that takes it, in program order.
+    pub sections_on: Vec<Vec<LockUse>>,
     pub locks: usize,
     pub steps: Vec<Vec<Step>>,
     pub instances: Dependences,
     pub atomic: Dependences,
     pub causal: Dependences,
     pub woken_by: IntegerMap<EventIndex, Vec<Wait>>,
+    /// Whether there are semaphores, whose needs are conservative.
+    pub semaphores: bool,
     /// Per thread: the fork (thread, position) that creates it.
     pub fork: Vec<Option<(u32, u32)>>,
 }
@@ -109,12 +123,14 @@ impl<'t> Index<'t> {
             position: Vec::with_capacity(trace.events.len()),
             sections: Vec::new(),
             sections_of: vec![Vec::new(); count],
+            sections_on: Vec::new(),
             locks: 0,
             steps: vec![Vec::new(); count],
             instances: Dependences::new(count),
             atomic: Dependences::new(count),
             causal: Dependences::new(count),
             woken_by: IntegerMap::default(),
+            semaphores: false,
             fork: vec![None; count],
         };
         let mut builder = Builder {
@@ -131,11 +147,38 @@ impl<'t> Index<'t> {
             builder.event(event, memory);
         }
         let mut index = builder.index;
+        index.semaphores = !builder.semaphores.is_empty();
         index.locks = builder.lock_numbers.len();
+        index.group_sections();
         index.instances.seal();
         index.atomic.seal();
         index.causal.seal();
         index
+    }
+
+    fn group_sections(&mut self) {
+        self.sections_on = vec![Vec::new(); self.locks];
+        for (number, section) in self.sections.iter().enumerate() {
+            let uses = &mut self.sections_on[section.lock as usize];
+            let place = uses.iter().position(|use_| use_.thread == section.thread).unwrap_or_else(|| {
+                uses.push(LockUse { thread: section.thread, ..LockUse::default() });
+                uses.len() - 1
+            });
+            uses[place].sections.push(number as u32);
+            if section.mode == LockMode::Exclusive {
+                uses[place].exclusive.push(number as u32);
+            }
+        }
+    }
+
+    /// The sections that a thread has begun and not ended after its first `count` events, latest first.
+    pub fn open_at(&self, thread: usize, count: u32) -> impl Iterator<Item = u32> + '_ {
+        let sections = &self.sections_of[thread];
+        let begun = sections.partition_point(|&number| self.sections[number as usize].acquire < count);
+        let latest = begun.checked_sub(1).map(|place| sections[place]);
+        let chain =
+            std::iter::successors(latest, |&number| Some(self.sections[number as usize].outer).filter(|&outer| outer != NEVER));
+        chain.filter(move |&number| self.sections[number as usize].release >= count)
     }
 
     /// Thread and position of an event.
@@ -231,7 +274,8 @@ impl Builder<'_> {
         let next = self.lock_numbers.len() as u32;
         let lock = *self.lock_numbers.entry(lock).or_insert(next);
         let number = self.index.sections.len() as u32;
-        self.index.sections.push(Section { thread, lock, mode, acquire: at, release: NEVER, event });
+        let outer = self.open[thread as usize].last().copied().unwrap_or(NEVER);
+        self.index.sections.push(Section { thread, lock, mode, acquire: at, release: NEVER, event, outer });
         self.index.sections_of[thread as usize].push(number);
         self.open[thread as usize].push(number);
         Effect::Acquire(number)

@@ -1,14 +1,19 @@
 //! From a trace to witnesses: reorderings that would show a race or a deadlock which the recorded schedule hid.
 #![forbid(unsafe_code)]
 
+pub mod clocks;
 pub mod closure;
 pub mod deadlocks;
 pub mod dependences;
+pub mod exact;
 pub mod index;
 pub mod linearise;
 pub mod optimistic;
+pub mod ordering;
 pub mod predict;
 pub mod regroup;
+pub mod reversal;
+pub mod saturate;
 pub mod search;
 
 pub use predict::{Options, Prediction, Predictions, Statistics, predict, predict_each};

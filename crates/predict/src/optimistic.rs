@@ -8,7 +8,7 @@
 //! order (see [`crate::index`]); which open sections are completed is chosen greedily; the search has a budget. Whether the program takes the
 //! same branches when its reads see other values is for forcing to find out.
 
-use crate::closure::{Closure, Cut, Infeasible};
+use crate::closure::{Cut, Infeasible, least};
 use crate::dependences::Dependences;
 use crate::index::{Index, NEVER};
 use crate::linearise::{in_blocks, merge};
@@ -41,7 +41,7 @@ pub struct Optimistic<'a, 't> {
 impl Optimistic<'_, '_> {
     pub fn find(&self) -> Result<Vec<EventIndex>, NotFound> {
         let ordered = |_: Infeasible| NotFound::Ordered;
-        let mut cut = Closure::needs(self.index, self.needs, self.goals, &Vec::new()).map_err(ordered)?;
+        let mut cut = least(self.index, self.needs, self.goals, &Vec::new()).map_err(ordered)?;
         for _ in 0..ROUNDS {
             let mut more = self.clashing(&cut)?;
             if more.is_empty() {
@@ -59,7 +59,7 @@ impl Optimistic<'_, '_> {
                 let end = &mut longer[section.thread as usize];
                 *end = (*end).max(section.release + 1);
             }
-            cut = Closure::needs(self.index, self.needs, self.goals, &longer).map_err(|_| NotFound::Excluded)?;
+            cut = least(self.index, self.needs, self.goals, &longer).map_err(|_| NotFound::Excluded)?;
         }
         Err(NotFound::Excluded)
     }
@@ -70,12 +70,7 @@ impl Optimistic<'_, '_> {
 
     /// Sections that have begun and not ended.
     fn open(&self, cut: &Cut) -> Vec<u32> {
-        let mut open = Vec::new();
-        for (sections, &cut) in self.index.sections_of.iter().zip(cut) {
-            let begun = sections.partition_point(|&number| self.index.sections[number as usize].acquire < cut);
-            open.extend(sections[..begun].iter().copied().filter(|&number| self.index.sections[number as usize].release >= cut));
-        }
-        open
+        cut.iter().enumerate().flat_map(|(thread, &cut)| self.index.open_at(thread, cut)).collect()
     }
 
     fn completable(&self, number: u32) -> bool {

@@ -1,8 +1,8 @@
 //! The cascade: candidates, cheapest evidence first, each with the best witness that can be found.
 //!
 //! Order: site pairs that happens-before leaves unordered, hybrid site pairs, lock-order patterns, and last the hybrid pairs that only an order
-//! which ignores atomics can show. Per pair of events: the sync-preserving ideal gives a causal witness; failing that, an order of the
-//! synchronisation level in which atomic reads still come after their writers; failing that, one in which they need not. That one is not
+//! which ignores atomics can show. Per pair of events: the sync-preserving ideal gives a causal witness; failing that, the optimistic
+//! reordering graph; failing that, the exact decision, which may also refute the pair; then an order of the synchronisation level in which atomic reads still come after their writers; failing that, one in which they need not. That one is not
 //! tried for a pair that happens-before leaves unordered and of which one access can only be reached after the other by what
 //! it read from an atomic (a relaxed flag): no state has both next, so the candidate has no witness, and whoever replays the recorded
 //! schedule can show it unordered.
@@ -10,12 +10,14 @@
 //! Guarantee: every witness passes the checker at its level or above. Deterministic. A free-running trace gives candidates without
 //! witnesses, for its order of accesses is not known.
 
-use crate::closure::{Closure, Cut};
+use crate::closure::{Closures, Cut};
 use crate::deadlocks;
 use crate::dependences::Dependences;
+use crate::exact::{self, Decision};
 use crate::index::Index;
 use crate::optimistic::{NotFound, Optimistic};
 use crate::regroup::{Order, regroup};
+use crate::reversal::sync_reversal;
 use rashomon_event::{Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
 use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid, races};
 use std::cell::OnceCell;
@@ -25,6 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Options {
     /// Event pairs looked at per pair of sites.
     pub representatives: usize,
+    /// What the exact decision of one pair or tuple of events may cost.
+    pub exact: exact::Limits,
     /// Whether to look for witnesses of the synchronisation level.
     pub optimistic: bool,
     /// Whether to look, last, for those in which even atomic reads need not come after their writers.
@@ -46,6 +50,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             representatives: 4,
+            exact: exact::Limits::default(),
             optimistic: true,
             despite_atomics: true,
             search_budget: 2_000,
@@ -62,6 +67,8 @@ impl Default for Options {
 pub struct Prediction {
     pub candidate: Candidate,
     pub witness: Option<Witness>,
+    /// No correct reordering of the trace shows any of the event pairs looked at.
+    pub refuted: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,8 +82,14 @@ pub struct Statistics {
     pub deadlock_patterns: usize,
     /// Predictions, by witness.
     pub causal: usize,
+    /// Of the causal ones, by the least class of reorderings that has them.
+    pub sync_preserving: usize,
+    pub sync_reversal: usize,
+    pub reordered: usize,
     pub synchronisation: usize,
     pub without_witness: usize,
+    /// Predictions of which no causal witness can exist, whatever else they have.
+    pub refuted: usize,
     /// Site pairs or patterns beyond the limits of [`Options`].
     pub not_looked_at: usize,
 }
@@ -102,11 +115,12 @@ pub fn predict_each(trace: &Trace, options: &Options, found: impl FnMut(Predicti
         return candidates.statistics;
     }
     let memory = &candidates.memory;
-    let index = Index::new(trace, memory);
+    let index = &Index::new(trace, memory);
     let trace_order = OnceCell::new();
     let statistics = candidates.statistics;
+    let closures = Closures::new(index);
     let mut predictor =
-        Predictor { index: &index, memory, trace_order, options, statistics, ordered_by_atomics: Vec::new(), found };
+        Predictor { index, closures, memory, trace_order, options, statistics, ordered_by_atomics: Vec::new(), found };
     predictor.races(candidates.unordered, candidates.suspects);
     predictor.deadlocks(&candidates.graph, &candidates.patterns);
     predictor.races_despite_atomics();
@@ -177,13 +191,29 @@ fn both<A, B: Send>(side_by_side: bool, one: impl FnOnce() -> A, other: impl FnO
 
 struct Predictor<'a, 't, F> {
     index: &'a Index<'t>,
+    closures: Closures<'a, 't>,
     memory: &'a SharedMemory,
     /// Constraints of the recorded order, once a causal witness needs them.
     trace_order: OnceCell<Dependences>,
     options: &'a Options,
     statistics: Statistics,
-    ordered_by_atomics: Vec<SitePair>,
+    ordered_by_atomics: Vec<(SitePair, bool)>,
     found: F,
+}
+
+/// How far the causal deciders came with a candidate.
+enum Causal {
+    Witness(Vec<EventIndex>, Class),
+    Refuted,
+    Undecided,
+}
+
+/// Classes of correct reorderings, each within the next.
+#[derive(Clone, Copy)]
+enum Class {
+    SyncPreserving,
+    SyncReversal,
+    Any,
 }
 
 impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
@@ -193,6 +223,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         evidence: Evidence,
         occurrences: u64,
         witness: Option<(Vec<EventIndex>, WitnessLevel)>,
+        refuted: bool,
     ) {
         let count = match &witness {
             Some((_, WitnessLevel::Causal)) => &mut self.statistics.causal,
@@ -200,8 +231,29 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
             None => &mut self.statistics.without_witness,
         };
         *count += 1;
+        self.statistics.refuted += usize::from(refuted);
         let witness = witness.map(|(order, level)| Witness { candidate: kind.clone(), order, level });
-        (self.found)(Prediction { candidate: Candidate { kind, evidence, occurrences }, witness });
+        (self.found)(Prediction { candidate: Candidate { kind, evidence, occurrences }, witness, refuted });
+    }
+
+    fn count(&mut self, class: Class) {
+        *match class {
+            Class::SyncPreserving => &mut self.statistics.sync_preserving,
+            Class::SyncReversal => &mut self.statistics.sync_reversal,
+            Class::Any => &mut self.statistics.reordered,
+        } += 1;
+    }
+
+    /// The deciders behind the sync-preserving one.
+    fn reverse(&self, goals: &[EventIndex]) -> Causal {
+        if let Some(order) = sync_reversal(&self.closures, self.memory, goals) {
+            return Causal::Witness(order, Class::SyncReversal);
+        }
+        match exact::decide(&self.closures, self.memory, goals, &self.options.exact) {
+            Decision::Witness(order) => Causal::Witness(order, Class::Any),
+            Decision::Refuted => Causal::Refuted,
+            Decision::Undecided => Causal::Undecided,
+        }
     }
 
     fn races(&mut self, unordered: Vec<SitePair>, suspects: Vec<SitePair>) {
@@ -217,42 +269,56 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     fn site_pair(&mut self, pair: SitePair, evidence: Evidence) {
         let goals = |pair: (EventIndex, EventIndex)| [pair.0, pair.1];
         if self.index.trace.mode != Mode::Serial {
-            return self.give_race(&pair, pair.pairs[0], evidence, None);
+            return self.give_race(&pair, pair.pairs[0], evidence, None, false);
         }
         for &events in &pair.pairs {
             if let Some(order) = self.causal(&goals(events)) {
-                return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Causal)));
+                self.count(Class::SyncPreserving);
+                return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Causal)), false);
+            }
+        }
+        let mut refuted = pair.occurrences == pair.pairs.len() as u64;
+        for &events in &pair.pairs {
+            match self.reverse(&goals(events)) {
+                Causal::Witness(order, class) => {
+                    self.count(class);
+                    return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Causal)), false);
+                }
+                Causal::Refuted => {}
+                Causal::Undecided => refuted = false,
             }
         }
         let mut excluded = Vec::new();
         for &events in &pair.pairs {
             match self.optimistic(&goals(events), &self.index.atomic) {
-                Ok(order) => return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Synchronisation))),
+                Ok(order) => {
+                    return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Synchronisation)), refuted);
+                }
                 Err(NotFound::Ordered) => {}
                 Err(NotFound::Excluded) => excluded.push(events),
             }
         }
         if evidence != Evidence::HappensBefore {
-            return self.ordered_by_atomics.push(pair);
+            return self.ordered_by_atomics.push((pair, refuted));
         }
         for events in excluded {
             if let Ok(order) = self.optimistic(&goals(events), &self.index.instances) {
-                return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Synchronisation)));
+                return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Synchronisation)), refuted);
             }
         }
-        self.give_race(&pair, pair.pairs[0], evidence, None);
+        self.give_race(&pair, pair.pairs[0], evidence, None, refuted);
     }
 
     /// Hybrid pairs that only an order which ignores atomics can show: mostly correct synchronisation, so they come last.
     fn races_despite_atomics(&mut self) {
-        for pair in std::mem::take(&mut self.ordered_by_atomics) {
+        for (pair, refuted) in std::mem::take(&mut self.ordered_by_atomics) {
             let orders = pair.pairs.iter().filter(|_| self.options.despite_atomics);
             let mut orders = orders.filter_map(|&(first, second)| {
                 let order = self.optimistic(&[first, second], &self.index.instances).ok()?;
                 Some(((first, second), Some((order, WitnessLevel::Synchronisation))))
             });
             let (events, witness) = orders.next().unwrap_or((pair.pairs[0], None));
-            self.give_race(&pair, events, Evidence::Hybrid, witness);
+            self.give_race(&pair, events, Evidence::Hybrid, witness, refuted);
         }
     }
 
@@ -262,12 +328,13 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         (first, second): (EventIndex, EventIndex),
         evidence: Evidence,
         witness: Option<(Vec<EventIndex>, WitnessLevel)>,
+        refuted: bool,
     ) {
-        self.give(CandidateKind::Race { first, second }, evidence, pair.occurrences, witness);
+        self.give(CandidateKind::Race { first, second }, evidence, pair.occurrences, witness, refuted);
     }
 
     fn causal(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
-        let cut = Closure::sync_preserving(self.index, goals).ok()?;
+        let cut = self.closures.sync_preserving(goals).ok()?;
         self.regroup(&cut)
     }
 
@@ -313,31 +380,43 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         let serial = self.index.trace.mode == Mode::Serial;
         if serial {
             for pattern in patterns {
-                if let Some((tuple, cut)) = deadlocks::sync_preserving(self.index, graph, pattern)
+                if let Some((tuple, cut)) = deadlocks::sync_preserving(&self.closures, graph, pattern)
                     && let Some(order) = self.regroup(&cut)
                 {
                     let kind = deadlocks::candidate(graph, pattern, &tuple);
-                    return self.give(kind, evidence(&tuple), occurrences, Some((order, WitnessLevel::Causal)));
+                    self.count(Class::SyncPreserving);
+                    return self.give(kind, evidence(&tuple), occurrences, Some((order, WitnessLevel::Causal)), false);
+                }
+            }
+        }
+        let tuples: Vec<(&Pattern, Vec<EventIndex>)> = patterns
+            .iter()
+            .flat_map(|&pattern| {
+                deadlocks::concurrent(graph, pattern, self.options.representatives).into_iter().map(move |tuple| (pattern, tuple))
+            })
+            .collect();
+        if serial {
+            for (pattern, tuple) in &tuples {
+                if let Causal::Witness(order, class) = self.reverse(tuple) {
+                    let kind = deadlocks::candidate(graph, pattern, tuple);
+                    self.count(class);
+                    return self.give(kind, evidence(tuple), occurrences, Some((order, WitnessLevel::Causal)), false);
                 }
             }
         }
         let mut first = None;
-        for pattern in patterns {
-            for tuple in deadlocks::concurrent(graph, pattern, self.options.representatives) {
-                let kind = deadlocks::candidate(graph, pattern, &tuple);
-                if serial
-                    && let Some(order) = self
-                        .optimistic(&tuple, &self.index.atomic)
-                        .or_else(|_| self.optimistic(&tuple, &self.index.instances))
-                        .ok()
-                {
-                    return self.give(kind, evidence(&tuple), occurrences, Some((order, WitnessLevel::Synchronisation)));
-                }
-                first.get_or_insert((kind, evidence(&tuple)));
+        for (pattern, tuple) in &tuples {
+            let kind = deadlocks::candidate(graph, pattern, tuple);
+            if serial
+                && let Some(order) =
+                    self.optimistic(tuple, &self.index.atomic).or_else(|_| self.optimistic(tuple, &self.index.instances)).ok()
+            {
+                return self.give(kind, evidence(tuple), occurrences, Some((order, WitnessLevel::Synchronisation)), false);
             }
+            first.get_or_insert((kind, evidence(tuple)));
         }
         if let Some((kind, evidence)) = first {
-            self.give(kind, evidence, occurrences, None);
+            self.give(kind, evidence, occurrences, None, false);
         }
     }
 }

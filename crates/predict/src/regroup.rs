@@ -10,7 +10,7 @@
 
 use crate::closure::Cut;
 use crate::dependences::Dependences;
-use crate::index::{Effect, Index};
+use crate::index::{Effect, Index, Section};
 use rashomon_event::{EventIndex, LockMode};
 use rashomon_order::SharedMemory;
 use rashomon_order::hash::IntegerMap;
@@ -46,13 +46,36 @@ pub struct Order<'i, 't> {
     granules: IntegerMap<u32, Granule>,
     locks: IntegerMap<u32, Lock>,
     next_step: Vec<u32>,
+    /// Sections that stay open come after all that they exclude, whatever the order says.
+    open_last: bool,
 }
 
 impl<'i, 't> Order<'i, 't> {
     /// The constraints that an order of the events below `cut` imposes on its equivalents (beside the needs of instances).
     pub fn of(index: &'i Index<'t>, memory: &SharedMemory, cut: &'i Cut, order: impl Iterator<Item = EventIndex>) -> Dependences {
+        Self::build(index, memory, cut, order, false)
+    }
+
+    /// The same, but for sections that stay open below the cut: they come last of their lock.
+    pub fn open_last(
+        index: &'i Index<'t>,
+        memory: &SharedMemory,
+        cut: &'i Cut,
+        order: impl Iterator<Item = EventIndex>,
+    ) -> Dependences {
+        Self::build(index, memory, cut, order, true)
+    }
+
+    fn build(
+        index: &'i Index<'t>,
+        memory: &SharedMemory,
+        cut: &'i Cut,
+        order: impl Iterator<Item = EventIndex>,
+        open_last: bool,
+    ) -> Dependences {
         let threads = index.threads.len();
         let mut builder = Self {
+            open_last,
             index,
             cut,
             constraints: Dependences::new(threads),
@@ -100,6 +123,9 @@ impl<'i, 't> Order<'i, 't> {
             Effect::None => {}
             Effect::Acquire(number) => {
                 let section = self.index.sections[number as usize];
+                if self.open_last && section.release >= self.cut[thread as usize] {
+                    return self.last_of_its_lock(&section);
+                }
                 let lock = self.locks.entry(section.lock).or_default();
                 self.constraints.add_all(thread, at, &lock.exclusive);
                 if section.mode == LockMode::Exclusive {
@@ -114,6 +140,18 @@ impl<'i, 't> Order<'i, 't> {
                     LockMode::Shared => &mut lock.shared,
                 };
                 set(last, thread, at + 1);
+            }
+        }
+    }
+
+    fn last_of_its_lock(&mut self, section: &Section) {
+        for use_ in &self.index.sections_on[section.lock as usize] {
+            let cut = self.cut[use_.thread as usize];
+            let sections = if section.mode == LockMode::Exclusive { &use_.sections } else { &use_.exclusive };
+            let sections = sections.iter().map(|&number| &self.index.sections[number as usize]);
+            let ended = sections.take_while(|other| other.acquire < cut).filter(|other| other.release < cut);
+            if let Some(count) = ended.map(|other| other.release + 1).max() {
+                self.constraints.add(section.thread, section.acquire, use_.thread, count);
             }
         }
     }

@@ -7,6 +7,7 @@ pub mod describe;
 pub mod enumerate;
 pub mod oracle;
 pub mod random;
+pub mod reversal;
 pub mod text;
 
 pub use builder::TraceBuilder;
