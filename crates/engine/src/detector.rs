@@ -202,7 +202,7 @@ impl Detector {
                 clocks.prepare(events);
             }
             if schedulable.versions.is_crowded() {
-                schedulable.versions.sweep(self.variables.last_writes());
+                schedulable.versions.sweep(self.variables.last_writes(), self.variables.count());
             }
         }
         if let Some(eraser) = &mut self.eraser {

@@ -32,6 +32,9 @@ pub struct Sets {
     numbers: HashMap<Box<[Lock]>, SetId>,
     common: IntegerMap<u64, SetId>,
     exclusion: IntegerMap<u64, bool>,
+    weaker: IntegerMap<u64, bool>,
+    /// By number: whether it holds a lock exclusively.
+    excludes_itself: Vec<bool>,
     with_atomics: IntegerMap<u32, SetId>,
 }
 
@@ -42,6 +45,8 @@ impl Default for Sets {
             numbers: [(Box::default(), EMPTY)].into(),
             common: IntegerMap::default(),
             exclusion: IntegerMap::default(),
+            weaker: IntegerMap::default(),
+            excludes_itself: vec![false],
             with_atomics: IntegerMap::default(),
         }
     }
@@ -65,6 +70,7 @@ impl Sets {
             return number;
         }
         let number = self.sets.len() as SetId;
+        self.excludes_itself.push(locks.iter().any(|lock| !lock.shared));
         self.sets.push(locks.clone());
         self.numbers.insert(locks, number);
         number
@@ -94,6 +100,9 @@ impl Sets {
         if one == EMPTY || other == EMPTY {
             return false;
         }
+        if one == other && self.excludes_itself[one as usize] {
+            return true;
+        }
         if let Some(&known) = self.exclusion.get(&key(one, other)) {
             return known;
         }
@@ -104,6 +113,23 @@ impl Sets {
             .any(|lock| among.iter().any(|other| lock.number == other.number && !(lock.shared && other.shared)));
         self.exclusion.insert(key(one, other), excluded);
         excluded
+    }
+
+    /// Whether whatever is excluded by the first set is excluded by the second.
+    #[inline]
+    pub fn is_weaker(&mut self, one: SetId, other: SetId) -> bool {
+        if one == other || one == EMPTY {
+            return true;
+        }
+        let key = u64::from(one) << 32 | u64::from(other);
+        if let Some(&known) = self.weaker.get(&key) {
+            return known;
+        }
+        let among = self.locks(other);
+        let has = |lock: &Lock| among.iter().any(|other| lock.number == other.number && (lock.shared || !other.shared));
+        let weaker = self.locks(one).iter().all(has);
+        self.weaker.insert(key, weaker);
+        weaker
     }
 
     /// The set, with [`Lock::OF_ATOMICS`].
@@ -119,7 +145,7 @@ impl Sets {
 
     pub fn bytes(&self) -> usize {
         let locks: usize = self.sets.iter().map(|set| size_of_val(&**set) + size_of::<Box<[Lock]>>()).sum();
-        2 * locks + (self.common.capacity() + self.exclusion.capacity()) * 2 * size_of::<u64>()
+        2 * locks + (self.common.capacity() + self.exclusion.capacity() + self.weaker.capacity()) * 2 * size_of::<u64>()
     }
 }
 

@@ -120,6 +120,10 @@ pub struct Variables {
 }
 
 impl Variables {
+    pub fn count(&self) -> usize {
+        self.records.len()
+    }
+
     pub fn reserve(&mut self, slots: usize) {
         self.records.reserve_exact(slots.saturating_sub(self.records.len()));
     }

@@ -12,7 +12,9 @@ struct Version {
 }
 
 /// Versions that are kept before a first sweep.
-const FEW: usize = 1 << 16;
+const FEW: usize = 1 << 12;
+/// A sweep looks at every variable, so there may be a version for this many of them.
+const VARIABLES: usize = 16;
 
 #[derive(Clone, Debug)]
 pub struct Versions {
@@ -66,8 +68,8 @@ impl Versions {
         self.live >= self.enough
     }
 
-    /// Keeps what was known at these times, and each thread's latest.
-    pub fn sweep(&mut self, asked: impl Iterator<Item = (u16, Time)>) {
+    /// Keeps what was known at these times, of so many variables, and each thread's latest.
+    pub fn sweep(&mut self, asked: impl Iterator<Item = (u16, Time)>, variables: usize) {
         let mut wanted: Vec<Vec<bool>> = self.threads.iter().map(|versions| vec![false; versions.len()]).collect();
         for (thread, time) in asked {
             let versions = &self.threads[usize::from(thread)];
@@ -91,7 +93,7 @@ impl Versions {
             });
         }
         self.live = self.threads.iter().map(Vec::len).sum();
-        self.enough = (2 * self.live).max(FEW);
+        self.enough = (2 * self.live).max(FEW).max(variables / VARIABLES);
     }
 
     pub fn bytes(&self) -> usize {

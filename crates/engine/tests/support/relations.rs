@@ -164,3 +164,28 @@ pub fn racing_within(trace: &[Event], before: &[Set], window: usize) -> Set {
     };
     (0..trace.len()).filter(|at| races(*at)).map(bit).sum()
 }
+
+/// What each event's thread holds there, with modes.
+pub fn held(trace: &[Event]) -> Vec<Vec<(u32, Op)>> {
+    let at = |at: usize| {
+        let mut held = Vec::new();
+        for event in trace[..at].iter().filter(|event| event.thread == trace[at].thread) {
+            match event.op {
+                Op::Acquire | Op::AcquireShared => held.push((event.target, event.op)),
+                Op::Release | Op::ReleaseShared => {
+                    let mode = if event.op == Op::Release { Op::Acquire } else { Op::AcquireShared };
+                    let place = held.iter().rposition(|lock| *lock == (event.target, mode));
+                    held.remove(place.expect("held"));
+                }
+                _ => {}
+            }
+        }
+        held
+    };
+    (0..trace.len()).map(at).collect()
+}
+
+/// Whether two threads cannot be where these events are at once.
+pub fn exclude(one: &[(u32, Op)], other: &[(u32, Op)]) -> bool {
+    one.iter().any(|lock| other.iter().any(|same| lock.0 == same.0 && (lock.1 == Op::Acquire || same.1 == Op::Acquire)))
+}
