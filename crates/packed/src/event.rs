@@ -74,6 +74,35 @@ impl Op {
         if number < Self::COUNT { Some(ALL[number as usize]) } else { None }
     }
 
+    /// What it is called in messages and listings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::AtomicRead => "atomic read",
+            Self::AtomicWrite => "atomic write",
+            Self::AtomicUpdate => "atomic update",
+            Self::Acquire => "acquire",
+            Self::Release => "release",
+            Self::AcquireShared => "acquire shared",
+            Self::ReleaseShared => "release shared",
+            Self::Request => "request",
+            Self::RequestShared => "request shared",
+            Self::Fork => "fork",
+            Self::Join => "join",
+            Self::Begin => "begin",
+            Self::End => "end",
+            Self::Publish => "publish",
+            Self::Observe => "observe",
+            Self::Enter => "enter",
+            Self::Exit => "exit",
+            Self::Forget => "forget",
+            Self::Branch => "branch",
+            Self::Fence => "fence",
+            Self::Nothing => "nothing",
+        }
+    }
+
     /// Plain or atomic.
     pub const fn is_access(self) -> bool {
         (self as u8) <= Self::AtomicUpdate as u8
@@ -118,6 +147,43 @@ pub enum Space {
     /// Semaphores, barriers (one number a generation) and whatever else orders.
     Object,
     Location,
+}
+
+impl Space {
+    pub const COUNT: usize = 6;
+    pub const ALL: [Self; Self::COUNT] = [Self::Thread, Self::Variable, Self::Lock, Self::Region, Self::Object, Self::Location];
+
+    /// What a number without a name is called by.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Thread => 'T',
+            Self::Variable => 'V',
+            Self::Lock => 'L',
+            Self::Region => 'R',
+            Self::Object => 'O',
+            Self::Location => 'P',
+        }
+    }
+
+    /// What one of them is called in messages.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Variable => "variable",
+            Self::Lock => "lock",
+            Self::Region => "region",
+            Self::Object => "object",
+            Self::Location => "location",
+        }
+    }
+
+    /// How many numbers there can be.
+    pub const fn limit(self) -> u32 {
+        match self {
+            Self::Thread => 1 << 16,
+            _ => u32::MAX,
+        }
+    }
 }
 
 /// What an atomic access or a fence orders.

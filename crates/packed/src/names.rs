@@ -1,32 +1,59 @@
 //! What the numbers of a trace stand for.
 
 use crate::event::Space;
+use std::borrow::Cow;
+
+/// The names of one space, one behind the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Table {
+    bytes: Vec<u8>,
+    /// Where each name ends.
+    ends: Vec<u64>,
+}
 
 /// One table for each space. A number without a name is called by its space's letter and itself.
+/// Cost: eight bytes a name, and the name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    tables: [Vec<String>; 6],
+    tables: [Table; Space::COUNT],
 }
 
 impl Names {
-    pub fn all(&self, space: Space) -> &[String] {
-        &self.tables[space as usize]
+    /// How many numbers have a name: those below.
+    pub fn count(&self, space: Space) -> u32 {
+        self.tables[space as usize].ends.len() as u32
+    }
+
+    /// Bytes of all names of the space together.
+    pub fn size(&self, space: Space) -> usize {
+        self.tables[space as usize].bytes.len()
     }
 
     /// The next number's name.
-    pub fn push(&mut self, space: Space, name: String) {
-        self.tables[space as usize].push(name);
+    pub fn push(&mut self, space: Space, name: &str) {
+        self.push_bytes(space, name.as_bytes());
     }
 
-    pub fn get(&self, space: Space, number: u32) -> String {
-        let letter = match space {
-            Space::Thread => 'T',
-            Space::Variable => 'V',
-            Space::Lock => 'L',
-            Space::Region => 'R',
-            Space::Object => 'O',
-            Space::Location => 'P',
-        };
-        self.all(space).get(number as usize).cloned().unwrap_or_else(|| format!("{letter}{number}"))
+    /// Foreign names need not be UTF-8.
+    pub fn push_bytes(&mut self, space: Space, name: &[u8]) {
+        let table = &mut self.tables[space as usize];
+        assert!(table.ends.len() < u32::MAX as usize, "numbers have 32 bits");
+        table.bytes.extend_from_slice(name);
+        table.ends.push(table.bytes.len() as u64);
+    }
+
+    /// The name as it stands in the file, if it has one.
+    pub fn bytes(&self, space: Space, number: u32) -> Option<&[u8]> {
+        let table = &self.tables[space as usize];
+        let end = *table.ends.get(number as usize)? as usize;
+        let start = if number == 0 { 0 } else { table.ends[number as usize - 1] as usize };
+        Some(&table.bytes[start..end])
+    }
+
+    pub fn get(&self, space: Space, number: u32) -> Cow<'_, str> {
+        match self.bytes(space, number) {
+            Some(name) => String::from_utf8_lossy(name),
+            None => Cow::Owned(format!("{}{number}", space.letter())),
+        }
     }
 }

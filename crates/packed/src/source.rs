@@ -1,6 +1,6 @@
 //! Where events come from: files of any format, generators, memory.
 
-use crate::error::TraceError;
+use crate::error::{Place, TraceError};
 use crate::event::{Event, Space};
 use crate::names::Names;
 
@@ -24,6 +24,42 @@ pub trait Source {
 
     /// What the numbers seen so far stand for.
     fn names(&self) -> &Names;
+
+    /// Where event `index` of the last block stands, if it comes from a file.
+    fn place(&self, _index: usize) -> Option<Place> {
+        None
+    }
+
+    /// What was noticed so far and did not end the reading.
+    fn notices(&self) -> &[String] {
+        &[]
+    }
+}
+
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn next(&mut self, block: &mut Vec<Event>) -> Result<(), TraceError> {
+        (**self).next(block)
+    }
+
+    fn expected(&self, space: Space) -> Option<u32> {
+        (**self).expected(space)
+    }
+
+    fn events(&self) -> Option<u64> {
+        (**self).events()
+    }
+
+    fn names(&self) -> &Names {
+        (**self).names()
+    }
+
+    fn place(&self, index: usize) -> Option<Place> {
+        (**self).place(index)
+    }
+
+    fn notices(&self) -> &[String] {
+        (**self).notices()
+    }
 }
 
 /// Events in memory.
@@ -37,6 +73,10 @@ pub struct Slice<'a> {
 impl<'a> Slice<'a> {
     pub fn new(events: &'a [Event]) -> Self {
         Self { events, at: 0, names: Names::default() }
+    }
+
+    pub fn named(events: &'a [Event], names: Names) -> Self {
+        Self { events, at: 0, names }
     }
 }
 
