@@ -21,12 +21,12 @@
 //! races and not read by several threads, else O(threads); 32 bytes a variable.
 
 use crate::analysis::Analysis;
-use crate::clock::{Row, Time};
+use crate::clock::Time;
 use crate::history::Entry;
 use crate::lock_sets::{EMPTY, HeldLocks, Sets};
 use crate::race::{Race, Races};
 use crate::synchronisation::{Clocks, Edges};
-use crate::variables::{Packed, Protection, Share, Variables};
+use crate::variables::{Protection, Share, Variables};
 use crate::versions::Versions;
 use rashomon_packed::{Event, Op, Space};
 
@@ -121,19 +121,7 @@ impl Detector {
         if let Some(eraser) = &mut self.eraser {
             eraser.access(&mut self.variables, slot, event, now, self.floor);
         }
-        let record = self.variables.record(slot);
-        let known = self.clocks.of(event.thread);
-        let writes = event.op == Op::Write;
-        let behind_write = record.write.time() <= known[usize::from(record.write_thread)];
-        let behind_read = record.read.time() <= known[usize::from(record.read_thread)];
-        if behind_write && behind_read && record.history == 0 {
-            let new = Packed::new(now, event.location);
-            if writes {
-                (record.write, record.write_thread, record.read) = (new, event.thread, Packed::default());
-            } else {
-                (record.read, record.read_thread) = (new, event.thread);
-            }
-        } else {
+        if !self.variables.access(slot, event, now, self.clocks.of(event.thread)) {
             self.with_history(slot, event, now);
         }
     }
@@ -142,10 +130,10 @@ impl Detector {
     #[inline(never)]
     fn with_history(&mut self, slot: usize, event: &Event, now: Time) {
         let history = self.variables.history(slot);
-        report(&mut self.races, event, now, history.conflicts(event), self.clocks.of(event.thread));
+        self.races.report(event, now, history.conflicts(event), self.clocks.of(event.thread));
         if let Some(schedulable) = &mut self.schedulable {
             let clocks = schedulable.clocks.as_ref().unwrap_or(&self.clocks);
-            report(&mut schedulable.races, event, now, history.conflicts(event), clocks.of(event.thread));
+            schedulable.races.report(event, now, history.conflicts(event), clocks.of(event.thread));
             if event.op.reads()
                 && let Some(write) = history.last_write()
                 && !write.is_before(clocks.of(event.thread))
@@ -246,19 +234,6 @@ impl Analysis for Detector {
         });
         let eraser = self.eraser.as_ref().map_or(0, |eraser| eraser.sets.bytes() + eraser.warnings.bytes());
         self.clocks.bytes() + self.variables.bytes() + self.races.bytes() + schedulable + eraser
-    }
-}
-
-/// The event races with those of the accesses it conflicts with that its thread does not know.
-#[inline]
-fn report<'a>(races: &mut Races, event: &Event, now: Time, conflicts: impl Iterator<Item = &'a Entry>, known: &Row) {
-    let later = Entry::of(event, now).access();
-    let mut first = true;
-    for entry in conflicts.filter(|entry| !entry.is_before(known)) {
-        if std::mem::take(&mut first) {
-            races.event();
-        }
-        races.race(Race { variable: event.target, earlier: Some(entry.access()), later });
     }
 }
 

@@ -13,9 +13,11 @@ pub mod race;
 pub mod synchronisation;
 mod variables;
 mod versions;
+pub mod wcp;
 
 pub use analysis::Analysis;
 pub use clock::MAX_EVENTS;
 pub use detector::{Detector, Found, Wanted};
 pub use hybrid::Hybrid;
 pub use race::{Access, Pair, Race, Races};
+pub use wcp::Wcp;

@@ -1,5 +1,8 @@
 //! What race analyses report: how many events race, and an example for each pair of places, in bounded memory.
 
+use crate::clock::{Row, Time};
+use crate::history::Entry;
+use rashomon_packed::Event;
 use std::collections::BTreeMap;
 
 /// One side of a race.
@@ -86,6 +89,19 @@ impl Races {
             all.push(race);
         }
         self.add(race.places(), Pair { first: race, count: 1 });
+    }
+
+    /// The event races with those of the accesses it conflicts with that its thread does not know.
+    #[inline]
+    pub(crate) fn report<'a>(&mut self, event: &Event, now: Time, conflicts: impl Iterator<Item = &'a Entry>, known: &Row) {
+        let later = Entry::of(event, now).access();
+        let mut first = true;
+        for entry in conflicts.filter(|entry| !entry.is_before(known)) {
+            if std::mem::take(&mut first) {
+                self.event();
+            }
+            self.race(Race { variable: event.target, earlier: Some(entry.access()), later });
+        }
     }
 
     fn add(&mut self, places: Places, new: Pair) {

@@ -152,6 +152,22 @@ impl Clocks {
         *of_other = (*of_other).max(time);
     }
 
+    /// What the event is about to receive through anything but a lock, and from which running thread, whose own entry means nothing then.
+    pub fn received_without_locks(&self, event: &Event) -> Option<(&Row, Option<u16>)> {
+        let row = |row: u32| (row != NONE).then(|| (self.others.row(row as usize), None));
+        match event.op {
+            Op::Join => {
+                let child = event.target as usize;
+                let other = child != usize::from(event.thread) && child < self.threads.count();
+                other.then(|| (self.threads.row(child), Some(event.target as u16)))
+            }
+            Op::Observe | Op::Exit => row(*self.objects.get(event.target as usize)?),
+            Op::AtomicRead | Op::AtomicUpdate if acquires(event) => row(*self.atomics.get(&event.target)?),
+            Op::Fence if acquires(event) => row(self.fences[usize::from(event.thread)].seen),
+            _ => None,
+        }
+    }
+
     /// The first half of an event that is no plain access. Says whether its thread may have learnt something.
     pub fn receive(&mut self, event: &Event, now: Time) -> bool {
         let thread = usize::from(event.thread);

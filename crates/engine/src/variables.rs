@@ -4,7 +4,7 @@ use crate::clock::{Row, Time};
 use crate::history::{Entry, History};
 use crate::lock_sets::SetId;
 use crate::prefetch::prefetch;
-use rashomon_packed::Event;
+use rashomon_packed::{Event, Op};
 
 /// A plain access, or none, in eight bytes: time above, location below. The thread is apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,6 +146,22 @@ impl Variables {
         let length = (slot + 1).max(self.records.len() / 2 * 3).next_multiple_of(1 << GROUP_BITS);
         self.records.reserve_exact(length - self.records.len());
         self.records.resize(length, Record::default());
+    }
+
+    /// An access of a variable without history that everything kept is ordered before. Says no, and does nothing, for any other.
+    #[inline]
+    pub fn access(&mut self, slot: usize, event: &Event, now: Time, known: &Row) -> bool {
+        let record = self.record(slot);
+        let behind_write = record.write.time() <= known[usize::from(record.write_thread)];
+        let behind_read = record.read.time() <= known[usize::from(record.read_thread)];
+        let simple = behind_write && behind_read && record.history == 0;
+        let new = Packed::new(now, event.location);
+        match event.op {
+            Op::Write if simple => (record.write, record.write_thread, record.read) = (new, event.thread, Packed::default()),
+            Op::Read if simple => (record.read, record.read_thread) = (new, event.thread),
+            _ => return false,
+        }
+        true
     }
 
     /// The variable's history, which replaces what its record has.

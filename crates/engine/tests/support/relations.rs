@@ -189,3 +189,100 @@ pub fn held(trace: &[Event]) -> Vec<Vec<(u32, Op)>> {
 pub fn exclude(one: &[(u32, Op)], other: &[(u32, Op)]) -> bool {
     one.iter().any(|lock| other.iter().any(|same| lock.0 == same.0 && (lock.1 == Op::Acquire || same.1 == Op::Acquire)))
 }
+
+/// A critical section: its lock, mode and events, the acquisition and the release among them.
+#[derive(Clone, Debug)]
+pub struct Section {
+    pub lock: u32,
+    pub shared: bool,
+    pub thread: u16,
+    pub acquire: usize,
+    /// None at the end of the trace.
+    pub release: Option<usize>,
+    pub events: Set,
+}
+
+pub fn sections(trace: &[Event]) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for (at, event) in trace.iter().enumerate() {
+        for section in sections.iter_mut().filter(|section| section.release.is_none() && section.thread == event.thread) {
+            section.events |= bit(at);
+        }
+        match event.op {
+            Op::Acquire | Op::AcquireShared => sections.push(Section {
+                lock: event.target,
+                shared: event.op == Op::AcquireShared,
+                thread: event.thread,
+                acquire: at,
+                release: None,
+                events: bit(at),
+            }),
+            Op::Release | Op::ReleaseShared => {
+                let shared = event.op == Op::ReleaseShared;
+                let section = sections.iter_mut().rev().find(|section| {
+                    section.release.is_none()
+                        && (section.thread, section.lock, section.shared) == (event.thread, event.target, shared)
+                });
+                section.expect("held").release = Some(at);
+            }
+            _ => {}
+        }
+    }
+    sections
+}
+
+pub fn events(set: Set) -> impl Iterator<Item = usize> {
+    (0..Set::BITS as usize).filter(move |event| set & bit(*event) != 0)
+}
+
+/// What is ordered before each event under weak causal precedence (Kini, Mathur, Viswanathan, PLDI 2017, Definition 3), without program order.
+pub fn weak_causal_precedence(trace: &[Event]) -> Vec<Set> {
+    let hb = happens_before(trace);
+    let reflexive = |at: usize| hb[at] | bit(at);
+    let sections = sections(trace);
+    let access_conflict = |one: usize, other: usize| {
+        let (a, b) = (&trace[one], &trace[other]);
+        a.op.is_access()
+            && b.op.is_access()
+            && a.target == b.target
+            && a.thread != b.thread
+            && (a.op.writes() || b.op.writes())
+            && same_life(trace, one, other)
+    };
+    let none = Edges(vec![0; trace.len()]);
+    let mut base = none.with_hard(trace).with_atomics(trace).0;
+    let apart = |one: &Section, other: &Section| {
+        one.lock == other.lock
+            && one.thread != other.thread
+            && !(one.shared && other.shared)
+            && one.release.is_some_and(|release| release < other.acquire)
+    };
+    for one in &sections {
+        for other in sections.iter().filter(|other| apart(one, other)) {
+            for late in events(other.events).filter(|late| events(one.events).any(|early| access_conflict(early, *late))) {
+                base[late] |= bit(one.release.expect("apart"));
+            }
+        }
+    }
+    loop {
+        // Rule (c).
+        let sources = |at: usize| events(base[at]).fold(0, |all, source| all | reflexive(source));
+        let wcp: Vec<Set> =
+            (0..trace.len()).map(|at| events(reflexive(at)).fold(0, |all, before| all | sources(before))).collect();
+        // Rule (b).
+        let mut changed = false;
+        for one in &sections {
+            for other in sections.iter().filter(|other| apart(one, other)) {
+                let (Some(first), Some(second)) = (one.release, other.release) else { continue };
+                let ordered = events(other.events).any(|late| wcp[late] & one.events != 0);
+                if ordered && base[second] & bit(first) == 0 {
+                    base[second] |= bit(first);
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            return wcp;
+        }
+    }
+}

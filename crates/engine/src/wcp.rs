@@ -1,0 +1,396 @@
+//! Races under weak causal precedence (WCP).
+//!
+//! Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time", PLDI 2017, Definition 3 and Algorithm 1. WCP orders (a) the release of a
+//! critical section before a later access, in a section of the same lock, that conflicts with one in the former; (b) the releases of two
+//! sections of one lock, of different threads, if something in the former is ordered before something in the latter; (c) whatever follows by
+//! composition with happens-before on either side. An access races if an earlier conflicting one of another thread is not ordered before it.
+//!
+//! Every thread has two clocks: H of happens-before, and P of what is WCP-ordered before its next event. At an access, P learns the H of
+//! each release that rule (a) names; at a release, those of rule (b). From Roemer, Genç, Bond, "SmartTrack", PLDI 2020, §4: an epoch
+//! comparison before each join, and sections instead of clocks in the tables: an access enters its open section in the tables at once, so that a
+//! release has nothing to do for what was accessed. Two sections for each lock and variable suffice, the latest one and the latest one of
+//! another thread than that, because the releases of a lock are ordered by happens-before. Since a section is known by its acquisition's epoch, a queue
+//! is one list for each lock, with a place in it for each thread.
+//!
+//! Deviations: (1) sections in shared mode, which the paper has not, count against exclusive ones only; (2) fork, join, objects, barriers and
+//! atomics that synchronise are orders of WCP too, as in the authors' implementation; (3) under rule (a) two atomic accesses conflict, though they do not race.
+//!
+//! Guarantee: exact for the second access of a WCP race (Algorithm 1's Theorem 2, for every access instead of the first race). A trace with a WCP race has
+//! a race or a deadlock in some reordering; a single pair is a candidate. Cost: O(locks held) tables and an occasional join for an access; memory grows with the number of critical sections, as the paper's queues
+//! do (its lower bound, Theorem 4, says that nothing linear can do without).
+
+use crate::analysis::Analysis;
+use crate::clock::{ALWAYS, Row, Rows, Time, join, width_for};
+use crate::hash::IntegerMap;
+use crate::race::Races;
+use crate::synchronisation::{Clocks, Edges};
+use crate::variables::{Share, Variables};
+use rashomon_packed::{Event, Op, Space};
+
+const NONE: u32 = u32::MAX;
+
+/// A critical section.
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    acquired: Time,
+    /// 0 while it is open.
+    released: Time,
+    thread: u16,
+    shared: bool,
+    /// What happened before the release.
+    row: u32,
+}
+
+/// Sections of one lock in which one variable was read, or written, as far as somebody may still be ordered behind them.
+#[derive(Clone, Debug)]
+struct Accessing {
+    /// The latest exclusive one, and the latest one of another thread than that.
+    latest: u32,
+    other: u32,
+    /// Shared ones, the latest of each thread; so many of them precede `latest`.
+    shared: Vec<u32>,
+    preceding: usize,
+}
+
+impl Default for Accessing {
+    fn default() -> Self {
+        Self { latest: NONE, other: NONE, shared: Vec::new(), preceding: 0 }
+    }
+}
+
+impl Accessing {
+    fn add(&mut self, number: u32, sections: &[Section]) {
+        if self.latest == number {
+            return;
+        }
+        let thread = |section: u32| sections[section as usize].thread;
+        if sections[number as usize].shared {
+            let first = self.preceding;
+            match self.shared[first..].iter().position(|old| thread(*old) == thread(number)) {
+                Some(place) => self.shared[first + place] = number,
+                None => self.shared.push(number),
+            }
+            return;
+        }
+        if self.latest != NONE && thread(self.latest) != thread(number) {
+            self.other = self.latest;
+            self.shared.drain(..self.preceding);
+        }
+        self.latest = number;
+        self.preceding = self.shared.len();
+    }
+
+    /// Those that a section of this thread and mode may have to be ordered behind.
+    fn before(&self, thread: u16, shared: bool, sections: &[Section]) -> impl Iterator<Item = u32> {
+        let among: &[u32] = if shared { &[] } else { &self.shared };
+        let named = [self.latest, self.other].into_iter().filter(|section| *section != NONE);
+        named.chain(among.iter().copied()).filter(move |section| sections[*section as usize].thread != thread)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Conflicts {
+    /// Which life of the variable this is about.
+    life: u32,
+    reads: Accessing,
+    writes: Accessing,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Lock {
+    /// In the order of release; all of them, and per thread.
+    exclusive: Vec<u32>,
+    shared: Vec<Vec<u32>>,
+    /// How many of the exclusive ones each thread is ordered behind.
+    passed: Vec<u32>,
+    /// What was WCP-ordered before the latest release, and before any shared one.
+    known: Option<Box<Row>>,
+    known_shared: Option<Box<Row>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Wcp {
+    clocks: Clocks,
+    /// P, with a thread's own entry always known, and that entry.
+    known: Rows,
+    own: Vec<Time>,
+    /// Open sections of each thread.
+    open: Vec<Vec<(u32, u32)>>,
+    locks: Vec<Lock>,
+    sections: Vec<Section>,
+    rows: Rows,
+    conflicts: IntegerMap<(u32, u32), Conflicts>,
+    /// Of variables that had more than one.
+    lives: IntegerMap<u32, u32>,
+    variables: Variables,
+    races: Races,
+}
+
+impl Default for Wcp {
+    fn default() -> Self {
+        Self {
+            clocks: Clocks::new(Edges::ALL),
+            known: Rows::default(),
+            own: Vec::new(),
+            open: Vec::new(),
+            locks: Vec::new(),
+            sections: Vec::new(),
+            rows: Rows::default(),
+            conflicts: IntegerMap::default(),
+            lives: IntegerMap::default(),
+            variables: Variables::default(),
+            races: Races::default(),
+        }
+    }
+}
+
+/// The thread's P learns a row.
+fn learn(known: &mut Rows, own: &mut [Time], thread: u16, from: &Row) {
+    let thread = usize::from(thread);
+    own[thread] = own[thread].max(if from[thread] == ALWAYS { 0 } else { from[thread] });
+    join(known.row_mut(thread), from);
+}
+
+impl Wcp {
+    /// Keeps every single race too.
+    pub fn keeping_all(mut self) -> Self {
+        self.races = Races::keeping_all();
+        self
+    }
+
+    pub fn found(self) -> Races {
+        self.races
+    }
+
+    fn prepare(&mut self, events: &[Event]) {
+        self.clocks.prepare(events);
+        let threads = self.clocks.threads();
+        if threads > self.known.count() {
+            let width = width_for(threads as u16 - 1);
+            self.known.widen(width);
+            self.rows.widen(width);
+            for lock in &mut self.locks {
+                for row in lock.known.iter_mut().chain(&mut lock.known_shared) {
+                    let mut wider = row.to_vec();
+                    wider.resize(width, 0);
+                    *row = wider.into();
+                }
+            }
+            while self.known.count() < threads {
+                let row = self.known.push();
+                self.known.row_mut(row)[row] = ALWAYS;
+            }
+            self.own.resize(threads, 0);
+            self.open.resize(threads, Vec::new());
+        }
+    }
+
+    fn lock(&mut self, number: u32) -> &mut Lock {
+        let number = number as usize;
+        if number >= self.locks.len() {
+            self.locks.resize(number + 1, Lock::default());
+        }
+        &mut self.locks[number]
+    }
+
+    fn acquire(&mut self, event: &Event, now: Time) {
+        self.clocks.receive(event, now);
+        let shared = event.op == Op::AcquireShared;
+        self.lock(event.target);
+        let lock = &self.locks[event.target as usize];
+        let rows = lock.known.iter().chain(lock.known_shared.iter().filter(|_| !shared));
+        for row in rows {
+            learn(&mut self.known, &mut self.own, event.thread, row);
+        }
+        let section = Section { acquired: now, released: 0, thread: event.thread, shared, row: NONE };
+        self.open[usize::from(event.thread)].push((event.target, self.sections.len() as u32));
+        self.sections.push(section);
+    }
+
+    fn release(&mut self, event: &Event, now: Time) {
+        let shared = event.op == Op::ReleaseShared;
+        let thread = usize::from(event.thread);
+        let sections = &self.sections;
+        let is_it = |&(lock, section): &(u32, u32)| lock == event.target && sections[section as usize].shared == shared;
+        // Releasing what is not held means nothing.
+        let Some(place) = self.open[thread].iter().rposition(is_it) else { return };
+        let (_, number) = self.open[thread].remove(place);
+        self.order_releases(event, shared);
+        let row = self.rows.push();
+        let known = self.rows.row_mut(row);
+        known.copy_from_slice(self.clocks.of(event.thread));
+        known[thread] = now;
+        let section = &mut self.sections[number as usize];
+        (section.released, section.row) = (now, row as u32);
+        let known = self.known.row(thread);
+        let lock = &mut self.locks[event.target as usize];
+        if shared {
+            if lock.shared.len() <= thread {
+                lock.shared.resize(thread + 1, Vec::new());
+            }
+            lock.shared[thread].push(number);
+            let all = lock.known_shared.get_or_insert_with(|| vec![0; known.len()].into());
+            join(all, known);
+            all[thread] = self.own[thread];
+        } else {
+            lock.exclusive.push(number);
+            let latest = lock.known.get_or_insert_with(|| known.into());
+            latest.copy_from_slice(known);
+            latest[thread] = self.own[thread];
+        }
+        self.clocks.release(event, now);
+    }
+
+    /// Rule (b).
+    fn order_releases(&mut self, event: &Event, shared: bool) {
+        let thread = usize::from(event.thread);
+        let lock = &mut self.locks[event.target as usize];
+        if lock.passed.len() <= thread {
+            lock.passed.resize(thread + 1, 0);
+        }
+        let passed = &mut lock.passed[thread];
+        loop {
+            let clock = self.known.row(thread);
+            // Later releases know what earlier ones do: the last one stands for all.
+            let mut last = NONE;
+            for number in &lock.exclusive[*passed as usize..] {
+                let section = &self.sections[*number as usize];
+                if section.acquired > clock[usize::from(section.thread)] {
+                    break;
+                }
+                *passed += 1;
+                if section.thread != event.thread {
+                    last = *number;
+                }
+            }
+            let mut news: Vec<u32> = (last != NONE).then_some(last).into_iter().collect();
+            if !shared {
+                for (other, of_thread) in lock.shared.iter().enumerate().filter(|(other, _)| *other != thread) {
+                    let behind = of_thread.partition_point(|number| self.sections[*number as usize].acquired <= clock[other]);
+                    news.extend(behind.checked_sub(1).map(|place| of_thread[place]));
+                }
+            }
+            let mut learnt = false;
+            for number in news {
+                let section = &self.sections[number as usize];
+                if section.released > self.known.row(thread)[usize::from(section.thread)] {
+                    learn(&mut self.known, &mut self.own, event.thread, self.rows.row(section.row as usize));
+                    learnt = true;
+                }
+            }
+            if !learnt {
+                return;
+            }
+        }
+    }
+
+    /// Rule (a).
+    fn order_behind_conflicts(&mut self, event: &Event) {
+        let thread = event.thread;
+        let life = if self.lives.is_empty() { 0 } else { self.lives.get(&event.target).copied().unwrap_or(0) };
+        for &(lock, own) in &self.open[usize::from(thread)] {
+            let conflicts = self.conflicts.entry((lock, event.target)).or_default();
+            if conflicts.life != life {
+                *conflicts = Conflicts { life, ..Conflicts::default() };
+            }
+            let shared = self.sections[own as usize].shared;
+            let reads = event.op.writes().then(|| conflicts.reads.before(thread, shared, &self.sections));
+            for number in conflicts.writes.before(thread, shared, &self.sections).chain(reads.into_iter().flatten()) {
+                let section = &self.sections[number as usize];
+                if section.released > self.known.row(usize::from(thread))[usize::from(section.thread)] {
+                    learn(&mut self.known, &mut self.own, thread, self.rows.row(section.row as usize));
+                }
+            }
+            if event.op.reads() {
+                conflicts.reads.add(own, &self.sections);
+            }
+            if event.op.writes() {
+                conflicts.writes.add(own, &self.sections);
+            }
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, event: &Event, now: Time) {
+        if !self.open[usize::from(event.thread)].is_empty() {
+            self.order_behind_conflicts(event);
+        }
+        let Some(slot) = Share::default().slot(event.target) else { return };
+        let known = self.known.row(usize::from(event.thread));
+        if self.variables.access(slot, event, now, known) {
+            return;
+        }
+        let history = self.variables.history(slot);
+        self.races.report(event, now, history.conflicts(event), known);
+        self.variables.add_to_history(slot, event, now, known);
+    }
+
+    fn other(&mut self, event: &Event, now: Time) {
+        let thread = usize::from(event.thread);
+        if let Some((row, running)) = self.clocks.received_without_locks(event) {
+            learn(&mut self.known, &mut self.own, event.thread, row);
+            if let Some(other) = running {
+                self.known.row_mut(thread)[usize::from(other)] = now;
+            }
+        }
+        self.clocks.receive(event, now);
+        match event.op {
+            Op::Forget => {
+                *self.lives.entry(event.target).or_insert(0) += 1;
+                if let Some(slot) = Share::default().slot(event.target) {
+                    self.variables.forget(slot);
+                }
+            }
+            Op::Fork if usize::try_from(event.target).is_ok_and(|child| child != thread && child < self.own.len()) => {
+                let child = event.target as u16;
+                learn(&mut self.known, &mut self.own, child, self.clocks.of(event.thread));
+                self.known.row_mut(usize::from(child))[thread] = now;
+            }
+            op if op.is_access() => self.access(event, now),
+            _ => {}
+        }
+        self.clocks.release(event, now);
+    }
+}
+
+impl Analysis for Wcp {
+    fn block(&mut self, first: u64, events: &[Event]) {
+        self.prepare(events);
+        for (place, event) in events.iter().enumerate() {
+            let now = (first + place as u64 + 1) as Time;
+            match event.op {
+                Op::Read | Op::Write => self.access(event, now),
+                Op::Acquire | Op::AcquireShared => self.acquire(event, now),
+                Op::Release | Op::ReleaseShared => self.release(event, now),
+                Op::Branch | Op::Nothing | Op::Begin | Op::End | Op::Request | Op::RequestShared => {}
+                _ => self.other(event, now),
+            }
+        }
+    }
+
+    fn boundary(&mut self, first: u64) {
+        self.clocks.order_all_before(first as Time);
+        for thread in 0..self.known.count() {
+            for time in self.known.row_mut(thread) {
+                *time = (*time).max(first as Time);
+            }
+        }
+    }
+
+    fn expect(&mut self, space: Space, numbers: u32) {
+        if space == Space::Variable {
+            self.variables.reserve(numbers as usize);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let entry = size_of::<((u32, u32), Conflicts)>() + 1;
+        self.clocks.bytes()
+            + self.known.bytes()
+            + self.rows.bytes()
+            + self.sections.capacity() * (size_of::<Section>() + size_of::<u32>())
+            + self.conflicts.capacity() * entry
+            + self.variables.bytes()
+            + self.races.bytes()
+    }
+}
