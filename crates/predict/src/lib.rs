@@ -15,5 +15,6 @@ pub mod regroup;
 pub mod reversal;
 pub mod saturate;
 pub mod search;
+pub mod walk;
 
 pub use predict::{Options, Prediction, Predictions, Statistics, predict, predict_each};

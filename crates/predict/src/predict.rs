@@ -1,6 +1,6 @@
 //! The cascade: candidates, cheapest evidence first, each with the best witness that can be found.
 //!
-//! Order: site pairs that happens-before leaves unordered, hybrid site pairs, lock-order patterns, and last the hybrid pairs that only an order
+//! Order: site pairs that happens-before leaves unordered, hybrid site pairs, other sync-preserving ones, lock-order patterns, and last the hybrid pairs that only an order
 //! which ignores atomics can show. Per pair of events: the sync-preserving ideal gives a causal witness; failing that, the optimistic
 //! reordering graph; failing that, the exact decision, which may also refute the pair; then an order of the synchronisation level in which atomic reads still come after their writers; failing that, one in which they need not. That one is not
 //! tried for a pair that happens-before leaves unordered and of which one access can only be reached after the other by what
@@ -18,6 +18,7 @@ use crate::index::Index;
 use crate::optimistic::{NotFound, Optimistic};
 use crate::regroup::{Order, regroup};
 use crate::reversal::sync_reversal;
+use crate::walk;
 use rashomon_event::{Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
 use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid, races};
 use std::cell::OnceCell;
@@ -27,6 +28,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Options {
     /// Event pairs looked at per pair of sites.
     pub representatives: usize,
+    /// Sync-preserving ideals computed for pairs of sites whose representatives have no sync-preserving race.
+    pub ideals: usize,
     /// What the exact decision of one pair or tuple of events may cost.
     pub exact: exact::Limits,
     /// Whether to look for witnesses of the synchronisation level.
@@ -50,6 +53,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             representatives: 4,
+            ideals: 200_000,
             exact: exact::Limits::default(),
             optimistic: true,
             despite_atomics: true,
@@ -257,25 +261,50 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     }
 
     fn races(&mut self, unordered: Vec<SitePair>, suspects: Vec<SitePair>) {
+        let mut candidates = Vec::new();
         for (pairs, evidence) in [(unordered, Evidence::HappensBefore), (suspects, Evidence::Hybrid)] {
             self.statistics.not_looked_at += pairs.len().saturating_sub(self.options.site_pairs);
-            for pair in pairs.into_iter().take(self.options.site_pairs) {
-                self.site_pair(pair, evidence);
+            candidates.extend(pairs.into_iter().take(self.options.site_pairs).map(|pair| (pair, evidence)));
+        }
+        if self.index.trace.mode != Mode::Serial {
+            for (pair, evidence) in candidates {
+                self.give_race(&pair, pair.pairs[0], evidence, None, false);
             }
+            return;
+        }
+        let mut preserving = self.sync_preserving(&candidates);
+        for (pair, evidence) in candidates {
+            let known = preserving.remove(&pair.sites);
+            self.site_pair(pair, evidence, known);
+        }
+        // Sites of which the hybrid analysis has forgotten an access.
+        for (sites, events) in preserving {
+            self.site_pair(SitePair { sites, pairs: vec![events], occurrences: 1 }, Evidence::Hybrid, Some(events));
         }
     }
 
-    /// The first representative with a causal witness; else the first with any; else the first.
-    fn site_pair(&mut self, pair: SitePair, evidence: Evidence) {
-        let goals = |pair: (EventIndex, EventIndex)| [pair.0, pair.1];
-        if self.index.trace.mode != Mode::Serial {
-            return self.give_race(&pair, pair.pairs[0], evidence, None, false);
+    /// A sync-preserving race for each pair of sites that has one, representatives first.
+    fn sync_preserving(&mut self, candidates: &[(SitePair, Evidence)]) -> BTreeMap<walk::Sites, (EventIndex, EventIndex)> {
+        let mut found = BTreeMap::new();
+        for (pair, _) in candidates {
+            let race = pair.pairs.iter().find(|pair| self.closures.sync_preserving(&[pair.0, pair.1]).is_ok());
+            found.extend(race.map(|&race| (pair.sites, race)));
         }
-        for &events in &pair.pairs {
-            if let Some(order) = self.causal(&goals(events)) {
-                self.count(Class::SyncPreserving);
-                return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Causal)), false);
-            }
+        let known = found.keys().copied().collect();
+        let walked = walk::races(&self.closures, self.memory, &known, self.options.ideals);
+        self.statistics.not_looked_at += usize::from(!walked.complete);
+        found.extend(walked.found);
+        found
+    }
+
+    /// The first pair of events with a causal witness; else the first with any; else the first.
+    fn site_pair(&mut self, pair: SitePair, evidence: Evidence, preserving: Option<(EventIndex, EventIndex)>) {
+        let goals = |pair: (EventIndex, EventIndex)| [pair.0, pair.1];
+        if let Some(events) = preserving
+            && let Some(order) = self.causal(&goals(events))
+        {
+            self.count(Class::SyncPreserving);
+            return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Causal)), false);
         }
         let mut refuted = pair.occurrences == pair.pairs.len() as u64;
         for &events in &pair.pairs {

@@ -1,7 +1,7 @@
 //! Each class of correct reorderings against its definition, pair by pair and cycle by cycle.
 
 use rashomon_event::{
-    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, Trace, Witness, WitnessLevel,
+    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, SiteId, Trace, Witness, WitnessLevel,
 };
 use rashomon_order::{LockGraph, SharedMemory};
 use rashomon_predict::closure::Closures;
@@ -9,8 +9,10 @@ use rashomon_predict::deadlocks;
 use rashomon_predict::exact::{self, Decision, Limits};
 use rashomon_predict::index::Index;
 use rashomon_predict::reversal::sync_reversal;
+use rashomon_predict::walk;
 use rashomon_testkit::{Features, Reachable, Rules, Shape, cuts, describe, enumerate, random, reachable, reversal};
 use rashomon_witness::Checker;
+use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -140,4 +142,31 @@ fn random_traces() {
     }
     assert!(tally.sync_preserving < tally.sync_reversal && tally.sync_reversal < tally.all && tally.refuted > 100, "{tally:?}");
     assert!(tally.deadlocks > 200 && tally.deadlocks_refuted > 4, "{tally:?}");
+}
+
+/// Sites are few, so that many pairs of events share theirs and the walk has to move on.
+#[test]
+fn every_pair_of_sites_with_a_sync_preserving_race_is_found() {
+    let mut found = 0;
+    for seed in 0..4000 {
+        let features = if seed % 2 == 0 { Features::default() } else { Features { semaphores: false, ..Features::ALL } };
+        let shape = Shape { threads: 2 + (seed % 2) as u32, events: 16, variables: 1, locks: 1 + seed % 2, features };
+        let mut trace = random(seed, shape);
+        for (index, event) in trace.events.iter_mut().enumerate() {
+            event.site = SiteId(index as u32 % 2);
+        }
+        let memory = SharedMemory::new(&trace);
+        let index = Index::new(&trace, &memory);
+        let races = walk::races(&Closures::new(&index), &memory, &BTreeSet::new(), usize::MAX);
+        let sites = |first: EventIndex, second: EventIndex| {
+            let (one, other) = (trace.event(first).site, trace.event(second).site);
+            (one.min(other), one.max(other))
+        };
+        let expected = oracle(&trace, Rules::SYNC_PRESERVING).races;
+        let expected_sites: BTreeSet<_> = expected.iter().map(|&(first, second)| sites(first, second)).collect();
+        assert!(races.found.values().all(|pair| expected.contains(pair)), "{}", describe(&trace));
+        assert_eq!(races.found.keys().copied().collect::<BTreeSet<_>>(), expected_sites, "{}", describe(&trace));
+        found += expected_sites.len();
+    }
+    assert!(found > 2000, "{found}");
 }
