@@ -3,6 +3,7 @@
 use crate::error::TraceError;
 use crate::file::{MAGIC, PackedSource};
 use crate::input::Input;
+use crate::rapid_bin::RapidBinSource;
 use crate::source::Source;
 use crate::{speedygo, std_text};
 use std::io::Read;
@@ -15,17 +16,20 @@ pub enum Format {
     Packed,
     /// RAPID's text.
     Std,
+    /// RAPID's words of 64 bits.
+    RapidBin,
     /// SpeedyGo's CSV.
     SpeedyGo,
 }
 
 impl Format {
-    pub const ALL: [Self; 3] = [Self::Packed, Self::Std, Self::SpeedyGo];
+    pub const ALL: [Self; 4] = [Self::Packed, Self::Std, Self::RapidBin, Self::SpeedyGo];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Packed => "packed",
             Self::Std => "std",
+            Self::RapidBin => "rapidbin",
             Self::SpeedyGo => "speedygo",
         }
     }
@@ -46,6 +50,9 @@ fn detect(input: &Input) -> Option<Format> {
     let bytes = input.bytes();
     if bytes.starts_with(&MAGIC) {
         return Some(Format::Packed);
+    }
+    if RapidBinSource::is_plausible(bytes, input.length()) {
+        return Some(Format::RapidBin);
     }
     let line = bytes.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
     if line.iter().any(|byte| *byte < b' ' && !byte.is_ascii_whitespace()) {
@@ -85,6 +92,7 @@ fn start(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Source + Sen
     Ok(match format {
         Format::Packed if input.length().is_some() => Box::new(PackedSource::map(input.path(), options.lenient)?),
         Format::Packed => Box::new(PackedSource::stream(input, options.lenient)?),
+        Format::RapidBin => Box::new(RapidBinSource::new(input)?),
         Format::Std => Box::new(std_text::source(input, options.bare_threads)),
         Format::SpeedyGo => Box::new(speedygo::source(input, options.bare_threads)),
     })

@@ -53,6 +53,23 @@ impl Interner {
         self.number_slowly(names, name)
     }
 
+    /// The number of what is called by a letter (0: none) and a decimal number.
+    #[inline]
+    pub fn numbered(&mut self, names: &mut Names, prefix: u8, decimal: u64) -> Result<u32, Full> {
+        if let Some(numbered) = self.numbered.iter().find(|numbered| numbered.prefix == prefix)
+            && let Some(&number) = numbered.numbers.get(decimal as usize)
+            && number != 0
+        {
+            return Ok(number - 1);
+        }
+        let mut name = Vec::with_capacity(24);
+        if prefix != 0 {
+            name.push(prefix);
+        }
+        name.extend_from_slice(decimal.to_string().as_bytes());
+        self.number_slowly(names, &name)
+    }
+
     #[cold]
     fn add(&mut self, names: &mut Names, name: &[u8]) -> Result<u32, Full> {
         let number = names.count(self.space);

@@ -12,6 +12,11 @@ pub trait Sink {
 
     /// After the last event. What is not finished is not whole.
     fn finish(&mut self, names: &Names) -> Result<(), TraceError>;
+
+    /// Events that the format cannot say and that were left out, as asked for.
+    fn left_out(&self) -> u64 {
+        0
+    }
 }
 
 impl<S: Sink + ?Sized> Sink for Box<S> {
@@ -21,6 +26,10 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
 
     fn finish(&mut self, names: &Names) -> Result<(), TraceError> {
         (**self).finish(names)
+    }
+
+    fn left_out(&self) -> u64 {
+        (**self).left_out()
     }
 }
 

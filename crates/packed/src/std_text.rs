@@ -4,8 +4,10 @@
 //! `acqr relr reqr`. `begin`, `end` and `branch` may stand without a target; a line may end before its location.
 //! A target reaches up to the last `)` of its column, so that it may hold parentheses; RAPID's own rule.
 
-use crate::event::Op;
+use crate::event::{Event, Op, Space};
+use crate::export::{Lines, WriteOptions, push_unnamed};
 use crate::input::Input;
+use crate::names::Names;
 use crate::text::{Dialect, Parts, TextSource};
 use std::borrow::Cow;
 
@@ -85,5 +87,54 @@ impl Dialect for Std {
             return Err("an empty target".into());
         }
         Ok(Parts { thread, op, target, location })
+    }
+}
+
+/// Writes STD text. RAPID itself wants locations to be numbers: [`WriteOptions::numbers`] makes them so.
+#[derive(Default)]
+pub(crate) struct Writer;
+
+/// The word for each operation that has one.
+fn word(op: Op) -> Option<&'static str> {
+    WORDS.iter().find(|(_, meant)| *meant == op).map(|(word, _)| *word)
+}
+
+/// A name, if a reader would find it again.
+fn push_name(out: &mut Vec<u8>, names: &Names, options: WriteOptions, space: Space, number: u32) -> Result<(), String> {
+    let name = if options.numbers { None } else { names.bytes(space, number) };
+    let Some(name) = name.filter(|_| space != Space::Location || number != 0) else {
+        push_unnamed(out, space, number);
+        return Ok(());
+    };
+    let may_be_empty = matches!(space, Space::Region | Space::Location);
+    if name.iter().any(|byte| matches!(byte, b'|' | b'\n' | b'\r')) || name.is_empty() && !may_be_empty {
+        let name = names.get(space, number).into_owned();
+        return Err(format!("{} {name:?} has a name that STD cannot say; --numbers writes numbers instead", space.noun()));
+    }
+    out.extend_from_slice(name);
+    Ok(())
+}
+
+impl Lines for Writer {
+    fn event(&mut self, event: &Event, names: &Names, options: WriteOptions, out: &mut Vec<u8>) -> Result<bool, String> {
+        let Some(word) = word(event.op) else {
+            return if options.lossy {
+                Ok(false)
+            } else {
+                Err(format!("STD cannot say `{}`; --lossy leaves such events out", event.op.name()))
+            };
+        };
+        push_name(out, names, options, Space::Thread, event.thread.into())?;
+        out.push(b'|');
+        out.extend_from_slice(word.as_bytes());
+        out.push(b'(');
+        match event.op.space() {
+            Some(space) => push_name(out, names, options, space, event.target)?,
+            None => out.push(b'0'),
+        }
+        out.extend_from_slice(b")|");
+        push_name(out, names, options, Space::Location, event.location)?;
+        out.push(b'\n');
+        Ok(true)
     }
 }

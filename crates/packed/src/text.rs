@@ -46,6 +46,12 @@ impl Numbers {
         Self { names, interners: Space::ALL.map(Interner::new), bare_threads }
     }
 
+    /// What is called by a letter (0: none) and a decimal number.
+    #[inline]
+    pub fn numbered(&mut self, space: Space, prefix: u8, decimal: u64) -> Result<u32, Cow<'static, str>> {
+        self.interners[space as usize].numbered(&mut self.names, prefix, decimal).map_err(|Full| full(space))
+    }
+
     #[inline]
     fn number(&mut self, space: Space, name: &[u8]) -> Result<u32, Cow<'static, str>> {
         self.interners[space as usize].number(&mut self.names, name).map_err(|Full| full(space))

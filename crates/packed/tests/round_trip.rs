@@ -4,11 +4,12 @@ mod support;
 
 use proptest::prelude::*;
 use rashomon_packed::{
-    Event, Format, Generator, Names, Op, OpenOptions, PackedWriter, Preset, Sink as _, Slice, Source as _, Space, copy, open,
+    Event, Format, Generator, Names, Op, OpenOptions, PackedWriter, Preset, Sink as _, Slice, Source as _, Space, WriteOptions,
+    copy, create, open,
 };
 use std::io::Write as _;
 use std::path::Path;
-use support::{drain, packed};
+use support::{canonical, drain, packed};
 
 fn event() -> impl Strategy<Value = Event> {
     let number = || prop_oneof![0_u32..4, 0_u32..70_000, 0_u32..1 << 24];
@@ -124,7 +125,131 @@ fn formats_are_told_by_content() {
             // Said to be one: read as one, and refused as one, unless it is empty text.
             let options = OpenOptions { format: Some(format), ..OpenOptions::default() };
             let result = open(&path, &options).and_then(|mut source| drain(&mut source));
-            assert_eq!(result.is_ok(), content.is_empty() && format != Format::Packed, "{content} as {}", format.name());
+            assert_eq!(result.is_ok(), content.is_empty() && matches!(format, Format::Std | Format::SpeedyGo), "{content} as {}", format.name());
         }
     }
+}
+
+/// Writes events in a format and reads them again.
+fn through(events: &[Event], names: &Names, format: Format, options: WriteOptions) -> Result<Vec<Event>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let mut source = Slice::named(events, names.clone());
+    let mut sink = create(&path, format, options, &source).map_err(|error| error.to_string())?;
+    copy(&mut source, &mut sink, |_| {}).map_err(|error| error.to_string().split_once("event").unwrap().1.to_owned())?;
+    drop(sink);
+    drain(&mut open(&path, &OpenOptions { format: Some(format), ..OpenOptions::default() }).unwrap())
+        .map_err(|error| error.to_string())
+}
+
+/// Events that a format can say, with numbers that it can say.
+fn sayable(ops: &'static [Op], located: bool) -> impl Strategy<Value = Vec<Event>> {
+    let event = (0..ops.len(), 0_u16..1024, 0_u32..1 << 20, 1_u32..1 << 15).prop_map(move |(op, thread, target, location)| {
+        let target = match ops[op].space() {
+            Some(Space::Thread) => target & 1023,
+            Some(_) => target,
+            None => 0,
+        };
+        Event::new(thread, ops[op], target, if located { location } else { 0 })
+    });
+    proptest::collection::vec(event, 1..3000)
+}
+
+const STD: &[Op] = &[
+    Op::Read,
+    Op::Write,
+    Op::Acquire,
+    Op::Release,
+    Op::Fork,
+    Op::Join,
+    Op::Begin,
+    Op::End,
+    Op::Request,
+    Op::AcquireShared,
+    Op::ReleaseShared,
+    Op::RequestShared,
+    Op::Branch,
+    Op::Nothing,
+];
+const RAPID_BIN: &[Op] = &[Op::Acquire, Op::Release, Op::Read, Op::Write, Op::Fork, Op::Join, Op::Begin, Op::End, Op::Request];
+const SPEEDY_GO: &[Op] = &[Op::Read, Op::Write, Op::Acquire, Op::Release, Op::Publish, Op::Observe];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn std_text(events in sayable(STD, true)) {
+        let found = through(&events, &Names::default(), Format::Std, WriteOptions::default()).unwrap();
+        prop_assert_eq!(canonical(&found), canonical(&events));
+    }
+
+    #[test]
+    fn rapid_bin(events in sayable(RAPID_BIN, true)) {
+        let found = through(&events, &Names::default(), Format::RapidBin, WriteOptions::default()).unwrap();
+        prop_assert_eq!(canonical(&found), canonical(&events));
+    }
+
+    #[test]
+    fn speedy_go(events in sayable(SPEEDY_GO, true)) {
+        let found = through(&events, &Names::default(), Format::SpeedyGo, WriteOptions::default()).unwrap();
+        prop_assert_eq!(canonical(&found), canonical(&events));
+    }
+}
+
+#[test]
+fn names_go_through_text() {
+    let mut names = Names::default();
+    names.push(Space::Location, "-");
+    for name in ["main", "worker (2)", "12"] {
+        names.push(Space::Thread, name);
+        names.push(Space::Variable, name);
+        names.push(Space::Location, name);
+    }
+    let events: Vec<_> = (0..3).map(|number| Event::new(number, Op::Write, number.into(), u32::from(number) + 1)).collect();
+    assert_eq!(through(&events, &names, Format::Std, WriteOptions::default()).unwrap(), events);
+    let refused = through(&events, &names, Format::SpeedyGo, WriteOptions::default()).unwrap_err();
+    assert_eq!(refused, " 0: thread main is not called by a number; --numbers writes numbers instead");
+    let numbers = WriteOptions { numbers: true, ..WriteOptions::default() };
+    assert_eq!(through(&events, &names, Format::SpeedyGo, numbers).unwrap(), events);
+}
+
+#[test]
+fn what_a_format_cannot_say_is_refused_or_left_out() {
+    let events = [Event::new(0, Op::Write, 1, 1), Event::new(0, Op::AtomicWrite, 1, 1), Event::new(1, Op::Read, 1, 1)];
+    for format in [Format::Std, Format::RapidBin, Format::SpeedyGo] {
+        let refused = through(&events, &Names::default(), format, WriteOptions::default()).unwrap_err();
+        assert!(refused.starts_with(" 1: ") && refused.contains("cannot say `atomic write`"), "{refused}");
+        let lossy = WriteOptions { lossy: true, ..WriteOptions::default() };
+        assert_eq!(through(&events, &Names::default(), format, lossy).unwrap().len(), 2);
+    }
+    for (event, reason) in [
+        (Event::new(1024, Op::Write, 1, 1), " 0: thread number 1024 does not fit RapidBin's 10 bits"),
+        (Event::new(0, Op::Fork, 1024, 1), " 0: thread number 1024 does not fit RapidBin's 10 bits"),
+        (Event::new(0, Op::Write, 1, 1 << 15), " 0: location number 32768 does not fit RapidBin's 15 bits"),
+    ] {
+        for lossy in [false, true] {
+            let options = WriteOptions { lossy, ..WriteOptions::default() };
+            assert_eq!(through(&[event], &Names::default(), Format::RapidBin, options).unwrap_err(), reason);
+        }
+    }
+}
+
+#[test]
+fn forks_and_joins_become_signals_for_speedygo() {
+    let events = [
+        Event::new(0, Op::Fork, 1, 1),
+        Event::new(0, Op::Write, 0, 2),
+        Event::new(1, Op::Write, 1, 3),
+        Event::new(1, Op::Write, 2, 3),
+        Event::new(0, Op::Join, 1, 4),
+    ];
+    let found = through(&events, &Names::default(), Format::SpeedyGo, WriteOptions::default()).unwrap();
+    let steps: Vec<_> = found.iter().map(|event| (event.thread, event.op)).collect();
+    assert_eq!(
+        steps,
+        [(0, Op::Publish), (0, Op::Write), (1, Op::Observe), (1, Op::Write), (1, Op::Write), (1, Op::Publish), (0, Op::Observe)]
+    );
+    assert_eq!(found[0].target, found[2].target);
+    assert_eq!(found[5].target, found[6].target);
+    assert_ne!(found[0].target, found[5].target);
 }
