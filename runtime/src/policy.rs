@@ -5,8 +5,8 @@
 //! §2. Deviation 1: priorities of new threads are drawn when they are created, as their number is not known before. Deviation 2: a thread that yields
 //! or spins falls below all others, or it would starve the thread it waits for.
 
-use crate::config;
 use crate::thread::{State, Thread, by_number};
+use crate::{config, explore};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::control::{field, policy};
 
@@ -79,6 +79,10 @@ pub fn offers(thread: &mut Thread, occasion: Occasion) -> bool {
             }
             true
         }
+        policy::EXPLORE if explore::on() => {
+            explore::offered(thread, occasion);
+            true
+        }
         policy::RANDOM => occasion != Occasion::Point || random().is_multiple_of(rarer(period)),
         policy::ROUND_ROBIN => occasion != Occasion::Point || STEPS.fetch_add(1, Relaxed) % period == period - 1,
         _ => occasion != Occasion::Point,
@@ -96,6 +100,9 @@ fn rarer(period: u64) -> u64 {
 
 /// The next of the live threads that can run. `outgoing`: who ran last; `others`: prefer somebody else.
 pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
+    if explore::on() {
+        return explore::choose(live, outgoing);
+    }
     // SAFETY: registered threads are never unmapped.
     let can_run = |number: u32| unsafe { (*by_number(number)).state == State::Runnable };
     let candidates = || live.iter().copied().filter(|&number| can_run(number));

@@ -91,8 +91,9 @@ fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
 
 /// Gives a thread its first chunk.
 pub fn begin(thread: &mut Thread) {
-    thread.keep_accesses = !config::option(control::option::NO_ACCESSES) && FULL.load(Relaxed) == 0;
-    if ENABLED.load(Acquire) != 0 {
+    thread.keep_accesses =
+        !config::option(control::option::NO_ACCESSES) && !config::option(control::option::NO_STREAMS) && FULL.load(Relaxed) == 0;
+    if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) {
         open_chunk(thread);
     }
 }

@@ -11,7 +11,7 @@ use crate::memory::List;
 use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::{config, deadlock, header, recorder, replay, signals, watchdog};
+use crate::{config, deadlock, explore, header, recorder, replay, signals, watchdog};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::field;
@@ -125,6 +125,9 @@ pub fn quantum(thread: &mut Thread) -> i64 {
     if let Some(quantum) = replay::quantum(thread) {
         return quantum;
     }
+    if explore::watches_accesses() {
+        return 0;
+    }
     match config::word(control::field::QUANTUM) {
         0 => UNBOUNDED,
         quantum => quantum.min(UNBOUNDED as u64) as i64,
@@ -160,6 +163,9 @@ pub unsafe fn only(thread: &mut Thread) {
 pub fn created(thread: &mut Thread) {
     // SAFETY: under the lock.
     LOCK.with(|| unsafe { live().push(thread.number) });
+    if explore::on() {
+        explore::created(thread);
+    }
 }
 
 /// A created thread that never came to be.
@@ -253,6 +259,7 @@ fn pass_on(thread: &mut Thread, others: bool) {
 /// [`pass_on`] for a schedule: the lock is taken, the thread can run.
 pub fn pass_on_locked(thread: &mut Thread) {
     pass_on(thread, false);
+    explore::released(thread);
 }
 
 fn make_runnable(thread: &mut Thread, wake: Wake) {
@@ -336,10 +343,10 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
         thread.spins = 0;
         YIELDS.store(0, Relaxed);
     }
-    if replay::at_synchronisation(runtime, op, object, site, crate::replay::AccessAt::NONE) {
+    if enforced(runtime, op, object, site, crate::replay::AccessAt::NONE) {
         return;
     }
-    let occasion = if op == Op::Yield || thread.spins >= SPIN_LIMIT { Occasion::Yield } else { Occasion::Point };
+    let occasion = if op == Op::Yield || thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point };
     offer(thread, occasion);
 }
 
@@ -360,16 +367,32 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, 
             0
         }
     };
-    if replay::at_synchronisation(runtime, op, access.address, site, access) {
+    if enforced(runtime, op, access.address, site, access) {
         return;
     }
-    offer(thread, if thread.spins >= SPIN_LIMIT { Occasion::Yield } else { Occasion::Point });
+    offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
+}
+
+/// Asks the schedule, if there is one. True: the thread goes on.
+fn enforced(runtime: &Runtime, op: Op, object: u64, site: u64, access: crate::replay::AccessAt) -> bool {
+    if explore::on() {
+        explore::at_synchronisation(runtime.thread(), op, object, access, site);
+    }
+    replay::at_synchronisation(runtime, op, object, site, access) && !explore::asks(runtime.thread())
+}
+
+fn spin_limit() -> u32 {
+    if explore::on() { explore::LOOKS } else { SPIN_LIMIT }
 }
 
 /// The thread stands before an event that it can only make after blocking: a schedule may end its turn here.
 pub fn position(runtime: &Runtime, op: Op, object: u64, site: u64) {
     if config::serial() {
+        if explore::on() {
+            explore::at_synchronisation(runtime.thread(), op, object, crate::replay::AccessAt::NONE, site);
+        }
         replay::at_synchronisation(runtime, op, object, site, crate::replay::AccessAt::NONE);
+        explore::passed(runtime.thread());
     }
 }
 
@@ -377,7 +400,12 @@ pub fn position(runtime: &Runtime, op: Op, object: u64, site: u64) {
 pub fn failed_try(runtime: &Runtime) {
     let thread = runtime.thread();
     thread.spins += 1;
-    if config::serial() && thread.spins >= SPIN_LIMIT && !replay::active() {
+    if explore::exploring() {
+        // Who is next is asked before the next operation: here the thread stands behind one that is not complete.
+        if thread.spins >= spin_limit() {
+            explore::waits(thread);
+        }
+    } else if config::serial() && thread.spins >= SPIN_LIMIT && !replay::active() {
         offer(thread, Occasion::Yield);
     }
 }
@@ -469,8 +497,15 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
         let used_up = thread.reload > 0 && thread.evicted.load(Relaxed) == 0;
         come_back(thread);
         thread.reload_quantum();
-        let held = replay::at_access(runtime, crate::replay::AccessAt { address, bytes, class, atomic: false, site });
-        if !held && used_up && !replay::active() {
+        let access = crate::replay::AccessAt { address, bytes, class, atomic: false, site };
+        let visible = explore::on() && explore::at_access(thread, access, replay::active());
+        let held = replay::at_access(runtime, access);
+        if explore::on() {
+            // Where a schedule just ended, the thread stands at its last position.
+            if (visible || held) && explore::asks(thread) {
+                offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
+            }
+        } else if !held && used_up && !replay::active() {
             clock::advance(QUANTUM_TIME);
             PROGRESS.fetch_add(1, Relaxed);
             offer(thread, Occasion::Quantum);

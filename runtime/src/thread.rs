@@ -86,6 +86,7 @@ pub struct Thread {
     pub points: u32,
     pub priority: u64,
     pub goal: crate::replay::GoalAccess,
+    pub explore: crate::explore::Pending,
     pub pending_signals: AtomicU32,
     pub arrived_signals: signals::Arrived,
     /// `pthread_cancel` was called for it.

@@ -67,6 +67,8 @@ pub mod policy {
     pub const PCT: u64 = 3;
     /// A thread runs until it blocks; then the lowest thread number that can run.
     pub const RUN_TO_BLOCK: u64 = 4;
+    /// As the session's `exploration` file says: see [`crate::exploration`].
+    pub const EXPLORE: u64 = 5;
 }
 
 pub mod option {
@@ -76,6 +78,8 @@ pub mod option {
     pub const NO_ACCESSES: u64 = 2;
     /// Do not keep call contexts.
     pub const NO_CONTEXTS: u64 = 4;
+    /// Write no streams: only the header, the modules and what a policy writes of its own.
+    pub const NO_STREAMS: u64 = 8;
 }
 
 pub mod after {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod exploration;
 pub mod flags;
 pub mod header;
 pub mod record;

@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use rashomon_pipeline::Scheduling;
+use rashomon_pipeline::{Scheduling, Strategy};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,6 +60,23 @@ pub enum Command {
         #[command(flatten)]
         detect: DetectOptions,
         #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// Try schedules until the program fails: deadlock, lost wake-up, failed assertion, crash, wrong exit code.
+    ///
+    /// What fails is shortened, replayed and stored, so that `rashomon replay` makes it happen again. Exit code 66 if something failed, else 0.
+    Explore {
+        #[command(flatten)]
+        run: RunOptions,
+        #[command(flatten)]
+        explore: ExploreOptions,
+        #[command(flatten)]
+        report: ReportOptions,
+        /// A C or C++ file to compile, or a program.
+        #[arg(required_unless_present = "command")]
+        file: Option<PathBuf>,
+        /// The program and its arguments; behind FILE its arguments only.
+        #[arg(last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
     /// Predict from what was recorded; force nothing.
@@ -182,6 +199,57 @@ pub struct RunOptions {
     /// Store everything in this folder instead of .rashomon/N-PROG.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ExploreOptions {
+    /// Who makes the next step: any thread (random), by priorities that change at random (pct), by priorities of operations (pos); or all schedules, up to the order of
+    /// independent steps (dpor) or with few preemptions first (preemptions).
+    #[arg(long, default_value = "pos")]
+    pub strategy: Strategy,
+    /// The most schedules that are tried.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub schedules: u64,
+    /// Most preemptions of --strategy preemptions; priority changes of pct.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=32))]
+    pub preemptions: usize,
+    /// Steps after which an execution counts as endless.
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000))]
+    pub steps: u64,
+    /// Plain accesses at which threads stop: those that may race by a first recording, none, or all.
+    #[arg(long, value_enum, default_value_t = Accesses::Racing)]
+    pub accesses: Accesses,
+    /// The exit code that is right.
+    #[arg(long, value_name = "CODE", default_value_t = 0)]
+    pub exit_code: i32,
+    /// Every exit code is right.
+    #[arg(long)]
+    pub any_exit: bool,
+    /// Seconds of the whole search.
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+    pub budget: Duration,
+    /// Seconds of one execution.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout_of_one: Option<Duration>,
+    /// Leave the failing schedule as it was found.
+    #[arg(long)]
+    pub no_minimise: bool,
+    /// The most schedules that are tried to shorten one.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub minimise_schedules: u64,
+    /// Go on after a failure, and store one of each kind.
+    #[arg(long)]
+    pub all: bool,
+    /// Executions at the same time; without it as many as there are processors.
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<std::num::NonZeroUsize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Accesses {
+    Racing,
+    None,
+    All,
 }
 
 #[derive(Debug, Args)]

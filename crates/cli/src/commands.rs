@@ -4,6 +4,7 @@ pub mod analyse;
 pub mod check;
 pub mod detect;
 pub mod doctor;
+pub mod explore;
 pub mod replay;
 pub mod report;
 pub mod trace;

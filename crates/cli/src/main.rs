@@ -78,6 +78,9 @@ fn run(arguments: Arguments) -> Result<Exit> {
         }
         Command::Record { run, command } => commands::check::record(ui, &run, command),
         Command::Detect { detect, command } => commands::detect::detect(ui, &detect, command),
+        Command::Explore { run, explore, report, file, command } => {
+            commands::explore::explore(ui, &run, &explore, &report, file, command)
+        }
         Command::Reporter => commands::detect::reporter(),
         Command::Predict { trace, report } => commands::analyse::predict(ui, trace, &report),
         Command::Confirm { trace, confirm, report } => commands::analyse::confirm(ui, trace, &confirm, &report),

@@ -11,6 +11,8 @@ pub enum FindingKind {
     Deadlock,
     /// All threads blocked with no cycle of lock holders: a lost wake-up.
     Stuck,
+    /// A failed assertion, a crash, a wrong exit code: of some schedules only.
+    Failure,
 }
 
 /// How a proven finding was established (DESIGN §2).
@@ -25,6 +27,10 @@ pub enum Grade {
     Deadlocked,
     /// All threads are blocked and no cycle explains it.
     Stuck,
+    /// A signal ended the program.
+    Crashed,
+    /// The program ended with another exit code than it should.
+    WrongExit,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -289,7 +289,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     }
 
     /// Adds the reproduce command where there is something to reproduce.
-    fn complete(&self, finding: &mut Finding) {
+    pub(crate) fn complete(&self, finding: &mut Finding) {
         finding.reproduce = finding.schedule.is_some().then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
     }
 

@@ -26,6 +26,8 @@ pub enum PipelineError {
     #[error(transparent)]
     Trace(#[from] rashomon_trace::TraceError),
     #[error(transparent)]
+    Explore(#[from] rashomon_explore::ExploreError),
+    #[error(transparent)]
     Confirm(#[from] rashomon_confirm::ConfirmError),
 }
 

@@ -68,6 +68,7 @@ pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> String {
         FindingKind::DataRace => "race",
         FindingKind::Deadlock => "deadlock",
         FindingKind::Stuck => "stuck",
+        FindingKind::Failure => "failure",
     };
     format!("{word}-{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
 }

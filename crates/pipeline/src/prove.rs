@@ -5,7 +5,7 @@ use crate::error::PipelineError;
 use crate::modules::unseen;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{folder_of, grade_of};
-use rashomon_confirm::{Attempt, Decision, Forcing, Outcome, Program, confirm, force, unordered_pair};
+use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
 use rashomon_event::{Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
 use rashomon_trace::{LoadedTrace, Recording};
 use std::path::Path;
@@ -62,6 +62,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                     finding.sides = sides;
                 }
             }
+            FindingKind::Failure => {}
             FindingKind::Deadlock | FindingKind::Stuck => {
                 let sides = composer.blocked_sides();
                 if !sides.is_empty() {
@@ -121,6 +122,10 @@ pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Resul
         Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled,
         Verdict::Proven { grade: Grade::Deadlocked } => attempt.outcome == Outcome::Deadlocked,
         Verdict::Proven { grade: Grade::Stuck } => attempt.outcome == Outcome::Stuck,
+        Verdict::Proven { grade: Grade::Crashed } => matches!(attempt.execution.ending, Ending::Signal(_)),
+        Verdict::Proven { grade: Grade::WrongExit } => {
+            matches!(attempt.execution.ending, Ending::Code(code) if code != 0) && attempt.outcome.is_orderly()
+        }
         Verdict::Proven { grade: Grade::Unordered } => {
             let Some(places) = places_of(finding) else { return Ok(false) };
             let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));

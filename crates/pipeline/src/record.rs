@@ -31,6 +31,7 @@ impl Scheduling {
             Self::Serial(Policy::Random) => "random",
             Self::Serial(Policy::RoundRobin) => "round-robin",
             Self::Serial(Policy::Pct) => "pct",
+            Self::Serial(Policy::Explore) => "explore",
             Self::Free => "free",
         }
     }

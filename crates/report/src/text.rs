@@ -52,6 +52,7 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::DataRace => "data race",
         FindingKind::Deadlock => "deadlock",
         FindingKind::Stuck => "lost wake-up",
+        FindingKind::Failure => "failure",
     }
 }
 
@@ -61,6 +62,8 @@ pub const fn grade_name(grade: Grade) -> &'static str {
         Grade::Unordered => "unordered",
         Grade::Deadlocked => "deadlocked",
         Grade::Stuck => "stuck",
+        Grade::Crashed => "crashed",
+        Grade::WrongExit => "wrong exit code",
     }
 }
 
@@ -89,6 +92,8 @@ fn explanation(finding: &Finding) -> Option<String> {
         Verdict::Proven { grade: Grade::Stuck } => {
             "an execution ended with every thread waiting and nobody left to wake them".into()
         }
+        Verdict::Proven { grade: Grade::Crashed } => "an execution under the stored schedule was ended by a signal".into(),
+        Verdict::Proven { grade: Grade::WrongExit } => "an execution under the stored schedule ended with this exit code".into(),
         Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
         Verdict::Suspected => match finding.witness_level {
             Some(WitnessLevel::Synchronisation) => {

@@ -19,6 +19,8 @@ pub enum Policy {
     Pct,
     /// A thread runs until it blocks; then the lowest thread number that can run.
     RunToBlock,
+    /// As the session's `exploration` file says.
+    Explore,
 }
 
 impl Policy {
@@ -28,6 +30,7 @@ impl Policy {
             Self::Random => policy::RANDOM,
             Self::Pct => policy::PCT,
             Self::RunToBlock => policy::RUN_TO_BLOCK,
+            Self::Explore => policy::EXPLORE,
         }
     }
 
@@ -37,6 +40,7 @@ impl Policy {
             policy::RANDOM => Self::Random,
             policy::PCT => Self::Pct,
             policy::RUN_TO_BLOCK => Self::RunToBlock,
+            policy::EXPLORE => Self::Explore,
             _ => return None,
         })
     }

@@ -12,7 +12,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::ETIMEDOUT;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, detect, recorder};
+use crate::{config, detect, explore, recorder};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -67,6 +67,7 @@ fn with_cleanup(condition: *mut u8, mutex: *mut Mutex, site: u64, real: impl FnO
 fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let thread = runtime.thread();
+    explore::concerns(thread, mutex as u64);
     sched::point(&runtime, Op::CondWaitBegin, condition as u64, site);
     drop_hold(thread, mutex as u64);
     recorder::sync(thread, Op::CondWaitBegin, condition as u64, 0, site, &[mutex as u64]);
@@ -86,6 +87,7 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
         return error;
     }
     sched::wake(WaitFor::Lock, mutex as u64, usize::MAX);
+    explore::concerns(thread, mutex as u64);
     sched::position(&runtime, Op::CondWaitEnd, condition as u64, site);
     let outcome = queue::stand(&runtime, Wait::on(WaitFor::Condition, condition as u64).until(until), site);
     let mut result = if outcome == Outcome::TimedOut { ETIMEDOUT } else { 0 };

@@ -7,7 +7,7 @@ use crate::sched::{self, WaitFor};
 use crate::sys::{EBUSY, ETIMEDOUT};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, detect, recorder};
+use crate::{config, detect, explore, recorder};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
@@ -77,6 +77,9 @@ fn repaired(mutex: *mut Mutex) {
 fn lock_until(mutex: *mut Mutex, deadline: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let try_flag = if deadline == NEVER { 0 } else { lock_kind::TRY };
+    if deadline != NEVER {
+        explore::concerns(runtime.thread(), explore::TRY);
+    }
     sched::point(&runtime, Op::Lock, mutex as u64, site);
     // SAFETY: the program's own mutex; fields that only its holder changes.
     let (checks, shared, owner) = unsafe { ((*mutex).checks_errors(), (*mutex).is_shared(), (*mutex).owner) };
@@ -133,6 +136,7 @@ unsafe extern "C" fn clocklock(mutex: *mut Mutex, clock: c_int, time: *const [i6
 unsafe extern "C" fn trylock(mutex: *mut Mutex) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return try_lock(mutex) };
     let site = caller();
+    explore::concerns(runtime.thread(), explore::TRY);
     sched::point(&runtime, Op::Lock, mutex as u64, site);
     let result = try_lock(mutex);
     if result == 0 || result == EOWNERDEAD {

@@ -14,7 +14,7 @@ use crate::sched::{self, WaitFor};
 use crate::sys::{EBUSY, ETIMEDOUT};
 use crate::thread::{Runtime, State, all};
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, explore, recorder};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
@@ -112,6 +112,7 @@ fn lock_until(lock: Lock, shared: bool, until: u64, site: u64, real: impl FnOnce
 
 fn try_once(lock: Lock, shared: bool, site: u64) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return try_lock(lock, shared) };
+    explore::concerns(runtime.thread(), explore::TRY);
     sched::point(&runtime, if shared { Op::LockShared } else { Op::Lock }, lock as u64, site);
     let result = if config::serial() && shared && writers_wait(lock) { EBUSY } else { try_lock(lock, shared) };
     if result != 0 {

@@ -11,7 +11,7 @@ use crate::sched::{self, WaitFor};
 use crate::sys::EBUSY;
 use crate::thread::{Runtime, Thread};
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, explore, recorder};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
@@ -55,6 +55,7 @@ unsafe extern "C" fn lock(lock: Lock) -> c_int {
 unsafe extern "C" fn trylock(lock: Lock) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return try_lock(lock) };
     let site = caller();
+    explore::concerns(runtime.thread(), explore::TRY);
     sched::point(&runtime, Op::Lock, lock as u64, site);
     let result = try_lock(lock);
     if result == 0 {

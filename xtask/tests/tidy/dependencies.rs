@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("rashomon-abi", &[]),
     ("rashomon-event", &[]),
     ("rashomon-trace", &["rashomon-abi", "rashomon-event"]),
@@ -18,6 +18,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("rashomon-packed", &["rashomon-event"]),
     ("rashomon-engine", &["rashomon-packed"]),
     ("rashomon-confirm", &["rashomon-abi", "rashomon-event", "rashomon-order", "rashomon-trace"]),
+    ("rashomon-explore", &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-trace"]),
     ("rashomon-symbolize", &["rashomon-event"]),
     ("rashomon-report", &["rashomon-event"]),
     ("rashomon-reporter", &["rashomon-abi", "rashomon-event", "rashomon-symbolize"]),
@@ -29,6 +30,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
             "rashomon-confirm",
             "rashomon-engine",
             "rashomon-event",
+            "rashomon-explore",
             "rashomon-order",
             "rashomon-packed",
             "rashomon-predict",

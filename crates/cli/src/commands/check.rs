@@ -84,13 +84,13 @@ pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> 
 }
 
 pub struct Prepared {
-    program: Program,
+    pub program: Program,
     pub store: Store,
-    run: RunRecord,
+    pub run: RunRecord,
 }
 
 /// The program, compiled if need be, and a store for it. `None`: the compiler refused, and said why.
-fn prepare(options: &RunOptions, file: Option<PathBuf>, mut command: Vec<OsString>) -> Result<Option<Prepared>> {
+pub fn prepare(options: &RunOptions, file: Option<PathBuf>, mut command: Vec<OsString>) -> Result<Option<Prepared>> {
     let source = file.as_deref().and_then(|file| Language::of(file).map(|language| (file.to_path_buf(), language)));
     let (store, inspection) = match (source, file) {
         (Some((file, language)), _) => {

@@ -1,0 +1,173 @@
+//! The `exploration` file: what an exploring scheduler is to do ([`crate::control::policy::EXPLORE`]) and what it did. The host makes it, the runtime maps
+//! it shared and writes into it, so that whatever ends the process, all decisions up to then are known. Little-endian 64-bit words:
+//!
+//! ```text
+//! head: HEAD_WORDS | decisions: one word each | sites: SITE_WORDS each | log: records of RECORD_WORDS
+//! ```
+//!
+//! A *step* of a thread is what it does from one visible operation up to the next: it stands before an operation (its *pending* one) until it is chosen, makes
+//! it, and runs on until it is about to make another, ends or blocks. Visible are all operations on which schedules take positions (synchronisation and
+//! atomics) and the plain accesses that the file asks for. A *choice* is the decision which thread makes the next step.
+
+/// Written by the host into the session, beside `control`.
+pub const FILE: &str = "exploration";
+pub const MAGIC: u64 = 0x4c50_5845_4853_4152; // "RASHEXPL"
+pub const HEAD_WORDS: usize = 64;
+/// Threads are bits of words: an execution with more ends with [`end::TOO_MANY_THREADS`].
+pub const MAX_THREADS: usize = 64;
+
+/// Word numbers of the head.
+pub mod field {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 1;
+    /// Who is chosen when the decisions are used up: see [`super::strategy`].
+    pub const STRATEGY: usize = 2;
+    pub const SEED: usize = 3;
+    /// PCT: number of priority change points (d − 1), and the assumed number of steps (k).
+    pub const CHANGES: usize = 4;
+    pub const LENGTH: usize = 5;
+    /// Steps after which the execution is ended.
+    pub const STEPS: usize = 6;
+    /// Which plain accesses are visible: see [`super::accesses`].
+    pub const ACCESSES: usize = 7;
+    /// 1: two threads that stand at conflicting accesses end the execution with the outcome `CO_ENABLED`.
+    pub const RACES: usize = 8;
+    /// Entry + 1 of the control's thread table: this thread is never chosen; what conflicts with the access it stands at ends the execution.
+    pub const HOLD: usize = 9;
+    /// Entry + 1 of the control's thread table: chosen whenever it can be, once the decisions are used up.
+    pub const PREFER: usize = 10;
+    /// Threads (bits by number) that need not be chosen after the last decision until something dependent happens: the sleep set at that decision.
+    pub const ASLEEP: usize = 11;
+    /// Entries of the tables; words of the log.
+    pub const DECISIONS: usize = 12;
+    pub const SITES: usize = 13;
+    pub const LOG_WORDS: usize = 14;
+
+    // Written by the runtime.
+    pub const LOG_USED: usize = 32;
+    /// Choices made.
+    pub const CHOICES: usize = 33;
+    /// Why the exploration ended the execution: see [`super::end`].
+    pub const END: usize = 34;
+    /// Number + 1 of the first decision whose thread could not be chosen.
+    pub const UNMET: usize = 35;
+    /// Threads (numbers) that stand at conflicting accesses.
+    pub const RACE_A: usize = 36;
+    pub const RACE_B: usize = 37;
+}
+
+pub mod strategy {
+    /// The thread that ran goes on as long as it can; then the lowest number that can.
+    pub const CONTINUE: u64 = 0;
+    /// Any of those that can, each as likely.
+    pub const RANDOM: u64 = 1;
+    /// Burckhardt et al., ASPLOS 2010.
+    pub const PCT: u64 = 2;
+    /// Yuan, Yang, Gu, CAV 2018.
+    pub const POS: u64 = 3;
+}
+
+pub mod accesses {
+    pub const NONE: u64 = 0;
+    /// Those at the sites of the table.
+    pub const SITES: u64 = 1;
+    pub const ALL: u64 = 2;
+}
+
+pub mod end {
+    /// The program ended, or the runtime ended it for what it found.
+    pub const NONE: u64 = 0;
+    pub const STEPS: u64 = 1;
+    /// All who could run are asleep: another execution shows what follows.
+    pub const ASLEEP: u64 = 2;
+    pub const TOO_MANY_THREADS: u64 = 3;
+    pub const LOG_FULL: u64 = 4;
+}
+
+/// A visible plain access: `module, offset` of its site. As in the control file.
+pub const SITE_WORDS: usize = 2;
+
+pub const RECORD_WORDS: usize = 8;
+/// Word 0 of a record: `kind:8 | thread:16 | op:16 | class:8 | lowest bit of the rest: atomic`, from the least significant bit up.
+pub mod record {
+    /// A thread stands before an operation: `head, object, second, bytes, site, ordinal, count, choices`. `op` is 0 for a plain access. `second`: the mutex of a condition
+    /// wait. `ordinal`, `count`: synchronisation events that the thread has completed, and accesses since. `choices`: choices made so far.
+    pub const PENDING: u64 = 1;
+    /// A thread was chosen: `head, could be chosen, asleep, waiting, 0, 0, 0, choices`. Sets are bits by thread number; `waiting`: passed over because they only
+    /// look for what another thread is to do.
+    pub const CHOICE: u64 = 2;
+
+    /// A thread, when exploration begins or when it is created: `head, parent's number (2^32 − 1: none), spawn ordinal, 0, 0, 0, 0, choices`.
+    pub const THREAD: u64 = 3;
+
+    pub const fn head(kind: u64, thread: u32, op: u64, class: u64, atomic: bool) -> u64 {
+        kind | (thread as u64 & 0xffff) << 8 | (op & 0xffff) << 24 | (class & 0xff) << 40 | (atomic as u64) << 48
+    }
+    pub const fn kind(head: u64) -> u64 {
+        head & 0xff
+    }
+    pub const fn thread(head: u64) -> u32 {
+        (head >> 8 & 0xffff) as u32
+    }
+    pub const fn op(head: u64) -> u64 {
+        head >> 24 & 0xffff
+    }
+    pub const fn class(head: u64) -> u64 {
+        head >> 40 & 0xff
+    }
+    pub const fn atomic(head: u64) -> bool {
+        head >> 48 & 1 != 0
+    }
+}
+
+/// [`Operation::second`] of an acquisition that does not wait for ever.
+pub const NO_WAIT: u64 = u64::MAX;
+
+/// A visible operation, as far as it takes to tell what it depends on. Both worlds decide that by the same rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Operation {
+    /// Code of [`crate::record::Op`]; 0: a plain access.
+    pub op: u64,
+    pub object: u64,
+    /// Mutex of a condition wait, [`NO_WAIT`], or 0.
+    pub second: u64,
+    /// Code of [`crate::record::AccessClass`]; 0: no access.
+    pub class: u64,
+    pub bytes: u64,
+    pub atomic: bool,
+}
+
+impl Operation {
+    pub const fn writes(&self) -> bool {
+        self.class >= 2
+    }
+
+    const fn overlaps(&self, other: &Self) -> bool {
+        self.object < other.object.wrapping_add(other.bytes) && other.object < self.object.wrapping_add(self.bytes)
+    }
+
+    /// Conflicting accesses, at least one of them plain: a data race where both are pending.
+    pub const fn races(&self, other: &Self) -> bool {
+        self.class != 0
+            && other.class != 0
+            && self.overlaps(other)
+            && (self.writes() || other.writes())
+            && !(self.atomic && other.atomic)
+    }
+
+    /// Whether the order of the two, of different threads, can matter: accesses of common bytes one of which writes; operations on one synchronisation object unless
+    /// both only look at it.
+    pub const fn depends(&self, other: &Self) -> bool {
+        if self.class != 0 || other.class != 0 {
+            return self.class != 0 && other.class != 0 && self.overlaps(other) && (self.writes() || other.writes());
+        }
+        let same = self.object != 0 && (self.object == other.object || self.object == other.second)
+            || self.second != 0 && self.second != NO_WAIT && (self.second == other.object || self.second == other.second);
+        same && !(self.looks() && other.looks())
+    }
+
+    const fn looks(&self) -> bool {
+        use crate::record::Op;
+        self.op == Op::LockShared as u64 || self.op == Op::UnlockShared as u64 || self.op == Op::Observe as u64
+    }
+}

@@ -1,0 +1,66 @@
+//! `rashomon explore`: schedules are tried until one fails.
+
+use super::check::{Prepared, prepare};
+use super::{Ui, end_children_on_interruption, present, settings_for};
+use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions};
+use crate::exit::Exit;
+use crate::progress::Reporter;
+use anyhow::Result;
+use rashomon_confirm::Output;
+use rashomon_pipeline::explore::{ExpectedExit, ExploreSettings, Stops};
+use rashomon_pipeline::{Binaries, Job, Tally};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub fn explore(
+    ui: Ui,
+    run: &RunOptions,
+    options: &ExploreOptions,
+    report: &ReportOptions,
+    file: Option<PathBuf>,
+    command: Vec<OsString>,
+) -> Result<Exit> {
+    end_children_on_interruption();
+    let Some(Prepared { program, store, run: mut record }) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
+    let mut settings = settings_for(run, None, record.base_time_nanoseconds, Output::Discard)?;
+    settings.forced_limit = options.timeout_of_one;
+    let symbols = Binaries::new();
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let mut reporter = Reporter::new(ui.quiet);
+    job.record_all(&mut record, &mut reporter)?;
+    let explored = job.explore(
+        &record,
+        &ExploreSettings {
+            strategy: options.strategy,
+            schedules: options.schedules,
+            preemptions: options.preemptions,
+            seed: run.seed,
+            steps: options.steps,
+            stops: match options.accesses {
+                Accesses::Racing => Stops::Racing,
+                Accesses::None => Stops::None,
+                Accesses::All => Stops::All,
+            },
+            expected: if options.any_exit { ExpectedExit::AnyCode } else { ExpectedExit::Code(options.exit_code) },
+            budget: options.budget,
+            minimise: if options.no_minimise { 0 } else { options.minimise_schedules },
+            all: options.all,
+            jobs: options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+        },
+        &mut reporter,
+    )?;
+    reporter.finish();
+    if !ui.quiet {
+        let seconds = explored.summary.duration.as_secs_f64();
+        let end = if explored.summary.exhausted { "; nothing is left within the bounds" } else { "" };
+        eprintln!("rashomon: explored {} in {seconds:.1} s{end}", explored.covered);
+        for (failure, after) in &explored.found {
+            eprintln!("rashomon: {failure}: schedule {after}");
+        }
+    }
+    let tally = Tally { executions: explored.executions, ..Tally::default() };
+    let summary = job.summary(&record, &tally);
+    store.write_summary(&summary)?;
+    let met = present(ui, &store.findings()?, &summary, report)?;
+    Ok(if met { Exit::Findings } else { Exit::Success })
+}

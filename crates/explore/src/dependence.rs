@@ -1,0 +1,183 @@
+//! Which steps of an execution are ordered, and which could have come in the other order: the partial order of a trace under the dependence relation of
+//! `rashomon_abi::exploration::Operation::depends`, as vector clocks.
+//!
+//! C. Flanagan, P. Godefroid, "Dynamic Partial-Order Reduction for Model Checking Software", POPL 2005, §3-4 (dependence, may be co-enabled).
+//! Deviation 1: what a new thread does is ordered behind the step that created it.
+
+use crate::log::{Log, Pending};
+use rashomon_abi::exploration::Operation;
+use rashomon_abi::record::Op;
+use std::collections::HashMap;
+
+const GRANULE: u64 = 8;
+
+/// Objects of an operation, as keys.
+fn keys(operation: &Operation) -> Vec<u64> {
+    if operation.class != 0 {
+        let first = operation.object / GRANULE;
+        let last = operation.object.saturating_add(operation.bytes.max(1) - 1) / GRANULE;
+        // Longer ones (memset) meet in their common granules; a bound on what one access may cost.
+        return (first..=last.min(first + (1 << 16))).collect();
+    }
+    // The key space of synchronisation objects is apart.
+    [operation.object, operation.second]
+        .into_iter()
+        .filter(|&object| object != 0 && object != rashomon_abi::exploration::NO_WAIT)
+        .map(|object| object | 1 << 63)
+        .collect()
+}
+
+/// Whether there is a state in which both could be the next step of their threads, as far as the operations tell: never for the release of a lock and what waits for it.
+pub fn may_be_co_enabled(one: &Operation, other: &Operation) -> bool {
+    let op = |operation: &Operation| if operation.class == 0 { Op::from_code(operation.op) } else { None };
+    let releases = |op: Op| matches!(op, Op::Unlock | Op::UnlockShared | Op::CondWaitBegin);
+    let takes = |operation: &Operation, op: Op| match op {
+        Op::Lock | Op::LockShared => operation.second != rashomon_abi::exploration::NO_WAIT,
+        Op::CondWaitEnd => true,
+        _ => false,
+    };
+    match (op(one), op(other)) {
+        (Some(a), Some(b)) => {
+            let condition = |a: Op, b: Op| a == Op::CondWaitBegin && b == Op::CondWaitBegin;
+            !(releases(a) && (takes(other, b) || releases(b)) && !condition(a, b)
+                || releases(b) && takes(one, a)
+                || condition(a, b) && one.second == other.second
+                || matches!((a, b), (Op::ThreadEnd, Op::ThreadJoin) | (Op::ThreadJoin, Op::ThreadEnd)))
+        }
+        _ => true,
+    }
+}
+
+/// The order of one execution.
+pub struct Order<'a> {
+    log: &'a Log,
+    /// `clocks[i][t]`: steps of thread t, counted by index + 1 of the last, that are before or equal step i.
+    clocks: Vec<Vec<u32>>,
+    /// What each thread knew before the operation of a step.
+    knew: Vec<Vec<u32>>,
+    by_key: HashMap<u64, Vec<u32>>,
+    threads: usize,
+}
+
+fn join(clock: &mut [u32], other: &[u32]) {
+    for (mine, theirs) in clock.iter_mut().zip(other) {
+        *mine = (*mine).max(*theirs);
+    }
+}
+
+impl<'a> Order<'a> {
+    pub fn of(log: &'a Log) -> Self {
+        let threads = log.threads.len();
+        let mut order =
+            Self { log, clocks: Vec::with_capacity(log.steps.len()), knew: Vec::new(), by_key: HashMap::new(), threads };
+        let mut current: Vec<Option<Vec<u32>>> = vec![None; threads];
+        for (at, step) in log.steps.iter().enumerate() {
+            let thread = step.thread as usize;
+            let mut clock = current[thread].take().unwrap_or_else(|| order.at_birth(step.thread));
+            order.knew.push(clock.clone());
+            for key in keys(&step.does.operation) {
+                for earlier in order.latest_of_each(key, at as u32, step.thread, |other| other.depends(&step.does.operation)) {
+                    join(&mut clock, &order.clocks[earlier as usize]);
+                }
+                order.by_key.entry(key).or_default().push(at as u32);
+            }
+            clock[thread] = at as u32 + 1;
+            order.clocks.push(clock.clone());
+            current[thread] = Some(clock);
+        }
+        order
+    }
+
+    fn at_birth(&self, thread: u32) -> Vec<u32> {
+        let creation = self.log.threads[thread as usize].and_then(|birth| birth.steps.checked_sub(1));
+        match creation.and_then(|step| self.clocks.get(step)) {
+            Some(clock) => clock.clone(),
+            None => vec![0; self.threads],
+        }
+    }
+
+    /// Of each other thread the last step before `before` with that key of which `wanted` holds.
+    fn latest_of_each(&self, key: u64, before: u32, thread: u32, wanted: impl Fn(&Operation) -> bool) -> Vec<u32> {
+        let mut seen: u64 = 1 << thread;
+        let all: u64 = if self.threads >= 64 { u64::MAX } else { (1 << self.threads) - 1 };
+        let mut found = Vec::new();
+        for &earlier in self.by_key.get(&key).map_or(&[][..], Vec::as_slice).iter().rev() {
+            let step = &self.log.steps[earlier as usize];
+            if earlier < before && seen >> step.thread & 1 == 0 && wanted(&step.does.operation) {
+                seen |= 1 << step.thread;
+                found.push(earlier);
+                if seen == all {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether step `first` is before step `second` in every equivalent execution.
+    pub fn before(&self, first: usize, second: usize) -> bool {
+        self.clocks[second][self.log.steps[first].thread as usize] > first as u32
+    }
+
+    /// Earlier steps, of other threads, that step `at` could have come before.
+    pub fn reversible(&self, at: usize) -> Vec<usize> {
+        let step = &self.log.steps[at];
+        self.reversible_by(step.thread, &step.does, at, &self.knew[at])
+    }
+
+    /// The same for an operation that was still pending when the execution ended.
+    pub fn reversible_pending(&self, thread: u32, pending: &Pending) -> Vec<usize> {
+        let last = self.log.steps.iter().rposition(|step| step.thread == thread);
+        let knew = last.map_or_else(|| self.at_birth(thread), |last| self.clocks[last].clone());
+        self.reversible_by(thread, pending, self.log.steps.len(), &knew)
+    }
+
+    fn reversible_by(&self, thread: u32, pending: &Pending, at: usize, knew: &[u32]) -> Vec<usize> {
+        let operation = &pending.operation;
+        let wanted = |other: &Operation| other.depends(operation) && may_be_co_enabled(other, operation);
+        let mut found: Vec<usize> = keys(operation)
+            .into_iter()
+            .flat_map(|key| self.latest_of_each(key, at as u32, thread, wanted))
+            .filter(|&earlier| knew[self.log.steps[earlier as usize].thread as usize] <= earlier)
+            .map(|earlier| earlier as usize)
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Threads with which a continuation can begin that makes step `first` later than what comes behind it up to `second` and does not depend on it, then `second`'s
+    /// thread (initials of notdep(e, E).e': Abdulla, Aronis, Jonsson, Sagonas, POPL 2014, §4).
+    pub fn initials(&self, first: usize, second: usize, thread: u32) -> u64 {
+        let mut firsts: Vec<Option<usize>> = vec![None; self.threads];
+        for at in first + 1..second.min(self.log.steps.len()) {
+            let slot = &mut firsts[self.log.steps[at].thread as usize];
+            if slot.is_none() && !self.before(first, at) {
+                *slot = Some(at);
+            }
+        }
+        let mut initials = 0;
+        for (number, at) in firsts.iter().enumerate().filter_map(|(number, at)| Some((number, (*at)?))) {
+            let preceded = firsts
+                .iter()
+                .enumerate()
+                .any(|(other, first)| other != number && first.is_some_and(|first| self.before(first, at)));
+            if !preceded {
+                initials |= 1 << number;
+            }
+        }
+        if firsts[thread as usize].is_none() {
+            let knew = if second < self.log.steps.len() {
+                self.knew[second].clone()
+            } else {
+                let last = self.log.steps.iter().rposition(|step| step.thread == thread);
+                last.map_or_else(|| self.at_birth(thread), |last| self.clocks[last].clone())
+            };
+            let preceded = firsts.iter().enumerate().any(|(other, first)| first.is_some_and(|first| knew[other] > first as u32));
+            if !preceded {
+                initials |= 1 << thread;
+            }
+        }
+        initials
+    }
+}

@@ -1,0 +1,134 @@
+//! All schedules up to the order of independent steps.
+//!
+//! P. Abdulla, S. Aronis, B. Jonsson, K. Sagonas, "Optimal Dynamic Partial Order Reduction", POPL 2014, Algorithm 1 (source sets), with sleep sets (Godefroid 1996); the race
+//! detection is that of C. Flanagan, P. Godefroid, POPL 2005, Fig. 3, clock vectors included.
+//!
+//! Deviation 1: an acquisition that waits is reversed with the earlier acquisition of the lock, not with the release between them (which never can be next at the same time).
+//! Deviation 2: operations that are pending when an execution ends are treated as steps that come next. Deviation 3: threads that only look for what another is to do are not
+//! scheduled while they do so; without it a loop that waits would have endlessly many executions.
+//!
+//! Guarantee: when nothing is left to try, every schedule is equivalent to an executed one, for visible operations, if the program is deterministic but for its schedule. Cost: one
+//! execution for each source-set branch; O(n t) memory for n steps of t threads. Executions are made one after the other.
+
+use crate::dependence::Order;
+use crate::file::{End, Sampling};
+use crate::log::Log;
+use crate::search::{Plan, Search};
+
+#[derive(Clone, Debug)]
+struct Node {
+    chosen: u32,
+    /// Those that may be chosen.
+    enabled: u64,
+    backtrack: u64,
+    done: u64,
+    asleep: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Dpor {
+    path: Vec<Node>,
+    begun: bool,
+    given: bool,
+    executed: u64,
+    redundant: u64,
+    /// An execution did not follow its decisions: the program is not deterministic.
+    strayed: bool,
+    cut: bool,
+}
+
+impl Dpor {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn add_races(&mut self, log: &Log, from: usize) {
+        let order = Order::of(log);
+        for at in from..log.steps.len() {
+            let thread = log.steps[at].thread;
+            for earlier in order.reversible(at) {
+                self.add(earlier, order.initials(earlier, at, thread), thread);
+            }
+        }
+        for (thread, pending) in &log.left {
+            for earlier in order.reversible_pending(*thread, pending) {
+                self.add(earlier, order.initials(earlier, log.steps.len(), *thread), *thread);
+            }
+        }
+    }
+
+    fn add(&mut self, at: usize, initials: u64, thread: u32) {
+        let Some(node) = self.path.get_mut(at) else { return };
+        if node.backtrack & initials != 0 {
+            return;
+        }
+        let possible = initials & node.enabled;
+        node.backtrack |= if possible >> thread & 1 != 0 {
+            1 << thread
+        } else if possible != 0 {
+            1 << possible.trailing_zeros()
+        } else {
+            node.enabled
+        };
+    }
+}
+
+impl Search for Dpor {
+    fn next(&mut self) -> Option<Plan> {
+        if self.given {
+            return None;
+        }
+        let plan = |decisions: Vec<u32>, asleep| Plan { decisions, asleep, sampling: Sampling::Continue, seed: 0 };
+        if !self.begun {
+            self.begun = true;
+            self.given = true;
+            return Some(plan(Vec::new(), 0));
+        }
+        while let Some(node) = self.path.last_mut() {
+            node.done |= 1 << node.chosen;
+            let left = node.backtrack & node.enabled & !node.done & !node.asleep;
+            if left == 0 {
+                self.path.pop();
+                continue;
+            }
+            node.chosen = left.trailing_zeros();
+            let asleep = node.asleep | node.done;
+            self.given = true;
+            return Some(plan(self.path.iter().map(|node| node.chosen).collect(), asleep));
+        }
+        None
+    }
+
+    fn learn(&mut self, plan: &Plan, log: &Log, end: End) {
+        self.given = false;
+        self.executed += 1;
+        self.redundant += u64::from(end == End::Asleep);
+        // What would have followed is not known.
+        self.cut |= !matches!(end, End::None | End::Asleep);
+        let known = self.path.len();
+        let followed =
+            log.steps.len() >= known && log.steps.iter().zip(&self.path).all(|(step, node)| step.thread == node.chosen);
+        if !followed {
+            self.strayed = true;
+            return;
+        }
+        for step in &log.steps[known..] {
+            let enabled = step.enabled & !step.waiting | 1 << step.thread;
+            let backtrack = 1 << step.thread;
+            self.path.push(Node { chosen: step.thread, enabled, backtrack, done: 0, asleep: step.asleep });
+        }
+        self.add_races(log, plan.decisions.len().saturating_sub(1));
+    }
+
+    fn is_exhaustive(&self) -> bool {
+        self.begun && self.path.is_empty() && !self.strayed && !self.cut
+    }
+
+    fn parallel(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        format!("{} schedules, {} of them ended as redundant", self.executed, self.redundant)
+    }
+}

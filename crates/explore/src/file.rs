@@ -1,0 +1,175 @@
+//! The `exploration` file: encoded before an execution, decoded after it. The layout is `rashomon_abi::exploration`.
+
+use crate::error::ExploreError;
+use crate::log::{Log, LogBuilder};
+use rashomon_abi::PROTOCOL_VERSION;
+use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, RECORD_WORDS, SITE_WORDS, accesses, end, field, strategy};
+use rashomon_event::CodePlace;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+/// Who is chosen once the decisions are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// The thread that ran, as long as it can; then the lowest number.
+    Continue,
+    Random,
+    /// Change points (d − 1), and the assumed number of steps.
+    Pct {
+        changes: u64,
+        length: u64,
+    },
+    Pos,
+}
+
+/// Plain accesses at which threads stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VisibleAccesses {
+    None,
+    /// Modules are indices into the schedule's table.
+    Sites(Vec<CodePlace>),
+    All,
+}
+
+/// What one execution is to do.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    pub sampling: Sampling,
+    pub seed: u64,
+    /// Steps after which the execution is ended.
+    pub steps: u64,
+    pub accesses: &'a VisibleAccesses,
+    /// Two threads that stand at conflicting accesses end the execution.
+    pub races: bool,
+    /// Entry of the control's thread table.
+    pub hold: Option<u32>,
+    pub prefer: Option<u32>,
+    /// Threads, by number, that are asleep at the last decision.
+    pub asleep: u64,
+    pub decisions: &'a [u32],
+}
+
+/// Why the exploration ended the execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It did not.
+    None,
+    Steps,
+    /// Redundant: sleep sets.
+    Asleep,
+    TooManyThreads,
+    LogFull,
+}
+
+/// What the execution left in the file.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub log: Log,
+    pub end: End,
+    /// The first decision that could not be made.
+    pub unmet: Option<u64>,
+    /// Threads that stood at conflicting accesses.
+    pub race: [u32; 2],
+}
+
+/// Records that a step can take: choice, pending operation, and now and then a new thread.
+const RECORDS_PER_STEP: u64 = 3;
+const SPARE_RECORDS: u64 = 1 << 12;
+/// No file is longer: the log of four million steps.
+const MAX_WORDS: u64 = 1 << 28;
+
+fn log_words(steps: u64) -> u64 {
+    (steps.saturating_mul(RECORDS_PER_STEP).saturating_add(SPARE_RECORDS)).saturating_mul(RECORD_WORDS as u64).min(MAX_WORDS)
+}
+
+fn sites_of(accesses: &VisibleAccesses) -> &[CodePlace] {
+    match accesses {
+        VisibleAccesses::Sites(sites) => sites,
+        VisibleAccesses::None | VisibleAccesses::All => &[],
+    }
+}
+
+/// Writes the file of a session. The log is a hole until it is written.
+pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
+    let mut head = [0u64; HEAD_WORDS];
+    head[field::MAGIC] = MAGIC;
+    head[field::VERSION] = u64::from(PROTOCOL_VERSION);
+    head[field::SEED] = request.seed;
+    head[field::STRATEGY] = match request.sampling {
+        Sampling::Continue => strategy::CONTINUE,
+        Sampling::Random => strategy::RANDOM,
+        Sampling::Pos => strategy::POS,
+        Sampling::Pct { changes, length } => {
+            head[field::CHANGES] = changes;
+            head[field::LENGTH] = length;
+            strategy::PCT
+        }
+    };
+    head[field::STEPS] = request.steps;
+    head[field::ACCESSES] = match request.accesses {
+        VisibleAccesses::None => accesses::NONE,
+        VisibleAccesses::Sites(_) => accesses::SITES,
+        VisibleAccesses::All => accesses::ALL,
+    };
+    head[field::RACES] = u64::from(request.races);
+    head[field::HOLD] = request.hold.map_or(0, |thread| u64::from(thread) + 1);
+    head[field::PREFER] = request.prefer.map_or(0, |thread| u64::from(thread) + 1);
+    head[field::ASLEEP] = request.asleep;
+    head[field::DECISIONS] = request.decisions.len() as u64;
+    let sites = sites_of(request.accesses);
+    head[field::SITES] = sites.len() as u64;
+    head[field::LOG_WORDS] = log_words(request.steps);
+    let sites = sites.iter().flat_map(|site| {
+        let module = site.module.map_or(rashomon_abi::control::NO_MODULE, u64::from);
+        [module, site.offset]
+    });
+    let words = head.into_iter().chain(request.decisions.iter().map(|&thread| u64::from(thread))).chain(sites);
+    let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    let mut file = File::create(path).map_err(ExploreError::io("create", path))?;
+    file.write_all(&bytes).map_err(ExploreError::io("write", path))?;
+    let length = bytes.len() as u64 + log_words(request.steps) * 8;
+    file.set_len(length).map_err(ExploreError::io("write", path))
+}
+
+/// Reads what an execution left.
+pub fn read(path: &Path) -> Result<Answer, ExploreError> {
+    let mut file = File::open(path).map_err(ExploreError::io("open", path))?;
+    let mut head = [0u8; HEAD_WORDS * 8];
+    file.read_exact(&mut head).map_err(ExploreError::io("read", path))?;
+    let head: Vec<u64> = words(&head).collect();
+    let damaged = |word: usize, what: String| ExploreError::Damaged { path: path.to_path_buf(), offset: word as u64 * 8, what };
+    if head[field::MAGIC] != MAGIC {
+        return Err(damaged(field::MAGIC, "not an exploration file".into()));
+    }
+    let used = head[field::LOG_USED];
+    if used > head[field::LOG_WORDS] || used > MAX_WORDS || !used.is_multiple_of(RECORD_WORDS as u64) {
+        return Err(damaged(field::LOG_USED, format!("{used} words cannot be the length of the log")));
+    }
+    let tables = head[field::DECISIONS].saturating_add(head[field::SITES].saturating_mul(SITE_WORDS as u64)).saturating_mul(8);
+    let mut bytes = Vec::new();
+    file.take(tables.saturating_add(used * 8)).read_to_end(&mut bytes).map_err(ExploreError::io("read", path))?;
+    let log = bytes.get(tables as usize..).ok_or_else(|| damaged(field::DECISIONS, "the file is cut short".into()))?;
+    let mut builder = LogBuilder::default();
+    let all: Vec<u64> = words(log).collect();
+    for (index, record) in all.chunks_exact(RECORD_WORDS).enumerate() {
+        let at = HEAD_WORDS as u64 * 8 + tables + (index * RECORD_WORDS * 8) as u64;
+        builder.record(record).map_err(|what| ExploreError::Damaged { path: path.to_path_buf(), offset: at, what })?;
+    }
+    Ok(Answer {
+        log: builder.finish(),
+        end: match head[field::END] {
+            end::STEPS => End::Steps,
+            end::ASLEEP => End::Asleep,
+            end::TOO_MANY_THREADS => End::TooManyThreads,
+            end::LOG_FULL => End::LogFull,
+            _ => End::None,
+        },
+        unmet: head[field::UNMET].checked_sub(1),
+        race: [head[field::RACE_A] as u32, head[field::RACE_B] as u32],
+    })
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()))
+}

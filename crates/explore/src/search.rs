@@ -1,0 +1,27 @@
+//! What a search is: it says which list of decisions to try next, and learns from the log of each execution.
+
+use crate::file::{End, Sampling};
+use crate::log::Log;
+
+/// One execution to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub decisions: Vec<u32>,
+    /// Threads that are asleep at the last decision (bits by number).
+    pub asleep: u64,
+    pub sampling: Sampling,
+    pub seed: u64,
+}
+
+pub trait Search {
+    /// `None`: there is nothing left to try, or nothing until what was planned has been learned.
+    fn next(&mut self) -> Option<Plan>;
+    /// The log of a plan, in the order in which plans were given, and whether exploration cut it.
+    fn learn(&mut self, plan: &Plan, log: &Log, end: End);
+    /// Whether, with nothing left to try, all schedules within the bounds have been covered.
+    fn is_exhaustive(&self) -> bool;
+    /// Plans that may be executed at the same time.
+    fn parallel(&self) -> bool;
+    /// What has been covered, in words.
+    fn describe(&self) -> String;
+}

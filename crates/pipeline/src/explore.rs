@@ -1,0 +1,346 @@
+//! `explore`: schedules of the real program are tried until one fails; the failure is minimised, replayed and stored.
+//!
+//! One recorded execution says which plain accesses matter: those of pairs that no common lock excludes and that nothing but locks and atomics orders (the hybrid
+//! candidates). Threads stop before these, and before all synchronisation. Limit: accesses that this recording does not show are not stopped at; `--accesses all` stops at all.
+
+use crate::check::Job;
+use crate::compose::Composer;
+use crate::describe::access_class;
+use crate::error::PipelineError;
+use crate::identity::{finding_id, place_key};
+use crate::progress::{Observer, Progress};
+use crate::prove::load;
+use crate::run::RunRecord;
+use crate::rust::is_library;
+use crate::symbols::Symbols;
+use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
+use rashomon_event::{
+    CodePlace, EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Schedule, Side, SiteId, ThreadPath, Trace, Verdict,
+};
+pub use rashomon_explore::Expected as ExpectedExit;
+use rashomon_explore::dpor::Dpor;
+use rashomon_explore::explorer::{Go, Limits};
+use rashomon_explore::preemptions::PreemptionBounding;
+use rashomon_explore::sampling::Samples;
+use rashomon_explore::schedule::{of_log, paths};
+use rashomon_explore::{
+    Critical, Expected, Explorer, Failure, Minimised, Observation, Pending, Sampling, Search, Summary, VisibleAccesses, minimise,
+};
+use rashomon_order::{SharedMemory, hybrid};
+use rashomon_trace::LoadedTrace;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// How schedules are picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    Random,
+    Pct,
+    Pos,
+    /// All, up to the order of independent steps.
+    Dpor,
+    /// All with few preemptions.
+    Preemptions,
+}
+
+impl Strategy {
+    pub const ALL: [Self; 5] = [Self::Random, Self::Pct, Self::Pos, Self::Dpor, Self::Preemptions];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Pct => "pct",
+            Self::Pos => "pos",
+            Self::Dpor => "dpor",
+            Self::Preemptions => "preemptions",
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|strategy| strategy.name() == name);
+        found.ok_or_else(|| format!("not one of {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// At which plain accesses threads stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stops {
+    Racing,
+    None,
+    All,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ExploreSettings {
+    pub strategy: Strategy,
+    pub schedules: u64,
+    /// Of [`Strategy::Preemptions`]; also PCT's change points.
+    pub preemptions: usize,
+    pub seed: u64,
+    /// Steps of one execution.
+    pub steps: u64,
+    pub stops: Stops,
+    pub expected: Expected,
+    pub budget: Duration,
+    /// Executions that the minimiser may make; 0: no minimising.
+    pub minimise: u64,
+    /// Go on after a failure, and store one of each kind.
+    pub all: bool,
+    pub jobs: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Explored {
+    pub summary: Summary,
+    /// The schedule, counted from 1, that showed each kind of failure first.
+    pub found: Vec<(Failure, u64)>,
+    /// What was covered, in words.
+    pub covered: String,
+    pub executions: u64,
+}
+
+/// The accesses of hybrid candidates, as code places with modules of the trace's table.
+pub fn racing_sites(trace: &Trace) -> Vec<CodePlace> {
+    let memory = SharedMemory::new(trace);
+    let sites: BTreeSet<SiteId> = hybrid(trace, &memory, 1).iter().flat_map(|pair| [pair.sites.0, pair.sites.1]).collect();
+    let plain: BTreeSet<SiteId> = trace
+        .events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::Access(_)) && sites.contains(&event.site))
+        .map(|event| event.site)
+        .collect();
+    let planner = Planner::new(trace, 0);
+    plain.into_iter().map(|site| planner.code_place(site)).collect()
+}
+
+impl<S: Symbols + ?Sized> Job<'_, S> {
+    /// Explores the program, whose recording is in the store, and stores what fails.
+    pub fn explore(
+        &self,
+        run: &RunRecord,
+        settings: &ExploreSettings,
+        observer: &mut dyn Observer,
+    ) -> Result<Explored, PipelineError> {
+        let loaded = load(&self.store.recording(0))?;
+        let base = Planner::new(&loaded.trace, 0).empty();
+        let accesses = match settings.stops {
+            Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace)),
+            Stops::None => VisibleAccesses::None,
+            Stops::All => VisibleAccesses::All,
+        };
+        drop(loaded);
+        // So that sites can be compared between executions; schedules do not need it.
+        let program = rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() };
+        let explorer = Explorer {
+            program: &program,
+            forcing: self.forcing(run),
+            base,
+            folder: self.store.scratch(),
+            accesses,
+            races: false,
+            hold: None,
+            prefer: None,
+            steps: settings.steps,
+            expected: settings.expected,
+            jobs: settings.jobs,
+        };
+        let mut search = search_of(settings);
+        let limits = Limits { schedules: settings.schedules, until: Some(Instant::now() + settings.budget) };
+        let mut found: Vec<(Failure, u64, Observation)> = Vec::new();
+        let mut tried = 0;
+        let summary = explorer.search(search.as_mut(), limits, |_, observation| {
+            tried += 1;
+            if let Some(failure) = observation.failure
+                && !found.iter().any(|(known, _, _)| *known == failure)
+            {
+                found.push((failure, tried, observation.clone()));
+                return if settings.all { Go::On } else { Go::Stop };
+            }
+            Go::On
+        })?;
+        let mut explored = Explored { summary, covered: search.describe(), ..Explored::default() };
+        explored.executions = explored.summary.schedules;
+        for (failure, after, observation) in found {
+            explored.found.push((failure, after));
+            let minimised = match settings.minimise {
+                0 => None,
+                budget => Some(minimise(&explorer, &observation, failure, budget)?),
+            };
+            explored.executions += minimised.as_ref().map_or(0, |minimised| minimised.executions);
+            let finding = self.finding_of(&explorer, failure, &observation, minimised.as_ref(), after, settings, observer)?;
+            self.store.write_finding(&finding)?;
+            observer.progress(Progress::Decided(&finding));
+        }
+        let scratch = self.store.scratch();
+        if scratch.exists() {
+            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
+        }
+        Ok(explored)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that is known of one failure")]
+    fn finding_of(
+        &self,
+        explorer: &Explorer<'_>,
+        failure: Failure,
+        observation: &Observation,
+        minimised: Option<&Minimised>,
+        after: u64,
+        settings: &ExploreSettings,
+        observer: &mut dyn Observer,
+    ) -> Result<Finding, PipelineError> {
+        let best = minimised.map_or(observation, |minimised| &minimised.observation);
+        let schedule = of_log(&explorer.base, &best.log, None);
+        let session = self.store.scratch().join("proof");
+        let forcing = Forcing { times: 1, ..explorer.forcing.clone() };
+        observer.progress(Progress::Forcing { id: &failure.to_string(), number: 0, of: 1 });
+        let attempt = force(explorer.program, &schedule, &session, &forcing)?;
+        let loaded = load(&session)?;
+        let composer = Composer::new(&loaded, self.symbols, 0);
+        let mut finding = composer.of_blocked().unwrap_or_else(|| failed(&composer, failure));
+        let again = happened(failure, &attempt);
+        finding.verdict = match grade_of(failure) {
+            Some(grade) if again => Verdict::Proven { grade },
+            _ => Verdict::Suspected,
+        };
+        if !again {
+            finding.notes.push(format!("replaying its schedule did not show it: {}", attempt.outcome));
+        }
+        finding.notes.push(format!("found by exploration ({}), schedule {after}", settings.strategy));
+        finding.notes.push(describe_schedule(&schedule, best, minimised));
+        if let Some(critical) = minimised.and_then(|minimised| minimised.critical.as_ref()) {
+            finding.notes.push(critical_words(&composer, &best.log, critical));
+        }
+        finding.schedule = Some(schedule);
+        self.complete(&mut finding);
+        Ok(finding)
+    }
+}
+
+fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
+    let samples = |sampling| Box::new(Samples::new(sampling, settings.seed));
+    match settings.strategy {
+        Strategy::Random => samples(Sampling::Random),
+        Strategy::Pct => samples(Sampling::Pct { changes: settings.preemptions as u64, length: 1 }),
+        Strategy::Pos => samples(Sampling::Pos),
+        Strategy::Dpor => Box::new(Dpor::new()),
+        Strategy::Preemptions => Box::new(PreemptionBounding::new(settings.preemptions)),
+    }
+}
+
+fn describe_schedule(schedule: &Schedule, best: &Observation, minimised: Option<&Minimised>) -> String {
+    let mut words = format!("{} turns, {} preemptions", schedule.turns.len(), best.log.preemptions());
+    if let Some(minimised) = minimised {
+        if minimised.fewest {
+            words.push_str(" (no schedule with fewer fails so)");
+        }
+        words.push_str(&format!("; after {} decisions it fails by itself", minimised.decisions.len()));
+    }
+    words
+}
+
+/// What an outcome of a replay proves of a failure.
+fn happened(failure: Failure, attempt: &Attempt) -> bool {
+    match failure {
+        Failure::Deadlock => attempt.outcome == Outcome::Deadlocked,
+        Failure::Stuck => attempt.outcome == Outcome::Stuck,
+        Failure::Race => attempt.outcome == Outcome::CoEnabled,
+        Failure::Signal(signal) => attempt.execution.ending == Ending::Signal(signal),
+        Failure::Code(code) => attempt.execution.ending == Ending::Code(code),
+        Failure::Endless | Failure::TimedOut => attempt.execution.ending == Ending::TimedOut,
+    }
+}
+
+const fn grade_of(failure: Failure) -> Option<Grade> {
+    match failure {
+        Failure::Deadlock => Some(Grade::Deadlocked),
+        Failure::Stuck => Some(Grade::Stuck),
+        Failure::Race => Some(Grade::CoEnabled),
+        Failure::Signal(_) => Some(Grade::Crashed),
+        Failure::Code(_) => Some(Grade::WrongExit),
+        // That something never ends cannot be shown by an execution.
+        Failure::Endless | Failure::TimedOut => None,
+    }
+}
+
+/// Among so many events the last one of the program's own code is looked for.
+const RECENT_EVENTS: usize = 256;
+
+/// A failure that no blocked thread shows: the thread that did something last is where it came about.
+fn failed<S: Symbols + ?Sized>(composer: &Composer<'_, S>, failure: Failure) -> Finding {
+    let trace = &composer.loaded.trace;
+    let own =
+        |index: &EventIndex| composer.describer.place_of(*index).is_some_and(|frame| frame.line.is_some() && !is_library(&frame));
+    let recent = || trace.indices().rev().take(RECENT_EVENTS);
+    let last = recent().find(own).or_else(|| recent().next()).map(|index| (index, trace.event(index)));
+    let side = last.map(|(_, event)| composer.describer.side(event.thread, "ran last".into(), event.site, event.context, None));
+    let mut places = vec![failure.to_string()];
+    places.extend(last.map(|(_, event)| place_key(trace, composer.symbols, event.site, event.context)));
+    Finding {
+        id: finding_id(FindingKind::Failure, places),
+        kind: FindingKind::Failure,
+        verdict: Verdict::Suspected,
+        evidence: Evidence::Observed,
+        witness_level: None,
+        subject: failure.to_string(),
+        sides: side.into_iter().collect::<Vec<Side>>(),
+        steps: Vec::new(),
+        schedule: None,
+        reproduce: None,
+        notes: Vec::new(),
+        occurrences: 1,
+    }
+}
+
+/// The event of a trace that a thread stood before.
+fn event_of(loaded: &LoadedTrace, path: &ThreadPath, pending: &Pending) -> Option<EventIndex> {
+    let trace = &loaded.trace;
+    let thread = trace.threads.iter().position(|info| info.path == *path)?;
+    let wanted = |index: &EventIndex| {
+        let event = trace.event(*index);
+        let same = event.thread.index() == thread && event.ordinal == pending.ordinal;
+        let access = matches!(event.kind, EventKind::Access(_));
+        same && if pending.operation.op == 0 { access && trace.site(event.site).address == pending.site } else { !access }
+    };
+    trace.indices().find(wanted)
+}
+
+fn critical_words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, log: &rashomon_explore::Log, critical: &Critical) -> String {
+    let paths = paths(log);
+    let side = |(thread, pending): &(u32, Pending)| {
+        let path = paths.get(*thread as usize).cloned().unwrap_or_default();
+        match event_of(composer.loaded, &path, pending) {
+            Some(index) => {
+                let event = composer.loaded.trace.event(index);
+                let place =
+                    composer.describer.place_of(index).map(|frame| format!(" at {}", rashomon_report::text::frame_words(&frame)));
+                let action = match event.access() {
+                    Some(access) => {
+                        let touched = composer.describer.data(access.address, u64::from(access.size));
+                        format!("{} of {touched}", access_class(&access))
+                    }
+                    None => composer.describer.action(event),
+                };
+                format!("thread {path}: {action}{}", place.unwrap_or_default())
+            }
+            None => format!("thread {path} after {} synchronisation events", pending.ordinal),
+        }
+    };
+    format!(
+        "critical order: [{}] before [{}]; the other way round it does not fail",
+        side(&critical.first),
+        side(&critical.second)
+    )
+}
