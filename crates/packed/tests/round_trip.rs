@@ -125,7 +125,12 @@ fn formats_are_told_by_content() {
             // Said to be one: read as one, and refused as one, unless it is empty text.
             let options = OpenOptions { format: Some(format), ..OpenOptions::default() };
             let result = open(&path, &options).and_then(|mut source| drain(&mut source));
-            assert_eq!(result.is_ok(), content.is_empty() && matches!(format, Format::Std | Format::SpeedyGo), "{content} as {}", format.name());
+            assert_eq!(
+                result.is_ok(),
+                content.is_empty() && matches!(format, Format::Std | Format::SpeedyGo),
+                "{content} as {}",
+                format.name()
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::check::Job;
 use crate::compose::Composer;
 use crate::describe::access_class;
 use crate::error::PipelineError;
-use crate::identity::{finding_id, place_key};
+use crate::identity::{finding_id, is_system, place_key};
 use crate::progress::{Observer, Progress};
 use crate::prove::load;
 use crate::run::RunRecord;
@@ -281,8 +281,10 @@ const RECENT_EVENTS: usize = 256;
 /// A failure that no blocked thread shows: the thread that did something last is where it came about.
 fn failed<S: Symbols + ?Sized>(composer: &Composer<'_, S>, failure: Failure) -> Finding {
     let trace = &composer.loaded.trace;
-    let own =
-        |index: &EventIndex| composer.describer.place_of(*index).is_some_and(|frame| frame.line.is_some() && !is_library(&frame));
+    let own = |index: &EventIndex| {
+        let frame = composer.describer.place_of(*index);
+        frame.is_some_and(|frame| !is_library(&frame) && frame.file.as_deref().is_some_and(|file| !is_system(file)))
+    };
     let recent = || trace.indices().rev().take(RECENT_EVENTS);
     let last = recent().find(own).or_else(|| recent().next()).map(|index| (index, trace.event(index)));
     let side = last.map(|(_, event)| composer.describer.side(event.thread, "ran last".into(), event.site, event.context, None));

@@ -12,6 +12,11 @@ use rashomon_event::{ContextId, FindingKind, Frame, SiteId, Trace};
 /// Files that belong to the system and not to the program.
 const SYSTEM_SOURCES: [&str; 3] = ["/usr/", "./", "../"];
 
+/// Whether a source file belongs to the system.
+pub fn is_system(file: &str) -> bool {
+    SYSTEM_SOURCES.iter().any(|start| file.starts_with(start))
+}
+
 /// Text that identifies a code place.
 pub fn place_key<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId, context: ContextId) -> String {
     let callers = trace.callers(context);
@@ -27,7 +32,7 @@ fn own_line<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> Op
     // The outermost function is the one whose code this is; what is inlined into it moves with it.
     let frame = symbols.frames(module, instruction).pop()?;
     let file = frame.file.as_deref()?;
-    if SYSTEM_SOURCES.iter().any(|start| file.starts_with(start)) {
+    if is_system(file) {
         return None;
     }
     let start = symbols.function_start(module, instruction)?;
