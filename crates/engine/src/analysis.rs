@@ -15,4 +15,9 @@ pub trait Analysis {
 
     /// Memory held, about.
     fn bytes(&self) -> usize;
+
+    /// Variables in its table.
+    fn slots(&self) -> usize {
+        0
+    }
 }

@@ -115,6 +115,21 @@ impl Detector {
         }
     }
 
+    /// Nothing but what was found.
+    pub(crate) fn without_tables(self) -> Self {
+        let wanted = Wanted { shb: self.schedulable.is_some(), lock_sets: self.eraser.is_some() };
+        let found = self.found();
+        let mut empty = Self::new(wanted);
+        empty.races = found.hb;
+        if let (Some(schedulable), Some(races)) = (&mut empty.schedulable, found.shb) {
+            schedulable.races = races;
+        }
+        if let (Some(eraser), Some(warnings)) = (&mut empty.eraser, found.lock_sets) {
+            eraser.warnings = warnings;
+        }
+        empty
+    }
+
     #[inline]
     fn plain(&mut self, event: &Event, now: Time) {
         let Some(slot) = self.share.slot(event.target) else { return };
@@ -234,6 +249,10 @@ impl Analysis for Detector {
         });
         let eraser = self.eraser.as_ref().map_or(0, |eraser| eraser.sets.bytes() + eraser.warnings.bytes());
         self.clocks.bytes() + self.variables.bytes() + self.races.bytes() + schedulable + eraser
+    }
+
+    fn slots(&self) -> usize {
+        self.variables.capacity()
     }
 }
 

@@ -194,4 +194,8 @@ impl Analysis for Hybrid {
         let lists = self.lists.capacity() * size_of::<Vec<Kept>>() + self.bytes;
         self.clocks.bytes() + self.sets.bytes() + self.records.capacity() * size_of::<Record>() + lists + self.races.bytes()
     }
+
+    fn slots(&self) -> usize {
+        self.records.capacity()
+    }
 }

@@ -36,6 +36,8 @@ pub struct Sets {
     /// By number: whether it holds a lock exclusively.
     excludes_itself: Vec<bool>,
     with_atomics: IntegerMap<u32, SetId>,
+    /// Of the sets.
+    bytes: usize,
 }
 
 impl Default for Sets {
@@ -48,6 +50,7 @@ impl Default for Sets {
             weaker: IntegerMap::default(),
             excludes_itself: vec![false],
             with_atomics: IntegerMap::default(),
+            bytes: 0,
         }
     }
 }
@@ -71,6 +74,7 @@ impl Sets {
         }
         let number = self.sets.len() as SetId;
         self.excludes_itself.push(locks.iter().any(|lock| !lock.shared));
+        self.bytes += size_of_val(&*locks) + size_of::<Box<[Lock]>>();
         self.sets.push(locks.clone());
         self.numbers.insert(locks, number);
         number
@@ -144,8 +148,7 @@ impl Sets {
     }
 
     pub fn bytes(&self) -> usize {
-        let locks: usize = self.sets.iter().map(|set| size_of_val(&**set) + size_of::<Box<[Lock]>>()).sum();
-        2 * locks + (self.common.capacity() + self.exclusion.capacity() + self.weaker.capacity()) * 2 * size_of::<u64>()
+        2 * self.bytes + (self.common.capacity() + self.exclusion.capacity() + self.weaker.capacity()) * 2 * size_of::<u64>()
     }
 }
 

@@ -124,6 +124,10 @@ impl Variables {
         self.records.len()
     }
 
+    pub fn capacity(&self) -> usize {
+        self.records.capacity()
+    }
+
     pub fn reserve(&mut self, slots: usize) {
         self.records.reserve_exact(slots.saturating_sub(self.records.len()));
     }

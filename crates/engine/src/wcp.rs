@@ -162,6 +162,11 @@ impl Wcp {
         self.races
     }
 
+    /// Nothing but what was found.
+    pub(crate) fn without_tables(self) -> Self {
+        Self { races: self.races, ..Self::default() }
+    }
+
     fn prepare(&mut self, events: &[Event]) {
         self.clocks.prepare(events);
         let threads = self.clocks.threads();

@@ -1,0 +1,409 @@
+//! Runs analyses over a source: several over each block while it is in the cache, on as many threads as wanted, within a bound of memory.
+//!
+//! **Workers.** Whatever can be shared out by variables is: every worker sees all events, keeps all clocks, which change at one event in ten,
+//! and looks only at its own variables' accesses. The others are tasks of one worker each. Since an access's answer depends on clocks and its
+//! variable alone, and [`Races::merge`] on no order, results are the same for any number of workers.
+//!
+//! **Memory.** What can be shared out is also done in several passes over the trace, each over a range of variables, when its tables would
+//! exceed the bound; a pass that turns out too large is begun again with half of its range. The answer is the same, and takes as
+//! many times longer as there are passes. What cannot be shared out ends where the bound is reached: its report is the one of that prefix of the trace, and says so.
+
+use crate::analysis::Analysis as _;
+use crate::clock::MAX_EVENTS;
+use crate::race::Races;
+use crate::running::{Kind, Running, Task};
+use crate::variables::{MAX_WORKERS, Share};
+use rashomon_packed::{BLOCK, Event, Names, Source, Space, TraceError};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use thiserror::Error;
+
+/// Events that are handed to workers together.
+const CHUNK: usize = 32 * BLOCK;
+/// Chunks that may wait for a worker.
+const WAITING: usize = 4;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub kinds: Vec<Kind>,
+    /// Only pairs within so many events count; all if there is none.
+    pub window: Option<u64>,
+    pub workers: u32,
+    /// Bytes for tables, about.
+    pub memory: Option<usize>,
+}
+
+#[derive(Debug, Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    #[error("the trace has more than {MAX_EVENTS} events, which is how far clocks count: cut it in parts")]
+    TooLong,
+    #[error("tables of one group of variables exceed the memory allowed: allow more than {allowed} bytes")]
+    TooLittleMemory { allowed: usize },
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub pass: u32,
+    pub events: u64,
+    /// Of each pass, where known.
+    pub total: Option<u64>,
+}
+
+/// Of one analysis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub kind: Kind,
+    pub races: Races,
+    /// The analysis ended before this event because of the bound of memory.
+    pub until: Option<u64>,
+}
+
+#[derive(Debug)]
+pub struct Outcome {
+    pub events: u64,
+    /// Over the trace, for lack of memory more than one.
+    pub passes: u32,
+    /// In the order of [`Kind::ALL`], those asked for.
+    pub reports: Vec<Report>,
+    /// Of all tables together, the most there was.
+    pub bytes: usize,
+    pub names: Names,
+    pub notices: Vec<String>,
+}
+
+/// Opens the trace, once a pass.
+pub type Open<'a> = dyn FnMut() -> Result<Box<dyn Source + Send>, TraceError> + 'a;
+
+/// A task over a range of variables.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    task: Task,
+    low: u32,
+    high: u32,
+}
+
+pub fn analyse(open: &mut Open<'_>, settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, EngineError> {
+    let crew = Crew {
+        workers: settings.workers.clamp(1, MAX_WORKERS),
+        window: settings.window,
+        memory: settings.memory.unwrap_or(usize::MAX),
+    };
+    let mut jobs: Vec<Job> = Task::of(&settings.kinds).into_iter().map(|task| Job { task, low: 0, high: u32::MAX }).collect();
+    let mut found: BTreeMap<Kind, Report> = BTreeMap::new();
+    let (mut bytes, mut number) = (0, 0);
+    loop {
+        number += 1;
+        let mut source = open()?;
+        let pass = crew.pass(&jobs, &mut *source, &mut |events, total| progress(Progress { pass: number, events, total }))?;
+        bytes = bytes.max(pass.bytes);
+        let mut next = Vec::new();
+        for (job, end) in jobs.into_iter().zip(pass.ends) {
+            match end {
+                End::Done(parts) => {
+                    gather(&mut found, parts, None);
+                    // As many variables as fitted this time.
+                    if let Some(low) = job.high.checked_add(1).filter(|low| *low <= pass.highest) {
+                        next.push(Job { low, high: low.saturating_add(job.high - job.low), ..job });
+                    }
+                }
+                End::Stopped(parts, until) => {
+                    let only_shb = matches!(job.task, Task::DetectSchedulable { .. });
+                    let parts = parts.into_iter().filter(|(kind, _)| !only_shb || *kind == Kind::Shb).collect();
+                    gather(&mut found, parts, Some(until));
+                    if let Task::DetectSchedulable { lock_sets } = job.task {
+                        next.push(Job { task: Task::Detect { lock_sets }, ..job });
+                    }
+                }
+                End::Unfit { slots } => {
+                    let span = (job.high - job.low).min(slots.try_into().unwrap_or(u32::MAX));
+                    let half = (span / 2).checked_sub(SMALLEST).ok_or(EngineError::TooLittleMemory { allowed: crew.memory })?;
+                    next.push(Job { high: job.low + half + SMALLEST, ..job });
+                }
+            }
+        }
+        if next.is_empty() {
+            let reports = found.into_values().filter(|report| settings.kinds.contains(&report.kind)).collect();
+            let (names, notices) = (source.names().clone(), source.notices().to_vec());
+            return Ok(Outcome { events: pass.events, passes: number, reports, bytes, names, notices });
+        }
+        jobs = next;
+    }
+}
+
+/// Variables in a pass, at least.
+const SMALLEST: u32 = 1 << 10;
+
+fn gather(found: &mut BTreeMap<Kind, Report>, parts: Vec<(Kind, Races)>, until: Option<u64>) {
+    for (kind, races) in parts {
+        match found.get_mut(&kind) {
+            Some(report) => report.races.merge(races),
+            None => drop(found.insert(kind, Report { kind, races, until })),
+        }
+    }
+}
+
+/// How a job ended.
+enum End {
+    Done(Vec<(Kind, Races)>),
+    /// Before that event, for lack of memory.
+    Stopped(Vec<(Kind, Races)>, u64),
+    /// Its tables, for so many variables, were too large.
+    Unfit {
+        slots: usize,
+    },
+}
+
+struct Pass {
+    ends: Vec<End>,
+    events: u64,
+    bytes: usize,
+    /// The greatest variable, if a job has not all of them.
+    highest: u32,
+}
+
+/// What the workers of a job tell and are told.
+#[derive(Default)]
+struct Board {
+    bytes: Vec<AtomicUsize>,
+    slots: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl Board {
+    fn bytes(&self) -> usize {
+        self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// One worker's part of one job.
+struct Part {
+    job: usize,
+    running: Running,
+}
+
+/// What is left of a part.
+struct Remains {
+    job: usize,
+    running: Running,
+    stopped: Option<u64>,
+}
+
+struct Worker<'a> {
+    number: usize,
+    window: Option<u64>,
+    boards: &'a [Board],
+    parts: Vec<Part>,
+    remains: Vec<Remains>,
+}
+
+impl Worker<'_> {
+    /// Some events; the first of them is number `first`.
+    fn chunk(&mut self, first: u64, events: &[Event]) {
+        for (place, block) in events.chunks(BLOCK).enumerate() {
+            self.block(first + (place * BLOCK) as u64, block);
+        }
+        let mut place = 0;
+        while place < self.parts.len() {
+            let part = &self.parts[place];
+            let board = &self.boards[part.job];
+            board.bytes[self.number].store(part.running.bytes(), Ordering::Relaxed);
+            if board.stop.load(Ordering::Relaxed) {
+                board.slots.fetch_add(part.running.slots(), Ordering::Relaxed);
+                board.bytes[self.number].store(0, Ordering::Relaxed);
+                let Part { job, running } = self.parts.remove(place);
+                // What can be shared out will be done again.
+                let stopped = Some(first + events.len() as u64);
+                self.remains.push(Remains { job, running: running.without_tables(), stopped });
+            } else {
+                place += 1;
+            }
+        }
+    }
+
+    fn block(&mut self, first: u64, events: &[Event]) {
+        let (mut first, mut rest) = (first, events);
+        while !rest.is_empty() {
+            let mut length = rest.len();
+            if let Some(window) = self.window {
+                if first > 0 && first.is_multiple_of(window) {
+                    self.parts.iter_mut().for_each(|part| part.running.boundary(first));
+                }
+                length = length.min((window - first % window).try_into().unwrap_or(usize::MAX));
+            }
+            let (now, later) = rest.split_at(length);
+            self.parts.iter_mut().for_each(|part| part.running.block(first, now));
+            (first, rest) = (first + length as u64, later);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Remains> {
+        self.remains.extend(self.parts.into_iter().map(|Part { job, running }| Remains { job, running, stopped: None }));
+        self.remains
+    }
+}
+
+struct Crew {
+    workers: u32,
+    window: Option<u64>,
+    memory: usize,
+}
+
+impl Crew {
+    fn pass(
+        &self,
+        jobs: &[Job],
+        source: &mut (dyn Source + Send),
+        progress: &mut dyn FnMut(u64, Option<u64>),
+    ) -> Result<Pass, EngineError> {
+        let count = self.workers as usize;
+        let board = || Board { bytes: (0..count).map(|_| AtomicUsize::new(0)).collect(), ..Board::default() };
+        let boards: Vec<Board> = jobs.iter().map(|_| board()).collect();
+        let mut workers: Vec<Worker<'_>> = (0..count).map(|number| self.worker(number, &boards)).collect();
+        for (number, job) in jobs.iter().enumerate() {
+            let shares = if job.task.can_be_shared() { self.workers } else { 1 };
+            for share in 0..shares {
+                let mut running = job.task.start(Share::new(share, shares, job.low, job.high));
+                for space in Space::ALL {
+                    if let Some(numbers) = source.expected(space) {
+                        running.expect(space, numbers);
+                    }
+                }
+                // Tasks of one worker go to the last ones first: the first ones have the odd shares.
+                let worker = if shares == 1 { count - 1 - number % count } else { share as usize };
+                boards[number].bytes[worker].fetch_add(running.bytes(), Ordering::Relaxed);
+                workers[worker].parts.push(Part { job: number, running });
+            }
+        }
+        let mut watch = Watch { jobs, boards: &boards, memory: self.memory, bytes: 0, highest: 0 };
+        let (events, remains) = match workers.len() {
+            1 => alone(workers.pop().expect("one"), source, &mut watch, progress)?,
+            _ => together(workers, source, &mut watch, progress)?,
+        };
+        let (bytes, highest) = (watch.bytes, watch.highest);
+        let mut ends: Vec<End> = jobs.iter().map(|_| End::Done(Vec::new())).collect();
+        for Remains { job, running, stopped } in remains {
+            match (&mut ends[job], stopped) {
+                (End::Unfit { .. }, _) => {}
+                (end, Some(_)) if jobs[job].task.can_be_shared() => {
+                    *end = End::Unfit { slots: boards[job].slots.load(Ordering::Relaxed) };
+                }
+                (end, Some(until)) => *end = End::Stopped(running.found(), until),
+                (End::Done(parts) | End::Stopped(parts, _), None) => parts.extend(running.found()),
+            }
+        }
+        Ok(Pass { ends, events, bytes, highest })
+    }
+
+    fn worker<'a>(&self, number: usize, boards: &'a [Board]) -> Worker<'a> {
+        Worker { number, window: self.window, boards, parts: Vec::new(), remains: Vec::new() }
+    }
+}
+
+/// Looks after the bound of memory.
+struct Watch<'a> {
+    jobs: &'a [Job],
+    boards: &'a [Board],
+    memory: usize,
+    bytes: usize,
+    highest: u32,
+}
+
+impl Watch<'_> {
+    /// Before each chunk. Says whether anybody still works.
+    fn look(&mut self, events: &[Event]) -> bool {
+        if self.jobs.iter().any(|job| job.high != u32::MAX) {
+            let accessed = events.iter().filter(|event| event.op.is_access()).map(|event| event.target);
+            self.highest = self.highest.max(accessed.max().unwrap_or(0));
+        }
+        let bytes: usize = self.boards.iter().map(Board::bytes).sum();
+        self.bytes = self.bytes.max(bytes);
+        if bytes > self.memory {
+            let working = self.boards.iter().filter(|board| !board.stop.load(Ordering::Relaxed));
+            if let Some(largest) = working.max_by_key(|board| board.bytes()) {
+                largest.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        self.boards.iter().any(|board| !board.stop.load(Ordering::Relaxed) || board.bytes() > 0)
+    }
+}
+
+/// A number of events that clocks can count.
+fn count(first: u64, events: &[Event]) -> Result<u64, EngineError> {
+    let next = first + events.len() as u64;
+    if next > MAX_EVENTS { Err(EngineError::TooLong) } else { Ok(next) }
+}
+
+fn alone(
+    mut worker: Worker<'_>,
+    source: &mut (dyn Source + Send),
+    watch: &mut Watch<'_>,
+    progress: &mut dyn FnMut(u64, Option<u64>),
+) -> Result<(u64, Vec<Remains>), EngineError> {
+    let mut block = Vec::with_capacity(BLOCK);
+    let mut first = 0;
+    loop {
+        source.next(&mut block)?;
+        let next = count(first, &block)?;
+        if block.is_empty() || !watch.look(&block) {
+            break;
+        }
+        worker.chunk(first, &block);
+        first = next;
+        progress(first, source.events());
+    }
+    Ok((first, worker.finish()))
+}
+
+fn together(
+    workers: Vec<Worker<'_>>,
+    source: &mut (dyn Source + Send),
+    watch: &mut Watch<'_>,
+    progress: &mut dyn FnMut(u64, Option<u64>),
+) -> Result<(u64, Vec<Remains>), EngineError> {
+    std::thread::scope(|scope| {
+        let (mut ends, mut threads) = (Vec::new(), Vec::new());
+        for mut worker in workers {
+            let (end, chunks) = mpsc::sync_channel::<(u64, Arc<Vec<Event>>)>(WAITING);
+            ends.push(end);
+            threads.push(scope.spawn(move || {
+                for (first, events) in chunks {
+                    worker.chunk(first, &events);
+                }
+                worker.finish()
+            }));
+        }
+        let mut block = Vec::with_capacity(BLOCK);
+        let mut first = 0;
+        loop {
+            let mut chunk = Vec::with_capacity(CHUNK);
+            while chunk.len() + BLOCK <= CHUNK {
+                source.next(&mut block)?;
+                if block.is_empty() {
+                    break;
+                }
+                chunk.extend_from_slice(&block);
+            }
+            let next = count(first, &chunk)?;
+            if chunk.is_empty() || !watch.look(&chunk) {
+                break;
+            }
+            let chunk = Arc::new(chunk);
+            for end in &ends {
+                // A worker that is gone has panicked, which joining it will show.
+                let _ = end.send((first, Arc::clone(&chunk)));
+            }
+            first = next;
+            progress(first, source.events());
+        }
+        drop(ends);
+        let remains = threads.into_iter().flat_map(|thread| match thread.join() {
+            Ok(remains) => remains,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        Ok((first, remains.collect()))
+    })
+}
