@@ -7,7 +7,7 @@ use crate::lock::RawLock;
 use crate::replay::AccessAt;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, detect, header, recorder, sched};
+use crate::{config, detect, header, provoke, recorder, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 use rashomon_abi::record::{AccessClass, Op, atomic_aux};
@@ -29,6 +29,9 @@ enum Done {
 }
 
 impl Done {
+    fn leaves_the_value(&self) -> bool {
+        matches!(self, Self::Rmw(old, new) if old == new)
+    }
     fn operation(&self) -> Op {
         match self {
             Self::Load(_) => Op::AtomicLoad,
@@ -68,6 +71,18 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
         Op::AtomicStore => AccessClass::Write,
         _ => AccessClass::ReadWrite,
     };
+    if provoke::on() {
+        provoke::gate(&runtime, &AccessAt { address, bytes: 1 << log2, class: class as u64, atomic: true, site });
+        let (result, done) = execute();
+        runtime.thread().ordinal += 1;
+        provoke::made(
+            runtime.thread(),
+            address,
+            site,
+            !matches!(done, Done::Load(_) | Done::CasFailed(_)) && !done.leaves_the_value(),
+        );
+        return result;
+    }
     sched::point_atomic(&runtime, op, AccessAt { address, bytes: 1 << log2, class: class as u64, atomic: true, site }, site);
     let (result, done, sequence) = if config::serial() {
         let (result, done) = execute();

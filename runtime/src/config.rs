@@ -16,6 +16,9 @@ pub struct Tables {
     pub objects: usize,
     pub turns: usize,
     pub goals: usize,
+    pub descriptors: usize,
+    pub frames: usize,
+    pub known: usize,
     pub strings: usize,
 }
 
@@ -46,7 +49,16 @@ pub fn load(path: &[u8; 4096]) -> Result<(), &'static [u8]> {
     if word(field::VERSION) != rashomon_abi::PROTOCOL_VERSION as u64 {
         return Err(b"the session's control file is of another protocol version: runtime and host tool do not belong together");
     }
-    let counts = [field::MODULES, field::THREADS, field::OBJECTS, field::TURNS, field::GOALS];
+    let counts = [
+        field::MODULES,
+        field::THREADS,
+        field::OBJECTS,
+        field::TURNS,
+        field::GOALS,
+        field::DESCRIPTORS,
+        field::FRAMES,
+        field::KNOWN,
+    ];
     if counts.iter().any(|&count| word(count) > control::MAX_ENTRIES)
         || tables().strings + (word(field::STRING_BYTES) as usize).div_ceil(8) > LENGTH.load(Acquire) + 1
     {
@@ -64,9 +76,18 @@ pub fn drop_schedule() {
         if words.is_null() || syscall!(sys::MPROTECT, words, PAGE, 3) < 0 {
             return;
         }
-        for index in
-            [field::GOAL, field::MODULES, field::THREADS, field::OBJECTS, field::TURNS, field::GOALS, field::STRING_BYTES]
-        {
+        for index in [
+            field::GOAL,
+            field::MODULES,
+            field::THREADS,
+            field::OBJECTS,
+            field::TURNS,
+            field::GOALS,
+            field::DESCRIPTORS,
+            field::FRAMES,
+            field::KNOWN,
+            field::STRING_BYTES,
+        ] {
             *words.add(index) = 0;
         }
         syscall!(sys::MPROTECT, words, PAGE, 1);
@@ -92,8 +113,11 @@ pub fn tables() -> Tables {
     let objects = threads + count(field::THREADS) * control::THREAD_WORDS;
     let turns = objects + count(field::OBJECTS) * control::OBJECT_WORDS;
     let goals = turns + count(field::TURNS) * control::TURN_WORDS;
-    let strings = goals + count(field::GOALS) * control::GOAL_WORDS;
-    Tables { modules, threads, objects, turns, goals, strings }
+    let descriptors = goals + count(field::GOALS) * control::GOAL_WORDS;
+    let frames = descriptors + count(field::DESCRIPTORS) * control::DESCRIPTOR_WORDS;
+    let known = frames + count(field::FRAMES) * control::FRAME_WORDS;
+    let strings = known + count(field::KNOWN) * control::KNOWN_WORDS;
+    Tables { modules, threads, objects, turns, goals, descriptors, frames, known, strings }
 }
 
 /// The path of module `index` of the control file.

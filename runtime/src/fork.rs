@@ -16,8 +16,8 @@ use crate::sys::{self, syscall};
 use crate::thread::{self, Held, Runtime, Thread};
 use crate::tls::{current, hot};
 use crate::{
-    atomics, clock, config, detect, explore, finish, header, init, modules, outside, policy, recorder, replay, report, sched,
-    signals, watchdog,
+    atomics, clock, config, detect, explore, finish, header, init, modules, outside, policy, provoke, recorder, replay, report,
+    sched, signals, watchdog,
 };
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::field;
@@ -156,6 +156,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
         watchdog::forget();
         replay::restart();
         explore::forget();
+        provoke::restart();
         policy::restart();
         thread::only(thread);
         sched::only(thread);

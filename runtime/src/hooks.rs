@@ -9,12 +9,14 @@
 
 use crate::detect::{self, shadow};
 use crate::filter;
+use crate::provoke;
 use crate::recorder;
+use crate::replay::AccessAt;
 use crate::sched;
 use crate::thread::Runtime;
 use crate::tls::{self, hot};
 use core::arch::naked_asm;
-use rashomon_abi::record::{AccessClass, SITE_BIAS, access_kind};
+use rashomon_abi::record::{AccessClass, SITE_BIAS, access_kind, access_of_kind};
 
 const READ: AccessClass = AccessClass::Read;
 const WRITE: AccessClass = AccessClass::Write;
@@ -235,6 +237,11 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
     let block = hot();
     // SAFETY: the block is this thread's; a known thread outlives its hooks.
     unsafe {
+        if provoke::on() {
+            let (class, log2) = access_of_kind(kind).map_or((0, 0), |(class, log2)| (class as u64, log2));
+            provoke::access(block, address, site, 1 << log2, class);
+            return;
+        }
         if (*block).thread.is_null() || (*block).nesting > 0 {
             // Not counted; an unknown thread comes here every time.
             (*block).quantum += 1;
@@ -299,6 +306,10 @@ unsafe fn range(address: u64, bytes: u64, site: u64, class: u64, function: u64) 
         let thread = runtime.thread();
         if detect::on() {
             detect::access_range(thread, address, bytes, site, class, function);
+            return;
+        }
+        if provoke::on() {
+            provoke::gate(&runtime, &AccessAt { address, bytes, class, atomic: false, site });
             return;
         }
         (*block).quantum -= 1;

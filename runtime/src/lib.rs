@@ -30,6 +30,7 @@ mod memory;
 mod modules;
 mod outside;
 mod policy;
+mod provoke;
 mod real;
 mod recorder;
 mod replay;

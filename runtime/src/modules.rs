@@ -2,7 +2,7 @@
 
 use crate::lock::RawLock;
 use crate::sys::{self, syscall};
-use crate::{config, header, recorder};
+use crate::{config, header, provoke, recorder};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, NO_MODULE};
@@ -168,6 +168,7 @@ pub fn write() {
                 unloaded(base - 1);
             }
         }
+        provoke::resolve();
     });
 }
 

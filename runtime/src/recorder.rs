@@ -5,7 +5,7 @@
 
 use crate::sys::{self, syscall};
 use crate::thread::Thread;
-use crate::{config, detect, filter, header};
+use crate::{config, detect, filter, header, provoke};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{field, note};
@@ -93,7 +93,7 @@ fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
 pub fn begin(thread: &mut Thread) {
     thread.keep_accesses =
         !config::option(control::option::NO_ACCESSES) && !config::option(control::option::NO_STREAMS) && FULL.load(Relaxed) == 0;
-    if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) {
+    if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !provoke::on() {
         open_chunk(thread);
     }
 }
@@ -303,14 +303,30 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         detect::sync(thread, op, object, aux, site, arguments);
         return 0;
     }
+    if provoke::on() {
+        passed(thread, op);
+        return 0;
+    }
     let sequence = header::next_sequence();
     sync_at(thread, op, object, aux, site, arguments, sequence);
     sequence
 }
 
+/// A synchronisation event of an execution of which nothing is kept.
+fn passed(thread: &mut Thread, op: Op) {
+    if op.has_ordinal() {
+        thread.ordinal += 1;
+    }
+    provoke::moved(thread);
+}
+
 /// The same at a place in the global order that was taken before.
 pub fn sync_at(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64], sequence: u64) {
     debug_assert!(arguments.len() <= MAX_ARGUMENTS);
+    if provoke::on() {
+        passed(thread, op);
+        return;
+    }
     if reserve_with_context(thread, 3 + arguments.len()) {
         // SAFETY: reserved.
         unsafe {

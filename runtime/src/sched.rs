@@ -11,7 +11,7 @@ use crate::memory::List;
 use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::{config, deadlock, explore, header, recorder, replay, signals, watchdog};
+use crate::{config, deadlock, explore, header, provoke, recorder, replay, signals, watchdog};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::field;
@@ -120,7 +120,7 @@ pub fn quantum(thread: &mut Thread) -> i64 {
         return 0;
     }
     if !config::serial() {
-        return UNBOUNDED;
+        return if provoke::on() { 0 } else { UNBOUNDED };
     }
     if let Some(quantum) = replay::quantum(thread) {
         return quantum;

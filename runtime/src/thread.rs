@@ -109,6 +109,7 @@ pub struct Thread {
     pub key_rounds: u32,
 
     pub detect: detect::local::Local,
+    pub provoke: crate::provoke::Local,
 }
 
 static TABLE: [AtomicPtr<Thread>; MAX_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_THREADS];

@@ -1,7 +1,8 @@
 //! The `control` file: what the host asks of the runtime. Little-endian 64-bit words: a head of [`HEAD_WORDS`], then tables.
 //!
 //! ```text
-//! head | modules: MODULE_WORDS each | threads: THREAD_WORDS each | objects: OBJECT_WORDS each | turns: TURN_WORDS each | goals: GOAL_WORDS each | strings
+//! head | modules: MODULE_WORDS each | threads: THREAD_WORDS each | objects: OBJECT_WORDS each | turns: TURN_WORDS each | goals: GOAL_WORDS each
+//!      | descriptors: DESCRIPTOR_WORDS each | frames: FRAME_WORDS each | known: KNOWN_WORDS each | strings
 //! ```
 //! `strings` holds the module paths (bytes, not terminated); a module entry names offset and length in it.
 //! Code addresses in tables are (module, offset from its load bias), so that schedules survive address-space randomisation;
@@ -51,6 +52,17 @@ pub mod field {
     pub const STRING_BYTES: usize = 21;
     /// The most processes of a session that are recorded. 0: no limit.
     pub const PROCESSES: usize = 22;
+    /// Entries of the tables of provocation ([`super::option::PROVOKE`]).
+    pub const DESCRIPTORS: usize = 23;
+    pub const FRAMES: usize = 24;
+    pub const KNOWN: usize = 25;
+    /// Nanoseconds that a thread is held at a descriptor at most, and that all holds of the execution together may last.
+    pub const HOLD_TIME: usize = 26;
+    pub const HOLDS_TIME: usize = 27;
+    /// Entry of the thread table, plus 1: threads that it does not descend from begin once it was held, blocks, or has ended. 0: nobody.
+    pub const FAVOURED: usize = 28;
+    /// Who goes on first after a catch: see [`super::first`].
+    pub const FIRST: usize = 29;
 }
 
 pub mod mode {
@@ -80,6 +92,18 @@ pub mod option {
     pub const NO_CONTEXTS: u64 = 4;
     /// Write no streams: only the header, the modules and what a policy writes of its own.
     pub const NO_STREAMS: u64 = 8;
+    /// Free mode: record nothing, but hold threads at the descriptors until another thread arrives with a conflicting access. See [`crate::provoke`].
+    pub const PROVOKE: u64 = 16;
+}
+
+/// Which of two threads that stand at conflicting accesses makes its own first.
+pub mod first {
+    /// Nobody cares: both go on at once.
+    pub const EITHER: u64 = 0;
+    /// The one that was held.
+    pub const HELD: u64 = 1;
+    /// The one that arrived.
+    pub const ARRIVED: u64 = 2;
 }
 
 pub mod after {
@@ -141,3 +165,15 @@ pub mod turn {
 /// A goal thread: `thread, turn` where `turn` is the index of the turn whose position is the goal access (race) or the
 /// acquisition that will block (deadlock).
 pub const GOAL_WORDS: usize = 2;
+
+/// A place at which a thread is held (RaceHunter's access descriptor): `thread, identity, module, offset, first frame, frames, ordinal, holds`.
+///
+/// `thread`: entry of the thread table, or [`ANY_THREAD`]; ignored where `identity` is not 0, which is what the program called the thread by itself.
+/// The frames are the call sites (return addresses) of the innermost calls that must match. The thread is held at the match of that ordinal (from 0), then
+/// at the match with twice that number, and so on, `holds` times in all. 0 holds: matches are counted only.
+pub const DESCRIPTOR_WORDS: usize = 8;
+pub const ANY_THREAD: u64 = u64::MAX;
+/// `module, offset` of a call site.
+pub const FRAME_WORDS: usize = 2;
+/// `module, offset, module, offset`: two sites whose catch is known: it does not end a hold.
+pub const KNOWN_WORDS: usize = 4;

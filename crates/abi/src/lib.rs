@@ -12,6 +12,7 @@ pub mod control;
 pub mod exploration;
 pub mod flags;
 pub mod header;
+pub mod provoke;
 pub mod record;
 pub mod report;
 
@@ -39,6 +40,8 @@ pub const CONTROL_FILE: &str = "control";
 pub const HEADER_FILE: &str = "header";
 /// Written by the runtime: the loaded modules, see [`module`].
 pub const MODULES_FILE: &str = "modules";
+/// Written by the runtime when it provokes: what came of each descriptor, see [`provoke`].
+pub const PROVOKED_FILE: &str = "provoked";
 /// `thread-0000`, `thread-0001`, … in order of creation: see [`record`].
 pub const THREAD_FILE_PREFIX: &str = "thread-";
 

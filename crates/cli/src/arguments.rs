@@ -53,6 +53,24 @@ pub enum Command {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Prove races by provocation: run the program again and again, holding a thread at one of two conflicting accesses until another arrives.
+    ///
+    /// No synchronisation is looked at, so it does not matter what the program synchronises with. `rashomon provoke -- PROG ARGS…` records first (with the
+    /// threads in parallel unless --policy says otherwise); `rashomon provoke [STORE]` takes what is recorded.
+    #[command(mut_arg("policy", |policy| policy.default_value("free")))]
+    Provoke {
+        #[command(flatten)]
+        run: RunOptions,
+        #[command(flatten)]
+        provoke: ProvokeOptions,
+        #[command(flatten)]
+        report: ReportOptions,
+        /// A store whose first recording is taken. Without it and without a command the latest.
+        #[arg(conflicts_with = "command")]
+        store: Option<PathBuf>,
+        #[arg(last = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
     /// Run a program and report races while it runs, as ThreadSanitizer does: exit code 66 if there were any.
     ///
     /// Nothing is recorded and nothing proven; the program runs in parallel. TSAN_OPTIONS are heeded; what is said here wins.
@@ -266,6 +284,28 @@ pub struct ConfirmOptions {
     /// Keep the traces of the proofs.
     #[arg(long)]
     pub keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ProvokeOptions {
+    /// Seconds of all provoking executions together.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub budget: Duration,
+    /// The most provoking executions; 0: no limit.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub runs: u64,
+    /// Longest time, in seconds, that a thread is held. Without it one and a half times what the recorded execution took.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub hold: Option<Duration>,
+    /// Executions at the same time. Without it half of the processors.
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Execute both orders of each proven pair, and compare how the program ends and what it writes.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    pub orders: Switch,
+    /// Let executions run to their end even when nothing is left to be tried in them.
+    #[arg(long)]
+    pub to_end: bool,
 }
 
 #[derive(Debug, Args)]

@@ -77,6 +77,9 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::check::check(ui, &run, &confirm, &report, file, command)
         }
         Command::Record { run, command } => commands::check::record(ui, &run, command),
+        Command::Provoke { run, provoke, report, store, command } => {
+            commands::provoke::provoke(ui, &run, &provoke, &report, store, command)
+        }
         Command::Detect { detect, command } => commands::detect::detect(ui, &detect, command),
         Command::Explore { run, explore, report, file, command } => {
             commands::explore::explore(ui, &run, &explore, &report, file, command)

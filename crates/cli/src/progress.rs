@@ -70,6 +70,9 @@ impl Observer for Reporter {
                 self.now(format!("{witnesses} schedules to force, {without} findings without one"));
             }
             Progress::Forcing { id, number, of } => self.now(format!("forcing {id} ({} of {of})", number + 1)),
+            Progress::Provoking { execution, open } => {
+                self.now(format!("provoking: execution {execution}, {open} pairs of accesses undecided"));
+            }
             Progress::Decided(finding) => {
                 if let Verdict::Proven { grade } = finding.verdict {
                     self.line(&format!("proven ({}): {}", text::grade_name(grade), finding.id));

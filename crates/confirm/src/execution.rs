@@ -46,7 +46,12 @@ pub enum Output {
     /// Standard output to standard error, which leaves ours to a report.
     ToError,
     Discard,
+    /// Both streams to the file [`OUTPUT_FILE`] of the session.
+    Keep,
 }
+
+/// What an execution wrote, where it was asked for.
+pub const OUTPUT_FILE: &str = "output";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -112,6 +117,12 @@ pub fn execute(
         }
         Output::Discard => {
             command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        Output::Keep => {
+            let path = session.join(OUTPUT_FILE);
+            let file = File::create(&path).map_err(ConfirmError::io("create", &path))?;
+            let copy = file.try_clone().map_err(ConfirmError::io("create", &path))?;
+            command.stdout(file).stderr(copy);
         }
     }
     let own_group = !(*input == Input::Inherit && std::io::stdin().is_terminal());

@@ -11,6 +11,7 @@ pub mod execution;
 pub mod force;
 pub mod outcome;
 mod process;
+pub mod provoke;
 pub mod schedule;
 pub mod unordered;
 
@@ -19,5 +20,6 @@ pub use execution::{Ending, Execution, Input, Output, Program, execute};
 pub use force::{Attempt, Decision, Forcing, confirm, force};
 pub use outcome::{Divergence, Outcome};
 pub use process::kill_running;
+pub use provoke::{ProvokedRun, provoke};
 pub use schedule::{Plan, Planner};
 pub use unordered::unordered_pair;

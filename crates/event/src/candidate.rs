@@ -10,6 +10,8 @@ pub enum Evidence {
     HappensBefore,
     /// Disjoint lock sets and not ordered by fork/join, condition, barrier, semaphore, once and published objects (Carril, Tichy §3).
     Hybrid,
+    /// Conflicting accesses that creation and joining of threads do not order (RaceHunter, Definition 10).
+    Conflict,
     /// A cycle of lock dependencies.
     LockOrder,
     /// The recorded execution itself ended blocked.

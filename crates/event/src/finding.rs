@@ -1,6 +1,7 @@
 //! What the user is told. One model; renderers live in `report`.
 
 use crate::candidate::{Evidence, WitnessLevel};
+use crate::provocation::Provocation;
 use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +110,9 @@ pub struct Finding {
     pub sides: Vec<Side>,
     pub steps: Vec<Step>,
     pub schedule: Option<Schedule>,
+    /// Of a race that was provoked: how to provoke it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provocation: Option<Provocation>,
     /// Shell command that makes it happen again; the last line of the text report.
     pub reproduce: Option<String>,
     pub notes: Vec<String>,

@@ -6,6 +6,7 @@ pub mod candidate;
 pub mod event;
 pub mod finding;
 pub mod ids;
+pub mod provocation;
 pub mod schedule;
 pub mod trace;
 
@@ -13,5 +14,6 @@ pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
 pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder};
 pub use finding::{Finding, FindingKind, Frame, Grade, Side, Verdict};
 pub use ids::{Address, ContextId, EventIndex, ObjectId, ProcessPath, SiteId, ThreadId, ThreadPath};
+pub use provocation::{Descriptor, First, Provocation};
 pub use schedule::{CodePlace, Goal, ObjectName, Place, Position, Schedule, Surroundings, Turn};
 pub use trace::{Context, Mode, ModuleInfo, Object, ObjectKind, Site, ThreadInfo, Trace};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEDULE_VERSION: u32 = 1;
 
 /// A code address as module and offset from its load bias. `module` is an index into [`Schedule::modules`]; `None`: absolute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CodePlace {
     pub module: Option<u32>,
     pub offset: u64,

@@ -12,6 +12,7 @@ pub mod lockset;
 pub mod pairs;
 pub mod release_sequence;
 pub mod shared_memory;
+pub mod targets;
 
 pub use candidates::{hybrid, races};
 pub use clock::{Stamp, ThreadClock};

@@ -290,7 +290,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 
     /// Adds the reproduce command where there is something to reproduce.
     pub(crate) fn complete(&self, finding: &mut Finding) {
-        finding.reproduce = finding.schedule.is_some().then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
+        let again = finding.schedule.is_some() || finding.provocation.is_some();
+        finding.reproduce = again.then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
     }
 
     pub fn summary(&self, run: &RunRecord, tally: &Tally) -> RunSummary {
@@ -365,7 +366,7 @@ fn leads_of<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S, quantum: u64
 }
 
 /// Ready to paste into a shell, whatever its working directory.
-fn reproduce_command(tool: &OsStr, store: &Store, id: &str) -> String {
+pub(crate) fn reproduce_command(tool: &OsStr, store: &Store, id: &str) -> String {
     let words = [quoted(tool), "replay".into(), "--store".into(), quoted(store.path().as_os_str()), id.into()];
     words.map(|word: OsString| word.to_string_lossy().into_owned()).join(" ")
 }

@@ -93,6 +93,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             sides: goals.iter().map(|goal| self.side_of_goal(candidate, *goal)).collect(),
             steps,
             schedule: plan.map(|plan| plan.schedule),
+            provocation: None,
             reproduce: None,
             notes,
             occurrences: candidate.occurrences,
@@ -165,6 +166,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             sides: self.blocked_sides(),
             steps: Vec::new(),
             schedule: None,
+            provocation: None,
             reproduce: None,
             notes: Vec::new(),
             occurrences: 1,
@@ -222,7 +224,7 @@ fn thread_words(path: &ThreadPath) -> String {
 }
 
 /// First byte and number of bytes that both accesses touch.
-fn common_bytes(a: &Access, b: &Access) -> (rashomon_event::Address, u64) {
+pub(crate) fn common_bytes(a: &Access, b: &Access) -> (rashomon_event::Address, u64) {
     let start = a.address.0.max(b.address.0);
     let end = (a.address.0 + u64::from(a.size)).min(b.address.0 + u64::from(b.size));
     (rashomon_event::Address(start), end.saturating_sub(start))

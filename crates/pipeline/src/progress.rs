@@ -29,6 +29,11 @@ pub enum Progress<'a> {
         number: usize,
         of: usize,
     },
+    /// A provoking execution starts; that many targets are undecided.
+    Provoking {
+        execution: u64,
+        open: usize,
+    },
     /// A finding is in the store; it may be decided again.
     Decided(&'a Finding),
     /// Something the user should know at once.

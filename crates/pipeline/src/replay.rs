@@ -2,12 +2,17 @@
 
 use crate::error::PipelineError;
 use crate::prove::{load, same_again};
+use crate::provoke::{met, request_of};
 use rashomon_confirm::force::{attempt, force_process, forced_session};
-use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force};
-use rashomon_event::{Finding, Schedule, Surroundings, Verdict};
+use rashomon_confirm::provoke::{Setting, provoking_session};
+use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provoke};
+use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, Verdict};
 use rashomon_trace::modules::ModuleLine;
-use rashomon_trace::{After, Policy, Recording, processes};
+use rashomon_trace::{After, Policy, Recording, Watched, processes};
 use std::path::Path;
+
+/// A provoked race may need more than one execution: threads run as they like.
+const PROVOKING_EXECUTIONS: u32 = 10;
 
 /// The finding's schedule, if it has one and is for the binaries that are there now.
 pub fn schedule_of(finding: &Finding) -> Result<&Schedule, PipelineError> {
@@ -24,6 +29,38 @@ pub fn schedule_of(finding: &Finding) -> Result<&Schedule, PipelineError> {
     let modules = schedule.modules.iter().map(|module| (module.path.as_str(), module.build_id.as_deref()));
     check_binaries(&format!("the schedule of {}", finding.id), modules)?;
     Ok(schedule)
+}
+
+/// The finding's provocation, if it was proven by one, for the binaries that are there now.
+pub fn provocation_of(finding: &Finding) -> Result<Option<&Provocation>, PipelineError> {
+    let Some(provocation) = &finding.provocation else { return Ok(None) };
+    let modules = provocation.modules.iter().map(|module| (module.path.as_str(), module.build_id.as_deref()));
+    check_binaries(&format!("the provocation of {}", finding.id), modules)?;
+    Ok(Some(provocation))
+}
+
+/// Provokes a finding again. How many executions it took; `None`: they did not show it.
+pub fn provoke_again(
+    program: &Program,
+    provocation: &Provocation,
+    session: &Path,
+    forcing: &Forcing,
+) -> Result<Option<u32>, PipelineError> {
+    let setting = Setting {
+        input: forcing.input.clone(),
+        output: Output::Discard,
+        limit: forcing.limit,
+        after: After::Stop,
+        processes: forcing.processes,
+    };
+    for number in 1..=PROVOKING_EXECUTIONS {
+        let watched = [Watched { descriptor: provocation.held.clone(), holds: 1 }];
+        let request = request_of(provocation, &watched, First::Either);
+        if met(&provoke(program, &request, session, &setting)?, provocation) {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the binaries that are there now are those of the recording.
@@ -102,6 +139,11 @@ pub fn replay_recording(
 
 /// Prepares a session in which the program, started by somebody else, goes on after the finding has come about.
 pub fn prepare_for_debugger(finding: &Finding, session: &Path, forcing: &Forcing) -> Result<(), PipelineError> {
+    if let Some(provocation) = provocation_of(finding)? {
+        let watched = [Watched { descriptor: provocation.held.clone(), holds: 1 }];
+        let request = request_of(provocation, &watched, First::Either);
+        return Ok(provoking_session(&request, session, After::Continue, forcing.processes)?);
+    }
     let schedule = schedule_of(finding)?;
     Ok(forced_session(schedule, After::Continue, session, forcing)?)
 }

@@ -157,7 +157,9 @@ impl Store {
 
     /// What was proven once stays so: a later step that does not prove it, or is ended before it could, replaces nothing.
     pub fn write_finding(&self, finding: &Finding) -> Result<(), PipelineError> {
-        let is_proven = |finding: &Finding| matches!(finding.verdict, Verdict::Proven { .. }) && finding.schedule.is_some();
+        let is_proven = |finding: &Finding| {
+            matches!(finding.verdict, Verdict::Proven { .. }) && (finding.schedule.is_some() || finding.provocation.is_some())
+        };
         if !is_proven(finding) && self.read_finding(&finding.id).is_ok_and(|known| is_proven(&known)) {
             return Ok(());
         }

@@ -39,6 +39,7 @@ fn finding(id: &str) -> Finding {
         sides: vec![],
         steps: vec![],
         schedule: None,
+        provocation: None,
         reproduce: None,
         notes: vec![],
         occurrences: 1,

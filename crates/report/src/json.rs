@@ -136,6 +136,7 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
             evidence: match finding.evidence {
                 Evidence::HappensBefore => "happens-before",
                 Evidence::Hybrid => "hybrid",
+                Evidence::Conflict => "conflict",
                 Evidence::LockOrder => "lock-order",
                 Evidence::Observed => "observed",
             },

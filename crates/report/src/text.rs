@@ -112,6 +112,9 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::HappensBefore => "unordered in the recorded execution",
         Evidence::Hybrid => "no common lock, and only lock hand-overs order them in the recorded execution",
+        Evidence::Conflict => {
+            "accesses to the same bytes in the recorded execution, ordered by neither creation nor joining of threads"
+        }
         Evidence::LockOrder => "a cycle in the order in which locks are taken",
         Evidence::Observed => "the recorded execution itself",
     }

@@ -3,10 +3,11 @@
 //! The layout is `rashomon_abi::control`. A schedule's tables are rewritten: missing parents of threads are added so that a
 //! parent precedes its children, and equal object names share one entry.
 
+use crate::control_provoke::ProvokeRequest;
 use crate::error::ControlError;
 use crate::header::RunMode;
 use rashomon_abi::PROTOCOL_VERSION;
-use rashomon_abi::control::{HEAD_WORDS, MAGIC, MAX_ENTRIES, NO_MODULE, after, field, goal, object, policy, turn};
+use rashomon_abi::control::{HEAD_WORDS, MAGIC, MAX_ENTRIES, NO_MODULE, after, field, goal, object, option, policy, turn};
 use rashomon_event::schedule::SCHEDULE_VERSION;
 use rashomon_event::{CodePlace, Goal, ObjectName, Place, Schedule, ThreadPath, Turn};
 use std::collections::HashMap;
@@ -79,6 +80,8 @@ pub struct ControlRequest<'a> {
     /// Serial: nanoseconds of `CLOCK_REALTIME` at which virtual time begins; 0: the real time at the start.
     pub base_time_nanoseconds: u64,
     pub schedule: Option<&'a Schedule>,
+    /// Free mode: what to provoke. There must be no schedule then.
+    pub provoke: Option<&'a ProvokeRequest<'a>>,
 }
 
 impl Default for ControlRequest<'_> {
@@ -100,6 +103,7 @@ impl Default for ControlRequest<'_> {
             after: After::Stop,
             base_time_nanoseconds: 0,
             schedule: None,
+            provoke: None,
         }
     }
 }
@@ -116,7 +120,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::SWITCH_PERIOD] = request.switch_period;
     head[field::PCT_CHANGES] = request.pct_changes;
     head[field::PCT_LENGTH] = request.pct_length;
-    head[field::OPTIONS] = request.options;
+    head[field::OPTIONS] = request.options | if request.provoke.is_some() { option::PROVOKE } else { 0 };
     head[field::PATIENCE_MS] = request.patience_ms;
     head[field::TRACE_LIMIT] = request.trace_limit;
     head[field::ACCESS_CAP] = request.access_cap;
@@ -126,9 +130,10 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
         After::Continue => after::CONTINUE,
     };
     head[field::BASE_TIME] = request.base_time_nanoseconds;
-    let tables = match request.schedule {
-        Some(schedule) => Tables::of(schedule)?,
-        None => Tables::default(),
+    let tables = match (request.schedule, request.provoke) {
+        (Some(schedule), _) => Tables::of(schedule)?,
+        (None, Some(provoke)) => Tables::of_provocation(provoke, &mut head)?,
+        (None, None) => Tables::default(),
     };
     head[field::GOAL] = tables.goal;
     head[field::MODULES] = tables.modules.len() as u64;
@@ -136,6 +141,9 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::OBJECTS] = tables.objects.len() as u64;
     head[field::TURNS] = tables.turns.len() as u64;
     head[field::GOALS] = tables.goals.len() as u64;
+    head[field::DESCRIPTORS] = tables.descriptors.len() as u64;
+    head[field::FRAMES] = tables.frames.len() as u64;
+    head[field::KNOWN] = tables.known.len() as u64;
     head[field::STRING_BYTES] = tables.strings.len() as u64;
 
     let words = head
@@ -144,19 +152,25 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
         .chain(tables.threads.as_flattened())
         .chain(tables.objects.as_flattened())
         .chain(tables.turns.as_flattened())
-        .chain(tables.goals.as_flattened());
+        .chain(tables.goals.as_flattened())
+        .chain(tables.descriptors.as_flattened())
+        .chain(tables.frames.as_flattened())
+        .chain(tables.known.as_flattened());
     let mut bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
     bytes.extend_from_slice(&tables.strings);
     Ok(bytes)
 }
 
 #[derive(Debug, Default)]
-struct Tables {
-    modules: Vec<[u64; rashomon_abi::control::MODULE_WORDS]>,
+pub(crate) struct Tables {
+    pub(crate) modules: Vec<[u64; rashomon_abi::control::MODULE_WORDS]>,
     threads: Vec<[u64; rashomon_abi::control::THREAD_WORDS]>,
     objects: Vec<[u64; rashomon_abi::control::OBJECT_WORDS]>,
     turns: Vec<[u64; rashomon_abi::control::TURN_WORDS]>,
     goals: Vec<[u64; rashomon_abi::control::GOAL_WORDS]>,
+    pub(crate) descriptors: Vec<[u64; rashomon_abi::control::DESCRIPTOR_WORDS]>,
+    pub(crate) frames: Vec<[u64; rashomon_abi::control::FRAME_WORDS]>,
+    pub(crate) known: Vec<[u64; rashomon_abi::control::KNOWN_WORDS]>,
     strings: Vec<u8>,
     goal: u64,
     thread_of_path: HashMap<ThreadPath, u64>,
@@ -174,11 +188,7 @@ impl Tables {
             return Err(ControlError::Version { found: schedule.version, supported: SCHEDULE_VERSION });
         }
         let mut tables = Self::default();
-        for module in &schedule.modules {
-            let offset = tables.strings.len() as u64;
-            tables.strings.extend_from_slice(module.path.as_bytes());
-            tables.modules.push([offset, module.path.len() as u64, 0]);
-        }
+        schedule.modules.iter().for_each(|module| tables.module(&module.path));
         tables.thread(&ThreadPath::default());
         for path in &schedule.threads {
             let index = tables.thread(path);
@@ -211,13 +221,21 @@ impl Tables {
         Ok(tables)
     }
 
-    fn check_lengths(&self) -> Result<(), ControlError> {
+    pub(crate) fn module(&mut self, path: &str) {
+        self.modules.push([self.strings.len() as u64, path.len() as u64, 0]);
+        self.strings.extend_from_slice(path.as_bytes());
+    }
+
+    pub(crate) fn check_lengths(&self) -> Result<(), ControlError> {
         let lengths = [
             ("modules", self.modules.len()),
             ("threads", self.threads.len()),
             ("objects", self.objects.len()),
             ("turns", self.turns.len()),
             ("goals", self.goals.len()),
+            ("descriptors", self.descriptors.len()),
+            ("frames", self.frames.len()),
+            ("known pairs", self.known.len()),
         ];
         match lengths.into_iter().find(|&(_, entries)| entries as u64 > MAX_ENTRIES) {
             Some((what, entries)) => Err(ControlError::TooMany { what, entries: entries as u64, limit: MAX_ENTRIES }),
@@ -226,7 +244,7 @@ impl Tables {
     }
 
     /// Index of a thread, entered behind its ancestors.
-    fn thread(&mut self, path: &ThreadPath) -> u64 {
+    pub(crate) fn thread(&mut self, path: &ThreadPath) -> u64 {
         let mut parent = UNUSED;
         for length in 0..=path.0.len() {
             let ancestor = ThreadPath(path.0[..length].to_vec());
@@ -246,7 +264,7 @@ impl Tables {
         found.ok_or(ControlError::NoSuchEntry { what: "thread", index: u64::from(index), entries })
     }
 
-    fn code_place(&self, place: CodePlace) -> Result<[u64; 2], ControlError> {
+    pub(crate) fn code_place(&self, place: CodePlace) -> Result<[u64; 2], ControlError> {
         let entries = self.modules.len() as u64;
         match place.module {
             None => Ok([NO_MODULE, place.offset]),

@@ -4,6 +4,7 @@
 
 mod bytes;
 pub mod control;
+mod control_provoke;
 mod convert;
 pub mod dump;
 pub mod error;
@@ -16,6 +17,7 @@ mod map;
 pub mod modules;
 pub mod normalise;
 pub mod processes;
+pub mod provoked;
 pub mod recording;
 pub mod space;
 pub mod stat;
@@ -26,6 +28,7 @@ pub mod verify;
 pub mod write;
 
 pub use control::{After, ControlRequest, Policy};
+pub use control_provoke::{ProvokeRequest, Watched};
 pub use dump::DumpOptions;
 pub use error::{ControlError, TraceError};
 pub use header::{Divergence, DivergenceKind, Origin, Outcome, RunHeader, RunMode, RunNotes, RunState};
@@ -33,6 +36,7 @@ pub use identity::{SyncKind, SyncObject, SyncObjects};
 pub use loaded::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
 pub use normalise::Names;
 pub use processes::{ProcessFolder, process_folder, processes};
+pub use provoked::{Catch, CatchSide, DescriptorState, Provoked};
 pub use recording::{Recording, Stream, stream_file_name};
 pub use stat::Statistics;
 pub use stream::{Fault, FaultKind};

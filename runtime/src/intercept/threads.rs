@@ -12,7 +12,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::Decimal;
 use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::tls::caller;
-use crate::{config, detect, recorder, replay, sys, watchdog};
+use crate::{config, detect, provoke, recorder, replay, sys, watchdog};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::Op;
@@ -102,6 +102,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
         (*thread).stack.0 = (*thread).stack.1.saturating_sub((*thread).stack.0);
         crate::tls::hot().as_mut().unwrap_unchecked().nesting = 1;
         sched::arrive(&mut *thread);
+        provoke::begins(&*thread);
         attach(thread);
         let runtime = Runtime::enter();
         let known = runtime.thread();

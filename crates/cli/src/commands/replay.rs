@@ -50,7 +50,9 @@ fn find(request: &Request) -> Result<Found> {
     let store = open_store(request.store.as_deref())?;
     let finding = store.finding(&request.finding)?;
     // Said before anything else: a schedule for another binary explains every other failure.
-    pipeline::schedule_of(&finding)?;
+    if pipeline::provocation_of(&finding)?.is_none() {
+        pipeline::schedule_of(&finding)?;
+    }
     let run = store.run()?;
     let program = program_of(&run)?;
     let options = ConfirmOptions { budget: Duration::ZERO, forced_timeout: request.timeout, proofs: 1, keep: false };
@@ -65,12 +67,21 @@ pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
     let found = find(request)?;
     let mut all = true;
     for number in 1..=request.times {
-        let (attempt, same) = pipeline::replay(&found.program, &found.finding, &found.session.0, &found.forcing)?;
+        let (words, same) = match &found.finding.provocation {
+            Some(provocation) => match pipeline::provoke_again(&found.program, provocation, &found.session.0, &found.forcing)? {
+                Some(executions) => (format!("both threads stood at their accesses (execution {executions})"), true),
+                None => ("the accesses did not meet".to_owned(), false),
+            },
+            None => {
+                let (attempt, same) = pipeline::replay(&found.program, &found.finding, &found.session.0, &found.forcing)?;
+                (attempt.outcome.to_string(), same)
+            }
+        };
         all &= same;
         if !ui.quiet {
             let which = if request.times > 1 { format!(" {number} of {}", request.times) } else { String::new() };
             let verdict = if same { "again" } else { "not again" };
-            print(&format!("{}: replay{which}: {verdict}: {}\n", found.finding.id, attempt.outcome))?;
+            print(&format!("{}: replay{which}: {verdict}: {words}\n", found.finding.id))?;
         }
     }
     Ok(if all { Exit::Success } else { Exit::Different })

@@ -1,0 +1,92 @@
+//! `rashomon provoke`: races proven without a schedule.
+
+use super::check::{Prepared, prepare};
+use super::{Ui, end_children_on_interruption, open_store, present, program_of, settings_for, settings_of};
+use crate::arguments::{ConfirmOptions, ProvokeOptions, ReportOptions, RunOptions, Switch};
+use crate::exit::Exit;
+use crate::progress::Reporter;
+use anyhow::Result;
+use rashomon_confirm::Output;
+use rashomon_pipeline::replay::check_recording;
+use rashomon_pipeline::{Binaries, Job, ProvokeSettings, ProvokeTally, Tally};
+use rashomon_trace::RunHeader;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const NOTHING_FORCED: ConfirmOptions = ConfirmOptions { budget: Duration::ZERO, forced_timeout: None, proofs: 1, keep: false };
+
+pub fn provoke(
+    ui: Ui,
+    run: &RunOptions,
+    options: &ProvokeOptions,
+    report: &ReportOptions,
+    store: Option<PathBuf>,
+    command: Vec<OsString>,
+) -> Result<Exit> {
+    end_children_on_interruption();
+    let records = !command.is_empty();
+    let (prepared, settings) = if records {
+        let Some(prepared) = prepare(run, None, command)? else { return Ok(Exit::Failed) };
+        let json_to_output = report.json.as_deref() == Some(Path::new("-"));
+        let output = if json_to_output { Output::ToError } else { Output::Inherit };
+        let settings = settings_for(run, None, prepared.run.base_time_nanoseconds, output)?;
+        (prepared, settings)
+    } else {
+        let store = open_store(store.as_deref())?;
+        let run = store.run()?;
+        let program = program_of(&run)?;
+        check_recording(&store.recording(0))?;
+        let settings = settings_of(&run, &NOTHING_FORCED)?;
+        (Prepared { program, store, run }, settings)
+    };
+    let Prepared { program, store, run: mut record } = prepared;
+    let symbols = Binaries::new();
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let mut reporter = Reporter::new(ui.quiet);
+    if records {
+        job.record_all(&mut record, &mut reporter)?;
+    }
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let provoking = ProvokeSettings {
+        budget: options.budget,
+        executions: options.runs,
+        hold: options.hold,
+        jobs: options.jobs.map_or((processors / 2).max(1), usize::from),
+        orders: options.orders == Switch::On,
+        stop: !options.to_end,
+    };
+    let told = job.provoke_all(&record, &provoking, &mut reporter)?;
+    reporter.finish();
+    let header = RunHeader::read(&store.recording(0))?;
+    let tally = Tally {
+        threads: header.threads,
+        executions: told.executions,
+        untried: told.open,
+        notes: vec![words(&told)],
+        ..Tally::default()
+    };
+    let summary = job.summary(&record, &tally);
+    store.write_summary(&summary)?;
+    let met = present(ui, &store.findings()?, &summary, report)?;
+    Ok(match (met, records) {
+        (true, _) => Exit::Findings,
+        (false, true) => Exit::of_program(summary.exit),
+        (false, false) => Exit::Success,
+    })
+}
+
+/// The numbers of a provocation in a line.
+fn words(told: &ProvokeTally) -> String {
+    format!(
+        "provocation: {} pairs of conflicting accesses: {} proven, {} not provoked, {} not reached, {} undecided; {} executions with {} holds, decided in {:.3} s",
+        told.targets,
+        told.proven,
+        told.not_provoked,
+        told.not_reached,
+        told.open,
+        told.executions,
+        told.holds,
+        told.deciding.as_secs_f64()
+    )
+}

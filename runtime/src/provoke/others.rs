@@ -1,0 +1,217 @@
+//! Whether any other thread can still arrive at a held access.
+//!
+//! The kernel is asked what each thread of the process does (`/proc/self/task/N/syscall`), so that it does not matter which synchronisation put it
+//! to sleep, or whether that was seen. A thread that sleeps on a futex without a time limit cannot run before another one wakes it. A thread that, for
+//! a while, has made no accesses but looks at the same few places without changing anything waits for somebody as well: a spinning one.
+//!
+//! A wrong answer ends a hold too early or too late; it makes no catch.
+
+use crate::sys::{self, syscall};
+use crate::thread::{Thread, all};
+use crate::tls;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+/// A thread is taken to be waiting after so many looks, over at least that time, with nothing else in between.
+const LOOKS: u64 = 32;
+const QUIET_NS: u64 = 4_000_000;
+/// Places a waiting thread may look at.
+const PLACES: usize = 8;
+
+/// What a thread has done since somebody was held. Written by the thread, but for the last three.
+pub struct Looks {
+    hold: AtomicU32,
+    known: AtomicU32,
+    places: [AtomicU64; PLACES],
+    /// Counts what was no look, and looks.
+    changes: AtomicU64,
+    looks: AtomicU64,
+    /// The holder's: `changes` and `looks` when they were last seen to change, and the time then.
+    seen_changes: AtomicU64,
+    seen_looks: AtomicU64,
+    seen_at: AtomicU64,
+}
+
+impl Looks {
+    fn begin(&self, hold: u32) {
+        if self.hold.load(Relaxed) != hold {
+            self.known.store(0, Relaxed);
+            self.looks.store(0, Relaxed);
+            self.changes.fetch_add(1, Relaxed);
+            self.hold.store(hold, Release);
+        }
+    }
+
+    /// An access in the given hold. `changes`: it is more than a look.
+    pub fn access(&self, hold: u32, site: u64, address: u64, changes: bool) {
+        self.begin(hold);
+        let place = site.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ address;
+        let known = self.known.load(Relaxed) as usize;
+        if changes || !self.places[..known.min(PLACES)].iter().any(|old| old.load(Relaxed) == place) {
+            self.changes.fetch_add(1, Relaxed);
+            if !changes {
+                self.places[known % PLACES].store(place, Relaxed);
+                self.known.store((known as u32 + 1).min(PLACES as u32 * 2), Relaxed);
+            }
+            return;
+        }
+        self.looks.fetch_add(1, Relaxed);
+    }
+
+    /// Whether the thread has only looked for long enough.
+    fn waits(&self, hold: u32, now: u64) -> bool {
+        if self.hold.load(Acquire) != hold {
+            return false;
+        }
+        let (changes, looks) = (self.changes.load(Relaxed), self.looks.load(Relaxed));
+        if self.seen_changes.swap(changes, Relaxed) != changes {
+            self.seen_looks.store(looks, Relaxed);
+            self.seen_at.store(now, Relaxed);
+            return false;
+        }
+        looks.saturating_sub(self.seen_looks.load(Relaxed)) >= LOOKS && now.saturating_sub(self.seen_at.load(Relaxed)) >= QUIET_NS
+    }
+}
+
+/// How many of the threads but the calling one run, pause, and wait by looking.
+#[derive(Clone, Copy, Default)]
+pub struct Census {
+    pub run: u32,
+    pub pause: u32,
+    pub look: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// Somebody can run.
+    Alive,
+    /// All sleep until they are woken, or are gone.
+    Blocked,
+    /// The same, but some are awake and only look.
+    Looking,
+}
+
+/// What a thread does by the kernel's account.
+enum Does {
+    Sleeps,
+    /// Runs, or will by itself.
+    Runs,
+    /// Sleeps for a while, or gave up the processor: a waiting thread's habit.
+    Pauses,
+    Gone,
+}
+
+/// What all threads but the calling one can do while it is held.
+pub fn look(hold: u32, now: u64) -> Others {
+    match census(hold, now) {
+        Census { run: 0, pause: 0, look: 0 } => Others::Blocked,
+        Census { run: 0, pause: 0, .. } => Others::Looking,
+        _ => Others::Alive,
+    }
+}
+
+pub fn census(hold: u32, now: u64) -> Census {
+    let own = sys::thread_id();
+    let mut census = Census::default();
+    let mut buffer = [0u8; 4096];
+    // SAFETY: a terminated path; our own buffer. O_DIRECTORY | O_CLOEXEC
+    let folder = unsafe { syscall!(sys::OPENAT, -100isize, c"/proc/self/task".as_ptr(), 0o2200000, 0) };
+    if folder < 0 {
+        return Census { run: 1, ..census };
+    }
+    loop {
+        const GETDENTS64: usize = 217;
+        // SAFETY: as above.
+        let length = unsafe { syscall!(GETDENTS64, folder, buffer.as_mut_ptr(), buffer.len()) };
+        if length <= 0 {
+            break;
+        }
+        let mut rest = &buffer[..length as usize];
+        // `linux_dirent64`: eight bytes each of inode and offset, two of length, one of type, then the name.
+        while rest.len() > 19 {
+            let record = (rest[16] as usize | (rest[17] as usize) << 8).clamp(20, rest.len());
+            let id = number(&rest[19..record]);
+            rest = &rest[record..];
+            let Some(id) = id.map(|id| id as u32).filter(|&id| id != own) else { continue };
+            match does(id) {
+                Does::Sleeps | Does::Gone => {}
+                _ if known(id).is_some_and(|thread| thread.provoke.looks.waits(hold, now)) => census.look += 1,
+                Does::Runs => census.run += 1,
+                Does::Pauses => census.pause += 1,
+            }
+        }
+    }
+    // SAFETY: our own descriptor.
+    unsafe { syscall!(sys::CLOSE, folder) };
+    census
+}
+
+fn known(id: u32) -> Option<&'static Thread> {
+    debug_assert!(!tls::current().is_null());
+    // SAFETY: registered threads are never unmapped; what is read is atomic, or does not change while the thread lives.
+    all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id == id && thread.ended.load(Relaxed) == 0)
+}
+
+/// The decimal number a text begins with.
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let mut any = None;
+    for digit in digits {
+        any = Some(any.unwrap_or(0u64).wrapping_mul(10).wrapping_add((digit - b'0') as u64));
+    }
+    any
+}
+
+/// `0x` and hexadecimal digits.
+fn hexadecimal(text: &[u8]) -> u64 {
+    let digits = text.strip_prefix(b"0x").unwrap_or(text);
+    digits.iter().fold(0, |value, digit| value << 4 | (*digit as char).to_digit(16).unwrap_or(0) as u64)
+}
+
+fn does(id: u32) -> Does {
+    let mut path = [0u8; 64];
+    let digits = sys::Decimal::new(id as u64);
+    let parts = [b"/proc/self/task/".as_slice(), digits.bytes(), b"/syscall"];
+    for (to, from) in path.iter_mut().zip(parts.into_iter().flatten()) {
+        *to = *from;
+    }
+    let mut text = [0u8; 256];
+    // SAFETY: a terminated path and a local buffer.
+    let length = unsafe {
+        let file = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000000, 0);
+        if file < 0 {
+            return Does::Gone;
+        }
+        let length = syscall!(sys::READ, file, text.as_mut_ptr(), text.len());
+        syscall!(sys::CLOSE, file);
+        length
+    };
+    // It ended meanwhile (ESRCH), or the kernel does not tell.
+    if length <= 0 {
+        return if length == -3 { Does::Gone } else { Does::Runs };
+    }
+    let text = &text[..length as usize];
+    if text.starts_with(b"-1 0x0 ") {
+        return Does::Gone;
+    }
+    let argument = |index: usize| text.split(|&byte| byte == b' ').nth(index + 1).map_or(0, hexadecimal);
+    const CLOCK_NANOSLEEP: u64 = 230;
+    const FUTEX: u64 = sys::FUTEX as u64;
+    const YIELD: u64 = sys::SCHED_YIELD as u64;
+    const SLEEP: u64 = sys::NANOSLEEP as u64;
+    match number(text) {
+        Some(FUTEX) if waits_on_futex(argument(1)) => {
+            if argument(3) == 0 {
+                Does::Sleeps
+            } else {
+                Does::Pauses
+            }
+        }
+        Some(YIELD | SLEEP | CLOCK_NANOSLEEP) => Does::Pauses,
+        _ => Does::Runs,
+    }
+}
+
+/// FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2, flags apart.
+fn waits_on_futex(operation: u64) -> bool {
+    matches!(operation & 127, 0 | 6 | 9 | 11 | 13)
+}
