@@ -263,7 +263,7 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
                 let outcome = self.in_order(&provocation, first, &session)?;
                 outcomes.push(outcome);
             }
-            let sides: Vec<String> = self.proven[index].finding.sides.iter().map(|side| side_words(side)).collect();
+            let sides: Vec<String> = self.proven[index].finding.sides.iter().map(side_words).collect();
             let note = match outcomes.as_slice() {
                 [Some(one), Some(other)] if one == other => format!("both orders of the accesses end alike: {}", one.words()),
                 [Some(one), Some(other)] => {

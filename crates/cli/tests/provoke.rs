@@ -1,0 +1,111 @@
+//! Provocation: what lock sets and happens-before miss in a recording is proven from it, whatever the program synchronises with; race-free programs stay
+//! without a report.
+
+mod support;
+
+use serde_json::Value;
+use std::path::PathBuf;
+use support::place::{Ended, Place};
+
+fn source(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/provocation").join(name)
+}
+
+/// Compiles sources of `tests/provocation` to a program of that name.
+#[track_caller]
+fn compile(place: &Place, name: &str, sources: &[&str], options: &[&str]) {
+    let mut command = place.tool(&["cc", "-g", "-O1", "-pthread", "-o", name]);
+    command.args(options).args(sources.iter().map(|name| source(name)));
+    place.run(command).expect(0, &[]);
+}
+
+#[track_caller]
+fn provoke(place: &Place, options: &[&str], command: &[&str]) -> (Ended, Value) {
+    let arguments = ["provoke", "--json", "report.json"].iter().chain(options).chain(&["--"]).chain(command);
+    let ended = place.rashomon(&arguments.copied().collect::<Vec<_>>());
+    let report = place.json("report.json");
+    (ended, report)
+}
+
+/// Lines of each proven race, sorted.
+fn lines(report: &Value) -> Vec<[u64; 2]> {
+    let findings = report["findings"].as_array().into_iter().flatten();
+    let line = |side: &Value| side["stack"].as_array().and_then(|stack| stack[0]["line"].as_u64()).unwrap_or(0);
+    let of = |finding: &Value| {
+        assert_eq!((finding["status"].as_str(), finding["grade"].as_str()), (Some("proven"), Some("co-enabled")), "{finding}");
+        let mut lines = [line(&finding["sides"][0]), line(&finding["sides"][1])];
+        lines.sort_unstable();
+        lines
+    };
+    let mut all: Vec<_> = findings.map(of).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Everything that the analyses of the store's recording say.
+fn predicted(place: &Place, store: &str) -> Vec<Value> {
+    place.rashomon(&["predict", "--show", "everything", "--json", "predicted.json", store]);
+    place.json("predicted.json")["findings"].as_array().cloned().unwrap_or_default()
+}
+
+/// Listing 1 of the RaceHunter paper, t1 before t2: both recorded accesses hold one lock.
+#[test]
+fn lock_sets_miss_what_a_common_lock_hides() {
+    let place = Place::new();
+    compile(&place, "listing", &["common_lock.c"], &[]);
+    place.rashomon(&["record", "--policy", "run-to-block", "--output", "store", "--", "./listing"]).expect(0, &[]);
+    assert_eq!(predicted(&place, "store"), Vec::<Value>::new(), "no analysis of the recording suspects anything");
+    let ended = place.rashomon(&["provoke", "--json", "report.json", "store"]).expect(66, &["1 proven", "the order matters"]);
+    let report = place.json("report.json");
+    assert_eq!(lines(&report), [[13, 31]], "{ended}");
+    let id = report["findings"][0]["id"].as_str().unwrap();
+    place.rashomon(&["replay", "--store", "store", id, "--times", "3"]).expect(0, &[]);
+}
+
+/// Listing 2, t1 before t2: a store and the load that reads it order both recorded writes.
+#[test]
+fn happens_before_misses_what_a_flag_hides() {
+    let place = Place::new();
+    compile(&place, "listing", &["flag.c"], &[]);
+    place.rashomon(&["record", "--policy", "run-to-block", "--output", "store", "--", "./listing"]).expect(0, &[]);
+    let evidence: Vec<Value> = predicted(&place, "store").iter().map(|finding| finding["evidence"].clone()).collect();
+    assert!(!evidence.contains(&Value::from("happens-before")), "{evidence:?}");
+    let ended = place.rashomon(&["provoke", "--json", "report.json", "store"]).expect(66, &["1 proven"]);
+    assert_eq!(lines(&place.json("report.json")), [[13, 21]], "{ended}");
+}
+
+/// A program without conflicting accesses, and one whose accesses a lock keeps apart, are left in peace.
+#[test]
+fn nothing_is_proven_of_what_is_right() {
+    let place = Place::new();
+    let locked = "#include <pthread.h>
+#include <stdio.h>
+static int x;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static void *task(void *unused) { for (int i = 0; i < 1000; i++) { pthread_mutex_lock(&m); x++; pthread_mutex_unlock(&m); } return 0; }
+int main(void) {
+    pthread_t one, other;
+    pthread_create(&one, 0, task, 0);
+    pthread_create(&other, 0, task, 0);
+    pthread_join(one, 0);
+    pthread_join(other, 0);
+    return x == 2000 ? 3 : 4;
+}
+";
+    place.compile("locked", locked);
+    let (ended, report) = provoke(&place, &[], &["./locked"]);
+    let ended = ended.expect(3, &["0 proven", "pairs of conflicting accesses"]);
+    assert!(!ended.err.contains(" 0 pairs of conflicting"), "{ended}");
+    assert_eq!(lines(&report), Vec::<[u64; 2]>::new());
+}
+
+#[test]
+fn budgets_and_limits_are_kept() {
+    let place = Place::new();
+    compile(&place, "listing", &["flag.c"], &[]);
+    let (ended, _) = provoke(&place, &["--policy", "run-to-block", "--budget", "0"], &["./listing"]);
+    ended.expect(0, &["1 undecided"]);
+    let (ended, _) =
+        provoke(&place, &["--policy", "run-to-block", "--runs", "1", "--orders", "off", "--jobs", "1"], &["./listing"]);
+    assert!(ended.err.contains("; 1 executions"), "{ended}");
+}
