@@ -300,6 +300,7 @@ fn failed<S: Symbols + ?Sized>(composer: &Composer<'_, S>, failure: Failure) -> 
         sides: side.into_iter().collect::<Vec<Side>>(),
         steps: Vec::new(),
         schedule: None,
+        provocation: None,
         reproduce: None,
         notes: Vec::new(),
         occurrences: 1,
