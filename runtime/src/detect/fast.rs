@@ -7,114 +7,236 @@ use super::access::{self, How};
 use super::local;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, GRANULE, When};
-use crate::thread::Thread;
+use crate::thread::{Runtime, Thread};
 use core::arch::x86_64::{
-    __m128i, _mm_and_si128, _mm_andnot_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_ps, _mm_set1_epi32,
-    _mm_setzero_si128,
+    __m128i, _mm_and_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_movemask_ps, _mm_set1_epi32,
 };
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-/// An access at `site` of `bytes` bytes that do not leave their word.
-#[inline(always)]
-pub fn plain<const IS_READ: bool>(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
-    let reference = local::reference(thread, site, false);
-    if reference != 0 {
-        word::<IS_READ>(thread, shadow::cells(address), bits_of(address, bytes), address, bytes, reference);
+/// Loops find the same four cells in word after word. What was done with them is remembered for each place of the program, and done again without looking at what
+/// the cells stand for: what was ordered stays ordered, and nothing else is remembered.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+pub struct Memo {
+    before: [u32; CELLS],
+    new: u32,
+    /// [`spans::meaning`] when it was made.
+    meaning: u32,
+    /// The cell written, and above it a bit for each one that became superfluous.
+    places: u32,
+    whole: u32,
+}
+
+impl Memo {
+    /// Whether this is what is found, and nothing changed its meaning.
+    #[inline(always)]
+    fn applies(&self, cells: &[AtomicU32; CELLS], new: u32) -> bool {
+        // SAFETY: SSE2 is part of x86-64; both are aligned to 16. Other threads may write cells: each is read once, whole.
+        let same = unsafe {
+            let (all, before) = (_mm_load_si128(cells.as_ptr().cast()), _mm_load_si128(self.before.as_ptr().cast()));
+            _mm_movemask_epi8(_mm_cmpeq_epi32(all, before))
+        };
+        // The meaning is read after the cells.
+        same == 0xffff && self.new == new && self.meaning == spans::meaning()
+    }
+
+    #[inline(always)]
+    fn apply(&self, thread: &mut Thread, cells: &[AtomicU32; CELLS], address: u64) {
+        thread.detect.counts.checked += 1;
+        shadow::mark(address);
+        let mut superfluous = self.places >> 2;
+        while superfluous != 0 {
+            cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
+            superfluous &= superfluous - 1;
+        }
+        cells[self.places as usize & 3].store(self.whole, Relaxed);
     }
 }
 
-/// The same with the reference that stands for the access.
+/// Of one reference, for places in a word.
+pub type Memos = [Memo; 4];
+
+/// Words of an array are taken in turn, and so are the parts of a word.
 #[inline(always)]
-pub fn with<const IS_READ: bool>(thread: &mut Thread, address: u64, bytes: u64, reference: u32) {
-    word::<IS_READ>(thread, shadow::cells(address), bits_of(address, bytes), address, bytes, reference);
+const fn turn(address: u64, bytes: u64) -> usize {
+    (address >> bytes.trailing_zeros()) as usize & if bytes < 4 { 3 } else { 1 }
 }
 
-/// Sixteen bytes that are two words.
+/// An access at `site` of `BYTES` bytes that do not leave their word, or are two words. Without a guard of the runtime, where the place is known: it is as short as a hook,
+/// and lies among them.
 #[inline(always)]
-pub fn pair<const IS_READ: bool>(thread: &mut Thread, address: u64, site: u64) {
-    let reference = local::reference(thread, site, false);
+pub fn plain<const IS_READ: bool, const BYTES: u64>(thread: &mut Thread, address: u64, site: u64) {
+    match local::known(thread, site) {
+        Some((reference, memos)) => known::<IS_READ, BYTES, false>(thread, address, reference, memos),
+        None => first::<IS_READ, BYTES>(address, site),
+    }
+}
+
+/// The first access at a place in this span.
+#[inline(never)]
+fn first<const IS_READ: bool, const BYTES: u64>(address: u64, site: u64) {
+    // SAFETY: called for a known thread that is not inside of the runtime.
+    let runtime = unsafe { Runtime::enter() };
+    let thread = runtime.thread();
+    let (reference, memos) = local::known_or_new(thread, site);
     if reference != 0 {
-        word::<IS_READ>(thread, shadow::cells(address), BYTES, address, 8, reference);
-        word::<IS_READ>(thread, shadow::cells(address + 8), BYTES, address + 8, 8, reference);
+        known::<IS_READ, BYTES, true>(thread, address, reference, memos);
+    }
+}
+
+/// An access with the reference that stands for it.
+#[inline(always)]
+pub fn with<const IS_READ: bool>(thread: &mut Thread, address: u64, bytes: u64, reference: u32) {
+    let memos = thread.detect.any_memos();
+    match bytes {
+        1 => known::<IS_READ, 1, true>(thread, address, reference, memos),
+        2 => known::<IS_READ, 2, true>(thread, address, reference, memos),
+        4 => known::<IS_READ, 4, true>(thread, address, reference, memos),
+        _ => known::<IS_READ, 8, true>(thread, address, reference, memos),
+    }
+}
+
+/// `FRESH`: the reference is new, so that nothing is remembered of it.
+#[inline(always)]
+fn known<const IS_READ: bool, const BYTES: u64, const FRESH: bool>(
+    thread: &mut Thread,
+    address: u64,
+    reference: u32,
+    memos: *mut Memos,
+) {
+    if BYTES == 16 {
+        in_word::<IS_READ, 8, FRESH>(thread, address, reference, memos);
+        in_word::<IS_READ, 8, FRESH>(thread, address + 8, reference, memos);
+    } else {
+        in_word::<IS_READ, BYTES, FRESH>(thread, address, reference, memos);
+    }
+}
+
+#[inline(always)]
+fn in_word<const IS_READ: bool, const BYTES: u64, const FRESH: bool>(
+    thread: &mut Thread,
+    address: u64,
+    reference: u32,
+    memos: *mut Memos,
+) {
+    let cells = shadow::cells(address);
+    let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits_of(address, BYTES);
+    // SAFETY: the thread's own, and inside; nobody else has it now.
+    let memo = unsafe { &mut (*memos)[turn(address, BYTES)] };
+    if !FRESH && memo.applies(cells, new) {
+        memo.apply(thread, cells, address);
+    } else {
+        word::<IS_READ, BYTES>(thread, address, reference, memo);
     }
 }
 
 /// [`shadow::byte_bits`] for constant lengths: all of a whole word's, whatever the address.
 #[inline(always)]
 fn bits_of(address: u64, bytes: u64) -> u32 {
-    if bytes == 8 { BYTES } else { shadow::byte_bits(address, bytes) }
+    if bytes >= 8 { BYTES } else { shadow::byte_bits(address, bytes) }
 }
 
-#[inline(always)]
-fn word<const IS_READ: bool>(
-    thread: &mut Thread,
-    cells: &[AtomicU32; CELLS],
-    bits: u32,
-    address: u64,
-    bytes: u64,
-    reference: u32,
-) {
+/// Looks at all cells.
+#[inline(never)]
+#[unsafe(link_section = "rashomon_hooks")]
+fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u64, reference: u32, memo: &mut Memo) {
+    let (cells, bits) = (shadow::cells(address), bits_of(address, LENGTH));
     let whens = spans::whens();
-    let own = When { epoch: thread.detect.epoch, slot_atomic: thread.detect.slot << 1 };
+    let current = When { epoch: thread.detect.epoch, slot_atomic: thread.detect.slot << 1 };
     let (times, slots) = thread.detect.clock.raw();
     let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
     // SAFETY: SSE2 is part of x86-64; a word's cells are aligned to 16. Other threads may write them: each cell is read once, whole.
-    let (seen, mut overlapping, free, alike) = unsafe {
+    let (seen, all) = unsafe {
         let all = _mm_load_si128(cells.as_ptr().cast());
-        let zero = _mm_setzero_si128();
-        let apart = _mm_cmpeq_epi32(_mm_and_si128(all, _mm_set1_epi32(bits as i32)), zero);
-        let free = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(all, zero)));
-        let overlapping = !_mm_movemask_ps(_mm_castsi128_ps(apart)) & 15;
-        let alike = if bits == BYTES {
-            // Whole words, known when compiled: a cell for the same bytes is among the overlapping ones.
-            0
-        } else {
-            let rest = _mm_andnot_si128(_mm_set1_epi32(BYTES as i32), all);
-            _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(rest, _mm_set1_epi32((new & !BYTES) as i32))))
-        };
-        (core::mem::transmute::<__m128i, [u32; CELLS]>(all), overlapping as u32, free as u32, alike as u32)
+        (core::mem::transmute::<__m128i, [u32; CELLS]>(all), all)
     };
-    let mut place = CELLS;
-    let mut whole = new;
-    if alike != 0 {
-        // The same place did the same to other bytes of the word: one cell is enough for both.
-        place = alike.trailing_zeros() as usize & 3;
-        whole |= seen[place];
-    }
-    while overlapping != 0 {
-        let at = overlapping.trailing_zeros() as usize & 3;
-        overlapping &= overlapping - 1;
-        let cell = seen[at];
+    let meaning = spans::meaning();
+    // All four, whether they overlap or not: nothing here depends on what is in a cell but values.
+    let (mut ordered, mut own) = (0, 0);
+    for (at, cell) in seen.into_iter().enumerate() {
         // SAFETY: inside the table, whatever the cell.
         let when = unsafe { *whens.add((cell >> (REFERENCE_SHIFT + GRANULE.trailing_zeros())) as usize) };
         let slot = when.slot_atomic >> 1;
-        // SAFETY: below the clock's length.
-        let known = if slot < slots { unsafe { *times.add(slot as usize) } } else { 0 };
-        if known < when.epoch {
-            if IS_READ && cell & READ != 0 {
-                continue;
-            }
-            return unusual(thread, address, bytes, IS_READ, reference);
-        }
-        if when == own && bits & !cell == 0 && (IS_READ || cell & READ == 0) {
-            return recognise(thread, &cells[at], cell, reference);
-        }
-        if (!IS_READ || cell & READ != 0) && cell & BYTES & !whole == 0 && at != place {
-            if place < CELLS {
-                cells[at].store(0, Relaxed);
-            } else {
-                place = at;
-            }
+        let is_known = slot < slots;
+        // SAFETY: below the clock's length, which is never 0: the thread's own slot is in it.
+        let known = unsafe { *times.add(if is_known { slot as usize } else { 0 }) };
+        ordered |= u32::from(is_known & (known >= when.epoch)) << at;
+        own |= u32::from(when == current) << at;
+    }
+    let bits_of_cells = |bits: u32| all_or_some(all, bits);
+    let overlapping = bits_of_cells(bits).1;
+    let reads = bits_of_cells(READ).1;
+    let free = none(all);
+    if overlapping & !ordered & !(if IS_READ { reads } else { 0 }) != 0 {
+        return unusual(address, LENGTH, IS_READ, reference);
+    }
+    let covering = overlapping & own & bits_of_cells(bits).0 & !(if IS_READ { 0 } else { reads });
+    if covering != 0 {
+        let at = covering.trailing_zeros() as usize & 3;
+        return recognise(thread, &cells[at], seen[at], reference);
+    }
+    let mut whole = new;
+    let mut place = 0;
+    if LENGTH < 8 {
+        // The same place did the same to other bytes of the word: one cell is enough for both. Of whole words such a cell would be covering.
+        place = equal(all, !BYTES, new);
+        if place != 0 {
+            whole |= seen[place.trailing_zeros() as usize & 3];
         }
     }
+    // What all later accesses that race with it race with this one too.
+    let inside = if LENGTH >= 8 { CELL_BITS } else { !all_or_some(all, BYTES & !whole).1 & CELL_BITS };
+    let mut superfluous = overlapping & ordered & inside & !place & if IS_READ { reads } else { CELL_BITS };
+    if place == 0 {
+        place = superfluous & superfluous.wrapping_neg();
+        superfluous &= !place;
+    }
     thread.detect.counts.checked += 1;
-    if place < CELLS {
-        cells[place & 3].store(whole, Relaxed);
-    } else if free != 0 {
+    if place == 0 {
+        if free == 0 {
+            return access::add(thread, cells, new, address, CELLS);
+        }
         shadow::mark(address);
-        cells[free.trailing_zeros() as usize & 3].store(new, Relaxed);
+        place = free;
+    }
+    let memo_places = superfluous << 2 | place.trailing_zeros() & 3;
+    while superfluous != 0 {
+        cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
+        superfluous &= superfluous - 1;
+    }
+    cells[place.trailing_zeros() as usize & 3].store(whole, Relaxed);
+    if memo.new == new {
+        *memo = Memo { before: seen, new, meaning, places: memo_places, whole };
     } else {
-        access::add(thread, cells, new, address, CELLS);
+        // Many places are come by once in a span only.
+        (memo.new, memo.before) = (new, [u32::MAX; CELLS]);
+    }
+}
+
+/// A bit for each cell.
+const CELL_BITS: u32 = (1 << CELLS) - 1;
+
+/// Cells that have all of the bits, and those that have some.
+#[inline(always)]
+fn all_or_some(cells: __m128i, bits: u32) -> (u32, u32) {
+    // SAFETY: SSE2 is part of x86-64.
+    let masked = unsafe { _mm_and_si128(cells, _mm_set1_epi32(bits as i32)) };
+    (equal(masked, u32::MAX, bits), !none(masked) & CELL_BITS)
+}
+
+/// Cells that are 0.
+#[inline(always)]
+fn none(cells: __m128i) -> u32 {
+    equal(cells, u32::MAX, 0)
+}
+
+/// Cells whose `selected` bits are those of `value`.
+#[inline(always)]
+fn equal(cells: __m128i, selected: u32, value: u32) -> u32 {
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe {
+        let masked = _mm_and_si128(cells, _mm_set1_epi32(selected as i32));
+        _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(masked, _mm_set1_epi32((value & selected) as i32)))) as u32
     }
 }
 
@@ -128,6 +250,8 @@ fn recognise(thread: &Thread, cell: &AtomicU32, seen: u32, reference: u32) {
 
 #[cold]
 #[inline(never)]
-fn unusual(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, reference: u32) {
-    access::word(thread, address, bytes, if is_read { How::READ } else { How::WRITE }, reference);
+fn unusual(address: u64, bytes: u64, is_read: bool, reference: u32) {
+    // SAFETY: as in `first`; guards nest.
+    let runtime = unsafe { Runtime::enter() };
+    access::word(runtime.thread(), address, bytes, if is_read { How::READ } else { How::WRITE }, reference);
 }

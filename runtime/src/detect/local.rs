@@ -2,6 +2,7 @@
 
 use super::blocks::Reserve;
 use super::clock::{self, Clock, Epoch};
+use super::fast::Memos;
 use super::handlers::Running;
 use super::ignores::Begun;
 use super::locks::Held;
@@ -20,6 +21,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::LOW_MASK;
 
 const CACHED: usize = 512;
+/// Places of the program that have memos.
+const MEMOS: usize = 128;
+/// A thread's tables: memos, then [`Cached`].
+const TABLES: usize = MEMOS * size_of::<Memos>() + CACHED * size_of::<Cached>();
 
 /// A place of the program that accessed: its stack, and its reference in the span that `generation` numbers.
 #[derive(Clone, Copy)]
@@ -75,6 +80,7 @@ pub struct Local {
     /// References that the last span took.
     hint: u32,
     cache: *mut Cached,
+    memos: *mut Memos,
     random: u32,
     pub tree: Tree,
     pub counts: Counts,
@@ -112,6 +118,7 @@ impl Local {
             granule_stale: false,
             hint: 1,
             cache: core::ptr::null_mut(),
+            memos: core::ptr::null_mut(),
             random: 0x9e37_79b9,
             tree: Tree::new(),
             counts: Counts::new(),
@@ -128,10 +135,12 @@ impl Local {
     }
 
     pub fn begin(&mut self) {
-        self.cache = sys::map_anonymous(CACHED * size_of::<Cached>()).cast();
-        if self.cache.is_null() {
+        self.memos = sys::map_anonymous(TABLES).cast();
+        if self.memos.is_null() {
             sys::die(&[b"out of memory for a new thread"]);
         }
+        // SAFETY: inside the tables.
+        self.cache = unsafe { self.memos.add(MEMOS).cast() };
         self.tree.begin();
         self.random = self.random.wrapping_add(self.slot.wrapping_mul(0x85eb_ca6b)) | 1;
     }
@@ -147,7 +156,7 @@ impl Local {
         self.held.clear_and_free();
         self.orders.free();
         // SAFETY: the thread's own table, used no more.
-        unsafe { sys::unmap(self.cache.cast(), CACHED * size_of::<Cached>()) };
+        unsafe { sys::unmap(self.memos.cast(), TABLES) };
         self.cache = core::ptr::null_mut();
     }
 
@@ -174,10 +183,25 @@ impl Local {
     }
 
     #[inline(always)]
+    fn mixed(site: u64, context: StackId) -> usize {
+        (site as u32 ^ (site >> 9) as u32 ^ context << 2 ^ context >> 6) as usize
+    }
+
+    #[inline(always)]
     fn cached(&mut self, site: u64, context: StackId) -> &'static mut Cached {
-        let mixed = site as u32 ^ (site >> 9) as u32 ^ context << 2 ^ context >> 6;
         // SAFETY: inside the thread's table.
-        unsafe { &mut *self.cache.add(mixed as usize % CACHED) }
+        unsafe { &mut *self.cache.add(Self::mixed(site, context) % CACHED) }
+    }
+
+    #[inline(always)]
+    fn memos(&self, site: u64, context: StackId) -> *mut Memos {
+        // SAFETY: inside the thread's table.
+        unsafe { self.memos.add(Self::mixed(site, context) % MEMOS) }
+    }
+
+    /// Of accesses whose place is not looked up.
+    pub fn any_memos(&self) -> *mut Memos {
+        self.memos
     }
 }
 
@@ -381,6 +405,28 @@ pub fn reference_of_object(thread: &mut Thread, called_from: u64, tag: u64, site
 pub fn reference(thread: &mut Thread, site: u64, atomic: bool) -> u32 {
     let context = context(thread);
     reference_in(thread, context, site, atomic)
+}
+
+/// The reference of a plain access at `site`, if it has one in this span, and what was last done at that place.
+#[inline(always)]
+pub fn known(thread: &mut Thread, site: u64) -> Option<(u32, *mut Memos)> {
+    if thread.hot().dirty != 0 {
+        return None;
+    }
+    let context = thread.context;
+    let memos = thread.detect.memos(site, context);
+    let local = &mut thread.detect;
+    let cached = local.cached(site, context);
+    (cached.site == site && cached.context == context && cached.generation == local.generation)
+        .then_some((cached.reference, memos))
+}
+
+/// The same, with a new reference if need be: 0 when there are none left.
+#[inline(always)]
+pub fn known_or_new(thread: &mut Thread, site: u64) -> (u32, *mut Memos) {
+    let context = context(thread);
+    let reference = reference_in(thread, context, site, false);
+    (reference, thread.detect.memos(site, context))
 }
 
 #[inline(always)]

@@ -157,23 +157,15 @@ macro_rules! slow_hooks {
                     return;
                 }
                 let mode = MODE.load(Relaxed);
-                let known = mode & FILTERING != 0
-                    && fits(address, $bytes)
-                    && tree::recognises(&mut *(*block).thread, address, $bytes, $is_read, site);
-                if known {
+                let thread = &mut *(*block).thread;
+                let simple = fits(address, $bytes) || $bytes == 16 && address & 7 == 0;
+                if mode == 0 && simple {
+                    return fast::plain::<$is_read, $bytes>(thread, address, site);
+                }
+                if mode & FILTERING != 0 && fits(address, $bytes) && tree::recognises(thread, address, $bytes, $is_read, site) {
                     return;
                 }
-                let runtime = Runtime::enter();
-                let thread = runtime.thread();
-                if mode != 0 && (mode != FILTERING || thread.detect.tree.knows_context()) {
-                    slowly(thread, address, $bytes, How::$how, site);
-                } else if fits(address, $bytes) {
-                    fast::plain::<$is_read>(thread, address, $bytes, site);
-                } else if $bytes == 16 && address & 7 == 0 {
-                    fast::pair::<$is_read>(thread, address, site);
-                } else {
-                    access::access(thread, address, $bytes, How::$how, site);
-                }
+                otherwise(address, $bytes, How::$how, site);
             }
         }
     )* };
@@ -182,6 +174,27 @@ macro_rules! slow_hooks {
 slow_hooks! {
     read1 READ true 1; read2 READ true 2; read4 READ true 4; read8 READ true 8; read16 READ true 16;
     write1 WRITE false 1; write2 WRITE false 2; write4 WRITE false 4; write8 WRITE false 8; write16 WRITE false 16;
+}
+
+/// Under another detector or a filter, or in several words.
+#[inline(never)]
+fn otherwise(address: u64, bytes: u64, how: How, site: u64) {
+    // SAFETY: as above.
+    let runtime = unsafe { Runtime::enter() };
+    let thread = runtime.thread();
+    let mode = MODE.load(Relaxed);
+    if mode != 0 && (mode != FILTERING || thread.detect.tree.knows_context()) {
+        slowly(thread, address, bytes, how, site);
+    } else if mode != 0 && fits(address, bytes) {
+        let reference = local::reference(thread, site, false);
+        match how.read {
+            _ if reference == 0 => {}
+            true => fast::with::<true>(thread, address, bytes, reference),
+            false => fast::with::<false>(thread, address, bytes, reference),
+        }
+    } else {
+        access::access(thread, address, bytes, how, site);
+    }
 }
 
 macro_rules! vptr_hooks {

@@ -83,6 +83,8 @@ static mut NEXT: u32 = 1;
 static mut TAKEN: u32 = 1;
 static RETIRED: AtomicU32 = AtomicU32::new(0);
 pub static SWEEPS: AtomicU64 = AtomicU64::new(0);
+/// How often references may have come to stand for something else.
+static MEANING: AtomicU32 = AtomicU32::new(0);
 
 pub fn initialise() {
     const GRANULES: usize = (REFERENCES / GRANULE) as usize;
@@ -91,6 +93,12 @@ pub fn initialise() {
     RESTS.store(reserve(GRANULES * size_of::<Rest>()).cast(), Release);
     // Nobody knows when memory was freed.
     define(0, 0, Granule { when: When { epoch: Epoch::MAX, slot_atomic: u32::MAX }, thread: 0, lock_set: 0 });
+}
+
+/// Unchanged: every reference that was in a cell stands for what it stood for. To be read after the cells.
+#[inline(always)]
+pub fn meaning() -> u32 {
+    MEANING.load(Acquire)
 }
 
 /// By granule.
@@ -176,6 +184,8 @@ fn sweep() -> u32 {
             }
         }
     });
+    // No cell has a swept reference any more. Whoever sees one from here on has seen this first.
+    MEANING.fetch_add(1, Release);
     for slab in &STATES {
         if slab.load(Relaxed) == state::SWEPT {
             slab.store(state::FREE, Release);
