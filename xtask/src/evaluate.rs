@@ -6,14 +6,17 @@ mod compile;
 mod debian;
 mod detect;
 mod detector;
+mod imported;
 mod llvm_tsan;
 mod measure;
 mod memcached;
 mod pbzip2;
 mod plot;
 mod programs;
+mod raceinjector;
 mod races;
 mod runtime;
+mod speedygo;
 mod spine;
 mod suite;
 mod table;
@@ -39,6 +42,9 @@ pub struct Options {
     /// Only programs (or inputs, or tests) whose name contains this.
     #[arg(long, visible_alias = "filter")]
     only: Option<String>,
+    /// Folder of traces with known answers; without it `tests/corpora`.
+    #[arg(long)]
+    corpora: Option<std::path::PathBuf>,
     /// Seconds of load on a server.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
@@ -49,11 +55,13 @@ pub struct Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 7] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 9] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
     ("detect", "the races clang's ThreadSanitizer reports on the test programs, and silence where there are none", detect::run),
+    ("speedygo", "the figures of papers: races by brute force, and what every analysis and decider finds", speedygo::run),
+    ("raceinjector", "races that a solver hid from one algorithm each", raceinjector::run),
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
     ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
     ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),

@@ -62,6 +62,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "rashomon-order",
             "rashomon-packed",
             "rashomon-predict",
+            "rashomon-testkit",
             "rashomon-trace",
             "rashomon-witness",
         ],
