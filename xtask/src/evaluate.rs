@@ -6,6 +6,7 @@ mod compile;
 mod debian;
 mod detect;
 mod detector;
+mod engine;
 mod imported;
 mod llvm_tsan;
 mod measure;
@@ -55,7 +56,7 @@ pub struct Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 9] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 11] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
@@ -65,6 +66,8 @@ const EVALUATIONS: [(&str, &str, Evaluation); 9] = [
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
     ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
     ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),
+    ("engine", "throughput and memory of the linear analyses on generated traces", engine::run),
+    ("engine-large", "a thousand million events, analysed as they are generated, within 4 GB", engine::run_large),
 ];
 
 pub fn run(options: &Options) -> Result<bool> {
