@@ -2,7 +2,7 @@
 //!
 //! **Workers.** Whatever can be shared out by variables is: every worker sees all events, keeps all clocks, which change at one event in ten,
 //! and looks only at its own variables' accesses. The others are tasks of one worker each. Since an access's answer depends on clocks and its
-//! variable alone, and [`Races::merge`] on no order, results are the same for any number of workers.
+//! variable alone, and [`crate::Races::merge`] on no order, results are the same for any number of workers.
 //!
 //! **Memory.** What can be shared out is also done in several passes over the trace, each over a range of variables, when its tables would
 //! exceed the bound; a pass that turns out too large is begun again with half of its range. The answer is the same, and takes as
@@ -10,8 +10,8 @@
 
 use crate::analysis::Analysis as _;
 use crate::clock::MAX_EVENTS;
-use crate::race::Races;
-use crate::running::{Kind, Running, Task};
+use crate::running::{Findings, Kind, Running, Task};
+use crate::serialisability::Regions;
 use crate::variables::{MAX_WORKERS, Share};
 use rashomon_packed::{BLOCK, Event, Names, Source, Space, TraceError};
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ const WAITING: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub kinds: Vec<Kind>,
+    /// For serialisability.
+    pub regions: Regions,
     /// Only pairs within so many events count; all if there is none.
     pub window: Option<u64>,
     pub workers: u32,
@@ -57,7 +59,7 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub kind: Kind,
-    pub races: Races,
+    pub findings: Findings,
     /// The analysis ended before this event because of the bound of memory.
     pub until: Option<u64>,
 }
@@ -92,7 +94,8 @@ pub fn analyse(open: &mut Open<'_>, settings: &Settings, progress: &mut dyn FnMu
         window: settings.window,
         memory: settings.memory.unwrap_or(usize::MAX),
     };
-    let mut jobs: Vec<Job> = Task::of(&settings.kinds).into_iter().map(|task| Job { task, low: 0, high: u32::MAX }).collect();
+    let mut jobs: Vec<Job> =
+        Task::of(&settings.kinds, settings.regions).into_iter().map(|task| Job { task, low: 0, high: u32::MAX }).collect();
     let mut found: BTreeMap<Kind, Report> = BTreeMap::new();
     let (mut bytes, mut number) = (0, 0);
     loop {
@@ -137,20 +140,20 @@ pub fn analyse(open: &mut Open<'_>, settings: &Settings, progress: &mut dyn FnMu
 /// Variables in a pass, at least.
 const SMALLEST: u32 = 1 << 10;
 
-fn gather(found: &mut BTreeMap<Kind, Report>, parts: Vec<(Kind, Races)>, until: Option<u64>) {
-    for (kind, races) in parts {
+fn gather(found: &mut BTreeMap<Kind, Report>, parts: Vec<(Kind, Findings)>, until: Option<u64>) {
+    for (kind, findings) in parts {
         match found.get_mut(&kind) {
-            Some(report) => report.races.merge(races),
-            None => drop(found.insert(kind, Report { kind, races, until })),
+            Some(report) => report.findings.merge(findings),
+            None => drop(found.insert(kind, Report { kind, findings, until })),
         }
     }
 }
 
 /// How a job ended.
 enum End {
-    Done(Vec<(Kind, Races)>),
+    Done(Vec<(Kind, Findings)>),
     /// Before that event, for lack of memory.
-    Stopped(Vec<(Kind, Races)>, u64),
+    Stopped(Vec<(Kind, Findings)>, u64),
     /// Its tables, for so many variables, were too large.
     Unfit {
         slots: usize,

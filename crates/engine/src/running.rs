@@ -4,6 +4,7 @@ use crate::analysis::Analysis;
 use crate::detector::{Detector, Wanted};
 use crate::hybrid::Hybrid;
 use crate::race::Races;
+use crate::serialisability::{Regions, Serialisability, Violations};
 use crate::variables::Share;
 use crate::wcp::Wcp;
 use rashomon_packed::{Event, Space};
@@ -16,10 +17,11 @@ pub enum Kind {
     LockSet,
     Hybrid,
     Wcp,
+    Serialisability,
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] = [Self::Hb, Self::Shb, Self::LockSet, Self::Hybrid, Self::Wcp];
+    pub const ALL: [Self; 6] = [Self::Hb, Self::Shb, Self::LockSet, Self::Hybrid, Self::Wcp, Self::Serialisability];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,6 +30,7 @@ impl Kind {
             Self::LockSet => "lockset",
             Self::Hybrid => "hybrid",
             Self::Wcp => "wcp",
+            Self::Serialisability => "serialisability",
         }
     }
 
@@ -43,6 +46,39 @@ impl Kind {
             Self::LockSet => "variables that no lock protects; suspicions",
             Self::Hybrid => "pairs that only values could order; suspicions",
             Self::Wcp => "races under weak causal precedence; the first is a race or a deadlock",
+            Self::Serialisability => "regions that are not conflict-serialisable; each is real in this trace",
+        }
+    }
+}
+
+/// What an analysis found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Findings {
+    Races(Races),
+    Violations(Violations),
+}
+
+impl Findings {
+    /// Those of other variables.
+    pub(crate) fn merge(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Races(one), Self::Races(other)) => one.merge(other),
+            _ => unreachable!("regions are not shared out"),
+        }
+    }
+
+    pub fn races(&self) -> Option<&Races> {
+        match self {
+            Self::Races(races) => Some(races),
+            Self::Violations(_) => None,
+        }
+    }
+
+    /// Whether there is anything to report.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Races(races) => races.events() == 0,
+            Self::Violations(violations) => violations.violating() == 0,
         }
     }
 }
@@ -60,10 +96,11 @@ pub enum Task {
     },
     Hybrid,
     Wcp,
+    Serialisability(Regions),
 }
 
 impl Task {
-    pub fn of(kinds: &[Kind]) -> Vec<Self> {
+    pub fn of(kinds: &[Kind], regions: Regions) -> Vec<Self> {
         let wants = |kind| kinds.contains(&kind);
         let lock_sets = wants(Kind::LockSet);
         let mut tasks = Vec::new();
@@ -77,6 +114,9 @@ impl Task {
         }
         if wants(Kind::Wcp) {
             tasks.push(Self::Wcp);
+        }
+        if wants(Kind::Serialisability) {
+            tasks.push(Self::Serialisability(regions));
         }
         tasks
     }
@@ -97,6 +137,7 @@ impl Task {
             }
             Self::Hybrid => Running::Hybrid(Box::new(Hybrid::of_share(share))),
             Self::Wcp => Running::Wcp(Box::default()),
+            Self::Serialisability(regions) => Running::Serialisability(Box::new(Serialisability::new(regions))),
         }
     }
 }
@@ -107,6 +148,7 @@ pub enum Running {
     Detector(Box<Detector>),
     Hybrid(Box<Hybrid>),
     Wcp(Box<Wcp>),
+    Serialisability(Box<Serialisability>),
 }
 
 impl Running {
@@ -115,6 +157,16 @@ impl Running {
             Self::Detector(detector) => &mut **detector,
             Self::Hybrid(hybrid) => &mut **hybrid,
             Self::Wcp(wcp) => &mut **wcp,
+            Self::Serialisability(regions) => &mut **regions,
+        }
+    }
+
+    fn as_analysis(&self) -> &dyn Analysis {
+        match self {
+            Self::Detector(detector) => &**detector,
+            Self::Hybrid(hybrid) => &**hybrid,
+            Self::Wcp(wcp) => &**wcp,
+            Self::Serialisability(regions) => &**regions,
         }
     }
 
@@ -124,20 +176,21 @@ impl Running {
             Self::Detector(detector) => Self::Detector(Box::new(detector.without_tables())),
             Self::Hybrid(_) => Self::Hybrid(Box::default()),
             Self::Wcp(wcp) => Self::Wcp(Box::new(wcp.without_tables())),
+            Self::Serialisability(regions) => Self::Serialisability(Box::new(regions.without_tables())),
         }
     }
 
     /// What each of its kinds found.
-    pub fn found(self) -> Vec<(Kind, Races)> {
+    pub fn found(self) -> Vec<(Kind, Findings)> {
         match self {
             Self::Detector(detector) => {
                 let found = detector.found();
-                let shb = found.shb.map(|races| (Kind::Shb, races));
-                let lock_sets = found.lock_sets.map(|races| (Kind::LockSet, races));
-                [Some((Kind::Hb, found.hb)), shb, lock_sets].into_iter().flatten().collect()
+                let kinds = [(Kind::Hb, Some(found.hb)), (Kind::Shb, found.shb), (Kind::LockSet, found.lock_sets)];
+                kinds.into_iter().filter_map(|(kind, races)| Some((kind, Findings::Races(races?)))).collect()
             }
-            Self::Hybrid(hybrid) => vec![(Kind::Hybrid, hybrid.found())],
-            Self::Wcp(wcp) => vec![(Kind::Wcp, wcp.found())],
+            Self::Hybrid(hybrid) => vec![(Kind::Hybrid, Findings::Races(hybrid.found()))],
+            Self::Wcp(wcp) => vec![(Kind::Wcp, Findings::Races(wcp.found()))],
+            Self::Serialisability(regions) => vec![(Kind::Serialisability, Findings::Violations(regions.found()))],
         }
     }
 }
@@ -156,18 +209,10 @@ impl Analysis for Running {
     }
 
     fn bytes(&self) -> usize {
-        match self {
-            Self::Detector(detector) => detector.bytes(),
-            Self::Hybrid(hybrid) => hybrid.bytes(),
-            Self::Wcp(wcp) => wcp.bytes(),
-        }
+        self.as_analysis().bytes()
     }
 
     fn slots(&self) -> usize {
-        match self {
-            Self::Detector(detector) => detector.slots(),
-            Self::Hybrid(hybrid) => hybrid.slots(),
-            Self::Wcp(wcp) => wcp.slots(),
-        }
+        self.as_analysis().slots()
     }
 }

@@ -5,7 +5,8 @@ use super::bar::{self, Bar};
 use super::table::Table;
 use super::{Options, command_line};
 use anyhow::{Context as _, Result, bail};
-use rashomon_engine::{Kind, Settings, analyse};
+use rashomon_engine::serialisability::Regions;
+use rashomon_engine::{Findings, Kind, Settings, analyse};
 use rashomon_packed::{BLOCK, Generator, OpenOptions, PackedWriter, Preset, Shape, Source, TraceError, copy, open};
 use serde::Serialize;
 use std::fs::File;
@@ -26,12 +27,13 @@ struct Group {
     bars: Option<(f64, f64)>,
 }
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 6] = [
     Group { name: "hb", kinds: &[Kind::Hb], bars: None },
     Group { name: "hb+shb", kinds: &[Kind::Hb, Kind::Shb], bars: None },
     Group { name: "hb+shb+lockset", kinds: &[Kind::Hb, Kind::Shb, Kind::LockSet], bars: Some((15.0, 40.0)) },
     Group { name: "hybrid", kinds: &[Kind::Hybrid], bars: None },
     Group { name: "wcp", kinds: &[Kind::Wcp], bars: Some((2.0, 5.0)) },
+    Group { name: "serialisability", kinds: &[Kind::Serialisability], bars: Some((10.0, 20.0)) },
 ];
 
 #[derive(Debug, Serialize)]
@@ -46,7 +48,7 @@ struct Row {
     /// Of the whole process.
     peak_megabytes: f64,
     table_megabytes: f64,
-    racing_events: u64,
+    found: u64,
     times_rapid: f64,
 }
 
@@ -78,8 +80,8 @@ fn peak_megabytes() -> Result<f64> {
 }
 
 fn shapes(quick: bool) -> [(&'static str, Shape); 4] {
-    let flat = Shape { threads: 16, ..Preset::Flat.shape(0, 1) };
-    let nested = Preset::Nest.shape(0, 1);
+    let flat = Shape { threads: 16, transactions: true, ..Preset::Flat.shape(0, 1) };
+    let nested = Shape { transactions: true, ..Preset::Nest.shape(0, 1) };
     // A table of 10^7 variables would be all that a short trace takes time for.
     let variables = if quick { 100_000 } else { Preset::Wide.shape(0, 1).variables };
     let wide = |shape: &Shape| Shape { variables, ..shape.clone() };
@@ -120,7 +122,7 @@ fn scan(path: &Path, trace: &str) -> Result<Row> {
     row(trace, "scan", events, processor_seconds()? - before, 0, 0)
 }
 
-fn row(trace: &str, analysis: &'static str, events: u64, seconds: f64, bytes: usize, racing_events: u64) -> Result<Row> {
+fn row(trace: &str, analysis: &'static str, events: u64, seconds: f64, bytes: usize, found: u64) -> Result<Row> {
     let nanoseconds_an_event = seconds * 1e9 / events as f64;
     Ok(Row {
         trace: trace.to_owned(),
@@ -131,7 +133,7 @@ fn row(trace: &str, analysis: &'static str, events: u64, seconds: f64, bytes: us
         million_events_a_second: 1e3 / nanoseconds_an_event,
         peak_megabytes: peak_megabytes()?,
         table_megabytes: bytes as f64 / f64::from(1 << 20),
-        racing_events,
+        found,
         times_rapid: RAPID / nanoseconds_an_event,
     })
 }
@@ -144,10 +146,14 @@ fn measure(
 ) -> Result<Row> {
     peak_megabytes()?;
     let before = processor_seconds()?;
-    let settings = Settings { kinds: group.kinds.into(), window: None, workers: 1, memory };
+    let settings = Settings { kinds: group.kinds.into(), regions: Regions::All, window: None, workers: 1, memory };
     let outcome = analyse(open, &settings, &mut |_| {})?;
     let seconds = processor_seconds()? - before;
-    let racing = outcome.reports.iter().map(|report| report.races.events()).max().unwrap_or(0);
+    let racing = outcome.reports.iter().map(|report| match &report.findings {
+        Findings::Races(races) => races.events(),
+        Findings::Violations(violations) => violations.violating(),
+    });
+    let racing = racing.max().unwrap_or(0);
     row(trace, group.name, outcome.events, seconds, outcome.bytes, racing)
 }
 
@@ -215,7 +221,7 @@ fn finish(report: Report, options: &Options) -> Result<bool> {
     }
     println!("{}\n", report.command);
     let mut table =
-        Table::new(&["trace", "analysis", "CPU s", "ns/event", "M events/s", "× RAPID", "peak MB", "tables MB", "racing events"]);
+        Table::new(&["trace", "analysis", "CPU s", "ns/event", "M events/s", "× RAPID", "peak MB", "tables MB", "found"]);
     for row in &report.rows {
         table.row(vec![
             row.trace.clone(),
@@ -226,7 +232,7 @@ fn finish(report: Report, options: &Options) -> Result<bool> {
             format!("{:.0}", row.times_rapid),
             format!("{:.0}", row.peak_megabytes),
             format!("{:.0}", row.table_megabytes),
-            row.racing_events.to_string(),
+            row.found.to_string(),
         ]);
     }
     table.print();

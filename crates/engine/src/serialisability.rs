@@ -1,0 +1,376 @@
+//! Are regions that should be atomic conflict-serialisable in this trace?
+//!
+//! Farzan, Madhusudan (CAV 2008) and Flanagan, Freund, Yi, "Velodrome", PLDI 2008: a transaction is an outermost region, or a single event outside; one is ordered before another if
+//! an event of the former comes before an event of the latter that is of the same thread, conflicts with it, or is ordered behind it by
+//! synchronisation. The regions are serialisable exactly if that graph has no cycle. Instead of the graph there are clocks, as in Mathur,
+//! Viswanathan, "Atomicity Checking in Linear Time using Vector Clocks", ASPLOS 2020 (AeroDrome); over transactions instead of events, so that a
+//! variable needs no clock but the names of its latest transactions.
+//!
+//! An edge that would close a cycle is not added but reported: its target, an open region, *violates*, as does the region whose event comes in between.
+//! So detection goes on, and names each further region that violates, which is what Ma et al., "RegionTrack", TOSEM 2021, add to AeroDrome.
+//!
+//! Deviations: (1) AeroDrome's propagation to all clocks at the end of a transaction is done when somebody asks ([`crate::transactions`]); (2) of regions in a cycle
+//! those are named that an edge closes it at, and the source of that edge, not all that lie on it; (3) atomics are accesses, fences nothing.
+//!
+//! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; the first one is a cycle of the trace. Cost: O(1) for an
+//! access whose order is known already, else O(threads²) at worst; 16 bytes a variable.
+
+use crate::analysis::Analysis;
+use crate::clock::greatest_thread;
+use crate::prefetch::prefetch;
+use crate::transactions::{Graph, NONE, NodeId, Region};
+use rashomon_packed::{Event, Op, Space};
+use std::collections::BTreeMap;
+
+/// How many events before its turn a variable is asked for.
+const AHEAD: usize = 16;
+
+/// What counts as a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Regions {
+    /// From begin to end.
+    #[default]
+    Marked,
+    /// From the first lock taken to the last one given back.
+    CriticalSections,
+    /// Either; the outermost counts.
+    All,
+}
+
+/// A region that is not serialisable with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub region: Region,
+    /// The event that closes the cycle, in the region.
+    pub event: u64,
+    pub location: u32,
+    /// The other end of the edge that closes it, and its region if it is in one.
+    pub other_thread: u16,
+    pub other: Option<Region>,
+}
+
+/// All of one pair of places where regions begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViolationPair {
+    pub first: Violation,
+    pub count: u64,
+}
+
+/// (name, location) of the violating region and of the other one.
+pub type Ends = ((u32, u32), Option<(u32, u32)>);
+
+/// Pairs that are kept.
+pub const MAX_VIOLATIONS: usize = 1 << 16;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violations {
+    regions: u64,
+    violating: u64,
+    pairs: BTreeMap<Ends, ViolationPair>,
+    dropped: bool,
+}
+
+impl Violations {
+    /// Regions that began.
+    pub fn regions(&self) -> u64 {
+        self.regions
+    }
+
+    /// Executions of regions that violate.
+    pub fn violating(&self) -> u64 {
+        self.violating
+    }
+
+    pub fn pairs(&self) -> &BTreeMap<Ends, ViolationPair> {
+        &self.pairs
+    }
+
+    /// Whether there were more pairs than are kept.
+    pub fn dropped(&self) -> bool {
+        self.dropped
+    }
+
+    fn add(&mut self, violation: Violation) {
+        let name = |region: Region| (region.name, region.location);
+        let ends = (name(violation.region), violation.other.map(name));
+        self.pairs.entry(ends).and_modify(|pair| pair.count += 1).or_insert(ViolationPair { first: violation, count: 1 });
+        if self.pairs.len() > MAX_VIOLATIONS {
+            self.pairs.pop_last();
+            self.dropped = true;
+        }
+    }
+}
+
+/// The latest transactions of a variable.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    write: NodeId,
+    /// The only one that read since the write, or none.
+    read: NodeId,
+    /// 0, or one more than the number of a list of all that read since.
+    readers: u32,
+}
+
+const UNTOUCHED: Record = Record { write: NONE, read: NONE, readers: 0 };
+
+#[derive(Clone, Debug, Default)]
+struct Released {
+    exclusive: Option<NodeId>,
+    shared: Vec<NodeId>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Serialisability {
+    regions: Regions,
+    graph: Graph,
+    records: Vec<Record>,
+    readers: Vec<Vec<NodeId>>,
+    free: Vec<u32>,
+    locks: Vec<Released>,
+    objects: Vec<Vec<NodeId>>,
+    /// Regions that a thread is in, one inside the other.
+    depth: Vec<u32>,
+    /// Of a thread that has not done anything yet.
+    forked_by: Vec<NodeId>,
+    violations: Violations,
+}
+
+impl Serialisability {
+    pub fn new(regions: Regions) -> Self {
+        Self { regions, ..Self::default() }
+    }
+
+    pub fn found(self) -> Violations {
+        self.violations
+    }
+
+    /// Nothing but what was found.
+    pub(crate) fn without_tables(self) -> Self {
+        Self { violations: self.violations, ..Self::default() }
+    }
+
+    fn begins(&self, op: Op) -> bool {
+        match op {
+            Op::Begin => self.regions != Regions::CriticalSections,
+            Op::Acquire | Op::AcquireShared => self.regions != Regions::Marked,
+            _ => false,
+        }
+    }
+
+    fn ends(&self, op: Op) -> bool {
+        match op {
+            Op::End => self.regions != Regions::CriticalSections,
+            Op::Release | Op::ReleaseShared => self.regions != Regions::Marked,
+            _ => false,
+        }
+    }
+
+    /// What the node did comes before the event.
+    #[inline]
+    fn order(&mut self, from: NodeId, event: &Event, number: u64) {
+        let to = self.graph.current(event.thread);
+        if from != NONE && from != to && !self.graph.reaches(from, to) {
+            self.order_news(from, event, number);
+        }
+    }
+
+    #[inline(never)]
+    fn order_news(&mut self, from: NodeId, event: &Event, number: u64) {
+        let mut to = self.graph.current(event.thread);
+        if !self.graph.is_in_region(event.thread) {
+            // Single events are transactions of their own; those without news can share one.
+            to = self.graph.advance(event.thread, None);
+        } else if self.graph.reaches_at_last(to, from) {
+            let region = self.graph.region(to).expect("an open node is a region");
+            self.violations.violating += u64::from(self.graph.violate(to));
+            self.violations.add(Violation {
+                region,
+                event: number,
+                location: event.location,
+                other_thread: self.graph.thread(from),
+                other: self.graph.region(from),
+            });
+            return;
+        }
+        self.graph.add_edge(from, to);
+    }
+
+    fn access(&mut self, event: &Event, number: u64) {
+        let variable = event.target as usize;
+        if variable >= self.records.len() {
+            self.records.resize((variable + 1).max(self.records.len() / 2 * 3), UNTOUCHED);
+        }
+        let record = self.records[variable];
+        self.order(record.write, event, number);
+        if event.op.writes() {
+            if let Some(list) = record.readers.checked_sub(1) {
+                for reader in std::mem::take(&mut self.readers[list as usize]) {
+                    self.order(reader, event, number);
+                }
+                self.free.push(list);
+            } else {
+                self.order(record.read, event, number);
+            }
+            self.records[variable] = Record { write: self.graph.current(event.thread), ..UNTOUCHED };
+            return;
+        }
+        let own = self.graph.current(event.thread);
+        let record = &mut self.records[variable];
+        if record.readers == 0 {
+            if record.read == NONE || record.read == own || self.graph.reaches(record.read, own) {
+                record.read = own;
+                return;
+            }
+            let list = self.free.pop().unwrap_or_else(|| {
+                self.readers.push(Vec::new());
+                self.readers.len() as u32 - 1
+            });
+            self.readers[list as usize].push(record.read);
+            (record.read, record.readers) = (NONE, list + 1);
+        }
+        let graph = &self.graph;
+        let readers = &mut self.readers[record.readers as usize - 1];
+        match readers.iter().position(|reader| graph.thread(*reader) == event.thread) {
+            Some(place) => readers[place] = own,
+            None => readers.push(own),
+        }
+    }
+
+    fn release(&mut self, event: &Event) {
+        let lock = event.target as usize;
+        if lock >= self.locks.len() {
+            self.locks.resize(lock + 1, Released::default());
+        }
+        let own = self.graph.current(event.thread);
+        if event.op == Op::Release {
+            self.locks[lock] = Released { exclusive: Some(own), shared: Vec::new() };
+        } else {
+            add(&mut self.locks[lock].shared, own, &self.graph);
+        }
+    }
+
+    fn acquire(&mut self, event: &Event, number: u64) {
+        let Some(lock) = self.locks.get(event.target as usize) else { return };
+        let shared = lock.shared.clone();
+        if let Some(node) = lock.exclusive {
+            self.order(node, event, number);
+        }
+        if event.op == Op::Acquire {
+            shared.into_iter().for_each(|node| self.order(node, event, number));
+        }
+    }
+
+    fn event(&mut self, event: &Event, number: u64) {
+        let thread = usize::from(event.thread);
+        if self.forked_by[thread] != NONE {
+            let parent = std::mem::replace(&mut self.forked_by[thread], NONE);
+            let first = self.graph.advance(event.thread, None);
+            self.graph.add_edge(parent, first);
+        }
+        if self.begins(event.op) {
+            self.depth[thread] += 1;
+            if self.depth[thread] == 1 {
+                let (name, location) = (event.target, event.location);
+                self.graph.advance(event.thread, Some(Region { name, location, thread: event.thread, event: number }));
+                self.violations.regions += 1;
+            }
+        }
+        match event.op {
+            op if op.is_access() => self.access(event, number),
+            Op::Acquire | Op::AcquireShared => self.acquire(event, number),
+            Op::Release | Op::ReleaseShared => self.release(event),
+            Op::Fork if (event.target as usize) < self.depth.len() && event.target as usize != thread => {
+                self.forked_by[event.target as usize] = self.graph.current(event.thread);
+            }
+            Op::Join if (event.target as usize) < self.depth.len() => {
+                // A thread that did nothing is no transaction.
+                let parent = self.forked_by[event.target as usize];
+                let last = if parent == NONE { self.graph.current(event.target as u16) } else { parent };
+                self.order(last, event, number);
+            }
+            Op::Publish | Op::Enter => {
+                let object = event.target as usize;
+                if object >= self.objects.len() {
+                    self.objects.resize(object + 1, Vec::new());
+                }
+                let own = self.graph.current(event.thread);
+                add(&mut self.objects[object], own, &self.graph);
+            }
+            Op::Observe | Op::Exit => {
+                let published = self.objects.get(event.target as usize).cloned().unwrap_or_default();
+                published.into_iter().for_each(|node| self.order(node, event, number));
+            }
+            Op::Forget if (event.target as usize) < self.records.len() => {
+                let record = std::mem::replace(&mut self.records[event.target as usize], UNTOUCHED);
+                if let Some(list) = record.readers.checked_sub(1) {
+                    self.readers[list as usize].clear();
+                    self.free.push(list);
+                }
+            }
+            _ => {}
+        }
+        if self.ends(event.op) && self.depth[thread] > 0 {
+            self.depth[thread] -= 1;
+            if self.depth[thread] == 0 {
+                self.graph.advance(event.thread, None);
+            }
+        }
+    }
+
+    fn sweep(&mut self) {
+        let of_records = self.records.iter().flat_map(|record| [record.write, record.read]);
+        let of_lists = self.readers.iter().chain(&self.objects).flatten().copied();
+        let of_locks = self.locks.iter().flat_map(|lock| lock.exclusive.iter().chain(&lock.shared)).copied();
+        let named: Vec<NodeId> = of_records
+            .chain(of_lists)
+            .chain(of_locks)
+            .chain(self.forked_by.iter().copied())
+            .filter(|node| *node != NONE)
+            .collect();
+        self.graph.sweep(named.into_iter(), self.records.len());
+    }
+}
+
+/// A node comes to a list of which all will be ordered before something: of a thread only the latest is needed.
+fn add(nodes: &mut Vec<NodeId>, new: NodeId, graph: &Graph) {
+    match nodes.iter().position(|node| graph.thread(*node) == graph.thread(new)) {
+        Some(place) => nodes[place] = new,
+        None => nodes.push(new),
+    }
+}
+
+impl Analysis for Serialisability {
+    fn block(&mut self, first: u64, events: &[Event]) {
+        if let Some(thread) = greatest_thread(events) {
+            self.graph.prepare(usize::from(thread) + 1);
+            let threads = self.graph.threads();
+            self.depth.resize(threads, 0);
+            self.forked_by.resize(threads, NONE);
+        }
+        if self.graph.is_crowded() {
+            self.sweep();
+        }
+        for (place, event) in events.iter().enumerate() {
+            if let Some(ahead) = events.get(place + AHEAD)
+                && ahead.op.is_access()
+            {
+                prefetch(&self.records, ahead.target as usize);
+            }
+            self.event(event, first + place as u64);
+        }
+    }
+
+    /// Transactions are not cut.
+    fn boundary(&mut self, _first: u64) {}
+
+    fn expect(&mut self, space: Space, numbers: u32) {
+        if space == Space::Variable {
+            self.records.reserve_exact(numbers as usize);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let lists = self.readers.iter().map(|list| list.capacity() * size_of::<NodeId>() + size_of_val(list)).sum::<usize>();
+        self.graph.bytes() + self.records.capacity() * size_of::<Record>() + lists
+    }
+}
