@@ -1,5 +1,9 @@
 //! The command line.
 
+mod trace;
+
+pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rashomon_pipeline::{Scheduling, Strategy};
 use std::ffi::OsString;
@@ -407,18 +411,6 @@ pub enum Show {
     Suspicions,
     /// Also refuted.
     Everything,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum TraceCommand {
-    /// Numbers about a recording.
-    Stat { trace: PathBuf },
-    /// Every event, as text.
-    Dump { trace: PathBuf },
-    /// Whether it is whole and sound.
-    Verify { trace: PathBuf },
-    /// Whether two recordings show the same execution, addresses apart.
-    Diff { one: PathBuf, other: PathBuf },
 }
 
 /// Longest time that can be asked for: a year.

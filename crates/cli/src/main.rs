@@ -95,7 +95,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
             if gdb { commands::replay::under_gdb(&request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
         }
         Command::Report { store, format, show } => commands::report::report(ui, store, format, show),
-        Command::Trace { command } => commands::trace::trace(command),
+        Command::Trace { command } => commands::trace::trace(ui, command),
         Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),
         Command::Cxx { arguments } => wrapper::become_compiler(Language::Cxx, &arguments).map(|never| match never {}),
         Command::Cargo { arguments } => cargo::cargo(&arguments, ui.quiet),

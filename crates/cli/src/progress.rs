@@ -5,7 +5,7 @@ use rashomon_event::Verdict;
 use rashomon_pipeline::{Observer, Progress};
 use rashomon_report::text;
 use std::io::IsTerminal as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub struct Reporter {
     quiet: bool,
@@ -86,5 +86,48 @@ impl Observer for Reporter {
 impl Drop for Reporter {
     fn drop(&mut self) {
         self.finish();
+    }
+}
+
+/// How far a long count has come: a line on a terminal, from the first second on, and nothing elsewhere.
+pub struct Counter {
+    what: &'static str,
+    of: Option<u64>,
+    shown: bool,
+    began: Instant,
+    next: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Counter {
+    const EVERY: Duration = Duration::from_millis(250);
+
+    pub fn new(quiet: bool, what: &'static str, of: Option<u64>) -> Self {
+        let began = Instant::now();
+        let shown = !quiet && std::io::stderr().is_terminal();
+        Self { what, of, shown, began, next: began + Duration::from_secs(1), bar: None }
+    }
+
+    pub fn reached(&mut self, count: u64) {
+        // A look at the clock every block of two thousand is cheap.
+        if !self.shown || Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + Self::EVERY;
+        let bar = self.bar.get_or_insert_with(ProgressBar::new_spinner);
+        let millions = count as f64 / 1e6;
+        let part = match self.of {
+            Some(of) if of > 0 => format!(" of {:.1}, {:.0} %", of as f64 / 1e6, 100.0 * count as f64 / of as f64),
+            _ => String::new(),
+        };
+        let speed = millions / self.began.elapsed().as_secs_f64();
+        bar.set_message(format!("{millions:.1}{part} million {}, {speed:.1} a second", self.what));
+        bar.tick();
+    }
+
+    pub fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
     }
 }

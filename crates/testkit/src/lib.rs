@@ -5,6 +5,7 @@ pub mod builder;
 pub mod cuts;
 pub mod describe;
 pub mod enumerate;
+pub mod mutate;
 pub mod oracle;
 pub mod random;
 pub mod reversal;

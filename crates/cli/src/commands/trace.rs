@@ -1,9 +1,12 @@
-//! `rashomon trace`: looking into recordings.
+//! `rashomon trace`: looking into recordings and trace files, and from one format to another.
 
-use super::print;
-use crate::arguments::TraceCommand;
+mod files;
+
+use super::{Ui, print};
+use crate::arguments::{FileFormat, TraceCommand};
 use crate::exit::Exit;
 use anyhow::{Context as _, Result};
+use rashomon_packed::WriteOptions;
 use rashomon_pipeline::Store;
 use rashomon_trace::{DumpOptions, LoadedTrace, ProcessFolder, Recording, processes};
 use std::io::{BufWriter, Write as _};
@@ -31,9 +34,19 @@ fn all_of(path: &Path) -> Result<Vec<(String, ProcessFolder)>> {
     Ok(all.iter().map(|process| (heading(process), process.clone())).collect())
 }
 
-pub fn trace(command: TraceCommand) -> Result<Exit> {
+pub fn trace(ui: Ui, command: TraceCommand) -> Result<Exit> {
     match command {
-        TraceCommand::Stat { trace } => {
+        TraceCommand::Import { trace, reading, output } => {
+            files::export(ui, &trace, &reading, &output, FileFormat::Packed, WriteOptions::default())
+        }
+        TraceCommand::Export { trace, reading, to, lossy, numbers, output } => {
+            files::export(ui, &trace, &reading, &output, to, WriteOptions { lossy, numbers })
+        }
+        TraceCommand::Gen { shape, to, output } => files::generate(ui, &shape, &output, to),
+        TraceCommand::Stat { trace, reading } if files::is_file(&trace) => files::stat(ui, &trace, &reading),
+        TraceCommand::Dump { trace, reading } if files::is_file(&trace) => files::dump(&trace, &reading),
+        TraceCommand::Verify { trace, reading } if files::is_file(&trace) => files::verify(ui, &trace, &reading),
+        TraceCommand::Stat { trace, .. } => {
             let mut out = Vec::new();
             for (heading, process) in all_of(&trace)? {
                 out.extend_from_slice(heading.as_bytes());
@@ -42,7 +55,7 @@ pub fn trace(command: TraceCommand) -> Result<Exit> {
             print(&String::from_utf8_lossy(&out))?;
             Ok(Exit::Success)
         }
-        TraceCommand::Dump { trace } => {
+        TraceCommand::Dump { trace, .. } => {
             let mut out = BufWriter::new(std::io::stdout().lock());
             let mut written = Ok(());
             for (heading, process) in all_of(&trace)? {
@@ -62,7 +75,7 @@ pub fn trace(command: TraceCommand) -> Result<Exit> {
             written?;
             Ok(Exit::Success)
         }
-        TraceCommand::Verify { trace } => verify(&trace),
+        TraceCommand::Verify { trace, .. } => verify(&trace),
         TraceCommand::Diff { one, other } => diff(&session_of(&one), &session_of(&other)),
     }
 }
