@@ -5,9 +5,12 @@
 
 mod layout;
 mod read;
+mod reseal;
 mod write;
 
 pub use read::PackedSource;
+#[doc(hidden)]
+pub use reseal::reseal;
 pub use write::PackedWriter;
 
 pub(crate) use layout::MAGIC;

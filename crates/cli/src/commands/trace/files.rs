@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Whether it is a trace file, and no recording.
 pub fn is_file(path: &Path) -> bool {
-    !path.is_dir()
+    path == Path::new("-") || path.exists() && !path.is_dir()
 }
 
 /// What is done with a source, once its kind is known.
