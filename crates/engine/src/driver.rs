@@ -94,8 +94,10 @@ pub fn analyse(open: &mut Open<'_>, settings: &Settings, progress: &mut dyn FnMu
         window: settings.window,
         memory: settings.memory.unwrap_or(usize::MAX),
     };
-    let mut jobs: Vec<Job> =
-        Task::of(&settings.kinds, settings.regions).into_iter().map(|task| Job { task, low: 0, high: u32::MAX }).collect();
+    let mut jobs: Vec<Job> = Task::of(&settings.kinds, settings.regions, settings.window)
+        .into_iter()
+        .map(|task| Job { task, low: 0, high: u32::MAX })
+        .collect();
     let mut found: BTreeMap<Kind, Report> = BTreeMap::new();
     let (mut bytes, mut number) = (0, 0);
     loop {

@@ -3,6 +3,7 @@
 
 pub mod analysis;
 pub mod clock;
+pub mod cp;
 pub mod detector;
 pub mod driver;
 mod hash;
@@ -12,6 +13,7 @@ pub mod lock_sets;
 mod prefetch;
 pub mod race;
 pub mod running;
+mod sections;
 pub mod serialisability;
 pub mod synchronisation;
 pub mod transactions;
@@ -21,6 +23,7 @@ pub mod wcp;
 
 pub use analysis::Analysis;
 pub use clock::MAX_EVENTS;
+pub use cp::Cp;
 pub use detector::{Detector, Found, Wanted};
 pub use driver::{EngineError, Outcome, Progress, Report, Settings, analyse};
 pub use hybrid::Hybrid;

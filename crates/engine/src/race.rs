@@ -94,13 +94,30 @@ impl Races {
     /// The event races with those of the accesses it conflicts with that its thread does not know.
     #[inline]
     pub(crate) fn report<'a>(&mut self, event: &Event, now: Time, conflicts: impl Iterator<Item = &'a Entry>, known: &Row) {
-        let later = Entry::of(event, now).access();
+        self.report_from(0, event, now, conflicts, known);
+    }
+
+    /// The same, where times count from event `origin` on.
+    #[inline]
+    pub(crate) fn report_from<'a>(
+        &mut self,
+        origin: u64,
+        event: &Event,
+        now: Time,
+        conflicts: impl Iterator<Item = &'a Entry>,
+        known: &Row,
+    ) {
+        let access = |entry: &Entry| {
+            let access = entry.access();
+            Access { event: origin + access.event, ..access }
+        };
+        let later = access(&Entry::of(event, now));
         let mut first = true;
         for entry in conflicts.filter(|entry| !entry.is_before(known)) {
             if std::mem::take(&mut first) {
                 self.event();
             }
-            self.race(Race { variable: event.target, earlier: Some(entry.access()), later });
+            self.race(Race { variable: event.target, earlier: Some(access(entry)), later });
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which analyses there are, and one of them at work.
 
 use crate::analysis::Analysis;
+use crate::cp::{self, Cp};
 use crate::detector::{Detector, Wanted};
 use crate::hybrid::Hybrid;
 use crate::race::Races;
@@ -17,11 +18,12 @@ pub enum Kind {
     LockSet,
     Hybrid,
     Wcp,
+    Cp,
     Serialisability,
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] = [Self::Hb, Self::Shb, Self::LockSet, Self::Hybrid, Self::Wcp, Self::Serialisability];
+    pub const ALL: [Self; 7] = [Self::Hb, Self::Shb, Self::LockSet, Self::Hybrid, Self::Wcp, Self::Cp, Self::Serialisability];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,6 +32,7 @@ impl Kind {
             Self::LockSet => "lockset",
             Self::Hybrid => "hybrid",
             Self::Wcp => "wcp",
+            Self::Cp => "cp",
             Self::Serialisability => "serialisability",
         }
     }
@@ -46,6 +49,7 @@ impl Kind {
             Self::LockSet => "variables that no lock protects; suspicions",
             Self::Hybrid => "pairs that only values could order; suspicions",
             Self::Wcp => "races under weak causal precedence; the first is a race or a deadlock",
+            Self::Cp => "races under causal precedence within windows; the first is a race or a deadlock",
             Self::Serialisability => "regions that are not conflict-serialisable; each is real in this trace",
         }
     }
@@ -96,11 +100,13 @@ pub enum Task {
     },
     Hybrid,
     Wcp,
+    /// In windows of so many events.
+    Cp(usize),
     Serialisability(Regions),
 }
 
 impl Task {
-    pub fn of(kinds: &[Kind], regions: Regions) -> Vec<Self> {
+    pub fn of(kinds: &[Kind], regions: Regions, window: Option<u64>) -> Vec<Self> {
         let wants = |kind| kinds.contains(&kind);
         let lock_sets = wants(Kind::LockSet);
         let mut tasks = Vec::new();
@@ -114,6 +120,10 @@ impl Task {
         }
         if wants(Kind::Wcp) {
             tasks.push(Self::Wcp);
+        }
+        if wants(Kind::Cp) {
+            let window = window.map_or(cp::WINDOW, |window| window.try_into().unwrap_or(usize::MAX));
+            tasks.push(Self::Cp(window));
         }
         if wants(Kind::Serialisability) {
             tasks.push(Self::Serialisability(regions));
@@ -137,6 +147,7 @@ impl Task {
             }
             Self::Hybrid => Running::Hybrid(Box::new(Hybrid::of_share(share))),
             Self::Wcp => Running::Wcp(Box::default()),
+            Self::Cp(window) => Running::Cp(Box::new(Cp::new(window))),
             Self::Serialisability(regions) => Running::Serialisability(Box::new(Serialisability::new(regions))),
         }
     }
@@ -148,6 +159,7 @@ pub enum Running {
     Detector(Box<Detector>),
     Hybrid(Box<Hybrid>),
     Wcp(Box<Wcp>),
+    Cp(Box<Cp>),
     Serialisability(Box<Serialisability>),
 }
 
@@ -157,6 +169,7 @@ impl Running {
             Self::Detector(detector) => &mut **detector,
             Self::Hybrid(hybrid) => &mut **hybrid,
             Self::Wcp(wcp) => &mut **wcp,
+            Self::Cp(cp) => &mut **cp,
             Self::Serialisability(regions) => &mut **regions,
         }
     }
@@ -166,6 +179,7 @@ impl Running {
             Self::Detector(detector) => &**detector,
             Self::Hybrid(hybrid) => &**hybrid,
             Self::Wcp(wcp) => &**wcp,
+            Self::Cp(cp) => &**cp,
             Self::Serialisability(regions) => &**regions,
         }
     }
@@ -176,6 +190,7 @@ impl Running {
             Self::Detector(detector) => Self::Detector(Box::new(detector.without_tables())),
             Self::Hybrid(_) => Self::Hybrid(Box::default()),
             Self::Wcp(wcp) => Self::Wcp(Box::new(wcp.without_tables())),
+            Self::Cp(cp) => Self::Cp(Box::new(cp.without_tables())),
             Self::Serialisability(regions) => Self::Serialisability(Box::new(regions.without_tables())),
         }
     }
@@ -190,6 +205,7 @@ impl Running {
             }
             Self::Hybrid(hybrid) => vec![(Kind::Hybrid, Findings::Races(hybrid.found()))],
             Self::Wcp(wcp) => vec![(Kind::Wcp, Findings::Races(wcp.found()))],
+            Self::Cp(cp) => vec![(Kind::Cp, Findings::Races(cp.found()))],
             Self::Serialisability(regions) => vec![(Kind::Serialisability, Findings::Violations(regions.found()))],
         }
     }

@@ -286,3 +286,42 @@ pub fn weak_causal_precedence(trace: &[Event]) -> Vec<Set> {
         }
     }
 }
+
+/// What is ordered before each event under causal precedence (Smaragdakis et al., POPL 2012, Definition 2), without program order.
+pub fn causal_precedence(trace: &[Event]) -> Vec<Set> {
+    let hb = happens_before(trace);
+    let reflexive = |at: usize| hb[at] | bit(at);
+    let sections = sections(trace);
+    let conflict = |one: usize, other: usize| {
+        let (a, b) = (&trace[one], &trace[other]);
+        a.op.is_access()
+            && b.op.is_access()
+            && a.target == b.target
+            && (a.op.writes() || b.op.writes())
+            && same_life(trace, one, other)
+    };
+    let mut base = Edges(vec![0; trace.len()]).with_hard(trace).with_atomics(trace).0;
+    loop {
+        let sources = |at: usize| events(base[at]).fold(0, |all, source| all | reflexive(source));
+        let cp: Vec<Set> =
+            (0..trace.len()).map(|at| events(reflexive(at)).fold(0, |all, before| all | sources(before))).collect();
+        let mut changed = false;
+        for one in &sections {
+            for other in &sections {
+                let Some(release) = one.release.filter(|release| *release < other.acquire) else { continue };
+                if one.lock != other.lock || one.thread == other.thread || (one.shared && other.shared) {
+                    continue;
+                }
+                let ordered = events(other.events)
+                    .any(|late| cp[late] & one.events != 0 || events(one.events).any(|early| conflict(early, late)));
+                if ordered && base[other.acquire] & bit(release) == 0 {
+                    base[other.acquire] |= bit(release);
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            return cp;
+        }
+    }
+}
