@@ -2,7 +2,7 @@
 
 use crate::detect::{self, Detector};
 use crate::intercept::{process, start};
-use crate::real::{self, __cxa_atexit};
+use crate::real::{self, real};
 use crate::sys;
 use crate::thread::{self, NO_THREAD, Runtime, Thread};
 use crate::{clock, explore, family, finish, modules, policy, provoke, recorder, replay, report, sched, signals};
@@ -103,7 +103,8 @@ unsafe fn begin_initial_thread() {
         given_by_kernel(thread);
         process::watch();
         signals::watch_fatal();
-        __cxa_atexit(at_exit, core::ptr::null_mut(), core::ptr::null_mut());
+        type Function = unsafe extern "C" fn(*mut c_void);
+        real!(fn __cxa_atexit(Function, *mut c_void, *mut c_void) -> i32)(at_exit, core::ptr::null_mut(), core::ptr::null_mut());
     }
 }
 

@@ -89,6 +89,49 @@ pub struct Module<'a> {
     /// Hexadecimal digits; empty if there is none.
     pub build_id: &'a [u8],
     pub path: &'a [u8],
+    headers: &'a [ProgramHeader],
+}
+
+/// Of the dynamic section.
+const HASH: u64 = 4;
+const STRINGS: u64 = 5;
+const SYMBOLS: u64 = 6;
+const GNU_HASH: u64 = 0x6fff_fef5;
+
+impl Module<'_> {
+    /// Whether its code calls the entry points of a runtime, or it holds ours: it refers to the one that instrumented modules call first.
+    pub fn is_instrumented(&self) -> bool {
+        let own = crate::init::__tsan_init as *const () as u64;
+        (self.start..self.end).contains(&own) || self.refers_to(c"__tsan_init")
+    }
+
+    /// Whether a name that it does not define is among its dynamic symbols.
+    fn refers_to(&self, name: &CStr) -> bool {
+        const DYNAMIC: u32 = 2;
+        let Some(dynamic) = self.headers.iter().find(|header| header.kind == DYNAMIC) else { return false };
+        let entries = (self.base + dynamic.address) as *const [u64; 2];
+        let count = dynamic.memory_size as usize / 16;
+        // SAFETY: the module's dynamic section, loaded.
+        let entry = |tag| unsafe { (0..count).map(|at| *entries.add(at)).find(|entry| entry[0] == tag) };
+        // The loader has put addresses into most, offsets are left in those that cannot be written.
+        let table = |tag| entry(tag).map(|[_, place]| if place < self.base { self.base + place } else { place });
+        let (Some(strings), Some(symbols)) = (table(STRINGS), table(SYMBOLS)) else { return false };
+        // Tables of names hold those that are defined; all others come first.
+        // SAFETY: heads of the tables: four words of 32 bits, the second is where names begin; two, the second is the number of symbols.
+        let symbol_count = unsafe {
+            match (table(GNU_HASH), table(HASH)) {
+                (Some(names), _) => *(names as *const u32).add(1),
+                (None, Some(names)) => *(names as *const u32).add(1),
+                (None, None) => 0,
+            }
+        };
+        // SAFETY: symbols of 24 bytes, with the offset of a terminated name in front and the section behind six bytes.
+        (0..symbol_count as u64).any(|at| unsafe {
+            let symbol = symbols + 24 * at;
+            let section = *((symbol + 6) as *const u16);
+            section == 0 && CStr::from_ptr((strings + u64::from(*(symbol as *const u32))) as *const c_char) == name
+        })
+    }
 }
 
 /// Shows every loaded module to `visit`, which must not load or unload any.
@@ -105,7 +148,7 @@ pub fn each(mut visit: impl FnMut(&Module<'_>)) {
         let length = build_id_of(info.base, headers, &mut digits);
         // SAFETY: as above.
         let path = unsafe { path_of(info, &mut own_path) };
-        visit(&Module { base: info.base, start, end, build_id: &digits[..length], path });
+        visit(&Module { base: info.base, start, end, build_id: &digits[..length], path, headers });
         0
     }
     fn callback<F: FnMut(&Module<'_>)>(_: &F) -> unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int {

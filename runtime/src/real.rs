@@ -10,7 +10,6 @@ use core::sync::atomic::{AtomicPtr, Ordering::*};
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
-    pub fn __cxa_atexit(function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void, object: *mut c_void) -> c_int;
     pub fn __errno_location() -> *mut c_int;
     pub fn __libc_malloc(bytes: usize) -> *mut u8;
     pub fn __libc_calloc(count: usize, bytes: usize) -> *mut u8;

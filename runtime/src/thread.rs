@@ -135,11 +135,32 @@ pub fn register(parent: u32, spawn_ordinal: u32) -> *mut Thread {
     if memory.is_null() {
         return memory;
     }
+    // SAFETY: fresh memory, all zero.
+    unsafe { register_in(memory, parent, spawn_ordinal) }
+}
+
+/// The same in the memory of a thread that is over; it is no longer found by its number.
+///
+/// # Safety
+/// Nobody but those who look at all threads knows it.
+pub unsafe fn register_again(over: &mut Thread, parent: u32, spawn_ordinal: u32) -> *mut Thread {
+    TABLE[over.number as usize].store(core::ptr::null_mut(), Release);
+    let memory: *mut Thread = over;
+    // SAFETY: by the contract. Who looks meanwhile sees a thread of which nothing is known.
+    unsafe {
+        memory.write_bytes(0, 1);
+        register_in(memory, parent, spawn_ordinal)
+    }
+}
+
+/// # Safety
+/// Memory for a record, all zero, that stays.
+unsafe fn register_in(memory: *mut Thread, parent: u32, spawn_ordinal: u32) -> *mut Thread {
     let number = COUNT.fetch_add(1, AcqRel);
     if number as usize >= MAX_THREADS {
         sys::die(&[b"more threads than a recording can hold (65536)"]);
     }
-    // SAFETY: fresh memory, written before anybody sees it. All-zero bytes are valid for the fields not named here.
+    // SAFETY: by the contract; written before anybody sees it. All-zero bytes are valid for the fields not named here.
     unsafe {
         let thread = &mut *memory;
         thread.number = number;

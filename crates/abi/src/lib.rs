@@ -13,6 +13,7 @@ pub mod exploration;
 pub mod flags;
 pub mod header;
 pub mod provoke;
+pub mod pattern;
 pub mod record;
 pub mod report;
 

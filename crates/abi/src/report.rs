@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | [`kind::HELLO`] | runtime, first | PROCESS, OPTIONS, SUPPRESSIONS, DEFAULT_SUPPRESSIONS |
 //! | [`kind::MODULES`] | runtime, before the first question and after every change | MODULE of each; replaces what was told before; no answer |
-//! | [`kind::WARNING`] | runtime | HEAD and the parts of the warning |
+//! | [`kind::WARNING`] | runtime | HEAD and the parts of the warning, NAMED |
 //! | [`kind::SYMBOLIZE`] | runtime | STACK, FORMAT |
 //! | [`kind::SYMBOLIZE_DATA`] | runtime | ADDRESS, FORMAT |
 //! | [`kind::FINISH`] | runtime, at the end of the process | COUNTS |
@@ -86,6 +86,9 @@ pub mod item {
     pub const TAIL: u32 = 21;
     /// Answer. `first address, size, name (text)` of the variable asked for.
     pub const DATA: u32 = 22;
+    /// `address, function (text), file (text), line, column`: a frame of an address that the program itself names; empty texts and 0: not known. Several of one address are its frames,
+    /// innermost first.
+    pub const NAMED: u32 = 23;
 }
 
 /// What a warning is about.

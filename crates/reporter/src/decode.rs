@@ -1,8 +1,9 @@
 //! Bodies of messages, read. Whatever the bytes are, something comes out: items that are cut short or unknown are left out, and numbers that name nothing are kept as numbers.
 
-use crate::model::{Access, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Warning};
+use crate::model::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Warning};
 use rashomon_abi::report::{Items, Reader, item, thread};
 use rashomon_event::ModuleInfo;
+use std::collections::HashMap;
 
 /// What a runtime says first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -109,6 +110,27 @@ fn location(words: &mut Reader<'_>) -> Location {
     let (descriptor, flags, tag) = (words.word(), words.word(), words.word());
     let closed = flags & 1 != 0;
     Location { place, address, start, size, thread, descriptor, closed, tag, stack: stack(words, false), variable: None }
+}
+
+/// Frames that the program itself named, by address.
+pub fn named(body: &[u64]) -> HashMap<u64, Vec<Frame>> {
+    let mut frames: HashMap<u64, Vec<Frame>> = HashMap::new();
+    for (_, mut words) in Items::new(body).filter(|(code, _)| *code == item::NAMED) {
+        let address = words.word();
+        let (function, file) = (text(&mut words), text(&mut words));
+        let (line, column) = (words.word(), words.word());
+        let number = |number: u64| u32::try_from(number).ok().filter(|&number| number > 0);
+        frames.entry(address).or_default().push(Frame {
+            address,
+            offset: address,
+            function: Some(function).filter(|name| !name.is_empty()),
+            file: Some(file).filter(|name| !name.is_empty()),
+            line: number(line),
+            column: number(column),
+            ..Frame::default()
+        });
+    }
+    frames
 }
 
 /// The addresses and the format of a question about code.

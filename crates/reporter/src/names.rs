@@ -24,6 +24,11 @@ impl Names {
         self.known.clear();
     }
 
+    /// What the program itself says of addresses that are in none of its modules.
+    pub fn tell(&mut self, named: HashMap<u64, Vec<Frame>>) {
+        self.known.extend(named);
+    }
+
     fn module_at(&self, address: u64) -> Option<&ModuleInfo> {
         self.modules.iter().find(|module| module.start <= address && address < module.end)
     }

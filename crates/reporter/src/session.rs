@@ -101,6 +101,7 @@ impl Session {
 
     fn warning(&mut self, body: &[u64]) -> Answer {
         let Some(mut warning) = decode::warning(body) else { return Answer::default() };
+        self.names.tell(decode::named(body));
         self.names.resolve(&mut warning);
         if self.suppressions.suppress(&warning) {
             return Answer { suppressed: true, ..Answer::default() };

@@ -1,10 +1,11 @@
 //! Which warnings nobody wants: ThreadSanitizer's suppression files.
 //!
-//! A line is `type:pattern`; lines that begin with `#` and empty ones say nothing. A pattern matches a part of a function's, file's, module's or variable's name; `*` stands for anything, `^` at the
-//! beginning and `$` at the end hold it to that end of the name. A type that is not known fails the file, as there.
+//! A line is `type:pattern`; lines that begin with `#` and empty ones say nothing. A pattern ([`rashomon_abi::pattern`]) matches a part of a function's, file's, module's or variable's name. A type
+//! that is not known fails the file, as there. `called_from_lib` is the runtime's business.
 
 use crate::error::SuppressionError;
 use crate::model::{Frame, Kind, Location, Place, Stack, Warning};
+use rashomon_abi::pattern::matches;
 
 /// Types that a file may use.
 const TYPES: [&str; 8] = ["race", "race_top", "mutex", "thread", "deadlock", "signal", "called_from_lib", "none"];
@@ -75,7 +76,9 @@ impl Suppressions {
     }
 
     fn match_name(&self, kind: &str, name: &str) -> Option<usize> {
-        self.list.iter().position(|suppression| suppression.kind == kind && matches(&suppression.pattern, name))
+        self.list
+            .iter()
+            .position(|suppression| suppression.kind == kind && matches(suppression.pattern.as_bytes(), name.as_bytes()))
     }
 
     /// Those that matched, for the end of the run.
@@ -98,49 +101,6 @@ const fn type_of(kind: Kind) -> Option<&'static str> {
         Kind::SignalUnsafe | Kind::ErrnoInSignal => "signal",
         Kind::Deadlock => "deadlock",
     })
-}
-
-/// Whether a pattern matches a name. Nothing matches an empty name.
-pub fn matches(pattern: &str, name: &str) -> bool {
-    if name.is_empty() {
-        return false;
-    }
-    let (pattern, from_begin) = match pattern.strip_prefix('^') {
-        Some(rest) => (rest, true),
-        None => (pattern, false),
-    };
-    let (pattern, to_end) = match pattern.strip_suffix('$') {
-        Some(rest) => (rest, true),
-        None => (pattern, false),
-    };
-    if pattern.is_empty() {
-        return !(from_begin && to_end);
-    }
-    let parts: Vec<&str> = pattern.split('*').collect();
-    let (first, last) = (parts[0], parts[parts.len() - 1]);
-    let mut rest = name;
-    if parts.len() == 1 {
-        return match (from_begin, to_end) {
-            (true, true) => name == pattern,
-            (true, false) => name.starts_with(pattern),
-            (false, true) => name.ends_with(pattern),
-            (false, false) => name.contains(pattern),
-        };
-    }
-    if from_begin {
-        match rest.strip_prefix(first) {
-            Some(behind) => rest = behind,
-            None => return false,
-        }
-    }
-    let middle = if from_begin { &parts[1..parts.len() - 1] } else { &parts[..parts.len() - 1] };
-    for part in middle {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    if to_end { rest.ends_with(last) } else { rest.contains(last) }
 }
 
 #[cfg(test)]
@@ -192,7 +152,7 @@ mod tests {
             for (begin, end) in [("", ""), ("^", ""), ("", "$"), ("^", "$")] {
                 let pattern = format!("{begin}{pattern}{end}");
                 for name in &names {
-                    assert_eq!(matches(&pattern, name), oracle(&pattern, name), "{pattern} {name}");
+                    assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), oracle(&pattern, name), "{pattern} {name}");
                 }
             }
         }

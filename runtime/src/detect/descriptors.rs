@@ -6,7 +6,7 @@
 use super::access::{self, How};
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
-use super::{Detector, detector, local};
+use super::{Detector, detector, libraries, local};
 use crate::report::Descriptor;
 use crate::thread::Thread;
 use core::ffi::c_int;
@@ -47,6 +47,9 @@ fn remember(thread: &mut Thread, file: c_int, state: u32, site: u64) {
 }
 
 fn accessed(thread: &mut Thread, address: u64, how: How, site: u64) {
+    if libraries::leaves_out_accesses(site) {
+        return;
+    }
     let reference = local::reference_of_call(thread, site, false);
     access::access_as(thread, address, 8, how, reference);
 }
@@ -54,7 +57,11 @@ fn accessed(thread: &mut Thread, address: u64, how: How, site: u64) {
 /// The calling function made this descriptor.
 pub fn made(thread: &mut Thread, file: c_int, site: u64) {
     if let Some(address) = word(file) {
-        access::imitate_write(thread, address, 8, site);
+        if libraries::leaves_out_accesses(site) {
+            shadow::clear(address, 8);
+        } else {
+            access::imitate_write(thread, address, 8, site);
+        }
         remember(thread, file, MADE, site);
     }
 }
@@ -66,10 +73,18 @@ pub fn used(thread: &mut Thread, file: c_int, site: u64) {
 }
 
 /// Another file is about to take this descriptor.
-pub fn replaced(thread: &mut Thread, file: c_int, site: u64) {
+pub fn replaces(thread: &mut Thread, file: c_int, site: u64) {
     used(thread, file, site);
     if let Some(address) = word(file) {
         shadow::clear(address, 8);
+    }
+}
+
+/// It has.
+pub fn replaced(thread: &mut Thread, file: c_int, site: u64) {
+    used(thread, file, site);
+    if word(file).is_some() {
+        remember(thread, file, MADE, site);
     }
 }
 

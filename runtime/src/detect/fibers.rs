@@ -5,6 +5,8 @@
 //! When recording, fibres are not told apart: everything belongs to the thread that runs it.
 
 use super::{clock, local};
+use crate::lock::RawLock;
+use crate::memory::List;
 use crate::sys;
 use crate::thread::{self, Runtime, Thread};
 use crate::tls::{Hot, hot};
@@ -14,9 +16,26 @@ use core::sync::atomic::Ordering::*;
 /// `__tsan_switch_to_fiber_no_sync`
 pub const NO_SYNC: u32 = 1;
 
+/// Fibres that are over, in order. Reports can still describe so many; of others the records are used again.
+const REMEMBERED: usize = 64;
+pub static LOCK: RawLock = RawLock::new();
+static mut OVER: List<*mut Thread> = List::new();
+
+/// A record for a fibre.
+fn record(parent: &Thread) -> *mut Thread {
+    let over = &raw mut OVER;
+    // SAFETY: under the lock.
+    let oldest = LOCK.with(|| unsafe { if (*over).len() > REMEMBERED { Some((*over).remove(0)) } else { None } });
+    match oldest {
+        // SAFETY: the program said that it uses this fibre no more.
+        Some(oldest) => unsafe { thread::register_again(&mut *oldest, parent.number, parent.spawned) },
+        None => thread::register(parent.number, parent.spawned),
+    }
+}
+
 /// A new fibre, that begins with what `parent` knows. Null when there is no room.
 pub fn create(parent: &mut Thread, site: u64) -> *mut Thread {
-    let fiber = thread::register(parent.number, parent.spawned);
+    let fiber = record(parent);
     // SAFETY: null or a fresh record that nobody knows yet.
     let Some(child) = (unsafe { fiber.as_mut() }) else { return fiber };
     parent.spawned += 1;
@@ -83,6 +102,10 @@ pub fn destroy(fiber: *mut Thread) {
     // SAFETY: a fibre's own block.
     unsafe { sys::unmap(fiber.detect.parked.cast(), size_of::<Hot>()) };
     fiber.detect.parked = core::ptr::null_mut();
+    fiber.detect.clock.clear();
+    let over = &raw mut OVER;
+    // SAFETY: under the lock.
+    LOCK.with(|| unsafe { (*over).push(fiber) });
 }
 
 fn entered() -> Option<Runtime> {

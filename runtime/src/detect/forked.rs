@@ -4,15 +4,20 @@
 //! what the child does. So its thread knows every other thread's last epoch. No table may be in the middle of a change when it is copied: the locks of all are held
 //! over the fork. An object whose own lock somebody held is begun anew, since whatever was released to it is known.
 
-use super::{blocked, blocks, clock, found, handlers, ignores, lock_order, locksets, objects, spans, stacks};
+use super::{blocked, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks};
+use crate::intercept::exits;
 use crate::lock::RawLock;
+use crate::report::{self, options};
 use crate::thread::{self, State, Thread};
 use crate::{sched, sys};
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicBool, Ordering::*};
 
-fn locks() -> [&'static RawLock; 11] {
+fn locks() -> [&'static RawLock; 14] {
     [
         &lock_order::LOCK,
+        &exits::LOCK,
+        &fibers::LOCK,
+        &libraries::LOCK,
         &blocked::LOCK,
         &handlers::LOCK,
         &ignores::BENIGN_LOCK,
@@ -40,6 +45,18 @@ pub fn in_parent() {
     locks().iter().for_each(|lock| lock.unlock());
 }
 
+/// This process is the child of one that had several threads: between fork and exec, only what is safe in a signal handler may be called (POSIX, fork).
+static OF_MANY: AtomicBool = AtomicBool::new(false);
+
+/// The process is about to make a thread.
+pub fn makes_thread() {
+    if OF_MANY.load(Relaxed) && options::get().die_after_fork {
+        report::refuse(&[
+            b"starting new threads after multi-threaded fork is not supported. Dying (set die_after_fork=0 to override)",
+        ]);
+    }
+}
+
 /// # Safety
 /// In a child whose only thread is this one, which holds the locks.
 pub unsafe fn in_child(thread: &mut Thread) {
@@ -55,6 +72,9 @@ pub unsafe fn in_child(thread: &mut Thread) {
         let (slot, epoch) = (other.detect.slot, other.detect.epoch);
         if epoch > thread.detect.clock.get(slot) {
             thread.detect.clock.set(slot, epoch);
+        }
+        if other.ended.load(Relaxed) == 0 && other.kernel_id != 0 {
+            OF_MANY.store(true, Relaxed);
         }
         if other.ended.swap(1, Relaxed) == 0 && epoch > 0 {
             clock::give_slot_back(slot, epoch);

@@ -65,10 +65,9 @@ pub struct Local {
     pub fence_pending: Clock,
     pub has_fence: bool,
 
-    /// Where the thread last slept, and what others had done when it first did something afterwards.
-    pub slept_at: StackId,
-    pub slept: Clock,
-    sleep_pending: bool,
+    /// Where the thread last slept, and what others had done when it went on.
+    slept_at: StackId,
+    slept: Clock,
 
     /// Numbers spans, and stretches of them with one lock set.
     generation: u32,
@@ -110,7 +109,6 @@ impl Local {
             has_fence: false,
             slept_at: 0,
             slept: Clock::new(),
-            sleep_pending: false,
             generation: 1,
             references: References::new(),
             block: Block::NONE,
@@ -283,21 +281,13 @@ pub fn released(thread: &mut Thread, object: u32) {
     tree::releases(thread, object);
 }
 
-/// The thread is going to sleep. Its next access sees what others did in the meantime.
+/// The thread is going to sleep.
 pub fn sleeps(thread: &mut Thread, site: u64) {
-    thread.detect.slept_at = stack(thread, site);
-    thread.detect.sleep_pending = true;
-    thread.detect.generation = thread.detect.generation.wrapping_add(1);
+    thread.detect.slept_at = call_stack(thread, site);
 }
 
-/// Whether it has slept since its last access.
-pub fn has_slept(thread: &Thread) -> bool {
-    thread.detect.sleep_pending
-}
-
-#[cold]
-fn wakes(thread: &mut Thread) {
-    thread.detect.sleep_pending = false;
+/// The thread has slept.
+pub fn wakes(thread: &mut Thread) {
     for other in all() {
         // SAFETY: registered threads are never unmapped. An epoch that changes meanwhile is a little old.
         let (slot, epoch) = unsafe { ((*other).detect.slot, (*other).detect.epoch) };
@@ -347,7 +337,7 @@ fn new_context(thread: &mut Thread) -> StackId {
     thread.context_path.truncate(known);
     for level in thread.context_path.len()..depth {
         // SAFETY: below the top.
-        let site = unsafe { (*bottom.add(level)).site } & LOW_MASK;
+        let site = unsafe { (*bottom.add(level)).site } & (LOW_MASK | stacks::EXTERNAL);
         let parent = thread.context_path.as_slice().last().copied().unwrap_or(0);
         thread.context_path.push(stacks::intern(parent, site));
     }
@@ -442,9 +432,6 @@ fn reference_in(thread: &mut Thread, context: StackId, site: u64, atomic: bool) 
 #[cold]
 #[inline(never)]
 fn new_reference(thread: &mut Thread, site: u64, context: StackId, atomic: bool) -> u32 {
-    if thread.detect.sleep_pending {
-        wakes(thread);
-    }
     let number = thread.number;
     let local = &mut thread.detect;
     let cached = local.cached(site, context);

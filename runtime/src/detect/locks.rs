@@ -9,7 +9,7 @@
 use super::access::{self, How};
 use super::objects::{self, Object};
 use super::stacks::StackId;
-use super::{Detector, detector, found, local, lock_order, misuse, tree};
+use super::{Detector, detector, found, libraries, local, lock_order, misuse, tree};
 use crate::thread::Thread;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::lock_kind;
@@ -157,6 +157,9 @@ fn forget_held(thread: &mut Thread, number: u32, element: u64) {
 
 /// The thread is about to wait for a lock. `for_ever`: until it gets it.
 pub fn requested(thread: &mut Thread, address: u64, shared: bool, for_ever: bool, site: u64) {
+    if libraries::leaves_out(site) {
+        return;
+    }
     let stack = local::call_stack(thread, site);
     let object = objects::get(address, || stack);
     if for_ever {
@@ -327,6 +330,9 @@ pub fn repaired(address: u64) {
 
 /// libc refuses to work with a lock.
 pub fn invalid(thread: &mut Thread, address: u64, site: u64) {
+    if libraries::leaves_out(site) {
+        return;
+    }
     let stack = local::call_stack(thread, site);
     let object = objects::get(address, || stack);
     misuse::report(warning::MUTEX_INVALID, object, stack);

@@ -1,6 +1,7 @@
 //! Memory that begins and ends to be something: heap blocks, mappings, threads' stacks.
 
-use super::{access, blocks, handlers, local, locks, objects, shadow};
+use super::stacks::StackId;
+use super::{access, blocks, handlers, libraries, local, locks, objects, shadow};
 use crate::thread::Thread;
 use core::sync::atomic::Ordering::Acquire;
 
@@ -8,11 +9,26 @@ use core::sync::atomic::Ordering::Acquire;
 /// synchronisation is a race with its allocation, and the allocating thread's first accesses need no look.
 const WRITTEN: u64 = 16 << 10;
 
+/// Whether what is done to memory from `site` is an access.
+fn counts(thread: &mut Thread, site: u64) -> bool {
+    thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site)
+}
+
 pub fn allocated(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
     let stack = local::call_stack(thread, site);
+    begins(thread, address, bytes, site, stack);
+}
+
+/// By a virtual machine on behalf of the code that it runs, which is what the call stack tells of.
+pub fn allocated_by_machine(thread: &mut Thread, address: u64, bytes: u64) {
+    let stack = local::context(thread);
+    begins(thread, address, bytes, 0, stack);
+}
+
+fn begins(thread: &mut Thread, address: u64, bytes: u64, site: u64, stack: StackId) {
     blocks::allocated(&mut thread.detect.blocks, address, bytes, stack, thread.number);
     handlers::unsafe_call(thread, site);
-    let written = if thread.hot().ignored > 0 { 0 } else { bytes.min(WRITTEN) };
+    let written = if counts(thread, site) { bytes.min(WRITTEN) } else { 0 };
     access::imitate_write(thread, address, written, site);
     if bytes > written {
         shadow::clear(address + written, bytes - written);
@@ -26,7 +42,7 @@ pub fn freed(thread: &mut Thread, address: u64, site: u64) {
     objects::each_in_word(block.object.load(Acquire), |object| locks::freed(thread, object, site));
     objects::remove(&block.object);
     objects::remove_range(address + 8, bytes.saturating_sub(8), |object| locks::freed(thread, object, site));
-    if thread.hot().ignored == 0 {
+    if counts(thread, site) {
         access::free(thread, address, bytes, site);
     } else {
         shadow::clear(address, bytes);
@@ -34,8 +50,12 @@ pub fn freed(thread: &mut Thread, address: u64, site: u64) {
     blocks::freed(&mut thread.detect.blocks, address);
 }
 
-pub fn mapped(address: u64, bytes: u64) {
+/// Whoever maps memory is taken to write its first part, as with a block. `site` 0: it was there before the program.
+pub fn mapped(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
     shadow::clear(address, bytes);
+    if site != 0 && counts(thread, site) {
+        access::imitate_write(thread, address, bytes.min(WRITTEN), site);
+    }
 }
 
 /// Before the memory really goes.

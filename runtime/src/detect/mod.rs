@@ -16,6 +16,7 @@
 //! | [`memory`] | allocation, mappings, stacks of threads |
 //! | [`found`] | what goes to the report |
 //! | [`forked`] | processes |
+//! | [`ignores`], [`libraries`] | what the program, and the user, want left out |
 //! | [`statistics`] | what was done, in numbers |
 //!
 //! The hooks recognise in assembly an access that its thread's current span has covered already; everything else comes to [`access_slow`]. Synchronisation comes through
@@ -36,6 +37,7 @@ pub mod handlers;
 pub mod ignores;
 pub mod java;
 pub mod leaks;
+pub mod libraries;
 pub mod local;
 pub mod lock_order;
 pub mod locks;
@@ -103,6 +105,7 @@ pub fn initialise(detector: Detector, counting: bool, filter: u32) {
     objects::initialise();
     lock_order::initialise();
     blocks::initialise();
+    libraries::initialise();
     descriptors::initialise();
     tree::initialise(filter);
     MODE.store(detector as u32 | if counting { COUNTING } else { 0 } | if filter > 0 { FILTERING } else { 0 }, Relaxed);
@@ -231,7 +234,7 @@ fn slowly(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
             }
         }
     }
-    if !filtered || !thread.detect.tree.knows_context() || local::has_slept(thread) {
+    if !filtered || !thread.detect.tree.knows_context() {
         return access::access(thread, address, bytes, how, site);
     }
     let reference = tree::reference(thread, address, bytes, how.read, site);
@@ -253,7 +256,7 @@ pub fn access_range(thread: &mut Thread, address: u64, bytes: u64, site: u64, cl
     }
     if function == 0 {
         access::access(thread, address, bytes, how, site);
-    } else {
+    } else if !libraries::leaves_out_accesses(site) {
         let reference = local::reference_within(thread, site, function, false);
         access::access_as(thread, address, bytes, how, reference);
     }
@@ -304,15 +307,23 @@ fn abstract_address(source: u16, object: u64) -> u64 {
 
 /// An access that the interposed function makes which was called from `site`.
 fn by_call(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
-    if thread.hot().ignored == 0 {
+    if thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site) {
         let reference = local::reference_of_call(thread, site, how.atomic);
         access::access_as(thread, address, bytes, how, reference);
     }
 }
 
+/// Beginnings and ends of threads and of memory.
+fn is_life(op: Op) -> bool {
+    matches!(op, Op::ThreadStart | Op::ThreadCreate | Op::ThreadEnd | Op::ThreadJoin | Op::ThreadDetach | Op::Allocate | Op::Free)
+}
+
 /// A synchronisation event.
 pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) {
     let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
+    if libraries::leaves_out(site) && !is_life(op) {
+        return thread.detect.waits.end();
+    }
     match op {
         Op::ThreadStart => memory::stack_begins(thread),
         Op::ThreadCreate => {
@@ -356,8 +367,16 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         Op::LockInit => locks::created(thread, object, aux as u32, site),
         Op::LockDestroy => locks::destroyed(thread, object, 0, site),
         // Generations share a barrier's memory: two objects in turn, so that those who enter next do not order those who still leave.
-        Op::BarrierEnter => publish(thread, object + 8 * (argument(0) & 1), site),
-        Op::BarrierExit => observe(thread, object + 8 * (argument(0) & 1)),
+        Op::BarrierEnter => {
+            by_call(thread, object, 1, How::READ, site);
+            publish(thread, object + 8 * (argument(0) & 1), site);
+        }
+        Op::BarrierExit => {
+            // Whoever destroys it has to wait for this.
+            by_call(thread, object, 1, How::READ, site);
+            observe(thread, object + 8 * (argument(0) & 1));
+        }
+        Op::BarrierInit | Op::BarrierDestroy => by_call(thread, object, 1, How::WRITE, site),
         Op::SemaphorePost | Op::OnceDone => publish(thread, object, site),
         Op::SemaphoreWait | Op::OnceSeen => observe(thread, object),
         Op::Sleep => local::sleeps(thread, site),
@@ -365,7 +384,7 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         Op::Publish => publish(thread, abstract_address(aux, object), site),
         Op::Observe => observe(thread, abstract_address(aux, object)),
         Op::SignalEnter => observe(thread, abstract_address(sync_source::SIGNAL, object)),
-        Op::Allocate if aux == allocation_kind::MAPPING => memory::mapped(object, argument(0)),
+        Op::Allocate if aux == allocation_kind::MAPPING => memory::mapped(thread, object, argument(0), site),
         Op::Allocate => memory::allocated(thread, object, argument(0), site),
         Op::Free => memory::freed(thread, object, site),
         _ => {}

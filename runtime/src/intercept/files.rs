@@ -130,33 +130,42 @@ fn duplicates(file: c_int, to: Option<c_int>, site: u64) {
     {
         detect::descriptors::used(runtime.thread(), file, site);
         if let Some(to) = to.filter(|&to| to != file) {
-            detect::descriptors::replaced(runtime.thread(), to, site);
+            detect::descriptors::replaces(runtime.thread(), to, site);
         }
     }
 }
 
-/// It is.
-fn duplicated(file: c_int, result: c_int, site: u64) -> c_int {
+/// It is, under a number that was asked for.
+fn replaced(file: c_int, result: c_int, site: u64) -> c_int {
     sched::files_moved();
-    if result == file { result } else { made(result, site) }
+    if detect::on()
+        && result >= 0
+        && result != file
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        detect::descriptors::replaced(runtime.thread(), result, site);
+    }
+    result
 }
 
 unsafe extern "C" fn duplicate(file: c_int) -> c_int {
     let site = caller();
     duplicates(file, None, site);
-    duplicated(file, unsafe { real!(fn dup(c_int) -> c_int)(file) }, site)
+    let result = unsafe { real!(fn dup(c_int) -> c_int)(file) };
+    sched::files_moved();
+    made(result, site)
 }
 
 unsafe extern "C" fn duplicate_to(file: c_int, to: c_int) -> c_int {
     let site = caller();
     duplicates(file, Some(to), site);
-    duplicated(file, unsafe { real!(fn dup2(c_int, c_int) -> c_int)(file, to) }, site)
+    replaced(file, unsafe { real!(fn dup2(c_int, c_int) -> c_int)(file, to) }, site)
 }
 
 unsafe extern "C" fn duplicate_to_with(file: c_int, to: c_int, flags: c_int) -> c_int {
     let site = caller();
     duplicates(file, Some(to), site);
-    duplicated(file, unsafe { real!(fn dup3(c_int, c_int, c_int) -> c_int)(file, to, flags) }, site)
+    replaced(file, unsafe { real!(fn dup3(c_int, c_int, c_int) -> c_int)(file, to, flags) }, site)
 }
 
 unsafe extern "C" fn event_counter_made(value: u32, flags: c_int) -> c_int {

@@ -25,7 +25,7 @@ unsafe extern "C" fn ends() -> c_int {
 
 unsafe extern "C" fn allocated(address: u64, bytes: u64) {
     if let Some(runtime) = enter() {
-        memory::allocated(runtime.thread(), address, bytes, 0);
+        memory::allocated_by_machine(runtime.thread(), address, bytes);
     }
 }
 

@@ -12,6 +12,7 @@ use core::ffi::c_int;
 use rashomon_abi::record::allocation_kind;
 
 const FAILED: u64 = u64::MAX;
+const PAGE: u64 = 4096;
 
 fn mapping(address: *mut u8, bytes: usize, site: u64) {
     if address as u64 != FAILED {
@@ -28,8 +29,17 @@ unsafe extern "C" fn map(address: *mut u8, bytes: usize, protection: c_int, flag
     result
 }
 
+/// Whether the kernel takes a range to be one: where it does not, nothing goes.
+fn is_range(address: u64, bytes: u64) -> bool {
+    const END: u64 = 1 << 47;
+    address % PAGE == 0 && bytes > 0 && bytes <= END && address <= END - bytes
+}
+
 /// Before a mapping goes.
 fn unmapping(address: *mut u8, bytes: usize, site: u64) {
+    if !is_range(address as u64, bytes as u64) {
+        return;
+    }
     if detect::on() {
         detect::memory::unmapped(address as u64, bytes as u64);
     } else {

@@ -8,11 +8,12 @@
 //! say that a thread is at it, and that others sleep, as in libstdc++.
 
 use crate::real::Real;
+use crate::report::hooks;
 use crate::sched::{self, Wait, WaitFor};
 use crate::sys;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, detect, recorder};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -167,6 +168,9 @@ unsafe extern "C" fn guard_acquire(guard: *mut AtomicU32) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return take_guard(cell, |seen| wait_for_guard(cell, seen)) as c_int };
     let (site, object) = (caller(), guard as u64);
     sched::point(&runtime, Op::OnceBegin, object, site);
+    if detect::on() {
+        runtime.outside(|| hooks::on_potentially_blocking_region(true));
+    }
     let taken = take_guard(cell, |seen| {
         if config::serial() {
             sched::block(&runtime, Wait::on(WaitFor::Once, object), site);
@@ -178,6 +182,9 @@ unsafe extern "C" fn guard_acquire(guard: *mut AtomicU32) -> c_int {
         recorder::sync(runtime.thread(), Op::Observe, object, sync_source::OTHER, site, &[]);
     }
     recorder::sync(runtime.thread(), if taken { Op::OnceBegin } else { Op::OnceSeen }, object, 0, site, &[]);
+    if detect::on() {
+        runtime.outside(|| hooks::on_potentially_blocking_region(false));
+    }
     taken as c_int
 }
 

@@ -84,6 +84,51 @@ unsafe extern "C" fn forked_bare() -> c_int {
     fork_bare(|| unsafe { real!(fn _Fork() -> c_int)() })
 }
 
+type Start = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+/// What a child of `clone` runs, in its copy of the parent's stack.
+#[repr(C)]
+struct Cloned {
+    function: Start,
+    argument: *mut c_void,
+}
+
+unsafe extern "C" fn begin_clone(start: *mut c_void) -> c_int {
+    unsafe {
+        fork::child();
+        let start = &*start.cast::<Cloned>();
+        (start.function)(start.argument)
+    }
+}
+
+/// A process with memory of its own is a fork; one that shares ours is a thread of the program's own making, which nobody here knows.
+unsafe extern "C" fn cloned(
+    function: Start,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent_id: *mut c_int,
+    storage: *mut c_void,
+    child_id: *mut c_int,
+) -> c_int {
+    const CLONE_VM: c_int = 0x100;
+    let real = |function, argument| unsafe {
+        real!(fn clone(Start, *mut c_void, c_int, *mut c_void, *mut c_int, *mut c_void, *mut c_int) -> c_int)(
+            function, stack, flags, argument, parent_id, storage, child_id,
+        )
+    };
+    if flags & CLONE_VM != 0 || current().is_null() {
+        return real(function, argument);
+    }
+    let mut start = Cloned { function, argument };
+    make(|| unsafe {
+        fork::prepare();
+        let child = real(begin_clone, (&raw mut start).cast());
+        fork::parent();
+        child
+    })
+}
+
 /// The arguments of `posix_spawn` behind the place for the process id.
 #[derive(Clone, Copy)]
 struct Spawn {
@@ -165,11 +210,6 @@ fn replace(environment: Texts, call: impl FnOnce(Texts) -> c_int) -> c_int {
 
 fn own_environment() -> Texts {
     crate::real::environment_array().cast()
-}
-
-/// Programs linked against gcc's runtime take even this from it: the C library has no such name to load.
-unsafe extern "C" fn at_exit(handler: unsafe extern "C" fn(*mut c_void)) -> c_int {
-    unsafe { crate::real::__cxa_atexit(handler, core::ptr::null_mut(), core::ptr::null_mut()) }
 }
 
 unsafe extern "C" fn exit_at_once(status: c_int) -> c_int {
@@ -312,9 +352,9 @@ interpose! {
     fork => forked;
     vfork => forked;
     _Fork => forked_bare;
+    clone => cloned;
     posix_spawn => spawned;
     posix_spawnp => spawned_by_name;
-    atexit => at_exit;
     _exit => exit_at_once;
     _Exit => exit_at_once;
     daemon => become_daemon;

@@ -34,6 +34,11 @@ unsafe extern "C" {
     fn rashomon_call_main();
 }
 
+/// Whether `main` returns to this address: it lies in the few instructions that call it.
+pub fn calls_main(address: u64) -> bool {
+    address.wrapping_sub(rashomon_call_main as *const () as u64) < 32
+}
+
 global_asm!(
     ".text",
     ".hidden rashomon_call_main",

@@ -131,6 +131,9 @@ unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Ro
         real!(fn pthread_create(*mut u64, *const u8, Routine, *mut u8) -> c_int)(handle, attributes, routine, argument)
     };
     let Some(runtime) = Runtime::try_enter() else { return real(routine, argument) };
+    if detect::on() {
+        detect::forked::makes_thread();
+    }
     watchdog::start();
     let parent = runtime.thread();
     if parent.number == 0 && parent.spawned == 0 {

@@ -17,7 +17,7 @@ use crate::sched::{self, Wait, WaitFor, Wake};
 use crate::sys::EINTR;
 use crate::thread::{NO_THREAD, Runtime, Thread, by_number};
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, detect, recorder};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::control::field;
@@ -127,6 +127,17 @@ fn sleep_for(asked: u64, site: u64) -> Option<Result<(), u64>> {
     None
 }
 
+/// The real function, which sleeps.
+fn asleep<R>(real: impl FnOnce() -> R) -> R {
+    let result = real();
+    if detect::on()
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        detect::local::wakes(runtime.thread());
+    }
+    result
+}
+
 /// Sleeps are cancellation points.
 fn test_cancellation() {
     unsafe { real!(fn pthread_testcancel() -> ())() }
@@ -166,7 +177,9 @@ unsafe fn rest(clock: c_int, flags: c_int, time: *const Time, left: *mut Time, s
 pub unsafe extern "C" fn clock_sleep(clock: c_int, flags: c_int, time: *const Time, left: *mut Time) -> c_int {
     match unsafe { rest(clock, flags, time, left, caller()) } {
         Some(result) => result,
-        None => unsafe { real!(fn clock_nanosleep(c_int, c_int, *const Time, *mut Time) -> c_int)(clock, flags, time, left) },
+        None => asleep(|| unsafe {
+            real!(fn clock_nanosleep(c_int, c_int, *const Time, *mut Time) -> c_int)(clock, flags, time, left)
+        }),
     }
 }
 
@@ -177,7 +190,7 @@ pub unsafe extern "C" fn nano_sleep(time: *const Time, left: *mut Time) -> c_int
             set_errno(error);
             -1
         }
-        None => unsafe { real!(fn nanosleep(*const Time, *mut Time) -> c_int)(time, left) },
+        None => asleep(|| unsafe { real!(fn nanosleep(*const Time, *mut Time) -> c_int)(time, left) }),
     }
 }
 
@@ -188,7 +201,7 @@ unsafe extern "C" fn micro_sleep(microseconds: u32) -> c_int {
             set_errno(EINTR as c_int);
             -1
         }
-        None => unsafe { real!(fn usleep(u32) -> c_int)(microseconds) },
+        None => asleep(|| unsafe { real!(fn usleep(u32) -> c_int)(microseconds) }),
     }
 }
 
@@ -196,7 +209,7 @@ unsafe extern "C" fn second_sleep(seconds: u32) -> u32 {
     match sleep_for(seconds as u64 * BILLION, caller()) {
         Some(Ok(())) => 0,
         Some(Err(left)) => left.div_ceil(BILLION) as u32,
-        None => unsafe { real!(fn sleep(u32) -> u32)(seconds) },
+        None => asleep(|| unsafe { real!(fn sleep(u32) -> u32)(seconds) }),
     }
 }
 
@@ -204,7 +217,7 @@ unsafe extern "C" fn thread_sleep(time: *const Time, left: *mut Time) -> c_int {
     match unsafe { rest(REALTIME, 0, time, left, caller()) } {
         Some(0) => 0,
         Some(_) => -1,
-        None => unsafe { real!(fn thrd_sleep(*const Time, *mut Time) -> c_int)(time, left) },
+        None => asleep(|| unsafe { real!(fn thrd_sleep(*const Time, *mut Time) -> c_int)(time, left) }),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The message of a warning, in a buffer of its own. Locks and threads that come up several times are told once.
 
 use super::sources::{self, DEEPEST};
-use super::{Access, Descriptor, Lock, names, tags};
+use super::{Access, Descriptor, Lock, hooks, names, tags};
+use crate::detect::stacks::EXTERNAL;
 use crate::sys;
 use crate::thread::NO_THREAD;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
@@ -34,6 +35,9 @@ pub struct Builder {
     lock_count: usize,
     threads: [u32; MOST],
     thread_count: usize,
+    /// Addresses in stacks that the program names.
+    named: [u64; MOST],
+    named_count: usize,
     /// Room for an interned stack.
     walked: &'static mut [u64],
 }
@@ -47,12 +51,24 @@ impl Builder {
             lock_count: 0,
             threads: [0; MOST],
             thread_count: 0,
+            named: [0; MOST],
+            named_count: 0,
             walked,
         }
     }
 
     /// The message; empty if it did not fit.
-    pub fn finish(self) -> &'static [u64] {
+    pub fn finish(mut self) -> &'static [u64] {
+        for &address in &self.named[..self.named_count] {
+            hooks::symbolize_external(address, |frame| {
+                self.writer.item(item::NAMED);
+                self.writer.word(address);
+                self.writer.text(frame.function);
+                self.writer.text(frame.file);
+                self.writer.word(frame.line);
+                self.writer.word(frame.column);
+            });
+        }
         self.writer.finish().unwrap_or_default()
     }
 
@@ -61,11 +77,21 @@ impl Builder {
     }
 
     fn addresses(&mut self, stack: &[u64]) {
-        self.writer.stack(sources::trimmed(&stack[..stack.len().min(DEEPEST)]));
+        let stack = sources::trimmed(&stack[..stack.len().min(DEEPEST)]);
+        stack.iter().for_each(|&address| self.note(address));
+        self.writer.stack(stack);
+    }
+
+    fn note(&mut self, address: u64) {
+        if address & EXTERNAL != 0 && self.named_count < MOST && !self.named[..self.named_count].contains(&address) {
+            self.named[self.named_count] = address;
+            self.named_count += 1;
+        }
     }
 
     fn interned(&mut self, stack: u32) {
         let count = if stack == 0 { 0 } else { sources::walk(stack, self.walked).min(DEEPEST) };
+        (0..count).for_each(|at| self.note(self.walked[at]));
         self.writer.stack(&self.walked[..count]);
     }
 

@@ -8,7 +8,7 @@
 //! Stacks are return addresses, innermost first. A call of an interposed function has that function's own address + 1 innermost: its name becomes the frame.
 
 mod build;
-mod hooks;
+pub mod hooks;
 mod names;
 pub mod options;
 mod output;
@@ -16,7 +16,7 @@ mod plain;
 mod query;
 mod reporter;
 pub mod sides;
-mod sources;
+pub mod sources;
 mod tags;
 pub mod walked;
 
@@ -287,6 +287,11 @@ fn report_locked(build: impl FnOnce(&mut Builder)) -> Verdict {
     if suppressed { Verdict::Suppressed } else { Verdict::Printed }
 }
 
+/// The texts of suppressions: the user's and the program's.
+pub fn suppressions() -> [&'static [u8]; 2] {
+    [reporter::suppressions(), hooks::default_suppressions()]
+}
+
 /// Before detection begins: options and suppressions.
 pub fn initialise() {
     options::load();
@@ -324,6 +329,16 @@ pub fn at_exit(last_checks: impl FnOnce()) {
         unsafe { real!(fn fflush(*mut u8) -> i32)(core::ptr::null_mut()) };
         die();
     }
+}
+
+/// A line about what the process does and must not: it ends.
+pub fn refuse(parts: &[&[u8]]) -> ! {
+    LOCK.with(|| {
+        output::text(b"ThreadSanitizer: ");
+        output::texts(parts);
+        output::text(b"\n");
+    });
+    die()
 }
 
 /// A line about the run as a whole, that makes it a failed one.

@@ -195,7 +195,7 @@ fn greet(socket: i32) -> bool {
         writer.item(item::OPTIONS);
         writer.text(if output::is_terminal() { b"color=always" } else { b"color=never" });
     }
-    for (code, text) in [(item::SUPPRESSIONS, suppressions()), (item::DEFAULT_SUPPRESSIONS, hooks::default_suppressions())] {
+    for (code, text) in [item::SUPPRESSIONS, item::DEFAULT_SUPPRESSIONS].into_iter().zip(super::suppressions()) {
         writer.item(code);
         writer.text(text);
     }

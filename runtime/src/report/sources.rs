@@ -1,6 +1,7 @@
 //! What reports ask the rest of the runtime.
 
 use crate::detect::{self, blocks, java, local, stacks};
+use crate::intercept::start;
 use crate::modules;
 use crate::real::Real;
 use crate::sys;
@@ -30,10 +31,10 @@ pub fn walk(stack: u32, into: &mut [u64]) -> usize {
     trimmed(&into[..count]).len()
 }
 
-/// A stack without the place in libc that starts threads and programs, where every stack ends.
+/// A stack without the place, in libc or here, that starts threads and programs, where every stack ends.
 pub fn trimmed(stack: &[u64]) -> &[u64] {
     match stack {
-        [rest @ .., last] if !rest.is_empty() && in_libc(*last) => rest,
+        [rest @ .., last] if !rest.is_empty() && (start::calls_main(*last) || in_libc(*last)) => rest,
         _ => stack,
     }
 }

@@ -178,14 +178,12 @@ const SYNCHRONISATION: [&str; 34] = [
 ];
 
 /// All that the runtime takes from libc by name. Everything else it asks the loader for, behind its own definitions.
-const IMPORTS: [&str; 24] = [
+const IMPORTS: [&str; 29] = [
     // Emitted by the linker.
     "_ITM_deregisterTMCloneTable",
     "_ITM_registerTMCloneTable",
     "__cxa_finalize",
     "__gmon_start__",
-    // Runs our end before the program's own exit handlers are gone.
-    "__cxa_atexit",
     "__errno_location",
     // The heap under the interposed names.
     "__libc_calloc",
@@ -207,6 +205,13 @@ const IMPORTS: [&str; 24] = [
     "__tsan_on_finalize",
     "__tsan_on_initialize",
     "__tsan_on_report",
+    "__tsan_symbolize_external",
+    "__tsan_symbolize_external_ex",
+    // The same by their names in C++.
+    "_ZN6__tsan10OnFinalizeEb",
+    "_ZN6__tsan12OnInitializeEv",
+    "_ZN6__tsan30OnPotentiallyBlockingRegionEndEv",
+    "_ZN6__tsan32OnPotentiallyBlockingRegionBeginEv",
     // The loader.
     "dl_iterate_phdr",
     "dlsym",
