@@ -106,6 +106,9 @@ fn the_end_of_locks() {
     );
     // Where the heap writes nothing when memory is freed, or the lock would be taken.
     let freed = "int main(void) { char *p = malloc(64); pthread_spinlock_t *l = (pthread_spinlock_t *)(p + 32); pthread_spin_init(l, 0); free(p); pthread_spin_lock(l); return 0; }";
+    let held = "static void stop(int s) { _exit(7); }
+        int main(void) { pthread_spinlock_t *l = malloc(64); free((void *)l); signal(SIGALRM, stop); alarm(2); pthread_spin_lock(l); return 0; }";
+    run(held, &[]).expect(7, &["WARNING: ThreadSanitizer: heap-use-after-free", "    #0 pthread_spin_lock ", "    #0 free "]);
     reported(freed, "heap-use-after-free", &["  Atomic read of size 1 ", "    #0 pthread_spin_lock ", "    #0 free "]);
     // Destruction behind the first use of the lock, but not behind the last one.
     let racing = |first: &str| {

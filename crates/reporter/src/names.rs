@@ -24,6 +24,10 @@ impl Names {
         self.known.clear();
     }
 
+    pub fn keep_mangled(&mut self) {
+        self.symbolizer.keep_mangled();
+    }
+
     /// What the program itself says of addresses that are in none of its modules.
     pub fn tell(&mut self, named: HashMap<u64, Vec<Frame>>) {
         self.known.extend(named);

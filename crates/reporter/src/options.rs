@@ -18,6 +18,7 @@ pub struct Options {
     pub format: Format,
     pub colour: bool,
     pub symbolize: bool,
+    pub demangle: bool,
     pub inline_frames: bool,
     pub strip_path_prefix: String,
     pub stack_trace_format: String,
@@ -37,6 +38,7 @@ impl Default for Options {
             format: Format::Tsan,
             colour: false,
             symbolize: true,
+            demangle: true,
             inline_frames: true,
             strip_path_prefix: String::new(),
             stack_trace_format: FRAME_FORMAT.to_owned(),
@@ -56,6 +58,7 @@ impl Options {
             let text = || String::from_utf8_lossy(value).into_owned();
             let switch = match name {
                 b"symbolize" => &mut self.symbolize,
+                b"demangle" => &mut self.demangle,
                 b"symbolize_inline_frames" => &mut self.inline_frames,
                 b"symbolize_vs_style" => &mut self.vs_style,
                 b"print_summary" => &mut self.print_summary,

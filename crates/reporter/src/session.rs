@@ -95,6 +95,9 @@ impl Session {
         for text in &hello.options {
             self.options.read(text);
         }
+        if !self.options.demangle {
+            self.names.keep_mangled();
+        }
         let read = self.suppressions.read(&hello.suppressions).and_then(|()| self.suppressions.read(&hello.default_suppressions));
         Ok(Answer { text: read.err().map(|error| format!("ThreadSanitizer: {error}\n")), ..Answer::default() })
     }

@@ -39,6 +39,8 @@ pub struct Variable {
 /// Answers from module files, each read once. Not for sharing between threads: make one for each.
 #[derive(Default)]
 pub struct Symbolizer {
+    /// Names stay as linkers know them.
+    mangled: bool,
     /// By path and recorded build-id.
     modules: RefCell<HashMap<(String, Option<String>), OpenedModule>>,
 }
@@ -95,6 +97,15 @@ impl Symbolizer {
         Rc::clone(self.modules.borrow_mut().entry(key).or_insert_with(|| Rc::new(Module::open(info))))
     }
 
+    /// Names are to stay as linkers know them.
+    pub fn keep_mangled(&mut self) {
+        self.mangled = true;
+    }
+
+    fn name(&self, name: &str) -> String {
+        if self.mangled { name.to_owned() } else { demangle(name) }
+    }
+
     /// Whether the file on disk is there and the one that was recorded.
     pub fn check(&self, info: &ModuleInfo) -> Result<(), SymbolizeError> {
         match &*self.module(info) {
@@ -115,8 +126,8 @@ impl Symbolizer {
         let Ok(module) = &*module else {
             return vec![bare];
         };
-        let symbol = module.symbols.function_at(offset).map(|symbol| demangle(&symbol.name));
-        let mut frames = module.debug.as_ref().map(|(loader, _)| debug_frames(loader, &bare)).unwrap_or_default();
+        let symbol = module.symbols.function_at(offset).map(|symbol| self.name(&symbol.name));
+        let mut frames = module.debug.as_ref().map(|(loader, _)| self.debug_frames(loader, &bare)).unwrap_or_default();
         match frames.last_mut() {
             Some(outermost) => {
                 // Code without an entry of its own in the debug information (assembly) still has a symbol.
@@ -133,11 +144,33 @@ impl Symbolizer {
         self.frames(info, offset.saturating_sub(1))
     }
 
+    /// Frames from debug information; empty where it has nothing for the address.
+    fn debug_frames(&self, loader: &Loader, bare: &Frame) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let Ok(mut found) = loader.find_frames(bare.offset) else {
+            return frames;
+        };
+        while let Ok(Some(frame)) = found.next() {
+            let function = frame.function.as_ref().and_then(|function| function.raw_name().ok()).map(|name| self.name(&name));
+            let location = frame.location.as_ref();
+            frames.push(Frame {
+                function,
+                file: location.and_then(|location| location.file).map(str::to_owned),
+                line: location.and_then(|location| location.line).filter(|&line| line > 0),
+                column: location.and_then(|location| location.column).filter(|&column| column > 0),
+                inlined: true,
+                ..bare.clone()
+            });
+        }
+        frames.retain(|frame| frame.function.is_some() || frame.file.is_some());
+        frames
+    }
+
     /// The variable whose bytes lie at `offset`, from the symbol table; static locals too.
     pub fn data_symbol(&self, info: &ModuleInfo, offset: u64) -> Option<DataSymbol> {
         let module = self.module(info);
         let symbol = module.as_ref().as_ref().ok()?.symbols.variable_at(offset)?;
-        Some(DataSymbol { name: demangle(&symbol.name), offset: symbol.address, size: symbol.size })
+        Some(DataSymbol { name: self.name(&symbol.name), offset: symbol.address, size: symbol.size })
     }
 
     /// The declaration of the variable whose bytes lie at `offset`, from the debug information.
@@ -149,26 +182,4 @@ impl Symbolizer {
         let found = module.declarations.get_or_init(|| declarations(path)).get(&start)?;
         Some(Variable { name: found.name.clone(), file: found.file.clone(), line: found.line })
     }
-}
-
-/// Frames from debug information; empty where it has nothing for the address.
-fn debug_frames(loader: &Loader, bare: &Frame) -> Vec<Frame> {
-    let mut frames = Vec::new();
-    let Ok(mut found) = loader.find_frames(bare.offset) else {
-        return frames;
-    };
-    while let Ok(Some(frame)) = found.next() {
-        let function = frame.function.as_ref().and_then(|function| function.raw_name().ok()).map(|name| demangle(&name));
-        let location = frame.location.as_ref();
-        frames.push(Frame {
-            function,
-            file: location.and_then(|location| location.file).map(str::to_owned),
-            line: location.and_then(|location| location.line).filter(|&line| line > 0),
-            column: location.and_then(|location| location.column).filter(|&column| column > 0),
-            inlined: true,
-            ..bare.clone()
-        });
-    }
-    frames.retain(|frame| frame.function.is_some() || frame.file.is_some());
-    frames
 }

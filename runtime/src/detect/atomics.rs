@@ -1,15 +1,31 @@
 //! Atomic operations and fences: C++20's happens-before, as in [intro.races].
 //!
-//! A releasing store begins a release sequence, which read-modify-writes of any thread continue and another thread's relaxed store ends. A release fence releases with the thread's later relaxed stores;
+//! A releasing store begins a release sequence, which read-modify-writes of any thread continue and another thread's relaxed store ends (unless the user wants it kept). A release fence releases with the thread's later relaxed stores;
 //! what relaxed loads see is received by the next acquire fence. Operation and clock change together under the object's lock, so that whoever reads a value knows what
 //! was released with it. Consume is acquire; sequentially consistent operations are acquire and release.
 
 use super::access::{self, How};
 use super::local;
 use super::objects::{self, Object};
+use crate::report::options;
 use crate::thread::Thread;
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rashomon_abi::record::{Op, atomic_aux};
+
+/// Relaxed stores leave alone what was released: see the option `release_sequences`.
+static KEPT: AtomicBool = AtomicBool::new(false);
+
+/// Once, before any thread is attached.
+pub fn initialise() {
+    let kept = match options::get().release_sequences {
+        b"" => options::get().format == b"tsan",
+        b"standard" => false,
+        b"kept" => true,
+        other => options::refuse(&[b"invalid value for option release_sequences: '", other, b"' (standard, kept)"]),
+    };
+    KEPT.store(kept, Relaxed);
+}
 
 fn acquires(order: u16) -> bool {
     !matches!(order, atomic_aux::RELAXED | atomic_aux::RELEASE)
@@ -100,7 +116,7 @@ pub fn modify<R>(
             } else if thread.detect.has_fence {
                 object.released.assign(&thread.detect.fence_released);
                 object.last_slot = u32::MAX;
-            } else if object.last_slot != thread.detect.slot {
+            } else if object.last_slot != thread.detect.slot && !KEPT.load(Relaxed) {
                 object.released.clear();
                 object.last_slot = u32::MAX;
             }

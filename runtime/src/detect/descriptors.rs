@@ -7,7 +7,7 @@ use super::access::{self, How};
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{Detector, detector, libraries, local};
-use crate::report::Descriptor;
+use crate::report::{Descriptor, options};
 use crate::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
@@ -15,6 +15,8 @@ use core::sync::atomic::{AtomicPtr, Ordering::*};
 /// Where the words are taken to be: no program's memory lies there (see `super::abstract_address`).
 const BASE: u64 = (0x80 << 36) + (0xff << 32);
 const MOST: u64 = 1 << 20;
+/// Where the object of `io_sync=2` is taken to be.
+const ALL_FILES: u64 = BASE + 8 * MOST;
 
 /// Who made or closed a descriptor last.
 #[derive(Clone, Copy)]
@@ -69,6 +71,21 @@ pub fn made(thread: &mut Thread, file: c_int, site: u64) {
 pub fn used(thread: &mut Thread, file: c_int, site: u64) {
     if let Some(address) = word(file) {
         accessed(thread, address, How::READ, site);
+    }
+}
+
+/// Values of `io_sync`.
+pub const BY_DESCRIPTOR: i64 = 1;
+const EVERYTHING: i64 = 2;
+
+/// Data is about to go out through some descriptor, or (`takes_in`) has come in. Files by themselves order nothing here; `io_sync=2` has all of them be one object.
+pub fn moves_data(thread: &mut Thread, takes_in: bool, site: u64) {
+    if options::get().io_sync == EVERYTHING {
+        if takes_in {
+            super::observe(thread, ALL_FILES);
+        } else {
+            super::publish(thread, ALL_FILES, site);
+        }
     }
 }
 

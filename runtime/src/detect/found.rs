@@ -6,13 +6,15 @@ use super::spans::{self, Granule};
 use super::stacks::{self, StackId};
 use super::{local, locksets};
 use crate::lock::RawLock;
-use crate::memory::Map;
+use crate::memory::{List, Map};
 use crate::report::{options, sides};
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 pub static LOCK: RawLock = RawLock::new();
 static mut KNOWN: Map = Map::new();
+/// Bytes with a race, from and to.
+static mut PLACES: List<(u64, u64)> = List::new();
 pub static RACES: AtomicU64 = AtomicU64::new(0);
 
 /// One side of a finding.
@@ -73,12 +75,29 @@ fn current(thread: &Thread, address: u64, bytes: u64, how: How, reference: u32) 
     }
 }
 
+/// Whether no race was found on these bytes before, where the user wants to know of one only.
+fn is_new_place(address: u64, bytes: u64) -> bool {
+    if !options::get().suppress_equal_addresses {
+        return true;
+    }
+    let places = &raw mut PLACES;
+    LOCK.with(|| {
+        // SAFETY: under the lock.
+        let places = unsafe { &mut *places };
+        let known = places.as_slice().iter().any(|&(start, end)| start < address + bytes && address < end);
+        if !known {
+            places.push((address, address + bytes));
+        }
+        !known
+    })
+}
+
 /// Two accesses that nothing orders.
 #[cold]
 #[inline(never)]
 pub fn race(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, cell: u32, granule: Granule) {
     let (now, before) = (current(thread, address, bytes, how, reference), previous(address, cell, granule, false));
-    if is_new(now.stack, before.stack) {
+    if is_new(now.stack, before.stack) && is_new_place(address, bytes) {
         RACES.fetch_add(1, Relaxed);
         sides::found(&now, &before, local::slept_since(thread, granule.when));
     }

@@ -162,6 +162,10 @@ pub fn requested(thread: &mut Thread, address: u64, shared: bool, for_ever: bool
     }
     let stack = local::call_stack(thread, site);
     let object = objects::get(address, || stack);
+    if site != 0 && access::is_freed(address) {
+        // It may never be got.
+        touch(thread, object, address, site);
+    }
     if for_ever {
         lock_order::acquiring(thread, object, stack);
         if object.recursion > 0 && object.owner == thread.number + 1 && !shared {

@@ -51,6 +51,7 @@ pub mod stacks;
 pub mod statistics;
 pub mod tree;
 
+use crate::report::options;
 use crate::thread::{self, Runtime, Thread};
 use crate::tls::hot;
 use access::How;
@@ -106,6 +107,7 @@ pub fn initialise(detector: Detector, counting: bool, filter: u32) {
     lock_order::initialise();
     blocks::initialise();
     libraries::initialise();
+    atomics::initialise();
     descriptors::initialise();
     tree::initialise(filter);
     MODE.store(detector as u32 | if counting { COUNTING } else { 0 } | if filter > 0 { FILTERING } else { 0 }, Relaxed);
@@ -381,6 +383,7 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         Op::SemaphoreWait | Op::OnceSeen => observe(thread, object),
         Op::Sleep => local::sleeps(thread, site),
         Op::Publish if aux == sync_source::ANNOTATION => publish_as(thread, object, objects::flag::TOLD, site),
+        Op::Publish | Op::Observe if aux == sync_source::FILE && options::get().io_sync != descriptors::BY_DESCRIPTOR => {}
         Op::Publish => publish(thread, abstract_address(aux, object), site),
         Op::Observe => observe(thread, abstract_address(aux, object)),
         Op::SignalEnter => observe(thread, abstract_address(sync_source::SIGNAL, object)),

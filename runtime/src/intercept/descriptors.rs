@@ -240,11 +240,17 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
         detect::descriptors::used(runtime.thread(), call.file, call.site);
     }
     let descriptor = look(call.file);
-    if descriptor.is_silent() {
-        drop(runtime);
-        return real();
-    }
     let takes_in = call.events & POLLIN != 0;
+    if detect::on() && !takes_in {
+        detect::descriptors::moves_data(runtime.thread(), takes_in, call.site);
+    }
+    if descriptor.is_silent() {
+        let result = runtime.outside(real);
+        if detect::on() && takes_in {
+            detect::descriptors::moves_data(runtime.thread(), takes_in, call.site);
+        }
+        return result;
+    }
     let (op, object, site) = (if takes_in { Op::Observe } else { Op::Publish }, descriptor.object(), call.site);
     sched::point(&runtime, op, object, site);
     let thread = runtime.thread();
@@ -284,6 +290,9 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
                 outside::came_in(thread, object, sync_source::FILE, site);
             }
             recorder::sync(thread, Op::Observe, object, sync_source::FILE, site, &[]);
+            if detect::on() {
+                detect::descriptors::moves_data(thread, takes_in, site);
+            }
         } else {
             let outcome = if result < 0 { -errno() as u64 } else { result as u64 };
             recorder::sync(thread, Op::Blocking, object, sync_source::FILE, site, &[outcome]);

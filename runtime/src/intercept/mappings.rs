@@ -32,7 +32,7 @@ unsafe extern "C" fn map(address: *mut u8, bytes: usize, protection: c_int, flag
 /// Whether the kernel takes a range to be one: where it does not, nothing goes.
 fn is_range(address: u64, bytes: u64) -> bool {
     const END: u64 = 1 << 47;
-    address % PAGE == 0 && bytes > 0 && bytes <= END && address <= END - bytes
+    address.is_multiple_of(PAGE) && bytes > 0 && bytes <= END && address <= END - bytes
 }
 
 /// Before a mapping goes.

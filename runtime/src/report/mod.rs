@@ -281,6 +281,7 @@ fn report_locked(build: impl FnOnce(&mut Builder)) -> Verdict {
     };
     if !suppressed {
         PRINTED.fetch_add(1, AcqRel);
+        print_module_map(2);
         hooks::on_report(message.as_ptr());
     }
     CURRENT.store(core::ptr::null_mut(), Release);
@@ -290,6 +291,20 @@ fn report_locked(build: impl FnOnce(&mut Builder)) -> Verdict {
 /// The texts of suppressions: the user's and the program's.
 pub fn suppressions() -> [&'static [u8]; 2] {
     [reporter::suppressions(), hooks::default_suppressions()]
+}
+
+/// Prints where modules are, if `print_module_map` asks for it at this level.
+fn print_module_map(level: i64) {
+    if options::get().print_module_map < level {
+        return;
+    }
+    output::text(b"Process module map:\n");
+    modules::each(|module| {
+        let (mut start, mut end) = ([0; 18], [0; 18]);
+        let (start, end) = (reporter::hexadecimal(module.start, &mut start), reporter::hexadecimal(module.end, &mut end));
+        output::texts(&[start, b"-", end, b" ", module.path, b" (BuildId: ", module.build_id, b")\n"]);
+    });
+    output::text(b"End of module map.\n");
 }
 
 /// Before detection begins: options and suppressions.
@@ -319,6 +334,7 @@ pub fn conclude(last_checks: impl FnOnce()) -> i32 {
             output::texts(&[b"ThreadSanitizer: reported ", Decimal::new(u64::from(printed)).bytes(), b" warnings\n"]);
         }
     });
+    print_module_map(1);
     if hooks::on_finalize(printed > 0) { options.exitcode as i32 } else { 0 }
 }
 

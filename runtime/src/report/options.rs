@@ -1,4 +1,4 @@
-//! The options of online detection: ThreadSanitizer's names and defaults, and our own.
+//! The options of online detection: ThreadSanitizer's names and defaults, and our own. One default differs: `suppress_equal_addresses`, since two pairs of places are two bugs to mend.
 //!
 //! Read once, in this order, later values winning: the program's `__tsan_default_options()`, `TSAN_OPTIONS`, `RASHOMON_DETECT`. Every name that ThreadSanitizer knows is accepted, also
 //! where it asks for something that does not exist here (a history to size, a symbolizer to name); a name that nobody knows is told at `verbosity=1`, as there.
@@ -76,6 +76,7 @@ options! {
     filter_locations: number = 1024, "how many code locations, in all their contexts, the filter remembers of each thread";
     reporter: text = b"", "the program that names addresses and writes reports; default: RASHOMON_REPORTER, else `rashomon` in PATH";
     format: text = b"tsan", "tsan, text or json";
+    release_sequences: text = b"", "standard: a relaxed store of another thread ends them; kept: only a releasing store does, as in ThreadSanitizer; default: kept with format=tsan, else standard";
     references: number = 0, "references to earlier accesses, in thousands, before those out of use are swept; 0: as many as the program's memory asks for";
     stats: text = b"", "file for what detection did, in numbers; every access is counted then, which takes time";
     report_bugs: yes = true, "report anything at all";
@@ -85,12 +86,12 @@ options! {
     report_signal_unsafe: yes = true, "report calls that a signal handler must not make";
     report_atomic_races: yes = true, "report races between atomic and plain accesses";
     suppress_equal_stacks: yes = true, "report a race between the same two stacks once";
-    suppress_equal_addresses: yes = true, "report races on the same address once";
+    suppress_equal_addresses: yes = false, "report one race on the same address, not each pair of places";
     ignore_noninstrumented_modules: yes = false, "ignore what is called from modules without instrumentation";
     ignore_interceptors_accesses: yes = false, "ignore the accesses of library functions";
     enable_annotations: yes = true, "heed dynamic annotations";
     force_seq_cst_atomics: yes = false, "take every atomic operation as sequentially consistent";
-    force_background_thread: yes = false, "no effect here";
+    force_background_thread: yes = false, "no effect here: no thread of ours runs in the program";
     halt_on_error: yes = false, "end the process after the first report";
     print_benign: yes = false, "no effect here";
     print_full_thread_history: yes = false, "describe the ancestors of the threads of a report too";
@@ -120,6 +121,7 @@ options! {
     symbolize: yes = true, "name addresses";
     strip_path_prefix: text = b"", "left out of file names up to its end";
     stack_trace_format: text = b"DEFAULT", "how frames are printed";
+    demangle: yes = true, "print names as the source has them";
     print_summary: yes = true, "end reports with a summary line";
     print_module_map: number = 0, "print the loaded modules: 1 at exit, 2 with every report";
     abort_on_error: yes = false, "end with abort() instead of exit";
@@ -141,7 +143,6 @@ const IGNORED: &[&str] = &[
     "cov_8bit_counters_out",
     "cov_pcs_out",
     "decorate_proc_maps",
-    "demangle",
     "detect_leaks",
     "detect_stack_use_after_return",
     "detect_write_exec",
