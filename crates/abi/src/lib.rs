@@ -12,8 +12,8 @@ pub mod control;
 pub mod exploration;
 pub mod flags;
 pub mod header;
-pub mod provoke;
 pub mod pattern;
+pub mod provoke;
 pub mod record;
 pub mod report;
 
