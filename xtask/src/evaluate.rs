@@ -7,10 +7,12 @@ mod debian;
 mod detect;
 mod detector;
 mod engine;
+mod formats;
 mod imported;
 mod llvm_tsan;
 mod measure;
 mod memcached;
+mod mutations;
 mod pbzip2;
 mod plot;
 mod programs;
@@ -56,13 +58,19 @@ pub struct Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 11] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 13] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
     ("detect", "the races clang's ThreadSanitizer reports on the test programs, and silence where there are none", detect::run),
     ("speedygo", "the figures of papers: races by brute force, and what every analysis and decider finds", speedygo::run),
     ("raceinjector", "races that a solver hid from one algorithm each", raceinjector::run),
+    ("formats", "how fast traces come from files of each format, and from the generator", formats::run),
+    (
+        "mutations",
+        "damaged trace files through every reader: no panic, bounded memory, every refusal with a place",
+        mutations::run,
+    ),
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
     ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
     ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),

@@ -3,6 +3,7 @@
 
 mod ci;
 mod evaluate;
+mod fuzz;
 mod soak;
 mod workspace;
 
@@ -23,6 +24,8 @@ enum Command {
     Ci(ci::Options),
     /// Measure what the tool costs. Exit code 0 only if every bar is met.
     Evaluate(evaluate::Options),
+    /// Fuzz every reader of files, guided by coverage. Exit code 0 only if nothing is found.
+    Fuzz(fuzz::Options),
     /// Programs that do everything at once, ended at random moments. Exit code 0 only if nothing fails.
     Soak(soak::Options),
     /// Count the records of one recording, for `evaluate`.
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Ci(options) => ci::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::CountRecording { session } => print_count(&session),
     };
