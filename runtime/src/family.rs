@@ -9,7 +9,7 @@
 //! Whatever fails here lets the process in question run unobserved.
 
 use crate::sys::{self, syscall};
-use crate::{config, header, recorder};
+use crate::{config, detect, header, recorder};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, field, note, origin, state};
@@ -229,7 +229,7 @@ fn settle(folder: &Path, page: *mut AtomicU64, from: u64) {
 
 /// The number of the next place that this process gives.
 pub fn next_place() -> u64 {
-    if config::mode() == 0 { NO_PLACE } else { header::word(field::PLACES).fetch_add(1, Relaxed) }
+    if config::mode() == 0 || detect::on() { NO_PLACE } else { header::word(field::PLACES).fetch_add(1, Relaxed) }
 }
 
 /// A forked child's place, made by its parent.

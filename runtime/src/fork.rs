@@ -16,7 +16,7 @@ use crate::sys::{self, syscall};
 use crate::thread::{self, Held, Runtime, Thread};
 use crate::tls::{current, hot};
 use crate::{
-    atomics, clock, config, detect, explore, finish, header, init, modules, outside, policy, provoke, recorder, replay, report,
+    atomics, clock, config, detect, explore, finish, header, init, loader, modules, outside, policy, provoke, recorder, replay, report,
     sched, signals, watchdog,
 };
 use core::sync::atomic::Ordering::*;
@@ -72,6 +72,7 @@ pub unsafe extern "C" fn parent() {
 /// In the child.
 pub unsafe extern "C" fn child() {
     let thread = current();
+    loader::forked();
     // SAFETY: the only thread of the child.
     unsafe {
         let cradle = &raw const CRADLE;

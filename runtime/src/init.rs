@@ -5,7 +5,7 @@ use crate::intercept::{process, start};
 use crate::real::{self, real};
 use crate::sys;
 use crate::thread::{self, NO_THREAD, Runtime, Thread};
-use crate::{clock, explore, family, finish, modules, policy, provoke, recorder, replay, report, sched, signals};
+use crate::{clock, explore, family, finish, loader, modules, policy, provoke, recorder, replay, report, sched, signals};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, allocation_kind};
@@ -84,6 +84,7 @@ unsafe fn detect() {
 }
 
 unsafe fn begin_initial_thread() {
+    loader::learn();
     let main = thread::register(NO_THREAD, 0);
     if main.is_null() {
         sys::die(&[b"out of memory at start"]);

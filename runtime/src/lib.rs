@@ -25,6 +25,7 @@ mod header;
 mod hooks;
 mod init;
 mod intercept;
+mod loader;
 mod lock;
 mod memory;
 mod modules;

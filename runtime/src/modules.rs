@@ -2,7 +2,7 @@
 
 use crate::lock::RawLock;
 use crate::sys::{self, syscall};
-use crate::{config, header, provoke, recorder};
+use crate::{config, detect, header, provoke, recorder};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, NO_MODULE};
@@ -23,28 +23,42 @@ static LOCK: RawLock = RawLock::new();
 
 /// `Elf64_Phdr`.
 #[repr(C)]
-struct ProgramHeader {
-    kind: u32,
-    flags: u32,
+pub struct ProgramHeader {
+    pub kind: u32,
+    pub flags: u32,
     offset: u64,
-    address: u64,
+    pub address: u64,
     physical: u64,
     file_size: u64,
-    memory_size: u64,
+    pub memory_size: u64,
     alignment: u64,
 }
 
 /// The beginning of `dl_phdr_info`.
 #[repr(C)]
-struct Info {
-    base: u64,
+pub struct Info {
+    pub base: u64,
     name: *const c_char,
     headers: *const ProgramHeader,
     header_count: u16,
 }
 
 unsafe extern "C" {
-    fn dl_iterate_phdr(callback: unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int, data: *mut c_void) -> c_int;
+    pub fn dl_iterate_phdr(callback: unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int, data: *mut c_void) -> c_int;
+}
+
+/// # Safety
+/// An entry of the loader's, during its visit.
+pub unsafe fn program_headers(info: &Info) -> &[ProgramHeader] {
+    // SAFETY: by the contract.
+    unsafe { core::slice::from_raw_parts(info.headers, info.header_count as usize) }
+}
+
+/// # Safety
+/// As [`program_headers`].
+pub unsafe fn name_of(info: &Info) -> &[u8] {
+    // SAFETY: null or a terminated text.
+    if info.name.is_null() { b"" } else { unsafe { CStr::from_ptr(info.name) }.to_bytes() }
 }
 
 /// A code place of the control file as an address of this process.
@@ -140,7 +154,7 @@ pub fn each(mut visit: impl FnMut(&Module<'_>)) {
         // SAFETY: the loader's own tables, valid during the call; our own closure.
         let (info, visit) = unsafe { (&*info, &mut *visit.cast::<F>()) };
         // SAFETY: as above.
-        let headers = unsafe { core::slice::from_raw_parts(info.headers, info.header_count as usize) };
+        let headers = unsafe { program_headers(info) };
         let loaded = || headers.iter().filter(|header| header.kind == 1);
         let Some(start) = loaded().map(|header| info.base + header.address).min() else { return 0 };
         let end = loaded().map(|header| info.base + header.address + header.memory_size).max().unwrap_or(start);
@@ -186,8 +200,8 @@ pub fn held<R>(body: impl FnOnce() -> R) -> R {
 /// # Safety
 /// An entry of the loader's, during its visit.
 unsafe fn path_of<'a>(info: &Info, own_path: &'a mut [u8; 4096]) -> &'a [u8] {
-    // SAFETY: null or a terminated text.
-    let name = if info.name.is_null() { &b""[..] } else { unsafe { CStr::from_ptr(info.name) }.to_bytes() };
+    // SAFETY: by the contract.
+    let name = unsafe { name_of(info) };
     if !name.is_empty() {
         let length = name.len().min(own_path.len());
         own_path[..length].copy_from_slice(&name[..length]);
@@ -200,6 +214,10 @@ unsafe fn path_of<'a>(info: &Info, own_path: &'a mut [u8; 4096]) -> &'a [u8] {
 
 /// Looks at what is loaded: at the start, when libraries were loaded or unloaded, and at the end.
 pub fn write() {
+    // Nobody reads it.
+    if detect::on() {
+        return;
+    }
     LOCK.with(|| {
         SEEN.iter().for_each(|seen| seen.store(false, Relaxed));
         // SAFETY: the callback keeps nothing.
@@ -228,7 +246,7 @@ fn unloaded(base: u64) {
     line.append();
 }
 
-fn base_name(path: &[u8]) -> &[u8] {
+pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
@@ -236,11 +254,7 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
     // SAFETY: the loader's own tables, valid during the call.
     let (info, headers, name) = unsafe {
         let info = &*info;
-        (
-            info,
-            core::slice::from_raw_parts(info.headers, info.header_count as usize),
-            if info.name.is_null() { &b""[..] } else { CStr::from_ptr(info.name).to_bytes() },
-        )
+        (info, program_headers(info), name_of(info))
     };
     let loaded = || headers.iter().filter(|header| header.kind == 1);
     let Some(start) = loaded().map(|header| info.base + header.address).min() else { return 0 };

@@ -6,7 +6,7 @@
 use crate::clock::{self, NEVER};
 use crate::sched::{self, LOCK, WaitFor, Wake};
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::{config, finish, header, modules, recorder};
+use crate::{config, finish, header, modules, recorder, signals};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
@@ -212,29 +212,55 @@ fn family(op: u64) -> u64 {
     }
 }
 
+/// Whether an event may follow in place of one that a thread is about to make: what `pthread_atfork` registered comes before a fork, and where a thread is cancelled
+/// the unwinder begins.
+fn may_precede(op: Op, other: u64) -> bool {
+    match op {
+        Op::Fork => true,
+        Op::Observe | Op::Publish | Op::Blocking | Op::SemaphoreWait | Op::ThreadJoin | Op::Sleep => {
+            family(other) == Op::OnceBegin as u64
+        }
+        _ => false,
+    }
+}
+
 /// A synchronisation event is about to happen. True: a schedule is in force, the policy has no say.
 pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, access: AccessAt) -> bool {
     if !active() {
         return false;
     }
     let thread = runtime.thread();
+    let mut was_blocked = false;
     while active() {
         let turn = current();
         if turn.thread != thread.schedule_index {
+            thread.interrupted = 0;
             hand_over(thread);
+            continue;
+        }
+        if was_blocked && thread.pending_signals.load(Relaxed) != 0 {
+            // As when it was recorded: it ended the wait.
+            signals::deliver_inside(runtime);
+            thread.interrupted = 1;
             continue;
         }
         if turn.flags & turn::TO_END != 0 || turn.ordinal > thread.ordinal as u64 {
             break;
         }
-        if turn.ordinal < thread.ordinal as u64 || turn.flags & (turn::AT_SITE | turn::AT_COUNT) != 0 {
+        // What came next was no access before this event, but a signal's handler or what cancellation called: the thread was blocked here.
+        let blocked_here = turn.ordinal == thread.ordinal as u64
+            && turn.flags & turn::AT_COUNT != 0
+            && turn.count == thread.accesses_since_sync();
+        let elsewhere = turn.flags & (turn::AT_SITE | turn::AT_COUNT) != 0 && !blocked_here;
+        if turn.ordinal < thread.ordinal as u64 || elsewhere {
             diverged(divergence::PASSED, thread, Some((op, object, site)));
             break;
         }
-        if turn.op != 0 && family(turn.op) != family(op as u64) {
+        if !blocked_here && !may_precede(op, turn.op) && turn.op != 0 && family(turn.op) != family(op as u64) {
             diverged(divergence::OTHER_OPERATION, thread, Some((op, object, site)));
             break;
         }
+        was_blocked |= blocked_here;
         reached(thread, AccessAt { site, ..access });
     }
     true
@@ -374,6 +400,15 @@ pub enum Choice {
     Free,
 }
 
+/// Whether a recorded turn of a thread that sleeps ended with its falling asleep. A schedule with a goal wants the thread where it stands after that.
+fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
+    thread.state == State::Blocked
+        && config::word(control::field::GOAL) == goal::NONE
+        && turn.flags & (turn::TO_END | turn::AT_SITE) == 0
+        && turn.ordinal == thread.ordinal as u64
+        && (turn.flags & turn::AT_COUNT == 0 || turn.count == thread.accesses_since_sync())
+}
+
 /// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.
 pub fn choose() -> Choice {
     if ACTIVE.load(Relaxed) == 2 {
@@ -400,17 +435,22 @@ pub fn choose() -> Choice {
         // SAFETY: registered threads are never unmapped; under the lock.
         let thread = unsafe { &mut *by_number(number) };
         let to_end = turn.flags & turn::TO_END != 0;
+        let waits_here = waits_at(&turn, thread) && !thread.turn_ended;
         match thread.state {
             State::Runnable | State::Running => return Choice::Thread(thread),
             State::External if thread.evicted.load(Relaxed) == sched::EVICTED => advance(),
             State::External => return Choice::Wait,
-            State::Ended if to_end => advance(),
+            State::Ended if ends_unseen(&turn) => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),
             State::Blocked if thread.wait.what == WaitFor::Files => {
                 sched::poll_files(0);
                 if thread.state == State::Blocked {
                     return Choice::Wait;
                 }
+            }
+            State::Blocked if thread.wait.deadline != NEVER && waits_here => {
+                thread.turn_ended = true;
+                advance();
             }
             State::Blocked if thread.wait.deadline != NEVER => {
                 clock::advance_to(thread.wait.deadline);
@@ -437,10 +477,15 @@ pub fn awaited() -> Option<&'static mut Thread> {
 pub fn ended(thread: &Thread) {
     if active() {
         let turn = current();
-        if turn.thread == thread.schedule_index && turn.flags & turn::TO_END != 0 {
+        if turn.thread == thread.schedule_index && ends_unseen(&turn) {
             advance();
         }
     }
+}
+
+/// Whether a turn's thread may end in it: the schedule says so, or knows of no event that the thread got to.
+fn ends_unseen(turn: &Turn) -> bool {
+    turn.flags & turn::TO_END != 0 || turn.flags & (turn::AT_SITE | turn::AT_COUNT) == 0 && turn.op == 0
 }
 
 /// The process ends: a schedule that is not through has failed.

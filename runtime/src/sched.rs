@@ -547,10 +547,14 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
         cancel::test(runtime);
     }
     PROGRESS.fetch_add(1, Relaxed);
+    if core::mem::take(&mut thread.interrupted) != 0 {
+        return if wait.interruptible { Wake::Signal } else { Wake::Woken };
+    }
     LOCK.lock();
     thread.wait = wait;
     thread.wait_site = site;
     thread.wake = Wake::Nothing;
+    thread.turn_ended = false;
     thread.state = State::Blocked;
     thread.spins = 0;
     if matches!(wait.what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Join) && wait.deadline == NEVER {

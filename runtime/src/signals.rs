@@ -61,6 +61,8 @@ impl Action {
 pub struct Arrived {
     set: AtomicU64,
     information: [SignalInfo; SIGNALS],
+    /// How many came so far, those that did not have to wait included.
+    count: AtomicU32,
     /// Since this was last asked, a handler ran that does not want interrupted calls to go on.
     interrupts: AtomicU32,
 }
@@ -214,6 +216,9 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
     // SAFETY: this thread's block and record; the information is only read after the signal's bit is set.
     unsafe {
         if thread.is_null() || is_synchronous(signal) || (*hot()).nesting == 0 && !hooks::contains(interrupted) {
+            if let Some(thread) = thread.as_ref() {
+                thread.arrived_signals.count.fetch_add(1, Release);
+            }
             run(signal, information, context);
             return;
         }
@@ -221,6 +226,7 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
         (*thread).arrived_signals.set.fetch_or(bit(signal), Release);
         (*thread).pending_signals.store(1, Release);
         (*thread).baton.fetch_or(sched::SIGNAL_ARRIVED, Release);
+        (*thread).arrived_signals.count.fetch_add(1, Release);
         if (*hot()).nesting == 0 {
             (*thread).force_slow_path();
         }
@@ -288,6 +294,30 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
     set_errno(saved);
 }
 
+/// Serial mode: sends a signal to another thread of this process and waits until it is there, so that how the execution goes on does not depend on when the
+/// kernel gets round to it. Not if the thread blocks the signal, or nobody handles it.
+pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_int) -> c_int {
+    /// A debugger may hold the thread.
+    const PATIENCE_NS: u64 = 100_000_000;
+    let count = || thread.arrived_signals.count.load(Acquire);
+    let before = count();
+    let result = send();
+    let handled = (1..SIGNALS as c_int).contains(&signal) && INSTALLED.load(Relaxed) & bit(signal) != 0;
+    if result != 0 || !handled {
+        return result;
+    }
+    let until = sys::clock(crate::clock::MONOTONIC as usize) + PATIENCE_NS;
+    while count() == before
+        && thread.ended.load(Acquire) == 0
+        && sys::clock(crate::clock::MONOTONIC as usize) < until
+        && !sys::blocks_signals(thread.kernel_id, bit(signal))
+    {
+        // SAFETY: no arguments.
+        unsafe { syscall!(sys::SCHED_YIELD) };
+    }
+    result
+}
+
 /// Runs what arrived while the calling thread was in the runtime, which it has just left.
 pub fn deliver_pending() {
     let thread = current();
@@ -302,7 +332,11 @@ pub fn deliver_pending() {
         let signal = pending.trailing_zeros() as c_int + 1;
         pending &= pending - 1;
         // A context for handlers that only look at it: the real one is gone.
-        let mut context = [0u64; 128];
+        let mut context = core::mem::MaybeUninit::<[u64; 128]>::uninit();
+        for at in 0..128 {
+            // Not by `memset`, which would be taken for the program's. SAFETY: inside the array.
+            unsafe { context.as_mut_ptr().cast::<u64>().add(at).write_volatile(0) };
+        }
         let action = known(signal as usize);
         let mask = action.mask[0] | if action.flags & SA_NODEFER == 0 { bit(signal) } else { 0 };
         let mut before = 0u64;

@@ -130,6 +130,30 @@ pub fn parent_process_id() -> u32 {
     unsafe { syscall!(GETPPID) as u32 }
 }
 
+/// Whether a thread of this process blocks one of these signals, as the kernel tells it.
+pub fn blocks_signals(thread: u32, signals: u64) -> bool {
+    let (mut path, mut text) = ([0u8; 48], [0u8; 4096]);
+    let number = Decimal::new(u64::from(thread));
+    let parts: [&[u8]; 3] = [b"/proc/self/task/", number.bytes(), b"/status"];
+    for (place, &byte) in path.iter_mut().zip(parts.iter().copied().flatten()) {
+        *place = byte;
+    }
+    // SAFETY: a terminated path, our own descriptor and buffer. O_RDONLY | O_CLOEXEC
+    let read = unsafe {
+        let file = syscall!(OPENAT, -100isize, path.as_ptr(), 0o2000000, 0);
+        if file < 0 {
+            return false;
+        }
+        let read = syscall!(READ, file, text.as_mut_ptr(), text.len());
+        syscall!(CLOSE, file);
+        read.max(0) as usize
+    };
+    const FIELD: &[u8] = b"SigBlk:\t";
+    let Some(at) = text[..read].windows(FIELD.len()).position(|window| window == FIELD) else { return false };
+    let digits = text[at + FIELD.len()..read].iter().map_while(|&digit| (digit as char).to_digit(16));
+    digits.fold(0u64, |mask, digit| mask << 4 | u64::from(digit)) & signals != 0
+}
+
 /// Nanoseconds of a kernel clock.
 pub fn clock(id: usize) -> u64 {
     let mut time = [0i64; 2];

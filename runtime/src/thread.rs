@@ -69,6 +69,10 @@ pub struct Thread {
     pub place_given: u64,
     /// Accesses since the last synchronisation event, up to the last reload of the quantum, and that reload.
     pub since_sync: u64,
+    /// A replayed turn ended with the wait that the thread is in.
+    pub turn_ended: bool,
+    /// A replayed wait was ended by a signal before it began.
+    pub interrupted: u32,
     pub reload: i64,
     /// Allocations per call site.
     pub allocations: Map,
@@ -360,6 +364,7 @@ impl Thread {
     pub fn restart_count(&mut self) {
         self.settle();
         self.since_sync = 0;
+        self.interrupted = 0;
         self.reload_quantum();
     }
 

@@ -18,6 +18,7 @@ mod plot;
 mod programs;
 mod raceinjector;
 mod races;
+mod replay;
 mod runtime;
 mod speedygo;
 mod spine;
@@ -51,6 +52,9 @@ pub struct Options {
     /// Seconds of load on a server.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Seeds that every program is recorded under.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: u32,
     /// Tests that run at the same time; without it as many as there are processors.
     #[arg(long)]
     jobs: Option<std::num::NonZeroUsize>,
@@ -58,7 +62,7 @@ pub struct Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 13] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 14] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
@@ -71,6 +75,7 @@ const EVALUATIONS: [(&str, &str, Evaluation); 13] = [
         "damaged trace files through every reader: no panic, bounded memory, every refusal with a place",
         mutations::run,
     ),
+    ("replay", "serial recordings of every program, replayed and compared event by event", replay::run),
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
     ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
     ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),

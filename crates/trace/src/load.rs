@@ -344,6 +344,8 @@ impl<'a> Loader<'a> {
         let (thread, context, ordinal) = (cursor.thread, cursor.context, cursor.ordinal);
         if self.serial && sync.op.has_ordinal() {
             self.handovers.synchronises(thread, sync.op, cursor.accesses);
+        } else if self.serial && sync.op == record::Op::SignalEnter {
+            self.handovers.is_interrupted(thread);
         }
         if let Some(kind) = self.event_kind(at, sync, site) {
             let index = self.push(Event { thread, site, context, ordinal, kind })?;

@@ -3,7 +3,7 @@
 use crate::error::TraceError;
 use rashomon_abi::{HEADER_FILE, PROCESS_FOLDER_PREFIX};
 use rashomon_event::ProcessPath;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 /// No session has more; what lies behind is not looked at.
@@ -39,7 +39,7 @@ pub fn processes(session: &Path) -> Result<Vec<ProcessFolder>, TraceError> {
             let entry = entry.map_err(failed)?;
             let place = entry.file_name().to_str().and_then(|name| name.strip_prefix(PROCESS_FOLDER_PREFIX)?.parse().ok());
             if let Some(place) = place
-                && entry.path().join(HEADER_FILE).is_file()
+                && began(&entry.path().join(HEADER_FILE))
             {
                 let mut path = path.clone();
                 path.0.push(place);
@@ -50,4 +50,10 @@ pub fn processes(session: &Path) -> Result<Vec<ProcessFolder>, TraceError> {
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found.truncate(MAX_PROCESSES);
     Ok(found)
+}
+
+/// Whether a process began to record. The magic word is the last that is written of a new header: who was killed before has recorded nothing.
+fn began(header: &Path) -> bool {
+    let mut magic = [0; 8];
+    std::fs::File::open(header).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic != [0; 8])
 }

@@ -2,7 +2,9 @@
 //!
 //! In the merged order each change of the running thread ends a turn. Where the outgoing thread stood is told by what it does next:
 //! its `TURN` record counts the accesses it had executed since its last operation with an ordinal, and if an access (or a `TURN` with
-//! another count) comes before its next such operation, it was stopped between accesses; otherwise it stood at that operation.
+//! another count) comes before its next such operation, it was stopped between accesses; otherwise it stood at that operation. Where a
+//! signal's handler comes next, the thread was blocked at an operation that it made afterwards, if at all: its turn ends after a number of
+//! accesses too, and the runtime knows an operation there for that place.
 //!
 //! A thread that ended, and the one that ran last, run to their end. A thread that never ran again though it had not ended stood
 //! at some operation that was not recorded: its last turn stops at the next one, whichever it is.
@@ -64,6 +66,11 @@ impl HandoverLog {
         }
         self.settle(thread, |open| open.recorded < recorded);
         self.close(thread, Place::Synchronisation { op: op as u16 });
+    }
+
+    /// A signal's handler begins on `thread`, before whatever it was about to do: it had been blocked there.
+    pub(crate) fn is_interrupted(&mut self, thread: ThreadId) {
+        self.settle(thread, |_| true);
     }
 
     /// The stream of `thread` is over.

@@ -1,5 +1,7 @@
 //! `sigaction` and its older kin.
 
+use super::threads;
+use crate::config;
 use crate::detect;
 use crate::real::real;
 use crate::signals::{self, Action, SA_NODEFER, SA_RESETHAND, SA_RESTART};
@@ -104,7 +106,15 @@ unsafe extern "C" fn kill_thread(handle: u64, signal: c_int) -> c_int {
     // SAFETY: the real functions with the program's arguments.
     let own = || handle == unsafe { real!(fn pthread_self() -> u64)() };
     // SAFETY: as above.
-    send(signal, own, || unsafe { real!("GLIBC_2.34" fn pthread_kill(u64, c_int) -> c_int)(handle, signal) })
+    let real = || unsafe { real!("GLIBC_2.34" fn pthread_kill(u64, c_int) -> c_int)(handle, signal) };
+    if config::serial()
+        && !own()
+        && let Some(_runtime) = Runtime::try_enter()
+        && let Some(thread) = threads::find(handle)
+    {
+        return signals::send_and_await(thread, signal, real);
+    }
+    send(signal, own, real)
 }
 
 interpose! {

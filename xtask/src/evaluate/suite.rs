@@ -20,15 +20,15 @@ use std::time::Duration;
 pub struct Program {
     /// Relative to the manifest.
     pub path: String,
-    language: String,
-    args: Vec<String>,
-    stdin: Option<String>,
+    pub language: String,
+    pub args: Vec<String>,
+    pub stdin: Option<String>,
     #[serde(default)]
-    link: Vec<String>,
+    pub link: Vec<String>,
     expect: Vec<String>,
     #[serde(default)]
     allow: Vec<String>,
-    timeout_seconds: u64,
+    pub timeout_seconds: u64,
 }
 
 #[derive(Debug, Deserialize)]
