@@ -10,7 +10,7 @@
 //! A child of a thread that the runtime does not know runs unobserved.
 
 use crate::family::{Cradle, NO_PLACE};
-use crate::intercept::barrier;
+use crate::intercept::{barrier, once};
 use crate::lock::RawLock;
 use crate::sys::{self, syscall};
 use crate::thread::{self, Held, Runtime, Thread};
@@ -126,6 +126,7 @@ unsafe fn go_on(thread: &mut Thread) {
     // SAFETY: by the contract.
     unsafe {
         barrier::forget();
+        once::forked();
         outside::forget();
         modules::forget();
         detect::forked::in_child(thread);
@@ -138,7 +139,7 @@ unsafe fn go_on(thread: &mut Thread) {
 /// # Safety
 /// In a child whose only thread is this one.
 unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
-    let site = thread.wait_site;
+    let site = thread.fork_site;
     // SAFETY: the thread's own block, here and below.
     let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
     let elapsed = clock::elapsed();
@@ -152,6 +153,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     // SAFETY: by the contract.
     unsafe {
         barrier::forget();
+        once::forked();
         outside::forget();
         modules::forget();
         watchdog::forget();

@@ -217,6 +217,8 @@ fn family(op: u64) -> u64 {
 fn may_precede(op: Op, other: u64) -> bool {
     match op {
         Op::Fork => true,
+        // An attempt that follows one that failed observes that first.
+        Op::OnceBegin => family(other) == Op::Publish as u64,
         Op::Observe | Op::Publish | Op::Blocking | Op::SemaphoreWait | Op::ThreadJoin | Op::Sleep => {
             family(other) == Op::OnceBegin as u64
         }
@@ -400,13 +402,23 @@ pub enum Choice {
     Free,
 }
 
-/// Whether a recorded turn of a thread that sleeps ended with its falling asleep. A schedule with a goal wants the thread where it stands after that.
+/// Whether a recorded turn ended with the wait that its thread is in, and not with something that the thread does after it. A schedule with a goal wants the thread
+/// where it stands after that.
 fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
-    thread.state == State::Blocked
-        && config::word(control::field::GOAL) == goal::NONE
-        && turn.flags & (turn::TO_END | turn::AT_SITE) == 0
-        && turn.ordinal == thread.ordinal as u64
-        && (turn.flags & turn::AT_COUNT == 0 || turn.count == thread.accesses_since_sync())
+    let asleep = thread.state == State::Blocked && thread.wait.deadline != NEVER && !thread.turn_ended;
+    let in_kernel = thread.state == State::External;
+    if !asleep && !in_kernel
+        || config::word(control::field::GOAL) != goal::NONE
+        || turn.flags & (turn::TO_END | turn::AT_SITE) != 0
+        || turn.ordinal != thread.ordinal as u64
+    {
+        return false;
+    }
+    if turn.flags & turn::AT_COUNT != 0 {
+        return turn.count == thread.accesses_since_sync();
+    }
+    // The call's own event, or the unwinder's first.
+    in_kernel && family(turn.op) == Op::Publish as u64 || family(turn.op) == Op::OnceBegin as u64
 }
 
 /// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.
@@ -435,9 +447,13 @@ pub fn choose() -> Choice {
         // SAFETY: registered threads are never unmapped; under the lock.
         let thread = unsafe { &mut *by_number(number) };
         let to_end = turn.flags & turn::TO_END != 0;
-        let waits_here = waits_at(&turn, thread) && !thread.turn_ended;
+        let waits_here = waits_at(&turn, thread);
         match thread.state {
             State::Runnable | State::Running => return Choice::Thread(thread),
+            State::Blocked | State::External if waits_here => {
+                thread.turn_ended = true;
+                advance();
+            }
             State::External if thread.evicted.load(Relaxed) == sched::EVICTED => advance(),
             State::External => return Choice::Wait,
             State::Ended if ends_unseen(&turn) => advance(),
@@ -447,10 +463,6 @@ pub fn choose() -> Choice {
                 if thread.state == State::Blocked {
                     return Choice::Wait;
                 }
-            }
-            State::Blocked if thread.wait.deadline != NEVER && waits_here => {
-                thread.turn_ended = true;
-                advance();
             }
             State::Blocked if thread.wait.deadline != NEVER => {
                 clock::advance_to(thread.wait.deadline);

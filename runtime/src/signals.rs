@@ -8,7 +8,7 @@
 use crate::lock::RawLock;
 use crate::real::{errno, real, set_errno};
 use crate::sys::{self, syscall};
-use crate::thread::{Runtime, Thread};
+use crate::thread::{Runtime, State, Thread};
 use crate::tls::{current, hot};
 use crate::{config, detect, finish, header, hooks, outside, recorder, sched};
 use core::ffi::c_int;
@@ -61,6 +61,8 @@ impl Action {
 pub struct Arrived {
     set: AtomicU64,
     information: [SignalInfo; SIGNALS],
+    /// Those that will come again in a re-execution, at the same place: the thread sent them itself, or stood still when another one did.
+    expected: AtomicU64,
     /// How many came so far, those that did not have to wait included.
     count: AtomicU32,
     /// Since this was last asked, a handler ran that does not want interrupted calls to go on.
@@ -71,6 +73,7 @@ impl Arrived {
     /// A forked child does not inherit what waits.
     pub fn forget(&mut self) {
         *self.set.get_mut() = 0;
+        *self.expected.get_mut() = 0;
     }
 }
 
@@ -270,8 +273,9 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
             if flags & SA_RESTART == 0 {
                 thread.arrived_signals.interrupts.store(1, Relaxed);
             }
+            let expected = thread.arrived_signals.expected.fetch_and(!bit(signal), Relaxed) & bit(signal) != 0;
             // SAFETY: the kernel's or our copy of it.
-            if unsafe { !(*information).is_own() } {
+            if unsafe { !(*information).is_own() } || config::serial() && !expected && !is_synchronous(signal) {
                 outside::came_in(thread, signal as u64, sync_source::SIGNAL, 0);
             }
             recorder::sync(thread, Op::SignalEnter, signal as u64, 0, 0, &[]);
@@ -294,26 +298,41 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
     set_errno(saved);
 }
 
+/// The calling thread is about to send itself a signal.
+pub fn expect(thread: &Thread, signal: c_int) {
+    if (1..SIGNALS as c_int).contains(&signal) {
+        thread.arrived_signals.expected.fetch_or(bit(signal), Relaxed);
+    }
+}
+
 /// Serial mode: sends a signal to another thread of this process and waits until it is there, so that how the execution goes on does not depend on when the
 /// kernel gets round to it. Not if the thread blocks the signal, or nobody handles it.
 pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_int) -> c_int {
     /// A debugger may hold the thread.
     const PATIENCE_NS: u64 = 100_000_000;
-    let count = || thread.arrived_signals.count.load(Acquire);
-    let before = count();
-    let result = send();
+    let arrived = &thread.arrived_signals;
+    let before = arrived.count.load(Acquire);
+    let stands_still = thread.state != State::External;
     let handled = (1..SIGNALS as c_int).contains(&signal) && INSTALLED.load(Relaxed) & bit(signal) != 0;
-    if result != 0 || !handled {
+    let alone = handled && arrived.set.load(Acquire) & bit(signal) == 0;
+    if handled {
+        arrived.expected.fetch_and(!bit(signal), Relaxed);
+    }
+    let result = send();
+    if !handled || result != 0 {
         return result;
     }
     let until = sys::clock(crate::clock::MONOTONIC as usize) + PATIENCE_NS;
-    while count() == before
+    while arrived.count.load(Acquire) == before
         && thread.ended.load(Acquire) == 0
         && sys::clock(crate::clock::MONOTONIC as usize) < until
         && !sys::blocks_signals(thread.kernel_id, bit(signal))
     {
         // SAFETY: no arguments.
         unsafe { syscall!(sys::SCHED_YIELD) };
+    }
+    if alone && stands_still && arrived.count.load(Acquire) == before + 1 {
+        arrived.expected.fetch_or(bit(signal), Relaxed);
     }
     result
 }

@@ -73,6 +73,8 @@ pub struct Thread {
     pub turn_ended: bool,
     /// A replayed wait was ended by a signal before it began.
     pub interrupted: u32,
+    /// Where the program called for another process.
+    pub fork_site: u64,
     pub reload: i64,
     /// Allocations per call site.
     pub allocations: Map,
@@ -106,8 +108,8 @@ pub struct Thread {
     pub look_ordinal: u32,
     /// Random words given to the program.
     pub random_words: u64,
-    /// Once controls whose routine this thread is about to run or runs: control, routine, and 1 when it runs.
-    pub once: List<[u64; 3]>,
+    /// Once controls whose routine this thread runs.
+    pub once: List<u64>,
     /// Set when the watchdog took the turn away.
     pub evicted: AtomicU32,
     pub key_rounds: u32,

@@ -3,8 +3,8 @@
 
 use crate::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _};
-use rashomon_event::{EventKind, Trace};
-use std::collections::{BTreeSet, HashSet};
+use rashomon_event::Trace;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Libraries whose synchronisation the runtime sees through interposition, by the start of their file names.
@@ -26,18 +26,10 @@ const MODELLED: [&str; 14] = [
 ];
 const RUNTIME: [&str; 3] = ["libtsan.so", "librashomon_runtime", "libclang_rt.tsan"];
 
-/// A once routine that was left by an exception runs again, behind the attempt that failed; where exactly libc lets the next one in is not seen.
-fn abandoned_once(trace: &Trace) -> Option<String> {
-    let mut begun = HashSet::new();
-    let again = trace.events.iter().any(|event| matches!(event.kind, EventKind::OnceBegin { once } if !begun.insert(once)));
-    again.then(|| "a once routine that ran again".to_owned())
-}
-
 /// Everything that may have ordered events without being seen.
 pub fn unseen(trace: &Trace) -> Vec<String> {
     let mut all = unmodelled(trace);
     all.extend(unseen_functions(trace));
-    all.extend(abandoned_once(trace));
     all
 }
 

@@ -4,6 +4,7 @@ use super::threads;
 use crate::config;
 use crate::detect;
 use crate::real::real;
+use crate::sched;
 use crate::signals::{self, Action, SA_NODEFER, SA_RESETHAND, SA_RESTART};
 use crate::sys::{self, syscall};
 use crate::thread::Runtime;
@@ -67,11 +68,12 @@ unsafe extern "C" fn interrupt(signal: c_int, interrupts: c_int) -> c_int {
 
 /// A thread that sends itself a signal is interrupted where it expects that.
 fn send(signal: c_int, to_itself: impl FnOnce() -> bool, real: impl FnOnce() -> c_int) -> c_int {
-    if !detect::on() {
-        return real();
-    }
     let Some(runtime) = Runtime::try_enter() else { return real() };
     if !to_itself() {
+        return runtime.outside(real);
+    }
+    if !detect::on() {
+        signals::expect(runtime.thread(), signal);
         return runtime.outside(real);
     }
     let before = core::mem::replace(&mut runtime.thread().detect.sending, signal);
@@ -97,7 +99,8 @@ unsafe extern "C" fn raise_signal(signal: c_int) -> c_int {
 }
 
 unsafe extern "C" fn kill_process(process: c_int, signal: c_int) -> c_int {
-    let own = || process as u32 == sys::process_id();
+    // To whom it goes if there are several threads is the kernel's choice.
+    let own = || process as u32 == sys::process_id() && (detect::on() || sched::live_count() == 1);
     // SAFETY: the program's own arguments.
     send(signal, own, || result_of(unsafe { syscall!(KILL, process as isize, signal as isize) }))
 }

@@ -1,12 +1,17 @@
 //! `pthread_once` and the guards of C++ static variables.
 //!
-//! `pthread_once` runs on the real one, which knows what to do when the routine leaves by an exception or the thread's end; waiting is modelled. The frame around
-//! it has a personality of its own, through which the runtime learns that the routine was left. That resets the control, and nothing orders the attempt before
-//! the next one but this, so it is recorded as a release that later attempts acquire.
+//! Both are ours altogether: who runs the routine, who waits and who comes too late is decided by the control itself, with the turn in serial mode and by
+//! compare-exchange in free mode, and recorded where it is decided. A control has glibc's values, a guard (Itanium C++ ABI §3.3.3) those of libstdc++: the first byte says that the
+//! variable is initialised, which compiled code reads by itself; the next ones say that a thread is at it, and that others sleep.
 //!
-//! A guard (Itanium C++ ABI §3.3.3) is ours altogether: the first byte says that the variable is initialised, which compiled code reads by itself; the next ones
-//! say that a thread is at it, and that others sleep, as in libstdc++.
+//! **Attempts that fail.** A routine may be left by an exception, `pthread_exit` or cancellation: then the control is as new, and the next caller tries again. The frame around a
+//! routine has a personality of its own, through which the runtime learns of that; for a guard the compiler calls `__cxa_guard_abort`. The attempt that failed is a release
+//! (`Publish`), recorded before the control is free, and the next attempt acquires it (`Observe`), recorded before its `OnceBegin`: so attempts are ordered, whoever makes them.
+//!
+//! Limit: a routine that is left by `longjmp` leaves its control as it is, as with libc: nobody ever runs it again.
 
+use crate::lock::RawLock;
+use crate::memory::Map;
 use crate::real::Real;
 use crate::report::hooks;
 use crate::sched::{self, Wait, WaitFor};
@@ -22,45 +27,58 @@ use rashomon_abi::record::{Op, atomic_aux, sync_source};
 type Routine = unsafe extern "C" fn();
 
 static ONCE: Real = Real::new(c"pthread_once", None);
-/// Some routine was left before it was done.
-static ABANDONED: AtomicU32 = AtomicU32::new(0);
+/// Controls and guards whose last attempt failed: 1.
+static mut ABANDONED: Map = Map::new();
+static LOCK: RawLock = RawLock::new();
 
-/// glibc's control: bit 0, somebody runs the routine; bit 1, done.
+/// glibc's control: bit 0, somebody runs the routine; bit 1, done; above, how many forks lie behind the process that runs it.
 const RUNNING: u32 = 1;
 const DONE: u32 = 2;
+const FORK: u32 = 4;
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// What the real function calls in place of the program's routine.
-unsafe extern "C" fn run_routine() {
-    let Some(runtime) = Runtime::try_enter() else { return };
-    let thread = runtime.thread();
-    let Some(entry) = thread.once.as_mut_slice().last_mut() else { return };
-    entry[2] = 1;
-    let [control, routine, _] = *entry;
-    let site = caller();
-    if ABANDONED.load(Acquire) != 0 {
-        recorder::sync(thread, Op::Observe, control, sync_source::OTHER, site, &[]);
-    }
-    recorder::sync(thread, Op::OnceBegin, control, 0, site, &[]);
-    drop(runtime);
-    // SAFETY: the program's own function.
-    unsafe { core::mem::transmute::<u64, Routine>(routine)() };
-    // The real function is about to say that it is done: threads that run in parallel may see that before this one is back.
-    if !config::serial()
-        && let Some(runtime) = Runtime::try_enter()
-    {
-        recorder::sync(runtime.thread(), Op::OnceDone, control, 0, site, &[]);
-    }
+/// In a forked child: who was running a routine in the parent is not there to finish it.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn forked() {
+    LOCK.unlock();
+    GENERATION.fetch_add(FORK, Relaxed);
+    // SAFETY: nobody else is there. The map may have been in the middle of a change.
+    unsafe { (&raw mut ABANDONED).write(Map::new()) };
 }
 
-/// Calls `function(control, routine)` from a frame that hears of unwinding.
+/// The thread has got the control and begins the routine.
+fn begins(runtime: &Runtime, object: u64, site: u64) {
+    let thread = runtime.thread();
+    let abandoned = &raw mut ABANDONED;
+    // SAFETY: guarded by LOCK.
+    let again = LOCK
+        .with(|| unsafe { (*abandoned).get((object, 0)) == Some(1) && core::mem::take((*abandoned).entry((object, 0))) == 1 });
+    if again {
+        recorder::sync(thread, Op::Observe, object, sync_source::OTHER, site, &[]);
+    }
+    recorder::sync(thread, Op::OnceBegin, object, 0, site, &[]);
+}
+
+/// The routine was left before it was done; the caller frees the control behind this.
+fn abandons(runtime: &Runtime, object: u64, site: u64) {
+    sched::point(runtime, Op::Publish, object, site);
+    recorder::sync(runtime.thread(), Op::Publish, object, sync_source::OTHER, site, &[]);
+    let abandoned = &raw mut ABANDONED;
+    // SAFETY: guarded by LOCK.
+    LOCK.with(|| unsafe { *(*abandoned).entry((object, 0)) = 1 });
+}
+
+/// Calls `routine` from a frame that hears of unwinding.
 #[unsafe(naked)]
-unsafe extern "C" fn call_watched(_control: *mut AtomicU32, _routine: Routine, _function: *mut c_void) -> c_int {
+unsafe extern "C" fn call_watched(_routine: Routine) {
     naked_asm!(
         ".cfi_startproc",
         ".cfi_personality 0x9b, {personality}",
         "sub rsp, 8",
         ".cfi_def_cfa_offset 16",
-        "call rdx",
+        "call rdi",
         "add rsp, 8",
         ".cfi_def_cfa_offset 8",
         "ret",
@@ -80,59 +98,77 @@ unsafe extern "C" fn personality(_version: c_int, actions: c_int, _class: u64, _
         && let Some(runtime) = Runtime::try_enter()
     {
         let thread = runtime.thread();
-        if let Some(&[control, _, began]) = thread.once.as_slice().last() {
+        if let Some(&object) = thread.once.as_slice().last() {
             thread.once.truncate(thread.once.len() - 1);
-            if began != 0 {
-                ABANDONED.store(1, Release);
-                recorder::sync(thread, Op::Publish, control, sync_source::OTHER, 0, &[]);
-            }
-            sched::wake(WaitFor::Once, control, usize::MAX);
+            abandons(&runtime, object, 0);
+            // SAFETY: the program's own control, which it called with.
+            leave_control(unsafe { &*(object as *const AtomicU32) }, 0);
+            sched::wake(WaitFor::Once, object, usize::MAX);
         }
     }
     CONTINUE_UNWIND
 }
 
+/// Takes the control, or finds the routine done. `wait` is called while another thread is at it.
+fn take_control(control: &AtomicU32, mut wait: impl FnMut(u32)) -> bool {
+    let mine = GENERATION.load(Relaxed) | RUNNING;
+    loop {
+        let seen = control.load(Acquire);
+        if seen & DONE != 0 {
+            return false;
+        } else if seen == mine {
+            wait(seen);
+        } else if control.compare_exchange(seen, mine, AcqRel, Acquire).is_ok() {
+            return true;
+        }
+    }
+}
+
+fn leave_control(control: &AtomicU32, state: u32) {
+    control.store(state, Release);
+    sys::futex_wake(control, i32::MAX as u32);
+}
+
 unsafe extern "C" fn once(control: *mut AtomicU32, routine: Routine) -> c_int {
-    let site = caller();
-    let function = ONCE.required();
     let Some(runtime) = Runtime::try_enter() else {
         // SAFETY: the real function with the program's arguments.
         return unsafe {
-            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut AtomicU32, Routine) -> c_int>(function)(
+            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut AtomicU32, Routine) -> c_int>(ONCE.required())(
                 control, routine,
             )
         };
     };
-    let object = control as u64;
-    sched::point(&runtime, Op::OnceBegin, object, site);
+    let (site, object) = (caller(), control as u64);
     // SAFETY: the program's own control.
-    let state = || unsafe { (*control).load(Acquire) };
-    while config::serial() && state() & (RUNNING | DONE) == RUNNING {
-        sched::block(&runtime, Wait::on(WaitFor::Once, object), site);
-    }
-    if state() & DONE != 0 {
+    let cell = unsafe { &*control };
+    sched::point(&runtime, Op::OnceBegin, object, site);
+    let taken = take_control(cell, |seen| {
+        if config::serial() {
+            sched::block(&runtime, Wait::on(WaitFor::Once, object), site);
+        } else {
+            runtime.outside(|| sys::futex_wait(cell, seen));
+        }
+    });
+    if !taken {
         recorder::sync(runtime.thread(), Op::OnceSeen, object, 0, site, &[]);
         return 0;
     }
-    let thread = runtime.thread();
-    thread.once.push([object, routine as *const () as u64, 0]);
+    begins(&runtime, object, site);
+    runtime.thread().once.push(object);
     drop(runtime);
-    // SAFETY: the real function with the program's control; the routine finds the program's on the thread's list.
-    let result = unsafe { call_watched(control, run_routine, function) };
-    let Some(runtime) = Runtime::try_enter() else { return result };
-    let thread = runtime.thread();
-    let began = thread.once.as_slice().last().is_some_and(|entry| entry[2] != 0);
-    thread.once.truncate(thread.once.len().saturating_sub(1));
-    if began {
-        if config::serial() {
-            sched::point(&runtime, Op::OnceDone, object, site);
-            recorder::sync(thread, Op::OnceDone, object, 0, site, &[]);
-        }
+    // SAFETY: the program's own function.
+    unsafe { call_watched(routine) };
+    if let Some(runtime) = Runtime::try_enter() {
+        let thread = runtime.thread();
+        thread.once.truncate(thread.once.len().saturating_sub(1));
+        sched::point(&runtime, Op::OnceDone, object, site);
+        recorder::sync(thread, Op::OnceDone, object, 0, site, &[]);
+        leave_control(cell, DONE);
         sched::wake(WaitFor::Once, object, usize::MAX);
     } else {
-        recorder::sync(thread, Op::OnceSeen, object, 0, site, &[]);
+        leave_control(cell, DONE);
     }
-    result
+    0
 }
 
 const GUARD_DONE: u32 = 1;
@@ -178,10 +214,11 @@ unsafe extern "C" fn guard_acquire(guard: *mut AtomicU32) -> c_int {
             runtime.outside(|| wait_for_guard(cell, seen));
         }
     });
-    if taken && ABANDONED.load(Acquire) != 0 {
-        recorder::sync(runtime.thread(), Op::Observe, object, sync_source::OTHER, site, &[]);
+    if taken {
+        begins(&runtime, object, site);
+    } else {
+        recorder::sync(runtime.thread(), Op::OnceSeen, object, 0, site, &[]);
     }
-    recorder::sync(runtime.thread(), if taken { Op::OnceBegin } else { Op::OnceSeen }, object, 0, site, &[]);
     if detect::on() {
         runtime.outside(|| hooks::on_potentially_blocking_region(false));
     }
@@ -206,9 +243,7 @@ unsafe extern "C" fn guard_abort(guard: *mut AtomicU32) {
     let cell = unsafe { &*guard };
     let Some(runtime) = Runtime::try_enter() else { return leave_guard(cell, 0) };
     let (site, object) = (caller(), guard as u64);
-    sched::point(&runtime, Op::Publish, object, site);
-    ABANDONED.store(1, Release);
-    recorder::sync(runtime.thread(), Op::Publish, object, sync_source::OTHER, site, &[]);
+    abandons(&runtime, object, site);
     leave_guard(cell, 0);
     sched::wake(WaitFor::Once, object, usize::MAX);
 }

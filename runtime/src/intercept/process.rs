@@ -45,7 +45,7 @@ fn make(real: impl FnOnce() -> c_int) -> c_int {
     let site = caller();
     sched::point(&runtime, Op::Fork, 0, site);
     runtime.thread().place_given = NO_PLACE;
-    runtime.thread().wait_site = site;
+    runtime.thread().fork_site = site;
     let child = runtime.outside(real);
     if child == 0 {
         return 0;
@@ -187,7 +187,7 @@ spawns! {
 fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return end() };
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
-    runtime.thread().wait_site = caller();
+    runtime.thread().fork_site = caller();
     header::note(note_bits);
     let completed = finish::complete();
     let process = sys::process_id();

@@ -17,11 +17,11 @@ use crate::sched::{self, Wait, WaitFor, Wake};
 use crate::sys::EINTR;
 use crate::thread::{NO_THREAD, Runtime, Thread, by_number};
 use crate::tls::caller;
-use crate::{config, detect, recorder};
+use crate::{config, detect, outside, recorder};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::control::field;
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{Op, sync_source};
 
 const TIMER_ABSTIME: c_int = 1;
 const BILLION: u64 = 1_000_000_000;
@@ -321,7 +321,16 @@ unsafe extern "C" fn random_below(limit: u32) -> u32 {
     }
 }
 
+/// When a timer's file becomes ready is up to the kernel's clock, not to ours: from here on a re-execution may differ.
+unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [i64; 4], old: *mut [i64; 4]) -> c_int {
+    if let Some(runtime) = Runtime::try_enter() {
+        outside::came_in(runtime.thread(), 0, sync_source::FILE, caller());
+    }
+    unsafe { real!(fn timerfd_settime(c_int, c_int, *const [i64; 4], *mut [i64; 4]) -> c_int)(file, flags, new, old) }
+}
+
 interpose! {
+    timerfd_settime => set_timer_file;
     clock_gettime => get_time;
     gettimeofday => time_of_day;
     time => seconds;
