@@ -16,8 +16,8 @@ use crate::sys::{self, syscall};
 use crate::thread::{self, Held, Runtime, Thread};
 use crate::tls::{current, hot};
 use crate::{
-    atomics, clock, config, detect, explore, finish, header, init, loader, modules, outside, policy, provoke, recorder, replay, report,
-    sched, signals, watchdog,
+    atomics, clock, config, detect, explore, finish, header, init, loader, modules, outside, policy, provoke, recorder, replay,
+    report, sched, signals, watchdog,
 };
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::field;
