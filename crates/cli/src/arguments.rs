@@ -1,7 +1,9 @@
 //! The command line.
 
+mod analyse;
 mod trace;
 
+pub use analyse::{AnalyseOptions, FailOnFound};
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -107,6 +109,11 @@ pub enum Command {
         trace: Option<PathBuf>,
         #[command(flatten)]
         report: ReportOptions,
+    },
+    /// Look for races and violations of atomicity in a trace from anywhere, in one pass; force nothing.
+    Analyse {
+        #[command(flatten)]
+        analyse: AnalyseOptions,
     },
     /// Force what was predicted.
     Confirm {

@@ -5,6 +5,7 @@ pub mod check;
 pub mod detect;
 pub mod doctor;
 pub mod explore;
+pub mod linear;
 pub mod provoke;
 pub mod replay;
 pub mod report;

@@ -86,6 +86,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         }
         Command::Reporter => commands::detect::reporter(),
         Command::Predict { trace, report } => commands::analyse::predict(ui, trace, &report),
+        Command::Analyse { analyse } => commands::linear::analyse(ui, &analyse),
         Command::Confirm { trace, confirm, report } => commands::analyse::confirm(ui, trace, &confirm, &report),
         Command::Replay { finding: None, recording, output, timeout, .. } => {
             commands::replay::recording(ui, recording.flatten(), output, timeout)

@@ -78,7 +78,7 @@ pub struct Outcome {
 }
 
 /// Opens the trace, once a pass.
-pub type Open<'a> = dyn FnMut() -> Result<Box<dyn Source + Send>, TraceError> + 'a;
+pub type Open<'a, 't> = dyn FnMut() -> Result<Box<dyn Source + Send + 't>, TraceError> + 'a;
 
 /// A task over a range of variables.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ struct Job {
     high: u32,
 }
 
-pub fn analyse(open: &mut Open<'_>, settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, EngineError> {
+pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, EngineError> {
     let crew = Crew {
         workers: settings.workers.clamp(1, MAX_WORKERS),
         window: settings.window,
@@ -261,7 +261,7 @@ impl Crew {
     fn pass(
         &self,
         jobs: &[Job],
-        source: &mut (dyn Source + Send),
+        source: &mut (dyn Source + Send + '_),
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<Pass, EngineError> {
         let count = self.workers as usize;
@@ -344,7 +344,7 @@ fn count(first: u64, events: &[Event]) -> Result<u64, EngineError> {
 
 fn alone(
     mut worker: Worker<'_>,
-    source: &mut (dyn Source + Send),
+    source: &mut (dyn Source + Send + '_),
     watch: &mut Watch<'_>,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<(u64, Vec<Remains>), EngineError> {
@@ -365,7 +365,7 @@ fn alone(
 
 fn together(
     workers: Vec<Worker<'_>>,
-    source: &mut (dyn Source + Send),
+    source: &mut (dyn Source + Send + '_),
     watch: &mut Watch<'_>,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<(u64, Vec<Remains>), EngineError> {

@@ -41,6 +41,11 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
+    /// Whether what it finds is more than a suspicion.
+    pub const fn is_sound(self) -> bool {
+        matches!(self, Self::Hb | Self::Shb | Self::Serialisability)
+    }
+
     /// What a line of its report says.
     pub const fn claim(self) -> &'static str {
         match self {

@@ -1,11 +1,11 @@
 //! `rashomon trace`: looking into recordings and trace files, and from one format to another.
 
-mod files;
+pub mod files;
 
 use super::{Ui, print};
 use crate::arguments::{FileFormat, TraceCommand};
 use crate::exit::Exit;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use rashomon_packed::WriteOptions;
 use rashomon_pipeline::Store;
 use rashomon_trace::{DumpOptions, LoadedTrace, ProcessFolder, Recording, processes};
@@ -25,6 +25,15 @@ fn session_of(path: &Path) -> PathBuf {
 
 fn load(folder: &Path) -> Result<LoadedTrace> {
     Ok(Recording::open(folder)?.load()?)
+}
+
+/// The one recording of a session, or of a store's first.
+pub fn loaded(path: &Path) -> Result<LoadedTrace> {
+    let all = processes(&session_of(path))?;
+    let [process] = &all[..] else {
+        bail!("{} has recordings of {} processes; name the folder of one of them", path.display(), all.len());
+    };
+    load(&process.folder)
 }
 
 /// The recordings of a session, each with a heading if there are several.

@@ -1,7 +1,7 @@
 //! Trace files: in any format, or recordings seen as packed events.
 
 use super::super::{Ui, print};
-use super::{load, session_of};
+use super::loaded;
 use crate::arguments::{FileFormat, Reading, ShapeOptions};
 use crate::exit::Exit;
 use crate::progress::Counter;
@@ -11,7 +11,6 @@ use rashomon_packed::{
     open,
 };
 use rashomon_pipeline::Recorded;
-use rashomon_trace::processes;
 use std::io::Write;
 use std::path::Path;
 
@@ -20,19 +19,20 @@ pub fn is_file(path: &Path) -> bool {
     path == Path::new("-") || path.exists() && !path.is_dir()
 }
 
+/// A trace file, checked as it is read.
+pub fn open_checked(trace: &Path, reading: &Reading) -> Result<Box<dyn Source + Send>, TraceError> {
+    let options =
+        OpenOptions { format: reading.format.map(Into::into), bare_threads: reading.bare_threads, lenient: reading.lenient };
+    let checks = CheckOptions { lenient: reading.lenient, reentrant: reading.reentrant };
+    Ok(Box::new(Checked::new(open(trace, &options)?, checks)))
+}
+
 /// What is done with a source, once its kind is known.
 fn with_source<T>(trace: &Path, reading: &Reading, act: impl FnOnce(&mut dyn Source) -> Result<T>) -> Result<T> {
     if is_file(trace) {
-        let options =
-            OpenOptions { format: reading.format.map(Into::into), bare_threads: reading.bare_threads, lenient: reading.lenient };
-        let checks = CheckOptions { lenient: reading.lenient, reentrant: reading.reentrant };
-        return act(&mut Checked::new(open(trace, &options)?, checks));
+        return act(&mut open_checked(trace, reading)?);
     }
-    let all = processes(&session_of(trace))?;
-    let [process] = &all[..] else {
-        bail!("{} has recordings of {} processes; name the folder of one of them", trace.display(), all.len());
-    };
-    let loaded = load(&process.folder)?;
+    let loaded = loaded(trace)?;
     act(&mut Recorded::new(&loaded.trace)?)
 }
 

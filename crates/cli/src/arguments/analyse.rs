@@ -1,0 +1,130 @@
+//! `rashomon analyse`.
+
+use super::Reading;
+use clap::{Args, ValueEnum};
+use rashomon_engine::Kind;
+use rashomon_engine::serialisability::Regions;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct AnalyseOptions {
+    /// A file, a recording, a store, or `-`: standard input. May be compressed by gzip or Zstandard.
+    pub trace: PathBuf,
+    /// Which, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["hb", "shb", "lockset"])]
+    pub analysis: Vec<AnalysisName>,
+    #[command(flatten)]
+    pub reading: Reading,
+    /// Only pairs within each N events count; the papers take 10000. Without it the whole trace does, except for cp, which always has
+    /// windows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub window: Option<u64>,
+    /// Threads that analyse; without it as many as there are processors. The answer is the same for any number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub workers: Option<u32>,
+    /// Memory for tables, such as 4G. What does not fit is done in several passes; shb, wcp and serialisability end there, and say so.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub memory: Option<usize>,
+    /// What must be serialisable.
+    #[arg(long, value_enum, default_value_t = RegionsName::Marked)]
+    pub regions: RegionsName,
+    /// Pairs of places shown for each analysis, in text.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// Machine-readable, on standard output.
+    #[arg(long)]
+    pub json: bool,
+    /// When to end with exit code 66.
+    #[arg(long, value_enum, default_value_t = FailOnFound::Never)]
+    pub fail_on: FailOnFound,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AnalysisName {
+    /// Races under happens-before.
+    Hb,
+    /// Schedulable happens-before: each race is real in some reordering.
+    Shb,
+    /// Variables that no lock protects, after Eraser.
+    Lockset,
+    /// Pairs that nothing but locks could order and that share none, after Carril and Tichy.
+    Hybrid,
+    /// Weak causal precedence.
+    Wcp,
+    /// Causal precedence, within windows.
+    Cp,
+    /// Regions that are not conflict-serialisable.
+    Serialisability,
+}
+
+impl From<AnalysisName> for Kind {
+    fn from(name: AnalysisName) -> Self {
+        match name {
+            AnalysisName::Hb => Self::Hb,
+            AnalysisName::Shb => Self::Shb,
+            AnalysisName::Lockset => Self::LockSet,
+            AnalysisName::Hybrid => Self::Hybrid,
+            AnalysisName::Wcp => Self::Wcp,
+            AnalysisName::Cp => Self::Cp,
+            AnalysisName::Serialisability => Self::Serialisability,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RegionsName {
+    /// Regions with a begin and an end.
+    Marked,
+    /// From the first lock a thread takes to the last one it gives back.
+    CriticalSections,
+    /// Both; the outermost counts.
+    All,
+}
+
+impl From<RegionsName> for Regions {
+    fn from(name: RegionsName) -> Self {
+        match name {
+            RegionsName::Marked => Self::Marked,
+            RegionsName::CriticalSections => Self::CriticalSections,
+            RegionsName::All => Self::All,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOnFound {
+    /// Something was found that is no mere suspicion: by hb, shb or serialisability.
+    Real,
+    /// Anything was found.
+    Any,
+    Never,
+}
+
+/// A size such as 100, 64K, 512M or 4G.
+fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit: usize = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        _ => return Err("not a number with B, K, M or G behind it".into()),
+    };
+    let number: usize = digits.parse().map_err(|_| "not a number with B, K, M or G behind it".to_owned())?;
+    number.checked_mul(unit).filter(|bytes| *bytes > 0).ok_or_else(|| "a size that cannot be".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes("100"), Ok(100));
+        assert_eq!(bytes("4G"), Ok(4 << 30));
+        assert_eq!(bytes("64kib"), Ok(64 << 10));
+        for bad in ["", "G", "-1", "0", "1X", "99999999999999G", "1.5G"] {
+            assert!(bytes(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `rashomon analyse`: linear analyses over a trace from anywhere.
+
+mod json;
+mod text;
+
+use super::trace::files::{is_file, open_checked};
+use super::trace::loaded;
+use super::{Ui, print};
+use crate::arguments::{AnalyseOptions, FailOnFound};
+use crate::exit::Exit;
+use crate::progress::Counter;
+use anyhow::Result;
+use rashomon_engine::{Kind, Outcome, Settings};
+use rashomon_packed::{Source, TraceError};
+use rashomon_pipeline::Recorded;
+use std::io::Error;
+use std::path::Path;
+
+pub fn analyse(ui: Ui, options: &AnalyseOptions) -> Result<Exit> {
+    let settings = Settings {
+        kinds: options.analysis.iter().map(|name| Kind::from(*name)).collect(),
+        regions: options.regions.into(),
+        window: options.window,
+        workers: options.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u32)),
+        memory: options.memory,
+    };
+    let outcome = run(ui, options, &settings)?;
+    for notice in &outcome.notices {
+        eprintln!("rashomon: {notice}");
+    }
+    let name = options.trace.display().to_string();
+    print(&if options.json { json::render(&name, &outcome) } else { text::render(&name, &outcome, options.limit) })?;
+    let met = match options.fail_on {
+        FailOnFound::Never => false,
+        FailOnFound::Any => outcome.reports.iter().any(|report| !report.findings.is_empty()),
+        FailOnFound::Real => outcome.reports.iter().any(|report| report.kind.is_sound() && !report.findings.is_empty()),
+    };
+    Ok(if met { Exit::Findings } else { Exit::Success })
+}
+
+fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome> {
+    let trace = &options.trace;
+    let mut shown: Option<(u32, Counter)> = None;
+    let mut progress = |progress: rashomon_engine::Progress| {
+        let (_, counter) = match &mut shown {
+            Some(shown) if shown.0 == progress.pass => shown,
+            other => {
+                if let Some((_, counter)) = other {
+                    counter.finish();
+                }
+                other.insert((progress.pass, Counter::new(ui.quiet, "events", progress.total)))
+            }
+        };
+        counter.reached(progress.events);
+    };
+    let outcome = if is_file(trace) {
+        let mut opened = false;
+        let mut open = || -> Result<Box<dyn Source + Send>, TraceError> {
+            if std::mem::replace(&mut opened, true) && trace == Path::new("-") {
+                let source = Error::other("it can be read only once; write it to a file, or allow more --memory");
+                return Err(TraceError::Io { action: "read again", path: trace.clone(), source });
+            }
+            open_checked(trace, &options.reading)
+        };
+        rashomon_engine::analyse(&mut open, settings, &mut progress)
+    } else {
+        let loaded = loaded(trace)?;
+        let mut open = || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(Box::new(Recorded::new(&loaded.trace)?)) };
+        rashomon_engine::analyse(&mut open, settings, &mut progress)
+    };
+    if let Some((_, mut counter)) = shown {
+        counter.finish();
+    }
+    Ok(outcome?)
+}
