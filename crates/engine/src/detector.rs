@@ -23,7 +23,7 @@
 use crate::analysis::Analysis;
 use crate::clock::Time;
 use crate::history::Entry;
-use crate::lock_sets::{EMPTY, HeldLocks, Sets};
+use crate::lock_sets::{EMPTY, HeldLocks, Lock, Sets};
 use crate::race::{Race, Races};
 use crate::synchronisation::{Clocks, Edges};
 use crate::variables::{Protection, Share, Variables};
@@ -192,7 +192,7 @@ impl Detector {
         if let Some(eraser) = &mut self.eraser
             && event.op.space() == Some(Space::Lock)
         {
-            eraser.held.step(event, &mut eraser.sets);
+            eraser.held.list(event);
         }
     }
 
@@ -282,13 +282,15 @@ impl Eraser {
             Protection::Virgin => (record.protection, record.owner) = (Protection::Exclusive, event.thread),
             Protection::Exclusive if record.owner == event.thread => return,
             Protection::Exclusive => {
-                record.lock_set = self.holds(event);
+                record.lock_set = self.sets.number(self.held.protecting(event));
                 record.protection = Protection::Shared;
             }
+            // Mostly nothing changes, and that is soon told.
             Protection::Shared | Protection::SharedModified => {
-                let held = self.holds(event);
-                if held != record.lock_set {
-                    record.lock_set = self.sets.common(record.lock_set, held);
+                let protects = |lock: &Lock| self.held.protects(event, lock);
+                if !self.sets.locks(record.lock_set).iter().all(protects) {
+                    let left = self.sets.locks(record.lock_set).iter().filter(|lock| protects(lock)).copied().collect();
+                    record.lock_set = self.sets.number(left);
                 }
             }
         }
@@ -299,13 +301,6 @@ impl Eraser {
             record.protection = Protection::Warned;
             self.warn(variables, slot, event, now);
         }
-    }
-
-    /// The locks that protect this access.
-    #[inline]
-    fn holds(&mut self, event: &Event) -> u32 {
-        let set = if event.op.writes() { self.held.exclusive(event.thread) } else { self.held.any_mode(event.thread) };
-        if event.op.is_plain() { set } else { self.sets.with_atomics(set) }
     }
 
     #[cold]

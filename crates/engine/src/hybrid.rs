@@ -5,7 +5,8 @@
 //! hold a common lock that at least one of them holds exclusively.
 //!
 //! Of each variable those accesses are kept that no later one stands for: a later access stands for an earlier one if it is ordered behind
-//! it, conflicts with whatever that one conflicts with, and its locks exclude nothing that those of the earlier one do not.
+//! it, conflicts with whatever that one conflicts with, and its locks exclude nothing that those of the earlier one do not. Within a stretch of one thread that
+//! passes nothing on, an earlier access can stand for a later one in the same way.
 //!
 //! Guarantee: exact for the second access of a pair; no pair of the paper's filter is lost. A pair is a candidate, not a race: values and flags may
 //! order it. Cost: O(kept accesses) for an access, at most threads × different lock sets, usually a few.
@@ -55,6 +56,8 @@ pub struct Hybrid {
     clocks: Clocks,
     held: HeldLocks,
     sets: Sets,
+    /// When each thread last did what others may be ordered behind.
+    passed_on: Vec<Time>,
     records: Vec<Record>,
     lists: Vec<Vec<Kept>>,
     free: Vec<u32>,
@@ -77,6 +80,7 @@ impl Hybrid {
             clocks: Clocks::new(Edges::WEAK),
             held: HeldLocks::default(),
             sets: Sets::default(),
+            passed_on: Vec::new(),
             records: Vec::new(),
             lists: Vec::new(),
             free: Vec::new(),
@@ -100,14 +104,20 @@ impl Hybrid {
         if slot >= self.records.len() {
             self.records.resize((slot + 1).max(self.records.len() / 2 * 3), NOTHING);
         }
-        let new = Kept { entry: Entry::of(event, now), writes: event.op.writes(), held: self.held.all(event.thread) };
+        let new = Kept { entry: Entry::of(event, now), writes: event.op.writes(), held: self.held.number(event.thread) };
         let record = &mut self.records[slot];
         let clock = self.clocks.of(event.thread);
         let (sets, races) = (&mut self.sets, &mut self.races);
-        let mut raced = false;
+        let passed_on = self.passed_on[usize::from(event.thread)];
+        let (mut raced, mut stood_for) = (false, false);
         // Whether the access stays; reports it if it races.
         let mut meet = |old: &Kept| {
             if old.entry.is_before(clock) {
+                let same_stretch = old.entry.thread == new.entry.thread && old.entry.time > passed_on;
+                if same_stretch && old.is_at_least(&new) && sets.is_weaker(old.held, new.held) {
+                    stood_for = true;
+                    return true;
+                }
                 return !(new.is_at_least(old) && sets.is_weaker(new.held, old.held));
             }
             if (old.writes || new.writes) && !(old.entry.atomic && new.entry.atomic) && !sets.exclude(old.held, new.held) {
@@ -129,7 +139,11 @@ impl Hybrid {
                 record.older = 0;
             }
         }
-        if record.latest.entry.time != 0 && meet(&record.latest) {
+        let keep = record.latest.entry.time != 0 && meet(&record.latest);
+        if stood_for {
+            return;
+        }
+        if keep {
             if record.older == 0 {
                 let number = self.free.pop().unwrap_or_else(|| {
                     self.lists.push(Vec::new());
@@ -160,6 +174,7 @@ impl Analysis for Hybrid {
     fn block(&mut self, first: u64, events: &[Event]) {
         self.clocks.prepare(events);
         self.held.prepare(self.clocks.threads());
+        self.passed_on.resize(self.clocks.threads(), 0);
         for (place, event) in events.iter().enumerate() {
             if let Some(ahead) = events.get(place + AHEAD)
                 && ahead.op.is_access()
@@ -172,7 +187,9 @@ impl Analysis for Hybrid {
                 op if op.is_access() => self.access(event, now),
                 Op::Acquire | Op::Release | Op::AcquireShared | Op::ReleaseShared => self.held.step(event, &mut self.sets),
                 Op::Forget => self.forget(event.target),
+                Op::Request | Op::RequestShared | Op::Begin | Op::End | Op::Branch | Op::Fence | Op::Nothing => {}
                 _ => {
+                    self.passed_on[usize::from(event.thread)] = now;
                     self.clocks.receive(event, now);
                     self.clocks.release(event, now);
                 }
@@ -192,7 +209,12 @@ impl Analysis for Hybrid {
 
     fn bytes(&self) -> usize {
         let lists = self.lists.capacity() * size_of::<Vec<Kept>>() + self.bytes;
-        self.clocks.bytes() + self.sets.bytes() + self.records.capacity() * size_of::<Record>() + lists + self.races.bytes()
+        self.clocks.bytes()
+            + self.sets.bytes()
+            + self.held.bytes()
+            + self.records.capacity() * size_of::<Record>()
+            + lists
+            + self.races.bytes()
     }
 
     fn slots(&self) -> usize {

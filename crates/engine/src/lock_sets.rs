@@ -30,12 +30,10 @@ pub const EMPTY: SetId = 0;
 pub struct Sets {
     sets: Vec<Box<[Lock]>>,
     numbers: HashMap<Box<[Lock]>, SetId>,
-    common: IntegerMap<u64, SetId>,
     exclusion: IntegerMap<u64, bool>,
     weaker: IntegerMap<u64, bool>,
     /// By number: whether it holds a lock exclusively.
     excludes_itself: Vec<bool>,
-    with_atomics: IntegerMap<u32, SetId>,
     /// Of the sets.
     bytes: usize,
 }
@@ -45,11 +43,9 @@ impl Default for Sets {
         Self {
             sets: vec![Box::default()],
             numbers: [(Box::default(), EMPTY)].into(),
-            common: IntegerMap::default(),
             exclusion: IntegerMap::default(),
             weaker: IntegerMap::default(),
             excludes_itself: vec![false],
-            with_atomics: IntegerMap::default(),
             bytes: 0,
         }
     }
@@ -78,24 +74,6 @@ impl Sets {
         self.sets.push(locks.clone());
         self.numbers.insert(locks, number);
         number
-    }
-
-    /// The locks of both sets.
-    #[inline]
-    pub fn common(&mut self, one: SetId, other: SetId) -> SetId {
-        if one == other {
-            return one;
-        }
-        if one == EMPTY || other == EMPTY {
-            return EMPTY;
-        }
-        if let Some(&set) = self.common.get(&key(one, other)) {
-            return set;
-        }
-        let both = self.locks(one).iter().filter(|lock| self.locks(other).contains(lock)).copied().collect();
-        let set = self.number(both);
-        self.common.insert(key(one, other), set);
-        set
     }
 
     /// Whether two threads cannot hold these sets at once: a common lock that not both hold in shared mode.
@@ -136,19 +114,8 @@ impl Sets {
         weaker
     }
 
-    /// The set, with [`Lock::OF_ATOMICS`].
-    pub fn with_atomics(&mut self, set: SetId) -> SetId {
-        if let Some(&known) = self.with_atomics.get(&set) {
-            return known;
-        }
-        let locks = self.locks(set).iter().copied().chain([Lock::OF_ATOMICS]).collect();
-        let with = self.number(locks);
-        self.with_atomics.insert(set, with);
-        with
-    }
-
     pub fn bytes(&self) -> usize {
-        2 * self.bytes + (self.common.capacity() + self.exclusion.capacity() + self.weaker.capacity()) * 2 * size_of::<u64>()
+        2 * self.bytes + (self.exclusion.capacity() + self.weaker.capacity()) * 2 * size_of::<u64>()
     }
 }
 
@@ -156,20 +123,15 @@ impl Sets {
 struct Held {
     /// In the order of acquisition; a lock that is held twice is there twice.
     locks: Vec<Lock>,
-    /// All locks, with their modes.
-    all: SetId,
-    /// All locks, as if held exclusively.
-    any_mode: SetId,
-    /// Those held exclusively.
-    exclusive: SetId,
+    number: SetId,
 }
 
 /// What every thread holds while a trace goes by.
 #[derive(Clone, Debug, Default)]
 pub struct HeldLocks {
     threads: Vec<Held>,
-    /// (set with modes, lock, acquired) → what is held then.
-    transitions: IntegerMap<(u64, u64), [SetId; 3]>,
+    /// (set, lock, mode, acquired) → set.
+    transitions: IntegerMap<(u64, u64), SetId>,
 }
 
 impl HeldLocks {
@@ -179,54 +141,61 @@ impl HeldLocks {
         }
     }
 
-    pub fn locks(&self, thread: u16) -> &[Lock] {
-        &self.threads[usize::from(thread)].locks
-    }
-
-    /// With modes.
+    /// Of a thread that [`Self::step`] follows.
     #[inline]
-    pub fn all(&self, thread: u16) -> SetId {
-        self.threads[usize::from(thread)].all
+    pub fn number(&self, thread: u16) -> SetId {
+        self.threads[usize::from(thread)].number
     }
 
-    /// In whatever mode.
+    /// Whether the event's thread holds the lock in a way that protects the access: a write needs it exclusively.
     #[inline]
-    pub fn any_mode(&self, thread: u16) -> SetId {
-        self.threads[usize::from(thread)].any_mode
+    pub fn protects(&self, event: &Event, lock: &Lock) -> bool {
+        if *lock == Lock::OF_ATOMICS {
+            return !event.op.is_plain();
+        }
+        let enough = |held: &Lock| held.number == lock.number && !(held.shared && event.op.writes());
+        self.threads[usize::from(event.thread)].locks.iter().any(enough)
     }
 
-    #[inline]
-    pub fn exclusive(&self, thread: u16) -> SetId {
-        self.threads[usize::from(thread)].exclusive
+    /// All locks that protect the access, whatever their mode.
+    pub fn protecting(&self, event: &Event) -> Vec<Lock> {
+        let held = self.threads[usize::from(event.thread)].locks.iter();
+        let enough = held.filter(|held| !(held.shared && event.op.writes()));
+        let locks = enough.map(|held| Lock { number: held.number, shared: false });
+        locks.chain((!event.op.is_plain()).then_some(Lock::OF_ATOMICS)).collect()
     }
 
-    /// An event of the locks' space that is no request. Releasing what is not held changes nothing.
+    /// An event of the locks' space. Says whether the set of held locks is another one behind it. Releasing what is not held changes nothing.
+    pub fn list(&mut self, event: &Event) -> bool {
+        let lock = Lock::of(event);
+        let locks = &mut self.threads[usize::from(event.thread)].locks;
+        let again = locks.contains(&lock);
+        match event.op {
+            Op::Acquire | Op::AcquireShared => locks.push(lock),
+            Op::Release | Op::ReleaseShared => {
+                let Some(place) = locks.iter().rposition(|other| *other == lock) else { return false };
+                locks.remove(place);
+                return !locks.contains(&lock);
+            }
+            _ => return false,
+        }
+        !again
+    }
+
+    /// The same, and numbers the set.
     pub fn step(&mut self, event: &Event, sets: &mut Sets) {
+        if !self.list(event) {
+            return;
+        }
+        let held = &mut self.threads[usize::from(event.thread)];
         let lock = Lock::of(event);
         let acquires = matches!(event.op, Op::Acquire | Op::AcquireShared);
-        let held = &mut self.threads[usize::from(event.thread)];
-        let again = held.locks.contains(&lock);
-        if acquires {
-            held.locks.push(lock);
-        } else if let Some(place) = held.locks.iter().rposition(|other| *other == lock) {
-            held.locks.remove(place);
-        } else {
-            return;
-        }
-        // Of a lock that is held more than once only the first and the last hold matter.
-        if again && (acquires || held.locks.contains(&lock)) {
-            return;
-        }
-        let key = (u64::from(held.all) << 2 | u64::from(lock.shared) << 1 | u64::from(acquires), lock.number);
-        let [all, any_mode, exclusive] = *self.transitions.entry(key).or_insert_with(|| {
-            let exclusive = |lock: &Lock| Lock { number: lock.number, shared: false };
-            [
-                sets.number(held.locks.clone()),
-                sets.number(held.locks.iter().map(exclusive).collect()),
-                sets.number(held.locks.iter().filter(|lock| !lock.shared).copied().collect()),
-            ]
-        });
-        (held.all, held.any_mode, held.exclusive) = (all, any_mode, exclusive);
+        let key = (u64::from(held.number) << 2 | u64::from(lock.shared) << 1 | u64::from(acquires), lock.number);
+        held.number = *self.transitions.entry(key).or_insert_with(|| sets.number(held.locks.clone()));
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.transitions.capacity() * 4 * size_of::<u64>()
     }
 }
 
@@ -243,22 +212,22 @@ mod tests {
         let (mut held, mut sets) = (HeldLocks::default(), Sets::default());
         held.prepare(1);
         held.step(&event(Op::Acquire, 1), &mut sets);
-        let one = held.all(0);
+        let one = held.number(0);
         held.step(&event(Op::Acquire, 1), &mut sets);
         held.step(&event(Op::Release, 1), &mut sets);
-        assert_eq!(held.all(0), one);
+        assert_eq!(held.number(0), one);
         held.step(&event(Op::AcquireShared, 2), &mut sets);
-        assert_eq!(held.exclusive(0), one);
-        let both = held.any_mode(0);
-        assert_eq!(sets.locks(both).len(), 2);
-        let shared = sets.number(vec![Lock { number: 2, shared: true }]);
-        let exclusive = sets.number(vec![Lock { number: 2, shared: false }]);
-        let all = held.all(0);
-        assert!(!sets.exclude(all, shared));
-        assert!(sets.exclude(all, exclusive));
-        assert_eq!(sets.common(both, exclusive), exclusive);
+        let lock = |number, shared| Lock { number, shared };
+        assert_eq!(held.protecting(&event(Op::Read, 0)), [lock(1, false), lock(2, false)]);
+        assert_eq!(held.protecting(&event(Op::Write, 0)), [lock(1, false)]);
+        assert_eq!(held.protecting(&event(Op::AtomicWrite, 0)), [lock(1, false), Lock::OF_ATOMICS]);
+        assert!(!held.protects(&event(Op::Write, 0), &lock(2, false)) && held.protects(&event(Op::Read, 0), &lock(2, false)));
+        let (shared, exclusive) = (sets.number(vec![lock(2, true)]), sets.number(vec![lock(2, false)]));
+        let all = held.number(0);
+        assert!(!sets.exclude(all, shared) && sets.exclude(all, exclusive));
+        assert!(sets.is_weaker(shared, exclusive) && !sets.is_weaker(exclusive, shared) && sets.is_weaker(shared, all));
         held.step(&event(Op::Release, 1), &mut sets);
         held.step(&event(Op::ReleaseShared, 2), &mut sets);
-        assert_eq!((held.all(0), held.any_mode(0)), (EMPTY, EMPTY));
+        assert_eq!(held.number(0), EMPTY);
     }
 }
