@@ -152,7 +152,7 @@ pub fn run(options: &Options) -> Result<bool> {
         );
         if !output.status.success() {
             sound = false;
-            let last: Vec<&str> = said.lines().rev().take(40).collect();
+            let last: Vec<&str> = said.lines().filter(|line| !line.starts_with('#')).rev().take(40).collect();
             last.iter().rev().for_each(|line| println!("  {line}"));
             println!("  again: {} {}/FILE", programs.join(target).display(), finds.display());
         }

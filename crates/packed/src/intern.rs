@@ -8,7 +8,7 @@ use crate::event::Space;
 use crate::names::Names;
 
 /// Length of an array that needs no justification by names known.
-const SMALL: usize = 1 << 16;
+const SMALL: usize = 1 << 18;
 /// Different first characters that get an array.
 const PREFIXES: usize = 8;
 /// All names of one space, in bytes.
@@ -87,13 +87,17 @@ impl Interner {
         while self.slots[at] != 0 {
             let number = self.slots[at] as u32 - 1;
             if self.slots[at] >> 32 == hash >> 32 && names.bytes(self.space, number) == Some(name) {
+                // Perhaps worth an array by now.
+                if let Some((prefix, decimal)) = split(name) {
+                    self.remember(prefix, decimal as usize, number, names.count(self.space));
+                }
                 return Ok(number);
             }
             at = (at + 1) & mask;
         }
         let number = self.add(names, name)?;
         if let Some((prefix, decimal)) = split(name)
-            && self.remember(prefix, decimal as usize, number)
+            && self.remember(prefix, decimal as usize, number, names.count(self.space))
         {
             return Ok(number);
         }
@@ -106,8 +110,8 @@ impl Interner {
     }
 
     /// In an array, if that is worth its length.
-    fn remember(&mut self, prefix: u8, decimal: usize, number: u32) -> bool {
-        if decimal >= SMALL.max(8 * number as usize) {
+    fn remember(&mut self, prefix: u8, decimal: usize, number: u32, known: u32) -> bool {
+        if decimal >= SMALL.max(8 * known as usize) {
             return false;
         }
         let index = match self.numbered.iter().position(|numbered| numbered.prefix == prefix) {

@@ -42,6 +42,9 @@ struct Report {
     bars: Vec<Bar>,
 }
 
+/// What is done to a damaged file before it is read.
+type Prepare = fn(Vec<u8>) -> Vec<u8>;
+
 enum End {
     Read,
     Refused,
@@ -117,7 +120,7 @@ fn torment(reader: &str, files: u64, mut one: impl FnMut(u64) -> Result<End>) ->
     Ok(outcome)
 }
 
-fn trace_file(name: &str, format: Format, files: u64, prepare: fn(Vec<u8>) -> Vec<u8>) -> Result<Outcome> {
+fn trace_file(name: &str, format: Format, files: u64, prepare: Prepare) -> Result<Outcome> {
     let folder = tempfile::tempdir()?;
     let (one, other) = (good(format, 1, folder.path())?, good(format, 2, folder.path())?);
     let path = folder.path().join("trace");
@@ -181,7 +184,7 @@ pub fn run(options: &Options) -> Result<bool> {
     };
     let wanted = |name: &str| options.only.as_deref().is_none_or(|part| name.contains(part));
     let mut outcomes = Vec::new();
-    let kinds: [(&str, Format, fn(Vec<u8>) -> Vec<u8>); 6] = [
+    let kinds: [(&str, Format, Prepare); 6] = [
         ("std", Format::Std, |bytes| bytes),
         ("speedygo", Format::SpeedyGo, |bytes| bytes),
         ("rapidbin", Format::RapidBin, |bytes| bytes),
