@@ -13,6 +13,7 @@ mod llvm_tsan;
 mod measure;
 mod memcached;
 mod mutations;
+mod oracle;
 mod pbzip2;
 mod plot;
 mod programs;
@@ -67,6 +68,7 @@ const EVALUATIONS: [(&str, &str, Evaluation); 14] = [
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
     ("detect", "the races clang's ThreadSanitizer reports on the test programs, and silence where there are none", detect::run),
+    ("oracle", "every analysis and decider against brute force, on millions of small traces", oracle::run),
     ("speedygo", "the figures of papers: races by brute force, and what every analysis and decider finds", speedygo::run),
     ("raceinjector", "races that a solver hid from one algorithm each", raceinjector::run),
     ("formats", "how fast traces come from files of each format, and from the generator", formats::run),

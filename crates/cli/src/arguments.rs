@@ -105,7 +105,8 @@ pub enum Command {
     },
     /// Predict from what was recorded; force nothing.
     Predict {
-        /// A store, or a single recording. The latest store if not given.
+        /// A store, a single recording, or a trace that others recorded (our packed format, RAPID's STD, SpeedyGo's CSV; `-` is standard
+        /// input), from which nothing can be forced. The latest store if not given.
         trace: Option<PathBuf>,
         #[command(flatten)]
         report: ReportOptions,

@@ -14,6 +14,8 @@ pub struct Analysed {
     pub witness: Option<Witness>,
     /// Why a witness was dropped.
     pub rejected: Option<String>,
+    /// No correct reordering shows it.
+    pub refuted: bool,
 }
 
 /// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace, so there
@@ -21,7 +23,8 @@ pub struct Analysed {
 pub fn analyse(trace: &Trace, mut found: impl FnMut(Analysed)) {
     let checker = LazyCell::new(|| Checker::new(trace));
     predict_each(trace, &Options::default(), |prediction| {
-        let mut analysed = Analysed { candidate: prediction.candidate, witness: None, rejected: None };
+        let refuted = prediction.refuted;
+        let mut analysed = Analysed { candidate: prediction.candidate, witness: None, rejected: None, refuted };
         if let Some(witness) = prediction.witness {
             match checker.check(&witness) {
                 Ok(level) => analysed.witness = Some(Witness { level, ..witness }),

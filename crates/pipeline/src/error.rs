@@ -26,6 +26,10 @@ pub enum PipelineError {
     #[error(transparent)]
     Trace(#[from] rashomon_trace::TraceError),
     #[error(transparent)]
+    Foreign(#[from] rashomon_packed::TraceError),
+    #[error(transparent)]
+    Import(#[from] rashomon_packed::ImportError),
+    #[error(transparent)]
     Explore(#[from] rashomon_explore::ExploreError),
     #[error(transparent)]
     Confirm(#[from] rashomon_confirm::ConfirmError),

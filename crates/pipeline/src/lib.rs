@@ -12,6 +12,7 @@ pub mod describe;
 pub mod error;
 pub mod explore;
 pub mod identity;
+pub mod imported;
 pub mod modules;
 pub mod progress;
 pub mod prove;

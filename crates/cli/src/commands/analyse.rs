@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::progress::Reporter;
 use anyhow::Result;
 use rashomon_pipeline::check::analyse_session;
+use rashomon_pipeline::imported::predict_file;
 use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::{Binaries, Job, RunRecord, Store, Tally};
 use rashomon_report::{ProgramExit, RunSummary};
@@ -17,6 +18,9 @@ const NOTHING_FORCED: ConfirmOptions = ConfirmOptions { budget: Duration::ZERO, 
 pub fn predict(ui: Ui, trace: Option<PathBuf>, report: &ReportOptions) -> Result<Exit> {
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {
         return predict_session(ui, session, report);
+    }
+    if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
+        return predict_imported(ui, file, report);
     }
     let store = open_store(trace.as_deref())?;
     let run = store.run()?;
@@ -52,6 +56,23 @@ fn predict_session(ui: Ui, session: &Path, report: &ReportOptions) -> Result<Exi
         notes: tally.notes,
     };
     finish(ui, &findings, &summary, report)
+}
+
+/// A trace that others recorded: nothing is written, and nothing can be forced.
+fn predict_imported(ui: Ui, file: &Path, report: &ReportOptions) -> Result<Exit> {
+    let predicted = predict_file(file)?;
+    let summary = RunSummary {
+        command: Vec::new(),
+        exit: ProgramExit::Unknown,
+        recordings: 1,
+        events: predicted.events,
+        threads: predicted.threads,
+        executions: 0,
+        untried: 0,
+        store: file.display().to_string(),
+        notes: predicted.notes,
+    };
+    finish(ui, &predicted.findings, &summary, report)
 }
 
 pub fn confirm(ui: Ui, trace: Option<PathBuf>, confirm: &ConfirmOptions, report: &ReportOptions) -> Result<Exit> {
