@@ -77,7 +77,10 @@ impl Describer<'_> {
         let (kind, subject) = match &candidate.kind {
             CandidateKind::Race { first, .. } => {
                 let access = self.imported.trace.event(*first).access();
-                (FindingKind::DataRace, access.map_or_else(String::new, |access| self.target(access.address)))
+                (
+                    FindingKind::DataRace,
+                    access.map_or_else(String::new, |access| format!("variable {}", self.target(access.address))),
+                )
             }
             CandidateKind::Deadlock { locks, .. } => {
                 let locks: Vec<String> = locks.iter().map(|&lock| self.target(lock)).collect();
