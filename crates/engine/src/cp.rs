@@ -1,6 +1,6 @@
 //! Races under causal precedence (CP), within windows.
 //!
-//! Smaragdakis, Evans, Sadowski, Yi, Flanagan, "Sound Predictive Race Detection in Polynomial Time", POPL 2012, Definition 2. CP orders (a) the release of a critical
+//! Smaragdakis, Evans, Sadowski, Yi, Flanagan, "Sound Predictive Race Detection in Polynomial Time", POPL 2012, the definition of CP. CP orders (a) the release of a critical
 //! section before the acquisition of a later one of the same lock, of another thread, if accesses in them conflict; (b) the same if something in
 //! the former is ordered by CP before something in the latter; (c) whatever follows by composition with happens-before on either side. An access races if an
 //! earlier conflicting one of another thread is not ordered before it.

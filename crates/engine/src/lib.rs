@@ -12,6 +12,7 @@ pub mod hybrid;
 pub mod lock_sets;
 mod prefetch;
 pub mod race;
+pub mod redundancy;
 pub mod running;
 mod sections;
 pub mod serialisability;

@@ -1,6 +1,6 @@
 //! Races under weak causal precedence (WCP).
 //!
-//! Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time", PLDI 2017, Definition 3 and Algorithm 1. WCP orders (a) the release of a
+//! Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time", PLDI 2017, the definition of WCP and Algorithm 1. WCP orders (a) the release of a
 //! critical section before a later access, in a section of the same lock, that conflicts with one in the former; (b) the releases of two
 //! sections of one lock, of different threads, if something in the former is ordered before something in the latter; (c) whatever follows by
 //! composition with happens-before on either side. An access races if an earlier conflicting one of another thread is not ordered before it.
@@ -15,9 +15,9 @@
 //! Deviations: (1) sections in shared mode, which the paper has not, count against exclusive ones only; (2) fork, join, objects, barriers and
 //! atomics that synchronise are orders of WCP too, as in the authors' implementation; (3) under rule (a) two atomic accesses conflict, though they do not race.
 //!
-//! Guarantee: exact for the second access of a WCP race (Algorithm 1's Theorem 2, for every access instead of the first race). A trace with a WCP race has
+//! Guarantee: exact for the second access of a WCP race (for every access, not only the first race). A trace with a WCP race has
 //! a race or a deadlock in some reordering; a single pair is a candidate. Cost: O(locks held) tables and an occasional join for an access; memory grows with the number of critical sections, as the paper's queues
-//! do (its lower bound, Theorem 4, says that nothing linear can do without).
+//! do (the paper proves that nothing linear can do without).
 
 use crate::analysis::Analysis;
 use crate::clock::{ALWAYS, Row, Rows, Time, join, width_for};

@@ -235,7 +235,7 @@ pub fn events(set: Set) -> impl Iterator<Item = usize> {
     (0..Set::BITS as usize).filter(move |event| set & bit(*event) != 0)
 }
 
-/// What is ordered before each event under weak causal precedence (Kini, Mathur, Viswanathan, PLDI 2017, Definition 3), without program order.
+/// What is ordered before each event under weak causal precedence (Kini, Mathur, Viswanathan, PLDI 2017), without program order.
 pub fn weak_causal_precedence(trace: &[Event]) -> Vec<Set> {
     let hb = happens_before(trace);
     let reflexive = |at: usize| hb[at] | bit(at);
@@ -287,7 +287,7 @@ pub fn weak_causal_precedence(trace: &[Event]) -> Vec<Set> {
     }
 }
 
-/// What is ordered before each event under causal precedence (Smaragdakis et al., POPL 2012, Definition 2), without program order.
+/// What is ordered before each event under causal precedence (Smaragdakis et al., POPL 2012), without program order.
 pub fn causal_precedence(trace: &[Event]) -> Vec<Set> {
     let hb = happens_before(trace);
     let reflexive = |at: usize| hb[at] | bit(at);
