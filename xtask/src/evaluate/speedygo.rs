@@ -4,7 +4,8 @@
 //! no two pairs share both locations, so both counts are the same). The exact oracle is `testkit::cuts`, a search over all cuts.
 //!
 //! Counts of linear analyses are pairs that they report. They remember one access of a thread at most, so an older one of the same thread
-//! is counted as lost, and marked `kept`: the analysis does not order it, but does not name it either.
+//! is counted as lost, and marked `kept`: the analysis does not order it, but does not name it either. So is one that another thread's later
+//! access is ordered behind, without the mark.
 
 use super::bar::{self, Bar};
 use super::imported::{Deciders, Known, Pair, Reports, corpus};
