@@ -83,6 +83,7 @@ fn parameters_are_where_the_layout_says() {
         after: After::Continue,
         base_time_nanoseconds: 4711,
         schedule: None,
+        provoke: None,
     };
     let decoded = decode(&encode(&request).expect("encodes"));
     let head = |number: usize| decoded.head[number];
