@@ -103,6 +103,23 @@ pub enum Command {
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Turn lockset warnings of a recording into executions in which both accesses stand side by side (model checking from a prefix of the recording).
+    ///
+    /// Says for each pair of source lines whether a witness was found, or that none exists within the bounds. Exit code 66 if one was proven.
+    Witness {
+        #[command(flatten)]
+        run: RunOptions,
+        #[command(flatten)]
+        witness: WitnessOptions,
+        #[command(flatten)]
+        report: ReportOptions,
+        /// A C or C++ file to compile, or a program.
+        #[arg(required_unless_present = "command")]
+        file: Option<PathBuf>,
+        /// The program and its arguments; behind FILE its arguments only.
+        #[arg(last = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
     /// Predict from what was recorded; force nothing.
     Predict {
         /// A store, a single recording, or a trace that others recorded (our packed format, RAPID's STD, SpeedyGo's CSV; `-` is standard
@@ -280,6 +297,40 @@ pub enum Accesses {
     Racing,
     None,
     All,
+}
+
+#[derive(Debug, Args)]
+pub struct WitnessOptions {
+    /// Eraser's states in the lockset: fewer warnings, and fewer races.
+    #[arg(long)]
+    pub eraser: bool,
+    /// Let the thread that stands at the first access go on.
+    #[arg(long)]
+    pub no_exclusion: bool,
+    /// Do not prefer the thread of the second access.
+    #[arg(long)]
+    pub no_hint: bool,
+    /// Begin the search right before the first access.
+    #[arg(long)]
+    pub short_prefix: bool,
+    /// The most preemptions of a schedule behind the prefix.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=32))]
+    pub preemptions: usize,
+    /// The most schedules that are tried for a pair of accesses.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub schedules: u64,
+    /// Steps behind the prefix after which an execution is ended.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000))]
+    pub steps: u64,
+    /// Seconds of all searches.
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub budget: Duration,
+    /// Seconds of one execution.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout_of_one: Option<Duration>,
+    /// Executions at the same time.
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<std::num::NonZeroUsize>,
 }
 
 #[derive(Debug, Args)]

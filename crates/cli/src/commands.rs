@@ -10,6 +10,7 @@ pub mod provoke;
 pub mod replay;
 pub mod report;
 pub mod trace;
+pub mod witness;
 
 use crate::arguments::{Colour, ConfirmOptions, FailOn, ReportOptions, RunOptions, Show, Switch};
 use crate::exit::Exit;

@@ -84,6 +84,9 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Explore { run, explore, report, file, command } => {
             commands::explore::explore(ui, &run, &explore, &report, file, command)
         }
+        Command::Witness { run, witness, report, file, command } => {
+            commands::witness::witness(ui, &run, &witness, &report, file, command)
+        }
         Command::Reporter => commands::detect::reporter(),
         Command::Predict { trace, report } => commands::analyse::predict(ui, trace, &report),
         Command::Analyse { analyse } => commands::linear::analyse(ui, &analyse),

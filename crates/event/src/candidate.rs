@@ -12,6 +12,8 @@ pub enum Evidence {
     Hybrid,
     /// Conflicting accesses that creation and joining of threads do not order (RaceHunter, Definition 10).
     Conflict,
+    /// No lock protects the memory in all accesses (Shacham et al. 2007, Fig. 2).
+    Lockset,
     /// A cycle of lock dependencies.
     LockOrder,
     /// The recorded execution itself ended blocked.

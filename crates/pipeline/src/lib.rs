@@ -26,6 +26,7 @@ pub mod run;
 pub mod rust;
 pub mod store;
 pub mod symbols;
+pub mod witnesses;
 
 pub use binaries::Binaries;
 pub use check::{Job, Lead, Settings, Tally};

@@ -15,6 +15,7 @@ pub mod regroup;
 pub mod reversal;
 pub mod saturate;
 pub mod search;
+pub mod shacham;
 pub mod walk;
 
 pub use predict::{Options, Prediction, Predictions, Statistics, predict, predict_each};

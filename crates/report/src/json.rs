@@ -137,6 +137,7 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
                 Evidence::HappensBefore => "happens-before",
                 Evidence::Hybrid => "hybrid",
                 Evidence::Conflict => "conflict",
+                Evidence::Lockset => "lockset",
                 Evidence::LockOrder => "lock-order",
                 Evidence::Observed => "observed",
             },

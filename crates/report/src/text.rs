@@ -115,6 +115,7 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
         Evidence::Conflict => {
             "accesses to the same bytes in the recorded execution, ordered by neither creation nor joining of threads"
         }
+        Evidence::Lockset => "no lock protects this memory in all accesses of the recorded execution",
         Evidence::LockOrder => "a cycle in the order in which locks are taken",
         Evidence::Observed => "the recorded execution itself",
     }

@@ -1,0 +1,63 @@
+//! `rashomon witness`: lockset warnings, and an execution for each that is no false alarm.
+
+use super::check::{Prepared, prepare};
+use super::{Ui, end_children_on_interruption, present, print, settings_for};
+use crate::arguments::{ReportOptions, RunOptions, WitnessOptions};
+use crate::exit::Exit;
+use crate::progress::Reporter;
+use anyhow::Result;
+use rashomon_confirm::Output;
+use rashomon_pipeline::witnesses::{LocksetStates, WitnessSettings};
+use rashomon_pipeline::{Binaries, Job, Tally};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub fn witness(
+    ui: Ui,
+    run: &RunOptions,
+    options: &WitnessOptions,
+    report: &ReportOptions,
+    file: Option<PathBuf>,
+    command: Vec<OsString>,
+) -> Result<Exit> {
+    end_children_on_interruption();
+    let Some(Prepared { program, store, run: mut record }) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
+    let mut settings = settings_for(run, None, record.base_time_nanoseconds, Output::Discard)?;
+    settings.forced_limit = options.timeout_of_one;
+    settings.times = 2;
+    let symbols = Binaries::new();
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let mut reporter = Reporter::new(ui.quiet);
+    job.record_all(&mut record, &mut reporter)?;
+    let witnessed = job.find_witnesses(
+        &record,
+        &WitnessSettings {
+            states: if options.eraser { LocksetStates::Eraser } else { LocksetStates::None },
+            exclude: !options.no_exclusion,
+            hint: !options.no_hint,
+            extend: !options.short_prefix,
+            preemptions: options.preemptions,
+            schedules: options.schedules,
+            steps: options.steps,
+            budget: options.budget,
+            jobs: options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+        },
+        &mut reporter,
+    )?;
+    reporter.finish();
+    print(&format!("{} lockset warnings, {} without a partner\n", witnessed.warnings, witnessed.spurious))?;
+    for row in &witnessed.searched {
+        print(&format!(
+            "{}: {} | {}: {} schedules, {:.3} s\n",
+            row.found.words(),
+            row.sites[0],
+            row.sites[1],
+            row.schedules,
+            row.duration.as_secs_f64()
+        ))?;
+    }
+    let summary = job.summary(&record, &Tally { executions: witnessed.executions, ..Tally::default() });
+    store.write_summary(&summary)?;
+    let met = present(ui, &store.findings()?, &summary, report)?;
+    Ok(if met { Exit::Findings } else { Exit::Success })
+}

@@ -1,0 +1,285 @@
+//! Witnesses by model checking: a lockset warning of a recording becomes an execution in which both accesses are next to each other.
+//!
+//! O. Shacham, M. Sagiv, A. Schuster, "Scaling Model Checking of Dataraces Using Dynamic Information", JPDC 67 (2007). Phase 1 is `rashomon_predict::shacham`. Phase 2 (§3.2)
+//! explores the program itself from the prefix on: t^a1 stands right before a1 and is left out (§3.2.2), a hint lets t^a2 go as far as it can (§4.3); schedules with few
+//! preemptions are tried first. A witness (Definition 3.1) is kept as a schedule, executed again from the beginning, and called proven when both accesses were side by side.
+//!
+//! Deviation 1: the model is the program: no bits of integers are left out, and a state is reached by executing the program again. (A prefix of a million accesses takes less than a tenth of a
+//! second, of which a process snapshot could save the better part; a snapshot of a process with several threads is beyond what the kernel offers.) Deviation 2: while t^a1 is held, any access that conflicts with a1 is a
+//! witness, also one at another place than a2. Deviation 3: where the extended prefix diverges when executed (what the program does depends on something that is not in the trace), the one up to a1 is tried.
+//!
+//! Guarantee: a witness happened. That none was found is said together with what was covered: all schedules within the bound on preemptions, or a limit.
+
+use crate::check::Job;
+use crate::compose::Composer;
+use crate::error::PipelineError;
+use crate::progress::{Observer, Progress};
+use crate::prove::{Prover, load};
+use crate::run::RunRecord;
+use crate::symbols::Symbols;
+use rashomon_confirm::{Forcing, Planner};
+use rashomon_event::{
+    Candidate, CandidateKind, Evidence, Finding, Goal, Schedule, SiteId, Trace, Verdict, Witness, WitnessLevel,
+};
+use rashomon_explore::explorer::{Go, Limits};
+use rashomon_explore::preemptions::PreemptionBounding;
+use rashomon_explore::schedule::of_log;
+use rashomon_explore::{Expected, Explorer, Failure, Search as _, VisibleAccesses};
+use rashomon_predict::shacham::partner::AccessLocks;
+pub use rashomon_predict::shacham::{LocksetStates, Pair};
+use rashomon_predict::shacham::{partner, prefix, warnings};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Pairs of the same two source sites that are tried.
+const PER_SITE_PAIR: usize = 6;
+
+#[derive(Clone, Copy, Debug)]
+pub struct WitnessSettings {
+    pub states: LocksetStates,
+    /// Leave t^a1 out.
+    pub exclude: bool,
+    /// Let t^a2 go as far as it can.
+    pub hint: bool,
+    /// Fig. 8; without it the prefix ends at a1.
+    pub extend: bool,
+    pub preemptions: usize,
+    /// Of one pair.
+    pub schedules: u64,
+    pub steps: u64,
+    /// Of all.
+    pub budget: Duration,
+    pub jobs: usize,
+}
+
+/// What became of one pair of source sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Fig. 8 ended at an access that conflicts with a1.
+    ByPrefix,
+    BySearch,
+    /// No schedule within the bound shows it.
+    Exhausted,
+    /// A limit was reached first.
+    Unknown,
+}
+
+impl Found {
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::ByPrefix => "witness by the prefix",
+            Self::BySearch => "witness by search",
+            Self::Exhausted => "none within the bounds",
+            Self::Unknown => "none before a limit was reached",
+        }
+    }
+}
+
+/// One row: a pair of source sites.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    pub sites: [String; 2],
+    pub found: Found,
+    pub schedules: u64,
+    /// Of the search, the proof not included.
+    pub duration: Duration,
+    pub pairs: usize,
+    pub id: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Witnessed {
+    pub warnings: usize,
+    /// Warnings without a partner.
+    pub spurious: usize,
+    pub searched: Vec<Searched>,
+    pub executions: u64,
+}
+
+fn sites_of(trace: &Trace, pair: Pair) -> (SiteId, SiteId) {
+    let (one, other) = (trace.event(pair.a1).site, trace.event(pair.a2).site);
+    (one.min(other), one.max(other))
+}
+
+impl<S: Symbols + ?Sized> Job<'_, S> {
+    /// Searches a witness for each pair of source sites with a lockset warning; stores what it finds.
+    pub fn find_witnesses(
+        &self,
+        run: &RunRecord,
+        settings: &WitnessSettings,
+        observer: &mut dyn Observer,
+    ) -> Result<Witnessed, PipelineError> {
+        let loaded = load(&self.store.recording(0))?;
+        let trace = &loaded.trace;
+        let locks = AccessLocks::of(trace);
+        let mut witnessed = Witnessed::default();
+        let mut by_sites: BTreeMap<(SiteId, SiteId), Vec<Pair>> = BTreeMap::new();
+        for warning in warnings(trace, settings.states) {
+            witnessed.warnings += 1;
+            match partner(trace, &locks, &warning) {
+                None => witnessed.spurious += 1,
+                Some(pair) => {
+                    let pairs = by_sites.entry(sites_of(trace, pair)).or_default();
+                    if !pairs.contains(&pair) {
+                        pairs.push(pair);
+                    }
+                }
+            }
+        }
+        let composer = Composer::new(&loaded, self.symbols, self.settings.record.quantum);
+        let scratch = self.store.scratch();
+        let forcing = self.forcing(run);
+        let mut prover =
+            Prover { program: self.program, forcing: forcing.clone(), symbols: self.symbols, scratch: &scratch, executions: 0 };
+        let until = Instant::now() + settings.budget;
+        let of = by_sites.len();
+        for (number, mut pairs) in by_sites.into_values().enumerate() {
+            // Late ones first: there is less behind them. Different threads before more of the same.
+            pairs.sort_by_key(|pair| std::cmp::Reverse(pair.a1));
+            pairs.truncate(PER_SITE_PAIR);
+            let first = pairs[0];
+            let mut finding = composer.of_candidate(&candidate(first), None);
+            observer.progress(Progress::Forcing { id: &finding.id.clone(), number, of });
+            let begin = Instant::now();
+            let mut row = Searched {
+                sites: [first.a1, first.a2].map(|event| {
+                    composer
+                        .describer
+                        .place_of(event)
+                        .map_or_else(|| "??".into(), |frame| rashomon_report::text::frame_words(&frame))
+                }),
+                found: Found::Exhausted,
+                schedules: 0,
+                duration: Duration::ZERO,
+                pairs: pairs.len(),
+                id: None,
+            };
+            for pair in pairs {
+                let (found, schedule, schedules) = self.search_pair(trace, pair, settings, &forcing, until)?;
+                row.schedules += schedules;
+                match schedule {
+                    Some((schedule, candidate_pair)) => {
+                        row.found = found;
+                        row.duration = begin.elapsed();
+                        finding = composer.of_candidate(&candidate(candidate_pair), None);
+                        let session = self.store.proof(&finding.id);
+                        let proven = prover.force_schedule(&mut finding, &schedule, &session)?;
+                        finding.notes.push(format!(
+                            "{}: a1 is stood at while the other thread comes to a2; {} turns",
+                            found.words(),
+                            schedule.turns.len()
+                        ));
+                        if !self.settings.keep && session.exists() {
+                            std::fs::remove_dir_all(&session).map_err(PipelineError::io("remove", &session))?;
+                        }
+                        if proven {
+                            break;
+                        }
+                    }
+                    None if found == Found::Unknown => row.found = Found::Unknown,
+                    None => {}
+                }
+            }
+            if row.duration.is_zero() {
+                row.duration = begin.elapsed();
+            }
+            if matches!(finding.verdict, Verdict::Proven { .. }) {
+                row.id = Some(finding.id.clone());
+            }
+            self.complete(&mut finding);
+            self.store.write_finding(&finding)?;
+            observer.progress(Progress::Decided(&finding));
+            witnessed.executions += row.schedules;
+            witnessed.searched.push(row);
+        }
+        witnessed.executions += prover.executions;
+        if scratch.exists() {
+            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
+        }
+        Ok(witnessed)
+    }
+
+    /// A schedule that ends with both side by side, and the number of executions made.
+    fn search_pair(
+        &self,
+        trace: &Trace,
+        pair: Pair,
+        settings: &WitnessSettings,
+        forcing: &Forcing,
+        until: Instant,
+    ) -> Result<(Found, Option<(Schedule, Pair)>, u64), PipelineError> {
+        let planner = Planner::new(trace, 0);
+        let built = prefix(trace, pair, settings.extend);
+        if let Some(race) = built.race {
+            let met = Pair { a1: pair.a1, a2: race };
+            let plan = planner.plan(&witness(met, built.order.clone()))?;
+            return Ok((Found::ByPrefix, Some((plan.schedule, met)), 0));
+        }
+        let mut schedules = 0;
+        let mut orders = vec![built.order];
+        if settings.extend {
+            orders.push(prefix(trace, pair, false).order);
+        }
+        let mut exhausted = true;
+        for order in orders {
+            let base = standing(&planner, pair, order)?;
+            let thread = |event| Some(trace.event(event).thread.0);
+            let sites = [pair.a1, pair.a2].map(|event| planner.code_place(trace.event(event).site));
+            let explorer = Explorer {
+                program: self.program,
+                forcing: forcing.clone(),
+                base,
+                folder: self.store.scratch(),
+                accesses: VisibleAccesses::Sites(sites.to_vec()),
+                races: true,
+                hold: if settings.exclude { thread(pair.a1) } else { None },
+                prefer: if settings.hint { thread(pair.a2) } else { None },
+                steps: settings.steps,
+                expected: Expected::AnyCode,
+                jobs: settings.jobs,
+            };
+            let mut search = PreemptionBounding::new(settings.preemptions);
+            let limits = Limits { schedules: settings.schedules.saturating_sub(schedules), until: Some(until) };
+            let mut schedule = None;
+            let mut diverged = false;
+            let summary = explorer.search(&mut search, limits, |_, observation| {
+                if observation.failure == Some(Failure::Race) {
+                    schedule = Some(of_log(&explorer.base, &observation.log, Some(observation.race)));
+                    return Go::Stop;
+                }
+                // The prefix is not what the program does: nothing that follows says anything.
+                diverged = observation.header.outcome == rashomon_trace::Outcome::Diverged;
+                if diverged { Go::Stop } else { Go::On }
+            })?;
+            schedules += summary.schedules;
+            if let Some(schedule) = schedule {
+                return Ok((Found::BySearch, Some((schedule, pair)), schedules));
+            }
+            exhausted &= summary.exhausted && search.is_exhaustive();
+            if !diverged {
+                break;
+            }
+        }
+        Ok((if exhausted { Found::Exhausted } else { Found::Unknown }, None, schedules))
+    }
+}
+
+fn candidate(pair: Pair) -> Candidate {
+    let kind = CandidateKind::Race { first: pair.a1, second: pair.a2 };
+    Candidate { kind, evidence: Evidence::Lockset, occurrences: 1 }
+}
+
+fn witness(pair: Pair, order: Vec<rashomon_event::EventIndex>) -> Witness {
+    let candidate = CandidateKind::Race { first: pair.a1, second: pair.a2 };
+    Witness { candidate, order, level: WitnessLevel::Causal }
+}
+
+/// The schedule after which t^a1 stands right before a1, and every other thread where the prefix ends for it.
+fn standing(
+    planner: &Planner<'_>,
+    pair: Pair,
+    order: Vec<rashomon_event::EventIndex>,
+) -> Result<Schedule, rashomon_confirm::ConfirmError> {
+    let both = Pair { a1: pair.a1, a2: pair.a1 };
+    Ok(Schedule { goal: Goal::None, ..planner.plan(&witness(both, order))?.schedule })
+}
