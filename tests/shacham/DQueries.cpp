@@ -1,0 +1,56 @@
+// DQueries: clients of a shared data base query it, then reorganise it together. How many did so is looked at under the key's lock before, and counted under the lock of
+// deletions after it; in between each clause is looked at under the lock of numbers.
+#include "common.hpp"
+
+struct Clause {
+    int weight = 0;
+    bool deleted = false;
+};
+static std::vector<Clause> pool;
+static std::mutex key_lock, num_lock, del_lock;
+static int num_deleted, num_del_itr, compressed;
+
+static std::uint32_t query(Random &random, int queries) {
+    std::uint32_t sum = 0;
+    std::vector<std::uint32_t> index(32);
+    for (int number = 0; number < queries; number++) {
+        for (std::size_t at = 0; at < index.size(); at++) index[at] = random.next() & 1023;
+        for (std::size_t at = 0; at < index.size(); at++) sum += index[at];
+    }
+    return sum;
+}
+
+static void reorganise(int number, int threads, std::vector<std::uint32_t> &own) {
+    {
+        std::lock_guard<std::mutex> guard(key_lock);
+        if (num_del_itr % 5 == 4) compressed++;
+    }
+    std::size_t each = pool.size() / static_cast<std::size_t>(threads);
+    std::size_t start = each * static_cast<std::size_t>(number);
+    for (std::size_t at = start; at < start + each; at++) {
+        private_work(own, 4);
+        std::lock_guard<std::mutex> guard(num_lock);
+        if (pool[at].weight > 50 && !pool[at].deleted) {
+            pool[at].deleted = true;
+            num_deleted++;
+        }
+    }
+    std::lock_guard<std::mutex> guard(del_lock);
+    ++num_del_itr;
+}
+
+int main(int count, char **words) {
+    Arguments arguments(count, words, 12000);
+    pool.resize(static_cast<std::size_t>(60 * arguments.threads));
+    Random random(13);
+    for (Clause &clause : pool) clause.weight = random.below(100);
+    int threads = arguments.threads, size = arguments.size;
+    run_threads(threads, [=](int number) {
+        Random own_random(static_cast<std::uint64_t>(number) + 17);
+        std::vector<std::uint32_t> own(64, 1);
+        std::uint32_t sum = query(own_random, size);
+        reorganise(number, threads, own);
+        if (sum == 0) std::abort();
+    });
+    return num_del_itr == threads ? 0 : 1;
+}

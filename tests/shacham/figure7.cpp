@@ -1,0 +1,30 @@
+// Shacham et al. 2007, Fig. 7: the racing pair is the last `Y = X` of the second thread, under lock_y only, and the `X = 7` of the first, under lock_x.
+#include "common.hpp"
+static std::mutex lock_x, lock_y;
+static int X, Y;
+
+static void both() {
+    std::lock_guard<std::mutex> x(lock_x);
+    std::lock_guard<std::mutex> y(lock_y);
+    Y = X;
+}
+static void assign() {
+    std::lock_guard<std::mutex> x(lock_x);
+    X = 7;
+}
+
+int main() {
+    std::thread two([] {
+        both();
+        assign();
+        std::lock_guard<std::mutex> y(lock_y);
+        Y = X;
+    });
+    std::thread one([] {
+        both();
+        assign();
+    });
+    one.join();
+    two.join();
+    return 0;
+}

@@ -1,0 +1,38 @@
+// The running example of Shacham et al. 2007, Fig. 4, between two large pieces of work.
+#include "common.hpp"
+
+constexpr int POOL = 120;
+static std::mutex KeyLock, NumLock, DelLock;
+static int numDelItr, NumDeleted, compressions;
+static bool too_big[POOL], deleted[POOL];
+
+static void client(int number, int threads, int size) {
+    std::vector<std::uint32_t> own(128, static_cast<std::uint32_t>(number));
+    private_work(own, size);
+    {
+        std::lock_guard<std::mutex> guard(KeyLock);
+        if (numDelItr % 5 == 4) compressions++;
+    }
+    int each = POOL / threads;
+    for (int i = each * number; i < each * (number + 1); ++i) {
+        private_work(own, 2);
+        std::lock_guard<std::mutex> guard(NumLock);
+        if (too_big[i]) {
+            deleted[i] = true;
+            ++NumDeleted;
+        }
+    }
+    {
+        std::lock_guard<std::mutex> guard(DelLock);
+        ++numDelItr;
+    }
+    private_work(own, size);
+}
+
+int main(int count, char **words) {
+    Arguments arguments(count, words, 1500);
+    for (int i = 0; i < POOL; i += 3) too_big[i] = true;
+    int threads = arguments.threads, size = arguments.size;
+    run_threads(threads, [=](int number) { client(number, threads, size); });
+    return NumDeleted > 0 ? 0 : 1;
+}
