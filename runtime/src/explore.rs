@@ -383,7 +383,16 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
         step(thread, live);
         return thread;
     }
+    if word(field::HOLD) != 0 && !live.iter().any(|&number| may_come_back(of(number))) {
+        stop(end::HELD);
+    }
     core::ptr::null_mut()
+}
+
+/// Whether a thread that cannot run may do so without another's help.
+fn may_come_back(thread: &Thread) -> bool {
+    thread.state == State::External
+        || thread.state == State::Blocked && (thread.wait.what == WaitFor::Files || thread.wait.deadline != clock::NEVER)
 }
 
 fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {

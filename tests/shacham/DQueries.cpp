@@ -8,7 +8,7 @@ struct Clause {
 };
 static std::vector<Clause> pool;
 static std::mutex key_lock, num_lock, del_lock;
-static int num_deleted, num_del_itr, compressed;
+int num_deleted, num_del_itr, compressed;
 
 static std::uint32_t query(Random &random, int queries) {
     std::uint32_t sum = 0;

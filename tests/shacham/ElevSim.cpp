@@ -1,5 +1,5 @@
 // ElevSim: elevators serve calls of floors; each floor has a lock, and so has the control. Which floor was served last is looked at by an elevator that begins its evening
-// shift, under the control's lock, and written at the end of the shift under the log's.
+// shift, under the shift's lock, and written at the end of the shift under the log's.
 #include "common.hpp"
 
 constexpr int FLOORS = 12;
@@ -8,10 +8,10 @@ struct Floor {
     int waiting = 0;
 };
 static Floor floors[FLOORS];
-static std::mutex control_lock, log_lock;
-static int carried, shifts, last_floor, evenings;
+static std::mutex control_lock, shift_lock, log_lock;
+int carried, shifts, last_floor, evenings;
 
-static int serve(Random &random, std::vector<std::uint32_t> &doors, int trips) {
+int serve(Random &random, std::vector<std::uint32_t> &doors, int trips) {
     int at = 0;
     for (int trip = 0; trip < trips; trip++) {
         int target;
@@ -33,7 +33,7 @@ static void elevator(int number, int share) {
     std::vector<std::uint32_t> doors(48, 1);
     serve(random, doors, share);
     {
-        std::lock_guard<std::mutex> guard(control_lock);
+        std::lock_guard<std::mutex> guard(shift_lock);
         if (last_floor == FLOORS - 1) evenings++;
     }
     int at = serve(random, doors, 60);

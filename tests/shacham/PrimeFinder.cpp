@@ -1,20 +1,20 @@
-// PrimeFinder: numbers of an interval are given out under a lock; primes go to a list under another. The largest prime is looked at under the numbers' lock once, and written
+// PrimeFinder: numbers of an interval are given out under a lock; primes go to a list under another. The largest prime is looked at under a third lock once, and written
 // under the list's lock at a thread's end.
 #include "common.hpp"
 #include <algorithm>
 
-static std::mutex number_lock, list_lock;
-static int next_number = 3, limit;
+static std::mutex number_lock, list_lock, hint_lock;
+int next_number = 3, limit;
 static std::vector<int> primes;
-static int largest, hints;
+int largest, hints;
 
-static bool is_prime(int number, std::vector<int> &divisors) {
+bool is_prime(int number, std::vector<int> &divisors) {
     for (std::size_t at = 0; at < divisors.size(); at++)
         if (divisors[at] * divisors[at] <= number && number % divisors[at] == 0) return false;
     return true;
 }
 
-static int find(int numbers, std::vector<int> &divisors) {
+int find(int numbers, std::vector<int> &divisors) {
     int own = 0;
     for (int done = 0; done < numbers; done++) {
         int number;
@@ -37,8 +37,8 @@ static void search(int share) {
     for (int divisor = 3; divisors.size() < 400; divisor += 2) divisors.push_back(divisor);
     int own = find(share, divisors);
     {
-        std::lock_guard<std::mutex> guard(number_lock);
-        if (largest > next_number / 2) hints++;
+        std::lock_guard<std::mutex> guard(hint_lock);
+        if (largest > limit / 2) hints++;
     }
     int later = find(60, divisors);
     std::lock_guard<std::mutex> guard(list_lock);

@@ -1,13 +1,13 @@
-// SortArray: segments of an array are taken under a lock, sorted, and counted as sorted under another one. When a thread is half through its share it looks, under the first
+// SortArray: segments of an array are taken under a lock, sorted, and counted as sorted under another one. When a thread is through most of its share it looks, under a third
 // lock, at how many are sorted.
 #include "common.hpp"
 
 constexpr int SEGMENT = 64;
 static std::vector<int> numbers;
-static std::mutex take_lock, sorted_lock;
-static int next_segment, segments, sorted, looks;
+static std::mutex take_lock, look_lock, sorted_lock;
+int next_segment, segments, sorted, looks;
 
-static bool sort_next() {
+bool sort_next() {
     int segment;
     {
         std::lock_guard<std::mutex> guard(take_lock);
@@ -23,7 +23,7 @@ static bool sort_next() {
 static void sort_share(int share) {
     for (int done = 0; done < share; done++) sort_next();
     {
-        std::lock_guard<std::mutex> guard(take_lock);
+        std::lock_guard<std::mutex> guard(look_lock);
         if (sorted > segments / 2) looks++;
     }
     std::vector<std::uint32_t> own(64);

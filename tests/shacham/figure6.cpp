@@ -1,7 +1,7 @@
 // Shacham et al. 2007, Fig. 6: lockset warns of X and of Y, and no schedule has a race.
 #include "common.hpp"
 static std::mutex lock_x, lock_y;
-static int X, Y;
+int X, Y;
 
 int main() {
     std::thread one([] {

@@ -11,7 +11,7 @@ struct Task {
 static std::vector<Task> tasks;
 static std::mutex pool_lock;
 static std::size_t next_task;
-static int cancelled;
+int cancelled;
 
 static void work(int number) {
     std::vector<std::uint32_t> page(256, static_cast<std::uint32_t>(number));

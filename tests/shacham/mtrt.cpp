@@ -7,7 +7,7 @@ struct Sphere {
 };
 static Sphere scene[SPHERES];
 static std::mutex row_lock;
-static int next_row, rows, last_row;
+int next_row, rows, last_row;
 static std::vector<float> picture;
 
 static float trace(float x, float y) {

@@ -3,8 +3,8 @@
 
 constexpr int POOL = 120;
 static std::mutex KeyLock, NumLock, DelLock;
-static int numDelItr, NumDeleted, compressions;
-static bool too_big[POOL], deleted[POOL];
+int numDelItr, NumDeleted, compressions;
+bool too_big[POOL], deleted[POOL];
 
 static void client(int number, int threads, int size) {
     std::vector<std::uint32_t> own(128, static_cast<std::uint32_t>(number));

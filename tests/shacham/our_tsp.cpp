@@ -3,13 +3,13 @@
 #include "common.hpp"
 
 constexpr int CITIES = 9;
-static int distance[CITIES][CITIES];
+int distance[CITIES][CITIES];
 static std::mutex best_lock, next_lock, report_lock, calls_lock;
-static int min_tour_len = 1 << 20;
-static int next_start = 0;
-static int starts;
-static long all_calls;
-static long reports;
+int min_tour_len = 1 << 20;
+int next_start = 0;
+int starts;
+long all_calls;
+long reports;
 
 struct Solver {
     int path[CITIES];

@@ -2,10 +2,10 @@
 #include "common.hpp"
 
 constexpr int CITIES = 10;
-static int distance[CITIES][CITIES];
+int distance[CITIES][CITIES];
 static std::mutex best_lock, next_lock;
-static int min_tour_len = 1 << 20;
-static int next_start = 1;
+int min_tour_len = 1 << 20;
+int next_start = 1;
 
 struct Solver {
     int path[CITIES];

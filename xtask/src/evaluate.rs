@@ -7,6 +7,7 @@ mod debian;
 mod detect;
 mod detector;
 mod engine;
+mod explore;
 mod formats;
 mod imported;
 mod llvm_tsan;
@@ -27,6 +28,7 @@ mod suite;
 mod table;
 pub mod trace_size;
 mod tree;
+mod witnesses;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -63,7 +65,7 @@ pub struct Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 15] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 17] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
@@ -80,6 +82,8 @@ const EVALUATIONS: [(&str, &str, Evaluation); 15] = [
     ("replay", "serial recordings of every program, replayed and compared event by event", replay::run),
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
     ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
+    ("explore", "schedules that each strategy needs to make small programs fail, against stress", explore::run),
+    ("witnesses", "witnesses by model checking for the programs of Shacham et al. 2007: Tables 2 to 4", witnesses::run),
     ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),
     ("engine", "throughput and memory of the linear analyses on generated traces", engine::run),
     ("engine-large", "a thousand million events, analysed as they are generated, within 4 GB", engine::run_large),

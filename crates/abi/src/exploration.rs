@@ -82,6 +82,8 @@ pub mod end {
     pub const ASLEEP: u64 = 2;
     pub const TOO_MANY_THREADS: u64 = 3;
     pub const LOG_FULL: u64 = 4;
+    /// Nobody can go on but the thread that is held.
+    pub const HELD: u64 = 5;
 }
 
 /// A visible plain access: `module, offset` of its site. As in the control file.

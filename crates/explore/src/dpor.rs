@@ -104,7 +104,7 @@ impl Search for Dpor {
         self.executed += 1;
         self.redundant += u64::from(end == End::Asleep);
         // What would have followed is not known.
-        self.cut |= !matches!(end, End::None | End::Asleep);
+        self.cut |= !matches!(end, End::None | End::Asleep | End::Held);
         let known = self.path.len();
         let followed =
             log.steps.len() >= known && log.steps.iter().zip(&self.path).all(|(step, node)| step.thread == node.chosen);

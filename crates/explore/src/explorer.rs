@@ -117,7 +117,7 @@ impl Explorer<'_> {
         let failure = match end {
             End::None => Failure::of(&header, execution.ending, self.expected),
             End::Steps | End::LogFull => Some(Failure::Endless),
-            End::Asleep | End::TooManyThreads => None,
+            End::Asleep | End::Held | End::TooManyThreads => None,
         };
         Ok(Observation { failure, log, end, unmet, race, header, execution })
     }

@@ -60,6 +60,8 @@ pub enum End {
     Asleep,
     TooManyThreads,
     LogFull,
+    /// Nobody can go on but the thread that is held.
+    Held,
 }
 
 /// What the execution left in the file.
@@ -163,6 +165,7 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
             end::ASLEEP => End::Asleep,
             end::TOO_MANY_THREADS => End::TooManyThreads,
             end::LOG_FULL => End::LogFull,
+            end::HELD => End::Held,
             _ => End::None,
         },
         unmet: head[field::UNMET].checked_sub(1),

@@ -50,7 +50,7 @@ impl Search for PreemptionBounding {
 
     fn learn(&mut self, plan: &Plan, log: &Log, end: End) {
         self.executed += 1;
-        self.dropped |= !matches!(end, End::None);
+        self.dropped |= !matches!(end, End::None | End::Held);
         let decisions = log.decisions();
         let mut preemptions = 0;
         for (at, step) in log.steps.iter().enumerate() {

@@ -18,9 +18,7 @@ use crate::prove::{Prover, load};
 use crate::run::RunRecord;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Forcing, Planner};
-use rashomon_event::{
-    Candidate, CandidateKind, Evidence, Finding, Goal, Schedule, SiteId, Trace, Verdict, Witness, WitnessLevel,
-};
+use rashomon_event::{Candidate, CandidateKind, Evidence, Goal, Schedule, SiteId, Trace, Verdict, Witness, WitnessLevel};
 use rashomon_explore::explorer::{Go, Limits};
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::schedule::of_log;
@@ -94,6 +92,8 @@ pub struct Witnessed {
     pub spurious: usize,
     pub searched: Vec<Searched>,
     pub executions: u64,
+    /// Executed by the recorded execution, kept or not.
+    pub accesses: u64,
 }
 
 fn sites_of(trace: &Trace, pair: Pair) -> (SiteId, SiteId) {
@@ -112,7 +112,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let loaded = load(&self.store.recording(0))?;
         let trace = &loaded.trace;
         let locks = AccessLocks::of(trace);
-        let mut witnessed = Witnessed::default();
+        let mut witnessed = Witnessed { accesses: loaded.header.accesses_executed, ..Witnessed::default() };
         let mut by_sites: BTreeMap<(SiteId, SiteId), Vec<Pair>> = BTreeMap::new();
         for warning in warnings(trace, settings.states) {
             witnessed.warnings += 1;

@@ -45,6 +45,7 @@ pub fn witness(
         &mut reporter,
     )?;
     reporter.finish();
+    print(&format!("{} accesses executed in the recording\n", witnessed.accesses))?;
     print(&format!("{} lockset warnings, {} without a partner\n", witnessed.warnings, witnessed.spurious))?;
     for row in &witnessed.searched {
         print(&format!(

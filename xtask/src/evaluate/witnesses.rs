@@ -1,0 +1,277 @@
+//! Witnesses by model checking for ports of the programs of Shacham et al. 2007, Table 1, with 2, 3 and 4 threads: their Tables 2 to 4, and the fourth combination.
+//!
+//! A cell is the time from the first execution behind the prefix to the witness for the variable that the program is about, and the largest resident set of tool and program. The
+//! programs whose race is rare are also executed freely under clang's ThreadSanitizer.
+
+use super::bar::{self, Bar};
+use super::compile::succeed;
+use super::table::Table;
+use super::{Options, command_line};
+use crate::workspace::{self, root};
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use wait4::Wait4 as _;
+
+struct Port {
+    name: &'static str,
+    /// Of the race; both its lines name it.
+    variable: &'static str,
+    /// The race is on an interleaving that executions do not show.
+    rare: bool,
+    by_prefix: bool,
+}
+
+const fn port(name: &'static str, variable: &'static str, rare: bool) -> Port {
+    Port { name, variable, rare, by_prefix: false }
+}
+
+const PORTS: [Port; 9] = [
+    port("our_tsp", "all_calls", true),
+    port("SortArray", "sorted", true),
+    port("PrimeFinder", "largest", true),
+    port("ElevSim", "last_floor", true),
+    port("DQueries", "num_del_itr", true),
+    port("hedc", "worker", false),
+    port("tsp", "min_tour_len", false),
+    Port { name: "mtrt", variable: "last_row", rare: false, by_prefix: true },
+    port("numDelItr", "numDelItr", true),
+];
+const THREADS: [u32; 3] = [2, 3, 4];
+/// Title, and options of `rashomon witness`.
+const COMBINATIONS: [(&str, &[&str]); 4] = [
+    ("Table 2: without t^a1, no hint", &["--no-hint"]),
+    ("Table 3: without t^a1, hint", &[]),
+    ("Table 4: with t^a1, hint", &["--no-exclusion"]),
+    ("fourth: with t^a1, no hint", &["--no-exclusion", "--no-hint"]),
+];
+const FREE_RUNS: u32 = 1_000;
+const LEAST_EVENTS: u64 = 1_000_000;
+
+#[derive(Clone, Debug, Default, Serialize)]
+struct Cell {
+    program: &'static str,
+    threads: u32,
+    combination: usize,
+    found: bool,
+    by_prefix: bool,
+    seconds: f64,
+    schedules: u64,
+    megabytes: f64,
+    accesses: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Free {
+    program: &'static str,
+    runs: u32,
+    hits: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    evaluation: &'static str,
+    command: String,
+    cells: Vec<Cell>,
+    free: Vec<Free>,
+    bars: Vec<Bar>,
+}
+
+pub fn run(options: &Options) -> Result<bool> {
+    let tool = workspace::build_tool()?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let wanted = |name: &str| options.only.as_deref().is_none_or(|part| name.contains(part));
+    let mut cells = Vec::new();
+    let mut free = Vec::new();
+    for port in PORTS.iter().filter(|port| wanted(port.name)) {
+        let program = build(port.name, &tool, folder.path())?;
+        for threads in if options.quick { &THREADS[..1] } else { &THREADS } {
+            for (combination, (_, flags)) in COMBINATIONS.iter().enumerate() {
+                if port.by_prefix && combination > 0 {
+                    continue;
+                }
+                let mut cell = witness(&tool, &program, Some((port, *threads)), flags, folder.path())?;
+                cell.combination = combination;
+                cells.push(cell);
+            }
+        }
+        if port.rare {
+            let runs = if options.quick { 10 } else { FREE_RUNS };
+            free.push(Free { program: port.name, runs, hits: free_hits(port, runs, folder.path())? });
+        }
+    }
+    let mut bars = bars_of(&cells, &free);
+    for (name, expected) in [("figure6", false), ("figure7", true)] {
+        if wanted(name) {
+            let program = build(name, &tool, folder.path())?;
+            let found = witness(&tool, &program, None, &[], folder.path())?.found;
+            bars.push(Bar::holds(
+                if expected { "Fig. 7's race found" } else { "no witness for Fig. 6" },
+                found == expected,
+                if found { "a witness" } else { "none" }.into(),
+            ));
+        }
+    }
+    let report = Report { evaluation: "witnesses", command: command_line("witnesses", options), cells, free, bars };
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(bar::all_met(&report.bars));
+    }
+    print(&report);
+    Ok(bar::print(&report.bars))
+}
+
+fn build(name: &str, tool: &Path, folder: &Path) -> Result<std::path::PathBuf> {
+    let program = folder.join(name);
+    let source = root().join("tests/shacham").join(format!("{name}.cpp"));
+    succeed(Command::new(tool).args(["c++", "-g", "-O1", "-pthread"]).arg(source).arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+/// Lines of the source that name the variable.
+fn lines_of(port: &Port) -> Result<Vec<String>> {
+    let path = root().join("tests/shacham").join(format!("{}.cpp", port.name));
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let numbered = text.lines().zip(1..).filter(|(line, _)| line.contains(port.variable));
+    Ok(numbered.map(|(_, number): (&str, u32)| format!("{}.cpp:{number}", port.name)).collect())
+}
+
+fn witness(tool: &Path, program: &Path, port: Option<(&Port, u32)>, flags: &[&str], folder: &Path) -> Result<Cell> {
+    let store = folder.join("store");
+    if store.exists() {
+        std::fs::remove_dir_all(&store).context("cannot remove a store")?;
+    }
+    let said = folder.join("said");
+    let file = std::fs::File::create(&said).context("cannot create a file")?;
+    let mut command = Command::new(tool);
+    command.args(["--quiet", "witness", "--fail-on", "never", "--output"]).arg(&store).args(flags).arg("--").arg(program);
+    if let Some((_, threads)) = port {
+        command.arg(threads.to_string());
+    }
+    let mut child = command.stdin(Stdio::null()).stdout(file).stderr(Stdio::null()).spawn().context("cannot start the tool")?;
+    let ended = child.wait4().context("cannot wait for the tool")?;
+    let said = std::fs::read_to_string(&said).context("cannot read what the tool said")?;
+    if !ended.status.success() {
+        bail!("{command:?} failed ({})\n{said}", ended.status);
+    }
+    let lines = port.map(|(port, _)| lines_of(port)).transpose()?;
+    let of_race = |sites: &str| {
+        lines.as_ref().is_none_or(|lines| {
+            let names = |side: &str| lines.iter().any(|line| side.contains(&format!("{line}:")) || side.ends_with(line));
+            sites.split(" | ").all(names)
+        })
+    };
+    let mut cell = Cell { megabytes: ended.rusage.maxrss as f64 / f64::from(1 << 20), ..Cell::default() };
+    if let Some((port, threads)) = port {
+        (cell.program, cell.threads) = (port.name, threads);
+    }
+    // `witness by …: SITE | SITE: N schedules, S s`
+    for line in said.lines() {
+        let Some((found, rest)) = line.split_once(": ") else { continue };
+        let Some((sites, numbers)) = rest.rsplit_once(": ") else { continue };
+        if !found.starts_with("witness by") || !of_race(sites) || cell.found {
+            continue;
+        }
+        let number = |word: Option<&str>| word.and_then(|word| word.split_whitespace().next());
+        let mut parts = numbers.split(", ");
+        cell.schedules = number(parts.next()).and_then(|word| word.parse().ok()).unwrap_or(0);
+        cell.seconds = number(parts.next()).and_then(|word| word.parse().ok()).unwrap_or(f64::INFINITY);
+        cell.found = true;
+        cell.by_prefix = found.ends_with("the prefix");
+    }
+    let executed = said.lines().find_map(|line| line.strip_suffix(" accesses executed in the recording")?.trim().parse().ok());
+    cell.accesses = executed.unwrap_or(0);
+    Ok(cell)
+}
+
+/// Free executions in which ThreadSanitizer reports the race.
+fn free_hits(port: &Port, runs: u32, folder: &Path) -> Result<u32> {
+    let program = folder.join(format!("{}.sanitizer", port.name));
+    let source = root().join("tests/shacham").join(format!("{}.cpp", port.name));
+    succeed(Command::new("clang++-19").args(["-g", "-O1", "-fsanitize=thread"]).arg(source).arg("-o").arg(&program))?;
+    let lines = lines_of(port)?;
+    let mut hits = 0;
+    for _ in 0..runs {
+        let output = Command::new(&program).arg("2").stdin(Stdio::null()).output().context("cannot start the program")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        hits += u32::from(said.contains("data race") && lines.iter().any(|line| said.contains(&format!("{line}:"))));
+    }
+    Ok(hits)
+}
+
+fn bars_of(cells: &[Cell], free: &[Free]) -> Vec<Bar> {
+    let found = cells.iter().filter(|cell| cell.found).count();
+    let mut bars = vec![Bar::holds("cells with a witness", found == cells.len(), format!("{found} of {}", cells.len()))];
+    let mut seconds: Vec<f64> = cells.iter().filter(|cell| cell.found).map(|cell| cell.seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    if let (Some(worst), Some(median)) = (seconds.last(), seconds.get(seconds.len() / 2)) {
+        bars.push(Bar::at_most("worst cell", *worst, 60.0, " s"));
+        bars.push(Bar::at_most("median cell", *median, 1.0, " s"));
+    }
+    let prefix = cells.iter().filter(|cell| cell.program == "mtrt");
+    if prefix.clone().next().is_some() {
+        bars.push(Bar::holds("mtrt by the prefix alone", prefix.clone().all(|cell| cell.by_prefix), "asked of every row".into()));
+    }
+    let rare = |cell: &&Cell| PORTS.iter().any(|port| port.rare && port.name == cell.program);
+    if let Some(least) = cells.iter().filter(rare).map(|cell| cell.accesses).min() {
+        bars.push(Bar::holds("accesses of the recordings of rare races ≥ 10^6", least >= LEAST_EVENTS, format!("least {least}")));
+    }
+    if !free.is_empty() {
+        let hits: u32 = free.iter().map(|free| free.hits).sum();
+        let runs: u32 = free.iter().map(|free| free.runs).sum();
+        bars.push(Bar::holds("free executions that show a rare race", hits == 0, format!("{hits} of {runs}")));
+    }
+    bars
+}
+
+fn print(report: &Report) {
+    println!("{}", report.command);
+    for (combination, (title, _)) in COMBINATIONS.iter().enumerate() {
+        println!("\n{title}: seconds (schedules), megabytes");
+        let mut table = Table::new(&["program", "2 threads", "MB", "3 threads", "MB", "4 threads", "MB"]);
+        for port in &PORTS {
+            let mut row = vec![port.name.to_owned()];
+            for threads in THREADS {
+                let wanted =
+                    |cell: &&Cell| cell.program == port.name && cell.threads == threads && cell.combination == combination;
+                match report.cells.iter().find(wanted) {
+                    Some(cell) if cell.found => {
+                        row.push(format!("{:.3} ({})", cell.seconds, cell.schedules));
+                        row.push(format!("{:.0}", cell.megabytes));
+                    }
+                    Some(_) => row.extend(["not found".into(), String::new()]),
+                    None => row.extend([String::new(), String::new()]),
+                }
+            }
+            if row.iter().skip(1).any(|cell| !cell.is_empty()) {
+                table.row(row);
+            }
+        }
+        table.print();
+    }
+    println!("\nFig. 10: time of each combination divided by that of the slowest (tables 2, 3, 4)");
+    let mut table = Table::new(&["program", "2 threads", "3 threads", "4 threads"]);
+    for port in PORTS.iter().filter(|port| !port.by_prefix) {
+        let ratios = |threads: u32| {
+            let of = |combination: usize| {
+                let wanted =
+                    |cell: &&Cell| cell.program == port.name && cell.threads == threads && cell.combination == combination;
+                report.cells.iter().find(wanted).map_or(f64::NAN, |cell| cell.seconds)
+            };
+            let all = [of(0), of(1), of(2)];
+            let worst = all.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+            all.map(|seconds| format!("{:.2}", seconds / worst)).join(" ")
+        };
+        let mut row = vec![port.name.to_owned()];
+        row.extend(THREADS.map(ratios));
+        table.row(row);
+    }
+    table.print();
+    println!("\nFree executions under clang's ThreadSanitizer, 2 threads, that show the race");
+    let mut table = Table::new(&["program", "executions", "hits"]);
+    for free in &report.free {
+        table.row(vec![free.program.into(), free.runs.to_string(), free.hits.to_string()]);
+    }
+    table.print();
+}
