@@ -11,7 +11,7 @@ static Floor floors[FLOORS];
 static std::mutex control_lock, shift_lock, log_lock;
 int carried, shifts, last_floor, evenings;
 
-int serve(Random &random, std::vector<std::uint32_t> &doors, int trips) {
+static int serve(Random &random, std::vector<std::uint32_t> &doors, int trips) {
     int at = 0;
     for (int trip = 0; trip < trips; trip++) {
         int target;

@@ -7,7 +7,7 @@ static std::vector<int> numbers;
 static std::mutex take_lock, look_lock, sorted_lock;
 int next_segment, segments, sorted, looks;
 
-bool sort_next() {
+static bool sort_next() {
     int segment;
     {
         std::lock_guard<std::mutex> guard(take_lock);

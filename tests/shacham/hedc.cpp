@@ -32,7 +32,7 @@ static void work(int number) {
             std::lock_guard<std::mutex> guard(task.lock);
             task.worker = -1;
         }
-        if (at % 50 == 0) { // a meta search gives up on the task before
+        if (at % 5 == 0) { // a meta search gives up on the task before
             Task &other = tasks[at ? at - 1 : 0];
             if (other.worker >= 0) { // without its lock
                 std::lock_guard<std::mutex> guard(pool_lock);

@@ -109,10 +109,27 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         settings: &WitnessSettings,
         observer: &mut dyn Observer,
     ) -> Result<Witnessed, PipelineError> {
-        let loaded = load(&self.store.recording(0))?;
+        let until = Instant::now() + settings.budget;
+        let mut witnessed = Witnessed::default();
+        for number in 0..run.recordings.len().max(1) as u32 {
+            self.witnesses_of(run, number, settings, until, &mut witnessed, observer)?;
+        }
+        Ok(witnessed)
+    }
+
+    fn witnesses_of(
+        &self,
+        run: &RunRecord,
+        recording: u32,
+        settings: &WitnessSettings,
+        until: Instant,
+        witnessed: &mut Witnessed,
+        observer: &mut dyn Observer,
+    ) -> Result<(), PipelineError> {
+        let loaded = load(&self.store.recording(recording))?;
         let trace = &loaded.trace;
         let locks = AccessLocks::of(trace);
-        let mut witnessed = Witnessed { accesses: loaded.header.accesses_executed, ..Witnessed::default() };
+        witnessed.accesses = witnessed.accesses.max(loaded.header.accesses_executed);
         let mut by_sites: BTreeMap<(SiteId, SiteId), Vec<Pair>> = BTreeMap::new();
         for warning in warnings(trace, settings.states) {
             witnessed.warnings += 1;
@@ -131,7 +148,6 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let forcing = self.forcing(run);
         let mut prover =
             Prover { program: self.program, forcing: forcing.clone(), symbols: self.symbols, scratch: &scratch, executions: 0 };
-        let until = Instant::now() + settings.budget;
         let of = by_sites.len();
         for (number, mut pairs) in by_sites.into_values().enumerate() {
             // Late ones first: there is less behind them. Different threads before more of the same.
@@ -139,6 +155,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             pairs.truncate(PER_SITE_PAIR);
             let first = pairs[0];
             let mut finding = composer.of_candidate(&candidate(first), None);
+            if witnessed.searched.iter().any(|row| row.id.as_ref() == Some(&finding.id)) {
+                continue;
+            }
             observer.progress(Progress::Forcing { id: &finding.id.clone(), number, of });
             let begin = Instant::now();
             let mut row = Searched {
@@ -196,7 +215,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         if scratch.exists() {
             std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
         }
-        Ok(witnessed)
+        Ok(())
     }
 
     /// A schedule that ends with both side by side, and the number of executions made.

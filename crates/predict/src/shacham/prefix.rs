@@ -3,7 +3,7 @@
 //!
 //! Numbers in brackets are lines of Fig. 8. Deviation 1: line 12 must read m^α = m^{a1}. Deviation 2: a read-modify-write is a read first (line 20), then a write. Deviation 3: threads that wait for a stuck
 //! thread, other than for a lock, are stuck too: join, start of a thread that is not created, a condition wait whose signal is missing, a barrier that not all reach, a semaphore or
-//! another object to which something is not posted, an initialisation that is not done. Deviation 4: memory is told by bytes, eight at a time: V is set for all that a missing write may touch.
+//! another object to which something is not posted, an initialisation that is not done. Deviation 4: V is a bit for each byte.
 //! Deviation 5: "local memory" (line 15) is memory for which V is never set; it needs no case of its own.
 //!
 //! Guarantee: the events of the prefix, in their order, are an execution of the program up to each thread's position, as every read sees what it saw. Cost: O(events between a1 and a2).
@@ -24,8 +24,8 @@ struct State<'a> {
     trace: &'a Trace,
     order: Vec<EventIndex>,
     stuck: HashSet<ThreadId>,
-    /// V: granules that a missing write would have changed.
-    missing: HashSet<u64>,
+    /// V: of eight bytes each, those that a missing write would have changed.
+    missing: HashMap<u64, u8>,
     /// Holders, with modes.
     held: HashMap<Address, Vec<(ThreadId, LockMode)>>,
     /// Threads created and ended, signals, posts and the like in the prefix.
@@ -36,12 +36,14 @@ struct State<'a> {
     lacking: HashSet<(Address, u32)>,
 }
 
-fn granules(event: &Event) -> std::ops::RangeInclusive<u64> {
-    match event.access() {
-        Some(access) => access.address.0 / 8..=(access.address.0 + u64::from(access.size.max(1)) - 1) / 8,
-        #[expect(clippy::reversed_empty_ranges, reason = "no granule")]
-        None => 1..=0,
-    }
+/// The bytes of an event's access: eight at a time, and which of them.
+fn bytes_of(event: &Event) -> impl Iterator<Item = (u64, u8)> + use<> {
+    let (from, to) = event.access().map_or((0, 0), |access| (access.address.0, access.address.0 + u64::from(access.size)));
+    let words = if from < to { from / 8..(to - 1) / 8 + 1 } else { 0..0 };
+    words.map(move |word| {
+        let (low, high) = (from.max(word * 8) % 8, (to - 1).min(word * 8 + 7) % 8);
+        (word, (0xff_u8 << low) & (0xff_u8 >> (7 - high)))
+    })
 }
 
 impl State<'_> {
@@ -67,9 +69,11 @@ impl State<'_> {
         }
         if event.access().is_some_and(|access| access.class.writes()) {
             // [19]
-            granules(event).for_each(|granule| {
-                self.missing.remove(&granule);
-            });
+            for (word, bytes) in bytes_of(event) {
+                if let Some(missing) = self.missing.get_mut(&word) {
+                    *missing &= !bytes;
+                }
+            }
         }
         self.included.insert(index);
         self.order.push(index);
@@ -79,7 +83,9 @@ impl State<'_> {
     fn leave_out(&mut self, index: EventIndex) {
         let event = self.trace.event(index);
         if event.access().is_some_and(|access| access.class.writes()) {
-            self.missing.extend(granules(event));
+            for (word, bytes) in bytes_of(event) {
+                *self.missing.entry(word).or_default() |= bytes;
+            }
         }
         let lacking = match event.kind {
             EventKind::Post { semaphore } => Some((semaphore, 0)),
@@ -100,7 +106,7 @@ impl State<'_> {
     /// Whether the thread cannot do this without what is left out [20-31].
     fn gets_stuck(&self, event: &Event) -> bool {
         if event.access().is_some_and(|access| access.class.reads())
-            && granules(event).any(|granule| self.missing.contains(&granule))
+            && bytes_of(event).any(|(word, bytes)| self.missing.get(&word).is_some_and(|missing| missing & bytes != 0))
         {
             return true;
         }
@@ -127,7 +133,7 @@ pub fn prefix(trace: &Trace, pair: Pair, extend: bool) -> Prefix {
         trace,
         order: Vec::new(),
         stuck: HashSet::new(),
-        missing: HashSet::new(),
+        missing: HashMap::new(),
         held: HashMap::new(),
         created: HashSet::new(),
         ended: HashSet::new(),

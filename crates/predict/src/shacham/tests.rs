@@ -71,7 +71,7 @@ fn race_of_figure_7() {
 
 #[test]
 fn eraser_waits_for_sharing() {
-    let text = "main fork a; main w x; main lock m; main w x; main unlock m; a start; a lock m; a w x; a unlock m";
+    let text = "main fork a; a start; main w x; main lock m; main w x; main unlock m; a lock m; a w x; a unlock m";
     assert!(!pairs(text, LocksetStates::None).is_empty());
     assert_eq!(pairs(text, LocksetStates::Eraser), []);
 }
@@ -101,4 +101,11 @@ fn a_read_modify_write_reads_first() {
     let labelled = parse(text).unwrap();
     let prefix = prefix(&labelled.trace, Pair { a1: labelled.at("a1"), a2: labelled.at("a2") }, true);
     assert_eq!((prefix.race, prefix.stuck.len()), (None, 2));
+}
+
+#[test]
+fn creation_and_join_order_for_ever() {
+    let text = "main w x; main fork a; a start; a w x; a end; main join a; main w x";
+    assert!(!warnings(&parse(text).unwrap().trace, LocksetStates::None).is_empty());
+    assert_eq!(pairs(text, LocksetStates::None), []);
 }
