@@ -96,6 +96,9 @@ pub struct Witnessed {
     pub accesses: u64,
 }
 
+/// How it ended, the schedule with the pair that it brings together, and the executions made.
+type PairSearched = (Found, Option<(Schedule, Pair)>, u64);
+
 fn sites_of(trace: &Trace, pair: Pair) -> (SiteId, SiteId) {
     let (one, other) = (trace.event(pair.a1).site, trace.event(pair.a2).site);
     (one.min(other), one.max(other))
@@ -226,7 +229,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         settings: &WitnessSettings,
         forcing: &Forcing,
         until: Instant,
-    ) -> Result<(Found, Option<(Schedule, Pair)>, u64), PipelineError> {
+    ) -> Result<PairSearched, PipelineError> {
         let planner = Planner::new(trace, 0);
         let built = prefix(trace, pair, settings.extend);
         if let Some(race) = built.race {
