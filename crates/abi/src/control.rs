@@ -169,8 +169,8 @@ pub const GOAL_WORDS: usize = 2;
 /// A place at which a thread is held (RaceHunter's access descriptor): `thread, identity, module, offset, first frame, frames, ordinal, holds`.
 ///
 /// `thread`: entry of the thread table, or [`ANY_THREAD`]; ignored where `identity` is not 0, which is what the program called the thread by itself.
-/// The frames are the call sites (return addresses) of the innermost calls that must match. The thread is held at the match of that ordinal (from 0), then
-/// at the match with twice that number, and so on, `holds` times in all. 0 holds: matches are counted only.
+/// The frames are the call sites (return addresses) of the innermost calls that must match. The thread is held at the match of that ordinal (from 0), at
+/// some following ones, then at those with twice the number of the one before, `holds` times in all. 0 holds: matches are counted only.
 pub const DESCRIPTOR_WORDS: usize = 8;
 pub const ANY_THREAD: u64 = u64::MAX;
 /// `module, offset` of a call site.

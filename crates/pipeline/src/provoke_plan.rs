@@ -10,11 +10,12 @@ use rashomon_order::targets::{Describe, Target, targets};
 use rashomon_trace::{Provoked, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often a thread is held at one descriptor in one execution: at the recorded ordinal, and at its doubles.
-pub const HOLDS: u64 = 6;
-/// Fair attempts after which a target that showed nothing is decided, and executions that are made to get so many.
-const FAIR: u32 = 2;
-const EXECUTIONS: u32 = 6;
+/// How often a thread is held at one descriptor in one execution.
+pub const HOLDS: u64 = 14;
+/// Fair holds at each side after which a target that showed nothing is decided (fewer where there are no more matches), and executions that are made to
+/// get so many.
+const TRIES: u64 = 6;
+const EXECUTIONS: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -35,9 +36,10 @@ pub struct Pair {
     /// Index of each side's descriptor in [`Plan::descriptors`].
     pub sides: [usize; 2],
     pub decision: Decision,
-    /// Executions in which it was tried, and those of them in which a side was held fairly.
+    /// Executions in which it was tried, and at each side the fair holds; and whether these were all that was to be had.
     pub executions: u32,
-    pub fair: [u32; 2],
+    pub tries: [u64; 2],
+    pub exhausted: [bool; 2],
 }
 
 /// How one execution differs from others.
@@ -78,7 +80,15 @@ impl Plan {
         for target in targets {
             let sides = [target.first, target.second].map(|event| plan.descriptor(trace, &describe, &mut numbers, event));
             let places = [target.first, target.second].map(|event| place_of(trace, trace.event(event).site));
-            plan.pairs.push(Pair { target, places, sides, decision: Decision::Open, executions: 0, fair: [0; 2] });
+            plan.pairs.push(Pair {
+                target,
+                places,
+                sides,
+                decision: Decision::Open,
+                executions: 0,
+                tries: [0; 2],
+                exhausted: [false; 2],
+            });
         }
         plan
     }
@@ -123,7 +133,7 @@ impl Plan {
 
     fn round(&self, number: u32, pairs: Vec<usize>) -> Round {
         // Pairs that have had no fair attempt are given a head start, one thread at a time, and in the end any thread will do.
-        let unfair = pairs.iter().map(|pair| &self.pairs[*pair]).find(|pair| pair.executions > 0 && pair.fair == [0; 2]);
+        let unfair = pairs.iter().map(|pair| &self.pairs[*pair]).find(|pair| pair.executions > 0 && pair.tries == [0; 2]);
         let favoured = unfair.and_then(|pair| {
             let side = pair.sides[(pair.executions as usize + 1) % 2];
             self.descriptors[side].thread.clone()
@@ -162,17 +172,20 @@ impl Plan {
             let pair = &mut self.pairs[pair];
             let (Some(one), Some(other)) = (state(pair.sides[0]), state(pair.sides[1])) else { continue };
             pair.executions += 1;
-            pair.fair[0] += u32::from(was_fair(&one, &other));
-            pair.fair[1] += u32::from(was_fair(&other, &one));
+            for (side, (held, other)) in [(one, other), (other, one)].into_iter().enumerate() {
+                if was_fair(&held, &other) {
+                    pair.tries[side] += held.blocked + held.looking + held.timed_out;
+                    pair.exhausted[side] |= held.holds >= held.matches;
+                }
+            }
+            let enough = |side: usize| pair.tries[side] >= TRIES || pair.exhausted[side];
             if pair.decision != Decision::Open {
                 continue;
             }
-            let both = pair.fair[0] > 0 && pair.fair[1] > 0;
-            let fair = pair.fair[0] + pair.fair[1];
-            if both || fair >= FAIR {
+            if enough(0) && enough(1) {
                 pair.decision = Decision::NotProvoked;
             } else if pair.executions >= EXECUTIONS {
-                pair.decision = if fair > 0 { Decision::NotProvoked } else { Decision::NotReached };
+                pair.decision = if pair.tries == [0; 2] { Decision::NotReached } else { Decision::NotProvoked };
             }
         }
     }

@@ -4,7 +4,7 @@
 //! After the RaceHunter paper ("RaceHunter: dynamic data race detection by provocation", Programming and Computer Software 50(6), 2024, §3,
 //! Algorithms 3 and 4; Definition 11 for descriptors). Deviations: (1) any conflicting access of another thread is a catch, not only the target's
 //! other one: the paper's own Listing 1 needs it. (2) Many descriptors in one execution, one thread held at a time, so that whoever could arrive is
-//! free to. (3) A hold ends early when nobody can arrive any more (see [`others`]). (4) Several ordinals are tried in one execution: n, 2n, 4n ….
+//! free to. (3) A hold ends early when nobody can arrive any more (see [`others`]). (4) Several ordinals are tried in one execution: eight one after the other, then with doubling gaps.
 //!
 //! Guarantee: at a catch two threads stand right before accesses to overlapping bytes, one of which writes, and not both atomic: a data race, whatever
 //! came before. Cost: an access whose site has no descriptor pays a call and two loads while nobody is held, and a comparison while somebody is.
@@ -37,6 +37,8 @@ static FIRST: [AtomicU32; BUCKETS] = [const { AtomicU32::new(0) }; BUCKETS];
 static NEXT: [AtomicU32; MAX_DESCRIPTORS] = [const { AtomicU32::new(0) }; MAX_DESCRIPTORS];
 /// Return address of each descriptor's access; 0 while its module is not loaded.
 static ADDRESSES: [AtomicU64; MAX_DESCRIPTORS] = [const { AtomicU64::new(0) }; MAX_DESCRIPTORS];
+/// So many matches are held one after the other, before the gaps double.
+const EACH: u64 = 8;
 /// Holds that are still to be made.
 static HOLDS_LEFT: AtomicU64 = AtomicU64::new(0);
 
@@ -249,7 +251,8 @@ fn consider(runtime: &Runtime, index: usize, access: &AccessAt) {
         return;
     }
     if hold::hold(runtime, index, ordinal, access) {
-        word(index, state::NEXT).store((2 * ordinal).max(ordinal + 1), Relaxed);
+        let each = word(index, state::HOLDS).load(Relaxed) < EACH;
+        word(index, state::NEXT).store(if each { ordinal + 1 } else { 2 * ordinal }, Relaxed);
     } else {
         add(index, state::SKIPPED, 1);
     }
