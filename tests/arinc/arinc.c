@@ -83,19 +83,17 @@ return_code arinc_buffer_send(arinc_buffer *buffer, const void *bytes, uint32_t 
     if (length > MAX_MESSAGE)
         return INVALID_PARAMETER;
 #if RACE == 3
-    int full = buffer->count == buffer->depth;
+    uint32_t received = buffer->received;
     lock(&buffer->lock);
-    while (full) {
 #else
     lock(&buffer->lock);
-    while (buffer->count == buffer->depth) {
+    uint32_t received = buffer->received;
 #endif
+    buffer->backlog = buffer->sent - received;
+    while (buffer->count == buffer->depth) {
         buffer->waiting++;
         wait_for(&buffer->changed, &buffer->lock);
         buffer->waiting--;
-#if RACE == 3
-        full = buffer->count == buffer->depth;
-#endif
     }
     arinc_message *message = &buffer->messages[(buffer->head + buffer->count) % buffer->depth];
     message->length = length;
@@ -117,19 +115,17 @@ return_code arinc_buffer_send(arinc_buffer *buffer, const void *bytes, uint32_t 
 return_code arinc_buffer_receive(arinc_buffer *buffer, void *bytes, uint32_t *length, uint32_t *priority)
 {
 #if RACE == 2
-    int empty = buffer->count == 0;
+    uint32_t sent = buffer->sent;
     lock(&buffer->lock);
-    while (empty) {
 #else
     lock(&buffer->lock);
-    while (buffer->count == 0) {
+    uint32_t sent = buffer->sent;
 #endif
+    buffer->backlog = sent - buffer->received;
+    while (buffer->count == 0) {
         buffer->waiting++;
         wait_for(&buffer->changed, &buffer->lock);
         buffer->waiting--;
-#if RACE == 2
-        empty = buffer->count == 0;
-#endif
     }
     arinc_message *message = &buffer->messages[buffer->head];
     *length = message->length;

@@ -2,8 +2,8 @@
 // library synchronises by a lock of its own, made of an exchange and the kernel's futex in inline assembly, so that no tool sees any of it.
 //
 // RACE=1: the size of the last message is kept in a plain global variable: written on sending, read on receiving.
-// RACE=2: receiving looks whether a buffer is empty before it takes the lock.
-// RACE=3: sending looks whether a buffer is full before it takes the lock.
+// RACE=2: receiving looks how much was sent before it takes the lock.
+// RACE=3: sending looks how much was received before it takes the lock.
 #ifndef ARINC_H
 #define ARINC_H
 
@@ -39,7 +39,7 @@ typedef struct {
     arinc_lock lock;
     arinc_event changed;
     uint32_t depth, head, count;
-    uint32_t sent, received, most, waiting;
+    uint32_t sent, received, most, waiting, backlog;
     uint64_t bytes_sent, bytes_received;
     arinc_message messages[MAX_DEPTH];
 } arinc_buffer;

@@ -41,6 +41,8 @@ pub const CONTROL_FILE: &str = "control";
 pub const HEADER_FILE: &str = "header";
 /// Written by the runtime: the loaded modules, see [`module`].
 pub const MODULES_FILE: &str = "modules";
+/// Written by the runtime: a line `number identity` for each thread that the program gave a name of its own.
+pub const IDENTITIES_FILE: &str = "identities";
 /// Written by the runtime when it provokes: what came of each descriptor, see [`provoke`].
 pub const PROVOKED_FILE: &str = "provoked";
 /// `thread-0000`, `thread-0001`, … in order of creation: see [`record`].

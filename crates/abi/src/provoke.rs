@@ -3,7 +3,7 @@
 //! Little-endian 64-bit words, in a shared mapping, so that it says what was decided whenever the process ends:
 //!
 //! ```text
-//! head: HEAD_WORDS | descriptors: STATE_WORDS each | catches: MAX_CATCHES × CATCH_WORDS
+//! head: HEAD_WORDS | descriptors: STATE_WORDS each | catches: MAX_CATCHES × CATCH_WORDS | log: LOG_ENTRIES words
 //! ```
 
 pub const MAGIC: u64 = 0x4b56_5250_4853_4152; // "RASHPRVK"
@@ -19,8 +19,8 @@ pub mod head {
     pub const DESCRIPTORS: usize = 2;
     /// Catches, those that found no room included.
     pub const CATCHES: usize = 3;
-    /// Counts matches and holds: the order in which they happened.
-    pub const STEP: usize = 4;
+    /// Entries of the log, those that found no room included.
+    pub const LOG: usize = 4;
     /// Nanoseconds of all holds.
     pub const HELD: usize = 5;
     /// Nanoseconds that threads waited for the favoured one.
@@ -42,14 +42,8 @@ pub mod state {
     pub const TIMED_OUT: usize = 6;
     pub const CUT_SHORT: usize = 7;
     pub const HELD: usize = 8;
-    /// Values of [`super::head::STEP`], from 1; 0: never.
-    pub const FIRST_MATCH: usize = 9;
-    pub const LAST_MATCH: usize = 10;
-    pub const FIRST_HOLD: usize = 11;
-    pub const LAST_HOLD: usize = 12;
-    /// The runtime's own: ordinal of the next hold, and what was counted last.
-    pub const NEXT: usize = 13;
-    pub const LAST_COUNTED: usize = 14;
+    /// The runtime's own: ordinal of the next hold.
+    pub const NEXT: usize = 9;
 }
 
 /// `done, descriptor, nanoseconds held, known`, then the held thread's side and the arrived one's.
@@ -84,7 +78,20 @@ pub mod side {
     pub const FRAMES: usize = PATH + super::SIDE_PATH / 2;
 }
 
+/// Room for what happened, in order: `kind | outcome << 8 | descriptor << 16 | thread number << 40`.
+pub const LOG_ENTRIES: usize = 1 << 14;
+/// Kinds of entries.
+pub mod log {
+    /// An access matched.
+    pub const MATCH: u64 = 1;
+    /// A thread is held; and the same when no other thread could run by then.
+    pub const HOLD: u64 = 2;
+    pub const HOLD_ALONE: u64 = 3;
+    /// The hold is over; the outcome is a word number of [`super::state`].
+    pub const END: u64 = 4;
+}
+
 /// Length of the file for so many descriptors.
 pub const fn file_words(descriptors: usize) -> usize {
-    HEAD_WORDS + descriptors * STATE_WORDS + MAX_CATCHES * CATCH_WORDS
+    HEAD_WORDS + descriptors * STATE_WORDS + MAX_CATCHES * CATCH_WORDS + LOG_ENTRIES
 }

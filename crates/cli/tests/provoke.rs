@@ -99,6 +99,59 @@ int main(void) {
     assert_eq!(lines(&report), Vec::<[u64; 2]>::new());
 }
 
+/// Only memory barriers, and a handler that runs while a mask word is clear: nothing is reported until the consumer forgets to mask it.
+#[test]
+fn memory_barriers_and_a_masked_handler_are_enough() {
+    let place = Place::new();
+    compile(&place, "right", &["barriers.c"], &[]);
+    compile(&place, "wrong", &["barriers.c"], &["-DRACE=1"]);
+    let (ended, report) = provoke(&place, &[], &["./right"]);
+    let ended = ended.expect(0, &["0 proven"]);
+    assert_eq!(lines(&report), Vec::<[u64; 2]>::new(), "{ended}");
+    assert!(!ended.err.contains(" 0 pairs of conflicting"), "{ended}");
+    let (ended, report) = provoke(&place, &["--orders", "off"], &["./wrong"]);
+    let races = lines(&report);
+    // The handler counts in line 71; the consumer reads in line 105 and clears in line 106.
+    assert!(!races.is_empty() && races.iter().all(|race| race[0] == 71 && [105, 106].contains(&race[1])), "{races:?} {ended}");
+}
+
+/// The library of `tests/arinc` with each of its races, and without.
+#[test]
+fn races_of_a_library_with_its_own_locks() {
+    for (race, on) in [(0, None), (1, Some("arinc_last_length")), (2, Some("measurements+24")), (3, Some("measurements+28"))] {
+        let place = Place::new();
+        let define = format!("-DRACE={race}");
+        compile(&place, "exchange", &["../arinc/exchange.c", "../arinc/arinc.c"], &[&define]);
+        let (ended, report) = provoke(&place, &["--orders", "off"], &["./exchange", "0.05"]);
+        let subjects: Vec<&str> = report["findings"].as_array().unwrap().iter().filter_map(|f| f["subject"].as_str()).collect();
+        assert_eq!(subjects.is_empty(), on.is_none(), "race {race}: {subjects:?} {ended}");
+        assert!(subjects.iter().all(|subject| subject.contains(on.unwrap_or_default())), "race {race}: {subjects:?} {ended}");
+    }
+}
+
+/// A thread that the program names is found by its name.
+#[test]
+fn threads_are_found_by_the_names_that_the_program_gives() {
+    let place = Place::new();
+    let text = std::fs::read_to_string(source("flag.c")).unwrap();
+    let named = text
+        .replace("#include <pthread.h>", "#include \"rashomon.h\"\n#include <pthread.h>")
+        .replace("    a = 1;", "    RASHOMON_THREAD_ID(11);\n    a = 1;");
+    place.write("named.c", named);
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
+    place.rashomon(&["cc", "-g", "-O1", "-pthread", include, "-o", "named", "named.c"]).expect(0, &[]);
+    let (ended, report) = provoke(&place, &["--policy", "run-to-block", "--output", "store"], &["./named"]);
+    let ended = ended.expect(66, &["1 proven"]);
+    let identities = std::fs::read_to_string(place.path("store/recording-0/identities")).unwrap();
+    assert_eq!(identities, "1 11\n", "{ended}");
+    let id = report["findings"][0]["id"].as_str().unwrap();
+    let finding = place.json(&format!("store/findings/{id}.json"));
+    assert_eq!(finding["finding"]["provocation"]["held"]["identity"], 11, "{finding}");
+    // Without us it is an ordinary program.
+    place.must("cc", &["-pthread", include, "-o", "plain", "named.c"]);
+    place.must("./plain", &[]);
+}
+
 #[test]
 fn budgets_and_limits_are_kept() {
     let place = Place::new();

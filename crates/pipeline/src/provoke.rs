@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// How much longer than the monitored execution a thread is held at most (the paper's k).
 const SLOWER: f64 = 1.5;
 const SHORTEST_HOLD: Duration = Duration::from_millis(100);
+/// How much longer than the recorded execution one may take, holds apart, and what it may take at least.
+const SERIAL: u32 = 3;
+const LEAST: Duration = Duration::from_secs(3);
 /// Executions in which the two sides of a proven pair are to meet once more in a given order.
 const ORDER_TRIES: u32 = 3;
 /// Outputs are compared up to this length.
@@ -72,6 +75,8 @@ struct Campaign<'c, 'j, S: ?Sized> {
     loaded: &'c LoadedTrace,
     recorded: Describer<'c, S>,
     deadline: Instant,
+    /// Of the recorded execution.
+    native: Duration,
     hold: Duration,
     plan: Plan,
     known: Vec<[CodePlace; 2]>,
@@ -97,7 +102,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let loaded = load(&self.store.recording(0))?;
         let native = Duration::from_millis(recording.map_or(0, |recording| recording.milliseconds));
         let hold = settings.hold.unwrap_or_else(|| native.mul_f64(SLOWER).max(SHORTEST_HOLD));
-        let plan = Plan::new(&loaded.trace);
+        let plan = Plan::new(&loaded.trace, &rashomon_trace::provoked::identities(&self.store.recording(0))?);
         let mut campaign = Campaign {
             job: self,
             run,
@@ -105,6 +110,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             loaded: &loaded,
             recorded: Describer::new(&loaded.trace, &loaded.sync_objects, self.symbols),
             deadline: Instant::now() + settings.budget,
+            native,
             hold,
             tally: ProvokeTally { targets: plan.pairs.len() as u64, ..ProvokeTally::default() },
             plan,
@@ -192,7 +198,9 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
 
     fn setting(&self, after: After, output: Output) -> Setting {
         let forcing = self.job.forcing(self.run);
-        let limit = (forcing.limit + all_holds(self.hold)).min(self.remaining().max(Duration::from_millis(100)));
+        // A race may make the program hang.
+        let own = self.native * SERIAL + all_holds(self.hold) + LEAST;
+        let limit = self.job.settings.forced_limit.unwrap_or(own).min(self.remaining().max(Duration::from_millis(100)));
         Setting { input: forcing.input, output, limit, after, processes: forcing.processes }
     }
 

@@ -3,7 +3,7 @@
 //! A hold at one site tries all targets with that site on one side at once, as any conflicting access of another thread is a catch. So what is watched are
 //! descriptors, each once, whatever the number of pairs.
 
-use rashomon_confirm::provoke::was_fair;
+use rashomon_confirm::provoke::attempts;
 use rashomon_event::schedule::ScheduleModule;
 use rashomon_event::{CodePlace, Descriptor, EventIndex, SiteId, ThreadPath, Trace};
 use rashomon_order::targets::{Describe, Target, targets};
@@ -11,11 +11,11 @@ use rashomon_trace::{Provoked, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a thread is held at one descriptor in one execution.
-pub const HOLDS: u64 = 14;
-/// Fair holds at each side after which a target that showed nothing is decided (fewer where there are no more matches), and executions that are made to
-/// get so many.
-const TRIES: u64 = 6;
-const EXECUTIONS: u32 = 5;
+pub const HOLDS: u64 = 6;
+/// Fair holds at a side, or executions with one, after which that side has shown nothing; and executions that are made to get there.
+const TRIES: u64 = 4;
+const FAIR_EXECUTIONS: u32 = 2;
+const EXECUTIONS: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -36,10 +36,11 @@ pub struct Pair {
     /// Index of each side's descriptor in [`Plan::descriptors`].
     pub sides: [usize; 2],
     pub decision: Decision,
-    /// Executions in which it was tried, and at each side the fair holds; and whether these were all that was to be had.
+    /// Executions in which it was tried; of each side the fair holds, the executions with one, and the chances that another hold took.
     pub executions: u32,
     pub tries: [u64; 2],
-    pub exhausted: [bool; 2],
+    pub fair: [u32; 2],
+    pub missed: [u64; 2],
 }
 
 /// How one execution differs from others.
@@ -68,17 +69,27 @@ pub fn place_of(trace: &Trace, site: SiteId) -> CodePlace {
     }
 }
 
+impl Pair {
+    /// A chance of that side was taken by another hold: an execution in which fewer are held has to give it.
+    fn lacks(&self, side: usize) -> bool {
+        self.missed[side] > self.tries[side]
+    }
+}
+
 impl Plan {
-    pub fn new(trace: &Trace) -> Self {
+    /// `identities`: what the program calls its threads, by their numbers.
+    pub fn new(trace: &Trace, identities: &BTreeMap<u32, u64>) -> Self {
         let modules = trace.modules.iter();
         let modules = modules.map(|module| ScheduleModule { path: module.path.clone(), build_id: module.build_id.clone() });
         let targets = targets(trace);
         let sites: BTreeSet<SiteId> = targets.iter().flat_map(|target| [target.sites.0, target.sites.1]).collect();
         let describe = Describe::new(trace, &sites);
         let mut plan = Self { modules: modules.collect(), descriptors: Vec::new(), pairs: Vec::new() };
+        let identity = |event: EventIndex| identities.get(&trace.event(event).thread.0).copied().unwrap_or(0);
         let mut numbers: BTreeMap<(ThreadPath, SiteId, Vec<SiteId>), usize> = BTreeMap::new();
         for target in targets {
-            let sides = [target.first, target.second].map(|event| plan.descriptor(trace, &describe, &mut numbers, event));
+            let sides = [target.first, target.second]
+                .map(|event| plan.descriptor(trace, &describe, &mut numbers, event, identity(event)));
             let places = [target.first, target.second].map(|event| place_of(trace, trace.event(event).site));
             plan.pairs.push(Pair {
                 target,
@@ -87,7 +98,8 @@ impl Plan {
                 decision: Decision::Open,
                 executions: 0,
                 tries: [0; 2],
-                exhausted: [false; 2],
+                fair: [0; 2],
+                missed: [0; 2],
             });
         }
         plan
@@ -100,6 +112,7 @@ impl Plan {
         describe: &Describe<'_>,
         numbers: &mut BTreeMap<(ThreadPath, SiteId, Vec<SiteId>), usize>,
         index: EventIndex,
+        identity: u64,
     ) -> usize {
         let event = trace.event(index);
         let apart = describe.of(index);
@@ -109,7 +122,7 @@ impl Plan {
         if number == next {
             self.descriptors.push(Descriptor {
                 thread: Some(path),
-                identity: 0,
+                identity,
                 site: place_of(trace, event.site),
                 frames: apart.frames.iter().map(|frame| place_of(trace, *frame)).collect(),
                 ordinal: apart.ordinal,
@@ -138,7 +151,9 @@ impl Plan {
             let side = pair.sides[(pair.executions as usize + 1) % 2];
             self.descriptors[side].thread.clone()
         });
-        let any_thread = number >= 3;
+        let any_thread = number >= EXECUTIONS / 2 && unfair.is_some();
+        // In every other execution each thread is held at one place only, where there are chances to be given back.
+        let alone = if number % 2 == 1 { self.alone(number, &pairs) } else { BTreeMap::new() };
         let mut descriptors: Vec<usize> = Vec::new();
         for pair in &pairs {
             for side in self.pairs[*pair].sides {
@@ -148,41 +163,59 @@ impl Plan {
             }
         }
         descriptors.truncate(rashomon_abi::provoke::MAX_DESCRIPTORS);
-        let watched = descriptors.iter().map(|descriptor| {
-            let mut descriptor = self.descriptors[*descriptor].clone();
+        let watched = descriptors.iter().map(|index| {
+            let mut descriptor = self.descriptors[*index].clone();
             if any_thread {
-                descriptor.thread = None;
+                (descriptor.thread, descriptor.identity) = (None, 0);
             }
             if number % 2 == 1 {
                 // Where an execution goes another way the recorded ordinal may never come.
                 descriptor.ordinal = 0;
             }
-            Watched { descriptor, holds: HOLDS }
+            let shut = alone.get(&self.descriptors[*index].thread).is_some_and(|only| only != index);
+            Watched { descriptor, holds: if shut { 0 } else { HOLDS } }
         });
         Round { watched: watched.collect(), descriptors, pairs, favoured }
     }
 
-    /// Learns from an execution which of its pairs had a fair attempt, and decides those that have had enough.
-    pub fn learn(&mut self, round: &Round, provoked: &Provoked) {
-        let state = |side: usize| {
-            let at = round.descriptors.iter().position(|descriptor| *descriptor == side)?;
-            provoked.descriptors.get(at).copied()
-        };
-        for &pair in &round.pairs {
-            let pair = &mut self.pairs[pair];
-            let (Some(one), Some(other)) = (state(pair.sides[0]), state(pair.sides[1])) else { continue };
-            pair.executions += 1;
-            for (side, (held, other)) in [(one, other), (other, one)].into_iter().enumerate() {
-                if was_fair(&held, &other) {
-                    pair.tries[side] += held.blocked + held.looking + held.timed_out;
-                    pair.exhausted[side] |= held.holds >= held.matches;
+    /// For threads with descriptors whose chances were taken, one of these, in turn.
+    fn alone(&self, number: u32, pairs: &[usize]) -> BTreeMap<Option<ThreadPath>, usize> {
+        let mut lacking: BTreeMap<Option<ThreadPath>, Vec<usize>> = BTreeMap::new();
+        for pair in pairs.iter().map(|pair| &self.pairs[*pair]) {
+            for side in (0..2).filter(|side| pair.lacks(*side)) {
+                let descriptor = pair.sides[side];
+                let known = lacking.entry(self.descriptors[descriptor].thread.clone()).or_default();
+                if !known.contains(&descriptor) {
+                    known.push(descriptor);
                 }
             }
-            let enough = |side: usize| pair.tries[side] >= TRIES || pair.exhausted[side];
+        }
+        lacking.into_iter().map(|(thread, descriptors)| (thread, descriptors[number as usize / 2 % descriptors.len()])).collect()
+    }
+
+    /// Learns from an execution which of its pairs had a fair attempt, and decides those that have had enough.
+    pub fn learn(&mut self, round: &Round, provoked: &Provoked) {
+        let number = |side: usize| round.descriptors.iter().position(|descriptor| *descriptor == side);
+        for &pair in &round.pairs {
+            let pair = &mut self.pairs[pair];
+            let (Some(one), Some(other)) = (number(pair.sides[0]), number(pair.sides[1])) else { continue };
+            pair.executions += 1;
+            for (side, (held, other)) in [(one, other), (other, one)].into_iter().enumerate() {
+                let attempts = attempts(&provoked.log, held, other);
+                pair.tries[side] += attempts.fair;
+                pair.fair[side] += u32::from(attempts.fair > 0);
+                pair.missed[side] += attempts.missed;
+            }
+            let enough = |side: usize| {
+                let tries = pair.tries[side] >= TRIES || pair.fair[side] >= FAIR_EXECUTIONS;
+                tries && !pair.lacks(side)
+            };
             if pair.decision != Decision::Open {
                 continue;
             }
-            if enough(0) && enough(1) {
+            // Where one side never gets its chance, the other one's have to do.
+            let one = (enough(0) || enough(1)) && !pair.lacks(0) && !pair.lacks(1);
+            if enough(0) && enough(1) || one && pair.executions > FAIR_EXECUTIONS {
                 pair.decision = Decision::NotProvoked;
             } else if pair.executions >= EXECUTIONS {
                 pair.decision = if pair.tries == [0; 2] { Decision::NotReached } else { Decision::NotProvoked };

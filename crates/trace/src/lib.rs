@@ -36,7 +36,7 @@ pub use identity::{SyncKind, SyncObject, SyncObjects};
 pub use loaded::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
 pub use normalise::Names;
 pub use processes::{ProcessFolder, process_folder, processes};
-pub use provoked::{Catch, CatchSide, DescriptorState, Provoked};
+pub use provoked::{Catch, CatchSide, DescriptorState, HoldEnd, Provoked, Step};
 pub use recording::{Recording, Stream, stream_file_name};
 pub use stat::Statistics;
 pub use stream::{Fault, FaultKind};

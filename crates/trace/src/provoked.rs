@@ -6,10 +6,12 @@ use crate::bytes::get_word;
 use crate::error::TraceError;
 use rashomon_abi::PROVOKED_FILE;
 use rashomon_abi::provoke::{
-    CATCH_WORDS, HEAD_WORDS, MAGIC, MAX_CATCHES, MAX_DESCRIPTORS, SIDE_FRAMES, SIDE_PATH, SIDE_WORDS, STATE_WORDS, catch, head,
-    side, state,
+    CATCH_WORDS, HEAD_WORDS, LOG_ENTRIES, MAGIC, MAX_CATCHES, MAX_DESCRIPTORS, SIDE_FRAMES, SIDE_PATH, SIDE_WORDS, STATE_WORDS,
+    catch, head, log, side, state,
 };
 use rashomon_event::{AccessClass, ThreadPath};
+use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,11 +30,6 @@ pub struct DescriptorState {
     pub timed_out: u64,
     pub cut_short: u64,
     pub held: Duration,
-    /// When in the execution, in steps from 1; 0: never.
-    pub first_match: u64,
-    pub last_match: u64,
-    pub first_hold: u64,
-    pub last_hold: u64,
 }
 
 /// One of two threads that stood at conflicting accesses. Addresses are of that execution.
@@ -61,10 +58,41 @@ pub struct Catch {
     pub arrived: CatchSide,
 }
 
+/// How a hold ended: see `rashomon_abi::provoke::state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldEnd {
+    Caught,
+    Blocked,
+    Looking,
+    TimedOut,
+    CutShort,
+}
+
+/// Something that happened at a descriptor. Threads are numbered in the order in which they were created in that execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Match {
+        descriptor: usize,
+        thread: u32,
+    },
+    /// `alone`: no other thread could run by then.
+    Hold {
+        descriptor: usize,
+        thread: u32,
+        alone: bool,
+    },
+    End {
+        descriptor: usize,
+        how: HoldEnd,
+    },
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Provoked {
     pub descriptors: Vec<DescriptorState>,
     pub catches: Vec<Catch>,
+    /// What happened, in order.
+    pub log: Vec<Step>,
     /// Time of all holds, and that threads waited for the favoured one.
     pub held: Duration,
     pub head_start: Duration,
@@ -119,10 +147,6 @@ impl Provoked {
                 timed_out: of(state::TIMED_OUT)?,
                 cut_short: of(state::CUT_SHORT)?,
                 held: Duration::from_nanos(of(state::HELD)?),
-                first_match: of(state::FIRST_MATCH)?,
-                last_match: of(state::LAST_MATCH)?,
-                first_hold: of(state::FIRST_HOLD)?,
-                last_hold: of(state::LAST_HOLD)?,
             });
         }
         let caught = word(head::CATCHES)?.min(MAX_CATCHES as u64) as usize;
@@ -144,8 +168,56 @@ impl Provoked {
                 arrived: parse_side(&word, one + SIDE_WORDS)?,
             });
         }
+        let logged = word(head::LOG)?.min(LOG_ENTRIES as u64) as usize;
+        let start = HEAD_WORDS + count * STATE_WORDS + MAX_CATCHES * CATCH_WORDS;
+        for index in start..start + logged {
+            // An entry that was reserved and never written is zero.
+            provoked.log.extend(parse_step(word(index)?, count));
+        }
         Ok(Some(provoked))
     }
+}
+
+fn parse_step(entry: u64, descriptors: usize) -> Option<Step> {
+    let descriptor = (entry >> 16 & 0xff_ffff) as usize;
+    let thread = (entry >> 40) as u32;
+    if descriptor >= descriptors {
+        return None;
+    }
+    match entry & 0xff {
+        log::MATCH => Some(Step::Match { descriptor, thread }),
+        kind @ (log::HOLD | log::HOLD_ALONE) => Some(Step::Hold { descriptor, thread, alone: kind == log::HOLD_ALONE }),
+        log::END => {
+            let how = match (entry >> 8 & 0xff) as usize {
+                state::CAUGHT => HoldEnd::Caught,
+                state::BLOCKED => HoldEnd::Blocked,
+                state::LOOKING => HoldEnd::Looking,
+                state::TIMED_OUT => HoldEnd::TimedOut,
+                state::CUT_SHORT => HoldEnd::CutShort,
+                _ => return None,
+            };
+            Some(Step::End { descriptor, how })
+        }
+        _ => None,
+    }
+}
+
+/// What the program calls its threads, by their numbers. Lines that are none are left out: the last may be unfinished.
+pub fn identities(session: &Path) -> Result<BTreeMap<u32, u64>, TraceError> {
+    const LONGEST: u64 = 1 << 22;
+    let path = session.join(rashomon_abi::IDENTITIES_FILE);
+    let mut text = String::new();
+    match std::fs::File::open(&path) {
+        Ok(file) => file.take(LONGEST).read_to_string(&mut text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(source) => return Err(TraceError::Io { action: "read", path, source }),
+    }
+    .map_err(|source| TraceError::Io { action: "read", path, source })?;
+    let line = |line: &str| {
+        let (number, identity) = line.split_once(' ')?;
+        Some((number.parse().ok()?, identity.parse().ok()?))
+    };
+    Ok(text.lines().filter_map(line).collect())
 }
 
 fn parse_side(

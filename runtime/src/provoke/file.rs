@@ -8,7 +8,8 @@ use crate::{recorder, tls};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::provoke::{
-    CATCH_WORDS, HEAD_WORDS, MAGIC, MAX_CATCHES, SIDE_FRAMES, SIDE_PATH, SIDE_WORDS, STATE_WORDS, catch, file_words, head, side,
+    CATCH_WORDS, HEAD_WORDS, LOG_ENTRIES, MAGIC, MAX_CATCHES, SIDE_FRAMES, SIDE_PATH, SIDE_WORDS, STATE_WORDS, catch, file_words,
+    head, side,
 };
 
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
@@ -40,6 +41,26 @@ pub fn map(descriptors: usize) -> bool {
     true
 }
 
+/// A line for the host: what the program calls a thread of a recording.
+pub fn write_identity(number: u32, identity: u64) {
+    let path = recorder::path_of(rashomon_abi::IDENTITIES_FILE.as_bytes(), None);
+    let (number, identity) = (sys::Decimal::new(number as u64), sys::Decimal::new(identity));
+    let mut line = [0u8; 64];
+    let mut length = 0;
+    for &byte in number.bytes().iter().chain(b" ").chain(identity.bytes()).chain(b"\n") {
+        line[length] = byte;
+        length += 1;
+    }
+    // SAFETY: a terminated path; the written part of the line. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
+    unsafe {
+        let file = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2002101, 0o644);
+        if file >= 0 {
+            syscall!(sys::WRITE, file, line.as_ptr(), length);
+            syscall!(sys::CLOSE, file);
+        }
+    }
+}
+
 fn at(index: usize) -> &'static AtomicU64 {
     let page = PAGE.load(Acquire);
     // SAFETY: callers stay inside the file's length, which is never changed.
@@ -60,9 +81,14 @@ pub fn add(descriptor: usize, index: usize, value: u64) -> u64 {
     word(descriptor, index).fetch_add(value, Relaxed)
 }
 
-/// The next step number, from 1.
-pub fn step() -> u64 {
-    in_head(head::STEP).fetch_add(1, Relaxed) + 1
+/// Tells the host what happened.
+pub fn log(kind: u64, outcome: usize, descriptor: usize, thread: u32) {
+    let entry = in_head(head::LOG).fetch_add(1, Relaxed) as usize;
+    if entry < LOG_ENTRIES {
+        let descriptors = in_head(head::DESCRIPTORS).load(Relaxed) as usize;
+        let start = HEAD_WORDS + descriptors * STATE_WORDS + MAX_CATCHES * CATCH_WORDS;
+        at(start + entry).store(kind | (outcome as u64) << 8 | (descriptor as u64) << 16 | (thread as u64) << 40, Relaxed);
+    }
 }
 
 /// One thread at its access.

@@ -3,7 +3,7 @@
 //! States: nobody held → [`WAITING`] → caught, or over. After a catch in a wanted order one of the two goes first ([`RELEASED`]) and the other follows once
 //! the first was seen to have gone on: at its next access or synchronisation event, when it sleeps, or after [`PATIENCE_NS`].
 
-use super::file::{self, Side, add, in_head, step, word};
+use super::file::{self, Side, add, in_head};
 use super::{hold_done, is_favoured, is_known, others, reached};
 use crate::lock::RawLock;
 use crate::replay::AccessAt;
@@ -13,7 +13,7 @@ use crate::{clock, config, finish, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use others::Others;
 use rashomon_abi::control::{after, field, first};
-use rashomon_abi::provoke::{head, state};
+use rashomon_abi::provoke::{head, log, state};
 use rashomon_abi::record::AccessClass;
 
 /// For every change of what follows.
@@ -107,10 +107,9 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
     if config::word(field::FAVOURED) == thread.schedule_index as u64 + 1 {
         STARTED.store(true, Release);
     }
-    let at = step();
-    let _ = word(descriptor, state::FIRST_HOLD).compare_exchange(0, at, Relaxed, Relaxed);
-    word(descriptor, state::LAST_HOLD).store(at, Relaxed);
     add(descriptor, state::HOLDS, 1);
+    let alone = others::look(number, begun) == Others::Blocked;
+    file::log(if alone { log::HOLD_ALONE } else { log::HOLD }, 0, descriptor, thread.number);
 
     let longest = config::word(field::HOLD_TIME);
     let limit = longest.min(ALLOWANCE.load(Relaxed) / 2).max(SHORTEST_NS);
@@ -128,6 +127,7 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
         ended = state::CUT_SHORT;
     }
     add(descriptor, ended, 1);
+    file::log(log::END, ended, descriptor, thread.number);
     add(descriptor, state::HELD, spent);
     in_head(head::HELD).fetch_add(spent, Relaxed);
     let _ = ALLOWANCE.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(spent)));

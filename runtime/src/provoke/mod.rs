@@ -4,7 +4,7 @@
 //! After the RaceHunter paper ("RaceHunter: dynamic data race detection by provocation", Programming and Computer Software 50(6), 2024, §3,
 //! Algorithms 3 and 4; Definition 11 for descriptors). Deviations: (1) any conflicting access of another thread is a catch, not only the target's
 //! other one: the paper's own Listing 1 needs it. (2) Many descriptors in one execution, one thread held at a time, so that whoever could arrive is
-//! free to. (3) A hold ends early when nobody can arrive any more (see [`others`]). (4) Several ordinals are tried in one execution: eight one after the other, then with doubling gaps.
+//! free to. (3) A hold ends early when nobody can arrive any more (see [`others`]). (4) Several ordinals are tried in one execution: four one after the other, then with doubling gaps.
 //!
 //! Guarantee: at a catch two threads stand right before accesses to overlapping bytes, one of which writes, and not both atomic: a data race, whatever
 //! came before. Cost: an access whose site has no descriptor pays a call and two loads while nobody is held, and a comparison while somebody is.
@@ -19,12 +19,12 @@ mod others;
 use crate::replay::AccessAt;
 use crate::thread::{Runtime, Thread};
 use crate::tls::{Call, Hot};
-use crate::{config, modules, replay, signals};
+use crate::{config, detect, modules, replay, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
-use file::{add, step, word};
+use file::{add, word};
 pub use hold::{made, moved};
 use rashomon_abi::control::{self, ANY_THREAD, DESCRIPTOR_WORDS, FRAME_WORDS, KNOWN_WORDS, field, option};
-use rashomon_abi::provoke::{MAX_DESCRIPTORS, state};
+use rashomon_abi::provoke::{MAX_DESCRIPTORS, log, state};
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -38,7 +38,9 @@ static NEXT: [AtomicU32; MAX_DESCRIPTORS] = [const { AtomicU32::new(0) }; MAX_DE
 /// Return address of each descriptor's access; 0 while its module is not loaded.
 static ADDRESSES: [AtomicU64; MAX_DESCRIPTORS] = [const { AtomicU64::new(0) }; MAX_DESCRIPTORS];
 /// So many matches are held one after the other, before the gaps double.
-const EACH: u64 = 8;
+const EACH: u64 = 4;
+/// So many matches of a descriptor are told of, and then every one whose ordinal is a power of two.
+const LOGGED: u64 = 64;
 /// Holds that are still to be made.
 static HOLDS_LEFT: AtomicU64 = AtomicU64::new(0);
 
@@ -237,16 +239,10 @@ fn consider(runtime: &Runtime, index: usize, access: &AccessAt) {
     if !descriptor.matches(thread) {
         return;
     }
-    // Repetitions without a synchronisation event in between are what recordings leave out: they do not count there either.
-    let counted = (thread.number as u64) << 48 ^ (thread.ordinal as u64) << 20 ^ access.address;
-    let repeated = word(index, state::LAST_COUNTED).swap(counted, Relaxed) == counted;
-    let now = step();
-    let _ = word(index, state::FIRST_MATCH).compare_exchange(0, now, Relaxed, Relaxed);
-    word(index, state::LAST_MATCH).store(now, Relaxed);
-    if repeated {
-        return;
-    }
     let ordinal = add(index, state::MATCHES, 1);
+    if ordinal < LOGGED || ordinal.is_power_of_two() {
+        file::log(log::MATCH, 0, index, thread.number);
+    }
     if ordinal < word(index, state::NEXT).load(Relaxed) || word(index, state::HOLDS).load(Relaxed) >= descriptor.holds {
         return;
     }
@@ -283,11 +279,15 @@ fn is_favoured(thread: &Thread) -> bool {
     false
 }
 
-/// The program says what it calls the running thread.
+/// The program says what it calls the running thread (`include/rashomon.h`). The last word counts.
 #[unsafe(no_mangle)]
 pub extern "C" fn rashomon_thread_id(identity: u64) {
     let Some(runtime) = Runtime::try_enter() else { return };
-    runtime.thread().provoke.identity.store(identity, Relaxed);
+    let thread = runtime.thread();
+    thread.provoke.identity.store(identity, Relaxed);
+    if config::mode() != 0 && !detect::on() && !on() {
+        file::write_identity(thread.number, identity);
+    }
 }
 
 /// The access stood at, for debuggers.
