@@ -13,9 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How often a thread is held at one descriptor in one execution.
 pub const HOLDS: u64 = 6;
 /// Fair holds at a side, or executions with one, after which that side has shown nothing; and executions that are made to get there.
-const TRIES: u64 = 4;
-const FAIR_EXECUTIONS: u32 = 2;
-const EXECUTIONS: u32 = 6;
+const TRIES: u64 = 6;
+const FAIR_EXECUTIONS: u32 = 3;
+const EXECUTIONS: u32 = 8;
+/// Places of a thread that take turns in being the only one.
+const ALONE: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -152,8 +154,8 @@ impl Plan {
             self.descriptors[side].thread.clone()
         });
         let any_thread = number >= EXECUTIONS / 2 && unfair.is_some();
-        // In every other execution each thread is held at one place only, where there are chances to be given back.
-        let alone = if number % 2 == 1 { self.alone(number, &pairs) } else { BTreeMap::new() };
+        // Where there are chances to be given back, a thread is held at one place only.
+        let alone = self.alone(number, &pairs);
         let mut descriptors: Vec<usize> = Vec::new();
         for pair in &pairs {
             for side in self.pairs[*pair].sides {
@@ -180,17 +182,23 @@ impl Plan {
 
     /// For threads with descriptors whose chances were taken, one of these, in turn.
     fn alone(&self, number: u32, pairs: &[usize]) -> BTreeMap<Option<ThreadPath>, usize> {
-        let mut lacking: BTreeMap<Option<ThreadPath>, Vec<usize>> = BTreeMap::new();
+        let mut lacking: BTreeMap<Option<ThreadPath>, Vec<(u64, usize)>> = BTreeMap::new();
         for pair in pairs.iter().map(|pair| &self.pairs[*pair]) {
             for side in (0..2).filter(|side| pair.lacks(*side)) {
                 let descriptor = pair.sides[side];
                 let known = lacking.entry(self.descriptors[descriptor].thread.clone()).or_default();
-                if !known.contains(&descriptor) {
-                    known.push(descriptor);
+                match known.iter_mut().find(|(_, other)| *other == descriptor) {
+                    Some((tries, _)) => *tries = (*tries).min(pair.tries[side]),
+                    None => known.push((pair.tries[side], descriptor)),
                 }
             }
         }
-        lacking.into_iter().map(|(thread, descriptors)| (thread, descriptors[number as usize / 2 % descriptors.len()])).collect()
+        // Those that were never given one come first.
+        let choose = |mut descriptors: Vec<(u64, usize)>| {
+            descriptors.sort_unstable();
+            descriptors[number as usize % descriptors.len().min(ALONE)].1
+        };
+        lacking.into_iter().map(|(thread, descriptors)| (thread, choose(descriptors))).collect()
     }
 
     /// Learns from an execution which of its pairs had a fair attempt, and decides those that have had enough.
