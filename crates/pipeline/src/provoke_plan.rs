@@ -15,7 +15,7 @@ pub const HOLDS: u64 = 6;
 /// Fair holds at a side, or executions with one, after which that side has shown nothing; and executions that are made to get there.
 const TRIES: u64 = 6;
 const FAIR_EXECUTIONS: u32 = 3;
-const EXECUTIONS: u32 = 8;
+const EXECUTIONS: u32 = 6;
 /// Places of a thread that take turns in being the only one.
 const ALONE: usize = 4;
 
@@ -142,6 +142,12 @@ impl Plan {
     /// What the next executions try, one entry each: `share` of them divide the open pairs among themselves. `number`: executions made before.
     pub fn rounds(&self, number: u32, share: usize) -> Vec<Round> {
         let open: Vec<usize> = (0..self.pairs.len()).filter(|pair| self.pairs[*pair].decision == Decision::Open).collect();
+        // Every other execution belongs to those of which a side was never given its chance: the others would take it again.
+        let untried = |pair: &usize| self.pairs[*pair].tries.contains(&0);
+        let open = match number % 2 {
+            1 if open.iter().any(untried) => open.into_iter().filter(untried).collect(),
+            _ => open,
+        };
         let share = share.clamp(1, open.len().max(1));
         (0..share).map(|part| self.round(number, open.iter().copied().skip(part).step_by(share).collect())).collect()
     }
