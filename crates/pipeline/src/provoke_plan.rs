@@ -15,7 +15,9 @@ pub const HOLDS: u64 = 6;
 /// Fair holds at a side, or executions with one, after which that side has shown nothing; and executions that are made to get there.
 const TRIES: u64 = 6;
 const FAIR_EXECUTIONS: u32 = 3;
-const EXECUTIONS: u32 = 6;
+const EXECUTIONS: u32 = 5;
+/// Pairs that have an execution to themselves.
+const FEW: usize = 4;
 /// Places of a thread that take turns in being the only one.
 const ALONE: usize = 4;
 
@@ -142,10 +144,14 @@ impl Plan {
     /// What the next executions try, one entry each: `share` of them divide the open pairs among themselves. `number`: executions made before.
     pub fn rounds(&self, number: u32, share: usize) -> Vec<Round> {
         let open: Vec<usize> = (0..self.pairs.len()).filter(|pair| self.pairs[*pair].decision == Decision::Open).collect();
-        // Every other execution belongs to those of which a side was never given its chance: the others would take it again.
+        // Every other execution belongs to a few of those of which a side was never given its chance: the others would take it again.
         let untried = |pair: &usize| self.pairs[*pair].tries.contains(&0);
         let open = match number % 2 {
-            1 if open.iter().any(untried) => open.into_iter().filter(untried).collect(),
+            1 if open.iter().any(untried) => {
+                let untried: Vec<usize> = open.into_iter().filter(untried).collect();
+                let skip = number as usize / 2 * FEW % untried.len();
+                untried.iter().cycle().skip(skip).take(FEW.min(untried.len())).copied().collect()
+            }
             _ => open,
         };
         let share = share.clamp(1, open.len().max(1));
