@@ -73,7 +73,8 @@ pub unsafe fn in_child(thread: &mut Thread) {
         if epoch > thread.detect.clock.get(slot) {
             thread.detect.clock.set(slot, epoch);
         }
-        if other.ended.load(Relaxed) == 0 && other.kernel_id != 0 {
+        // Not fibres; but threads that have yet to run.
+        if other.ended.load(Relaxed) == 0 && (other.number == 0 || other.start_routine.is_some()) {
             OF_MANY.store(true, Relaxed);
         }
         if other.ended.swap(1, Relaxed) == 0 && epoch > 0 {

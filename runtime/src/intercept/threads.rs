@@ -13,6 +13,7 @@ use crate::sys::Decimal;
 use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::tls::caller;
 use crate::{config, detect, provoke, recorder, replay, sys, watchdog};
+use core::arch::naked_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::Op;
@@ -86,6 +87,28 @@ unsafe extern "C" fn round(argument: *mut u8) {
     }
 }
 
+/// Calls `routine(argument)`, from a place that can be told.
+#[unsafe(naked)]
+unsafe extern "C" fn call_routine(_routine: Routine, _argument: *mut u8) -> *mut u8 {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 8",
+        ".cfi_def_cfa_offset 16",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "call rax",
+        "add rsp, 8",
+        ".cfi_def_cfa_offset 8",
+        "ret",
+        ".cfi_endproc",
+    )
+}
+
+/// Whether a start routine returns to this address.
+pub fn calls_routine(address: u64) -> bool {
+    address.wrapping_sub(call_routine as *const () as u64) < 24
+}
+
 unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
     let thread = argument.cast::<Thread>();
     let pointer: u64;
@@ -119,7 +142,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
         ((*thread).start_routine.unwrap_unchecked(), (*thread).start_argument)
     };
     // SAFETY: the program's own function and argument.
-    unsafe { routine(argument) }
+    unsafe { call_routine(routine, argument) }
 }
 
 unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Routine, argument: *mut u8) -> c_int {

@@ -1,7 +1,7 @@
 //! What reports ask the rest of the runtime.
 
 use crate::detect::{self, blocks, java, local, stacks};
-use crate::intercept::start;
+use crate::intercept::{start, threads};
 use crate::modules;
 use crate::real::Real;
 use crate::sys;
@@ -34,7 +34,11 @@ pub fn walk(stack: u32, into: &mut [u64]) -> usize {
 /// A stack without the place, in libc or here, that starts threads and programs, where every stack ends.
 pub fn trimmed(stack: &[u64]) -> &[u64] {
     match stack {
-        [rest @ .., last] if !rest.is_empty() && (start::calls_main(*last) || in_libc(*last)) => rest,
+        [rest @ .., last]
+            if !rest.is_empty() && (start::calls_main(*last) || threads::calls_routine(*last) || in_libc(*last)) =>
+        {
+            rest
+        }
         _ => stack,
     }
 }
