@@ -27,6 +27,11 @@ fn keys(operation: &Operation) -> Vec<u64> {
         .collect()
 }
 
+/// Whether it takes a lock.
+pub fn locks(operation: &Operation) -> bool {
+    operation.class == 0 && matches!(Op::from_code(operation.op), Some(Op::Lock | Op::LockShared | Op::CondWaitEnd))
+}
+
 /// Whether there is a state in which both could be the next step of their threads, as far as the operations tell: never for the release of a lock and what waits for it.
 pub fn may_be_co_enabled(one: &Operation, other: &Operation) -> bool {
     let op = |operation: &Operation| if operation.class == 0 { Op::from_code(operation.op) } else { None };
