@@ -134,7 +134,7 @@ impl Source for Endless {
 }
 
 #[test]
-#[ignore = "counts to 2^32"]
+#[ignore = "counts to 2^32, which takes minutes"]
 fn a_trace_can_be_too_long() {
     let mut open = || -> Result<Box<dyn Source + Send>, TraceError> { Ok(Box::new(Endless(Names::default()))) };
     let settings = Settings { kinds: vec![Kind::Hb], ..all(1) };
