@@ -16,7 +16,7 @@ use crate::variables::{MAX_WORKERS, Share};
 use rashomon_packed::{BLOCK, Event, Names, Source, Space, TraceError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use thiserror::Error;
 
 /// Events that are handed to workers together.
@@ -124,9 +124,12 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
                     }
                 }
                 End::Unfit { slots } => {
-                    let span = (job.high - job.low).min(slots.try_into().unwrap_or(u32::MAX));
-                    let half = (span / 2).checked_sub(SMALLEST).ok_or(EngineError::TooLittleMemory { allowed: crew.memory })?;
-                    next.push(Job { high: job.low + half + SMALLEST, ..job });
+                    let span = job.high - job.low;
+                    if span <= SMALLEST {
+                        return Err(EngineError::TooLittleMemory { allowed: crew.memory });
+                    }
+                    let fewer = (span.min(slots.try_into().unwrap_or(u32::MAX)) / 2).max(SMALLEST);
+                    next.push(Job { high: job.low.saturating_add(fewer), ..job });
                 }
             }
         }
@@ -182,6 +185,10 @@ impl Board {
     fn bytes(&self) -> usize {
         self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
     }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// One worker's part of one job.
@@ -200,7 +207,7 @@ struct Remains {
 struct Worker<'a> {
     number: usize,
     window: Option<u64>,
-    boards: &'a [Board],
+    meter: &'a Meter,
     parts: Vec<Part>,
     remains: Vec<Remains>,
 }
@@ -211,12 +218,15 @@ impl Worker<'_> {
         for (place, block) in events.chunks(BLOCK).enumerate() {
             self.block(first + (place * BLOCK) as u64, block);
         }
+        for part in &self.parts {
+            self.meter.boards[part.job].bytes[self.number].store(part.running.bytes(), Ordering::Relaxed);
+        }
+        self.meter.look();
         let mut place = 0;
         while place < self.parts.len() {
             let part = &self.parts[place];
-            let board = &self.boards[part.job];
-            board.bytes[self.number].store(part.running.bytes(), Ordering::Relaxed);
-            if board.stop.load(Ordering::Relaxed) {
+            let board = &self.meter.boards[part.job];
+            if board.is_stopped() {
                 board.slots.fetch_add(part.running.slots(), Ordering::Relaxed);
                 board.bytes[self.number].store(0, Ordering::Relaxed);
                 let Part { job, running } = self.parts.remove(place);
@@ -266,8 +276,13 @@ impl Crew {
     ) -> Result<Pass, EngineError> {
         let count = self.workers as usize;
         let board = || Board { bytes: (0..count).map(|_| AtomicUsize::new(0)).collect(), ..Board::default() };
-        let boards: Vec<Board> = jobs.iter().map(|_| board()).collect();
-        let mut workers: Vec<Worker<'_>> = (0..count).map(|number| self.worker(number, &boards)).collect();
+        let meter = Meter {
+            boards: jobs.iter().map(|_| board()).collect(),
+            allowed: self.memory,
+            most: AtomicUsize::new(0),
+            deciding: Mutex::new(()),
+        };
+        let mut workers: Vec<Worker<'_>> = (0..count).map(|number| self.worker(number, &meter)).collect();
         for (number, job) in jobs.iter().enumerate() {
             let shares = if job.task.can_be_shared() { self.workers } else { 1 };
             for share in 0..shares {
@@ -279,60 +294,78 @@ impl Crew {
                 }
                 // Tasks of one worker go to the last ones first: the first ones have the odd shares.
                 let worker = if shares == 1 { count - 1 - number % count } else { share as usize };
-                boards[number].bytes[worker].fetch_add(running.bytes(), Ordering::Relaxed);
+                meter.boards[number].bytes[worker].fetch_add(running.bytes(), Ordering::Relaxed);
                 workers[worker].parts.push(Part { job: number, running });
             }
         }
-        let mut watch = Watch { jobs, boards: &boards, memory: self.memory, bytes: 0, highest: 0 };
+        let mut highest = Highest { wanted: jobs.iter().any(|job| job.high != u32::MAX), variable: 0 };
         let (events, remains) = match workers.len() {
-            1 => alone(workers.pop().expect("one"), source, &mut watch, progress)?,
-            _ => together(workers, source, &mut watch, progress)?,
+            1 => alone(workers.pop().expect("one"), source, &meter, &mut highest, progress)?,
+            _ => together(workers, source, &meter, &mut highest, progress)?,
         };
-        let (bytes, highest) = (watch.bytes, watch.highest);
         let mut ends: Vec<End> = jobs.iter().map(|_| End::Done(Vec::new())).collect();
         for Remains { job, running, stopped } in remains {
             match (&mut ends[job], stopped) {
                 (End::Unfit { .. }, _) => {}
                 (end, Some(_)) if jobs[job].task.can_be_shared() => {
-                    *end = End::Unfit { slots: boards[job].slots.load(Ordering::Relaxed) };
+                    *end = End::Unfit { slots: meter.boards[job].slots.load(Ordering::Relaxed) };
                 }
                 (end, Some(until)) => *end = End::Stopped(running.found(), until),
                 (End::Done(parts) | End::Stopped(parts, _), None) => parts.extend(running.found()),
             }
         }
-        Ok(Pass { ends, events, bytes, highest })
+        Ok(Pass { ends, events, bytes: meter.most.into_inner(), highest: highest.variable })
     }
 
-    fn worker<'a>(&self, number: usize, boards: &'a [Board]) -> Worker<'a> {
-        Worker { number, window: self.window, boards, parts: Vec::new(), remains: Vec::new() }
+    fn worker<'a>(&self, number: usize, meter: &'a Meter) -> Worker<'a> {
+        Worker { number, window: self.window, meter, parts: Vec::new(), remains: Vec::new() }
     }
 }
 
 /// Looks after the bound of memory.
-struct Watch<'a> {
-    jobs: &'a [Job],
-    boards: &'a [Board],
-    memory: usize,
-    bytes: usize,
-    highest: u32,
+struct Meter {
+    boards: Vec<Board>,
+    allowed: usize,
+    most: AtomicUsize,
+    deciding: Mutex<()>,
 }
 
-impl Watch<'_> {
-    /// Before each chunk. Says whether anybody still works.
-    fn look(&mut self, events: &[Event]) -> bool {
-        if self.jobs.iter().any(|job| job.high != u32::MAX) {
-            let accessed = events.iter().filter(|event| event.op.is_access()).map(|event| event.target);
-            self.highest = self.highest.max(accessed.max().unwrap_or(0));
-        }
+impl Meter {
+    /// After each change of a board: whoever exceeds what is allowed sees it, whatever the others have seen.
+    fn look(&self) {
         let bytes: usize = self.boards.iter().map(Board::bytes).sum();
-        self.bytes = self.bytes.max(bytes);
-        if bytes > self.memory {
-            let working = self.boards.iter().filter(|board| !board.stop.load(Ordering::Relaxed));
+        self.most.fetch_max(bytes, Ordering::Relaxed);
+        if bytes <= self.allowed {
+            return;
+        }
+        let _deciding = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was told to stop frees its tables when its workers get there: until then nobody else is to stop for them.
+        if !self.boards.iter().any(|board| board.is_stopped() && board.bytes() > 0) {
+            let working = self.boards.iter().filter(|board| !board.is_stopped());
             if let Some(largest) = working.max_by_key(|board| board.bytes()) {
                 largest.stop.store(true, Ordering::Relaxed);
             }
         }
-        self.boards.iter().any(|board| !board.stop.load(Ordering::Relaxed) || board.bytes() > 0)
+    }
+
+    /// Whether anybody still works.
+    fn is_busy(&self) -> bool {
+        self.boards.iter().any(|board| !board.is_stopped() || board.bytes() > 0)
+    }
+}
+
+/// The greatest variable, if a job has not all of them.
+struct Highest {
+    wanted: bool,
+    variable: u32,
+}
+
+impl Highest {
+    fn look(&mut self, events: &[Event]) {
+        if self.wanted {
+            let accessed = events.iter().filter(|event| event.op.is_access()).map(|event| event.target);
+            self.variable = self.variable.max(accessed.max().unwrap_or(0));
+        }
     }
 }
 
@@ -345,7 +378,8 @@ fn count(first: u64, events: &[Event]) -> Result<u64, EngineError> {
 fn alone(
     mut worker: Worker<'_>,
     source: &mut (dyn Source + Send + '_),
-    watch: &mut Watch<'_>,
+    meter: &Meter,
+    highest: &mut Highest,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<(u64, Vec<Remains>), EngineError> {
     let mut block = Vec::with_capacity(BLOCK);
@@ -353,9 +387,10 @@ fn alone(
     loop {
         source.next(&mut block)?;
         let next = count(first, &block)?;
-        if block.is_empty() || !watch.look(&block) {
+        if block.is_empty() || !meter.is_busy() {
             break;
         }
+        highest.look(&block);
         worker.chunk(first, &block);
         first = next;
         progress(first, source.events());
@@ -366,7 +401,8 @@ fn alone(
 fn together(
     workers: Vec<Worker<'_>>,
     source: &mut (dyn Source + Send + '_),
-    watch: &mut Watch<'_>,
+    meter: &Meter,
+    highest: &mut Highest,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<(u64, Vec<Remains>), EngineError> {
     std::thread::scope(|scope| {
@@ -393,9 +429,10 @@ fn together(
                 chunk.extend_from_slice(&block);
             }
             let next = count(first, &chunk)?;
-            if chunk.is_empty() || !watch.look(&chunk) {
+            if chunk.is_empty() || !meter.is_busy() {
                 break;
             }
+            highest.look(&chunk);
             let chunk = Arc::new(chunk);
             for end in &ends {
                 // A worker that is gone has panicked, which joining it will show.
