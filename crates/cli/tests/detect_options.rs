@@ -88,6 +88,8 @@ fn threads_after_a_fork_of_several() {
     );
     detect(&place, &[]).expect(0, &["starting new threads after multi-threaded fork is not supported", "child: 66"]);
     detect(&place, &["die_after_fork=0"]).expect(0, &["child: 0"]);
+    detect(&place, &["format=text"]).expect(0, &["child: 0"]);
+    detect(&place, &["format=text", "die_after_fork=1"]).expect(0, &["child: 66"]);
 }
 
 #[test]

@@ -48,9 +48,10 @@ pub fn in_parent() {
 /// This process is the child of one that had several threads: between fork and exec, only what is safe in a signal handler may be called (POSIX, fork).
 static OF_MANY: AtomicBool = AtomicBool::new(false);
 
-/// The process is about to make a thread.
+/// The process is about to make a thread. That works here; who parses ThreadSanitizer's text gets what ThreadSanitizer does.
 pub fn makes_thread() {
-    if OF_MANY.load(Relaxed) && options::get().die_after_fork {
+    let options = options::get();
+    if OF_MANY.load(Relaxed) && options.die_after_fork.unwrap_or(options.format == b"tsan") {
         report::refuse(&[
             b"starting new threads after multi-threaded fork is not supported. Dying (set die_after_fork=0 to override)",
         ]);

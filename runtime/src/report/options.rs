@@ -38,12 +38,16 @@ macro_rules! options {
 }
 macro_rules! kind {
     (yes) => { bool };
+    (unless_told) => { Option<bool> };
     (number) => { i64 };
     (text) => { &'static [u8] };
 }
 macro_rules! parse {
     (yes, $place:expr, $value:expr) => {
         boolean($value).map(|value| $place = value).is_some()
+    };
+    (unless_told, $place:expr, $value:expr) => {
+        boolean($value).map(|value| $place = Some(value)).is_some()
     };
     (number, $place:expr, $value:expr) => {
         number($value).map(|value| $place = value).is_some()
@@ -56,6 +60,13 @@ macro_rules! parse {
 macro_rules! show {
     (yes, $value:expr) => {
         Shown::Text(if $value { b"true" } else { b"false" })
+    };
+    (unless_told, $value:expr) => {
+        Shown::Text(match $value {
+            Some(true) => b"true",
+            Some(false) => b"false",
+            None => b"",
+        })
     };
     (number, $value:expr) => {
         Shown::Number($value)
@@ -98,7 +109,7 @@ options! {
     atexit_sleep_ms: number = 1000, "milliseconds that other threads get at exit";
     history_size: number = 0, "no effect here: stacks of former accesses are always kept";
     io_sync: number = 1, "what orders input and output: 0 nothing, 1 by descriptor, 2 everything";
-    die_after_fork: yes = true, "end a process that makes threads after forking with several";
+    die_after_fork: unless_told = None, "end a process that makes threads after the fork of one that had several; default: with format=tsan, as ThreadSanitizer, which does not support it";
     stop_on_start: yes = false, "wait for a debugger at start";
     running_on_valgrind: yes = false, "no effect here";
     profile_memory: text = b"", "no effect here";
