@@ -12,6 +12,9 @@ pub enum TraceError {
     #[error("{} is no recording: it holds no `header` file; name the directory that `rashomon record` wrote", path.display())]
     NotARecording { path: PathBuf },
 
+    #[error("{} holds nothing: the program was ended before its recording began; record again", path.display())]
+    NotBegun { path: PathBuf },
+
     #[error("{} is no recording: byte {offset} should begin the magic word {expected:#018x} but holds {found:#018x}; name the directory that `rashomon record` wrote", path.display())]
     Magic { path: PathBuf, offset: u64, expected: u64, found: u64 },
 

@@ -169,6 +169,10 @@ impl RunHeader {
         }
         let word = |number: usize| word_at(bytes, number);
         let magic = word(field::MAGIC);
+        // The magic word is the last that is written of a new header.
+        if magic == 0 {
+            return Err(TraceError::NotBegun { path: path.to_path_buf() });
+        }
         if magic != MAGIC {
             return Err(TraceError::Magic { path: path.to_path_buf(), offset: 0, expected: MAGIC, found: magic });
         }

@@ -33,6 +33,22 @@ impl fmt::Display for Verification {
     }
 }
 
+/// Sequence numbers that no stream holds.
+#[derive(Default)]
+struct Missing {
+    first: Option<u64>,
+    count: u64,
+}
+
+impl Missing {
+    fn between(&mut self, from: u64, to: u64) {
+        if from < to {
+            self.first.get_or_insert(from);
+            self.count += to - from;
+        }
+    }
+}
+
 struct Checked<'a> {
     stream: &'a Stream,
     reader: Reader<'a>,
@@ -52,7 +68,7 @@ impl Recording {
             heads.extend(stream.next_sequence()?.map(|(sequence, offset)| Reverse((sequence, at, offset))));
         }
         let mut last = None;
-        let mut gap = None;
+        let mut missing = Missing::default();
         while let Some(Reverse((sequence, at, offset))) = heads.pop() {
             verification.sequenced += 1;
             if last == Some(sequence) {
@@ -64,13 +80,15 @@ impl Recording {
                 return Err(streams[at].corrupt(offset, what));
             }
             let expected = last.map_or(1, |last: u64| last.saturating_add(1));
-            gap = gap.or((sequence != expected).then_some(expected));
+            missing.between(expected, sequence);
             last = Some(sequence);
             heads.extend(streams[at].next_sequence()?.map(|(next, offset)| Reverse((next, at, offset))));
         }
         let end = last.map_or(1, |last| last.saturating_add(1));
-        gap = gap.or((end < self.header.sequence).then_some(end));
-        self.verify_threads(gap)?;
+        missing.between(end, self.header.sequence);
+        // A thread whose process ends takes a number, and may not come to write what has it.
+        let under_way = streams.iter().filter(|stream| !stream.ended).count() as u64;
+        self.verify_threads(missing.first.filter(|_| missing.count > under_way))?;
         verification.records = streams.iter().map(|stream| stream.records).sum();
         verification.shortcomings = self.shortcomings_of_files();
         Ok(verification)
@@ -81,13 +99,13 @@ impl Recording {
         self.header.state != RunState::Running
     }
 
-    /// `gap`: the first sequence number that no stream holds.
-    fn verify_threads(&self, gap: Option<u64>) -> Result<(), TraceError> {
+    /// `lost`: the first sequence number that no stream holds, if they are more than threads may have left behind.
+    fn verify_threads(&self, lost: Option<u64>) -> Result<(), TraceError> {
         if !self.header_is_final() {
             return Ok(());
         }
         let counted = self.header.threads;
-        let what = match (self.thread_without_stream(), gap, self.streams.last()) {
+        let what = match (self.thread_without_stream(), lost, self.streams.last()) {
             (_, _, Some(stream)) if u64::from(stream.thread) >= counted => {
                 format!("the header counts {counted} threads, but there is {}", stream.path.display())
             }

@@ -213,6 +213,8 @@ fn other_versions_and_other_things_are_told_apart() {
     other[0] = b'X';
     fs::write(&path, &other).expect("written");
     assert!(matches!(Recording::open(directory.path()).expect_err("another magic"), TraceError::Magic { offset: 0, .. }));
+    fs::write(&path, vec![0; bytes.len()]).expect("written");
+    assert!(matches!(Recording::open(directory.path()).expect_err("no magic yet"), TraceError::NotBegun { .. }));
     fs::remove_file(&path).expect("removed");
     for no_recording in [directory.path().to_path_buf(), directory.path().join(MODULES_FILE), directory.path().join("none")] {
         assert!(matches!(Recording::open(&no_recording), Err(TraceError::NotARecording { .. })), "{}", no_recording.display());
@@ -245,6 +247,28 @@ fn a_thread_that_did_nothing_needs_no_stream() {
     let loaded = use_fully(directory.path()).expect("loads");
     assert_eq!((loaded.trace.events, loaded.shortcomings), (whole(), vec![]));
     Recording::open(directory.path()).expect("opens").verify().expect("is sound");
+}
+
+#[test]
+fn a_number_that_a_thread_took_with_it_is_no_lost_stream() {
+    let ended = |lost: u64| {
+        let mut session = SessionWriter::new(RunHeader::default());
+        session.sync(0, Op::ThreadStart, 7, 0, CODE, &[u64::MAX, 0, 0, 0, 0, 0]);
+        session.sync(0, Op::ThreadCreate, 1, 0, CODE, &[0]);
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        session.write(directory.path()).expect("a session is written");
+        let path = directory.path().join(HEADER_FILE);
+        let mut bytes = fs::read(&path).expect("the header is there");
+        bytes[rashomon_abi::header::field::THREADS * 8] = 2;
+        let sequence = rashomon_abi::header::field::SEQUENCE * 8;
+        bytes[sequence..sequence + 8].copy_from_slice(&(3 + lost).to_le_bytes());
+        fs::write(&path, &bytes).expect("written");
+        Recording::open(directory.path()).expect("opens").verify()
+    };
+    ended(0).expect("the second thread never ran");
+    ended(1).expect("the first thread was about to write");
+    let error = ended(2).expect_err("one thread does not write two at once");
+    assert!(error.to_string().contains("thread 1 has no stream, and event number 3 is missing"), "{error}");
 }
 
 #[test]
