@@ -7,7 +7,7 @@ use crate::lock::RawLock;
 use crate::replay::AccessAt;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, detect, header, provoke, recorder, sched};
+use crate::{config, detect, explore, header, provoke, recorder, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 use rashomon_abi::record::{AccessClass, Op, atomic_aux};
@@ -98,7 +98,13 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
     match done {
         Done::Load(value) => recorder::sync_at(thread, Op::AtomicLoad, address, aux, site, &[value], sequence),
         Done::Store(value) => recorder::sync_at(thread, Op::AtomicStore, address, aux, site, &[value], sequence),
-        Done::Rmw(old, new) => recorder::sync_at(thread, Op::AtomicRmw, address, aux, site, &[old, new], sequence),
+        Done::Rmw(old, new) => {
+            if explore::on() {
+                // One that left the value as it was is a look.
+                if old == new { explore::looks(thread) } else { explore::changes(thread) }
+            }
+            recorder::sync_at(thread, Op::AtomicRmw, address, aux, site, &[old, new], sequence)
+        }
         Done::CasFailed(value) => {
             sched::looked(thread);
             recorder::sync_at(thread, Op::AtomicCasFailed, address, aux, site, &[value], sequence)

@@ -5,8 +5,8 @@
 //! Guarantees of Finding Bugs", ASPLOS 2010, §2); POS (X. Yuan, J. Yang, R. Gu, "Partial Order Aware Concurrency Sampling", CAV 2018, Algorithm 2). Sleep sets: P. Godefroid,
 //! "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032, 1996, §5.
 //!
-//! Deviation 1: a thread that only looks, again and again, is passed over until another one has done something else (fairness: a loop that waits for a flag has
-//! finitely many executions). Deviation 2: a thread that would block at once on a taken lock or for a thread that has not ended cannot be chosen, unless nobody else can: then
+//! Deviation 1: a thread that only looks, again and again at the same places, or sleeps, is passed over until another one has done something else (fairness: a loop that
+//! waits for a flag has finitely many executions). Deviation 2: a thread that would block at once on a taken lock or for a thread that has not ended cannot be chosen, unless nobody else can: then
 //! it blocks, and a deadlock shows. Deviation 3: a sleeping thread can be chosen, which ends its sleep; other time-outs fire only when nobody can run.
 //!
 //! Nothing is decided while a schedule is in force: its end is where exploration begins. Until then accesses run at full speed. A forked child does not explore.
@@ -35,8 +35,10 @@ static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX) }; 
 const INITIAL: u64 = 1 << 40;
 const CHANGED: u64 = 1 << 39;
 static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);
-/// Looks at the same thing after which a thread is passed over.
+/// Repeated looks, with nothing changed in between, after which a thread is passed over.
 pub const LOOKS: u32 = 3;
+/// Places of looks that are remembered: a loop that waits looks at few.
+const PLACES: usize = 16;
 
 /// What a thread stands before.
 #[derive(Clone, Copy)]
@@ -53,6 +55,9 @@ pub struct Pending {
     waiting: bool,
     /// Mutex of the condition wait that is about to begin; [`TRY`] before a try.
     second: u64,
+    /// Site and object of the thread's looks since it changed anything.
+    looks: [(u64, u64); PLACES],
+    looked: usize,
 }
 
 /// Says of a lock operation that it does not wait.
@@ -203,9 +208,37 @@ pub fn at_synchronisation(thread: &mut Thread, op: Op, object: u64, access: crat
         Op::ThreadEnd => identity(thread.number),
         _ => object,
     };
+    // Calls for both ways of holding have one name; releases of readers commute.
+    let shared = op == Op::Unlock && thread.held.as_slice().iter().any(|held| held.lock == object && held.shared);
+    let op = if shared { Op::UnlockShared } else { op };
     let operation = Operation { op: op as u64, object, second, class: access.class, bytes: access.bytes, atomic: access.atomic };
     stands_before(thread, operation, site);
+    match op {
+        Op::AtomicLoad | Op::Sleep => looks(thread),
+        // What becomes of it tells.
+        Op::AtomicRmw | Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::ThreadJoin => {}
+        Op::Yield | Op::Observe | Op::Blocking => {}
+        _ => changes(thread),
+    }
     check_races(thread);
+}
+
+/// The thread looks at what it stands before, or found it as it was: counts if it has done so before and changed nothing since.
+pub fn looks(thread: &mut Thread) {
+    let pending = &mut thread.explore;
+    let place = (pending.site, pending.operation.object);
+    if pending.looks[..pending.looked.min(PLACES)].contains(&place) {
+        thread.spins += 1;
+    } else {
+        pending.looks[pending.looked % PLACES] = place;
+        pending.looked += 1;
+    }
+}
+
+/// The thread changed something that others may see.
+pub fn changes(thread: &mut Thread) {
+    thread.spins = 0;
+    thread.explore.looked = 0;
 }
 
 /// What the thread is about to do concerns another object as well.
@@ -229,9 +262,12 @@ pub fn at_access(thread: &mut Thread, access: crate::replay::AccessAt, of_schedu
         }
         return false;
     }
-    let again = thread.explore.operation == operation && thread.explore.site == access.site;
-    thread.spins = if again && !operation.writes() { thread.spins + 1 } else { 0 };
     stands_before(thread, operation, access.site);
+    if operation.writes() {
+        changes(thread);
+    } else {
+        looks(thread);
+    }
     check_races(thread);
     visible
 }
@@ -465,7 +501,7 @@ fn by_strategy(enabled: &List<u32>, among: u64, outgoing: u32, choices: u64) -> 
 /// What the choice of a thread means for the others.
 fn step(thread: &mut Thread, live: &[u32]) {
     let operation = thread.explore.operation;
-    let looks = operation.class != 0 && !operation.writes() || operation.op == Op::Yield as u64;
+    let looks = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
     thread.explore.asleep = false;
     for &number in live.iter().filter(|&&number| number != thread.number) {
         // SAFETY: as in `choose`.

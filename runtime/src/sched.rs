@@ -339,7 +339,9 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
     // Whether a try was a look, its failure tells.
-    if !matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin) {
+    let look =
+        matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin);
+    if !look && !(op == Op::Sleep && explore::on()) {
         thread.spins = 0;
         YIELDS.store(0, Relaxed);
     }
@@ -359,9 +361,9 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, 
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
     thread.spins = match op {
-        Op::AtomicLoad => thread.spins + 1,
-        // Whether it was a look, its failure tells.
-        Op::AtomicRmw => thread.spins,
+        Op::AtomicLoad if !explore::on() => thread.spins + 1,
+        // Whether it was a look, its failure tells; exploration counts by itself.
+        Op::AtomicLoad | Op::AtomicRmw => thread.spins,
         _ => {
             YIELDS.store(0, Relaxed);
             0
@@ -399,7 +401,7 @@ pub fn position(runtime: &Runtime, op: Op, object: u64, site: u64) {
 /// A try that failed is a look.
 pub fn failed_try(runtime: &Runtime) {
     let thread = runtime.thread();
-    thread.spins += 1;
+    looked(thread);
     if explore::exploring() {
         // Who is next is asked before the next operation: here the thread stands behind one that is not complete.
         if thread.spins >= spin_limit() {
@@ -412,7 +414,7 @@ pub fn failed_try(runtime: &Runtime) {
 
 /// A compare-exchange that failed is a look.
 pub fn looked(thread: &mut Thread) {
-    thread.spins += 1;
+    if explore::on() { explore::looks(thread) } else { thread.spins += 1 }
 }
 
 /// A thread that looks gives its turn up. When all that can run have done nothing else since the last event of another kind, only time can help them:

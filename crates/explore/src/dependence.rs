@@ -27,9 +27,10 @@ fn keys(operation: &Operation) -> Vec<u64> {
         .collect()
 }
 
-/// Whether it takes a lock.
-pub fn locks(operation: &Operation) -> bool {
-    operation.class == 0 && matches!(Op::from_code(operation.op), Some(Op::Lock | Op::LockShared | Op::CondWaitEnd))
+/// Whether what it depends on is not known: it concerns something outside, such as files, and names no object.
+pub fn is_opaque(operation: &Operation) -> bool {
+    let alone = matches!(Op::from_code(operation.op), Some(Op::ThreadCreate | Op::Fence | Op::Yield | Op::Sleep));
+    operation.class == 0 && operation.object == 0 && !alone
 }
 
 /// Whether there is a state in which both could be the next step of their threads, as far as the operations tell: never for the release of a lock and what waits for it.
@@ -132,34 +133,33 @@ impl<'a> Order<'a> {
 
     /// The same for an operation that was still pending when the execution ended.
     pub fn reversible_pending(&self, thread: u32, pending: &Pending) -> Vec<usize> {
-        let last = self.log.steps.iter().rposition(|step| step.thread == thread);
-        let knew = last.map_or_else(|| self.at_birth(thread), |last| self.clocks[last].clone());
-        self.reversible_by(thread, pending, self.log.steps.len(), &knew)
+        let end = self.log.steps.len();
+        self.reversible_by(thread, pending, end, &self.known_at(thread, end))
     }
 
     fn reversible_by(&self, thread: u32, pending: &Pending, at: usize, knew: &[u32]) -> Vec<usize> {
         let operation = &pending.operation;
         let wanted = |other: &Operation| other.depends(operation) && may_be_co_enabled(other, operation);
-        let mut found: Vec<usize> = keys(operation)
-            .into_iter()
-            .flat_map(|key| self.latest_of_each(key, at as u32, thread, wanted))
-            .filter(|&earlier| knew[self.log.steps[earlier as usize].thread as usize] <= earlier)
-            .map(|earlier| earlier as usize)
-            .collect();
+        let mut found = Vec::new();
+        for key in keys(operation) {
+            let mut latest = self.latest_of_each(key, at as u32, thread, wanted);
+            latest.retain(|&earlier| knew[self.log.steps[earlier as usize].thread as usize] <= earlier);
+            let passed = |one: u32| latest.iter().any(|&other| one < other && self.before(one as usize, other as usize));
+            // What comes before another of them is reversed once that one was.
+            found.extend(latest.iter().copied().filter(|&one| !passed(one)).map(|earlier| earlier as usize));
+        }
         found.sort_unstable();
         found.dedup();
         found
     }
 
-    /// Threads with which a continuation can begin that makes step `first` later than what comes behind it up to `second` and does not depend on it, then `second`'s
-    /// thread (initials of notdep(e, E).e': Abdulla, Aronis, Jonsson, Sagonas, POPL 2014, §4).
-    pub fn initials(&self, first: usize, second: usize, thread: u32) -> u64 {
+    /// Threads with which a continuation can begin that makes step `first` later than what comes behind it up to `second` and does not depend on it, then `pending`, which is
+    /// `thread`'s at `second` (initials of notdep(e, E).e': Abdulla, Aronis, Jonsson, Sagonas, POPL 2014, §4).
+    pub fn initials(&self, first: usize, second: usize, thread: u32, pending: &Pending) -> u64 {
+        let kept: Vec<usize> = (first + 1..second.min(self.log.steps.len())).filter(|&at| !self.before(first, at)).collect();
         let mut firsts: Vec<Option<usize>> = vec![None; self.threads];
-        for at in first + 1..second.min(self.log.steps.len()) {
-            let slot = &mut firsts[self.log.steps[at].thread as usize];
-            if slot.is_none() && !self.before(first, at) {
-                *slot = Some(at);
-            }
+        for &at in &kept {
+            firsts[self.log.steps[at].thread as usize].get_or_insert(at);
         }
         let mut initials = 0;
         for (number, at) in firsts.iter().enumerate().filter_map(|(number, at)| Some((number, (*at)?))) {
@@ -172,17 +172,24 @@ impl<'a> Order<'a> {
             }
         }
         if firsts[thread as usize].is_none() {
-            let knew = if second < self.log.steps.len() {
-                self.knew[second].clone()
-            } else {
-                let last = self.log.steps.iter().rposition(|step| step.thread == thread);
-                last.map_or_else(|| self.at_birth(thread), |last| self.clocks[last].clone())
-            };
-            let preceded = firsts.iter().enumerate().any(|(other, first)| first.is_some_and(|first| knew[other] > first as u32));
+            let knew = self.known_at(thread, second);
+            let preceded = kept.iter().any(|&at| {
+                let step = &self.log.steps[at];
+                knew[step.thread as usize] > at as u32 || step.does.operation.depends(&pending.operation)
+            });
             if !preceded {
                 initials |= 1 << thread;
             }
         }
         initials
+    }
+
+    /// What a thread knows before it makes its operation: at a step of its own, or behind the last step.
+    fn known_at(&self, thread: u32, at: usize) -> Vec<u32> {
+        if at < self.log.steps.len() {
+            return self.knew[at].clone();
+        }
+        let last = self.log.steps.iter().rposition(|step| step.thread == thread);
+        last.map_or_else(|| self.at_birth(thread), |last| self.clocks[last].clone())
     }
 }

@@ -5,13 +5,15 @@
 //!
 //! Deviation 1: an acquisition that waits is reversed with the earlier acquisition of the lock, not with the release between them (which never can be next at the same time).
 //! Deviation 2: operations that are pending when an execution ends are treated as steps that come next. Deviation 3: threads that only look for what another is to do are not
-//! scheduled while they do so; without it a loop that waits would have endlessly many executions.
+//! scheduled while they do so; without it a loop that waits would have endlessly many executions. Deviation 4: of several operations that could be reversed with a step only the last
+//! of those that are ordered among themselves is, object by object: the others follow in the execution that this leads to. Deviation 5: where the process ends while threads could go
+//! on, their next steps are tried before its last one.
 //!
-//! Guarantee: when nothing is left to try, every schedule is equivalent to an executed one, for visible operations, if the program is deterministic but for its schedule and takes no
-//! locks. Limit: of some programs with several critical sections outcomes are missed, so nothing is claimed of programs that take locks. Cost: one execution for each source-set branch;
-//! O(n t) memory for n steps of t threads. Executions are made one after the other.
+//! Guarantee: when nothing is left to try, every schedule is equivalent to an executed one, for visible operations, if the program is deterministic but for its schedule
+//! (`tests/oracle.rs` compares with brute force). Limit: nothing is claimed of programs that wait for files or in other ways that name no object. Cost: one execution for each
+//! source-set branch; O(n t) memory for n steps of t threads. Executions are made one after the other.
 
-use crate::dependence::{self, Order};
+use crate::dependence::{Order, is_opaque};
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::search::{Plan, Search};
@@ -36,8 +38,8 @@ pub struct Dpor {
     /// An execution did not follow its decisions: the program is not deterministic.
     strayed: bool,
     cut: bool,
-    /// Somebody took a lock.
-    locked: bool,
+    /// Somebody did what nobody knows the dependences of.
+    opaque: bool,
 }
 
 impl Dpor {
@@ -48,14 +50,14 @@ impl Dpor {
     fn add_races(&mut self, log: &Log, from: usize) {
         let order = Order::of(log);
         for at in from..log.steps.len() {
-            let thread = log.steps[at].thread;
+            let step = &log.steps[at];
             for earlier in order.reversible(at) {
-                self.add(earlier, order.initials(earlier, at, thread), thread);
+                self.add(earlier, order.initials(earlier, at, step.thread, &step.does), step.thread);
             }
         }
         for (thread, pending) in &log.left {
             for earlier in order.reversible_pending(*thread, pending) {
-                self.add(earlier, order.initials(earlier, log.steps.len(), *thread), *thread);
+                self.add(earlier, order.initials(earlier, log.steps.len(), *thread, pending), *thread);
             }
         }
     }
@@ -108,7 +110,7 @@ impl Search for Dpor {
         self.redundant += u64::from(end == End::Asleep);
         // What would have followed is not known.
         self.cut |= !matches!(end, End::None | End::Asleep | End::Held);
-        self.locked |= log.steps.iter().any(|step| dependence::locks(&step.does.operation));
+        self.opaque |= log.steps.iter().any(|step| is_opaque(&step.does.operation));
         let known = self.path.len();
         let followed =
             log.steps.len() >= known && log.steps.iter().zip(&self.path).all(|(step, node)| step.thread == node.chosen);
@@ -122,10 +124,15 @@ impl Search for Dpor {
             self.path.push(Node { chosen: step.thread, enabled, backtrack, done: 0, asleep: step.asleep });
         }
         self.add_races(log, plan.decisions.len().saturating_sub(1));
+        if end == End::None
+            && let Some(last) = self.path.last_mut()
+        {
+            last.backtrack |= log.left.iter().fold(0, |set, (thread, _)| set | 1 << thread) & last.enabled;
+        }
     }
 
     fn is_exhaustive(&self) -> bool {
-        self.begun && self.path.is_empty() && !self.strayed && !self.cut && !self.locked
+        self.begun && self.path.is_empty() && !self.strayed && !self.cut && !self.opaque
     }
 
     fn parallel(&self) -> bool {
