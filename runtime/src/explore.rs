@@ -388,7 +388,14 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
     if !BEGUN.swap(true, Relaxed) {
         // SAFETY: registered threads are never unmapped.
         crate::thread::all().for_each(|thread| write_thread(unsafe { &*thread }));
-        live.iter().for_each(|&number| write_pending(of(number)));
+        for &number in live {
+            let thread = of(number);
+            // Nobody created the initial thread.
+            if thread.explore.priority == 0 {
+                thread.explore.priority = INITIAL + (random() >> 24);
+            }
+            write_pending(thread);
+        }
     }
     let sleeps = |thread: &Thread| thread.state == State::Blocked && thread.wait.what == WaitFor::Time;
     let mut can_run: List<u32> = List::new();

@@ -341,7 +341,7 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     // Whether a try was a look, its failure tells.
     let look =
         matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin);
-    if !look && !(op == Op::Sleep && explore::on()) {
+    if !(look || op == Op::Sleep && explore::on()) {
         thread.spins = 0;
         YIELDS.store(0, Relaxed);
     }

@@ -167,6 +167,22 @@ pub enum Command {
         #[arg(last = true, value_name = "GDB ARGUMENTS", requires = "gdb", allow_hyphen_values = true)]
         gdb_arguments: Vec<OsString>,
     },
+    /// Shorten the schedule of a finding, and name the order of operations that it needs.
+    ///
+    /// For whatever has a schedule: what `check`, `confirm`, `witness` or `explore` proved. What is reached is stored at once. Exit code 0; 1 if the schedule does not show the
+    /// finding.
+    Minimise {
+        /// Its id, or the beginning of it.
+        finding: String,
+        #[arg(long, value_name = "DIR")]
+        store: Option<PathBuf>,
+        /// Executions after which nothing more is tried.
+        #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+        executions: u64,
+        /// Seconds of one execution.
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        timeout: Option<Duration>,
+    },
     /// Print the findings of a store.
     Report {
         #[arg(long, value_name = "DIR")]

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Success,
-    /// `replay`: something else happened. `trace verify`, `trace diff`: not sound, not the same.
+    /// `replay`, `minimise`: something else happened. `trace verify`, `trace diff`: not sound, not the same.
     Different,
     /// The command line is wrong (clap's own code).
     Usage,

@@ -98,6 +98,9 @@ fn run(arguments: Arguments) -> Result<Exit> {
             let request = commands::replay::Request { finding, store, times, timeout };
             if gdb { commands::replay::under_gdb(&request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
         }
+        Command::Minimise { finding, store, executions, timeout } => {
+            commands::minimise::minimise(ui, &finding, store.as_deref(), executions, timeout)
+        }
         Command::Report { store, format, show } => commands::report::report(ui, store, format, show),
         Command::Trace { command } => commands::trace::trace(ui, command),
         Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),

@@ -14,7 +14,7 @@ use rashomon_event::{
 use rashomon_trace::{BlockedRecord, LoadedTrace, Outcome};
 
 /// Longest schedule that is told step by step.
-const MAX_STEPS: usize = 24;
+pub(crate) const MAX_STEPS: usize = 24;
 
 /// What is known of one recording while findings are made of it.
 pub struct Composer<'a, S: ?Sized> {

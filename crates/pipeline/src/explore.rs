@@ -159,35 +159,67 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let mut search = search_of(settings);
         let limits = Limits { schedules: settings.schedules, until: Some(Instant::now() + settings.budget) };
         let mut found: Vec<(Failure, u64, Observation)> = Vec::new();
+        let mut found_ids: Vec<String> = Vec::new();
+        let mut refused = None;
         let mut tried = 0;
         let summary = explorer.search(search.as_mut(), limits, |_, observation| {
             tried += 1;
             if let Some(failure) = observation.failure
                 && !found.iter().any(|(known, _, _)| *known == failure)
             {
+                // In the store before anything else is tried: it can be shortened later.
+                match self.store_failure(&explorer, failure, observation, None, tried, settings, observer) {
+                    Ok(id) => found_ids.push(id),
+                    Err(error) => {
+                        refused = Some(error);
+                        return Go::Stop;
+                    }
+                }
                 found.push((failure, tried, observation.clone()));
                 return if settings.all { Go::On } else { Go::Stop };
             }
             Go::On
         })?;
+        if let Some(error) = refused {
+            return Err(error);
+        }
         let mut explored = Explored { summary, covered: search.describe(), ..Explored::default() };
         explored.executions = explored.summary.schedules;
-        for (failure, after, observation) in found {
+        for ((failure, after, observation), first) in found.into_iter().zip(found_ids) {
             explored.found.push((failure, after));
-            let minimised = match settings.minimise {
-                0 => None,
-                budget => Some(minimise(&explorer, &observation, failure, budget)?),
-            };
-            explored.executions += minimised.as_ref().map_or(0, |minimised| minimised.executions);
-            let finding = self.finding_of(&explorer, failure, &observation, minimised.as_ref(), after, settings, observer)?;
-            self.store.write_finding(&finding)?;
-            observer.progress(Progress::Decided(&finding));
+            if settings.minimise == 0 {
+                continue;
+            }
+            let minimised = minimise(&explorer, &observation, failure, settings.minimise)?;
+            explored.executions += minimised.executions;
+            let id = self.store_failure(&explorer, failure, &observation, Some(&minimised), after, settings, observer)?;
+            if id != first {
+                // The last thing that was done before the failure is another one.
+                self.store.remove_finding(&first)?;
+            }
         }
         let scratch = self.store.scratch();
         if scratch.exists() {
             std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
         }
         Ok(explored)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that is known of one failure")]
+    fn store_failure(
+        &self,
+        explorer: &Explorer<'_>,
+        failure: Failure,
+        observation: &Observation,
+        minimised: Option<&Minimised>,
+        after: u64,
+        settings: &ExploreSettings,
+        observer: &mut dyn Observer,
+    ) -> Result<String, PipelineError> {
+        let finding = self.finding_of(explorer, failure, observation, minimised, after, settings, observer)?;
+        self.store.write_finding(&finding)?;
+        observer.progress(Progress::Decided(&finding));
+        Ok(finding.id)
     }
 
     #[expect(clippy::too_many_arguments, reason = "all that is known of one failure")]

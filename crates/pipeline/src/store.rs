@@ -167,6 +167,12 @@ impl Store {
         write_json(&self.finding_path(&finding.id), &file)
     }
 
+    /// Takes back a finding that another one has replaced.
+    pub fn remove_finding(&self, id: &str) -> Result<(), PipelineError> {
+        let path = self.finding_path(id);
+        fs::remove_file(&path).map_err(PipelineError::io("remove", path))
+    }
+
     fn finding_path(&self, id: &str) -> PathBuf {
         self.path.join(FINDINGS).join(format!("{id}.json"))
     }

@@ -1,0 +1,37 @@
+//! `rashomon minimise`: a stored finding's schedule becomes a shorter one.
+
+use super::{Ui, end_children_on_interruption, open_store, print, program_of, settings_of};
+use crate::arguments::ConfirmOptions;
+use crate::exit::Exit;
+use crate::progress::Reporter;
+use anyhow::Result;
+use rashomon_pipeline::{Binaries, Job};
+use std::path::Path;
+use std::time::Duration;
+
+pub fn minimise(ui: Ui, finding: &str, store: Option<&Path>, executions: u64, timeout: Option<Duration>) -> Result<Exit> {
+    end_children_on_interruption();
+    let store = open_store(store)?;
+    let finding = store.finding(finding)?;
+    let run = store.run()?;
+    let program = program_of(&run)?;
+    let options = ConfirmOptions { budget: Duration::ZERO, forced_timeout: timeout, proofs: 1, keep: false };
+    let settings = settings_of(&run, &options)?;
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
+    let mut reporter = Reporter::new(ui.quiet);
+    let shortened = job.minimise(&run, &finding, executions, &mut reporter)?;
+    reporter.finish();
+    let id = &shortened.finding.id;
+    if !shortened.shown {
+        print(&format!("{id}: not again: its schedule does not show it\n"))?;
+        return Ok(Exit::Different);
+    }
+    let turns = shortened.finding.schedule.as_ref().map_or(0, |schedule| schedule.turns.len());
+    let mut text =
+        format!("{id}: {turns} turns where there were {}, after {} executions\n", shortened.before, shortened.executions);
+    for note in shortened.finding.notes.iter().filter(|note| note.starts_with("critical order")) {
+        text.push_str(&format!("{note}\n"));
+    }
+    print(&text)?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,422 @@
+//! Shortening the schedule of a stored finding, whatever found it, and naming the order that it needs.
+//!
+//! N. Jalbert, K. Sen, "A Trace Simplification Technique for Effective Debugging of Concurrent Programs", FSE 2010, §4: turns are taken out, which makes their thread do their part in its
+//! next turn, or are moved forward to the thread's turn before; whatever shows the finding with fewer turns is gone on from. Stretches of turns are tried before single ones (A. Zeller,
+//! R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002, §3: ddmin).
+//!
+//! The critical order is the first pair of dependent operations that the failing execution, and one that lacks a turn (or all from it on) and does not fail, make in different
+//! orders.
+//!
+//! Guarantee: every schedule gone on from has shown the finding in an execution and is stored at once; at the end no single turn can be taken out or moved forward, unless the
+//! budget ran out. Limit: the end is a local one: `explore` looks for the fewest preemptions there are. Where the executions part in operations that are not recorded no order is named.
+
+use crate::check::Job;
+use crate::compose::{Composer, MAX_STEPS};
+use crate::describe::access_class;
+use crate::error::PipelineError;
+use crate::progress::{Observer, Progress};
+use crate::prove::{load, same_again};
+use crate::replay::schedule_of;
+use crate::run::RunRecord;
+use crate::symbols::Symbols;
+use rashomon_confirm::force::folder_of;
+use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
+use rashomon_event::finding::Step;
+use rashomon_event::{Event, EventIndex, EventKind, Finding, Goal, Place, Position, Schedule, ThreadPath, Trace, Turn};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+const CRITICAL: &str = "critical order: ";
+const SHORTENED: &str = "shortened: ";
+/// Operations behind the place where two executions part among which a pair is looked for.
+const MAX_COMPARED: usize = 20_000;
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Shortened {
+    pub finding: Finding,
+    pub before: usize,
+    pub executions: u64,
+    /// The finding came about at first, and at the end.
+    pub shown: bool,
+}
+
+struct Shortener<'a> {
+    program: &'a Program,
+    forcing: Forcing,
+    session: PathBuf,
+    finding: Finding,
+    ending: Ending,
+    executions: u64,
+    budget: u64,
+}
+
+impl Shortener<'_> {
+    fn run(&mut self, schedule: &Schedule) -> Result<(Attempt, bool), PipelineError> {
+        let attempt = force(self.program, schedule, &self.session, &self.forcing)?;
+        self.executions += 1;
+        let mut finding = self.finding.clone();
+        finding.schedule = Some(schedule.clone());
+        // One failure for another, such as a crash for a failed assertion, is none.
+        let same = attempt.execution.ending == self.ending && same_again(&finding, &attempt, &self.session)?;
+        Ok((attempt, same))
+    }
+
+    fn shows(&mut self, schedule: &Schedule) -> Result<bool, PipelineError> {
+        Ok(self.executions < self.budget && self.run(schedule)?.1)
+    }
+}
+
+impl<S: Symbols + ?Sized> Job<'_, S> {
+    /// Shortens a stored finding's schedule within `budget` executions; what is reached is in the store, whenever this ends.
+    pub fn minimise(
+        &self,
+        run: &RunRecord,
+        finding: &Finding,
+        budget: u64,
+        observer: &mut dyn Observer,
+    ) -> Result<Shortened, PipelineError> {
+        let original = schedule_of(finding)?.clone();
+        let scratch = self.store.path().join(format!("minimise-{}", std::process::id()));
+        let program = Program { randomise_addresses: false, ..self.program.clone() };
+        let mut shortener = Shortener {
+            program: &program,
+            forcing: Forcing { times: 1, ..self.forcing(run) },
+            session: scratch.join("tried"),
+            finding: finding.clone(),
+            ending: Ending::TimedOut,
+            executions: 0,
+            budget,
+        };
+        let shortened = self.shorten(&mut shortener, &original, observer);
+        if scratch.exists() {
+            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
+        }
+        let (mut best, shown) = shortened?;
+        let before = original.turns.len();
+        if !shown {
+            best = finding.clone();
+        }
+        self.complete(&mut best);
+        self.store.write_finding(&best)?;
+        observer.progress(Progress::Decided(&best));
+        Ok(Shortened { finding: best, before, executions: shortener.executions, shown })
+    }
+
+    fn shorten(
+        &self,
+        shortener: &mut Shortener<'_>,
+        original: &Schedule,
+        observer: &mut dyn Observer,
+    ) -> Result<(Finding, bool), PipelineError> {
+        let mut best = shortener.finding.clone();
+        let first = force(shortener.program, original, &shortener.session, &shortener.forcing)?;
+        shortener.executions += 1;
+        shortener.ending = first.execution.ending;
+        if !same_again(&best, &first, &shortener.session)? {
+            return Ok((best, false));
+        }
+        let mut schedule = original.clone();
+        let mut width = schedule.turns.len() / 2;
+        loop {
+            let turns = schedule.turns.len();
+            for variant in [without as fn(&Schedule, usize, usize) -> Option<Schedule>, forward] {
+                let mut at = schedule.turns.len();
+                while at > 0 {
+                    at = at.saturating_sub(width.max(1));
+                    if let Some(tried) = variant(&schedule, at, width.max(1))
+                        && shortener.shows(&tried)?
+                    {
+                        observer.progress(Progress::Forcing { id: &best.id, number: tried.turns.len(), of: turns });
+                        schedule = tried;
+                        best.schedule = Some(schedule.clone());
+                        best.steps = Vec::new();
+                        self.store.write_finding(&best)?;
+                        at = at.min(schedule.turns.len());
+                    }
+                }
+            }
+            if width <= 1 && schedule.turns.len() == turns {
+                break;
+            }
+            width /= 2;
+        }
+        let failing = shortener.session.with_file_name("failing");
+        let tried = std::mem::replace(&mut shortener.session, failing.clone());
+        let (_, shown) = shortener.run(&schedule)?;
+        shortener.session = tried;
+        if !shown {
+            return Ok((best, false));
+        }
+        best.notes.retain(|note| !note.starts_with(CRITICAL) && !note.starts_with(SHORTENED));
+        best.notes.push(format!("{SHORTENED}{} turns where there were {}", schedule.turns.len(), original.turns.len()));
+        self.tell(&mut best, shortener, &schedule, &failing)?;
+        best.schedule = Some(schedule);
+        Ok((best, true))
+    }
+
+    /// Names the critical order. Nothing is said where none is found.
+    fn tell(
+        &self,
+        finding: &mut Finding,
+        shortener: &mut Shortener<'_>,
+        schedule: &Schedule,
+        failing: &Path,
+    ) -> Result<(), PipelineError> {
+        let loaded = load(&folder_of(schedule, failing))?;
+        if schedule.turns.len() <= MAX_STEPS {
+            finding.steps = steps(&Composer::new(&loaded, self.symbols, schedule.quantum), schedule);
+        }
+        for at in (0..schedule.turns.len()).rev() {
+            for variant in [without(schedule, at, 1), Some(up_to(schedule, at))].into_iter().flatten() {
+                if shortener.executions >= shortener.budget {
+                    return Ok(());
+                }
+                let (attempt, same) = shortener.run(&variant)?;
+                if same || !passes(&attempt) {
+                    continue;
+                }
+                let other = load(&folder_of(&variant, &shortener.session))?;
+                if let Some((first, second)) = critical(&loaded.trace, &other.trace) {
+                    let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
+                    let [first, second] = [first, second].map(|index| words(&composer, index));
+                    finding.notes.push(format!("{CRITICAL}[{first}] before [{second}]; the other way round it does not fail"));
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an execution went on to an end of its own.
+fn passes(attempt: &Attempt) -> bool {
+    match attempt.outcome {
+        Outcome::ProgramEnded(ending) => matches!(ending, Ending::Code(_)),
+        Outcome::ScheduleDone => matches!(attempt.execution.ending, Ending::Code(_)),
+        _ => false,
+    }
+}
+
+/// Indices of turns that the goal speaks of, and the last turn: these stay.
+fn fixed(schedule: &Schedule) -> Vec<usize> {
+    let goal: Vec<u32> = match &schedule.goal {
+        Goal::None => Vec::new(),
+        Goal::Race { turns } => turns.to_vec(),
+        Goal::Deadlock { turns } => turns.clone(),
+    };
+    let last = schedule.turns.len().checked_sub(1);
+    goal.into_iter().map(|turn| turn as usize).chain(last).collect()
+}
+
+/// The schedule with only some of its turns, turns of one thread in a row made one; the goal's are among them.
+fn keeping(schedule: &Schedule, turns: Vec<(usize, Turn)>) -> Option<Schedule> {
+    let goal = fixed(&Schedule { turns: Vec::new(), ..schedule.clone() });
+    let mut kept: Vec<(usize, Turn)> = Vec::with_capacity(turns.len());
+    for (index, turn) in turns {
+        match kept.last() {
+            Some((last, before)) if before.thread == turn.thread && !goal.contains(last) => {
+                kept.pop();
+                kept.push((index, turn));
+            }
+            _ => kept.push((index, turn)),
+        }
+    }
+    let place = |turn: &u32| kept.iter().position(|(index, _)| *index == *turn as usize).map(|at| at as u32);
+    let goal = match &schedule.goal {
+        Goal::None => Goal::None,
+        Goal::Race { turns: [one, other] } => Goal::Race { turns: [place(one)?, place(other)?] },
+        Goal::Deadlock { turns } => Goal::Deadlock { turns: turns.iter().map(place).collect::<Option<_>>()? },
+    };
+    let turns: Vec<Turn> = kept.into_iter().map(|(_, turn)| turn).collect();
+    (turns.len() < schedule.turns.len()).then(|| Schedule { turns, goal, ..schedule.clone() })
+}
+
+fn without(schedule: &Schedule, at: usize, width: usize) -> Option<Schedule> {
+    let fixed = fixed(schedule);
+    let stays = |index: &usize| !(at..at + width).contains(index) || fixed.contains(index);
+    keeping(schedule, schedule.turns.iter().copied().enumerate().filter(|(index, _)| stays(index)).collect())
+}
+
+/// The turns' parts are done in the turns that their threads have before.
+fn forward(schedule: &Schedule, at: usize, width: usize) -> Option<Schedule> {
+    let fixed = fixed(schedule);
+    let mut turns: Vec<(usize, Turn)> = schedule.turns.iter().copied().enumerate().collect();
+    for index in at..(at + width).min(turns.len()) {
+        let turn = schedule.turns[index];
+        let before = turns.iter().rposition(|(other, known)| *other < index && known.thread == turn.thread);
+        if let Some(before) = before.filter(|&before| !fixed.contains(&index) && !fixed.contains(&turns[before].0)) {
+            turns[before].1.until = turn.until;
+            turns.retain(|(other, _)| *other != index);
+        }
+    }
+    keeping(schedule, turns)
+}
+
+fn up_to(schedule: &Schedule, at: usize) -> Schedule {
+    Schedule { turns: schedule.turns[..at].to_vec(), goal: Goal::None, ..schedule.clone() }
+}
+
+/// An operation's name in every execution: thread, ordinal, and for an access its code and how often that was executed there before.
+type Name = (ThreadPath, u32, Option<(u64, u32)>);
+
+fn names(trace: &Trace) -> Vec<Name> {
+    let mut counts: HashMap<(u32, u32, u64), u32> = HashMap::new();
+    let of = |event: &Event| {
+        let access = matches!(event.kind, EventKind::Access(_)).then(|| {
+            let address = trace.site(event.site).address;
+            let count = counts.entry((event.thread.0, event.ordinal, address)).or_default();
+            *count += 1;
+            (address, *count)
+        });
+        (trace.thread(event.thread).path.clone(), event.ordinal, access)
+    };
+    trace.events.iter().map(of).collect()
+}
+
+/// What an operation concerns: synchronisation objects by address, and whether it is more than a look.
+fn objects(kind: &EventKind) -> [Option<u64>; 2] {
+    let one = |object: &rashomon_event::Address| [Some(object.0), None];
+    match kind {
+        EventKind::Acquire { lock, .. } | EventKind::Release { lock, .. } | EventKind::Request { lock, .. } => one(lock),
+        EventKind::WaitBegin { condition, mutex } | EventKind::WaitEnd { condition, mutex, .. } => {
+            [Some(condition.0), Some(mutex.0)]
+        }
+        EventKind::Signal { condition, .. } => one(condition),
+        EventKind::BarrierEnter { barrier, .. } | EventKind::BarrierExit { barrier, .. } => one(barrier),
+        EventKind::Post { semaphore } | EventKind::Take { semaphore } => one(semaphore),
+        EventKind::OnceBegin { once } | EventKind::OnceDone { once } | EventKind::OnceSeen { once } => one(once),
+        EventKind::Publish { object } | EventKind::Observe { object } => one(object),
+        _ => [None, None],
+    }
+}
+
+fn depend(one: &Event, other: &Event) -> bool {
+    match (one.access(), other.access()) {
+        (Some(one), Some(other)) => one.overlaps(&other) && (one.class.writes() || other.class.writes()),
+        (None, None) => objects(&one.kind).into_iter().flatten().any(|object| objects(&other.kind).contains(&Some(object))),
+        _ => false,
+    }
+}
+
+/// The first dependent pair that the passing execution makes the other way round, or whose first it never makes.
+fn critical(failing: &Trace, passing: &Trace) -> Option<(EventIndex, EventIndex)> {
+    let (names, others) = (names(failing), names(passing));
+    let parted = names.iter().zip(&others).position(|(one, other)| one != other).unwrap_or(names.len().min(others.len()));
+    let places: HashMap<&Name, usize> = others.iter().enumerate().map(|(at, name)| (name, at)).collect();
+    let place = |at: usize| places.get(&names[at]).copied();
+    let end = names.len().min(parted + MAX_COMPARED);
+    for later in parted..end {
+        let second = &failing.events[later];
+        for earlier in parted..later {
+            let first = &failing.events[earlier];
+            if first.thread == second.thread || !depend(first, second) {
+                continue;
+            }
+            let reversed = match (place(earlier), place(later)) {
+                (Some(first), Some(second)) => second < first,
+                (None, Some(_)) => true,
+                _ => false,
+            };
+            if reversed {
+                return Some((EventIndex(earlier as u32), EventIndex(later as u32)));
+            }
+        }
+    }
+    None
+}
+
+fn words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, index: EventIndex) -> String {
+    let event = composer.loaded.trace.event(index);
+    let thread = &composer.loaded.trace.thread(event.thread).path;
+    let place = composer.describer.place_of(index).map(|frame| format!(" at {}", rashomon_report::text::frame_words(&frame)));
+    format!("thread {thread}: {}{}", action(composer, event), place.unwrap_or_default())
+}
+
+fn action<S: Symbols + ?Sized>(composer: &Composer<'_, S>, event: &Event) -> String {
+    match event.access() {
+        Some(access) => {
+            format!("{} of {}", access_class(&access), composer.describer.data(access.address, u64::from(access.size)))
+        }
+        None => composer.describer.action(event),
+    }
+}
+
+/// The turns in words, as the failing execution shows them.
+fn steps<S: Symbols + ?Sized>(composer: &Composer<'_, S>, schedule: &Schedule) -> Vec<Step> {
+    let trace = &composer.loaded.trace;
+    let step = |turn: &Turn| {
+        let path = schedule.threads.get(turn.thread as usize).cloned().unwrap_or_default();
+        let thread = path.to_string();
+        let Position { ordinal, place } = turn.until;
+        // The offset of an access's code; `None`: a synchronisation event.
+        let at = |access: Option<u64>| {
+            trace.indices().find(|&index| {
+                let event = trace.event(index);
+                let offset = matches!(event.kind, EventKind::Access(_)).then(|| trace.site(event.site).offset);
+                event.ordinal == ordinal && offset == access && trace.thread(event.thread).path == path
+            })
+        };
+        let (event, otherwise) = match place {
+            Place::End => (None, "runs to its end".to_owned()),
+            Place::Synchronisation { .. } => (at(None), format!("runs up to its synchronisation event {}", ordinal + 1)),
+            Place::Access { site, .. } => (at(Some(site.offset)), "runs up to its access".to_owned()),
+            Place::Count { accesses } => (None, format!("makes {accesses} accesses behind its synchronisation event {ordinal}")),
+        };
+        let until = event.map_or(otherwise, |index| {
+            let event = trace.event(index);
+            let up_to = if event.access().is_some() { "runs up to its" } else { "runs up to where it" };
+            format!("{up_to} {}", action(composer, event))
+        });
+        Step { thread, until, place: event.and_then(|index| composer.describer.place_of(index)) }
+    };
+    schedule.turns.iter().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(turns: &[(u32, u32)], goal: Goal) -> Schedule {
+        let turn = |&(thread, ordinal): &(u32, u32)| Turn {
+            thread,
+            until: Position { ordinal, place: Place::Synchronisation { op: 0 } },
+        };
+        Schedule {
+            version: rashomon_event::schedule::SCHEDULE_VERSION,
+            modules: Vec::new(),
+            threads: Vec::new(),
+            turns: turns.iter().map(turn).collect(),
+            goal,
+            quantum: 0,
+            surroundings: None,
+        }
+    }
+
+    fn shown(schedule: Option<Schedule>) -> Option<Vec<(u32, u32)>> {
+        Some(schedule?.turns.iter().map(|turn| (turn.thread, turn.until.ordinal)).collect())
+    }
+
+    #[test]
+    fn a_turn_that_is_taken_out_is_done_later() {
+        let all = schedule(&[(0, 1), (1, 1), (0, 2), (1, 2)], Goal::None);
+        assert_eq!(shown(without(&all, 1, 1)), Some(vec![(0, 2), (1, 2)]));
+        assert_eq!(shown(without(&all, 0, 1)), Some(vec![(1, 1), (0, 2), (1, 2)]));
+        assert_eq!(shown(without(&all, 3, 1)), None, "the last one stays");
+    }
+
+    #[test]
+    fn a_turn_that_is_moved_forward_joins_the_one_before() {
+        let all = schedule(&[(0, 1), (1, 1), (0, 2), (1, 2)], Goal::None);
+        assert_eq!(shown(forward(&all, 2, 1)), Some(vec![(0, 2), (1, 2)]));
+        assert_eq!(shown(forward(&all, 1, 1)), None, "there is none before");
+    }
+
+    #[test]
+    fn goals_follow_their_turns() {
+        let all = schedule(&[(0, 1), (1, 1), (0, 2), (1, 2)], Goal::Race { turns: [2, 3] });
+        let tried = without(&all, 0, 2).unwrap();
+        assert_eq!((shown(Some(tried.clone())), tried.goal), (Some(vec![(0, 2), (1, 2)]), Goal::Race { turns: [0, 1] }));
+        assert_eq!(shown(without(&all, 2, 2)), None);
+    }
+}
