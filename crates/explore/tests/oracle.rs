@@ -133,4 +133,4 @@ fn random_programs() {
     }
 }
 
-const PROGRAMS: u32 = 3_000;
+const PROGRAMS: u32 = 1_500;
