@@ -240,7 +240,12 @@ impl Bench {
     fn programs(&self) -> Vec<i32> {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let ours = |id: &i32| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|path| path == self.program);
+        // A process whose main thread has left shows its program only where its other threads are.
+        let ours = |id: &i32| {
+            let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+            let mut programs = threads.filter_map(|thread| fs::read_link(thread.path().join("exe")).ok());
+            programs.any(|path| path == self.program)
+        };
         numbers.filter(ours).collect()
     }
 
