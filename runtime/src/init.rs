@@ -48,6 +48,7 @@ pub unsafe extern "C" fn __tsan_init() {
 }
 
 unsafe fn start(directory: &[u8; 4096]) {
+    real::look_up_all();
     match family::begin(directory) {
         Ok(true) => {}
         Ok(false) => return,
@@ -65,6 +66,7 @@ unsafe fn start(directory: &[u8; 4096]) {
 
 /// Without a session: looks for races while the program runs.
 unsafe fn detect() {
+    real::look_up_all();
     report::initialise();
     let detector = match report::options::get().detector {
         b"hb" => Detector::HappensBefore,

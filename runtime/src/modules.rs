@@ -174,7 +174,7 @@ pub fn each(mut visit: impl FnMut(&Module<'_>)) {
 }
 
 /// Runs `body` with the loader's lock, which it may take again: nothing is loaded or unloaded meanwhile. Who takes a lock of ours that is also taken where the loader calls us (it
-/// frees memory when it unloads) and then asks for modules has to do so in here.
+/// frees memory when it unloads) and then asks for modules has to do so in here. Names are not to be looked up in here: that takes another lock, before this one.
 pub fn held<R>(body: impl FnOnce() -> R) -> R {
     struct Call<F, R>(Option<F>, Option<R>);
     unsafe extern "C" fn one<F: FnOnce() -> R, R>(_info: *const Info, _size: usize, call: *mut c_void) -> c_int {

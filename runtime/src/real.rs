@@ -1,7 +1,10 @@
 //! The functions behind the interposed ones.
 //!
-//! Looked up when first needed: interposers run before any initialiser. A version is given where glibc has several: without one the loader
-//! would bind to the oldest, which for condition variables is another, incompatible, implementation.
+//! Looked up at the start, all of them: looking up takes a lock of the loader's, which another thread may hold for as long as a constructor runs. What is called before (interposers run
+//! before any initialiser), or is in no library yet, is looked up when first needed. A version is given where glibc has several: without one the loader would bind to the oldest, which
+//! for condition variables is another, incompatible, implementation.
+//!
+//! Every [`Real`] lies in a section of its own, `rashomon_real`, whose ends the linker names. `#[used]` keeps the compiler from taking them to pieces.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
@@ -23,6 +26,8 @@ unsafe extern "C" {
 /// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one, as a callable.
 macro_rules! real {
     ($($version:literal)? fn $name:ident($($argument:ty),* $(, ...)?) -> $result:ty) => {{
+        #[used]
+        #[unsafe(link_section = "rashomon_real")]
         static REAL: $crate::real::Real = {
             #[allow(unused_mut, unused_assignments)]
             let mut version = None;
@@ -33,7 +38,8 @@ macro_rules! real {
         core::mem::transmute::<*mut core::ffi::c_void, unsafe extern "C" fn($($argument),*) -> $result>(REAL.required())
     }};
 }
-/// A function of the libraries behind us.
+/// A function of the libraries behind us. As large as it is aligned: linkers and compilers put nothing between them.
+#[repr(align(64))]
 pub struct Real {
     address: AtomicPtr<c_void>,
     name: &'static CStr,
@@ -66,6 +72,11 @@ impl Real {
         }
     }
 
+    /// Its address, unless it would have to be looked up.
+    pub fn known(&self) -> *mut c_void {
+        self.address.load(Relaxed)
+    }
+
     /// Its address in a library that is loaded for it if no loaded one has the function: a static link that finds the name in the runtime may leave that library out.
     pub fn address_in(&self, library: &'static CStr) -> *mut c_void {
         if self.address().is_null() {
@@ -90,7 +101,28 @@ impl Real {
     }
 }
 
+const _: () = assert!(size_of::<Real>() == align_of::<Real>());
+
 pub(crate) use real;
+
+/// At the start, before there is a second thread.
+pub fn look_up_all() {
+    unsafe extern "C" {
+        #[link_name = "__start_rashomon_real"]
+        static FIRST: Real;
+        #[link_name = "__stop_rashomon_real"]
+        static BEHIND: Real;
+        fn dlerror() -> *const c_char;
+    }
+    // SAFETY: the section holds nothing but these, one behind the other. What a search that failed left to be told is none of the program's.
+    unsafe {
+        let (first, behind) = (&raw const FIRST, &raw const BEHIND);
+        for real in core::slice::from_raw_parts(first, behind.offset_from_unsigned(first)) {
+            real.address();
+        }
+        dlerror();
+    }
+}
 
 pub fn errno() -> c_int {
     // SAFETY: the calling thread's own.

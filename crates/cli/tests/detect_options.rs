@@ -78,6 +78,21 @@ fn what_a_library_without_instrumentation_does_can_be_left_out() {
     assert!(!ended.err.contains(RACE), "{ended}");
 }
 
+/// The loader's lock is held until the race has been reported.
+#[test]
+fn a_race_while_a_library_is_being_loaded() {
+    let place = Place::new();
+    place.write("library.c", "void reached(void); __attribute__((constructor)) static void begin(void) { reached(); }");
+    place.rashomon(&["cc", "-fPIC", "-shared", "-o", "libslow.so", "library.c"]).expect(0, &[]);
+    let program = "#include <dlfcn.h>\nvoid reached(void) { pass(1); await(3); }
+        static void *load(void *p) { return dlopen(\"./libslow.so\", RTLD_NOW); } static void *task(void *p) { await(2); ++*(int *)p; return 0; }
+        int main(void) { int own = 0; pthread_t t, u; pthread_create(&t, 0, task, &own); pthread_create(&u, 0, load, 0); await(1); own++; pass(2);
+        pthread_join(t, 0); pass(3); void *library; pthread_join(u, &library); return library == 0; }";
+    place.write("program.c", &format!("{PRELUDE}{program}"));
+    place.rashomon(&["cc", "-g", "-O1", "-w", "-pthread", "-rdynamic", "-o", "program", "program.c"]).expect(0, &[]);
+    detect(&place, &[]).expect(66, &[RACE, "Location is stack of main thread"]);
+}
+
 #[test]
 fn threads_after_a_fork_of_several() {
     let place = compiled(

@@ -16,6 +16,8 @@ macro_rules! forward {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
+            #[used]
+            #[unsafe(link_section = "rashomon_real")]
             static REAL: Real = Real::new(
                 match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
                 Some(match core::ffi::CStr::from_bytes_with_nul(concat!($version, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }),

@@ -36,11 +36,15 @@ unsafe extern "C" fn open_in_namespace_and_look(namespace: isize, file: *const c
 }
 
 unsafe extern "C" fn before_open() -> *mut c_void {
+    #[used]
+    #[unsafe(link_section = "rashomon_real")]
     static REAL: Real = Real::new(c"dlopen", None);
     opening(&REAL, open_and_look as *mut c_void)
 }
 
 unsafe extern "C" fn before_open_in_namespace() -> *mut c_void {
+    #[used]
+    #[unsafe(link_section = "rashomon_real")]
     static REAL: Real = Real::new(c"dlmopen", None);
     opening(&REAL, open_in_namespace_and_look as *mut c_void)
 }

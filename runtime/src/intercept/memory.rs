@@ -13,7 +13,11 @@ use rashomon_abi::record::AccessClass;
 type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8;
 type Fill = unsafe extern "C" fn(*mut u8, c_int, usize) -> *mut u8;
 
+#[used]
+#[unsafe(link_section = "rashomon_real")]
 static MEMMOVE: Real = Real::new(c"memmove", None);
+#[used]
+#[unsafe(link_section = "rashomon_real")]
 static MEMSET: Real = Real::new(c"memset", None);
 
 fn observed() -> bool {

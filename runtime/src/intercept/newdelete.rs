@@ -16,9 +16,17 @@ use core::arch::naked_asm;
 use core::ffi::c_void;
 use rashomon_abi::record::allocation_kind;
 
+#[used]
+#[unsafe(link_section = "rashomon_real")]
 static NEW: Real = Real::new(c"_Znwm", None);
+#[used]
+#[unsafe(link_section = "rashomon_real")]
 static NEW_ALIGNED: Real = Real::new(c"_ZnwmSt11align_val_t", None);
+#[used]
+#[unsafe(link_section = "rashomon_real")]
 static NEW_OR_NULL: Real = Real::new(c"_ZnwmRKSt9nothrow_t", None);
+#[used]
+#[unsafe(link_section = "rashomon_real")]
 static NEW_ALIGNED_OR_NULL: Real = Real::new(c"_ZnwmSt11align_val_tRKSt9nothrow_t", None);
 
 fn block(block: *mut u8, bytes: usize, site: u64) -> *mut u8 {

@@ -26,6 +26,8 @@ use rashomon_abi::record::{Op, atomic_aux, sync_source};
 
 type Routine = unsafe extern "C" fn();
 
+#[used]
+#[unsafe(link_section = "rashomon_real")]
 static ONCE: Real = Real::new(c"pthread_once", None);
 /// Controls and guards whose last attempt failed: 1.
 static mut ABANDONED: Map = Map::new();

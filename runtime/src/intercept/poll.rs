@@ -297,6 +297,8 @@ unsafe extern "C" fn select_files_masked(
     let site = caller();
     type Select = unsafe extern "C" fn(c_int, *mut u64, *mut u64, *mut u64, *const [i64; 2], *const u64) -> c_int;
     let blocking = || {
+        #[used]
+        #[unsafe(link_section = "rashomon_real")]
         static REAL: crate::real::Real = crate::real::Real::new(c"pselect", None);
         unsafe { core::mem::transmute::<*mut core::ffi::c_void, Select>(REAL.required())(count, read, write, except, time, mask) }
     };

@@ -22,6 +22,8 @@ use rashomon_abi::record::Op;
 pub fn watch() {
     type Handler = unsafe extern "C" fn();
     type AtFork = unsafe extern "C" fn(Option<Handler>, Option<Handler>, Option<Handler>, *mut c_void) -> c_int;
+    #[used]
+    #[unsafe(link_section = "rashomon_real")]
     static AT_FORK: crate::real::Real = crate::real::Real::new(c"__register_atfork", None);
     // SAFETY: libc's functions with their C signatures; null: the handlers belong to no library that could go away.
     unsafe {
@@ -172,6 +174,8 @@ macro_rules! spawns {
             arguments: *const *const c_char,
             environment: *const *const c_char,
         ) -> c_int {
+            #[used]
+            #[unsafe(link_section = "rashomon_real")]
             static REAL: crate::real::Real = crate::real::Real::new($name, Some(c"GLIBC_2.15"));
             spawn_by(&REAL, process, Spawn { path, actions, attributes, arguments, environment })
         }
