@@ -109,14 +109,14 @@ pub(crate) use real;
 pub fn look_up_all() {
     unsafe extern "C" {
         #[link_name = "__start_rashomon_real"]
-        static FIRST: Real;
+        static FIRST: u8;
         #[link_name = "__stop_rashomon_real"]
-        static BEHIND: Real;
+        static BEHIND: u8;
         fn dlerror() -> *const c_char;
     }
     // SAFETY: the section holds nothing but these, one behind the other. What a search that failed left to be told is none of the program's.
     unsafe {
-        let (first, behind) = (&raw const FIRST, &raw const BEHIND);
+        let (first, behind) = ((&raw const FIRST).cast::<Real>(), (&raw const BEHIND).cast::<Real>());
         for real in core::slice::from_raw_parts(first, behind.offset_from_unsigned(first)) {
             real.address();
         }
