@@ -88,7 +88,7 @@ fn a_race_while_a_library_is_being_loaded() {
         static void *load(void *p) { return dlopen(\"./libslow.so\", RTLD_NOW); } static void *task(void *p) { await(2); ++*(int *)p; return 0; }
         int main(void) { int own = 0; pthread_t t, u; pthread_create(&t, 0, task, &own); pthread_create(&u, 0, load, 0); await(1); own++; pass(2);
         pthread_join(t, 0); pass(3); void *library; pthread_join(u, &library); return library == 0; }";
-    place.write("program.c", &format!("{PRELUDE}{program}"));
+    place.write("program.c", format!("{PRELUDE}{program}"));
     place.rashomon(&["cc", "-g", "-O1", "-w", "-pthread", "-rdynamic", "-o", "program", "program.c"]).expect(0, &[]);
     detect(&place, &[]).expect(66, &[RACE, "Location is stack of main thread"]);
 }
