@@ -2,7 +2,7 @@
 // round of starts, and added to under another when it has none left. Between the two a thread takes the lock of the starts many times.
 #include "common.hpp"
 
-constexpr int CITIES = 9;
+constexpr int CITIES = 8;
 int distance[CITIES][CITIES];
 static std::mutex best_lock, next_lock, report_lock, calls_lock;
 int min_tour_len = 1 << 20;
@@ -64,7 +64,7 @@ struct Solver {
 };
 
 int main(int count, char **words) {
-    Arguments arguments(count, words, 40);
+    Arguments arguments(count, words, 160);
     starts = (arguments.size + 40) * arguments.threads;
     Random random(7);
     for (auto &row : distance)

@@ -9,6 +9,7 @@ mod detector;
 mod engine;
 mod explore;
 mod formats;
+mod hypothesis;
 mod imported;
 mod llvm_tsan;
 mod measure;
@@ -59,6 +60,9 @@ pub struct Options {
     /// Seeds that every program is recorded under.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
+    /// Free executions of each program with a rare race.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    free_runs: u32,
     /// Tests that run at the same time; without it as many as there are processors.
     #[arg(long)]
     jobs: Option<std::num::NonZeroUsize>,

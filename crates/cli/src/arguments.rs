@@ -363,6 +363,9 @@ pub struct ConfirmOptions {
     /// Keep the traces of the proofs.
     #[arg(long)]
     pub keep: bool,
+    /// `check`: seconds in which races that are still undecided are searched for by exploring the program from a prefix of the recording, as `witness` does.
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    pub search: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -385,6 +388,20 @@ pub struct ProvokeOptions {
     /// Let executions run to their end even when nothing is left to be tried in them.
     #[arg(long)]
     pub to_end: bool,
+    /// Where threads are held: at conflicting accesses (targets); or, for comparison with what others do, at one pair of suspected statements an execution (statements), or
+    /// at statements drawn at random (random): these go on until the budget is spent.
+    #[arg(long, value_enum, default_value_t = Holding::Targets)]
+    pub strategy: Holding,
+    /// Also try pairs that the creation and joining of threads orders: what leaving them out saves and loses.
+    #[arg(long)]
+    pub with_ordered: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Holding {
+    Targets,
+    Statements,
+    Random,
 }
 
 #[derive(Debug, Args)]

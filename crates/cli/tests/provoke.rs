@@ -170,3 +170,88 @@ fn budgets_and_limits_are_kept() {
         provoke(&place, &["--policy", "run-to-block", "--runs", "1", "--orders", "off", "--jobs", "1"], &["./listing"]);
     assert!(ended.err.contains("; 1 executions"), "{ended}");
 }
+
+/// Either thread that is held at its first access meets the other one, however fast they run.
+const MEET: &str = "#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+int x;
+static atomic_int started, done;
+static void *many(void *unused) {
+    atomic_store(&started, 1);
+    do
+        x = 1;
+    while (!atomic_load(&done));
+    return unused;
+}
+static void *once(void *unused) {
+    while (!atomic_load(&started)) sched_yield();
+    x = 2;
+    atomic_store(&done, 1);
+    return unused;
+}
+int main(void) {
+    pthread_t one, other;
+    pthread_create(&one, 0, many, 0);
+    pthread_create(&other, 0, once, 0);
+    pthread_join(one, 0);
+    pthread_join(other, 0);
+    return 0;
+}
+";
+
+#[test]
+fn executions_at_the_same_time_prove_the_same() {
+    let place = Place::new();
+    place.compile("meet", MEET);
+    for (jobs, store) in [("1", "one"), ("3", "three")] {
+        let (ended, report) = provoke(&place, &["--jobs", jobs, "--output", store], &["./meet"]);
+        ended.expect(66, &["1 proven"]);
+        let id = report["findings"][0]["id"].as_str().unwrap();
+        place.rashomon(&["replay", "--store", store, id]).expect(0, &[]);
+    }
+}
+
+#[test]
+fn gdb_shows_both_accesses_of_a_provoked_race() {
+    let place = Place::new();
+    if !support::place::is_installed("gdb") {
+        return;
+    }
+    if !place.run(place.command("gdb", &["-nx", "-batch", "-ex", "run", "--args", "true"])).out.contains("exited normally") {
+        eprintln!("SKIPPED: gdb cannot run programs here");
+        return;
+    }
+    place.write("meet.c", MEET);
+    place.rashomon(&["cc", "-g", "-O1", "-pthread", "-o", "meet", "meet.c"]).expect(0, &[]);
+    let (ended, report) = provoke(&place, &["--orders", "off", "--output", "store"], &["./meet"]);
+    ended.expect(66, &["1 proven"]);
+    let id = report["findings"][0]["id"].as_str().unwrap();
+    let batch = ["replay", "--store", "store", id, "--gdb", "--", "-batch", "-ex", "thread apply all bt"];
+    let stacks = place.rashomon(&batch).out;
+    for line in [9, 15] {
+        assert!(stacks.contains(&format!("meet.c:{line}\n")), "{stacks}");
+    }
+}
+
+/// A command for `--before-each` that kills the tool before the first execution behind a result.
+const KILL: &str =
+    "test -e killed || test -z \"$(ls store/findings/*.json 2>/dev/null)\" || { touch killed; kill -KILL $PPID; exec sleep 60; }";
+
+/// Ended by force between two results, the tool has lost none.
+#[test]
+fn killing_the_tool_loses_no_catch_and_no_witness() {
+    for command in ["provoke", "witness"] {
+        let place = Place::new();
+        let several = MEET.replace("x = 1;", "{ x = 1; y = 1; z = 1; }").replace("x = 2;", "x = 2; y = 2; z = 2;");
+        place.compile("meet", &several.replace("int x;", "int x, y, z;"));
+        place.rashomon(&[command, "--before-each", KILL, "--output", "store", "--", "./meet"]).expect(137, &[]);
+        let ended = place.rashomon(&["report", "--store", "store", "--format", "json"]).expect(0, &[]);
+        let report: Value = serde_json::from_str(&ended.out).unwrap();
+        let statuses = support::place::statuses(&report);
+        assert!(!statuses.is_empty() && statuses.iter().all(|(_, status)| status == "proven"), "{command}: {report}");
+        for (id, _) in statuses {
+            place.rashomon(&["replay", "--store", "store", &id]).expect(0, &[]);
+        }
+    }
+}

@@ -95,6 +95,15 @@ struct Cell {
 
 /// All targets, the likeliest first.
 pub fn targets(trace: &Trace) -> Vec<Target> {
+    pairs(trace, false)
+}
+
+/// Also those that creation and joining order: what leaving them out saves and loses can be measured so.
+pub fn all_pairs(trace: &Trace) -> Vec<Target> {
+    pairs(trace, true)
+}
+
+fn pairs(trace: &Trace, with_ordered: bool) -> Vec<Target> {
     let memory = SharedMemory::new(trace);
     let threads = trace.events.iter().map(|event| event.thread.index() + 1).max().unwrap_or(0).max(trace.threads.len());
     let mut order = ForkJoin::new(threads);
@@ -131,7 +140,7 @@ pub fn targets(trace: &Trace) -> Vec<Target> {
                     && first.bytes & second.bytes != 0
                     && (first.writes || second.writes)
                     && !(first.atomic && second.atomic);
-                if !conflict || one.before(other) || other.before(one) {
+                if !conflict || !with_ordered && (one.before(other) || other.before(one)) {
                     continue;
                 }
                 let sites = (first.site.min(second.site), first.site.max(second.site));

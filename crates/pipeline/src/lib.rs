@@ -27,6 +27,7 @@ pub mod run;
 pub mod rust;
 pub mod store;
 pub mod symbols;
+mod witness_steps;
 pub mod witnesses;
 
 pub use binaries::Binaries;

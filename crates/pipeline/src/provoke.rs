@@ -9,7 +9,7 @@ use crate::error::PipelineError;
 use crate::progress::{Observer, Progress};
 use crate::prove::load;
 use crate::provoke_catch::{finding_of, place_at};
-pub use crate::provoke_plan::{Decision, Pair};
+pub use crate::provoke_plan::{Decision, Pair, Strategy};
 use crate::provoke_plan::{Plan, Round};
 use crate::run::RunRecord;
 use crate::symbols::Symbols;
@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 /// How much longer than the monitored execution a thread is held at most (the paper's k).
 const SLOWER: f64 = 1.5;
 const SHORTEST_HOLD: Duration = Duration::from_millis(100);
+/// At a break-point that was drawn.
+const BREAK: Duration = Duration::from_millis(10);
 /// How much longer than the recorded execution one may take, holds apart, and what it may take at least.
 const SERIAL: u32 = 3;
 const LEAST: Duration = Duration::from_secs(3);
@@ -48,12 +50,17 @@ pub struct ProvokeSettings {
     pub orders: bool,
     /// End each execution when nothing is left to be tried in it.
     pub stop: bool,
+    pub strategy: Strategy,
+    /// Also try pairs that the creation and joining of threads orders.
+    pub with_ordered: bool,
 }
 
 /// What became of the targets.
 #[derive(Clone, Debug, Default)]
 pub struct ProvokeTally {
     pub targets: u64,
+    /// Pairs of accesses (by thread, place, bytes and what creation and joining tell apart) that they were merged from.
+    pub merged: u64,
     pub proven: u64,
     pub not_provoked: u64,
     pub not_reached: u64,
@@ -101,8 +108,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let recording = run.recordings.first();
         let loaded = load(&self.store.recording(0))?;
         let native = Duration::from_millis(recording.map_or(0, |recording| recording.milliseconds));
-        let hold = settings.hold.unwrap_or_else(|| native.mul_f64(SLOWER).max(SHORTEST_HOLD));
-        let plan = Plan::new(&loaded.trace, &rashomon_trace::provoked::identities(&self.store.recording(0))?);
+        let hold = settings.hold.unwrap_or_else(|| match settings.strategy {
+            Strategy::Random => BREAK,
+            _ => native.mul_f64(SLOWER).max(SHORTEST_HOLD),
+        });
+        let identities = rashomon_trace::provoked::identities(&self.store.recording(0))?;
+        let plan = Plan::new(&loaded.trace, &identities, settings.strategy, settings.with_ordered);
         let mut campaign = Campaign {
             job: self,
             run,
@@ -112,7 +123,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             deadline: Instant::now() + settings.budget,
             native,
             hold,
-            tally: ProvokeTally { targets: plan.pairs.len() as u64, ..ProvokeTally::default() },
+            tally: ProvokeTally {
+                targets: plan.pairs.len() as u64,
+                merged: plan.pairs.iter().map(|pair| pair.target.occurrences).sum(),
+                ..ProvokeTally::default()
+            },
             plan,
             known: Vec::new(),
             proven: Vec::new(),
@@ -141,7 +156,7 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
                 0 => u64::MAX,
                 most => most.saturating_sub(self.tally.executions),
             };
-            if self.plan.open() == 0 || self.remaining().is_zero() || left == 0 {
+            if self.plan.is_done() || self.remaining().is_zero() || left == 0 {
                 break;
             }
             let rounds = self.plan.rounds(number, jobs.min(usize::try_from(left).unwrap_or(usize::MAX)));

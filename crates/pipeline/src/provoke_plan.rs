@@ -5,8 +5,8 @@
 
 use rashomon_confirm::provoke::attempts;
 use rashomon_event::schedule::ScheduleModule;
-use rashomon_event::{CodePlace, Descriptor, EventIndex, SiteId, ThreadPath, Trace};
-use rashomon_order::targets::{Describe, Target, targets};
+use rashomon_event::{CodePlace, Descriptor, EventIndex, Evidence, SiteId, ThreadPath, Trace};
+use rashomon_order::targets::{Describe, Target, all_pairs, targets};
 use rashomon_trace::{Provoked, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +20,22 @@ const EXECUTIONS: u32 = 5;
 const FEW: usize = 4;
 /// Places of a thread that take turns in being the only one.
 const ALONE: usize = 4;
+
+/// What decides where threads are held. All but the first are what others do, for comparison; they decide nothing and go on while there is time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// All conflicting pairs, told apart by thread, call stack and ordinal, many in one execution.
+    #[default]
+    Targets,
+    /// One pair of statements an execution, whichever thread executes them, of those without a common lock and ordered by lock hand-overs at most: K. Sen, "Race directed random
+    /// testing of concurrent programs", PLDI 2008 (RaceFuzzer), with parallel threads in place of its scheduler.
+    Statements,
+    /// Executed statements drawn at random, for a short time each: J. Erickson et al., "Effective data-race detection for the kernel", OSDI 2010 (DataCollider).
+    Random,
+}
+
+/// Break-points of an execution that draws them.
+const DRAWN: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -62,6 +78,9 @@ pub struct Plan {
     pub modules: Vec<ScheduleModule>,
     pub descriptors: Vec<Descriptor>,
     pub pairs: Vec<Pair>,
+    strategy: Strategy,
+    /// All sites of accesses, and how often each is in the recording.
+    sites: Vec<(CodePlace, u64)>,
 }
 
 /// A site as a place that survives re-execution.
@@ -82,13 +101,28 @@ impl Pair {
 
 impl Plan {
     /// `identities`: what the program calls its threads, by their numbers.
-    pub fn new(trace: &Trace, identities: &BTreeMap<u32, u64>) -> Self {
+    pub fn new(trace: &Trace, identities: &BTreeMap<u32, u64>, strategy: Strategy, with_ordered: bool) -> Self {
         let modules = trace.modules.iter();
         let modules = modules.map(|module| ScheduleModule { path: module.path.clone(), build_id: module.build_id.clone() });
-        let targets = targets(trace);
+        let mut targets = if with_ordered { all_pairs(trace) } else { targets(trace) };
+        if strategy == Strategy::Statements {
+            targets.retain(|target| target.evidence != Evidence::Conflict);
+        }
         let sites: BTreeSet<SiteId> = targets.iter().flat_map(|target| [target.sites.0, target.sites.1]).collect();
         let describe = Describe::new(trace, &sites);
-        let mut plan = Self { modules: modules.collect(), descriptors: Vec::new(), pairs: Vec::new() };
+        let mut executed: BTreeMap<SiteId, u64> = BTreeMap::new();
+        if strategy == Strategy::Random {
+            for event in trace.events.iter().filter(|event| event.access().is_some()) {
+                *executed.entry(event.site).or_default() += 1;
+            }
+        }
+        let mut plan = Self {
+            modules: modules.collect(),
+            descriptors: Vec::new(),
+            pairs: Vec::new(),
+            strategy,
+            sites: executed.into_iter().map(|(site, times)| (place_of(trace, site), times)).collect(),
+        };
         let identity = |event: EventIndex| identities.get(&trace.event(event).thread.0).copied().unwrap_or(0);
         let mut numbers: BTreeMap<(ThreadPath, SiteId, Vec<SiteId>), usize> = BTreeMap::new();
         for target in targets {
@@ -144,6 +178,10 @@ impl Plan {
     /// What the next executions try, one entry each: `share` of them divide the open pairs among themselves. `number`: executions made before.
     pub fn rounds(&self, number: u32, share: usize) -> Vec<Round> {
         let open: Vec<usize> = (0..self.pairs.len()).filter(|pair| self.pairs[*pair].decision == Decision::Open).collect();
+        if self.strategy != Strategy::Targets {
+            let share = share.max(1);
+            return (0..share).map(|part| self.other_round(number as usize * share + part, &open)).collect();
+        }
         // Every other execution belongs to a few of those of which a side was never given its chance: the others would take it again.
         let untried = |pair: &usize| self.pairs[*pair].tries.contains(&0);
         let open = match number % 2 {
@@ -156,6 +194,44 @@ impl Plan {
         };
         let share = share.clamp(1, open.len().max(1));
         (0..share).map(|part| self.round(number, open.iter().copied().skip(part).step_by(share).collect())).collect()
+    }
+
+    /// Of the strategies that are here for comparison.
+    fn other_round(&self, number: usize, open: &[usize]) -> Round {
+        let anybody = |site: CodePlace, ordinal: u64, holds: u64| {
+            let descriptor = Descriptor { thread: None, identity: 0, site, frames: Vec::new(), ordinal };
+            Watched { descriptor, holds }
+        };
+        let watched = match self.strategy {
+            Strategy::Random => {
+                let mut state = number as u64;
+                let mut draw = |below: u64| {
+                    state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x9e37_79b9_7f4a_7c15);
+                    let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                    (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) % below.max(1)
+                };
+                let drawn = (0..DRAWN.min(self.sites.len())).map(|_| {
+                    let (site, times) = self.sites[draw(self.sites.len() as u64) as usize];
+                    anybody(site, draw(times), 1)
+                });
+                drawn.collect()
+            }
+            _ => {
+                let pair = open.get(number % open.len().max(1)).map(|pair| &self.pairs[*pair]);
+                let mut places: Vec<CodePlace> = pair.map_or_else(Vec::new, |pair| pair.places.to_vec());
+                places.dedup();
+                places.into_iter().map(|place| anybody(place, 0, HOLDS)).collect()
+            }
+        };
+        Round { watched, descriptors: Vec::new(), pairs: Vec::new(), favoured: None }
+    }
+
+    /// Whether there is nothing that could be tried.
+    pub fn is_done(&self) -> bool {
+        match self.strategy {
+            Strategy::Random => self.sites.is_empty(),
+            _ => self.open() == 0,
+        }
     }
 
     fn round(&self, number: u32, pairs: Vec<usize>) -> Round {

@@ -17,16 +17,22 @@ use crate::progress::{Observer, Progress};
 use crate::prove::{Prover, load};
 use crate::run::RunRecord;
 use crate::symbols::Symbols;
+use crate::witness_steps::steps;
+use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Forcing, Planner};
-use rashomon_event::{Candidate, CandidateKind, Evidence, Goal, Schedule, SiteId, Trace, Verdict, Witness, WitnessLevel};
+use rashomon_event::{
+    Candidate, CandidateKind, Evidence, Finding, FindingKind, Goal, Schedule, SiteId, Trace, Verdict, Witness, WitnessLevel,
+};
 use rashomon_explore::explorer::{Go, Limits};
+use rashomon_explore::file::Sampling;
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::schedule::of_log;
+use rashomon_explore::search::Plan;
 use rashomon_explore::{Expected, Explorer, Failure, Search as _, VisibleAccesses};
 use rashomon_predict::shacham::partner::AccessLocks;
 pub use rashomon_predict::shacham::{LocksetStates, Pair};
 use rashomon_predict::shacham::{partner, prefix, warnings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Pairs of the same two source sites that are tried.
@@ -48,6 +54,26 @@ pub struct WitnessSettings {
     /// Of all.
     pub budget: Duration,
     pub jobs: usize,
+    /// Search only for findings that the store has and nothing has decided, and store only what is proven.
+    pub undecided: bool,
+}
+
+impl WitnessSettings {
+    /// For what the deciders of a check left undecided.
+    pub fn of_check(budget: Duration, jobs: usize) -> Self {
+        Self {
+            states: LocksetStates::None,
+            exclude: true,
+            hint: true,
+            extend: true,
+            preemptions: 2,
+            schedules: 100,
+            steps: 100_000,
+            budget,
+            jobs,
+            undecided: true,
+        }
+    }
 }
 
 /// What became of one pair of source sites.
@@ -81,6 +107,8 @@ pub struct Searched {
     pub schedules: u64,
     /// Of the search, the proof not included.
     pub duration: Duration,
+    /// Accesses executed before the search began; by the prefix alone, before both threads stood side by side.
+    pub prefix: u64,
     pub pairs: usize,
     pub id: Option<String>,
 }
@@ -94,10 +122,25 @@ pub struct Witnessed {
     pub executions: u64,
     /// Executed by the recorded execution, kept or not.
     pub accesses: u64,
+    pub events: u64,
+    pub threads: u64,
 }
 
-/// How it ended, the schedule with the pair that it brings together, and the executions made.
-type PairSearched = (Found, Option<(Schedule, Pair)>, u64);
+/// What came of the search for one pair.
+struct PairSearched {
+    found: Found,
+    schedules: u64,
+    shown: Option<Shown>,
+}
+
+/// A schedule that ends with both side by side.
+struct Shown {
+    schedule: Schedule,
+    pair: Pair,
+    /// Turns of the schedule, and accesses, before the search began.
+    turns: usize,
+    accesses: u64,
+}
 
 fn sites_of(trace: &Trace, pair: Pair) -> (SiteId, SiteId) {
     let (one, other) = (trace.event(pair.a1).site, trace.event(pair.a2).site);
@@ -133,6 +176,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let trace = &loaded.trace;
         let locks = AccessLocks::of(trace);
         witnessed.accesses = witnessed.accesses.max(loaded.header.accesses_executed);
+        witnessed.events += trace.events.len() as u64;
+        witnessed.threads = witnessed.threads.max(trace.threads.len() as u64);
         let mut by_sites: BTreeMap<(SiteId, SiteId), Vec<Pair>> = BTreeMap::new();
         for warning in warnings(trace, settings.states) {
             witnessed.warnings += 1;
@@ -151,6 +196,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let forcing = self.forcing(run);
         let mut prover =
             Prover { program: self.program, forcing: forcing.clone(), symbols: self.symbols, scratch: &scratch, executions: 0 };
+        let undecided: Option<BTreeSet<String>> = match settings.undecided {
+            true => Some(self.store.findings()?.into_iter().filter(is_undecided).map(|finding| finding.id).collect()),
+            false => None,
+        };
         let of = by_sites.len();
         for (number, mut pairs) in by_sites.into_values().enumerate() {
             // Late ones first: there is less behind them. Different threads before more of the same.
@@ -161,8 +210,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if witnessed.searched.iter().any(|row| row.id.as_ref() == Some(&finding.id)) {
                 continue;
             }
+            if undecided.as_ref().is_some_and(|undecided| !undecided.contains(&finding.id) || Instant::now() >= until) {
+                continue;
+            }
             observer.progress(Progress::Forcing { id: &finding.id.clone(), number, of });
-            let begin = Instant::now();
             let mut row = Searched {
                 sites: [first.a1, first.a2].map(|event| {
                     composer
@@ -173,44 +224,34 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 found: Found::Exhausted,
                 schedules: 0,
                 duration: Duration::ZERO,
+                prefix: 0,
                 pairs: pairs.len(),
                 id: None,
             };
             for pair in pairs {
-                let (found, schedule, schedules) = self.search_pair(trace, pair, settings, &forcing, until)?;
-                row.schedules += schedules;
-                match schedule {
-                    Some((schedule, candidate_pair)) => {
-                        row.found = found;
-                        row.duration = begin.elapsed();
-                        finding = composer.of_candidate(&candidate(candidate_pair), None);
-                        let session = self.store.proof(&finding.id);
-                        let proven = prover.force_schedule(&mut finding, &schedule, &session)?;
-                        finding.notes.push(format!(
-                            "{}: a1 is stood at while the other thread comes to a2; {} turns",
-                            found.words(),
-                            schedule.turns.len()
-                        ));
-                        if !self.settings.keep && session.exists() {
-                            std::fs::remove_dir_all(&session).map_err(PipelineError::io("remove", &session))?;
-                        }
-                        if proven {
+                let searched = self.search_pair(trace, pair, settings, &forcing, until, &mut row.duration)?;
+                row.schedules += searched.schedules;
+                match searched.shown {
+                    Some(shown) => {
+                        row.found = searched.found;
+                        row.prefix = shown.accesses;
+                        finding = composer.of_candidate(&candidate(shown.pair), None);
+                        if self.prove(&mut prover, &mut finding, &mut row, &shown)? {
                             break;
                         }
                     }
-                    None if found == Found::Unknown => row.found = Found::Unknown,
+                    None if searched.found == Found::Unknown => row.found = Found::Unknown,
                     None => {}
                 }
-            }
-            if row.duration.is_zero() {
-                row.duration = begin.elapsed();
             }
             if matches!(finding.verdict, Verdict::Proven { .. }) {
                 row.id = Some(finding.id.clone());
             }
-            self.complete(&mut finding);
-            self.store.write_finding(&finding)?;
-            observer.progress(Progress::Decided(&finding));
+            if row.id.is_some() || undecided.is_none() {
+                self.complete(&mut finding);
+                self.store.write_finding(&finding)?;
+                observer.progress(Progress::Decided(&finding));
+            }
             witnessed.executions += row.schedules;
             witnessed.searched.push(row);
         }
@@ -221,7 +262,45 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(())
     }
 
-    /// A schedule that ends with both side by side, and the number of executions made.
+    /// Executes a schedule that was found, from the beginning; stores and tells what it shows. `true`: proven.
+    fn prove(
+        &self,
+        prover: &mut Prover<'_, S>,
+        finding: &mut Finding,
+        row: &mut Searched,
+        shown: &Shown,
+    ) -> Result<bool, PipelineError> {
+        let session = self.store.proof(&finding.id);
+        let proven = prover.force_schedule(finding, &shown.schedule, &session)?;
+        let searched = shown.schedule.turns.len() - shown.turns;
+        finding.notes.push(match row.found {
+            Found::ByPrefix => format!("{}: {} turns", row.found.words(), shown.turns),
+            _ => format!(
+                "{}: {searched} turns behind a prefix of {} turns with {} accesses, after which one thread stands right before its access; {} schedules were tried",
+                row.found.words(),
+                shown.turns,
+                shown.accesses,
+                row.schedules
+            ),
+        });
+        if proven && let Ok(loaded) = load(&folder_of(&shown.schedule, &session)) {
+            let composer = Composer::new(&loaded, self.symbols, shown.schedule.quantum);
+            let (steps, skipped) = steps(&composer);
+            if skipped > 0 {
+                finding.notes.push(format!("{skipped} earlier accesses and locks are not shown"));
+            }
+            finding.steps = steps;
+            if row.found == Found::ByPrefix {
+                row.prefix = loaded.header.accesses_executed;
+            }
+        }
+        if !self.settings.keep && session.exists() {
+            std::fs::remove_dir_all(&session).map_err(PipelineError::io("remove", &session))?;
+        }
+        Ok(proven)
+    }
+
+    /// Searches a schedule that ends with both side by side. `duration`: what that takes is added to it.
     fn search_pair(
         &self,
         trace: &Trace,
@@ -229,13 +308,17 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         settings: &WitnessSettings,
         forcing: &Forcing,
         until: Instant,
+        duration: &mut Duration,
     ) -> Result<PairSearched, PipelineError> {
+        let begin = Instant::now();
         let planner = Planner::new(trace, 0);
         let built = prefix(trace, pair, settings.extend);
         if let Some(race) = built.race {
             let met = Pair { a1: pair.a1, a2: race };
-            let plan = planner.plan(&witness(met, built.order.clone()))?;
-            return Ok((Found::ByPrefix, Some((plan.schedule, met)), 0));
+            let schedule = planner.plan(&witness(met, built.order.clone()))?.schedule;
+            *duration += begin.elapsed();
+            let shown = Shown { turns: schedule.turns.len(), schedule, pair: met, accesses: 0 };
+            return Ok(PairSearched { found: Found::ByPrefix, schedules: 0, shown: Some(shown) });
         }
         let mut schedules = 0;
         let mut orders = vec![built.order];
@@ -275,15 +358,31 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             })?;
             schedules += summary.schedules;
             if let Some(schedule) = schedule {
-                return Ok((Found::BySearch, Some((schedule, pair)), schedules));
+                *duration += begin.elapsed();
+                let turns = explorer.base.turns.len();
+                let shown = Shown { schedule, pair, turns, accesses: accesses_of(explorer)? };
+                return Ok(PairSearched { found: Found::BySearch, schedules, shown: Some(shown) });
             }
             exhausted &= summary.exhausted && search.is_exhaustive();
             if !diverged {
                 break;
             }
         }
-        Ok((if exhausted { Found::Exhausted } else { Found::Unknown }, None, schedules))
+        *duration += begin.elapsed();
+        Ok(PairSearched { found: if exhausted { Found::Exhausted } else { Found::Unknown }, schedules, shown: None })
     }
+}
+
+/// Accesses that an execution makes up to where exploration begins.
+fn accesses_of(explorer: Explorer<'_>) -> Result<u64, PipelineError> {
+    let short = Explorer { steps: 1, ..explorer };
+    let begin = Plan { decisions: Vec::new(), asleep: 0, sampling: Sampling::Continue, seed: 0 };
+    Ok(short.execute(0, &begin)?.header.accesses_executed)
+}
+
+fn is_undecided(finding: &Finding) -> bool {
+    finding.kind == FindingKind::DataRace
+        && matches!(finding.verdict, Verdict::Suspected | Verdict::Predicted | Verdict::Diverged { .. })
 }
 
 fn candidate(pair: Pair) -> Candidate {

@@ -11,7 +11,7 @@ use crate::sys::{self, syscall};
 use crate::thread::{Runtime, Thread};
 use crate::{clock, config, finish, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
-use others::Others;
+use others::{Others, Progress};
 use rashomon_abi::control::{after, field, first};
 use rashomon_abi::provoke::{head, log, state};
 use rashomon_abi::record::AccessClass;
@@ -108,12 +108,12 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
         STARTED.store(true, Release);
     }
     add(descriptor, state::HOLDS, 1);
-    let alone = others::look(number, begun) == Others::Blocked;
+    let alone = others::look(number, begun).0 == Others::Blocked;
     file::log(if alone { log::HOLD_ALONE } else { log::HOLD }, 0, descriptor, thread.number);
 
     let longest = config::word(field::HOLD_TIME);
     let limit = longest.min(ALLOWANCE.load(Relaxed) / 2).max(SHORTEST_NS);
-    let mut ended = wait(runtime, number, begun, limit);
+    let (mut ended, spent) = wait(runtime, number, begun, limit);
     LOCK.lock();
     if STATE.load(Relaxed) == WAITING && WHO.load(Relaxed) == thread.number + 1 {
         STATE.store(0, Relaxed);
@@ -122,14 +122,14 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
         ended = state::CAUGHT;
     }
     LOCK.unlock();
-    let spent = now().saturating_sub(begun);
     if ended == state::TIMED_OUT && limit < longest {
         ended = state::CUT_SHORT;
     }
     add(descriptor, ended, 1);
     file::log(log::END, ended, descriptor, thread.number);
-    add(descriptor, state::HELD, spent);
-    in_head(head::HELD).fetch_add(spent, Relaxed);
+    let held = now().saturating_sub(begun);
+    add(descriptor, state::HELD, held);
+    in_head(head::HELD).fetch_add(held, Relaxed);
     let _ = ALLOWANCE.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(spent)));
     if ended == state::CAUGHT && GONE_ON.load(Acquire) == 0 && config::word(field::FIRST) == first::ARRIVED {
         let_go_first(number);
@@ -141,31 +141,37 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
     true
 }
 
-/// Stands still until somebody arrives, nobody can, or the time is up. Which of the three is told by the word of the descriptor's state to be counted up.
-fn wait(runtime: &Runtime, number: u32, begun: u64, limit: u64) -> usize {
+/// Stands still until somebody arrives, nobody can, or the others have had their time. Which of the three is told by the word of the descriptor's state to be counted up; and
+/// the time that they had.
+fn wait(runtime: &Runtime, number: u32, begun: u64, limit: u64) -> (usize, u64) {
     let mut length = FIRST_PAUSE_NS;
     let mut before = Others::Alive;
+    let mut progress = Progress::new(begun);
+    let mut spent = 0;
     loop {
         pause(&CAUGHT, length);
         if CAUGHT.load(Acquire) != 0 {
-            return state::CAUGHT;
+            return (state::CAUGHT, spent);
         }
         if runtime.thread().pending_signals.load(Relaxed) != 0 {
             signals::deliver_inside(runtime);
         }
         let time = now();
-        if time.saturating_sub(begun) >= limit {
-            return state::TIMED_OUT;
+        let (others, busy) = others::look(number, time);
+        spent = progress.at(time, busy);
+        if spent >= limit {
+            return (state::TIMED_OUT, spent);
         }
-        let others = others::look(number, time);
         // Twice: the threads were not all asked at the same moment.
         match (before, others) {
-            (Others::Blocked, Others::Blocked) => return state::BLOCKED,
-            (Others::Looking | Others::Blocked, Others::Looking) | (Others::Looking, Others::Blocked) => return state::LOOKING,
+            (Others::Blocked, Others::Blocked) => return (state::BLOCKED, spent),
+            (Others::Looking | Others::Blocked, Others::Looking) | (Others::Looking, Others::Blocked) => {
+                return (state::LOOKING, spent);
+            }
             _ => {}
         }
         before = others;
-        let left = limit.saturating_sub(time.saturating_sub(begun));
+        let left = limit.saturating_sub(spent);
         // What looks over is looked at again at once.
         length = if others == Others::Alive { (length * 2).min(LAST_PAUSE_NS) } else { FIRST_PAUSE_NS }.min(left.max(1));
     }
@@ -299,14 +305,15 @@ pub fn head_start(thread: &Thread) {
     let begun = now();
     let limit = config::word(field::HOLD_TIME).min(ALLOWANCE.load(Relaxed) / 2);
     let mut blocked = 0;
+    let mut progress = Progress::new(begun);
     while !STARTED.load(Acquire) && blocked < 2 {
         pause(&NEVER, LAST_PAUSE_NS / 4);
         let time = now();
-        if time.saturating_sub(begun) >= limit {
-            break;
-        }
         // Others that wait here pause as well: they are no reason to go on waiting.
         let census = others::census(HOLD.load(Relaxed), time);
+        if progress.at(time, census.busy) >= limit {
+            break;
+        }
         blocked = if census.run == 0 && census.pause < WAITING_HERE.load(Relaxed) { blocked + 1 } else { 0 };
     }
     WAITING_HERE.fetch_sub(1, Relaxed);

@@ -78,6 +78,40 @@ pub struct Census {
     pub run: u32,
     pub pause: u32,
     pub look: u32,
+    /// Those of them that the kernel has on a processor, or in the queue for one.
+    pub busy: u32,
+}
+
+/// How long the others have had to arrive. Time in which any of them wants a processor counts as far as they got one, divided among those that want one, so that a machine that
+/// does other things as well shortens no wait; other time (they sleep, or the kernel works for them) counts as it passes.
+pub struct Progress {
+    seen_at: u64,
+    seen_processor: u64,
+    spent: u64,
+}
+
+impl Progress {
+    pub fn new(now: u64) -> Self {
+        Self { seen_at: now, seen_processor: processor_time(), spent: 0 }
+    }
+
+    /// Nanoseconds so far. `busy`: see [`Census`].
+    pub fn at(&mut self, now: u64, busy: u32) -> u64 {
+        let processor = processor_time();
+        let passed = now.saturating_sub(self.seen_at);
+        self.spent += match busy {
+            0 => passed,
+            _ => (processor.saturating_sub(self.seen_processor) / busy as u64).min(passed),
+        };
+        (self.seen_at, self.seen_processor) = (now, processor);
+        self.spent
+    }
+}
+
+/// Of all threads; who calls this sleeps nearly all of the time.
+fn processor_time() -> u64 {
+    const PROCESS: usize = 2;
+    sys::clock(PROCESS)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,7 +127,9 @@ pub enum Others {
 /// What a thread does by the kernel's account.
 enum Does {
     Sleeps,
-    /// Runs, or will by itself.
+    /// Runs, or wants to.
+    Busy,
+    /// Is in the kernel, and will come back by itself.
     Runs,
     /// Sleeps for a while, or gave up the processor: a waiting thread's habit.
     Pauses,
@@ -101,12 +137,14 @@ enum Does {
 }
 
 /// What all threads but the calling one can do while it is held.
-pub fn look(hold: u32, now: u64) -> Others {
-    match census(hold, now) {
-        Census { run: 0, pause: 0, look: 0 } => Others::Blocked,
+pub fn look(hold: u32, now: u64) -> (Others, u32) {
+    let census = census(hold, now);
+    let others = match census {
+        Census { run: 0, pause: 0, look: 0, .. } => Others::Blocked,
         Census { run: 0, pause: 0, .. } => Others::Looking,
         _ => Others::Alive,
-    }
+    };
+    (others, census.busy)
 }
 
 pub fn census(hold: u32, now: u64) -> Census {
@@ -116,7 +154,7 @@ pub fn census(hold: u32, now: u64) -> Census {
     // SAFETY: a terminated path; our own buffer. O_DIRECTORY | O_CLOEXEC
     let folder = unsafe { syscall!(sys::OPENAT, -100isize, c"/proc/self/task".as_ptr(), 0o2200000, 0) };
     if folder < 0 {
-        return Census { run: 1, ..census };
+        return Census { run: 1, busy: 1, ..census };
     }
     loop {
         const GETDENTS64: usize = 217;
@@ -132,10 +170,12 @@ pub fn census(hold: u32, now: u64) -> Census {
             let id = number(&rest[19..record]);
             rest = &rest[record..];
             let Some(id) = id.map(|id| id as u32).filter(|&id| id != own) else { continue };
-            match does(id) {
+            let does = does(id);
+            census.busy += matches!(does, Does::Busy) as u32;
+            match does {
                 Does::Sleeps | Does::Gone => {}
                 _ if known(id).is_some_and(|thread| thread.provoke.looks.waits(hold, now)) => census.look += 1,
-                Does::Runs => census.run += 1,
+                Does::Busy | Does::Runs => census.run += 1,
                 Does::Pauses => census.pause += 1,
             }
         }
@@ -192,6 +232,9 @@ fn does(id: u32) -> Does {
     let text = &text[..length as usize];
     if text.starts_with(b"-1 0x0 ") {
         return Does::Gone;
+    }
+    if text.starts_with(b"running") {
+        return Does::Busy;
     }
     let argument = |index: usize| text.split(|&byte| byte == b' ').nth(index + 1).map_or(0, hexadecimal);
     const CLOCK_NANOSLEEP: u64 = 230;

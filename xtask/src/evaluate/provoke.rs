@@ -1,11 +1,11 @@
 //! Provocation on the tests of a small ARINC-653-like library of ours: the three seeded races are proven, the correct version stays without a report, and
-//! what that takes in multiples of one run of the test without us. After Table 1 of the RaceHunter paper (Programming and Computer Software 50(6), 2024).
+//! what that takes in multiples of one run of the test without us. After Table 1 of the RaceHunter paper (Programming and Computer Software 50(6), 2024). Then its Hypothesis 1 (see [`hypothesis`]).
 
 use super::bar::{self, Bar};
 use super::compile::succeed;
 use super::measure::{self, Usage};
 use super::table::Table;
-use super::{Options, command_line, trace_size};
+use super::{Options, command_line, hypothesis, trace_size};
 use crate::workspace::{self, root};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -55,6 +55,7 @@ struct Report {
     evaluation: &'static str,
     quick: bool,
     rows: Vec<Row>,
+    strategies: Vec<hypothesis::Compared>,
     bars: Vec<Bar>,
 }
 
@@ -69,14 +70,19 @@ pub fn run(options: &Options) -> Result<bool> {
         eprintln!("{version}");
         rows.push(measure_version(&tool, folder.path(), number, version, on, options)?);
     }
-    let bars = bars_of(&rows, options.quick);
-    let report = Report { evaluation: "provoke", quick: options.quick, rows, bars };
+    let strategies = hypothesis::measure(&tool, folder.path(), options)?;
+    let mut bars = bars_of(&rows, options.quick);
+    bars.extend(hypothesis::bars_of(&strategies, options));
+    let report = Report { evaluation: "provoke", quick: options.quick, rows, strategies, bars };
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
     }
     println!("{}", command_line("provoke", options));
-    print_table(&report.rows);
+    if !report.rows.is_empty() {
+        print_table(&report.rows);
+    }
+    hypothesis::print(&report.strategies, options);
     Ok(bar::print(&report.bars))
 }
 
@@ -147,23 +153,29 @@ fn measure_version(
     })
 }
 
-struct Told {
-    pairs: u64,
-    executions: u64,
+pub(super) struct Told {
+    pub pairs: u64,
+    pub executions: u64,
     holds: u64,
-    seconds: f64,
+    pub seconds: f64,
+    /// Pairs of accesses that the pairs were merged from.
+    pub merged: u64,
 }
 
 /// The line of the report that begins with `provocation:`, by its numbers.
-fn numbers_of(report: &serde_json::Value) -> Option<Told> {
+pub(super) fn numbers_of(report: &serde_json::Value) -> Option<Told> {
     let notes = report["run"]["notes"].as_array()?;
     let line = notes.iter().filter_map(|note| note.as_str()).find(|note| note.starts_with("provocation: "))?;
     let words = line.split(|c: char| !c.is_ascii_digit() && c != '.');
     let numbers: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
     match numbers.as_slice() {
-        [pairs, _, _, _, _, executions, holds, seconds] => {
-            Some(Told { pairs: *pairs as u64, executions: *executions as u64, holds: *holds as u64, seconds: *seconds })
-        }
+        [pairs, _, _, _, _, executions, holds, seconds, merged] => Some(Told {
+            pairs: *pairs as u64,
+            executions: *executions as u64,
+            holds: *holds as u64,
+            seconds: *seconds,
+            merged: *merged as u64,
+        }),
         _ => None,
     }
 }

@@ -13,7 +13,8 @@ use rashomon_report::{ProgramExit, RunSummary};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const NOTHING_FORCED: ConfirmOptions = ConfirmOptions { budget: Duration::ZERO, forced_timeout: None, proofs: 1, keep: false };
+const NOTHING_FORCED: ConfirmOptions =
+    ConfirmOptions { budget: Duration::ZERO, forced_timeout: None, proofs: 1, keep: false, search: Duration::ZERO };
 
 pub fn predict(ui: Ui, trace: Option<PathBuf>, report: &ReportOptions) -> Result<Exit> {
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {

@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result, bail};
 use rashomon_confirm::{Output, Program};
 use rashomon_pipeline::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::store::DEFAULT_BASE;
-use rashomon_pipeline::{Binaries, Job, RunRecord, Settings, ShellText, Store, Tally};
+use rashomon_pipeline::witnesses::WitnessSettings;
+use rashomon_pipeline::{Binaries, Job, RunRecord, Scheduling, Settings, ShellText, Store, Tally};
 use rashomon_report::Counts;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,11 @@ pub fn check_prepared(
     job.record_all(&mut run, &mut reporter)?;
     let leads = job.analyse_all(&run, &mut tally, &mut reporter)?;
     job.confirm_all(&run, leads, &mut tally, &mut reporter)?;
+    if !confirm.search.is_zero() && run.recordings.iter().all(|recording| recording.policy != Scheduling::Free.name()) {
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let witnessed = job.find_witnesses(&run, &WitnessSettings::of_check(confirm.search, jobs), &mut reporter)?;
+        tally.executions += witnessed.executions;
+    }
     let summary = job.summary(&run, &tally);
     store.write_summary(&summary)?;
     reporter.finish();

@@ -2,11 +2,12 @@
 
 use super::check::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, open_store, present, program_of, settings_for, settings_of};
-use crate::arguments::{ConfirmOptions, ProvokeOptions, ReportOptions, RunOptions, Switch};
+use crate::arguments::{ConfirmOptions, Holding, ProvokeOptions, ReportOptions, RunOptions, Switch};
 use crate::exit::Exit;
 use crate::progress::Reporter;
 use anyhow::Result;
 use rashomon_confirm::Output;
+use rashomon_pipeline::provoke::Strategy;
 use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::{Binaries, Job, ProvokeSettings, ProvokeTally, Tally};
 use rashomon_trace::RunHeader;
@@ -14,7 +15,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const NOTHING_FORCED: ConfirmOptions = ConfirmOptions { budget: Duration::ZERO, forced_timeout: None, proofs: 1, keep: false };
+const NOTHING_FORCED: ConfirmOptions =
+    ConfirmOptions { budget: Duration::ZERO, forced_timeout: None, proofs: 1, keep: false, search: Duration::ZERO };
 
 pub fn provoke(
     ui: Ui,
@@ -55,6 +57,12 @@ pub fn provoke(
         jobs: options.jobs.map_or((processors / 2).max(1), usize::from),
         orders: options.orders == Switch::On,
         stop: !options.to_end,
+        strategy: match options.strategy {
+            Holding::Targets => Strategy::Targets,
+            Holding::Statements => Strategy::Statements,
+            Holding::Random => Strategy::Random,
+        },
+        with_ordered: options.with_ordered,
     };
     let told = job.provoke_all(&record, &provoking, &mut reporter)?;
     reporter.finish();
@@ -79,7 +87,7 @@ pub fn provoke(
 /// The numbers of a provocation in a line.
 fn words(told: &ProvokeTally) -> String {
     format!(
-        "provocation: {} pairs of conflicting accesses: {} proven, {} not provoked, {} not reached, {} undecided; {} executions with {} holds, decided in {:.3} s",
+        "provocation: {} pairs of conflicting accesses: {} proven, {} not provoked, {} not reached, {} undecided; {} executions with {} holds, decided in {:.3} s; merged from {}",
         told.targets,
         told.proven,
         told.not_provoked,
@@ -87,6 +95,7 @@ fn words(told: &ProvokeTally) -> String {
         told.open,
         told.executions,
         told.holds,
-        told.deciding.as_secs_f64()
+        told.deciding.as_secs_f64(),
+        told.merged
     )
 }

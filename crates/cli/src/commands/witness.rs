@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::progress::Reporter;
 use anyhow::Result;
 use rashomon_confirm::Output;
-use rashomon_pipeline::witnesses::{LocksetStates, WitnessSettings};
+use rashomon_pipeline::witnesses::{LocksetStates, WitnessSettings, Witnessed};
 use rashomon_pipeline::{Binaries, Job, Tally};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -41,6 +41,7 @@ pub fn witness(
             steps: options.steps,
             budget: options.budget,
             jobs: options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+            undecided: false,
         },
         &mut reporter,
     )?;
@@ -49,15 +50,17 @@ pub fn witness(
     print(&format!("{} lockset warnings, {} without a partner\n", witnessed.warnings, witnessed.spurious))?;
     for row in &witnessed.searched {
         print(&format!(
-            "{}: {} | {}: {} schedules, {:.3} s\n",
+            "{}: {} | {}: {} schedules, {:.3} s, behind {} accesses\n",
             row.found.words(),
             row.sites[0],
             row.sites[1],
             row.schedules,
-            row.duration.as_secs_f64()
+            row.duration.as_secs_f64(),
+            row.prefix
         ))?;
     }
-    let summary = job.summary(&record, &Tally { executions: witnessed.executions, ..Tally::default() });
+    let Witnessed { events, threads, executions, .. } = witnessed;
+    let summary = job.summary(&record, &Tally { events, threads, executions, ..Tally::default() });
     store.write_summary(&summary)?;
     let met = present(ui, &store.findings()?, &summary, report)?;
     Ok(if met { Exit::Findings } else { Exit::Success })

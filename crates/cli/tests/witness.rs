@@ -1,0 +1,122 @@
+//! `rashomon witness`: lockset warnings become executions that show the race, or are told to be without one; each is stored as a schedule that replays.
+
+mod support;
+
+use serde_json::Value;
+use std::path::PathBuf;
+use support::place::{Ended, Place};
+
+/// Compiles a program of `tests/shacham`.
+#[track_caller]
+fn compile(place: &Place, name: &str) {
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/shacham").join(format!("{name}.cpp"));
+    let mut command = place.tool(&["c++", "-g", "-O1", "-pthread", "-o", name]);
+    command.arg(source);
+    place.run(command).expect(0, &[]);
+}
+
+#[track_caller]
+fn witness(place: &Place, store: &str, options: &[&str], command: &[&str]) -> (Ended, Value) {
+    let mut arguments = vec!["witness", "--output", store, "--json", "report.json"];
+    arguments.extend(options.iter().chain(&["--"]).chain(command));
+    let ended = place.rashomon(&arguments);
+    let report = place.json("report.json");
+    (ended, report)
+}
+
+fn proven(report: &Value) -> Vec<&Value> {
+    report["findings"].as_array().into_iter().flatten().filter(|finding| finding["status"] == "proven").collect()
+}
+
+/// Fig. 6: the locks are not the same everywhere, and yet nothing races.
+#[test]
+fn a_spurious_warning_has_no_witness() {
+    let place = Place::new();
+    compile(&place, "figure6");
+    let (ended, report) = witness(&place, "store", &["--recordings", "5"], &["./figure6"]);
+    assert_eq!(proven(&report).len(), 0, "{ended}");
+    let ended = ended.expect(0, &["0 proven"]);
+    assert!(ended.out.contains(" lockset warnings, ") && !ended.out.contains("witness by"), "{ended}");
+}
+
+/// Fig. 7: the racing partner of the warning comes behind it.
+#[test]
+fn a_partner_behind_the_warning_is_found() {
+    let place = Place::new();
+    compile(&place, "figure7");
+    let (ended, report) = witness(&place, "store", &["--recordings", "5", "--jobs", "2"], &["./figure7"]);
+    let ended = ended.expect(66, &["global X (4 bytes)"]);
+    for finding in proven(&report) {
+        let id = finding["id"].as_str().unwrap();
+        let replayed = place.rashomon(&["replay", "--store", "store", id, "--times", "3"]);
+        assert_eq!(replayed.code, 0, "{replayed} {ended}");
+    }
+}
+
+/// Fig. 4, told as in Fig. 9, in every combination of what the search is given.
+#[test]
+fn the_running_example_is_told_step_by_step() {
+    let place = Place::new();
+    compile(&place, "numDelItr");
+    let all: [&[&str]; 4] = [&[], &["--no-hint"], &["--no-exclusion", "--no-hint"], &["--short-prefix"]];
+    for (number, options) in all.into_iter().enumerate() {
+        let store = format!("store-{number}");
+        let (ended, report) = witness(&place, &store, options, &["./numDelItr", "2", "20"]);
+        let ended = ended.expect(66, &["global numDelItr (4 bytes)", "schedule that shows it", "prefix of"]);
+        let found = proven(&report);
+        let [finding] = found.as_slice() else { panic!("{ended}") };
+        let steps: Vec<(&str, &str)> = finding["schedule"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|step| (step["thread"].as_str().unwrap_or_default(), step["until"].as_str().unwrap_or_default()))
+            .collect();
+        let (reader, writer) = match steps.as_slice() {
+            [.., (one, "stands right before its read"), (other, "stands right before its write")] => (*one, *other),
+            [.., (one, "stands right before its write"), (other, "stands right before its read")] => (*other, *one),
+            _ => panic!("{steps:?} {ended}"),
+        };
+        let at = |thread: &str, until: &str| steps.iter().rposition(|step| *step == (thread, until)).unwrap_or(usize::MAX);
+        let (key, own, deletion) =
+            (at(writer, "acquires mutex KeyLock"), at(reader, "acquires mutex KeyLock"), at(writer, "acquires mutex DelLock"));
+        assert!(key < own && key < deletion && deletion < steps.len() && own < steps.len(), "{steps:?} {ended}");
+        let id = finding["id"].as_str().unwrap();
+        place.rashomon(&["replay", "--store", &store, id, "--times", "3"]).expect(0, &[]);
+    }
+}
+
+#[test]
+fn a_prefix_can_be_a_witness_by_itself() {
+    let place = Place::new();
+    compile(&place, "mtrt");
+    let (ended, report) = witness(&place, "store", &[], &["./mtrt", "2", "20"]);
+    assert!(ended.out.contains("witness by the prefix"), "{ended}");
+    assert_eq!(proven(&report).len(), 1, "{ended}");
+    ended.expect(66, &["global last_row (4 bytes)"]);
+}
+
+#[test]
+fn limits_are_told_apart_from_exhaustion() {
+    let place = Place::new();
+    compile(&place, "numDelItr");
+    for options in [["--budget", "0"], ["--schedules", "0"]] {
+        let (ended, _) = witness(&place, options[0].trim_start_matches("--"), &options, &["./numDelItr", "2", "20"]);
+        assert!(ended.out.contains("none before a limit was reached"), "{ended}");
+        ended.expect(0, &["0 proven"]);
+    }
+}
+
+/// What no decider decided is searched as well, if `check` is asked to.
+#[test]
+fn check_hands_over_what_it_could_not_decide() {
+    let place = Place::new();
+    compile(&place, "numDelItr");
+    let check = |store: &str, options: &[&str]| {
+        let mut arguments = vec!["check", "--output", store];
+        arguments.extend(options.iter().chain(&["--", "./numDelItr", "2", "20"]));
+        place.rashomon(&arguments)
+    };
+    let without = check("without", &["--budget", "0"]);
+    assert!(without.err.contains("0 proven"), "{without}");
+    check("with", &["--budget", "0", "--search", "60"]).expect(66, &["1 proven", "witness by search"]);
+}
