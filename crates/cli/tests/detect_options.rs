@@ -7,8 +7,8 @@ use support::place::{Ended, Place};
 
 /// On one line: line numbers stay those of the program.
 const PRELUDE: &str = "#define _GNU_SOURCE\n#include <fcntl.h>\n#include <pthread.h>\n#include <sched.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n#include <sys/wait.h>\n#include <unistd.h>
-static int turn; static void pass(int to) { __atomic_store_n(&turn, to, __ATOMIC_RELAXED); } static void await(int wanted) { while (__atomic_load_n(&turn, __ATOMIC_RELAXED) != wanted) sched_yield(); }
-int x;
+static int turn __attribute__((aligned(8))); static void pass(int to) { __atomic_store_n(&turn, to, __ATOMIC_RELAXED); } static void await(int wanted) { while (__atomic_load_n(&turn, __ATOMIC_RELAXED) != wanted) sched_yield(); }
+int x __attribute__((aligned(8)));
 ";
 
 const RACE: &str = "WARNING: ThreadSanitizer: data race (pid=";
