@@ -17,7 +17,7 @@ use crate::thread::{self, Held, Runtime, Thread};
 use crate::tls::{current, hot};
 use crate::{
     atomics, clock, config, detect, explore, finish, header, init, loader, modules, outside, policy, provoke, recorder, replay,
-    report, sched, signals, watchdog,
+    report, sched, signals, tree, watchdog,
 };
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::field;
@@ -164,6 +164,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
         thread::only(thread);
         sched::only(thread);
     }
+    tree::forked(thread);
     replay::appeared(thread);
     modules::write();
     recorder::begin(thread);

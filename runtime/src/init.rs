@@ -5,7 +5,7 @@ use crate::intercept::{process, start};
 use crate::real::{self, real};
 use crate::sys;
 use crate::thread::{self, NO_THREAD, Runtime, Thread};
-use crate::{clock, explore, family, finish, loader, modules, policy, provoke, recorder, replay, report, sched, signals};
+use crate::{clock, explore, family, finish, loader, modules, policy, provoke, recorder, replay, report, sched, signals, tree};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, allocation_kind};
@@ -59,6 +59,7 @@ unsafe fn start(directory: &[u8; 4096]) {
     replay::initialise();
     explore::initialise();
     provoke::initialise();
+    tree::initialise();
     modules::write();
     // SAFETY: once, on the initial thread.
     unsafe { begin_initial_thread() };

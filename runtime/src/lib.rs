@@ -42,6 +42,7 @@ mod signals;
 mod sys;
 mod thread;
 mod tls;
+mod tree;
 mod watchdog;
 
 #[panic_handler]

@@ -2,7 +2,7 @@
 
 use crate::lock::RawLock;
 use crate::sys::{self, syscall};
-use crate::{config, detect, header, provoke, recorder};
+use crate::{config, detect, header, provoke, recorder, tree};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, NO_MODULE};
@@ -283,6 +283,9 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
         if entry[0].load(Relaxed) == 0 {
             entry[1].store(start, Relaxed);
             entry[0].store(info.base + 1, Relaxed);
+            if WRITTEN[..at].iter().any(|other| other[0].load(Relaxed) == UNLOADED) {
+                tree::module_begins(start, end);
+            }
             let mut build_id = [0u8; 128];
             let id_length = build_id_of(info.base, headers, &mut build_id);
             append(info.base, start, end, &build_id[..id_length], path);

@@ -5,7 +5,7 @@
 
 use crate::sys::{self, syscall};
 use crate::thread::Thread;
-use crate::{config, detect, filter, header, provoke};
+use crate::{config, detect, filter, header, provoke, tree};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{field, note};
@@ -210,8 +210,8 @@ fn resolve_context(thread: &mut Thread) {
     }
     let (bottom, lowest, top) = {
         let hot = thread.hot();
-        // While accesses are ignored the fast path stays shut.
-        hot.dirty = (hot.ignored > 0) as u64;
+        // While accesses are ignored or asked about one by one the fast path stays shut.
+        hot.dirty = (hot.ignored > 0 || tree::on()) as u64;
         let lowest = core::mem::replace(&mut hot.lowest, hot.top);
         (hot.bottom, lowest.min(hot.top), hot.top)
     };
@@ -270,6 +270,9 @@ pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
     if !filter::keeps(thread, address, site, kind) && !config::option(control::option::NO_FILTER) {
         return;
     }
+    if tree::on() && tree::is_redundant(thread, address, site, kind) {
+        return;
+    }
     if !reserve_with_context(thread, 2) {
         return;
     }
@@ -286,7 +289,10 @@ pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
 }
 
 pub fn range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u64) {
-    if !thread.keep_accesses || !reserve_with_context(thread, 3) {
+    if !thread.keep_accesses || tree::on() && tree::is_redundant_range(thread, address, bytes, site, class) {
+        return;
+    }
+    if !reserve_with_context(thread, 3) {
         return;
     }
     // SAFETY: three words were reserved.
@@ -342,6 +348,9 @@ pub fn sync_at(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, ar
         thread.ordinal += 1;
         thread.restart_count();
     }
+    if tree::on() {
+        tree::step(thread, op, object, aux, arguments);
+    }
     thread.new_span();
 }
 
@@ -354,6 +363,9 @@ pub fn turn(thread: &mut Thread) {
             push(thread, word(0, record::TURN, count));
             push(thread, header::next_sequence());
         }
+    }
+    if tree::on() {
+        tree::resumes(thread);
     }
     thread.new_span();
 }
@@ -368,6 +380,7 @@ pub fn finish(thread: &mut Thread) {
         unsafe { push(thread, word(0, record::EXECUTED, executed)) };
     }
     header::word(field::ACCESSES_EXECUTED).fetch_add(executed, Relaxed);
+    header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree.take_skipped(), Relaxed);
     close_chunk(thread, true);
 }
 

@@ -4,7 +4,7 @@ use crate::memory::{List, Map};
 use crate::sched::Wait;
 use crate::sys;
 use crate::tls::{self, Call, Hot, hot};
-use crate::{detect, filter, header, recorder, signals};
+use crate::{detect, filter, header, recorder, signals, tree};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::MAX_THREADS;
 use rashomon_abi::header::field;
@@ -62,6 +62,7 @@ pub struct Thread {
     pub context_count: u32,
     pub context_path: List<u32>,
     pub keep_accesses: bool,
+    pub tree: tree::Tree,
     pub executed: u64,
     /// `executed` when the chunk was begun.
     pub executed_before_chunk: u64,
@@ -231,7 +232,7 @@ pub unsafe fn prepare(thread: &mut Thread, block: *mut Hot) {
         (*block).locks = 0;
         (*block).span = 1 << 48;
         (*block).quantum = 0;
-        (*block).dirty = 0;
+        (*block).dirty = tree::on() as u64;
         thread.hot = block;
         recorder::begin(thread);
         thread.since_sync = 0;
@@ -328,6 +329,7 @@ pub unsafe fn detach(thread: &mut Thread) {
         sys::unmap(table.cast(), filter::entries(thread.number) * 16);
     }
     thread.hot = core::ptr::null_mut();
+    thread.tree.end();
     thread.contexts.clear_and_free();
     thread.context_path.clear_and_free();
     thread.allocations.clear_and_free();

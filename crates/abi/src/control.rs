@@ -63,6 +63,8 @@ pub mod field {
     pub const FAVOURED: usize = 28;
     /// Who goes on first after a catch: see [`super::first`].
     pub const FIRST: usize = 29;
+    /// Of [`super::option::TREE`]: locations that each thread remembers at most; 0: as many as the runtime thinks right.
+    pub const FILTER_LOCATIONS: usize = 30;
 }
 
 pub mod mode {
@@ -94,6 +96,8 @@ pub mod option {
     pub const NO_STREAMS: u64 = 8;
     /// Free mode: record nothing, but hold threads at the descriptors until another thread arrives with a conflicting access. See [`crate::provoke`].
     pub const PROVOKE: u64 = 16;
+    /// Leave out plain accesses that are redundant for detectors of races (TREE). Without effect beside [`NO_FILTER`].
+    pub const TREE: u64 = 32;
 }
 
 /// Which of two threads that stand at conflicting accesses makes its own first.

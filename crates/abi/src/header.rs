@@ -51,6 +51,8 @@ pub mod field {
     pub const FORKS: usize = 35;
     /// Accesses executed (kept or not), summed when threads end.
     pub const ACCESSES_EXECUTED: usize = 36;
+    /// Accesses that the TREE filter left out, summed when threads end.
+    pub const ACCESSES_REDUNDANT: usize = 37;
 
     /// Of the process that made this one; 0 for the initial process.
     pub const PARENT_PROCESS_ID: usize = 40;
@@ -94,6 +96,8 @@ pub mod note {
     pub const THINNED: u64 = 32;
     /// In the initial process: there were more processes than may be recorded.
     pub const TOO_MANY_PROCESSES: u64 = 64;
+    /// Accesses were left out that are redundant for detectors of races ([`crate::control::option::TREE`]): what a read saw is not known for certain.
+    pub const FILTERED: u64 = 128;
 }
 
 pub mod outcome {

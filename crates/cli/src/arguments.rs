@@ -259,9 +259,26 @@ pub struct RunOptions {
     /// Processes of the program that are recorded, each on its own; further ones run unobserved. 0: all.
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub processes: u64,
+    #[command(flatten)]
+    pub filter: FilterOptions,
     /// Store everything in this folder instead of .rashomon/N-PROG.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// Only where the detectors of races are all that looks at a recording: `check` and `record`.
+#[derive(Debug, Args)]
+pub struct FilterOptions {
+    /// Accesses that are not recorded: none but mere repetitions, or all that TREE finds redundant for detectors of races. From a filtered recording nothing is predicted, only
+    /// suspected and proven.
+    #[arg(long, value_enum, default_value_t = Filter::None, env = "RASHOMON_FILTER", hide_env_values = true)]
+    pub filter: Filter,
+    /// Locations that the filter remembers of each thread; 0: as many as the runtime thinks right.
+    #[arg(long, value_name = "N", default_value_t = 0, env = "RASHOMON_FILTER_LOCATIONS", hide_env_values = true)]
+    pub filter_locations: u64,
+    /// Record every access, mere repetitions too.
+    #[arg(long, conflicts_with = "filter")]
+    pub every_access: bool,
 }
 
 #[derive(Debug, Args)]

@@ -13,14 +13,14 @@ pub mod report;
 pub mod trace;
 pub mod witness;
 
-use crate::arguments::{Colour, ConfirmOptions, FailOn, ReportOptions, RunOptions, Show, Switch};
+use crate::arguments::{Colour, ConfirmOptions, Filter, FilterOptions, FailOn, ReportOptions, RunOptions, Show, Switch};
 use crate::exit::Exit;
 use crate::runtime;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use rashomon_confirm::{Input, Output, Program};
 use rashomon_event::Finding;
 use rashomon_pipeline::run::quoted;
-use rashomon_pipeline::{RecordSettings, RunRecord, Scheduling, Settings, Store};
+use rashomon_pipeline::{Accesses, RecordSettings, RunRecord, Scheduling, Settings, Store};
 use rashomon_report::{Counts, RunSummary, Shown, json, text};
 use rashomon_trace::Policy;
 use std::ffi::OsString;
@@ -100,6 +100,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             processes: run.processes,
             patience: PATIENCE,
             base_time_nanoseconds: run.base_time_nanoseconds,
+            accesses: Accesses::Distinct,
         },
         recordings: 1,
         budget: confirm.budget,
@@ -133,6 +134,7 @@ pub fn settings_for(
             processes: run.processes,
             patience: PATIENCE,
             base_time_nanoseconds,
+            accesses: accesses(&run.filter),
         },
         recordings: run.recordings,
         budget: confirm.map_or(Duration::ZERO, |confirm| confirm.budget),
@@ -141,6 +143,24 @@ pub fn settings_for(
         keep: confirm.is_some_and(|confirm| confirm.keep),
         tool: tool()?,
     })
+}
+
+const fn accesses(options: &FilterOptions) -> Accesses {
+    match options.filter {
+        Filter::Tree => Accesses::Needed { locations: options.filter_locations },
+        Filter::None if options.every_access => Accesses::All,
+        Filter::None => Accesses::Distinct,
+    }
+}
+
+/// For what needs to know how often accesses happened, and what they saw.
+pub fn refuse_filter(options: &FilterOptions, command: &str) -> Result<()> {
+    if options.filter != Filter::None {
+        bail!(
+            "`{command}` needs a recording of all accesses: --filter (or RASHOMON_FILTER) is for `rashomon check` and `rashomon record`"
+        );
+    }
+    Ok(())
 }
 
 pub const fn randomises(switch: Switch) -> bool {

@@ -37,7 +37,10 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols),
             planner: Planner::new(&loaded.trace, quantum),
             unseen: unseen(&loaded.trace),
-            thinned: loaded.header.notes.thinned() || loaded.header.notes.truncated(),
+            thinned: {
+                let notes = loaded.header.notes;
+                notes.thinned() || notes.truncated() || notes.filtered()
+            },
         }
     }
 

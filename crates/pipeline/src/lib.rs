@@ -37,7 +37,7 @@ pub use explore::{ExploreSettings, Explored, Stops, Strategy};
 pub use minimise::Shortened;
 pub use progress::{Observer, Progress};
 pub use provoke::{ProvokeSettings, ProvokeTally};
-pub use record::{RecordSettings, Scheduling};
+pub use record::{Accesses, RecordSettings, Scheduling};
 pub use recorded::Recorded;
 pub use run::{RecordedRun, RunRecord, ShellText};
 pub use store::Store;

@@ -2,6 +2,7 @@
 
 use crate::error::PipelineError;
 use crate::run::RecordedRun;
+use rashomon_abi::control::option;
 use rashomon_confirm::force::{header_of, new_session};
 use rashomon_confirm::{Ending, Input, Output, Program, execute};
 use rashomon_event::{ProcessPath, Surroundings};
@@ -87,6 +88,18 @@ pub struct RecordSettings {
     pub patience: Duration,
     /// Where virtual time begins, in every execution of this program.
     pub base_time_nanoseconds: u64,
+    pub accesses: Accesses,
+}
+
+/// Which plain accesses are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accesses {
+    /// All but repetitions without an event in between.
+    #[default]
+    Distinct,
+    All,
+    /// Those that are not redundant for detectors of races (TREE). Each thread remembers so many locations; 0: as many as the runtime thinks right.
+    Needed { locations: u64 },
 }
 
 /// Records one execution into `session`.
@@ -104,6 +117,12 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         processes: settings.processes,
         patience_ms: u64::try_from(settings.patience.as_millis()).unwrap_or(u64::MAX),
         base_time_nanoseconds: settings.base_time_nanoseconds,
+        options: match settings.accesses {
+            Accesses::Distinct => 0,
+            Accesses::All => option::NO_FILTER,
+            Accesses::Needed { .. } => option::TREE,
+        },
+        filter_locations: if let Accesses::Needed { locations } = settings.accesses { locations } else { 0 },
         ..ControlRequest::default()
     };
     let control = control::encode(&request).map_err(rashomon_confirm::ConfirmError::from)?;

@@ -74,6 +74,8 @@ pub struct ControlRequest<'a> {
     pub trace_limit: u64,
     /// How often an access (thread, site, address, locks held) is kept, repetitions without an event in between apart; 0: no limit.
     pub access_cap: u64,
+    /// With `option::TREE`: locations that each thread remembers at most; 0: as many as the runtime thinks right.
+    pub filter_locations: u64,
     /// The most processes of the session that are recorded; 0: no limit.
     pub processes: u64,
     pub after: After,
@@ -99,6 +101,7 @@ impl Default for ControlRequest<'_> {
             patience_ms: 10_000,
             trace_limit: 0,
             access_cap: 0,
+            filter_locations: 0,
             processes: 0,
             after: After::Stop,
             base_time_nanoseconds: 0,
@@ -124,6 +127,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::PATIENCE_MS] = request.patience_ms;
     head[field::TRACE_LIMIT] = request.trace_limit;
     head[field::ACCESS_CAP] = request.access_cap;
+    head[field::FILTER_LOCATIONS] = request.filter_locations;
     head[field::PROCESSES] = request.processes;
     head[field::AFTER] = match request.after {
         After::Stop => after::STOP,

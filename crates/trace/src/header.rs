@@ -93,6 +93,10 @@ impl RunNotes {
     pub const fn thinned(self) -> bool {
         self.0 & note::THINNED != 0
     }
+    /// Accesses that are redundant for detectors of races were left out: what a read saw is not known for certain.
+    pub const fn filtered(self) -> bool {
+        self.0 & note::FILTERED != 0
+    }
     pub const fn too_many_processes(self) -> bool {
         self.0 & note::TOO_MANY_PROCESSES != 0
     }
@@ -104,6 +108,10 @@ impl RunNotes {
             (self.signals(), "signal handlers ran"),
             (self.external_input(), "input came from outside that a re-execution may not see again"),
             (self.thinned(), "accesses that had been kept often enough were left out"),
+            (
+                self.filtered(),
+                "accesses that are redundant for detectors of races were left out (TREE): races are all there, but nothing is predicted, only suspected and proven",
+            ),
             (self.executed(), "another program was started in place of this one"),
             (self.too_many_processes(), "there were more processes than may be recorded: the further ones ran unobserved"),
         ];
@@ -134,6 +142,8 @@ pub struct RunHeader {
     pub forced_handovers: u64,
     pub forks: u64,
     pub accesses_executed: u64,
+    /// What the TREE filter left out.
+    pub accesses_redundant: u64,
     pub parent_process_id: u64,
     pub origin: Origin,
     /// Of a forked process: the sequence number that was next in its parent.
@@ -222,6 +232,7 @@ impl RunHeader {
             forced_handovers: word(field::FORCED_HANDOVERS),
             forks: word(field::FORKS),
             accesses_executed: word(field::ACCESSES_EXECUTED),
+            accesses_redundant: word(field::ACCESSES_REDUNDANT),
             parent_process_id: word(field::PARENT_PROCESS_ID),
             origin: origin_of(word(field::ORIGIN)).ok_or_else(|| unknown(field::ORIGIN, "origin"))?,
             forked_at: word(field::FORKED_AT),
@@ -282,6 +293,7 @@ impl RunHeader {
         words[field::FORCED_HANDOVERS] = self.forced_handovers;
         words[field::FORKS] = self.forks;
         words[field::ACCESSES_EXECUTED] = self.accesses_executed;
+        words[field::ACCESSES_REDUNDANT] = self.accesses_redundant;
         words[field::PARENT_PROCESS_ID] = self.parent_process_id;
         words[field::ORIGIN] = match self.origin {
             Origin::Initial => origin::INITIAL,
@@ -317,6 +329,7 @@ impl Default for RunHeader {
             forced_handovers: 0,
             forks: 0,
             accesses_executed: 0,
+            accesses_redundant: 0,
             parent_process_id: 0,
             origin: Origin::Initial,
             forked_at: 0,

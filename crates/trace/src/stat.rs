@@ -101,6 +101,9 @@ impl Recording {
         writeln!(out, "bytes              {} ({} in files)", total.record_bytes, total.file_bytes)?;
         writeln!(out, "accesses executed  {}", total.accesses_executed)?;
         writeln!(out, "accesses kept      {kept}")?;
+        if header.notes.filtered() {
+            writeln!(out, "accesses filtered  {}", header.accesses_redundant)?;
+        }
         writeln!(
             out,
             "bytes per access   {} kept, {} executed",

@@ -52,6 +52,7 @@ fn words_are_where_the_tables_say() {
         ("turns done", header::field::TURNS_DONE),
         ("virtual time", header::field::VIRTUAL_TIME),
         ("accesses executed", header::field::ACCESSES_EXECUTED),
+        ("accesses redundant", header::field::ACCESSES_REDUNDANT),
     ] {
         assert!(header_words.contains(&(name.to_owned(), word)), "header: {name}");
     }
@@ -68,6 +69,7 @@ fn words_are_where_the_tables_say() {
         ("after", control::field::AFTER),
         ("goal", control::field::GOAL),
         ("base time", control::field::BASE_TIME),
+        ("filter locations", control::field::FILTER_LOCATIONS),
         ("modules", control::field::MODULES),
         ("goals", control::field::GOALS),
         ("string bytes", control::field::STRING_BYTES),

@@ -1,7 +1,7 @@
 //! `rashomon check` and `rashomon record`.
 
 use super::{Ui, end_children_on_interruption, present, randomises, settings_for};
-use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions};
+use crate::arguments::{ConfirmOptions, Filter, ReportOptions, RunOptions};
 use crate::exit::Exit;
 use crate::program::{self, Inspection, Instrumentation};
 use crate::progress::Reporter;
@@ -14,7 +14,9 @@ use rashomon_pipeline::store::DEFAULT_BASE;
 use rashomon_pipeline::witnesses::WitnessSettings;
 use rashomon_pipeline::{Binaries, Job, RunRecord, Scheduling, Settings, ShellText, Store, Tally};
 use rashomon_report::Counts;
+use rashomon_trace::{Recording, Stream, processes};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -85,8 +87,41 @@ pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> 
     store.write_summary(&summary)?;
     if !ui.quiet {
         eprintln!("rashomon: recorded in {}", store.path().display());
+        for number in (0..record.recordings.len() as u32).filter(|_| run.filter.filter == Filter::Tree) {
+            eprintln!("rashomon: {}", Saving::of(&store.recording(number))?);
+        }
     }
     Ok(Exit::of_program(summary.exit))
+}
+
+/// What the filter spared a recording, over all its processes.
+struct Saving {
+    executed: u64,
+    redundant: u64,
+    bytes: u64,
+}
+
+impl Saving {
+    fn of(recording: &Path) -> Result<Self> {
+        let mut saving = Self { executed: 0, redundant: 0, bytes: 0 };
+        for process in processes(recording)? {
+            let recording = Recording::open(&process.folder)?;
+            saving.executed += recording.header.accesses_executed;
+            saving.redundant += recording.header.accesses_redundant;
+            saving.bytes += recording.streams.iter().map(Stream::file_bytes).sum::<u64>();
+        }
+        Ok(saving)
+    }
+}
+
+impl fmt::Display for Saving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const RECORD_BYTES: u64 = 8;
+        let Self { executed, redundant, bytes } = self;
+        let spared = redundant * RECORD_BYTES;
+        let share = 100.0 * spared as f64 / ((bytes + spared) as f64).max(1.0);
+        write!(f, "of {executed} accesses {redundant} were redundant and are not recorded: {bytes} bytes, {spared} spared ({share:.0} %)")
+    }
 }
 
 pub struct Prepared {

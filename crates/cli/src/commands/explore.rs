@@ -1,7 +1,7 @@
 //! `rashomon explore`: schedules are tried until one fails.
 
 use super::check::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, present, settings_for};
+use super::{Ui, end_children_on_interruption, present, refuse_filter, settings_for};
 use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions};
 use crate::exit::Exit;
 use crate::progress::Reporter;
@@ -20,6 +20,7 @@ pub fn explore(
     file: Option<PathBuf>,
     command: Vec<OsString>,
 ) -> Result<Exit> {
+    refuse_filter(&run.filter, "rashomon explore")?;
     end_children_on_interruption();
     let Some(Prepared { program, store, run: mut record }) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
     let mut settings = settings_for(run, None, record.base_time_nanoseconds, Output::Discard)?;

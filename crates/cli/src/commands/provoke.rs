@@ -1,11 +1,11 @@
 //! `rashomon provoke`: races proven without a schedule.
 
 use super::check::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, open_store, present, program_of, settings_for, settings_of};
+use super::{Ui, end_children_on_interruption, open_store, present, program_of, refuse_filter, settings_for, settings_of};
 use crate::arguments::{ConfirmOptions, Holding, ProvokeOptions, ReportOptions, RunOptions, Switch};
 use crate::exit::Exit;
 use crate::progress::Reporter;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rashomon_confirm::Output;
 use rashomon_pipeline::provoke::Strategy;
 use rashomon_pipeline::replay::check_recording;
@@ -26,6 +26,7 @@ pub fn provoke(
     store: Option<PathBuf>,
     command: Vec<OsString>,
 ) -> Result<Exit> {
+    refuse_filter(&run.filter, "rashomon provoke")?;
     end_children_on_interruption();
     let records = !command.is_empty();
     let (prepared, settings) = if records {
@@ -39,6 +40,9 @@ pub fn provoke(
         let run = store.run()?;
         let program = program_of(&run)?;
         check_recording(&store.recording(0))?;
+        if RunHeader::read(&store.recording(0))?.notes.filtered() {
+            bail!("{} was recorded with a filter: how often accesses happened is not in it", store.path().display());
+        }
         let settings = settings_of(&run, &NOTHING_FORCED)?;
         (Prepared { program, store, run }, settings)
     };

@@ -1,7 +1,7 @@
 //! `rashomon witness`: lockset warnings, and an execution for each that is no false alarm.
 
 use super::check::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, present, print, settings_for};
+use super::{Ui, end_children_on_interruption, present, print, refuse_filter, settings_for};
 use crate::arguments::{ReportOptions, RunOptions, WitnessOptions};
 use crate::exit::Exit;
 use crate::progress::Reporter;
@@ -20,6 +20,7 @@ pub fn witness(
     file: Option<PathBuf>,
     command: Vec<OsString>,
 ) -> Result<Exit> {
+    refuse_filter(&run.filter, "rashomon witness")?;
     end_children_on_interruption();
     let Some(Prepared { program, store, run: mut record }) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
     let mut settings = settings_for(run, None, record.base_time_nanoseconds, Output::Discard)?;
