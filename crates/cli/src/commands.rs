@@ -13,7 +13,7 @@ pub mod report;
 pub mod trace;
 pub mod witness;
 
-use crate::arguments::{Colour, ConfirmOptions, Filter, FilterOptions, FailOn, ReportOptions, RunOptions, Show, Switch};
+use crate::arguments::{Colour, ConfirmOptions, FailOn, Filter, FilterOptions, ReportOptions, RunOptions, Show, Switch};
 use crate::exit::Exit;
 use crate::runtime;
 use anyhow::{Context as _, Result, bail};

@@ -99,7 +99,9 @@ pub enum Accesses {
     Distinct,
     All,
     /// Those that are not redundant for detectors of races (TREE). Each thread remembers so many locations; 0: as many as the runtime thinks right.
-    Needed { locations: u64 },
+    Needed {
+        locations: u64,
+    },
 }
 
 /// Records one execution into `session`.

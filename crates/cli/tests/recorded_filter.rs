@@ -1,0 +1,214 @@
+//! The filter before the recorder decides as `crates/filter` does: the same execution is recorded with every access and with the filter, and what the second recording lacks is
+//! exactly what the readable model drops from the first. And it loses no race: under every detector, by definition, the pairs of places are the same.
+//!
+//! A serial execution repeats itself under the same seed. Threads hand over at events only (`--quantum 0`), so that no access is kept for the sake of a handover.
+
+#[path = "../../filter/tests/support/mod.rs"]
+mod detectors;
+mod support;
+
+use libtest_mimic::{Arguments, Trial};
+use rashomon_event::EventKind;
+use rashomon_filter::{Options, Relation, Tree};
+use rashomon_trace::{LoadedTrace, Names, Recording};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use support::manifest::{Program, programs};
+use support::{Failure, compile, describe, fail, over, rashomon, scratch};
+
+/// Above that every pair of accesses is too many.
+const MOST_EVENTS: usize = 6_000;
+/// Longer accesses are always recorded (`runtime/src/tree`).
+const LONG: u32 = 1 << 13;
+const DETECTORS: [(&str, Relation); 4] = [
+    ("happens-before", Relation::HAPPENS_BEFORE),
+    ("hybrid", Relation::HYBRID),
+    ("lock sets", Relation::LOCKSET),
+    ("all", Relation::RECORDER),
+];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials: Vec<Trial> = programs()
+        .into_iter()
+        .filter(|program| program.deterministic && !program.hangs && !program.may_hang)
+        .map(|program| Trial::test(format!("suite::{}", program.path), move || of_suite(&program)))
+        .collect();
+    trials.extend((0..24).map(|number| Trial::test(format!("drawn::{number}"), move || drawn(number))));
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn of_suite(program: &Program) -> Result<(), Failure> {
+    let binary = compile(program)?;
+    let record = |name: &str, option: &[&str]| {
+        let store = scratch().join(format!("{}-{name}", program.slug()));
+        let output = over(program, &[&["record", "--quantum", "0"], option].concat(), &store, &binary).output()?;
+        match output.status.code() {
+            Some(125) => Err(fail(format!("recording failed: {}", describe(&output)))),
+            _ => load(&store),
+        }
+    };
+    compare(&record("every-access", &["--every-access"])?, &record("filtered", &["--filter", "tree"])?)
+}
+
+fn load(store: &Path) -> Result<LoadedTrace, Failure> {
+    Ok(Recording::open(&store.join("recording-0"))?.load()?)
+}
+
+fn compare(every: &LoadedTrace, filtered: &LoadedTrace) -> Result<(), Failure> {
+    if every.header.notes.filtered() || !filtered.header.notes.filtered() {
+        return Err(fail("the header does not say what was recorded"));
+    }
+    let (mut kept, _) = Tree::kept(&every.trace, Options::new(Relation::RECORDER));
+    for (event, kept) in every.trace.events.iter().zip(&mut kept) {
+        *kept |= matches!(event.kind, EventKind::Access(access) if access.size >= LONG);
+    }
+    let names = (Names::comparable(every), Names::comparable(filtered));
+    let expected = every.trace.events.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(event, _)| names.0.event(event));
+    let mut found = filtered.trace.events.iter().map(|event| names.1.event(event));
+    for (place, expected) in expected.enumerate() {
+        let found = found.next().unwrap_or_default();
+        if expected != found {
+            return Err(fail(format!("event {place}: the model keeps\n{expected}\nand the runtime kept\n{found}")));
+        }
+    }
+    if let Some(surplus) = found.next() {
+        return Err(fail(format!("the model does not keep {surplus}")));
+    }
+    let accesses = |trace: &LoadedTrace| trace.trace.events.iter().filter(|event| event.access().is_some()).count();
+    if accesses(every) > MOST_EVENTS {
+        return Ok(());
+    }
+    for (name, relation) in DETECTORS {
+        let races = |loaded: &LoadedTrace, names: &Names<'_>| -> BTreeSet<BTreeSet<String>> {
+            let pairs = detectors::unique_races(&loaded.trace, relation);
+            pairs.into_iter().map(|(a, b)| [a, b].map(|site| names.site(rashomon_event::SiteId(site))).into()).collect()
+        };
+        let (without, with) = (races(every, &names.0), races(filtered, &names.1));
+        if without != with {
+            return Err(fail(format!("{name}: races without the filter {without:?}, with it {with:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// Numbers from a seed (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 16
+    }
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// Statements on a few variables under few locks, which are taken in one order. `first`: the lowest that may be taken.
+fn statements(draw: &mut Draw, out: &mut String, first: u64, depth: u32) {
+    for _ in 0..1 + draw.below(4) {
+        let variable = draw.below(4);
+        let lock = first + draw.below(4);
+        let _ = match draw.below(if depth < 4 { 22 } else { 11 }) {
+            0..4 => writeln!(out, "x[{variable}]++;"),
+            4 => writeln!(out, "touch(&x[{variable}]);"),
+            5 => writeln!(out, "y[{variable}] = x[{}];", draw.below(4)),
+            6 => writeln!(out, "copy(y, x, {});", 8 * (1 + draw.below(4))),
+            7 => writeln!(
+                out,
+                "atomic_store_explicit(&a[{variable}], 1, memory_order_{});",
+                ["relaxed", "release", "seq_cst"][variable as usize % 3]
+            ),
+            8 => writeln!(out, "(void)atomic_load_explicit(&a[{variable}], memory_order_acquire);"),
+            9 => writeln!(out, "atomic_thread_fence(memory_order_{});", ["acquire", "release"][variable as usize % 2]),
+            10 => writeln!(
+                out,
+                "{{ long *p = malloc({}); touch(p); touch(p + 1); g = p; touch(p); free(p); }}",
+                16 << draw.below(3)
+            ),
+            11..14 => {
+                let _ = writeln!(out, "for (int i = 0; i < {}; i++) {{", 2 + draw.below(4));
+                statements(draw, out, first, depth + 1);
+                writeln!(out, "}}")
+            }
+            14..18 if lock < 4 => {
+                let _ = writeln!(out, "pthread_mutex_lock(&m[{lock}]);");
+                statements(draw, out, lock + 1, depth + 1);
+                writeln!(out, "pthread_mutex_unlock(&m[{lock}]);")
+            }
+            18 if lock < 4 => {
+                let _ = writeln!(out, "pthread_rwlock_{}lock(&w[{lock}]);", ["rd", "wr"][variable as usize % 2]);
+                statements(draw, out, lock + 1, depth + 1);
+                writeln!(out, "pthread_rwlock_unlock(&w[{lock}]);")
+            }
+            19 => writeln!(out, "sem_post(&s);"),
+            20 => {
+                let _ = writeln!(
+                    out,
+                    "{{ pthread_mutex_t *l = malloc(sizeof *l); for (int i = 0; i < 3; i++) {{ pthread_mutex_init(l, 0); pthread_mutex_lock(l);"
+                );
+                statements(draw, out, 4, 4);
+                writeln!(out, "pthread_mutex_unlock(l); if (i) pthread_mutex_destroy(l); }} free(l); }}")
+            }
+            _ => writeln!(out, "pthread_cond_signal(&c);"),
+        };
+    }
+}
+
+fn drawn(number: u64) -> Result<(), Failure> {
+    let mut draw = Draw(number);
+    let mut source = String::from(
+        "#include <pthread.h>\n#include <semaphore.h>\n#include <stdatomic.h>\n#include <stdlib.h>\n#include <string.h>
+static pthread_mutex_t m[4] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_rwlock_t w[4] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static sem_t s;
+static atomic_int a[4];
+static long x[4], y[4], *g;
+__attribute__((noinline)) static void touch(long *p) { ++*p; }
+__attribute__((noinline)) static void copy(void *to, const void *from, unsigned long bytes) { memcpy(to, from, bytes); }\n",
+    );
+    let threads = 2 + draw.below(3);
+    for thread in 0..threads {
+        let _ = writeln!(
+            source,
+            "static void *task{thread}(void *unused) {{\nfor (int round = 0; round < {}; round++) {{",
+            2 + draw.below(4)
+        );
+        statements(&mut draw, &mut source, 0, 0);
+        let _ = writeln!(source, "}}\nreturn 0;\n}}");
+    }
+    let _ = writeln!(
+        source,
+        "int main(void) {{\npthread_t t[{threads}];\nsem_init(&s, 0, 0);\nfor (int round = 0; round < 2; round++) {{"
+    );
+    for thread in 0..threads {
+        let _ = writeln!(source, "pthread_create(&t[{thread}], 0, task{thread}, 0);");
+        statements(&mut draw, &mut source, 0, 3);
+    }
+    for thread in 0..threads {
+        let _ = writeln!(source, "pthread_join(t[{thread}], 0);");
+        statements(&mut draw, &mut source, 0, 3);
+    }
+    source.push_str("}\nreturn 0;\n}\n");
+    let folder = scratch().join(format!("drawn-{number}"));
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("drawn.c"), source)?;
+    let run = |arguments: &[&str]| {
+        let output = rashomon().args(arguments).current_dir(&folder).output()?;
+        if output.status.success() { Ok(()) } else { Err(fail(describe(&output))) }
+    };
+    run(&["cc", "-O1", "-w", "-pthread", "-o", "drawn", "drawn.c"])?;
+    for seed in ["1", "2", "3"] {
+        let record = |name: &str, option: &[&str]| {
+            let store = format!("{name}-{seed}");
+            run(&[&["record", "--quantum", "0", "--seed", seed, "--output", &store], option, &["--", "./drawn"]].concat())?;
+            load(&folder.join(store))
+        };
+        compare(&record("every-access", &["--every-access"])?, &record("filtered", &["--filter", "tree"])?)?;
+    }
+    Ok(())
+}
