@@ -303,6 +303,12 @@ pub mod sync_source {
     pub const OTHER: u16 = 7;
 }
 
+/// Aux of `ThreadCreate`.
+pub mod thread_create {
+    /// Nobody has to join it.
+    pub const DETACHED: u16 = 1;
+}
+
 /// Aux of `Allocate`.
 pub mod allocation_kind {
     pub const HEAP: u16 = 1;

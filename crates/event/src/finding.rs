@@ -14,6 +14,26 @@ pub enum FindingKind {
     Stuck,
     /// A failed assertion, a crash, a wrong exit code: of some schedules only.
     Failure,
+    /// A lock is released by a thread that does not hold it.
+    UnlockNotHeld,
+    /// A lock is destroyed, or its memory freed, while it is held.
+    DestroyLocked,
+    /// A thread takes a lock that it holds and that cannot be taken twice.
+    DoubleLock,
+    /// A lock is used after it was destroyed or its memory freed.
+    UseOfDestroyed,
+    /// A thread ended that nobody joined or detached.
+    ThreadLeak,
+}
+
+impl FindingKind {
+    /// A bug of the recorded execution itself: there is nothing to force.
+    pub const fn is_misuse(self) -> bool {
+        match self {
+            Self::DataRace | Self::Deadlock | Self::Stuck | Self::Failure => false,
+            Self::UnlockNotHeld | Self::DestroyLocked | Self::DoubleLock | Self::UseOfDestroyed | Self::ThreadLeak => true,
+        }
+    }
 }
 
 /// How a proven finding was established (DESIGN §2).
@@ -32,6 +52,8 @@ pub enum Grade {
     Crashed,
     /// The program ended with another exit code than it should.
     WrongExit,
+    /// The recorded execution did it.
+    Observed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -245,7 +245,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         };
         if lead.finding.schedule.is_none() && matches!(lead.finding.verdict, Verdict::Proven { .. }) {
             if let Some(schedule) = recorded(&lead.from)? {
-                prover.replay_blocked(&mut lead.finding, &schedule, &session)?;
+                if lead.finding.kind.is_misuse() {
+                    prover.replay_misuse(&mut lead.finding, &schedule, &session)?;
+                } else {
+                    prover.replay_blocked(&mut lead.finding, &schedule, &session)?;
+                }
             }
             return self.clean_up(&session);
         }
@@ -354,6 +358,9 @@ fn leads_of<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S, quantum: u64
         && let Some(finding) = composer.of_blocked()
     {
         lead(finding);
+    }
+    for record in &loaded.misuses {
+        lead(composer.of_misuse(record));
     }
     analyse(&loaded.trace, |analysed| {
         let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());

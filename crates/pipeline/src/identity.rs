@@ -74,6 +74,11 @@ pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> String {
         FindingKind::Deadlock => "deadlock",
         FindingKind::Stuck => "stuck",
         FindingKind::Failure => "failure",
+        FindingKind::UnlockNotHeld => "unlock",
+        FindingKind::DestroyLocked => "destroy",
+        FindingKind::DoubleLock => "double-lock",
+        FindingKind::UseOfDestroyed => "destroyed",
+        FindingKind::ThreadLeak => "leak",
     };
     format!("{word}-{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
 }

@@ -14,6 +14,7 @@ pub mod explore;
 pub mod identity;
 pub mod imported;
 pub mod minimise;
+mod misuse;
 pub mod modules;
 pub mod progress;
 pub mod prove;

@@ -2,6 +2,7 @@
 
 use crate::compose::{Composer, keep_actions};
 use crate::error::PipelineError;
+use crate::misuse::misuse_kind;
 use crate::modules::unseen;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{folder_of, grade_of};
@@ -62,13 +63,18 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                     finding.sides = sides;
                 }
             }
-            FindingKind::Failure => {}
             FindingKind::Deadlock | FindingKind::Stuck => {
                 let sides = composer.blocked_sides();
                 if !sides.is_empty() {
                     finding.sides = sides;
                 }
             }
+            FindingKind::Failure
+            | FindingKind::UnlockNotHeld
+            | FindingKind::DestroyLocked
+            | FindingKind::DoubleLock
+            | FindingKind::UseOfDestroyed
+            | FindingKind::ThreadLeak => {}
         }
     }
 
@@ -116,6 +122,21 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     }
 }
 
+impl<S: Symbols + ?Sized> Prover<'_, S> {
+    /// An execution that misused a lock or a thread, again.
+    pub fn replay_misuse(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
+        finding.schedule = Some(recorded.clone());
+        let attempt = force(self.program, recorded, session, &self.forcing)?;
+        self.executions += 1;
+        if !same_again(finding, &attempt, session)? {
+            let outcome = attempt.outcome;
+            finding.schedule = None;
+            finding.notes.push(format!("it happened when recorded, but not when the recorded schedule was replayed: {outcome}"));
+        }
+        Ok(())
+    }
+}
+
 /// Whether an outcome of replaying a stored finding is the one it was proven by. `session` holds the replayed execution.
 pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Result<bool, PipelineError> {
     Ok(match finding.verdict {
@@ -131,6 +152,10 @@ pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Resul
             let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
             let folder = finding.schedule.as_ref().map_or_else(|| session.to_path_buf(), |schedule| folder_of(schedule, session));
             unordered_pair(&load(&folder)?.trace, places).is_some()
+        }
+        Verdict::Proven { grade: Grade::Observed } => {
+            let folder = finding.schedule.as_ref().map_or_else(|| session.to_path_buf(), |schedule| folder_of(schedule, session));
+            shows_misuse(&load(&folder)?, finding)
         }
         Verdict::Diverged { .. } => matches!(attempt.outcome, Outcome::Diverged(_)),
         Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {
@@ -149,6 +174,18 @@ fn places_of(finding: &Finding) -> Option<[(String, u64); 2]> {
         [first, second] => Some([place(first.stack.first()?), place(second.stack.first()?)]),
         _ => None,
     }
+}
+
+/// Whether the execution did the same wrong thing at the same place.
+fn shows_misuse(loaded: &LoadedTrace, finding: &Finding) -> bool {
+    let Some(place) = finding.sides.first().and_then(|side| side.stack.first()) else { return false };
+    loaded.misuses.iter().any(|record| {
+        let site = loaded.trace.site(record.at.site);
+        let module = site.module.and_then(|module| loaded.trace.modules.get(module as usize));
+        misuse_kind(record.misuse) == finding.kind
+            && site.offset == place.offset + 1
+            && module.is_some_and(|module| module.path == place.module)
+    })
 }
 
 /// Whether it makes sense to look for the pair in the recorded execution.

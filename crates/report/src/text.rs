@@ -53,6 +53,11 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::Deadlock => "deadlock",
         FindingKind::Stuck => "lost wake-up",
         FindingKind::Failure => "failure",
+        FindingKind::UnlockNotHeld => "unlock of a lock that is not held",
+        FindingKind::DestroyLocked => "destruction of a locked lock",
+        FindingKind::DoubleLock => "double lock",
+        FindingKind::UseOfDestroyed => "use of a destroyed lock",
+        FindingKind::ThreadLeak => "thread leak",
     }
 }
 
@@ -64,6 +69,7 @@ pub const fn grade_name(grade: Grade) -> &'static str {
         Grade::Stuck => "stuck",
         Grade::Crashed => "crashed",
         Grade::WrongExit => "wrong exit code",
+        Grade::Observed => "observed",
     }
 }
 
@@ -94,6 +100,23 @@ fn explanation(finding: &Finding) -> Option<String> {
         }
         Verdict::Proven { grade: Grade::Crashed } => "an execution under the stored schedule was ended by a signal".into(),
         Verdict::Proven { grade: Grade::WrongExit } => "an execution under the stored schedule ended with this exit code".into(),
+        Verdict::Proven { grade: Grade::Observed } => match finding.kind {
+            FindingKind::UnlockNotHeld => {
+                "the recorded execution did it: only the thread that holds a lock may release it, or it protects nothing"
+            }
+            FindingKind::DestroyLocked => {
+                "the recorded execution did it: who holds the lock, or waits for it, goes on with what is no lock any more"
+            }
+            FindingKind::DoubleLock => {
+                "the recorded execution did it: the lock is not recursive, and only says so because it checks for errors"
+            }
+            FindingKind::UseOfDestroyed => "the recorded execution did it: what lies there is no lock, and protects nothing",
+            FindingKind::ThreadLeak => {
+                "the recorded execution did it: what the system keeps of a thread is given back when it is joined or detached"
+            }
+            _ => "the recorded execution did it",
+        }
+        .into(),
         Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
         Verdict::Suspected => match finding.witness_level {
             Some(WitnessLevel::Synchronisation) => {

@@ -101,6 +101,11 @@ impl Identities {
         })
     }
 
+    /// Of the lock or the like that lives there, without using it.
+    pub fn known(&self, data: Address) -> Address {
+        self.current.get(&(0, data.0)).map_or(data, |current| self.objects[current.object as usize].identity)
+    }
+
     pub fn initialised(&mut self, kind: SyncKind, data: Address, machine: u64) -> Address {
         self.resolve(kind, data, machine, |current| {
             current.destroyed = false;

@@ -11,10 +11,11 @@
 
 use crate::convert::class_of;
 use crate::error::TraceError;
-use crate::header::RunMode;
+use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites, WordMap};
 use crate::loaded::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
+use crate::misuse::{Misuses, Moment};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
 use crate::space::{LastHits, Space};
@@ -101,6 +102,7 @@ pub(crate) struct Loader<'a> {
     /// Condition → the last signal on it, for free mode.
     pub(crate) last_signal: WordMap<u64, EventIndex>,
     pub(crate) shortcomings: Vec<Shortcoming>,
+    misuses: Misuses,
     not_reexecutable_from: Option<EventIndex>,
 }
 
@@ -142,6 +144,7 @@ impl<'a> Loader<'a> {
             signals: WordMap::default(),
             last_signal: WordMap::default(),
             shortcomings: Vec::new(),
+            misuses: Misuses::default(),
             not_reexecutable_from: None,
         };
         loader.place_modules();
@@ -347,6 +350,13 @@ impl<'a> Loader<'a> {
         } else if self.serial && sync.op == record::Op::SignalEnter {
             self.handovers.is_interrupted(thread);
         }
+        let found = self.misuses.count();
+        let before = EventIndex(self.events.len() as u32);
+        self.misuses.step(sync, Moment { thread, site, context, before });
+        for record in self.misuses.since(found) {
+            let data = self.space.translate(&mut self.cursors[at].hits, record.object.0, 1);
+            record.object = self.identities.known(data);
+        }
         if let Some(kind) = self.event_kind(at, sync, site) {
             let index = self.push(Event { thread, site, context, ordinal, kind })?;
             self.after_event(at, sync, site, index);
@@ -390,6 +400,7 @@ impl<'a> Loader<'a> {
             header: header.clone(),
             goals: self.goals,
             blocked: self.blocked,
+            misuses: self.misuses.finish(header.state == RunState::Complete),
             sync_objects: self.identities.into_objects(),
             shortcomings: self.shortcomings,
             accesses_executed,

@@ -2,6 +2,7 @@
 
 use crate::header::RunHeader;
 use crate::identity::SyncObjects;
+use crate::misuse::MisuseRecord;
 use crate::stream::FaultKind;
 use crate::turns::HandoverLog;
 use rashomon_abi::record::Op;
@@ -62,6 +63,8 @@ pub struct LoadedTrace {
     pub header: RunHeader,
     pub goals: Vec<GoalRecord>,
     pub blocked: Vec<BlockedRecord>,
+    /// Wrong uses of locks and threads, in order.
+    pub misuses: Vec<MisuseRecord>,
     pub sync_objects: SyncObjects,
     /// Empty if and only if `trace.complete`.
     pub shortcomings: Vec<Shortcoming>,

@@ -6,7 +6,6 @@
 //! Limits. That a mutex was destroyed is known by the system refusing it afterwards: one that was given its static initialiser again is a new one. Rwlocks and spin locks are not
 //! refused, so of them only uses in freed memory are found. A thread that takes a mutex which it holds, and is not told so, deadlocks; that is found as such.
 
-use crate::header::{RunHeader, RunState};
 use crate::intern::WordMap;
 use crate::stream::SyncRecord;
 use rashomon_abi::record::{Op, lock_kind, thread_create};
@@ -59,13 +58,25 @@ struct Holder {
 #[derive(Debug, Default)]
 struct Lock {
     holders: Vec<Holder>,
-    gone: Option<Moment>,
+    gone: Option<Gone>,
     passed_over: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
+struct Gone {
+    at: Moment,
+    /// And not only destroyed.
+    freed: bool,
+}
+
+impl Lock {
+    fn taken(&self) -> Option<Moment> {
+        self.holders.first().map(|holder| holder.at)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
 struct Child {
-    number: u64,
     created: Moment,
     ended: bool,
     /// Joined or detached.
@@ -77,7 +88,7 @@ pub(crate) struct Misuses {
     found: Vec<MisuseRecord>,
     /// By machine address: those that are in a block are asked for by its range.
     locks: BTreeMap<u64, Lock>,
-    /// Begin of each block → its end.
+    /// Begin of each block → its bytes.
     blocks: WordMap<u64, u64>,
     children: BTreeMap<u64, Child>,
     /// The process ended in another way than by `exit`.
@@ -85,31 +96,39 @@ pub(crate) struct Misuses {
 }
 
 impl Misuses {
-    /// `identity`: of the operation's own lock.
-    pub(crate) fn step(&mut self, sync: &SyncRecord<'_>, at: Moment, identity: impl FnOnce() -> Address) {
+    /// What is found next has this number.
+    pub(crate) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// What was found from a number on. Objects of locks are machine addresses until their caller has named them.
+    pub(crate) fn since(&mut self, number: usize) -> &mut [MisuseRecord] {
+        &mut self.found[number..]
+    }
+
+    pub(crate) fn step(&mut self, sync: &SyncRecord<'_>, at: Moment) {
         let argument = |number: usize| sync.arguments.get(number);
+        let is_other = sync.aux & lock_kind::KIND_MASK == lock_kind::OTHER;
         match sync.op {
-            Op::Lock | Op::LockShared => {
-                let (kind, shared) = (sync.aux & lock_kind::KIND_MASK, sync.op == Op::LockShared);
-                self.acquired(sync.object, shared, kind == lock_kind::OTHER, at, identity);
-            }
-            Op::CondWaitEnd => self.acquired(argument(0), false, false, at, identity),
-            Op::Unlock | Op::UnlockShared => self.released(sync.object, at, identity),
-            Op::CondWaitBegin => self.released(argument(0), at, identity),
-            Op::LockFailed => self.failed(sync.object, argument(0), at, identity),
+            Op::Lock => self.acquired(sync.object, false, is_other, at),
+            Op::LockShared => self.acquired(sync.object, true, is_other, at),
+            Op::CondWaitEnd => self.acquired(argument(0), false, false, at),
+            Op::Unlock | Op::UnlockShared => self.released(sync.object, at),
+            Op::CondWaitBegin => self.released(argument(0), at),
+            Op::LockFailed => self.failed(sync.object, argument(0), at),
             Op::LockInit => {
-                let other = sync.aux & lock_kind::KIND_MASK == lock_kind::OTHER;
-                self.locks.insert(sync.object, Lock { passed_over: other, ..Lock::default() });
+                self.locks.insert(sync.object, Lock { passed_over: is_other, ..Lock::default() });
             }
-            Op::LockDestroy => self.destroyed(sync.object, at, identity),
-            Op::Allocate => self.begins(sync.object, argument(0)),
+            Op::LockDestroy => self.destroyed(sync.object, at),
+            Op::Allocate => {
+                self.blocks.insert(sync.object, argument(0));
+                self.begins(sync.object, argument(0));
+            }
             Op::Free => self.freed(sync.object, at),
-            Op::ThreadStart => {
-                self.begins(argument(2), argument(3).saturating_sub(argument(2)));
-            }
+            Op::ThreadStart => self.begins(argument(2), argument(3).saturating_sub(argument(2))),
             Op::ThreadCreate => {
                 let cared_for = sync.aux & thread_create::DETACHED != 0;
-                self.children.insert(sync.object, Child { number: sync.object, created: at, ended: false, cared_for });
+                self.children.insert(sync.object, Child { created: at, ended: false, cared_for });
             }
             Op::ThreadEnd => self.child(u64::from(at.thread.0), |child| child.ended = true),
             Op::ThreadJoin | Op::ThreadDetach => self.child(sync.object, |child| child.cared_for = true),
@@ -118,61 +137,97 @@ impl Misuses {
         }
     }
 
+    /// All of them, in order. Threads leak where a process comes to its orderly end.
+    pub(crate) fn finish(mut self, ended: bool) -> Vec<MisuseRecord> {
+        let leaked = self.children.iter().filter(|(_, child)| ended && !self.vanished && child.ended && !child.cared_for);
+        self.found.extend(leaked.map(|(&number, child)| MisuseRecord {
+            misuse: Misuse::ThreadLeak,
+            at: child.created,
+            earlier: None,
+            object: Address(number),
+        }));
+        self.found
+    }
+
     fn child(&mut self, number: u64, change: impl FnOnce(&mut Child)) {
         if let Some(child) = self.children.get_mut(&number) {
             change(child);
         }
     }
 
-    fn say(&mut self, misuse: Misuse, machine: u64, at: Moment, earlier: Option<Moment>, identity: impl FnOnce() -> Address) {
-        let lock = self.locks.entry(machine).or_default();
-        if !std::mem::replace(&mut lock.passed_over, true) {
-            self.found.push(MisuseRecord { misuse, at, earlier, object: identity() });
+    fn lock(&mut self, machine: u64) -> &mut Lock {
+        self.locks.entry(machine).or_default()
+    }
+
+    fn say(&mut self, misuse: Misuse, machine: u64, at: Moment, earlier: Option<Moment>) {
+        if !std::mem::replace(&mut self.lock(machine).passed_over, true) {
+            self.found.push(MisuseRecord { misuse, at, earlier, object: Address(machine) });
         }
     }
 
-    fn acquired(&mut self, machine: u64, shared: bool, other: bool, at: Moment, identity: impl FnOnce() -> Address) {
-        let lock = self.locks.entry(machine).or_default();
-        lock.passed_over |= other;
-        let freed = lock.gone.take().filter(|_| self.blocks.get(&machine).is_none() && lock.holders.is_empty());
+    fn acquired(&mut self, machine: u64, shared: bool, is_other: bool, at: Moment) {
+        let lock = self.lock(machine);
+        lock.passed_over |= is_other;
+        // A destroyed one that can be taken was made anew.
+        let gone = lock.gone.take();
         if !shared {
             lock.holders.clear();
         }
         lock.holders.push(Holder { shared, at });
-        if let Some(freed) = freed.filter(|_| self.is_freed(machine)) {
-            self.say(Misuse::UseOfDestroyed, machine, at, Some(freed), identity);
+        if let Some(Gone { at: freed, freed: true }) = gone {
+            self.say(Misuse::UseOfDestroyed, machine, at, Some(freed));
         }
     }
 
-    fn released(&mut self, machine: u64, at: Moment, identity: impl FnOnce() -> Address) {
-        let lock = self.locks.entry(machine).or_default();
+    fn released(&mut self, machine: u64, at: Moment) {
+        let lock = self.lock(machine);
         if let Some(own) = lock.holders.iter().position(|holder| holder.at.thread == at.thread) {
             lock.holders.remove(own);
             return;
         }
-        let taken = lock.holders.first().map(|holder| holder.at);
-        match lock.gone {
-            Some(gone) => self.say(Misuse::UseOfDestroyed, machine, at, Some(gone), identity),
-            None => self.say(Misuse::UnlockNotHeld, machine, at, taken, identity),
+        match (lock.gone, lock.taken()) {
+            (Some(gone), _) => self.say(Misuse::UseOfDestroyed, machine, at, Some(gone.at)),
+            (None, taken) => self.say(Misuse::UnlockNotHeld, machine, at, taken),
         }
     }
 
-    fn failed(&mut self, machine: u64, error: u64, at: Moment, identity: impl FnOnce() -> Address) {
-        let Some(lock) = self.locks.get(&machine) else { return };
+    fn failed(&mut self, machine: u64, error: u64, at: Moment) {
+        let lock = self.lock(machine);
         let own = lock.holders.iter().find(|holder| holder.at.thread == at.thread && !holder.shared).map(|holder| holder.at);
         match (error, own, lock.gone) {
-            (EDEADLK, Some(own), _) => self.say(Misuse::DoubleLock, machine, at, Some(own), identity),
-            (EINVAL, _, Some(gone)) => self.say(Misuse::UseOfDestroyed, machine, at, Some(gone), identity),
+            (EDEADLK, Some(own), _) => self.say(Misuse::DoubleLock, machine, at, Some(own)),
+            (EINVAL, _, Some(gone)) => self.say(Misuse::UseOfDestroyed, machine, at, Some(gone.at)),
             _ => {}
         }
     }
 
-    /// The system refuses to destroy a mutex that is held: it lives on.
-    fn destroyed(&mut self, machine: u64, at: Moment, identity: impl FnOnce() -> Address) {
-        let lock = self.locks.entry(machine).or_default();
-        match (lock.holders.first().map(|holder| holder.at), lock.gone) {
-            (Some(taken), _) => self.say(Misuse::DestroyLocked, machine, at, Some(taken), identity),
-            (None, Some(gone)) => self.say(Misuse::UseOfDestroyed, machine, at, Some(gone), identity),
-            (None, None) => lock.gone = Some(at),
+    fn destroyed(&mut self, machine: u64, at: Moment) {
+        let lock = self.lock(machine);
+        match (lock.taken(), lock.gone) {
+            // The system refuses that: it lives on.
+            (Some(taken), _) => self.say(Misuse::DestroyLocked, machine, at, Some(taken)),
+            (None, Some(gone)) => self.say(Misuse::UseOfDestroyed, machine, at, Some(gone.at)),
+            (None, None) => lock.gone = Some(Gone { at, freed: false }),
         }
     }
+
+    /// Bytes are given out: what was there before is forgotten.
+    fn begins(&mut self, start: u64, bytes: u64) {
+        let inside: Vec<u64> = self.locks.range(start..start.saturating_add(bytes)).map(|(&machine, _)| machine).collect();
+        inside.iter().for_each(|machine| {
+            self.locks.remove(machine);
+        });
+    }
+
+    fn freed(&mut self, start: u64, at: Moment) {
+        let bytes = self.blocks.remove(&start).unwrap_or(0);
+        let inside: Vec<u64> = self.locks.range(start..start.saturating_add(bytes)).map(|(&machine, _)| machine).collect();
+        for machine in inside {
+            let lock = self.lock(machine);
+            lock.gone = Some(Gone { at, freed: true });
+            if let Some(taken) = lock.taken() {
+                self.say(Misuse::DestroyLocked, machine, at, Some(taken));
+            }
+        }
+    }
+}

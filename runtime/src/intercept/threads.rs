@@ -16,7 +16,7 @@ use crate::{config, detect, provoke, recorder, replay, sys, watchdog};
 use core::arch::naked_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{Op, thread_create};
 
 type Routine = unsafe extern "C" fn(*mut u8) -> *mut u8;
 
@@ -188,7 +188,8 @@ unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Ro
     let ordinal = parent.spawned;
     parent.spawned += 1;
     replay::appeared(child);
-    recorder::sync(parent, Op::ThreadCreate, child.number as u64, 0, site, &[ordinal as u64]);
+    let aux = if child.detached { thread_create::DETACHED } else { 0 };
+    recorder::sync(parent, Op::ThreadCreate, child.number as u64, aux, site, &[ordinal as u64]);
     sched::created(child);
     let error = real(begin, (child as *mut Thread).cast());
     if error != 0 {

@@ -9,7 +9,7 @@ use super::{Ui, print};
 use crate::arguments::{AnalyseOptions, FailOnFound};
 use crate::exit::Exit;
 use crate::progress::Counter;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use rashomon_engine::{Kind, Outcome, Settings};
 use rashomon_packed::{Source, TraceError};
 use rashomon_pipeline::Recorded;
@@ -65,6 +65,13 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome>
         rashomon_engine::analyse(&mut open, settings, &mut progress)
     } else {
         let loaded = loaded(trace)?;
+        let needs_all = |kind: &Kind| !matches!(kind, Kind::Hb | Kind::LockSet | Kind::Hybrid);
+        if loaded.header.notes.filtered() && settings.kinds.iter().any(needs_all) {
+            bail!(
+                "{} was recorded with a filter: of the analyses only hb, lockset and hybrid say the same as without (--analysis hb,lockset,hybrid)",
+                trace.display()
+            );
+        }
         let mut open = || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(Box::new(Recorded::new(&loaded.trace)?)) };
         rashomon_engine::analyse(&mut open, settings, &mut progress)
     };

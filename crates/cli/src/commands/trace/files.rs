@@ -33,6 +33,9 @@ fn with_source<T>(trace: &Path, reading: &Reading, act: impl FnOnce(&mut dyn Sou
         return act(&mut open_checked(trace, reading)?);
     }
     let loaded = loaded(trace)?;
+    if loaded.header.notes.filtered() {
+        eprintln!("rashomon: recorded with a filter: of analyses only happens-before, lock sets and the hybrid say the same as without");
+    }
     act(&mut Recorded::new(&loaded.trace)?)
 }
 

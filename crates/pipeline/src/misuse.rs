@@ -1,0 +1,59 @@
+//! Findings that the recorded execution itself shows: wrong uses of locks and threads.
+
+use crate::compose::Composer;
+use crate::identity::{finding_id, place_key};
+use crate::symbols::Symbols;
+use rashomon_event::{Evidence, Finding, FindingKind, Grade, Side, ThreadId, Verdict};
+use rashomon_trace::{Misuse, MisuseRecord, Moment};
+
+pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
+    match misuse {
+        Misuse::UnlockNotHeld => FindingKind::UnlockNotHeld,
+        Misuse::DestroyLocked => FindingKind::DestroyLocked,
+        Misuse::DoubleLock => FindingKind::DoubleLock,
+        Misuse::UseOfDestroyed => FindingKind::UseOfDestroyed,
+        Misuse::ThreadLeak => FindingKind::ThreadLeak,
+    }
+}
+
+impl<S: Symbols + ?Sized> Composer<'_, S> {
+    pub fn of_misuse(&self, record: &MisuseRecord) -> Finding {
+        let trace = &self.loaded.trace;
+        let lock = || self.describer.lock(record.object);
+        let kind = misuse_kind(record.misuse);
+        let (subject, action, earlier) = match record.misuse {
+            Misuse::UnlockNotHeld => (lock(), format!("releases {}", lock()), "took it"),
+            Misuse::DestroyLocked => (lock(), format!("destroys {}", lock()), "took it"),
+            Misuse::DoubleLock => (lock(), format!("takes {}", lock()), "took it"),
+            Misuse::UseOfDestroyed => (lock(), format!("uses {}", lock()), "destroyed it"),
+            Misuse::ThreadLeak => {
+                let child = u32::try_from(record.object.0).ok().and_then(|number| trace.threads.get(ThreadId(number).index()));
+                let name = child.map_or_else(|| "a thread".to_owned(), |child| format!("thread {}", child.path));
+                let action = format!("creates {name}, which ended and was neither joined nor detached");
+                ("threads created here".to_owned(), action, "")
+            }
+        };
+        let moments = std::iter::once((record.at, action)).chain(record.earlier.map(|at| (at, earlier.to_owned())));
+        let sides: Vec<Side> = moments.map(|(at, action)| self.side_at(at, action)).collect();
+        let place = |at: Moment| place_key(trace, self.symbols, at.site, at.context);
+        Finding {
+            id: finding_id(kind, std::iter::once(record.at).chain(record.earlier).map(place).collect()),
+            kind,
+            verdict: Verdict::Proven { grade: Grade::Observed },
+            evidence: Evidence::Observed,
+            witness_level: None,
+            subject,
+            sides,
+            steps: Vec::new(),
+            schedule: None,
+            provocation: None,
+            reproduce: None,
+            notes: Vec::new(),
+            occurrences: 1,
+        }
+    }
+
+    fn side_at(&self, at: Moment, action: String) -> Side {
+        self.describer.side(at.thread, action, at.site, at.context, Some(at.before))
+    }
+}
