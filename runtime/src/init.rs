@@ -83,6 +83,7 @@ unsafe fn detect() {
     detect::initialise(detector, detect::statistics::wanted(), filter);
     // SAFETY: by the caller.
     unsafe { begin_initial_thread() };
+    detect::background::begin();
     report::begun();
 }
 

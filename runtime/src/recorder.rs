@@ -188,6 +188,7 @@ fn reserve(thread: &mut Thread, words: usize) -> bool {
     thread.settle();
     let executed = thread.executed - core::mem::replace(&mut thread.executed_before_chunk, thread.executed);
     filter::tune(thread, executed);
+    tree::chunk_ends(thread);
     open_chunk(thread);
     !thread.chunk.is_null()
 }
@@ -209,9 +210,10 @@ fn resolve_context(thread: &mut Thread) {
         return;
     }
     let (bottom, lowest, top) = {
+        let looks = tree::looks(thread);
         let hot = thread.hot();
         // While accesses are ignored or asked about one by one the fast path stays shut.
-        hot.dirty = (hot.ignored > 0 || tree::on()) as u64;
+        hot.dirty = (hot.ignored > 0 || looks) as u64;
         let lowest = core::mem::replace(&mut hot.lowest, hot.top);
         (hot.bottom, lowest.min(hot.top), hot.top)
     };

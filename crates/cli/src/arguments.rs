@@ -273,7 +273,7 @@ pub struct FilterOptions {
     /// suspected and proven.
     #[arg(long, value_enum, default_value_t = Filter::None, env = "RASHOMON_FILTER", hide_env_values = true)]
     pub filter: Filter,
-    /// Locations that the filter remembers of each thread; 0: as many as the runtime thinks right.
+    /// Locations that the filter remembers of each thread, always looking; 0: as many as the runtime thinks right, and threads of which little is redundant stop asking for a while.
     #[arg(long, value_name = "N", default_value_t = 0, env = "RASHOMON_FILTER_LOCATIONS", hide_env_values = true)]
     pub filter_locations: u64,
     /// Record every access, mere repetitions too.

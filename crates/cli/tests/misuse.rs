@@ -122,13 +122,15 @@ fn a_destroyed_mutex_used() {
 
 #[test]
 fn a_freed_lock_used() {
-    let body = "pthread_rwlock_t *l = malloc(1 << 20);\npthread_rwlock_init(l, 0);\npthread_rwlock_rdlock(l); pthread_rwlock_unlock(l);
-void *keep = malloc(16);\nfree(keep);\npthread_rwlock_t *s = malloc(sizeof *s);\npthread_rwlock_init(s, 0);\nfree(s);\npthread_rwlock_rdlock(s);";
+    // Behind what an allocator writes into free blocks: the lock looks as it did.
+    let body =
+        "struct { char before[256]; pthread_rwlock_t lock; } *s = malloc(sizeof *s);\npthread_rwlock_init(&s->lock, 0);\nfree(s);
+pthread_rwlock_rdlock(&s->lock);";
     let (code, text, found) = report(body, "random");
     assert_eq!(code, 66, "{text}");
     assert_eq!(
         found.iter().map(|(kind, _, lines)| (kind.as_str(), &lines[..])).collect::<Vec<_>>(),
-        [("use-of-destroyed", &[8, 7][..])],
+        [("use-of-destroyed", &[3, 2][..])],
         "{text}"
     );
 }

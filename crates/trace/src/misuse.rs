@@ -113,6 +113,7 @@ impl Misuses {
             Op::Lock => self.acquired(sync.object, false, is_other, at),
             Op::LockShared => self.acquired(sync.object, true, is_other, at),
             Op::CondWaitEnd => self.acquired(argument(0), false, false, at),
+            Op::LockRequest => self.requested(sync.object, at),
             Op::Unlock | Op::UnlockShared => self.released(sync.object, at),
             Op::CondWaitBegin => self.released(argument(0), at),
             Op::LockFailed => self.failed(sync.object, argument(0), at),
@@ -175,6 +176,13 @@ impl Misuses {
         }
         lock.holders.push(Holder { shared, at });
         if let Some(Gone { at: freed, freed: true }) = gone {
+            self.say(Misuse::UseOfDestroyed, machine, at, Some(freed));
+        }
+    }
+
+    /// It may never get it: what lies there means nothing.
+    fn requested(&mut self, machine: u64, at: Moment) {
+        if let Some(Gone { at: freed, freed: true }) = self.lock(machine).gone {
             self.say(Misuse::UseOfDestroyed, machine, at, Some(freed));
         }
     }

@@ -6,8 +6,8 @@
 
 use super::shadow;
 use crate::report::options;
-use crate::sys::{self, syscall};
 use crate::signals;
+use crate::sys::{self, syscall};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 /// Between two looks at the memory in use.

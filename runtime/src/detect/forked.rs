@@ -4,7 +4,9 @@
 //! what the child does. So its thread knows every other thread's last epoch. No table may be in the middle of a change when it is copied: the locks of all are held
 //! over the fork. An object whose own lock somebody held is begun anew, since whatever was released to it is known.
 
-use super::{blocked, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks};
+use super::{
+    background, blocked, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks,
+};
 use crate::intercept::exits;
 use crate::lock::RawLock;
 use crate::report::{self, options};
@@ -61,6 +63,7 @@ pub fn makes_thread() {
 /// # Safety
 /// In a child whose only thread is this one, which holds the locks.
 pub unsafe fn in_child(thread: &mut Thread) {
+    background::forked();
     locks().iter().for_each(|lock| lock.reset());
     // SAFETY: by the contract.
     unsafe { objects::forked() };

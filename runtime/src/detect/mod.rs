@@ -24,6 +24,7 @@
 
 pub mod access;
 pub mod atomics;
+pub mod background;
 pub mod blocked;
 pub mod blocks;
 pub mod clock;

@@ -134,6 +134,15 @@ pub fn for_each_marked(mut visit: impl FnMut(&'static [AtomicU32])) {
 /// Whole pages of shadow that are given back rather than cleared.
 const GIVE_BACK: u64 = 1 << 16;
 
+/// Forgets all that was seen, and gives its memory back. Which parts were is still known: a thread may be writing there.
+pub fn flush() {
+    const DONTNEED: usize = 4;
+    for_each_marked(|cells| {
+        // SAFETY: whole pages of the shadow; they read as zero from now on.
+        unsafe { syscall!(sys::MADVISE, cells.as_ptr(), size_of_val(cells), DONTNEED) };
+    });
+}
+
 /// Forgets what was seen of a range. Words at its ends are forgotten whole.
 pub fn clear(from: u64, bytes: u64) {
     if bytes == 0 {

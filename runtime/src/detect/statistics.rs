@@ -2,7 +2,7 @@
 //!
 //! Only then does every access go the slow way, where it is counted; the numbers are those of the run that counts, which is slower than others.
 
-use super::{found, shadow, spans, stacks};
+use super::{background, found, shadow, spans, stacks};
 use crate::report::options;
 use crate::sys::{self, Decimal, syscall};
 use crate::thread::all;
@@ -91,6 +91,7 @@ pub fn write() {
         (b"filter_locations", PLACES.load(Relaxed)),
         (b"spans", SPANS.load(Relaxed)),
         (b"sweeps", spans::SWEEPS.load(Relaxed)),
+        (b"flushes", background::FLUSHES.load(Relaxed)),
         (b"stacks", stacks::count() as u64),
         (b"kibibytes_seen", shadow::marked() * 64),
         (b"races", found::RACES.load(Relaxed)),

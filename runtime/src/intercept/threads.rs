@@ -156,6 +156,7 @@ unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Ro
     let Some(runtime) = Runtime::try_enter() else { return real(routine, argument) };
     if detect::on() {
         detect::forked::makes_thread();
+        detect::background::start();
     }
     watchdog::start();
     let parent = runtime.thread();

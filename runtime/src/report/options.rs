@@ -102,7 +102,7 @@ options! {
     ignore_interceptors_accesses: yes = false, "ignore the accesses of library functions";
     enable_annotations: yes = true, "heed dynamic annotations";
     force_seq_cst_atomics: yes = false, "take every atomic operation as sequentially consistent";
-    force_background_thread: yes = false, "no effect here: no thread of ours runs in the program";
+    force_background_thread: yes = false, "start the thread that keeps memory_limit_mb and flush_memory_ms with the program, not with its first thread";
     halt_on_error: yes = false, "end the process after the first report";
     print_benign: yes = false, "no effect here";
     print_full_thread_history: yes = false, "describe the ancestors of the threads of a report too";
@@ -113,9 +113,9 @@ options! {
     stop_on_start: yes = false, "wait for a debugger at start";
     running_on_valgrind: yes = false, "no effect here";
     profile_memory: text = b"", "no effect here";
-    flush_memory_ms: number = 0, "no effect here";
+    flush_memory_ms: number = 0, "forget the accesses seen so far every so many milliseconds";
     flush_symbolizer_ms: number = 5000, "no effect here";
-    memory_limit_mb: number = 0, "no effect here";
+    memory_limit_mb: number = 0, "forget the accesses seen so far when the process has more megabytes of memory in use";
     shared_ptr_interceptor: yes = true, "no effect here: the reference counts are synchronisation by themselves";
     check_symbols: yes = false, "no effect here";
     second_deadlock_stack: yes = false, "say also where the first mutex of each pair was locked";

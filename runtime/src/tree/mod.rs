@@ -12,6 +12,9 @@
 //!
 //! The hooks' own filter ([`crate::filter`]) comes first: what repeats within a span is redundant here too, and never gets this far. The fast path of the hooks
 //! stays shut, so all else comes here. Ranges of 8 KiB and more are kept.
+//!
+//! **Rest.** A thread of which little is redundant (a loop over arrays between barriers) stops asking for some chunks of its stream, and the fast path opens: what is written then is
+//! not noted, which is as sound as forgetting. Who asks for a number of locations wants them looked at: then nobody rests.
 
 mod context;
 mod history;
@@ -21,7 +24,7 @@ mod locks;
 use crate::thread::Thread;
 use crate::{config, header};
 use context::Contexts;
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use history::History;
 use rashomon_abi::control::{self, field};
 use rashomon_abi::header::note;
@@ -31,8 +34,15 @@ use rashomon_abi::record::{Op, atomic_aux};
 const DEFAULT_LOCATIONS: u64 = 1 << 17;
 const MOST_LOCATIONS: u64 = 1 << 24;
 
+/// Looks between two questions whether they are worth it: that many have to find something.
+const TRIAL: u32 = 1 << 13;
+const WORTH_IT: u32 = TRIAL / 8;
+/// Chunks of the longest rest.
+const LONGEST_REST: u32 = 127;
+
 /// Locations of a thread; 0: no filter.
 static LOCATIONS: AtomicU32 = AtomicU32::new(0);
+static RESTS: AtomicBool = AtomicBool::new(false);
 
 /// Before any thread records.
 pub fn initialise() {
@@ -44,6 +54,7 @@ pub fn initialise() {
         0 => DEFAULT_LOCATIONS,
         asked => asked.clamp(16, MOST_LOCATIONS),
     };
+    RESTS.store(config::word(field::FILTER_LOCATIONS) == 0, Relaxed);
     LOCATIONS.store(asked as u32, Release);
     header::note(note::FILTERED);
 }
@@ -69,6 +80,11 @@ pub struct Tree {
     /// The thread goes on after others ran: where it had been stopped is told by its next access.
     resumes: bool,
     skipped: u64,
+    /// Since it was last asked whether looking is worth it; chunks to rest for, and for how many the last time.
+    looks: u32,
+    found: u32,
+    rest: u32,
+    last_rest: u32,
 }
 
 impl Tree {
@@ -82,15 +98,44 @@ impl Tree {
         core::mem::take(&mut self.skipped)
     }
 
+    /// Whether too little was found: then a rest begins.
+    fn is_idle(&mut self) -> bool {
+        let worth_it = self.found >= WORTH_IT || !RESTS.load(Relaxed);
+        (self.looks, self.found) = (0, 0);
+        self.last_rest = if worth_it { 0 } else { (self.last_rest * 2 + 1).min(LONGEST_REST) };
+        self.rest = self.last_rest;
+        !worth_it
+    }
+
     fn forget(&mut self) {
         self.history.forget();
         self.contexts.forget_paths();
     }
 }
 
+/// Whether the hooks have to come here with every access.
+pub fn looks(thread: &Thread) -> bool {
+    on() && thread.tree.rest == 0
+}
+
+/// A chunk of the stream is full.
+pub fn chunk_ends(thread: &mut Thread) {
+    if thread.tree.rest > 0 {
+        thread.tree.rest -= 1;
+        thread.hot().dirty |= (thread.tree.rest == 0) as u64;
+    }
+}
+
 /// Whether an access need not be written. Notes it if it need.
 pub fn is_redundant(thread: &mut Thread, address: u64, site: u64, kind: u64) -> bool {
     let tree = &mut thread.tree;
+    if tree.rest > 0 {
+        return false;
+    }
+    if tree.looks == TRIAL && tree.is_idle() {
+        return false;
+    }
+    tree.looks += 1;
     if tree.contexts.is_full() {
         tree.forget();
     }
@@ -98,6 +143,7 @@ pub fn is_redundant(thread: &mut Thread, address: u64, site: u64, kind: u64) -> 
     let place = history::Place::new(site, kind, address, lifetimes::of(address));
     let alive = tree.contexts.alive();
     if tree.history.covers(&place, tree.contexts.path(), alive) {
+        tree.found += 1;
         tree.skipped += !resumes as u64;
         return !resumes;
     }

@@ -34,7 +34,9 @@ fn with_source<T>(trace: &Path, reading: &Reading, act: impl FnOnce(&mut dyn Sou
     }
     let loaded = loaded(trace)?;
     if loaded.header.notes.filtered() {
-        eprintln!("rashomon: recorded with a filter: of analyses only happens-before, lock sets and the hybrid say the same as without");
+        eprintln!(
+            "rashomon: recorded with a filter: of analyses only happens-before, lock sets and the hybrid say the same as without"
+        );
     }
     act(&mut Recorded::new(&loaded.trace)?)
 }
