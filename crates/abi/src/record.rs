@@ -290,6 +290,8 @@ pub mod lock_kind {
     pub const RECURSIVE: u16 = 8;
     /// Taken by a try or timed operation: a thread that takes it so does not wait for ever.
     pub const TRY: u16 = 16;
+    /// A mutex that checks for errors: it refuses what is wrong, and says so.
+    pub const REFUSES: u16 = 32;
 }
 
 /// Aux of `Publish`, `Observe`, `Blocking`.

@@ -103,8 +103,22 @@ fn a_locked_mutex_freed() {
 
 #[test]
 fn a_lock_taken_twice() {
-    let body = "pthread_mutex_t *l = checking();\npthread_mutex_lock(l);\npthread_mutex_lock(l);\npthread_mutex_unlock(l);";
-    finds(body, "double-lock", "double lock", "mutex mutex", &[2, 1]);
+    let place = Place::new();
+    place.compile("wrong", &format!("{HEAD}int main(void) {{ pthread_mutex_lock(&m); pthread_mutex_lock(&m); return 0; }}"));
+    place
+        .rashomon(&["check", "--", "./wrong"])
+        .expect(66, &["deadlock (proven, deadlocked)", "a double lock: the thread holds it already"]);
+}
+
+#[test]
+fn what_a_checking_mutex_refuses_is_suspected() {
+    let place = Place::new();
+    let text = |body: &str| {
+        place.compile("refused", &format!("{HEAD}int main(void) {{ pthread_mutex_t *l = checking(); {body} return 0; }}"));
+        place.rashomon(&["check", "--show", "suspicions", "--", "./refused"]).expect(0, &["checks for errors, refused"]).err
+    };
+    assert!(text("pthread_mutex_lock(l); pthread_mutex_lock(l); pthread_mutex_unlock(l);").contains("double lock (suspected)"));
+    assert!(text("pthread_mutex_unlock(l);").contains("unlock of a lock that is not held (suspected)"));
 }
 
 #[test]

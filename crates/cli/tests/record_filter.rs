@@ -8,7 +8,7 @@ use support::place::{Place, statuses};
 /// A loop under a lock, most of which is redundant, and a race on lines 7 and 14.
 const LOCKED: &str = "#include <pthread.h>
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static int x, y;
+int x, y;
 static void *task(void *unused) {
     for (int i = 0; i < 100; i++) { pthread_mutex_lock(&m); x++; pthread_mutex_unlock(&m); }
 
@@ -28,7 +28,7 @@ int main(void) {
 /// Sweeps over an array between barriers: nothing is redundant, so the filter rests. The last write races on lines 10 and 10.
 const SWEEPS: &str = "#include <pthread.h>
 static pthread_barrier_t barrier;
-static int cells[2][20000], last;
+int cells[2][20000], last;
 static void *task(void *own) {
     int *mine = cells[(long)own];
     for (int round = 0; round < 20; round++) {

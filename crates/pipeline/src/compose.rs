@@ -171,9 +171,16 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             schedule: None,
             provocation: None,
             reproduce: None,
-            notes: Vec::new(),
+            notes: self.double_lock(),
             occurrences: 1,
         })
+    }
+
+    /// Of a thread that waits for itself.
+    fn double_lock(&self) -> Vec<String> {
+        let own = |record: &BlockedRecord| record.holder == Some(record.thread) && !is_join(record);
+        let doubles = self.loaded.blocked.iter().any(own);
+        if doubles { vec!["a double lock: the thread holds it already, and it is not recursive".into()] } else { Vec::new() }
     }
 
     /// The threads that stand blocked at the end of this execution.

@@ -39,7 +39,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         Finding {
             id: finding_id(kind, std::iter::once(record.at).chain(record.earlier).map(place).collect()),
             kind,
-            verdict: Verdict::Proven { grade: Grade::Observed },
+            verdict: if record.refused { Verdict::Suspected } else { Verdict::Proven { grade: Grade::Observed } },
             evidence: Evidence::Observed,
             witness_level: None,
             subject,

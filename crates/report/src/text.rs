@@ -108,7 +108,7 @@ fn explanation(finding: &Finding) -> Option<String> {
                 "the recorded execution did it: who holds the lock, or waits for it, goes on with what is no lock any more"
             }
             FindingKind::DoubleLock => {
-                "the recorded execution did it: the lock is not recursive, and only says so because it checks for errors"
+                "the recorded execution did it: the lock is not recursive"
             }
             FindingKind::UseOfDestroyed => "the recorded execution did it: what lies there is no lock, and protects nothing",
             FindingKind::ThreadLeak => {
@@ -118,6 +118,9 @@ fn explanation(finding: &Finding) -> Option<String> {
         }
         .into(),
         Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
+        Verdict::Suspected if finding.kind.is_misuse() => {
+            "the recorded execution did it, and the lock, which checks for errors, refused: a bug unless the program looks at the result".into()
+        }
         Verdict::Suspected => match finding.witness_level {
             Some(WitnessLevel::Synchronisation) => {
                 "the synchronisation allows it if no branch depends on the values that change; it was not forced".into()

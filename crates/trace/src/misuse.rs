@@ -47,6 +47,8 @@ pub struct MisuseRecord {
     pub earlier: Option<Moment>,
     /// Identity of the lock, or the number of the thread.
     pub object: Address,
+    /// The lock noticed, and told the program.
+    pub refused: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,8 @@ struct Lock {
     holders: Vec<Holder>,
     gone: Option<Gone>,
     passed_over: bool,
+    /// It checks for errors.
+    refuses: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +95,7 @@ pub(crate) struct Misuses {
     /// Begin of each block → its bytes.
     blocks: WordMap<u64, u64>,
     children: BTreeMap<u64, Child>,
-    /// The process ended in another way than by `exit`.
+    /// The process ended in another way than by `exit`, or with its last thread: then nothing is kept of any.
     vanished: bool,
 }
 
@@ -109,6 +113,9 @@ impl Misuses {
     pub(crate) fn step(&mut self, sync: &SyncRecord<'_>, at: Moment) {
         let argument = |number: usize| sync.arguments.get(number);
         let is_other = sync.aux & lock_kind::KIND_MASK == lock_kind::OTHER;
+        if matches!(sync.op, Op::Lock | Op::LockInit) {
+            self.lock(sync.object).refuses = sync.aux & lock_kind::REFUSES != 0;
+        }
         match sync.op {
             Op::Lock => self.acquired(sync.object, false, is_other, at),
             Op::LockShared => self.acquired(sync.object, true, is_other, at),
@@ -118,7 +125,8 @@ impl Misuses {
             Op::CondWaitBegin => self.released(argument(0), at),
             Op::LockFailed => self.failed(sync.object, argument(0), at),
             Op::LockInit => {
-                self.locks.insert(sync.object, Lock { passed_over: is_other, ..Lock::default() });
+                let refuses = self.lock(sync.object).refuses;
+                self.locks.insert(sync.object, Lock { passed_over: is_other, refuses, ..Lock::default() });
             }
             Op::LockDestroy => self.destroyed(sync.object, at),
             Op::Allocate => {
@@ -131,6 +139,7 @@ impl Misuses {
                 let cared_for = sync.aux & thread_create::DETACHED != 0;
                 self.children.insert(sync.object, Child { created: at, ended: false, cared_for });
             }
+            Op::ThreadEnd if at.thread == ThreadId(0) => self.vanished = true,
             Op::ThreadEnd => self.child(u64::from(at.thread.0), |child| child.ended = true),
             Op::ThreadJoin | Op::ThreadDetach => self.child(sync.object, |child| child.cared_for = true),
             Op::ProcessEnd => self.vanished = true,
@@ -146,6 +155,7 @@ impl Misuses {
             at: child.created,
             earlier: None,
             object: Address(number),
+            refused: false,
         }));
         self.found
     }
@@ -161,8 +171,10 @@ impl Misuses {
     }
 
     fn say(&mut self, misuse: Misuse, machine: u64, at: Moment, earlier: Option<Moment>) {
-        if !std::mem::replace(&mut self.lock(machine).passed_over, true) {
-            self.found.push(MisuseRecord { misuse, at, earlier, object: Address(machine) });
+        let lock = self.lock(machine);
+        let refused = misuse == Misuse::DoubleLock || misuse == Misuse::UnlockNotHeld && lock.refuses;
+        if !std::mem::replace(&mut lock.passed_over, true) {
+            self.found.push(MisuseRecord { misuse, at, earlier, object: Address(machine), refused });
         }
     }
 

@@ -352,7 +352,7 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
             }
         }
         Op::Lock | Op::LockShared => {
-            let kind = (aux & !lock_kind::TRY) as u32;
+            let kind = (aux & !(lock_kind::TRY | lock_kind::REFUSES)) as u32;
             let how = Taking { shared: op == Op::LockShared, tries: aux & lock_kind::TRY != 0, kind, ..Taking::EXCLUSIVE };
             locks::acquired(thread, object, how, site);
         }
@@ -367,7 +367,7 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
             locks::released(thread, argument(0), false, 0, site);
         }
         Op::CondWaitEnd => locks::acquired(thread, argument(0), Taking::EXCLUSIVE, site),
-        Op::LockInit => locks::created(thread, object, aux as u32, site),
+        Op::LockInit => locks::created(thread, object, (aux & !lock_kind::REFUSES) as u32, site),
         Op::LockDestroy => locks::destroyed(thread, object, 0, site),
         // Generations share a barrier's memory: two objects in turn, so that those who enter next do not order those who still leave.
         Op::BarrierEnter => {

@@ -14,6 +14,8 @@ use rashomon_abi::record::{Op, lock_kind};
 const EDEADLK: c_int = 35;
 const EINVAL: c_int = 22;
 const EOWNERDEAD: c_int = 130;
+/// Bit of a mutex's kind.
+const ROBUST: c_int = 16;
 
 /// The part of glibc's `pthread_mutex_t` that tells what kind it is.
 #[repr(C)]
@@ -37,7 +39,10 @@ impl Mutex {
         self.kind & 128 != 0 && is_shared_mapping(self as *const Self as u64)
     }
     fn flags(&self) -> u16 {
-        lock_kind::MUTEX | if self.is_recursive() { lock_kind::RECURSIVE } else { 0 }
+        let refuses = self.checks_errors() || self.kind & ROBUST != 0;
+        lock_kind::MUTEX
+            | if self.is_recursive() { lock_kind::RECURSIVE } else { 0 }
+            | if refuses { lock_kind::REFUSES } else { 0 }
     }
 }
 
