@@ -79,6 +79,7 @@ fn parameters_are_where_the_layout_says() {
         patience_ms: 1234,
         trace_limit: 99,
         access_cap: 16,
+        filter_locations: 17,
         processes: 12,
         after: After::Continue,
         base_time_nanoseconds: 4711,
@@ -93,6 +94,7 @@ fn parameters_are_where_the_layout_says() {
     assert_eq!((head(field::PCT_CHANGES), head(field::PCT_LENGTH), head(field::OPTIONS)), (3, 500, 2));
     assert_eq!((head(field::PATIENCE_MS), head(field::TRACE_LIMIT), head(field::AFTER)), (1234, 99, 1));
     assert_eq!((head(field::BASE_TIME), head(field::ACCESS_CAP), head(field::GOAL)), (4711, 16, goal::NONE));
+    assert_eq!(head(field::FILTER_LOCATIONS), 17);
     assert!(decoded.turns.is_empty() && decoded.strings.is_empty());
 }
 
