@@ -1,5 +1,6 @@
 // DQueries: clients of a shared data base query it, then reorganise it together. How many did so is looked at under the key's lock before, and counted under the lock of
-// deletions after it; in between each clause is looked at under the lock of numbers.
+// deletions after it; in between each clause is looked at under the lock of numbers. That lock is taken right before and right after both and thus orders them, unless one client
+// stands between taking it twice while another one does.
 #include "common.hpp"
 
 struct Clause {
@@ -9,6 +10,11 @@ struct Clause {
 static std::vector<Clause> pool;
 static std::mutex key_lock, num_lock, del_lock;
 int num_deleted, num_del_itr, compressed;
+
+static int deletions() {
+    std::lock_guard<std::mutex> guard(num_lock);
+    return num_deleted;
+}
 
 static std::uint32_t query(Random &random, int queries) {
     std::uint32_t sum = 0;
@@ -20,7 +26,8 @@ static std::uint32_t query(Random &random, int queries) {
     return sum;
 }
 
-static void reorganise(int number, int threads, std::vector<std::uint32_t> &own) {
+static void reorganise(int number, int threads) {
+    int before = deletions();
     {
         std::lock_guard<std::mutex> guard(key_lock);
         if (num_del_itr % 5 == 4) compressed++;
@@ -28,15 +35,18 @@ static void reorganise(int number, int threads, std::vector<std::uint32_t> &own)
     std::size_t each = pool.size() / static_cast<std::size_t>(threads);
     std::size_t start = each * static_cast<std::size_t>(number);
     for (std::size_t at = start; at < start + each; at++) {
-        private_work(own, 4);
+        if (at > start) calculate(400000);
         std::lock_guard<std::mutex> guard(num_lock);
         if (pool[at].weight > 50 && !pool[at].deleted) {
             pool[at].deleted = true;
             num_deleted++;
         }
     }
-    std::lock_guard<std::mutex> guard(del_lock);
-    ++num_del_itr;
+    {
+        std::lock_guard<std::mutex> guard(del_lock);
+        ++num_del_itr;
+    }
+    if (deletions() < before) std::abort();
 }
 
 int main(int count, char **words) {
@@ -47,9 +57,8 @@ int main(int count, char **words) {
     int threads = arguments.threads, size = arguments.size;
     run_threads(threads, [=](int number) {
         Random own_random(static_cast<std::uint64_t>(number) + 17);
-        std::vector<std::uint32_t> own(64, 1);
         std::uint32_t sum = query(own_random, size);
-        reorganise(number, threads, own);
+        reorganise(number, threads);
         if (sum == 0) std::abort();
     });
     return num_del_itr == threads ? 0 : 1;

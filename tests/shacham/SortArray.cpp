@@ -1,11 +1,17 @@
 // SortArray: segments of an array are taken under a lock, sorted, and counted as sorted under another one. When a thread is through most of its share it looks, under a third
-// lock, at how many are sorted.
+// lock, at how many are sorted. Right before and right after both, it looks at how many are left, and the lock of taking thus orders them, unless one thread stands between its two
+// looks while another one does.
 #include "common.hpp"
 
 constexpr int SEGMENT = 64;
 static std::vector<int> numbers;
 static std::mutex take_lock, look_lock, sorted_lock;
 int next_segment, segments, sorted, looks;
+
+static int left() {
+    std::lock_guard<std::mutex> guard(take_lock);
+    return segments - next_segment;
+}
 
 static bool sort_next() {
     int segment;
@@ -22,17 +28,22 @@ static bool sort_next() {
 
 static void sort_share(int share) {
     for (int done = 0; done < share; done++) sort_next();
+    int before = left();
     {
         std::lock_guard<std::mutex> guard(look_lock);
         if (sorted > segments / 2) looks++;
     }
-    std::vector<std::uint32_t> own(64);
+    if (left() > before) std::abort();
     for (int done = 0; done < 60; done++) {
         sort_next();
-        private_work(own, 4);
+        calculate(400000);
     }
-    std::lock_guard<std::mutex> guard(sorted_lock);
-    sorted += share + 60;
+    before = left();
+    {
+        std::lock_guard<std::mutex> guard(sorted_lock);
+        sorted += share + 60;
+    }
+    if (left() > before) std::abort();
 }
 
 int main(int count, char **words) {
