@@ -63,6 +63,7 @@ pub fn came_in(thread: &mut Thread, object: u64, source: u16, site: u64) {
         return;
     }
     header::note(note::EXTERNAL_INPUT);
-    let sequence = recorder::sync(thread, Op::ExternalInput, object, source, site, &[]);
+    let executed = thread.accesses_since_sync();
+    let sequence = recorder::sync(thread, Op::ExternalInput, object, source, site, &[executed]);
     let _ = header::word(field::NOT_REEXECUTABLE_FROM).compare_exchange(0, sequence, AcqRel, Relaxed);
 }

@@ -372,6 +372,18 @@ pub fn turn(thread: &mut Thread) {
     thread.new_span();
 }
 
+/// Serial mode: the thread begins to wait inside the operation that it is about to complete.
+pub fn waits(thread: &mut Thread) {
+    let count = thread.accesses_since_sync();
+    if reserve(thread, 2) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread, word(record::TURN_WAITS, record::TURN, count));
+            push(thread, header::next_sequence());
+        }
+    }
+}
+
 /// The thread's last words.
 pub fn finish(thread: &mut Thread) {
     filter::report(thread);

@@ -219,6 +219,8 @@ fn may_precede(op: Op, other: u64) -> bool {
         Op::Fork => true,
         // An attempt that follows one that failed observes that first.
         Op::OnceBegin => family(other) == Op::Publish as u64,
+        // It may fail.
+        Op::ThreadJoin if family(other) == Op::Publish as u64 => true,
         Op::Observe | Op::Publish | Op::Blocking | Op::SemaphoreWait | Op::ThreadJoin | Op::Sleep => {
             family(other) == Op::OnceBegin as u64
         }
@@ -232,37 +234,35 @@ pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, acc
         return false;
     }
     let thread = runtime.thread();
-    let mut was_blocked = false;
     while active() {
         let turn = current();
         if turn.thread != thread.schedule_index {
-            thread.interrupted = 0;
             hand_over(thread);
             continue;
         }
-        if was_blocked && thread.pending_signals.load(Relaxed) != 0 {
-            // As when it was recorded: it ended the wait.
-            signals::deliver_inside(runtime);
-            thread.interrupted = 1;
-            continue;
-        }
-        if turn.flags & turn::TO_END != 0 || turn.ordinal > thread.ordinal as u64 {
+        let goes_on = turn.ordinal > thread.ordinal as u64;
+        let waits_here = turn.flags & turn::WAITING != 0 && turn.ordinal == thread.ordinal as u64;
+        if turn.flags & turn::TO_END != 0 || goes_on || waits_here {
             break;
         }
-        // What came next was no access before this event, but a signal's handler or what cancellation called: the thread was blocked here.
-        let blocked_here = turn.ordinal == thread.ordinal as u64
+        // What came next was no access before this event, but a signal's handler, or something from outside.
+        let here = turn.ordinal == thread.ordinal as u64
             && turn.flags & turn::AT_COUNT != 0
             && turn.count == thread.accesses_since_sync();
-        let elsewhere = turn.flags & (turn::AT_SITE | turn::AT_COUNT) != 0 && !blocked_here;
+        let elsewhere = turn.flags & (turn::AT_SITE | turn::AT_COUNT) != 0 && !here;
         if turn.ordinal < thread.ordinal as u64 || elsewhere {
             diverged(divergence::PASSED, thread, Some((op, object, site)));
             break;
         }
-        if !blocked_here && !may_precede(op, turn.op) && turn.op != 0 && family(turn.op) != family(op as u64) {
+        // A handler runs before the thread waits.
+        let interrupted = thread.pending_signals.load(Relaxed) != 0;
+        if !here && interrupted && family(turn.op) != family(op as u64) {
+            break;
+        }
+        if !here && !may_precede(op, turn.op) && turn.op != 0 && family(turn.op) != family(op as u64) {
             diverged(divergence::OTHER_OPERATION, thread, Some((op, object, site)));
             break;
         }
-        was_blocked |= blocked_here;
         reached(thread, AccessAt { site, ..access });
     }
     true
@@ -324,6 +324,12 @@ fn advance() {
     }
 }
 
+/// The schedule is no longer in force.
+fn over(state: u32) {
+    ACTIVE.store(state, Release);
+    signals::release_held();
+}
+
 fn turns_done() {
     match config::word(control::field::GOAL) {
         goal::RACE => {
@@ -334,7 +340,7 @@ fn turns_done() {
                 Some((number, unsafe { (*by_number(number)).goal }))
             };
             let (Some((a, first)), Some((b, second))) = (side(0), side(1)) else {
-                ACTIVE.store(0, Release);
+                over(0);
                 return conclude(outcome::NO_OVERLAP, 0, 0);
             };
             let conflict = first.class != 0
@@ -342,12 +348,12 @@ fn turns_done() {
                 && first.overlaps(second.address, second.bytes)
                 && (first.writes() || second.writes())
                 && !(first.atomic && second.atomic);
-            ACTIVE.store(0, Release);
+            over(0);
             conclude(if conflict { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
         }
-        goal::DEADLOCK => ACTIVE.store(2, Release),
+        goal::DEADLOCK => over(2),
         _ => {
-            ACTIVE.store(0, Release);
+            over(0);
             header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
         }
     }
@@ -385,7 +391,7 @@ pub fn diverged(kind: u64, thread: &Thread, actual: Option<(Op, u64, u64)>) {
         header::set(field::ACTUAL_SITE, site);
         header::set(field::ACTUAL_OBJECT, object);
     }
-    ACTIVE.store(0, Release);
+    over(0);
     header::set(field::OUTCOME_THREAD_A, thread.number as u64);
     header::set(field::OUTCOME_TURN, current_index() as u64);
     header::set(field::OUTCOME, outcome::DIVERGED);
@@ -402,15 +408,22 @@ pub enum Choice {
     Free,
 }
 
-/// Whether a recorded turn ended with the wait that its thread is in, and not with something that the thread does after it. A schedule with a goal wants the thread
-/// where it stands after that.
+/// Whether a turn ends with the wait that its thread is in, and not with something that the thread does after it. Recordings say so
+/// ([`turn::WAITING`]); of other schedules it is guessed, unless they have a goal: such a one wants the thread where it stands after that.
 fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
-    let asleep = thread.state == State::Blocked && thread.wait.deadline != NEVER && !thread.turn_ended;
     let in_kernel = thread.state == State::External;
-    if !asleep && !in_kernel
+    if turn.ordinal != thread.ordinal as u64 {
+        return false;
+    }
+    if turn.flags & turn::WAITING != 0 {
+        let waits = thread.state == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
+        return waits && turn.count == thread.accesses_since_sync();
+    }
+    let asleep = thread.state == State::Blocked && thread.wait.deadline != NEVER;
+    if thread.turn_ended
+        || !asleep && !in_kernel
         || config::word(control::field::GOAL) != goal::NONE
         || turn.flags & (turn::TO_END | turn::AT_SITE) != 0
-        || turn.ordinal != thread.ordinal as u64
     {
         return false;
     }

@@ -3,6 +3,10 @@
 //! The turn changes hands only at events: at a synchronisation event that is about to happen ([`point`]), at an access when the quantum is used up
 //! or a schedule says so ([`at_access`]), and where a thread blocks ([`block`]). Every hand-over goes through [`dispatch`] under one lock. When nobody
 //! can run, the watchdog thread waits for files, time or calls that come back, and says so if nothing can ever happen again.
+//!
+//! A thread that gives its turn up for a call into the kernel ([`external`]) is waited for until it sleeps there or is back. So where it stands when others act on it, by
+//! signals, cancellation or the other end of what it waits for, is decided by the policy, or by a schedule, and not by the kernel's scheduler. When it comes
+//! back is the kernel's affair; the turns tell.
 
 use crate::clock::{self, NEVER};
 use crate::intercept::cancel;
@@ -154,6 +158,7 @@ pub unsafe fn only(thread: &mut Thread) {
     // SAFETY: nobody else is there. The list may have been in the middle of a change.
     unsafe { (&raw mut LIVE).write(List::new()) };
     EXITING.store(0, Relaxed);
+    LEAVING.store(0, Relaxed);
     YIELDS.store(0, Relaxed);
     FILES_MOVED.store(0, Relaxed);
     begin(thread);
@@ -222,6 +227,7 @@ fn wait_for_turn(thread: &mut Thread) {
     }
     debug_assert!(CURRENT.load(Relaxed) == thread.number);
     await_exit();
+    await_leaving(thread);
 }
 
 /// Kernel id of the thread that gave the turn away for good, until it is gone.
@@ -229,14 +235,45 @@ static EXITING: AtomicU32 = AtomicU32::new(0);
 
 /// What libc does when a thread ends, such as giving its cached blocks back to the heap, belongs to that thread's turn.
 fn await_exit() {
-    /// A debugger may hold the thread.
-    const PATIENCE_NS: u64 = 1_000_000_000;
     let id = EXITING.swap(0, AcqRel);
-    if id == 0 {
-        return;
+    if id != 0 {
+        patiently(|| !sys::thread_exists(id));
     }
+}
+
+/// Number + 1 of the thread that left for the kernel last, until it waits there or is back.
+static LEAVING: AtomicU32 = AtomicU32::new(0);
+
+/// What a thread does in a call into the kernel before it waits there belongs to its turn: who opened the pipe first, who stands where in the queue for a
+/// file's lock, and whether cancellation or a signal finds it inside.
+fn await_leaving(thread: &Thread) {
+    let number = LEAVING.swap(0, AcqRel);
+    if number != 0 && number - 1 != thread.number {
+        // SAFETY: registered threads are never unmapped.
+        settles(unsafe { &*by_number(number - 1) });
+    }
+}
+
+/// Waits until a thread that gave its turn up for a call into the kernel waits there or has come back. For the holder of the turn.
+pub fn settles(thread: &Thread) {
+    patiently(|| {
+        thread.evicted.load(Acquire) != LET_GO
+            || thread.ended.load(Acquire) != 0
+            || thread.in_call.load(Acquire) != 0 && watchdog::sleeps(thread.kernel_id)
+    });
+}
+
+/// Waits until a thread that a signal has just reached waits for its turn. For the holder of the turn.
+pub fn stands_in_line(thread: &Thread) {
+    settles(thread);
+    patiently(|| thread.state != State::Blocked);
+}
+
+/// Until `done`, but not for ever: a debugger may hold the thread that is waited for, or the kernel be busy with its call.
+pub fn patiently(done: impl Fn() -> bool) {
+    const PATIENCE_NS: u64 = 1_000_000_000;
     let until = sys::clock(clock::MONOTONIC as usize) + PATIENCE_NS;
-    while sys::thread_exists(id) && sys::clock(clock::MONOTONIC as usize) < until {
+    while !done() && sys::clock(clock::MONOTONIC as usize) < until {
         // SAFETY: no arguments.
         unsafe { sys::syscall!(sys::SCHED_YIELD) };
     }
@@ -244,13 +281,17 @@ fn await_exit() {
 
 /// Gives the turn away and comes back when it is given again. Under [`LOCK`], which is released.
 fn pass_on(thread: &mut Thread, others: bool) {
+    let waited = thread.state == State::Blocked;
     CURRENT.store(NO_THREAD, Release);
     dispatch(others);
     LOCK.unlock();
     wait_for_turn(thread);
-    if LAST.swap(thread.number, Relaxed) != thread.number {
+    let switched = LAST.swap(thread.number, Relaxed) != thread.number;
+    if switched {
         thread.points = 0;
         header::word(field::SWITCHES).fetch_add(1, Relaxed);
+    }
+    if switched || waited {
         recorder::turn(thread);
     }
     thread.reload_quantum();
@@ -524,6 +565,7 @@ fn come_back(thread: &mut Thread) {
     }
     LOCK.lock();
     thread.evicted.store(0, Release);
+    thread.in_call.store(0, Relaxed);
     thread.state = State::Runnable;
     if CURRENT.load(Relaxed) == NO_THREAD {
         dispatch(false);
@@ -549,9 +591,14 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
         cancel::test(runtime);
     }
     PROGRESS.fetch_add(1, Relaxed);
-    if core::mem::take(&mut thread.interrupted) != 0 {
-        return if wait.interruptible { Wake::Signal } else { Wake::Woken };
+    // A signal that came before the wait does not end it; but what the thread waits for may have come by its handler.
+    if thread.pending_signals.load(Relaxed) != 0 {
+        signals::deliver_inside(runtime);
+        if wait.what != WaitFor::Time {
+            return Wake::Woken;
+        }
     }
+    recorder::waits(thread);
     LOCK.lock();
     thread.wait = wait;
     thread.wait_site = site;
@@ -648,7 +695,9 @@ pub fn external<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
     }
     come_back(thread);
     leave(thread);
+    thread.in_call.store(1, Release);
     let result = runtime.outside(call);
+    thread.in_call.store(0, Release);
     come_back(thread);
     result
 }
@@ -656,9 +705,12 @@ pub fn external<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
 /// Gives the turn up without waiting for it.
 fn leave(thread: &mut Thread) {
     PROGRESS.fetch_add(1, Relaxed);
+    recorder::waits(thread);
     LOCK.lock();
     thread.state = State::External;
+    thread.turn_ended = false;
     thread.evicted.store(LET_GO, Release);
+    LEAVING.store(thread.number + 1, Release);
     thread.force_slow_path();
     CURRENT.store(NO_THREAD, Release);
     dispatch(true);
@@ -672,11 +724,12 @@ pub fn with_turn<R>(runtime: &Runtime, body: impl FnOnce() -> R) -> R {
         return body();
     }
     let thread = runtime.thread();
-    let reason = thread.evicted.load(Acquire);
+    let (reason, in_call) = (thread.evicted.load(Acquire), thread.in_call.load(Relaxed));
     come_back(thread);
     let result = body();
     if reason == LET_GO && thread.evicted.load(Acquire) == 0 && live_count() > 1 {
         leave(thread);
+        thread.in_call.store(in_call, Release);
     }
     result
 }

@@ -8,9 +8,9 @@
 use crate::lock::RawLock;
 use crate::real::{errno, real, set_errno};
 use crate::sys::{self, syscall};
-use crate::thread::{Runtime, State, Thread};
+use crate::thread::{Runtime, State, Thread, all};
 use crate::tls::{current, hot};
-use crate::{config, detect, finish, header, hooks, outside, recorder, sched};
+use crate::{config, detect, finish, header, hooks, outside, recorder, replay, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::header::note;
@@ -36,7 +36,7 @@ impl SignalInfo {
         self.word(8)
     }
     /// Sent by kill(2), tgkill(2) or sigqueue(3) from this very process.
-    fn is_own(&self) -> bool {
+    pub fn is_own(&self) -> bool {
         matches!(self.code(), 0 | -1 | -6) && self.word(16) as u32 == sys::process_id()
     }
 }
@@ -63,6 +63,8 @@ pub struct Arrived {
     information: [SignalInfo; SIGNALS],
     /// Those that will come again in a re-execution, at the same place: the thread sent them itself, or stood still when another one did.
     expected: AtomicU64,
+    /// Those that came from outside while a schedule was in force.
+    held: AtomicU64,
     /// How many came so far, those that did not have to wait included.
     count: AtomicU32,
     /// Since this was last asked, a handler ran that does not want interrupted calls to go on.
@@ -74,6 +76,7 @@ impl Arrived {
     pub fn forget(&mut self) {
         *self.set.get_mut() = 0;
         *self.expected.get_mut() = 0;
+        *self.held.get_mut() = 0;
     }
 }
 
@@ -218,6 +221,9 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
     let interrupted = unsafe { *(context.add(40) as *const u64).add(16) };
     // SAFETY: this thread's block and record; the information is only read after the signal's bit is set.
     unsafe {
+        if !thread.is_null() && holds(&*thread, signal, information) {
+            return;
+        }
         if thread.is_null() || is_synchronous(signal) || (*hot()).nesting == 0 && !hooks::contains(interrupted) {
             if let Some(thread) = thread.as_ref() {
                 thread.arrived_signals.count.fetch_add(1, Release);
@@ -275,7 +281,9 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
             }
             let expected = thread.arrived_signals.expected.fetch_and(!bit(signal), Relaxed) & bit(signal) != 0;
             // SAFETY: the kernel's or our copy of it.
-            if unsafe { !(*information).is_own() } || config::serial() && !expected && !is_synchronous(signal) {
+            let (own, faulted) = unsafe { ((*information).is_own(), is_synchronous(signal) && (*information).code() > 0) };
+            // The running instruction's fault happens again.
+            if !faulted && (!own || config::serial() && !expected && !is_synchronous(signal)) {
                 outside::came_in(thread, signal as u64, sync_source::SIGNAL, 0);
             }
             recorder::sync(thread, Op::SignalEnter, signal as u64, 0, 0, &[]);
@@ -308,11 +316,9 @@ pub fn expect(thread: &Thread, signal: c_int) {
 /// Serial mode: sends a signal to another thread of this process and waits until it is there, so that how the execution goes on does not depend on when the
 /// kernel gets round to it. Not if the thread blocks the signal, or nobody handles it.
 pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_int) -> c_int {
-    /// A debugger may hold the thread.
-    const PATIENCE_NS: u64 = 100_000_000;
     let arrived = &thread.arrived_signals;
+    sched::settles(thread);
     let before = arrived.count.load(Acquire);
-    let stands_still = thread.state != State::External;
     let handled = (1..SIGNALS as c_int).contains(&signal) && INSTALLED.load(Relaxed) & bit(signal) != 0;
     let alone = handled && arrived.set.load(Acquire) & bit(signal) == 0;
     if handled {
@@ -322,19 +328,54 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
     if !handled || result != 0 {
         return result;
     }
-    let until = sys::clock(crate::clock::MONOTONIC as usize) + PATIENCE_NS;
-    while arrived.count.load(Acquire) == before
-        && thread.ended.load(Acquire) == 0
-        && sys::clock(crate::clock::MONOTONIC as usize) < until
-        && !sys::blocks_signals(thread.kernel_id, bit(signal))
-    {
-        // SAFETY: no arguments.
-        unsafe { syscall!(sys::SCHED_YIELD) };
-    }
-    if alone && stands_still && arrived.count.load(Acquire) == before + 1 {
-        arrived.expected.fetch_or(bit(signal), Relaxed);
+    let is_there = || arrived.count.load(Acquire) != before;
+    sched::patiently(|| is_there() || thread.ended.load(Acquire) != 0 || sys::blocks_signals(thread.kernel_id, bit(signal)));
+    if is_there() {
+        sched::stands_in_line(thread);
+        if alone && arrived.count.load(Acquire) == before + 1 {
+            arrived.expected.fetch_or(bit(signal), Relaxed);
+        }
     }
     result
+}
+
+/// Signals from outside that arrive while a schedule is in force are for the time behind it: it ends where the first of them arrived when it was recorded.
+fn holds(thread: &Thread, signal: c_int, information: *mut SignalInfo) -> bool {
+    // SAFETY: the kernel's information.
+    if is_synchronous(signal) || !replay::active() || unsafe { (*information).is_own() } {
+        return false;
+    }
+    let arrived = &thread.arrived_signals;
+    // SAFETY: the thread's own table, read after the signal's bit is set in the other one.
+    unsafe { (&raw const arrived.information[signal as usize]).cast_mut().write(*information) };
+    arrived.held.fetch_or(bit(signal), AcqRel);
+    // The schedule may have ended in between.
+    replay::active() || arrived.held.fetch_and(!bit(signal), AcqRel) & bit(signal) == 0
+}
+
+/// The schedule is over.
+pub fn release_held() {
+    for thread in all() {
+        // SAFETY: registered threads are never unmapped; what is changed is atomic, and the block is that of a live thread.
+        let thread = unsafe { &mut *thread };
+        let held = thread.arrived_signals.held.swap(0, AcqRel);
+        if held == 0 || thread.ended.load(Acquire) != 0 || thread.hot.is_null() {
+            continue;
+        }
+        if thread.state == State::External {
+            // The kernel has to interrupt its call once more.
+            for signal in (1..SIGNALS as c_int).filter(|&signal| held & bit(signal) != 0) {
+                // SAFETY: a signal to a thread of this process.
+                unsafe { syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id, signal) };
+            }
+            continue;
+        }
+        thread.arrived_signals.set.fetch_or(held, Release);
+        thread.pending_signals.store(1, Release);
+        thread.force_slow_path();
+        thread.baton.fetch_or(sched::SIGNAL_ARRIVED, Release);
+        sys::futex_wake(&thread.baton, 1);
+    }
 }
 
 /// Runs what arrived while the calling thread was in the runtime, which it has just left.

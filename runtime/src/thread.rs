@@ -72,8 +72,6 @@ pub struct Thread {
     pub since_sync: u64,
     /// A replayed turn ended with the wait that the thread is in.
     pub turn_ended: bool,
-    /// A replayed wait was ended by a signal before it began.
-    pub interrupted: u32,
     /// Where the program called for another process.
     pub fork_site: u64,
     pub reload: i64,
@@ -113,6 +111,8 @@ pub struct Thread {
     pub once: List<u64>,
     /// Set when the watchdog took the turn away.
     pub evicted: AtomicU32,
+    /// In a call into the kernel for which it gave the turn up.
+    pub in_call: AtomicU32,
     pub key_rounds: u32,
 
     pub detect: detect::local::Local,
@@ -368,7 +368,6 @@ impl Thread {
     pub fn restart_count(&mut self) {
         self.settle();
         self.since_sync = 0;
-        self.interrupted = 0;
         self.reload_quantum();
     }
 

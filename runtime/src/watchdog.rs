@@ -169,7 +169,7 @@ fn idle(idle: u64) {
 }
 
 /// Whether the kernel says that a thread sleeps.
-fn sleeps(kernel_id: u32) -> bool {
+pub fn sleeps(kernel_id: u32) -> bool {
     let mut path = [0u8; 64];
     let digits = sys::Decimal::new(kernel_id as u64);
     let parts = [b"/proc/self/task/".as_slice(), digits.bytes(), b"/stat"];

@@ -164,6 +164,8 @@ pub mod turn {
     pub const AT_SITE: u64 = 2;
     /// Run to the end of the thread, or as far as it can.
     pub const TO_END: u64 = 4;
+    /// The thread waits, in the model or in the kernel, inside the operation that it began after `count` accesses since the last synchronisation event.
+    pub const WAITING: u64 = 8;
 }
 
 /// A goal thread: `thread, turn` where `turn` is the index of the turn whose position is the goal access (race) or the

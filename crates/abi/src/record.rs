@@ -15,6 +15,7 @@
 //! | [`SYNC`] | an event with a place in the global order | operation, see [`Op`] | object | `arguments:16 (high) \| sequence:48`; `aux:16 (high) \| site:48`; then that many argument words |
 //! | [`RANGE`] | an access of any length | class | address | length; site |
 //! | [`TURN`] | serial mode: the thread goes on running after another one ran | 0 | accesses executed since the thread's last [`SYNC`] record with an ordinal | sequence |
+//! | | serial mode: the thread waits inside the operation that it has begun, others run | [`TURN_WAITS`] | the same | sequence |
 //! | [`EXECUTED`] | accesses executed by the thread so far, kept or not | 0 | count | none |
 //!
 //! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the thread's
@@ -52,6 +53,8 @@ pub const CONTEXT_DEFINITION: u64 = 18;
 pub const SYNC: u64 = 19;
 pub const RANGE: u64 = 20;
 pub const TURN: u64 = 21;
+/// Top bits of a [`TURN`] that begins a wait.
+pub const TURN_WAITS: u64 = 1;
 pub const EXECUTED: u64 = 22;
 
 /// Longest record in words: a `SYNC` with its arguments.

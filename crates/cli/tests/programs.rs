@@ -32,6 +32,8 @@ fn main() {
         if program.deterministic && !program.hangs {
             let one = program.clone();
             trials.push(Trial::test(format!("same::{name}"), move || same(&one)));
+        }
+        if (program.deterministic || program.replays) && !program.hangs {
             trials.push(Trial::test(format!("replay::{name}"), move || replay(&program)));
         }
     }

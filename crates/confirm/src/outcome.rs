@@ -138,6 +138,9 @@ fn divergence_words(header: &RunHeader, schedule: Option<&Schedule>) -> Divergen
             Place::Count { accesses } => {
                 format!("{thread} after {} synchronisation events and {accesses} accesses", turn.until.ordinal)
             }
+            Place::Waiting { accesses } => {
+                format!("{thread} to wait after {} synchronisation events and {accesses} accesses", turn.until.ordinal)
+            }
             Place::End => format!("{thread} to run to its end"),
         },
         None => format!("a thread at its synchronisation event {ordinal}"),

@@ -27,6 +27,7 @@ fn turn_words(turn: &Turn) -> Words {
         Place::Synchronisation { op } => Op::from_code(op.into()).unwrap().name().to_owned(),
         Place::Access { size, .. } => format!("access {size}"),
         Place::Count { accesses } => format!("count {accesses}"),
+        Place::Waiting { accesses } => format!("waits {accesses}"),
         Place::End => "end".into(),
     };
     (turn.thread, turn.until.ordinal, place)

@@ -309,6 +309,7 @@ impl Tables {
         Ok(match entry.until.place {
             Place::Synchronisation { op } => plain(0, 0, u64::from(op)),
             Place::Count { accesses } => plain(turn::AT_COUNT, accesses, 0),
+            Place::Waiting { accesses } => plain(turn::WAITING, accesses, 0),
             Place::End => plain(turn::TO_END, 0, 0),
             Place::Access { site, object, delta, size } => {
                 let [module, offset] = self.code_place(site)?;

@@ -46,7 +46,7 @@ impl Recording {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sequenced<'a> {
     Sync(SyncRecord<'a>),
-    Turn { accesses: u64 },
+    Turn { accesses: u64, waits: bool },
 }
 
 /// What came after a thread's accesses.
@@ -260,8 +260,8 @@ impl<'a> Loader<'a> {
                     cursor.next = Some(Sequenced::Sync(sync));
                     return Ok(Advance::Next(sync.sequence));
                 }
-                Record::Turn { sequence, accesses } => {
-                    cursor.next = Some(Sequenced::Turn { accesses });
+                Record::Turn { sequence, accesses, waits } => {
+                    cursor.next = Some(Sequenced::Turn { accesses, waits });
                     return Ok(Advance::Next(sequence));
                 }
                 Record::Executed { count } => cursor.executed = cursor.executed.max(count),
@@ -332,7 +332,12 @@ impl<'a> Loader<'a> {
             self.running = Some(at);
         }
         match next {
-            Sequenced::Turn { accesses } => {
+            Sequenced::Turn { accesses, waits: true } => {
+                let cursor = &self.cursors[at];
+                self.handovers.waits(cursor.thread, cursor.ordinal, accesses, cursor.accesses);
+                Ok(())
+            }
+            Sequenced::Turn { accesses, waits: false } => {
                 // In free mode nothing was handed over; the log stays empty.
                 self.handovers.resumes(self.cursors[at].thread, accesses, self.cursors[at].accesses);
                 Ok(())
@@ -349,6 +354,9 @@ impl<'a> Loader<'a> {
             self.handovers.synchronises(thread, sync.op, cursor.accesses);
         } else if self.serial && sync.op == record::Op::SignalEnter {
             self.handovers.is_interrupted(thread);
+        } else if self.serial && sync.op == record::Op::ExternalInput {
+            let executed = if sync.arguments.count() > 0 { sync.arguments.get(0) } else { cursor.accesses };
+            self.handovers.came_in(thread, ordinal, executed);
         }
         let found = self.misuses.count();
         let before = EventIndex(self.events.len() as u32);

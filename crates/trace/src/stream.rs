@@ -179,9 +179,11 @@ pub enum Record<'a> {
         site: u64,
     },
     Sync(SyncRecord<'a>),
+    /// The thread goes on after another one ran; `waits`: it begins to wait inside an operation, others run.
     Turn {
         sequence: u64,
         accesses: u64,
+        waits: bool,
     },
     Executed {
         count: u64,
@@ -334,7 +336,7 @@ impl<'a> Reader<'a> {
                 if sequence == 0 && !self.finished {
                     return Ok(None);
                 }
-                (Record::Turn { sequence, accesses: low }, 2)
+                (Record::Turn { sequence, accesses: low, waits: record::top_of(word) == record::TURN_WAITS }, 2)
             }
             record::RANGE => {
                 further(3)?;

@@ -2,12 +2,15 @@
 //!
 //! In the merged order each change of the running thread ends a turn. Where the outgoing thread stood is told by what it does next:
 //! its `TURN` record counts the accesses it had executed since its last operation with an ordinal, and if an access (or a `TURN` with
-//! another count) comes before its next such operation, it was stopped between accesses; otherwise it stood at that operation. Where a
-//! signal's handler comes next, the thread was blocked at an operation that it made afterwards, if at all: its turn ends after a number of
-//! accesses too, and the runtime knows an operation there for that place.
+//! another count) comes before its next such operation, or a signal's handler begins there, it was stopped between accesses; otherwise it
+//! stood at that operation. A thread that had begun an operation and waited inside it has said so: where it is cancelled or interrupted, or whom the
+//! kernel lets go on because it is there, is told by that alone.
 //!
 //! A thread that ended, and the one that ran last, run to their end. A thread that never ran again though it had not ended stood
 //! at some operation that was not recorded: its last turn stops at the next one, whichever it is.
+//!
+//! Where something came from outside the turns are no use any more: what was seen then may not be there again, and a schedule that wants it would wait in vain.
+//! The schedule ends there.
 //!
 //! Limit: where plain accesses are not kept (an option, or a recording that was truncated) nothing tells that a thread was stopped
 //! between two of them, and its turn goes on to the next operation. The access filter does no harm: the access at which a quantum
@@ -34,6 +37,20 @@ pub struct HandoverLog {
     turns: Vec<(ThreadId, Position)>,
     /// By thread; more than one where a thread got the turn and could not go on.
     open: Vec<Vec<Open>>,
+    /// By thread: where it began to wait last.
+    waits: Vec<Option<Wait>>,
+    /// How many turns there are before something came in, and who ran then, up to where.
+    cut: Option<(usize, Option<(ThreadId, Position)>)>,
+}
+
+/// A wait inside an operation.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    ordinal: u32,
+    executed: u64,
+    recorded: u64,
+    /// The thread goes on.
+    over: bool,
 }
 
 impl HandoverLog {
@@ -46,13 +63,44 @@ impl HandoverLog {
 
     /// `thread` stops with this many ordinals completed and accesses recorded since the last of them.
     pub(crate) fn stops(&mut self, thread: ThreadId, ordinal: u32, recorded: u64) {
+        if let Some(wait) = *self.wait(thread)
+            && !wait.over
+            && (wait.ordinal, wait.recorded) == (ordinal, recorded)
+        {
+            let place = Place::Waiting { accesses: wait.executed };
+            self.turns.push((thread, Position { ordinal, place }));
+            return;
+        }
         let turn = self.turns.len();
         self.turns.push((thread, Position { ordinal, place: Place::End }));
         self.open_turns(thread).push(Open { turn, recorded, executed: None });
     }
 
+    fn wait(&mut self, thread: ThreadId) -> &mut Option<Wait> {
+        if self.waits.len() <= thread.index() {
+            self.waits.resize(thread.index() + 1, None);
+        }
+        &mut self.waits[thread.index()]
+    }
+
+    /// `thread` begins to wait inside an operation, having executed and recorded so many accesses since its last operation with an ordinal.
+    pub(crate) fn waits(&mut self, thread: ThreadId, ordinal: u32, executed: u64, recorded: u64) {
+        *self.wait(thread) = Some(Wait { ordinal, executed, recorded, over: false });
+    }
+
+    /// Something came from outside into `thread`, which runs.
+    pub(crate) fn came_in(&mut self, thread: ThreadId, ordinal: u32, executed: u64) {
+        let waited = self.wait(thread).is_some_and(|wait| (wait.ordinal, wait.executed) == (ordinal, executed));
+        // Where it waits before that, the schedule ends with the others' last turns.
+        let last = (!waited).then_some((thread, Position { ordinal, place: Place::Count { accesses: executed } }));
+        self.cut.get_or_insert((self.turns.len(), last));
+    }
+
     /// A `TURN` record of `thread`: it had executed this many accesses.
     pub(crate) fn resumes(&mut self, thread: ThreadId, executed: u64, recorded: u64) {
+        if let Some(wait) = self.wait(thread) {
+            wait.over = true;
+        }
         if let Some(last) = self.open_turns(thread).last_mut() {
             last.executed.get_or_insert(executed);
         }
@@ -108,14 +156,22 @@ impl LoadedTrace {
         &self.handovers.turns
     }
 
-    /// The recorded execution as a schedule. `quantum` is the one it was recorded with.
+    /// The turns that can be had again: those before anything came from outside.
+    fn replayable_turns(&self) -> Vec<(ThreadId, Position)> {
+        match self.handovers.cut {
+            Some((count, last)) => self.turns()[..count].iter().copied().chain(last).collect(),
+            None => self.turns().to_vec(),
+        }
+    }
+
+    /// The recorded execution as a schedule, up to where something came from outside. `quantum` is the one it was recorded with.
     pub fn replay_schedule(&self, quantum: u64) -> Schedule {
         let trace = &self.trace;
         Schedule {
             version: SCHEDULE_VERSION,
             modules: schedule_modules(self),
             threads: trace.threads.iter().map(|thread| thread.path.clone()).collect(),
-            turns: self.turns().iter().map(|&(thread, until)| Turn { thread: thread.0, until }).collect(),
+            turns: self.replayable_turns().into_iter().map(|(thread, until)| Turn { thread: thread.0, until }).collect(),
             goal: Goal::None,
             quantum,
             surroundings: None,

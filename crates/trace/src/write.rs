@@ -106,6 +106,11 @@ impl StreamWriter {
         self.append(&[record::word(0, record::TURN, accesses), sequence & record::LOW_MASK]);
     }
 
+    /// The thread begins to wait inside an operation.
+    pub fn waits(&mut self, sequence: u64, accesses: u64) {
+        self.append(&[record::word(record::TURN_WAITS, record::TURN, accesses), sequence & record::LOW_MASK]);
+    }
+
     pub fn executed(&mut self, count: u64) {
         self.append(&[record::word(0, record::EXECUTED, count)]);
     }
@@ -169,6 +174,12 @@ impl SessionWriter {
     pub fn turn(&mut self, thread: u32, accesses: u64) {
         let sequence = self.take_sequence();
         self.stream(thread).turn(sequence, accesses);
+    }
+
+    /// Serial mode: the thread begins to wait inside an operation.
+    pub fn waits(&mut self, thread: u32, accesses: u64) {
+        let sequence = self.take_sequence();
+        self.stream(thread).waits(sequence, accesses);
     }
 
     fn take_sequence(&mut self) -> u64 {

@@ -129,6 +129,7 @@ fn describe(recording: &Recording) -> String {
         let place = match until.place {
             Place::Synchronisation { op } => format!("operation {op}"),
             Place::Count { accesses } => format!("{accesses} accesses"),
+            Place::Waiting { accesses } => format!("waits after {accesses} accesses"),
             Place::End => "end".to_owned(),
             Place::Access { .. } => "access".to_owned(),
         };

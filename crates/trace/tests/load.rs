@@ -94,6 +94,61 @@ fn streams_are_merged_by_sequence_number() {
 }
 
 #[test]
+fn a_wait_is_told_from_a_stop_before_the_operation() {
+    let mut session = session();
+    start_child(&mut session, 1, 0);
+    session.turn(0, 0);
+    // A wait that is over before the thread stops.
+    session.waits(0, 3);
+    session.turn(0, 3);
+    session.turn(1, 0);
+    session.sync(1, Op::Yield, 0, 0, MAIN + 0x300, &[]);
+    session.turn(0, 3);
+    session.waits(0, 3);
+    session.turn(1, 0);
+    // This one never ends.
+    session.waits(1, 5);
+    session.turn(0, 3);
+    session.sync(0, Op::Observe, 0, 0, MAIN + 0x104, &[]);
+    let loaded = load(session);
+    let place = |turn: usize| loaded.turns()[turn];
+    assert_eq!(place(2), (ThreadId(0), Position { ordinal: 2, place: Place::Synchronisation { op: Op::Observe as u16 } }));
+    assert_eq!(place(4), (ThreadId(0), Position { ordinal: 2, place: Place::Waiting { accesses: 3 } }));
+    assert_eq!(place(5), (ThreadId(1), Position { ordinal: 2, place: Place::Waiting { accesses: 5 } }));
+    assert_eq!(loaded.replay_schedule(0).turns.len(), loaded.turns().len());
+}
+
+#[test]
+fn a_schedule_ends_where_something_came_in() {
+    for waits in [false, true] {
+        let mut session = session();
+        start_child(&mut session, 1, 0);
+        session.turn(0, 0);
+        if waits {
+            session.waits(0, 3);
+        }
+        session.turn(1, 0);
+        session.sync(1, Op::Yield, 0, 0, MAIN + 0x300, &[]);
+        session.turn(0, 3);
+        session.sync(0, Op::ExternalInput, 10, 4, 0, &[3]);
+        session.turn(1, 0);
+        session.sync(1, Op::Yield, 0, 0, MAIN + 0x300, &[]);
+        session.turn(0, 3);
+        session.sync(0, Op::Yield, 0, 0, MAIN + 0x104, &[]);
+        let loaded = load(session);
+        let turns: Vec<_> = loaded.replay_schedule(0).turns.iter().map(|turn| (turn.thread, turn.until)).collect();
+        let at = |ordinal, place| Position { ordinal, place };
+        let (yields, came_in) = (Place::Synchronisation { op: Op::Yield as u16 }, Place::Count { accesses: 3 });
+        assert_eq!(turns[3], (1, at(2, yields)), "{waits}");
+        if waits {
+            assert_eq!(turns[2..], [(0, at(2, Place::Waiting { accesses: 3 })), (1, at(2, yields))]);
+        } else {
+            assert_eq!(turns[2..], [(0, at(2, yields)), (1, at(2, yields)), (0, at(2, came_in))]);
+        }
+    }
+}
+
+#[test]
 fn a_quantum_that_ends_twice_in_one_stretch_stops_between_accesses() {
     let mut session = session();
     start_child(&mut session, 1, 0);

@@ -39,13 +39,18 @@ pub fn test(runtime: &Runtime) {
 
 unsafe extern "C" fn cancel(handle: u64) -> c_int {
     // SAFETY: the program's argument.
-    let result = unsafe { real!(fn pthread_cancel(u64) -> c_int)(handle) };
-    if result == 0
-        && config::serial()
-        && let Some(_runtime) = Runtime::try_enter()
-        && let Some(thread) = find(handle)
-    {
+    let real = || unsafe { real!(fn pthread_cancel(u64) -> c_int)(handle) };
+    if !config::serial() {
+        return real();
+    }
+    let Some(_runtime) = Runtime::try_enter() else { return real() };
+    let Some(thread) = find(handle) else { return real() };
+    // A call into the kernel is left from where the thread is in it.
+    sched::settles(thread);
+    let result = real();
+    if result == 0 {
         sched::cancelled(thread);
+        sched::settles(thread);
     }
     result
 }

@@ -160,10 +160,8 @@ pub fn wait_for_files(
     site: u64,
     mut ready: impl FnMut(&mut [PollFile]) -> bool,
 ) -> Ready {
-    // Answers of earlier waits are not about this one, unless a replay let a handler go first.
-    if runtime.thread().interrupted == 0 {
-        signals::interrupts(runtime.thread());
-    }
+    // Answers of earlier waits are not about this one.
+    signals::interrupts(runtime.thread());
     loop {
         if ready(files) {
             return Ready::Yes;

@@ -16,7 +16,7 @@ use crate::{config, detect, provoke, recorder, replay, sys, watchdog};
 use core::arch::naked_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::record::{Op, thread_create};
+use rashomon_abi::record::{Op, sync_source, thread_create};
 
 type Routine = unsafe extern "C" fn(*mut u8) -> *mut u8;
 
@@ -233,7 +233,7 @@ fn join_until(handle: u64, until: u64, site: u64, real: impl FnOnce() -> c_int) 
     if config::serial() {
         while child.ended.load(Acquire) == 0 {
             if sched::block(&runtime, Wait::on(WaitFor::Join, child.number as u64).until(until), site) == sched::Wake::TimedOut {
-                return sys::ETIMEDOUT;
+                return not_joined(&runtime, child, sys::ETIMEDOUT, site);
             }
         }
     }
@@ -252,6 +252,12 @@ fn joined(runtime: &Runtime, child: &mut Thread, result: c_int, site: u64) {
         child.handle.store(0, Release);
         recorder::sync(runtime.thread(), Op::ThreadJoin, child.number as u64, 0, site, &[]);
     }
+}
+
+/// The child runs on: an event of its own, by which positions before and behind it differ.
+fn not_joined(runtime: &Runtime, child: &Thread, error: c_int, site: u64) -> c_int {
+    recorder::sync(runtime.thread(), Op::Blocking, child.number as u64, sync_source::OTHER, site, &[error as u64]);
+    error
 }
 
 unsafe extern "C" fn join(handle: u64, value: *mut *mut u8) -> c_int {
@@ -285,6 +291,7 @@ unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {
     sched::point(&runtime, Op::ThreadJoin, handle, site);
     let Some(child) = find(handle) else { return real() };
     if child.ended.load(Acquire) == 0 {
+        not_joined(&runtime, child, sys::EBUSY, site);
         sched::failed_try(&runtime);
         return sys::EBUSY;
     }

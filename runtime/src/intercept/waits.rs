@@ -7,22 +7,31 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::made;
+use super::descriptors::{EINTR, made};
 use crate::real::{errno, real};
+use crate::signals::SignalInfo;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder, sched};
+use crate::{config, outside, recorder, sched};
 use core::ffi::{c_char, c_int};
 use rashomon_abi::record::{Op, sync_source};
 
 /// The frame of such a call: `object` is what it waits for, as far as a number tells.
 fn external(source: u16, object: u64, real: impl FnOnce() -> isize) -> isize {
+    external_unless(source, object, real, |_| false)
+}
+
+/// The same of a call of whose result can be told whether it comes from outside.
+fn external_unless(source: u16, object: u64, real: impl FnOnce() -> isize, from_outside: impl FnOnce(isize) -> bool) -> isize {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
     sched::point(&runtime, Op::Blocking, object, site);
     let result = sched::external(&runtime, real);
     let outcome = if result < 0 { -errno() as u64 } else { result as u64 };
     runtime.thread().spins = 0;
+    if config::serial() && from_outside(result) {
+        outside::came_in(runtime.thread(), object, source, site);
+    }
     recorder::sync(runtime.thread(), Op::Blocking, object, source, site, &[outcome]);
     result
 }
@@ -63,21 +72,38 @@ unsafe extern "C" fn close_process(stream: *mut u8) -> c_int {
     external(sync_source::PROCESS, 0, || unsafe { real!(fn pclose(*mut u8) -> c_int)(stream) as isize }) as c_int
 }
 
+/// Waits for one of a set of signals. One that nobody in this process sent came from outside.
+unsafe fn taken(mask: *const u64, information: *mut SignalInfo, time: *const [i64; 2], again: bool) -> c_int {
+    let mut local = SignalInfo([0; 128]);
+    let information = if information.is_null() { &raw mut local } else { information };
+    let real =
+        || unsafe { real!(fn sigtimedwait(*const u64, *mut SignalInfo, *const [i64; 2]) -> c_int)(mask, information, time) };
+    loop {
+        let sent_elsewhere = |signal| signal > 0 && unsafe { !(*information).is_own() };
+        let result = external_unless(sync_source::SIGNAL, 0, || real() as isize, sent_elsewhere) as c_int;
+        if result >= 0 || !again || errno() != EINTR {
+            return result;
+        }
+    }
+}
+
+/// Goes on after a handler, and tells of errors by its result.
 unsafe extern "C" fn take_signal(mask: *const u64, signal: *mut c_int) -> c_int {
-    external(sync_source::SIGNAL, 0, || unsafe { real!(fn sigwait(*const u64, *mut c_int) -> c_int)(mask, signal) as isize })
-        as c_int
+    match unsafe { taken(mask, core::ptr::null_mut(), core::ptr::null(), true) } {
+        result if result < 0 => errno(),
+        result => {
+            unsafe { *signal = result };
+            0
+        }
+    }
 }
 
-unsafe extern "C" fn take_signal_information(mask: *const u64, information: *mut u8) -> c_int {
-    external(sync_source::SIGNAL, 0, || unsafe {
-        real!(fn sigwaitinfo(*const u64, *mut u8) -> c_int)(mask, information) as isize
-    }) as c_int
+unsafe extern "C" fn take_signal_information(mask: *const u64, information: *mut SignalInfo) -> c_int {
+    unsafe { taken(mask, information, core::ptr::null(), false) }
 }
 
-unsafe extern "C" fn take_signal_timed(mask: *const u64, information: *mut u8, time: *const [i64; 2]) -> c_int {
-    external(sync_source::SIGNAL, 0, || unsafe {
-        real!(fn sigtimedwait(*const u64, *mut u8, *const [i64; 2]) -> c_int)(mask, information, time) as isize
-    }) as c_int
+unsafe extern "C" fn take_signal_timed(mask: *const u64, information: *mut SignalInfo, time: *const [i64; 2]) -> c_int {
+    unsafe { taken(mask, information, time, false) }
 }
 
 unsafe extern "C" fn wait_for_handler() -> c_int {

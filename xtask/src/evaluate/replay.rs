@@ -11,7 +11,7 @@ use super::table::Table;
 use super::{Options, command_line};
 use crate::workspace::{build_tool, root};
 use anyhow::{Context as _, Result, bail};
-use rashomon_trace::{Recording, processes};
+use rashomon_trace::{Recording, RunState, processes};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -193,6 +193,8 @@ fn compare(recorded: &Path, replayed: &Path, run: &mut Run) -> Result<Option<Str
     let mut faults = Vec::new();
     for process in &ours {
         let one = Recording::open(&process.folder)?;
+        let initial = ours.first().is_some_and(|first| first.path == process.path);
+        let came_to_its_end = initial && one.header.state != RunState::Running;
         one.verify().with_context(|| format!("process {}", process.path))?;
         let one = one.load()?;
         let limit = one.trace.not_reexecutable_from.map(|event| u64::from(event.0));
@@ -202,6 +204,10 @@ fn compare(recorded: &Path, replayed: &Path, run: &mut Run) -> Result<Option<Str
             continue;
         };
         let other = Recording::open(&other.folder)?;
+        // Also behind what came from outside.
+        if came_to_its_end && other.header.state == RunState::Running {
+            return Ok(Some(format!("process {}: the replay did not come to its end", process.path)));
+        }
         other.verify().with_context(|| format!("process {}, again", process.path))?;
         let other = other.load()?;
         let limit = limit.unwrap_or(u64::MAX);

@@ -29,6 +29,8 @@ pub struct Program {
     pub allow: Vec<String>,
     pub timeout_seconds: u64,
     pub deterministic: bool,
+    #[serde(default)]
+    pub replays: bool,
 }
 
 /// The folder of the manifest.
