@@ -21,6 +21,7 @@ fn commands_of(place: &Place, program: &str) -> Vec<String> {
         place.compile("program", &text)
     };
     let ended = place.rashomon(&["check", "--", "./program"]).expect(66, &["proven"]);
+    assert!(!ended.err.contains("rashomon_runtime::"), "a frame of our own: {ended}");
     let commands = last_lines(&ended.err);
     assert!(!commands.is_empty(), "{ended}");
     commands

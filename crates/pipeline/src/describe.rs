@@ -260,7 +260,9 @@ fn is_start_code(frame: &Frame) -> bool {
         "clone",
         "clone3",
     ];
-    frame.function.as_deref().is_none_or(|function| NAMES.contains(&function)) && !frame.inlined
+    // Also what our runtime puts between the two.
+    let starts = |function: &str| NAMES.contains(&function) || function.starts_with("rashomon_runtime::");
+    frame.function.as_deref().is_none_or(starts) && !frame.inlined
 }
 
 enum Place {

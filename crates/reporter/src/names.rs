@@ -122,8 +122,12 @@ impl Names {
 const STARTERS: [&str; 6] =
     ["start_thread", "__libc_start_call_main", "__libc_start_main", "__libc_start_main_impl", "call_init", "_start"];
 
-/// Leaves out where libc starts threads and programs: every stack ends there.
+/// Leaves out where libc starts threads and programs, and what our runtime puts in between: every stack ends there.
 fn strip_start(frames: &mut Vec<Frame>) {
+    let of_runtime = |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("rashomon_runtime::"));
+    while frames.len() > 1 && frames.last().is_some_and(of_runtime) {
+        frames.pop();
+    }
     let Some(last) = frames.last() else { return };
     if frames.len() < 2 {
         return;
