@@ -362,6 +362,7 @@ fn steps<S: Symbols + ?Sized>(composer: &Composer<'_, S>, schedule: &Schedule) -
             Place::Synchronisation { .. } => (at(None), format!("runs up to its synchronisation event {}", ordinal + 1)),
             Place::Access { site, .. } => (at(Some(site.offset)), "runs up to its access".to_owned()),
             Place::Count { accesses } => (None, format!("makes {accesses} accesses behind its synchronisation event {ordinal}")),
+            Place::Waiting { .. } => (None, format!("waits in its synchronisation event {}", ordinal + 1)),
         };
         let until = event.map_or(otherwise, |index| {
             let event = trace.event(index);
