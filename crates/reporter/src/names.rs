@@ -3,7 +3,7 @@
 use crate::model::{Frame, Location, Place, Stack, Variable, Warning};
 use rashomon_event::ModuleInfo;
 use rashomon_symbolize::Symbolizer;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 /// Modules of the program and what their files say.
@@ -122,12 +122,14 @@ impl Names {
 const STARTERS: [&str; 6] =
     ["start_thread", "__libc_start_call_main", "__libc_start_main", "__libc_start_main_impl", "call_init", "_start"];
 
-/// Leaves out where libc starts threads and programs, and what our runtime puts in between: every stack ends there.
+/// Leaves out where libc starts threads and programs, since every stack ends there, and what our runtime puts between the program's own calls. The innermost call stays:
+/// it may be of a library function that the runtime stands in for.
 fn strip_start(frames: &mut Vec<Frame>) {
-    let of_runtime = |frame: &Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("rashomon_runtime::"));
-    while frames.len() > 1 && frames.last().is_some_and(of_runtime) {
-        frames.pop();
-    }
+    let of_runtime = |frame: &&Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("rashomon_runtime::"));
+    let calls: BTreeSet<u64> = frames.iter().filter(of_runtime).map(|frame| frame.address).collect();
+    let innermost = frames.first().map(|frame| frame.address);
+    // With everything that was inlined there.
+    frames.retain(|frame| Some(frame.address) == innermost || !calls.contains(&frame.address));
     let Some(last) = frames.last() else { return };
     if frames.len() < 2 {
         return;
