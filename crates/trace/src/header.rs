@@ -169,6 +169,9 @@ impl RunHeader {
 
     /// `path` is for messages only.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, TraceError> {
+        if bytes.is_empty() {
+            return Err(TraceError::NotBegun { path: path.to_path_buf() });
+        }
         if bytes.len() < HEADER_BYTES {
             return Err(TraceError::CutShort {
                 path: path.to_path_buf(),

@@ -213,8 +213,10 @@ fn other_versions_and_other_things_are_told_apart() {
     other[0] = b'X';
     fs::write(&path, &other).expect("written");
     assert!(matches!(Recording::open(directory.path()).expect_err("another magic"), TraceError::Magic { offset: 0, .. }));
-    fs::write(&path, vec![0; bytes.len()]).expect("written");
-    assert!(matches!(Recording::open(directory.path()).expect_err("no magic yet"), TraceError::NotBegun { .. }));
+    for begun in [0, bytes.len()] {
+        fs::write(&path, vec![0; begun]).expect("written");
+        assert!(matches!(Recording::open(directory.path()).expect_err("no magic yet"), TraceError::NotBegun { .. }));
+    }
     fs::remove_file(&path).expect("removed");
     for no_recording in [directory.path().to_path_buf(), directory.path().join(MODULES_FILE), directory.path().join("none")] {
         assert!(matches!(Recording::open(&no_recording), Err(TraceError::NotARecording { .. })), "{}", no_recording.display());
