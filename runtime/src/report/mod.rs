@@ -218,7 +218,7 @@ pub fn signal(warning: u64, number: u32, stack: &[u64]) -> Verdict {
 
 /// A thread ended inside regions that it asked to be ignored; `begun`: where these began. Ends the process, as ThreadSanitizer does.
 pub fn unfinished_ignores(thread: u32, begun: &[&[u64]]) -> ! {
-    LOCK.with(|| {
+    exclusively(|| {
         if thread == 0 {
             output::text(b"ThreadSanitizer: main thread finished with ignores enabled\n");
         } else {
@@ -242,20 +242,23 @@ pub fn unfinished_ignores(thread: u32, begun: &[&[u64]]) -> ! {
     die()
 }
 
+/// With the lock of reports, for those who ask the reporter, which is told the modules first. Behind the loader's lock: the loader holds it when it frees memory that
+/// somebody else uses, which is reported.
+fn exclusively<R>(body: impl FnOnce() -> R) -> R {
+    modules::held(|| LOCK.with(body))
+}
+
 /// Builds, sends, prints.
 fn report(build: impl FnOnce(&mut Builder)) -> Verdict {
     let thread = sys::thread_id();
     if !options::get().report_bugs || REPORTING.load(Relaxed) == thread {
         return Verdict::NotReported;
     }
-    // In the order in which the loader and we take them when it frees memory that somebody else uses.
-    let verdict = modules::held(|| {
-        LOCK.with(|| {
-            REPORTING.store(thread, Relaxed);
-            let verdict = report_locked(build);
-            REPORTING.store(0, Relaxed);
-            verdict
-        })
+    let verdict = exclusively(|| {
+        REPORTING.store(thread, Relaxed);
+        let verdict = report_locked(build);
+        REPORTING.store(0, Relaxed);
+        verdict
     });
     if verdict == Verdict::Printed && options::get().halt_on_error {
         die();
@@ -329,7 +332,7 @@ pub fn conclude(last_checks: impl FnOnce()) -> i32 {
     LOCK.with(|| ());
     last_checks();
     let printed = PRINTED.load(Acquire);
-    LOCK.with(|| {
+    exclusively(|| {
         if !reporter::conclude(printed) && printed > 0 {
             output::texts(&[b"ThreadSanitizer: reported ", Decimal::new(u64::from(printed)).bytes(), b" warnings\n"]);
         }
@@ -368,7 +371,7 @@ pub fn fails(parts: &[&[u8]]) {
 /// Ends a process in which nobody can go on.
 pub fn end_stuck() -> ! {
     let printed = PRINTED.load(Acquire);
-    LOCK.with(|| reporter::conclude(printed));
+    exclusively(|| reporter::conclude(printed));
     die()
 }
 

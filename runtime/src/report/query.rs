@@ -4,7 +4,7 @@
 
 use super::reporter::{bytes, question};
 use super::sources::{self, DEEPEST};
-use super::{CURRENT, CURRENT_WORDS, LOCK, REPORTING, output, plain, tags};
+use super::{CURRENT, CURRENT_WORDS, REPORTING, exclusively, output, plain, tags};
 use crate::memory::List;
 use crate::sys;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -328,7 +328,7 @@ pub unsafe extern "C" fn __tsan_get_alloc_stack(
 
 /// Under the lock of reports, also inside a report's callback.
 fn within<R>(body: impl FnOnce() -> R) -> R {
-    if REPORTING.load(Relaxed) == sys::thread_id() { body() } else { LOCK.with(body) }
+    if REPORTING.load(Relaxed) == sys::thread_id() { body() } else { exclusively(body) }
 }
 
 unsafe fn format_of(format: *const c_char) -> &'static [u8] {
