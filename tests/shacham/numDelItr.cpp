@@ -1,4 +1,4 @@
-// The running example of Shacham et al. 2007, Fig. 4, between two large pieces of work.
+// The running example of Shacham et al. 2007, Fig. 4, between two large pieces of work, of which the first ends and the second begins with a look at the number of deletions.
 #include "common.hpp"
 
 constexpr int POOL = 120;
@@ -6,16 +6,22 @@ static std::mutex KeyLock, NumLock, DelLock;
 int numDelItr, NumDeleted, compressions;
 bool too_big[POOL], deleted[POOL];
 
+static int deletions() {
+    std::lock_guard<std::mutex> guard(NumLock);
+    return NumDeleted;
+}
+
 static void client(int number, int threads, int size) {
     std::vector<std::uint32_t> own(128, static_cast<std::uint32_t>(number));
     private_work(own, size);
+    int before = deletions();
     {
         std::lock_guard<std::mutex> guard(KeyLock);
         if (numDelItr % 5 == 4) compressions++;
     }
     int each = POOL / threads;
     for (int i = each * number; i < each * (number + 1); ++i) {
-        private_work(own, 2);
+        if (i > each * number) calculate(24000000 / each);
         std::lock_guard<std::mutex> guard(NumLock);
         if (too_big[i]) {
             deleted[i] = true;
@@ -26,6 +32,7 @@ static void client(int number, int threads, int size) {
         std::lock_guard<std::mutex> guard(DelLock);
         ++numDelItr;
     }
+    if (deletions() < before) std::abort();
     private_work(own, size);
 }
 
