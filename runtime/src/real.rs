@@ -112,7 +112,6 @@ pub fn look_up_all() {
         static FIRST: u8;
         #[link_name = "__stop_rashomon_real"]
         static BEHIND: u8;
-        fn dlerror() -> *const c_char;
     }
     // SAFETY: the section holds nothing but these, one behind the other. What a search that failed left to be told is none of the program's.
     unsafe {
@@ -120,7 +119,7 @@ pub fn look_up_all() {
         for real in core::slice::from_raw_parts(first, behind.offset_from_unsigned(first)) {
             real.address();
         }
-        dlerror();
+        real!(fn dlerror() -> *const c_char)();
     }
 }
 
