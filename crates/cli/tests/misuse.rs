@@ -25,8 +25,11 @@ static pthread_mutex_t *checking(void) {
 }
 ";
 
-/// What `check` reports of a `main` with this body: kind, subject and the lines of the sides, counted from the body's first.
-fn report(body: &str, policy: &str) -> (i32, String, Vec<(String, String, Vec<i64>)>) {
+/// Kind, subject and the lines of the sides.
+type Found = (String, String, Vec<i64>);
+
+/// The exit code of `check` of a `main` with this body, its report, and what it found. Lines are counted from the body's first.
+fn report(body: &str, policy: &str) -> (i32, String, Vec<Found>) {
     let place = Place::new();
     let first = HEAD.lines().count() as i64 + 2;
     place.write("wrong.c", format!("{HEAD}int main(void) {{\n{body}\nreturn 0;\n}}\n"));
