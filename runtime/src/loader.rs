@@ -1,4 +1,4 @@
-//! The loader's lock in a forked child.
+//! The loader: its lock in a forked child, and its own memory.
 //!
 //! `dl_iterate_phdr` holds a mutex of the loader's, and so do `dlopen` and `dlclose` while they change the list of modules. glibc (2.36, and later ones as far as its source tells) leaves
 //! that mutex as it is when a process forks: if another thread held it, nobody in the child ever gives it back, and whoever asks for modules there (the runtime does) waits for ever.
@@ -6,11 +6,14 @@
 //!
 //! The mutex has no name. It is found by what it does: the one recursive mutex in the loader's data that belongs to the calling thread during `dl_iterate_phdr` and to nobody behind it.
 //! If there is not exactly one, nothing is done, and children are as they are without us.
+//!
+//! What the loader keeps of a module (its name, its headers) it takes from the program's `malloc` and shows to the callbacks of `dl_iterate_phdr`, all behind that mutex, of which nobody else
+//! sees anything. So nothing that it does to its blocks is an access.
 
 use crate::modules::{Info, base_name, dl_iterate_phdr, name_of, program_headers};
 use crate::sys;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// The beginning of glibc's `pthread_mutex_t`.
 #[repr(C)]
@@ -26,6 +29,8 @@ const RECURSIVE: u32 = 1;
 const MOST: usize = 4;
 /// 0: not known.
 static MUTEX: AtomicUsize = AtomicUsize::new(0);
+/// Start and end of the loader's code; nothing until it is known.
+static CODE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 struct Search {
     owner: u32,
@@ -36,6 +41,7 @@ struct Search {
 /// Shown the loader itself: looks at its data.
 unsafe extern "C" fn visit(info: *const Info, _size: usize, search: *mut c_void) -> c_int {
     const LOADABLE: u32 = 1;
+    const EXECUTABLE: u32 = 1;
     const WRITABLE: u32 = 2;
     // SAFETY: the loader's own tables, valid during the call; our own search.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
@@ -43,6 +49,10 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, search: *mut c_void)
     let (name, headers) = unsafe { (name_of(info), program_headers(info)) };
     if !base_name(name).starts_with(b"ld-linux") {
         return 0;
+    }
+    if let Some(code) = headers.iter().find(|header| header.kind == LOADABLE && header.flags & EXECUTABLE != 0) {
+        CODE[0].store(info.base + code.address, Relaxed);
+        CODE[1].store(info.base + code.address + code.memory_size, Relaxed);
     }
     for header in headers.iter().filter(|header| header.kind == LOADABLE && header.flags & WRITABLE != 0) {
         let start = (info.base + header.address).next_multiple_of(8) as usize;
@@ -75,6 +85,11 @@ pub fn learn() {
     if let (Some(&place), None) = (free.next(), free.next()) {
         MUTEX.store(place, Release);
     }
+}
+
+/// Whether a place of code is the loader's own.
+pub fn calls_from(site: u64) -> bool {
+    CODE[0].load(Relaxed) <= site && site < CODE[1].load(Relaxed)
 }
 
 /// In a forked child that has one thread: nobody else is there to give the lock back.

@@ -2,6 +2,7 @@
 
 use super::stacks::StackId;
 use super::{access, blocks, handlers, libraries, local, locks, objects, shadow};
+use crate::loader;
 use crate::thread::Thread;
 use core::sync::atomic::Ordering::Acquire;
 
@@ -11,7 +12,7 @@ const WRITTEN: u64 = 16 << 10;
 
 /// Whether what is done to memory from `site` is an access.
 fn counts(thread: &mut Thread, site: u64) -> bool {
-    thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site)
+    thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site) && !loader::calls_from(site)
 }
 
 pub fn allocated(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
