@@ -143,7 +143,12 @@ fn additions(
         before.push("-g".into());
     }
     let mut behind: Vec<OsString> = match step {
-        Step::LinkProgram => runtime::link_arguments(&folder()?, clang()),
+        Step::LinkProgram => {
+            // A language that the user names would be that of our archive too.
+            let named = arguments.iter().any(|argument| argument.to_string_lossy().starts_with("-x"));
+            let reset = if named { &["-x", "none"][..] } else { &[] };
+            reset.iter().map(OsString::from).chain(runtime::link_arguments(&folder()?, clang())).collect()
+        }
         // Build systems like to forbid undefined names in shared libraries; those of the runtime are in the program.
         Step::LinkShared if clang() => vec!["-Wl,-z,undefs".into()],
         Step::LinkShared => vec!["-static-libtsan".into(), "-Wl,-z,undefs".into()],
@@ -253,6 +258,17 @@ mod tests {
         assert!(added("-c a.c", false).0.contains(&"-g".into()));
         assert!(!added("-c -g3 a.c", false).0.contains(&"-g".into()));
         assert!(!added("-ggdb -c a.c", false).0.contains(&"-g".into()));
+    }
+
+    #[test]
+    fn a_named_language_ends_before_the_runtime() {
+        let position =
+            |line: &str, what: &str| added(line, true).1.iter().position(|argument| argument.to_string_lossy().contains(what));
+        for line in ["-x c++ a.txt -o a", "-xc a.txt"] {
+            assert!(position(line, "none").unwrap() < position(line, "/runtime").unwrap(), "{line}");
+        }
+        assert_eq!(position("a.c", "none"), None);
+        assert_eq!(position("-x c -c a.txt", "none"), None);
     }
 
     #[test]
