@@ -288,10 +288,7 @@ impl Eraser {
             // Mostly nothing changes, and that is soon told.
             Protection::Shared | Protection::SharedModified => {
                 let protects = |lock: &Lock| self.held.protects(event, lock);
-                if !self.sets.locks(record.lock_set).iter().all(protects) {
-                    let left = self.sets.locks(record.lock_set).iter().filter(|lock| protects(lock)).copied().collect();
-                    record.lock_set = self.sets.number(left);
-                }
+                record.lock_set = self.sets.retain(record.lock_set, protects);
             }
         }
         if record.protection == Protection::Shared && event.op.writes() {

@@ -25,6 +25,14 @@ impl Hasher for IntegerHasher {
         }
     }
 
+    fn write_u8(&mut self, byte: u8) {
+        self.add(u64::from(byte));
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.add(word as u64);
+    }
+
     fn write_u32(&mut self, word: u32) {
         self.add(u64::from(word));
     }

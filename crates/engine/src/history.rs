@@ -9,7 +9,7 @@ use crate::race::Access;
 use rashomon_packed::{Event, Op};
 
 /// A kept access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub time: Time,
     pub location: u32,

@@ -15,16 +15,16 @@ use crate::analysis::Analysis;
 use crate::clock::Time;
 use crate::history::Entry;
 use crate::lock_sets::{HeldLocks, SetId, Sets};
-use crate::prefetch::prefetch;
 use crate::race::{Race, Races};
 use crate::synchronisation::{Clocks, Edges};
+use crate::table::Table;
 use crate::variables::Share;
 use rashomon_packed::{Event, Op, Space};
 
 /// How many events before its turn a variable is asked for.
 const AHEAD: usize = 16;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Kept {
     entry: Entry,
     writes: bool,
@@ -39,16 +39,13 @@ impl Kept {
 }
 
 /// One access in place, because that is what most variables need.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Record {
     /// Its time is 0 if there is none.
     latest: Kept,
     /// 0, or one more than the number of a list of older ones.
     older: u32,
 }
-
-const NOTHING: Record =
-    Record { latest: Kept { entry: Entry { time: 0, location: 0, thread: 0, atomic: false }, writes: false, held: 0 }, older: 0 };
 
 #[derive(Clone, Debug)]
 pub struct Hybrid {
@@ -58,7 +55,7 @@ pub struct Hybrid {
     sets: Sets,
     /// When each thread last did what others may be ordered behind.
     passed_on: Vec<Time>,
-    records: Vec<Record>,
+    records: Table<Record>,
     lists: Vec<Vec<Kept>>,
     free: Vec<u32>,
     /// Of the lists.
@@ -81,7 +78,7 @@ impl Hybrid {
             held: HeldLocks::default(),
             sets: Sets::default(),
             passed_on: Vec::new(),
-            records: Vec::new(),
+            records: Table::default(),
             lists: Vec::new(),
             free: Vec::new(),
             bytes: 0,
@@ -101,11 +98,8 @@ impl Hybrid {
 
     fn access(&mut self, event: &Event, now: Time) {
         let Some(slot) = self.share.slot(event.target) else { return };
-        if slot >= self.records.len() {
-            self.records.resize((slot + 1).max(self.records.len() / 2 * 3), NOTHING);
-        }
         let new = Kept { entry: Entry::of(event, now), writes: event.op.writes(), held: self.held.number(event.thread) };
-        let record = &mut self.records[slot];
+        let record = self.records.at(slot);
         let clock = self.clocks.of(event.thread);
         let (sets, races) = (&mut self.sets, &mut self.races);
         let passed_on = self.passed_on[usize::from(event.thread)];
@@ -161,7 +155,7 @@ impl Hybrid {
 
     fn forget(&mut self, variable: u32) {
         if let Some(record) = self.share.slot(variable).and_then(|slot| self.records.get_mut(slot)) {
-            let older = std::mem::replace(record, NOTHING).older;
+            let older = std::mem::take(record).older;
             if let Some(number) = older.checked_sub(1) {
                 self.bytes -= std::mem::take(&mut self.lists[number as usize]).capacity() * size_of::<Kept>();
                 self.free.push(number);
@@ -180,7 +174,7 @@ impl Analysis for Hybrid {
                 && ahead.op.is_access()
                 && let Some(slot) = self.share.slot(ahead.target)
             {
-                prefetch(&self.records, slot);
+                self.records.prefetch(slot);
             }
             let now = (first + place as u64 + 1) as Time;
             match event.op {
@@ -203,18 +197,13 @@ impl Analysis for Hybrid {
 
     fn expect(&mut self, space: Space, numbers: u32) {
         if space == Space::Variable {
-            self.records.reserve_exact(self.share.slots(numbers));
+            self.records.reserve(self.share.slots(numbers));
         }
     }
 
     fn bytes(&self) -> usize {
         let lists = self.lists.capacity() * size_of::<Vec<Kept>>() + self.bytes;
-        self.clocks.bytes()
-            + self.sets.bytes()
-            + self.held.bytes()
-            + self.records.capacity() * size_of::<Record>()
-            + lists
-            + self.races.bytes()
+        self.clocks.bytes() + self.sets.bytes() + self.held.bytes() + self.records.bytes() + lists + self.races.bytes()
     }
 
     fn slots(&self) -> usize {

@@ -3,20 +3,22 @@
 
 pub mod analysis;
 pub mod clock;
+mod conflicts;
 pub mod cp;
 pub mod detector;
 pub mod driver;
 mod hash;
+mod hints;
 mod history;
 pub mod hybrid;
 pub mod lock_sets;
-mod prefetch;
 pub mod race;
 pub mod redundancy;
 pub mod running;
 mod sections;
 pub mod serialisability;
 pub mod synchronisation;
+mod table;
 pub mod transactions;
 mod variables;
 mod versions;

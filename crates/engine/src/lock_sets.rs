@@ -2,7 +2,6 @@
 
 use crate::hash::IntegerMap;
 use rashomon_packed::{Event, Op};
-use std::collections::HashMap;
 
 /// A lock and how it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,20 +28,22 @@ pub const EMPTY: SetId = 0;
 #[derive(Clone, Debug)]
 pub struct Sets {
     sets: Vec<Box<[Lock]>>,
-    numbers: HashMap<Box<[Lock]>, SetId>,
+    numbers: IntegerMap<Box<[Lock]>, SetId>,
     exclusion: IntegerMap<u64, bool>,
     weaker: IntegerMap<u64, bool>,
     /// By number: whether it holds a lock exclusively.
     excludes_itself: Vec<bool>,
     /// Of the sets.
     bytes: usize,
+    scratch: Vec<Lock>,
 }
 
 impl Default for Sets {
     fn default() -> Self {
         Self {
             sets: vec![Box::default()],
-            numbers: [(Box::default(), EMPTY)].into(),
+            numbers: [(Box::default(), EMPTY)].into_iter().collect(),
+            scratch: Vec::new(),
             exclusion: IntegerMap::default(),
             weaker: IntegerMap::default(),
             excludes_itself: vec![false],
@@ -61,13 +62,31 @@ impl Sets {
         &self.sets[set as usize]
     }
 
-    pub fn number(&mut self, mut locks: Vec<Lock>) -> SetId {
-        locks.sort_unstable();
-        locks.dedup();
-        let locks = locks.into_boxed_slice();
-        if let Some(&number) = self.numbers.get(&locks) {
+    pub fn number(&mut self, locks: impl IntoIterator<Item = Lock>) -> SetId {
+        self.scratch.clear();
+        self.scratch.extend(locks);
+        self.scratch.sort_unstable();
+        self.scratch.dedup();
+        self.number_scratch()
+    }
+
+    /// Of those locks of a set that pass.
+    pub fn retain(&mut self, set: SetId, passes: impl Fn(&Lock) -> bool) -> SetId {
+        self.scratch.clear();
+        self.scratch.extend(self.sets[set as usize].iter().filter(|lock| passes(lock)));
+        if self.scratch.len() == self.sets[set as usize].len() { set } else { self.number_scratch() }
+    }
+
+    fn number_scratch(&mut self) -> SetId {
+        if let Some(&number) = self.numbers.get(&self.scratch[..]) {
             return number;
         }
+        let locks = Box::from(&self.scratch[..]);
+        self.insert(locks)
+    }
+
+    #[cold]
+    fn insert(&mut self, locks: Box<[Lock]>) -> SetId {
         let number = self.sets.len() as SetId;
         self.excludes_itself.push(locks.iter().any(|lock| !lock.shared));
         self.bytes += size_of_val(&*locks) + size_of::<Box<[Lock]>>();
@@ -124,13 +143,15 @@ struct Held {
     /// In the order of acquisition; a lock that is held twice is there twice.
     locks: Vec<Lock>,
     number: SetId,
+    /// The numbers of what was held before each of them.
+    before: Vec<SetId>,
 }
 
 /// What every thread holds while a trace goes by.
 #[derive(Clone, Debug, Default)]
 pub struct HeldLocks {
     threads: Vec<Held>,
-    /// (set, lock, mode, acquired) → set.
+    /// (set, mode, lock acquired) → set.
     transitions: IntegerMap<(u64, u64), SetId>,
 }
 
@@ -158,11 +179,12 @@ impl HeldLocks {
     }
 
     /// All locks that protect the access, whatever their mode.
-    pub fn protecting(&self, event: &Event) -> Vec<Lock> {
+    pub fn protecting(&self, event: &Event) -> impl Iterator<Item = Lock> {
         let held = self.threads[usize::from(event.thread)].locks.iter();
-        let enough = held.filter(|held| !(held.shared && event.op.writes()));
+        let writes = event.op.writes();
+        let enough = held.filter(move |held| !(held.shared && writes));
         let locks = enough.map(|held| Lock { number: held.number, shared: false });
-        locks.chain((!event.op.is_plain()).then_some(Lock::OF_ATOMICS)).collect()
+        locks.chain((!event.op.is_plain()).then_some(Lock::OF_ATOMICS))
     }
 
     /// An event of the locks' space. Says whether the set of held locks is another one behind it. Releasing what is not held changes nothing.
@@ -182,16 +204,30 @@ impl HeldLocks {
         !again
     }
 
-    /// The same, and numbers the set.
+    /// The same, and numbers the set. Most locks are given back in the reverse order: what was held before is known then.
     pub fn step(&mut self, event: &Event, sets: &mut Sets) {
-        if !self.list(event) {
+        let thread = usize::from(event.thread);
+        let lock = Lock::of(event);
+        if matches!(event.op, Op::Acquire | Op::AcquireShared) {
+            let number = self.threads[thread].number;
+            let is_other = self.list(event);
+            let held = &mut self.threads[thread];
+            held.before.push(number);
+            if is_other {
+                let key = (u64::from(number) << 1 | u64::from(lock.shared), lock.number);
+                let locks = &held.locks;
+                held.number = *self.transitions.entry(key).or_insert_with(|| sets.number(locks.iter().copied()));
+            }
             return;
         }
-        let held = &mut self.threads[usize::from(event.thread)];
-        let lock = Lock::of(event);
-        let acquires = matches!(event.op, Op::Acquire | Op::AcquireShared);
-        let key = (u64::from(held.number) << 2 | u64::from(lock.shared) << 1 | u64::from(acquires), lock.number);
-        held.number = *self.transitions.entry(key).or_insert_with(|| sets.number(held.locks.clone()));
+        let held = &mut self.threads[thread];
+        let Some(place) = held.locks.iter().rposition(|other| *other == lock) else { return };
+        held.locks.remove(place);
+        held.number = held.before.remove(place);
+        for place in place..held.locks.len() {
+            held.before[place] = held.number;
+            held.number = sets.number(held.locks[..=place].iter().copied());
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -218,9 +254,10 @@ mod tests {
         assert_eq!(held.number(0), one);
         held.step(&event(Op::AcquireShared, 2), &mut sets);
         let lock = |number, shared| Lock { number, shared };
-        assert_eq!(held.protecting(&event(Op::Read, 0)), [lock(1, false), lock(2, false)]);
-        assert_eq!(held.protecting(&event(Op::Write, 0)), [lock(1, false)]);
-        assert_eq!(held.protecting(&event(Op::AtomicWrite, 0)), [lock(1, false), Lock::OF_ATOMICS]);
+        assert_eq!(held.protecting(&event(Op::Read, 0)).collect::<Vec<_>>(), [lock(1, false), lock(2, false)]);
+        assert_eq!(held.protecting(&event(Op::Write, 0)).collect::<Vec<_>>(), [lock(1, false)]);
+        let of_atomics = [lock(1, false), Lock::OF_ATOMICS];
+        assert_eq!(held.protecting(&event(Op::AtomicWrite, 0)).collect::<Vec<_>>(), of_atomics);
         assert!(!held.protects(&event(Op::Write, 0), &lock(2, false)) && held.protects(&event(Op::Read, 0), &lock(2, false)));
         let (shared, exclusive) = (sets.number(vec![lock(2, true)]), sets.number(vec![lock(2, false)]));
         let all = held.number(0);

@@ -17,7 +17,7 @@
 
 use crate::analysis::Analysis;
 use crate::clock::greatest_thread;
-use crate::prefetch::prefetch;
+use crate::table::Table;
 use crate::transactions::{Graph, NONE, NodeId, Region};
 use rashomon_packed::{Event, Op, Space};
 use std::collections::BTreeMap;
@@ -113,6 +113,12 @@ struct Record {
 
 const UNTOUCHED: Record = Record { write: NONE, read: NONE, readers: 0 };
 
+impl Default for Record {
+    fn default() -> Self {
+        UNTOUCHED
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Released {
     exclusive: Option<NodeId>,
@@ -123,7 +129,7 @@ struct Released {
 pub struct Serialisability {
     regions: Regions,
     graph: Graph,
-    records: Vec<Record>,
+    records: Table<Record>,
     readers: Vec<Vec<NodeId>>,
     free: Vec<u32>,
     locks: Vec<Released>,
@@ -197,10 +203,7 @@ impl Serialisability {
 
     fn access(&mut self, event: &Event, number: u64) {
         let variable = event.target as usize;
-        if variable >= self.records.len() {
-            self.records.resize((variable + 1).max(self.records.len() / 2 * 3), UNTOUCHED);
-        }
-        let record = self.records[variable];
+        let record = *self.records.at(variable);
         self.order(record.write, event, number);
         if event.op.writes() {
             if let Some(list) = record.readers.checked_sub(1) {
@@ -211,11 +214,11 @@ impl Serialisability {
             } else {
                 self.order(record.read, event, number);
             }
-            self.records[variable] = Record { write: self.graph.current(event.thread), ..UNTOUCHED };
+            *self.records.known_mut(variable) = Record { write: self.graph.current(event.thread), ..UNTOUCHED };
             return;
         }
         let own = self.graph.current(event.thread);
-        let record = &mut self.records[variable];
+        let record = self.records.known_mut(variable);
         if record.readers == 0 {
             if record.read == NONE || record.read == own || self.graph.reaches(record.read, own) {
                 record.read = own;
@@ -300,9 +303,9 @@ impl Serialisability {
                 let published = self.objects.get(event.target as usize).cloned().unwrap_or_default();
                 published.into_iter().for_each(|node| self.order(node, event, number));
             }
-            Op::Forget if (event.target as usize) < self.records.len() => {
-                let record = std::mem::replace(&mut self.records[event.target as usize], UNTOUCHED);
-                if let Some(list) = record.readers.checked_sub(1) {
+            Op::Forget => {
+                let record = self.records.get_mut(event.target as usize).map(std::mem::take);
+                if let Some(list) = record.and_then(|record| record.readers.checked_sub(1)) {
                     self.readers[list as usize].clear();
                     self.free.push(list);
                 }
@@ -354,7 +357,7 @@ impl Analysis for Serialisability {
             if let Some(ahead) = events.get(place + AHEAD)
                 && ahead.op.is_access()
             {
-                prefetch(&self.records, ahead.target as usize);
+                self.records.prefetch(ahead.target as usize);
             }
             self.event(event, first + place as u64);
         }
@@ -365,12 +368,12 @@ impl Analysis for Serialisability {
 
     fn expect(&mut self, space: Space, numbers: u32) {
         if space == Space::Variable {
-            self.records.reserve_exact(numbers as usize);
+            self.records.reserve(numbers as usize);
         }
     }
 
     fn bytes(&self) -> usize {
         let lists = self.readers.iter().map(|list| list.capacity() * size_of::<NodeId>() + size_of_val(list)).sum::<usize>();
-        self.graph.bytes() + self.records.capacity() * size_of::<Record>() + lists
+        self.graph.bytes() + self.records.bytes() + lists
     }
 }

@@ -19,10 +19,15 @@ pub struct Region {
     pub event: u64,
 }
 
+/// Apart from the rest of the node, because most questions are about no more than this.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    number: u32,
+    thread: u16,
+}
+
 #[derive(Clone, Debug)]
 struct Node {
-    thread: u16,
-    number: u32,
     /// Can be reached by more nodes.
     open: bool,
     /// None: a single event.
@@ -38,6 +43,8 @@ const VARIABLES: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
+    /// Of the nodes.
+    names: Vec<Name>,
     nodes: Vec<Node>,
     rows: Rows,
     free: Vec<NodeId>,
@@ -48,7 +55,7 @@ pub(crate) struct Graph {
 
 impl Default for Graph {
     fn default() -> Self {
-        Self { nodes: Vec::new(), rows: Rows::default(), free: Vec::new(), current: Vec::new(), enough: FEW }
+        Self { names: Vec::new(), nodes: Vec::new(), rows: Rows::default(), free: Vec::new(), current: Vec::new(), enough: FEW }
     }
 }
 
@@ -86,14 +93,17 @@ impl Graph {
     }
 
     fn new_node(&mut self, thread: u16, number: u32, region: Option<Region>) -> NodeId {
-        let node = Node { thread, number, open: region.is_some(), region, violates: false, waits_for: Vec::new() };
+        let name = Name { number, thread };
+        let node = Node { open: region.is_some(), region, violates: false, waits_for: Vec::new() };
         let id = match self.free.pop() {
             Some(id) => {
+                self.names[id as usize] = name;
                 self.nodes[id as usize] = node;
                 self.rows.row_mut(id as usize).fill(0);
                 id
             }
             None => {
+                self.names.push(name);
                 self.nodes.push(node);
                 self.rows.push() as NodeId
             }
@@ -107,8 +117,8 @@ impl Graph {
         let old = self.current(thread);
         self.nodes[old as usize].open = false;
         self.settle(old);
-        let new = self.new_node(thread, self.nodes[old as usize].number + 1, region);
-        let number = self.nodes[new as usize].number;
+        let number = self.names[old as usize].number + 1;
+        let new = self.new_node(thread, number, region);
         let (row, from) = self.rows.pair(new as usize, old as usize);
         row.copy_from_slice(from);
         row[usize::from(thread)] = number;
@@ -120,8 +130,8 @@ impl Graph {
     /// Whether `from` is known to reach `to`. No is no answer as long as `to` waits.
     #[inline]
     pub fn reaches(&self, from: NodeId, to: NodeId) -> bool {
-        let node = &self.nodes[from as usize];
-        self.rows.row(to as usize)[usize::from(node.thread)] >= node.number
+        let name = self.names[from as usize];
+        self.rows.row(to as usize)[usize::from(name.thread)] >= name.number
     }
 
     /// Takes over what has ended meanwhile.
@@ -185,7 +195,7 @@ impl Graph {
     }
 
     pub fn thread(&self, node: NodeId) -> u16 {
-        self.nodes[node as usize].thread
+        self.names[node as usize].thread
     }
 
     pub fn is_crowded(&self) -> bool {
@@ -212,7 +222,7 @@ impl Graph {
     }
 
     pub fn bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>() + self.rows.bytes()
+        self.nodes.capacity() * (size_of::<Node>() + size_of::<Name>()) + self.rows.bytes()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::clock::{Row, Time};
 use crate::history::{Entry, History};
 use crate::lock_sets::SetId;
-use crate::prefetch::prefetch;
+use crate::table::Table;
 use rashomon_packed::{Event, Op};
 
 /// A plain access, or none, in eight bytes: time above, location below. The thread is apart.
@@ -112,7 +112,7 @@ impl Share {
 /// The variables' records and histories.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
-    records: Vec<Record>,
+    records: Table<Record>,
     histories: Vec<History>,
     free: Vec<u32>,
     /// Of the histories' accesses.
@@ -129,27 +129,17 @@ impl Variables {
     }
 
     pub fn reserve(&mut self, slots: usize) {
-        self.records.reserve_exact(slots.saturating_sub(self.records.len()));
+        self.records.reserve(slots);
     }
 
     #[inline]
     pub fn prefetch(&self, slot: usize) {
-        prefetch(&self.records, slot);
+        self.records.prefetch(slot);
     }
 
     #[inline]
     pub fn record(&mut self, slot: usize) -> &mut Record {
-        if slot >= self.records.len() {
-            self.grow(slot);
-        }
-        &mut self.records[slot]
-    }
-
-    #[cold]
-    fn grow(&mut self, slot: usize) {
-        let length = (slot + 1).max(self.records.len() / 2 * 3).next_multiple_of(1 << GROUP_BITS);
-        self.records.reserve_exact(length - self.records.len());
-        self.records.resize(length, Record::default());
+        self.records.at(slot)
     }
 
     /// An access of a variable without history that everything kept is ordered before. Says no, and does nothing, for any other.
@@ -185,15 +175,15 @@ impl Variables {
                     self.histories.len() as u32 - 1
                 }
             };
-            self.records[slot].history = number + 1;
+            self.records.known_mut(slot).history = number + 1;
         }
-        let number = self.records[slot].history as usize - 1;
+        let number = self.records.known(slot).history as usize - 1;
         &mut self.histories[number]
     }
 
     /// The event's access comes to the history of the variable, which has one.
     pub fn add_to_history(&mut self, slot: usize, event: &Event, now: Time, clock: &Row) {
-        let record = &mut self.records[slot];
+        let record = self.records.known_mut(slot);
         let history = &mut self.histories[record.history as usize - 1];
         let before = history.bytes();
         let collapses = history.add(event, now, clock);
@@ -207,8 +197,8 @@ impl Variables {
 
     /// The variable's life ends.
     pub fn forget(&mut self, slot: usize) {
-        if slot < self.records.len() {
-            let history = std::mem::take(&mut self.records[slot]).history;
+        if let Some(record) = self.records.get_mut(slot) {
+            let history = std::mem::take(record).history;
             self.discard(history);
         }
     }
@@ -231,7 +221,7 @@ impl Variables {
 
     /// The latest kept access that the event conflicts with.
     pub fn latest_conflict(&self, slot: usize, event: &Event) -> Option<Entry> {
-        let record = &self.records[slot];
+        let record = self.records.known(slot);
         let latest = |history: &History| history.conflicts(event).max_by_key(|entry| entry.time).copied();
         match record.history {
             0 => latest(&History::new(record.write.entry(record.write_thread), record.read.entry(record.read_thread))),
@@ -248,7 +238,7 @@ impl Variables {
     }
 
     pub fn bytes(&self) -> usize {
-        self.records.capacity() * size_of::<Record>() + self.histories.capacity() * size_of::<History>() + self.bytes
+        self.records.bytes() + self.histories.capacity() * size_of::<History>() + self.bytes
     }
 }
 

@@ -21,20 +21,13 @@
 
 use crate::analysis::Analysis;
 use crate::clock::{ALWAYS, Row, Rows, Time, join, width_for};
+use crate::conflicts::Conflicts;
 use crate::hash::IntegerMap;
 use crate::race::Races;
-use crate::sections::{Accessing, NONE, Section};
+use crate::sections::{NONE, Section};
 use crate::synchronisation::{Clocks, Edges};
 use crate::variables::{Share, Variables};
 use rashomon_packed::{Event, Op, Space};
-
-#[derive(Clone, Debug, Default)]
-struct Conflicts {
-    /// Which life of the variable this is about.
-    life: u32,
-    reads: Accessing,
-    writes: Accessing,
-}
 
 #[derive(Clone, Debug, Default)]
 struct Lock {
@@ -59,11 +52,61 @@ pub struct Wcp {
     locks: Vec<Lock>,
     sections: Vec<Section>,
     rows: Rows,
-    conflicts: IntegerMap<(u32, u32), Conflicts>,
+    conflicts: Conflicts,
     /// Of variables that had more than one.
     lives: IntegerMap<u32, u32>,
     variables: Variables,
     races: Races,
+    ahead: Ahead,
+}
+
+/// How many events before its turn what an access needs is asked for.
+const AHEAD: usize = 16;
+/// After how many more such wishes a pair's cell is near, so that the sections it names can be asked for.
+const NEAR: usize = 8;
+
+/// What locks threads will hold [`AHEAD`] events later, so that what an access will need can be asked for.
+#[derive(Clone, Debug, Default)]
+struct Ahead {
+    held: Vec<Vec<u32>>,
+    /// The latest pairs of lock and variable asked for.
+    asked: [(u32, u32); NEAR],
+    next: usize,
+}
+
+impl Ahead {
+    fn begin(&mut self, open: &[Vec<(u32, u32)>]) {
+        self.held.resize(open.len(), Vec::new());
+        for (held, open) in self.held.iter_mut().zip(open) {
+            held.clear();
+            held.extend(open.iter().map(|(lock, _)| *lock));
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event, wcp: &Wcp) {
+        let held = &mut self.held[usize::from(event.thread)];
+        match event.op {
+            Op::Acquire | Op::AcquireShared => held.push(event.target),
+            Op::Release | Op::ReleaseShared => {
+                if let Some(place) = held.iter().rposition(|lock| *lock == event.target) {
+                    held.remove(place);
+                }
+            }
+            op if op.is_access() => {
+                if let Some(slot) = Share::default().slot(event.target) {
+                    wcp.variables.prefetch(slot);
+                }
+                for lock in held {
+                    wcp.conflicts.prefetch(*lock, event.target);
+                    let (lock, variable) = std::mem::replace(&mut self.asked[self.next], (*lock, event.target));
+                    wcp.conflicts.prefetch_sections(lock, variable, &wcp.sections);
+                    self.next = (self.next + 1) % NEAR;
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Default for Wcp {
@@ -76,10 +119,11 @@ impl Default for Wcp {
             locks: Vec::new(),
             sections: Vec::new(),
             rows: Rows::default(),
-            conflicts: IntegerMap::default(),
+            conflicts: Conflicts::default(),
             lives: IntegerMap::default(),
             variables: Variables::default(),
             races: Races::default(),
+            ahead: Ahead::default(),
         }
     }
 }
@@ -234,24 +278,15 @@ impl Wcp {
         let thread = event.thread;
         let life = if self.lives.is_empty() { 0 } else { self.lives.get(&event.target).copied().unwrap_or(0) };
         for &(lock, own) in &self.open[usize::from(thread)] {
-            let conflicts = self.conflicts.entry((lock, event.target)).or_default();
-            if conflicts.life != life {
-                *conflicts = Conflicts { life, ..Conflicts::default() };
-            }
+            let place = self.conflicts.find(lock, event.target, life);
             let shared = self.sections[own as usize].shared;
-            let reads = event.op.writes().then(|| conflicts.reads.before(thread, shared, &self.sections));
-            for number in conflicts.writes.before(thread, shared, &self.sections).chain(reads.into_iter().flatten()) {
+            for number in self.conflicts.before(place, event.op.writes(), thread, shared, &self.sections) {
                 let section = &self.sections[number as usize];
                 if section.released > self.known.row(usize::from(thread))[usize::from(section.thread)] {
                     learn(&mut self.known, &mut self.own, thread, self.rows.row(section.row as usize));
                 }
             }
-            if event.op.reads() {
-                conflicts.reads.add(own, &self.sections);
-            }
-            if event.op.writes() {
-                conflicts.writes.add(own, &self.sections);
-            }
+            self.conflicts.add(place, own, event.op.reads(), event.op.writes(), &self.sections);
         }
     }
 
@@ -301,7 +336,15 @@ impl Wcp {
 impl Analysis for Wcp {
     fn block(&mut self, first: u64, events: &[Event]) {
         self.prepare(events);
+        let mut ahead = std::mem::take(&mut self.ahead);
+        ahead.begin(&self.open);
+        for event in events.iter().take(AHEAD) {
+            ahead.event(event, self);
+        }
         for (place, event) in events.iter().enumerate() {
+            if let Some(event) = events.get(place + AHEAD) {
+                ahead.event(event, self);
+            }
             let now = (first + place as u64 + 1) as Time;
             match event.op {
                 Op::Read | Op::Write => self.access(event, now),
@@ -311,6 +354,7 @@ impl Analysis for Wcp {
                 _ => self.other(event, now),
             }
         }
+        self.ahead = ahead;
     }
 
     fn boundary(&mut self, first: u64) {
@@ -329,12 +373,11 @@ impl Analysis for Wcp {
     }
 
     fn bytes(&self) -> usize {
-        let entry = size_of::<((u32, u32), Conflicts)>() + 1;
         self.clocks.bytes()
             + self.known.bytes()
             + self.rows.bytes()
             + self.sections.capacity() * (size_of::<Section>() + size_of::<u32>())
-            + self.conflicts.capacity() * entry
+            + self.conflicts.bytes()
             + self.variables.bytes()
             + self.races.bytes()
     }

@@ -1,0 +1,36 @@
+//! Tells processor and kernel about memory before it is needed. A block tells the next variables' numbers long before their turn, and a table of
+//! variables that no cache holds costs a miss an event otherwise; in small pages it costs another one for where the page is, and the processor
+//! drops a hint about a page that was never touched.
+#![expect(unsafe_code, reason = "prefetch instructions and advice about memory are unsafe calls")]
+
+/// Hints that the element will be written to. Does nothing where it does not exist, or the processor has no such instruction.
+#[inline(always)]
+pub fn prefetch<T>(elements: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(element) = elements.get(index) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: SSE is part of x86-64, the instruction changes nothing that a program can observe, and the address is that of a live element.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element).cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (elements, index);
+}
+
+/// Asks for large pages behind a vector, the room it has not used yet included. Does nothing for a small one, or where the kernel has none.
+pub fn use_large_pages<T>(elements: &mut Vec<T>) {
+    #[cfg(target_os = "linux")]
+    {
+        const LARGE_PAGE: usize = 2 << 20;
+        let before = elements.as_ptr().addr().wrapping_neg() % LARGE_PAGE;
+        let bytes = (elements.capacity() * size_of::<T>()).saturating_sub(before) / LARGE_PAGE * LARGE_PAGE;
+        if size_of::<T>() > 0 && bytes > 0 {
+            let start = elements.as_mut_ptr().wrapping_byte_add(before);
+            // SAFETY: the range of whole large pages lies in the vector's own allocation, and this advice changes no content, only how it is mapped.
+            let advised = unsafe { rustix::mm::madvise(start.cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
+            // A kernel without large pages refuses: everything works as well, more slowly.
+            let _ = advised;
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = elements;
+}
