@@ -5,6 +5,7 @@ use super::bar::{self, Bar};
 use super::table::Table;
 use super::{Options, command_line};
 use anyhow::{Context as _, Result, bail};
+use rashomon_engine::redundancy::Redundancy;
 use rashomon_engine::serialisability::Regions;
 use rashomon_engine::{Findings, Kind, Settings, analyse};
 use rashomon_packed::{BLOCK, Generator, OpenOptions, PackedWriter, Preset, Shape, Source, TraceError, copy, open};
@@ -23,18 +24,29 @@ const LARGE_TABLES: usize = 3 << 30;
 struct Group {
     name: &'static str,
     kinds: &'static [Kind],
+    /// Accesses that only repeat are left out before.
+    thinned: bool,
     /// Million events a second: it must, and should, reach.
     bars: Option<(f64, f64)>,
 }
 
-const GROUPS: [Group; 6] = [
-    Group { name: "hb", kinds: &[Kind::Hb], bars: None },
-    Group { name: "hb+shb", kinds: &[Kind::Hb, Kind::Shb], bars: None },
-    Group { name: "hb+shb+lockset", kinds: &[Kind::Hb, Kind::Shb, Kind::LockSet], bars: Some((15.0, 40.0)) },
-    Group { name: "hybrid", kinds: &[Kind::Hybrid], bars: None },
-    Group { name: "wcp", kinds: &[Kind::Wcp], bars: Some((2.0, 5.0)) },
-    Group { name: "serialisability", kinds: &[Kind::Serialisability], bars: Some((10.0, 20.0)) },
+const fn group(name: &'static str, kinds: &'static [Kind], bars: Option<(f64, f64)>) -> Group {
+    Group { name, kinds, thinned: false, bars }
+}
+
+const GROUPS: [Group; 8] = [
+    group("hb", &[Kind::Hb], None),
+    group("hb+shb", &[Kind::Hb, Kind::Shb], None),
+    group("hb+shb+lockset", &[Kind::Hb, Kind::Shb, Kind::LockSet], Some((15.0, 40.0))),
+    Group { thinned: true, ..group("redundancy, hb", &[Kind::Hb], None) },
+    group("hybrid", &[Kind::Hybrid], None),
+    group("wcp", &[Kind::Wcp], Some((2.0, 5.0))),
+    group("cp", &[Kind::Cp], None),
+    group("serialisability", &[Kind::Serialisability], Some((10.0, 20.0))),
 ];
+
+/// So many events take long enough for one run to count.
+const LONG: u64 = 100_000_000;
 
 #[derive(Debug, Serialize)]
 struct Row {
@@ -122,6 +134,18 @@ fn scan(path: &Path, trace: &str) -> Result<Row> {
     row(trace, "scan", events, processor_seconds()? - before, 0, 0)
 }
 
+/// Of so many runs the one with the least processor time: the others were disturbed, or the first to touch memory that the machine had given away.
+fn least(runs: u32, mut run: impl FnMut() -> Result<Row>) -> Result<Row> {
+    let mut best = run()?;
+    for _ in 1..runs {
+        let row = run()?;
+        if row.seconds < best.seconds {
+            best = row;
+        }
+    }
+    Ok(best)
+}
+
 fn row(trace: &str, analysis: &'static str, events: u64, seconds: f64, bytes: usize, found: u64) -> Result<Row> {
     let nanoseconds_an_event = seconds * 1e9 / events as f64;
     Ok(Row {
@@ -171,9 +195,14 @@ pub fn run(options: &Options) -> Result<bool> {
             }
             eprintln!("{trace}");
             write(&Shape { events, ..shape }, &path)?;
-            rows.push(scan(&path, &trace)?);
+            let runs = if options.quick || events >= LONG { 1 } else { options.runs };
+            rows.push(least(runs, || scan(&path, &trace))?);
             for group in &GROUPS {
-                let row = measure(&trace, group, None, &mut || open(&path, &OpenOptions::default()))?;
+                let mut source = || -> Result<Box<dyn Source + Send>, TraceError> {
+                    let source = open(&path, &OpenOptions::default())?;
+                    Ok(if group.thinned { Box::new(Redundancy::new(source)) } else { source })
+                };
+                let row = least(runs, || measure(&trace, group, None, &mut source))?;
                 if let Some((must, should)) = group.bars {
                     let name = format!("{}, {trace}: million events a second", group.name);
                     bars.push(at_least(&name, row.million_events_a_second, must));
@@ -195,7 +224,7 @@ pub fn run(options: &Options) -> Result<bool> {
 pub fn run_large(options: &Options) -> Result<bool> {
     let events = if options.quick { 3_000_000 } else { 1_000_000_000 };
     let shape = Shape { events, ..Preset::Wide.shape(events, 1) };
-    let group = Group { name: "hb+lockset", kinds: &[Kind::Hb, Kind::LockSet], bars: None };
+    let group = group("hb+lockset", &[Kind::Hb, Kind::LockSet], None);
     let trace = format!("wide, {} M, generated on the way", events / 1_000_000);
     generator(&shape)?;
     let mut open = || -> Result<Box<dyn Source + Send>, TraceError> {
