@@ -152,6 +152,8 @@ pub fn register(parent: u32, spawn_ordinal: u32) -> *mut Thread {
 /// Nobody but those who look at all threads knows it.
 pub unsafe fn register_again(over: &mut Thread, parent: u32, spawn_ordinal: u32) -> *mut Thread {
     TABLE[over.number as usize].store(core::ptr::null_mut(), Release);
+    over.held.clear_and_free();
+    over.once.clear_and_free();
     let memory: *mut Thread = over;
     // SAFETY: by the contract. Who looks meanwhile sees a thread of which nothing is known.
     unsafe {
@@ -333,6 +335,10 @@ pub unsafe fn detach(thread: &mut Thread) {
     thread.contexts.clear_and_free();
     thread.context_path.clear_and_free();
     thread.allocations.clear_and_free();
+    // What it still holds, others may have to give up.
+    if thread.held.as_slice().is_empty() {
+        thread.held.clear_and_free();
+    }
 }
 
 impl Thread {

@@ -225,6 +225,17 @@ fn fibres_are_threads() {
 }
 
 #[test]
+fn fibres_leave_no_memory_behind() {
+    silent(
+        "static long pages(void) { long count = 0; FILE *f = fopen(\"/proc/self/statm\", \"r\"); fscanf(f, \"%ld\", &count); fclose(f); return count; }
+        int main(void) { void *home = __tsan_get_current_fiber(); pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; long before = 0;
+        for (int i = 0; i < 400; i++) { if (i == 200) before = pages(); void *fiber = __tsan_create_fiber(0); __tsan_switch_to_fiber(fiber, 0);
+        pthread_mutex_lock(&mutex); pthread_mutex_unlock(&mutex); __tsan_switch_to_fiber(home, 0); __tsan_destroy_fiber(fiber); } return pages() != before; }",
+        &[],
+    );
+}
+
+#[test]
 fn signal_handlers() {
     let handles = |body: &str| {
         format!(
