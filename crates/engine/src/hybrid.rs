@@ -101,7 +101,7 @@ impl Hybrid {
         let new = Kept { entry: Entry::of(event, now), writes: event.op.writes(), held: self.held.number(event.thread) };
         let record = self.records.at(slot);
         let clock = self.clocks.of(event.thread);
-        let (sets, races) = (&mut self.sets, &mut self.races);
+        let (sets, races) = (&self.sets, &mut self.races);
         let passed_on = self.passed_on[usize::from(event.thread)];
         let (mut raced, mut stood_for) = (false, false);
         // Whether the access stays; reports it if it races.

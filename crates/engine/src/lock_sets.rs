@@ -24,15 +24,42 @@ impl Lock {
 pub type SetId = u32;
 pub const EMPTY: SetId = 0;
 
-/// Sets by number, and what has been computed of them.
+/// Locks of a small set, in half a cache line, so that two sets are compared without looking anything up.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
+struct Few([u64; 4]);
+
+const _: () = assert!(size_of::<Few>() == 32);
+
+impl Few {
+    /// In place of a lock.
+    const NOTHING: u64 = u64::MAX;
+    /// In place of the first lock of a set that is too large.
+    const MANY: u64 = u64::MAX - 1;
+
+    fn of(locks: &[Lock]) -> Self {
+        let mut few = [Self::NOTHING; 4];
+        if locks.len() > few.len() {
+            few[0] = Self::MANY;
+        } else {
+            few.iter_mut().zip(locks).for_each(|(few, lock)| *few = lock.number << 1 | u64::from(lock.shared));
+        }
+        Self(few)
+    }
+
+    fn locks(&self) -> Option<impl Iterator<Item = Lock>> {
+        let lock = |few: u64| Lock { number: few >> 1, shared: few & 1 != 0 };
+        let present = self.0.into_iter().take_while(|few| *few != Self::NOTHING);
+        (self.0[0] != Self::MANY).then(|| present.map(lock))
+    }
+}
+
+/// Sets by number, and what is known of them.
 #[derive(Clone, Debug)]
 pub struct Sets {
     sets: Vec<Box<[Lock]>>,
+    few: Vec<Few>,
     numbers: IntegerMap<Box<[Lock]>, SetId>,
-    exclusion: IntegerMap<u64, bool>,
-    weaker: IntegerMap<u64, bool>,
-    /// By number: whether it holds a lock exclusively.
-    excludes_itself: Vec<bool>,
     /// Of the sets.
     bytes: usize,
     scratch: Vec<Lock>,
@@ -42,18 +69,22 @@ impl Default for Sets {
     fn default() -> Self {
         Self {
             sets: vec![Box::default()],
+            few: vec![Few::of(&[])],
             numbers: [(Box::default(), EMPTY)].into_iter().collect(),
             scratch: Vec::new(),
-            exclusion: IntegerMap::default(),
-            weaker: IntegerMap::default(),
-            excludes_itself: vec![false],
             bytes: 0,
         }
     }
 }
 
-fn key(one: SetId, other: SetId) -> u64 {
-    u64::from(one.min(other)) << 32 | u64::from(one.max(other))
+/// Whether two threads cannot hold these two at once.
+fn exclude(one: Lock, other: Lock) -> bool {
+    one.number == other.number && !(one.shared && other.shared)
+}
+
+/// Whether whatever the first excludes is excluded by the second.
+fn is_weaker(one: Lock, other: Lock) -> bool {
+    one.number == other.number && (one.shared || !other.shared)
 }
 
 impl Sets {
@@ -88,7 +119,7 @@ impl Sets {
     #[cold]
     fn insert(&mut self, locks: Box<[Lock]>) -> SetId {
         let number = self.sets.len() as SetId;
-        self.excludes_itself.push(locks.iter().any(|lock| !lock.shared));
+        self.few.push(Few::of(&locks));
         self.bytes += size_of_val(&*locks) + size_of::<Box<[Lock]>>();
         self.sets.push(locks.clone());
         self.numbers.insert(locks, number);
@@ -97,44 +128,34 @@ impl Sets {
 
     /// Whether two threads cannot hold these sets at once: a common lock that not both hold in shared mode.
     #[inline]
-    pub fn exclude(&mut self, one: SetId, other: SetId) -> bool {
+    pub fn exclude(&self, one: SetId, other: SetId) -> bool {
         if one == EMPTY || other == EMPTY {
             return false;
         }
-        if one == other && self.excludes_itself[one as usize] {
-            return true;
+        match (self.few[one as usize].locks(), self.few[other as usize]) {
+            (Some(mut locks), among) if among.0[0] != Few::MANY => {
+                locks.any(|lock| among.locks().into_iter().flatten().any(|other| exclude(lock, other)))
+            }
+            _ => self.locks(one).iter().any(|lock| self.locks(other).iter().any(|other| exclude(*lock, *other))),
         }
-        if let Some(&known) = self.exclusion.get(&key(one, other)) {
-            return known;
-        }
-        let among = self.locks(other);
-        let excluded = self
-            .locks(one)
-            .iter()
-            .any(|lock| among.iter().any(|other| lock.number == other.number && !(lock.shared && other.shared)));
-        self.exclusion.insert(key(one, other), excluded);
-        excluded
     }
 
     /// Whether whatever is excluded by the first set is excluded by the second.
     #[inline]
-    pub fn is_weaker(&mut self, one: SetId, other: SetId) -> bool {
+    pub fn is_weaker(&self, one: SetId, other: SetId) -> bool {
         if one == other || one == EMPTY {
             return true;
         }
-        let key = u64::from(one) << 32 | u64::from(other);
-        if let Some(&known) = self.weaker.get(&key) {
-            return known;
+        match (self.few[one as usize].locks(), self.few[other as usize]) {
+            (Some(mut locks), among) if among.0[0] != Few::MANY => {
+                locks.all(|lock| among.locks().into_iter().flatten().any(|other| is_weaker(lock, other)))
+            }
+            _ => self.locks(one).iter().all(|lock| self.locks(other).iter().any(|other| is_weaker(*lock, *other))),
         }
-        let among = self.locks(other);
-        let has = |lock: &Lock| among.iter().any(|other| lock.number == other.number && (lock.shared || !other.shared));
-        let weaker = self.locks(one).iter().all(has);
-        self.weaker.insert(key, weaker);
-        weaker
     }
 
     pub fn bytes(&self) -> usize {
-        2 * self.bytes + (self.exclusion.capacity() + self.weaker.capacity()) * 2 * size_of::<u64>()
+        2 * self.bytes + self.few.capacity() * size_of::<Few>()
     }
 }
 
