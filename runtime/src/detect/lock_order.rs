@@ -33,8 +33,6 @@ struct Node {
     life: AtomicU64,
     /// First edge from and to it; 0: none.
     first: [u32; 2],
-    /// Edges from and to it.
-    count: [u32; 2],
     /// The search that came here last, and the edge it came by.
     search: u32,
     by: u32,
@@ -60,15 +58,24 @@ struct Edge {
 static NODES: AtomicPtr<Node> = AtomicPtr::new(core::ptr::null_mut());
 static EDGES: AtomicPtr<Edge> = AtomicPtr::new(core::ptr::null_mut());
 pub static LOCK: RawLock = RawLock::new();
-static mut STATE: State = State { used: 1, free: 0, search: 0, queue: List::new(), told: Map::new() };
+static mut STATE: State = State { used: 1, free: 0, search: 0, queue: List::new(), edges: Map::new(), told: Map::new() };
 
 struct State {
     used: u32,
     free: u32,
     search: u32,
     queue: List<u32>,
+    /// Each edge's number, by its ends; 0 where there was one. Numbers of objects are used again, so these are few.
+    edges: Map,
     /// Cycles that were told, by their stacks.
     told: Map,
+}
+
+impl State {
+    /// The number of the edge between these two; 0: there is none.
+    fn edge(&mut self, from: u32, to: u32) -> &mut u64 {
+        self.edges.entry((u64::from(from), u64::from(to)))
+    }
 }
 
 pub fn initialise() {
@@ -152,9 +159,9 @@ fn ordered(thread: &mut Thread, object: &Object, stack: StackId) {
         // SAFETY: under the lock, here and below.
         let state = unsafe { &mut *state };
         for held in held {
-            // SAFETY: as above; the number of an object that is held.
-            let is_new = unsafe { objects::by_number(held.number).life == held.life && !is_known(held.number, object.number) };
-            if !is_new {
+            // SAFETY: the number of an object that is held.
+            let lives = unsafe { objects::by_number(held.number).life == held.life };
+            if !lives || *state.edge(held.number, object.number) != 0 {
                 continue;
             }
             // SAFETY: as above.
@@ -189,23 +196,6 @@ fn ordered(thread: &mut Thread, object: &Object, stack: StackId) {
 
 /// # Safety
 /// Under [`LOCK`].
-unsafe fn is_known(from: u32, to: u32) -> bool {
-    // SAFETY: by the contract.
-    unsafe {
-        let direction = if node(from).count[OUT] <= node(to).count[IN] { OUT } else { IN };
-        let mut at = node(if direction == OUT { from } else { to }).first[direction];
-        while at != 0 {
-            if edge(at).ends == [from, to] {
-                return true;
-            }
-            at = edge(at).next[direction];
-        }
-    }
-    false
-}
-
-/// # Safety
-/// Under [`LOCK`].
 unsafe fn insert(state: &mut State, mut fresh: Edge) {
     // SAFETY: by the contract.
     unsafe {
@@ -226,9 +216,9 @@ unsafe fn insert(state: &mut State, mut fresh: Edge) {
                 edge(node.first[direction]).previous[direction] = number;
             }
             node.first[direction] = number;
-            node.count[direction] += 1;
         }
         *edge(number) = fresh;
+        *state.edge(fresh.ends[OUT], fresh.ends[IN]) = u64::from(number);
     }
 }
 
@@ -340,7 +330,6 @@ unsafe fn remove(state: &mut State, number: u32) {
         let gone = *edge(number);
         for direction in [OUT, IN] {
             let node = node(gone.ends[direction]);
-            node.count[direction] -= 1;
             match gone.previous[direction] {
                 0 => node.first[direction] = gone.next[direction],
                 previous => edge(previous).next[direction] = gone.next[direction],
@@ -349,6 +338,7 @@ unsafe fn remove(state: &mut State, number: u32) {
                 edge(gone.next[direction]).previous[direction] = gone.previous[direction];
             }
         }
+        *state.edge(gone.ends[OUT], gone.ends[IN]) = 0;
         edge(number).next[OUT] = state.free;
         state.free = number;
     }
