@@ -14,7 +14,6 @@ use crate::happens_before::{HappensBefore, Model};
 use crate::hash::IntegerMap;
 use crate::lockset::{Held, LockSets, exclude};
 use rashomon_event::{Address, Event, EventIndex, EventKind, LockMode, SiteId, ThreadId, Trace};
-use std::collections::HashMap;
 
 pub const MAX_INSTANCES: usize = 4096;
 /// Search steps after which the enumeration of cycles stops.
@@ -63,7 +62,7 @@ type Shape = (ThreadId, Address, LockMode, Vec<(Address, LockMode)>, SiteId);
 
 #[derive(Default)]
 struct Gathering {
-    numbers: HashMap<Shape, usize>,
+    numbers: IntegerMap<Shape, usize>,
     /// The same by lock set number, to spare the common case the long key.
     short: IntegerMap<(u32, u32, u64, u8), usize>,
     dependencies: Vec<Dependency>,
@@ -152,7 +151,7 @@ impl LockGraph {
                 holders.entry(lock).or_default().push(number);
             }
         }
-        let mut search = Search { graph: self, holders, limit, steps: MAX_STEPS, found: Vec::new() };
+        let mut search = Search { graph: self, holders: &holders, limit, steps: MAX_STEPS, found: Vec::new() };
         for length in 2..=threads.min(5) {
             for start in 0..self.dependencies.len() {
                 search.extend(&mut vec![start], length);
@@ -164,7 +163,7 @@ impl LockGraph {
 
 struct Search<'g> {
     graph: &'g LockGraph,
-    holders: IntegerMap<Address, Vec<usize>>,
+    holders: &'g IntegerMap<Address, Vec<usize>>,
     limit: usize,
     steps: usize,
     found: Vec<Pattern>,
@@ -184,11 +183,8 @@ impl Search<'_> {
             }
             return;
         }
-        let Some(count) = self.holders.get(&last.wanted).map(Vec::len) else {
-            return;
-        };
-        for place in 0..count {
-            let next = self.holders[&last.wanted][place];
+        let Some(holders) = self.holders.get(&last.wanted) else { return };
+        for &next in holders {
             let other = &graph.dependencies[next];
             let fits = next > path[0]
                 && last.blocked_by(other)

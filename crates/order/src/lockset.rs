@@ -2,7 +2,6 @@
 
 use crate::hash::IntegerMap;
 use rashomon_event::{Address, Event, EventIndex, EventKind, LockMode, ThreadId, Trace};
-use std::collections::HashMap;
 
 /// A lock held by a thread, and the event that acquired it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +26,12 @@ pub struct LockSets {
     held: Vec<Vec<Held>>,
     current: Vec<LockSetId>,
     sets: Vec<Vec<Lock>>,
-    numbers: HashMap<Vec<Lock>, LockSetId>,
-    /// (set, lock, shared, acquired) → set.
+    numbers: IntegerMap<Vec<Lock>, LockSetId>,
+    /// What was held before each acquisition in `held`.
+    before: Vec<Vec<LockSetId>>,
+    /// (set, lock, shared) acquired → set.
     transitions: IntegerMap<(u32, u64, u8), LockSetId>,
     exclusion: IntegerMap<u64, bool>,
-}
-
-fn key(set: LockSetId, lock: Address, mode: LockMode, acquired: bool) -> (u32, u64, u8) {
-    (set.0, lock.0, u8::from(mode == LockMode::Shared) | u8::from(acquired) << 1)
 }
 
 impl LockSets {
@@ -43,7 +40,8 @@ impl LockSets {
             held: vec![Vec::new(); threads],
             current: vec![LockSetId::EMPTY; threads],
             sets: vec![Vec::new()],
-            numbers: [(Vec::new(), LockSetId::EMPTY)].into(),
+            numbers: [(Vec::new(), LockSetId::EMPTY)].into_iter().collect(),
+            before: vec![Vec::new(); threads],
             transitions: IntegerMap::default(),
             exclusion: IntegerMap::default(),
         }
@@ -74,36 +72,45 @@ impl LockSets {
     }
 
     fn acquire(&mut self, index: EventIndex, thread: ThreadId, lock: Address, mode: LockMode) {
-        self.held[thread.index()].push(Held { lock, mode, acquired: index });
-        self.renumber(thread, lock, mode, true);
-    }
-
-    fn release(&mut self, thread: ThreadId, lock: Address, mode: LockMode) {
-        let held = &mut self.held[thread.index()];
-        // Releasing what is not held changes nothing.
-        if let Some(place) = held.iter().rposition(|held| held.lock == lock && held.mode == mode) {
-            held.remove(place);
-            self.renumber(thread, lock, mode, false);
-        }
-    }
-
-    fn renumber(&mut self, thread: ThreadId, lock: Address, mode: LockMode, acquired: bool) {
-        let key = key(self.current[thread.index()], lock, mode, acquired);
-        let number = match self.transitions.get(&key) {
+        let thread = thread.index();
+        let before = self.current[thread];
+        self.held[thread].push(Held { lock, mode, acquired: index });
+        self.before[thread].push(before);
+        let key = (before.0, lock.0, u8::from(mode == LockMode::Shared));
+        self.current[thread] = match self.transitions.get(&key) {
             Some(&number) => number,
             None => {
-                let mut set: Vec<Lock> = self.held[thread.index()].iter().map(|held| (held.lock, held.mode)).collect();
-                set.sort_unstable();
-                let next = LockSetId(self.sets.len() as u32);
-                let number = *self.numbers.entry(set.clone()).or_insert(next);
-                if number == next {
-                    self.sets.push(set);
-                }
+                let number = self.number(thread, self.held[thread].len());
                 self.transitions.insert(key, number);
                 number
             }
         };
-        self.current[thread.index()] = number;
+    }
+
+    /// Most locks are given back in the reverse order: what was held before is known then.
+    fn release(&mut self, thread: ThreadId, lock: Address, mode: LockMode) {
+        let thread = thread.index();
+        // Releasing what is not held changes nothing.
+        let Some(place) = self.held[thread].iter().rposition(|held| held.lock == lock && held.mode == mode) else { return };
+        self.held[thread].remove(place);
+        self.current[thread] = self.before[thread].remove(place);
+        for place in place..self.held[thread].len() {
+            self.before[thread][place] = self.current[thread];
+            self.current[thread] = self.number(thread, place + 1);
+        }
+    }
+
+    /// Of the first so many locks that the thread holds.
+    fn number(&mut self, thread: usize, count: usize) -> LockSetId {
+        let mut set: Vec<Lock> = self.held[thread][..count].iter().map(|held| (held.lock, held.mode)).collect();
+        set.sort_unstable();
+        if let Some(&number) = self.numbers.get(&set) {
+            return number;
+        }
+        let number = LockSetId(self.sets.len() as u32);
+        self.sets.push(set.clone());
+        self.numbers.insert(set, number);
+        number
     }
 
     /// Whether two threads cannot hold these sets at once: a common lock, not shared by both.

@@ -1,6 +1,8 @@
 //! How fast the linear analyses are, and how much memory they take: generated traces in our packed format, one core, beside a mere scan of
 //! the same file. `engine-large` analyses a thousand million events that are made up on the way.
 
+mod deadlocks;
+
 use super::bar::{self, Bar};
 use super::table::Table;
 use super::{Options, command_line};
@@ -216,6 +218,17 @@ pub fn run(options: &Options) -> Result<bool> {
                 rows.push(row);
             }
         }
+    }
+    let events = if options.quick { 300_000 } else { 10_000_000 };
+    for (name, shape) in deadlocks::shapes(events) {
+        let trace = format!("{name}, {} M", events as f64 / 1e6);
+        if options.only.as_ref().is_some_and(|only| !trace.contains(only.as_str()) && !only.contains("deadlock")) {
+            continue;
+        }
+        eprintln!("{trace}: deadlocks");
+        let row = deadlocks::measure(&trace, &shape)?;
+        bars.push(Bar::at_most(&format!("deadlocks, {trace}: seconds"), row.seconds, 2.0, "").stretch());
+        rows.push(row);
     }
     finish(Report { evaluation: "engine", command: command_line("engine", options), quick: options.quick, rows, bars }, options)
 }
