@@ -45,6 +45,13 @@ pub struct History {
 }
 
 fn put(entries: &mut Vec<Entry>, new: Entry) {
+    // Where a thread's plain access is if all threads before it have one, and no atomic one.
+    if let Some(old) = entries.get_mut(usize::from(new.thread))
+        && old.key() == new.key()
+    {
+        *old = new;
+        return;
+    }
     match entries.binary_search_by_key(&new.key(), Entry::key) {
         Ok(place) => entries[place] = new,
         Err(place) => entries.insert(place, new),
@@ -92,6 +99,16 @@ impl History {
             _ => put(&mut self.reads, new),
         }
         false
+    }
+
+    /// A plain read, if all writes are known; otherwise the answer is no, and nothing is done.
+    #[inline]
+    pub fn read(&mut self, event: &Event, now: Time, clock: &Row) -> bool {
+        let known = self.writes.iter().all(|entry| entry.is_before(clock));
+        if known {
+            put(&mut self.reads, Entry::of(event, now));
+        }
+        known
     }
 
     pub fn bytes(&self) -> usize {

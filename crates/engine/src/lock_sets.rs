@@ -102,10 +102,19 @@ impl Sets {
     }
 
     /// Of those locks of a set that pass.
+    #[inline]
     pub fn retain(&mut self, set: SetId, passes: impl Fn(&Lock) -> bool) -> SetId {
+        // Mostly all of them do.
+        let all = match self.few[set as usize].locks() {
+            Some(mut few) => few.all(|lock| passes(&lock)),
+            None => self.locks(set).iter().all(&passes),
+        };
+        if all {
+            return set;
+        }
         self.scratch.clear();
         self.scratch.extend(self.sets[set as usize].iter().filter(|lock| passes(lock)));
-        if self.scratch.len() == self.sets[set as usize].len() { set } else { self.number_scratch() }
+        self.number_scratch()
     }
 
     fn number_scratch(&mut self) -> SetId {

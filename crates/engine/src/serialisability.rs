@@ -324,13 +324,8 @@ impl Serialisability {
         let of_records = self.records.iter().flat_map(|record| [record.write, record.read]);
         let of_lists = self.readers.iter().chain(&self.objects).flatten().copied();
         let of_locks = self.locks.iter().flat_map(|lock| lock.exclusive.iter().chain(&lock.shared)).copied();
-        let named: Vec<NodeId> = of_records
-            .chain(of_lists)
-            .chain(of_locks)
-            .chain(self.forked_by.iter().copied())
-            .filter(|node| *node != NONE)
-            .collect();
-        self.graph.sweep(named.into_iter(), self.records.len());
+        let named = of_records.chain(of_lists).chain(of_locks).chain(self.forked_by.iter().copied());
+        self.graph.sweep(named, self.records.len());
     }
 }
 

@@ -202,14 +202,21 @@ impl Graph {
         self.nodes.len() - self.free.len() >= self.enough
     }
 
-    /// Keeps these nodes, what they wait for, and each thread's latest.
+    /// Keeps these nodes, [`NONE`] apart, what they wait for, and each thread's latest.
     pub fn sweep(&mut self, named: impl Iterator<Item = NodeId>, variables: usize) {
         let mut wanted = vec![false; self.nodes.len()];
-        let mut next: Vec<NodeId> = named.chain(self.current.iter().copied()).filter(|node| *node != NONE).collect();
-        while let Some(node) = next.pop() {
+        let mut next: Vec<NodeId> = Vec::new();
+        named.chain(self.current.iter().copied()).filter(|node| *node != NONE).for_each(|node| {
             if !std::mem::replace(&mut wanted[node as usize], true) {
-                self.settle(node);
-                next.extend_from_slice(&self.nodes[node as usize].waits_for);
+                next.push(node);
+            }
+        });
+        while let Some(node) = next.pop() {
+            self.settle(node);
+            for &other in &self.nodes[node as usize].waits_for {
+                if !std::mem::replace(&mut wanted[other as usize], true) {
+                    next.push(other);
+                }
             }
         }
         self.free.clear();

@@ -142,20 +142,37 @@ impl Variables {
         self.records.at(slot)
     }
 
-    /// An access of a variable without history that everything kept is ordered before. Says no, and does nothing, for any other.
+    /// A plain access that everything kept is ordered before that it conflicts with; of a variable that has a history only a read. Says no, and does
+    /// nothing, for any other.
     #[inline]
     pub fn access(&mut self, slot: usize, event: &Event, now: Time, known: &Row) -> bool {
         let record = self.record(slot);
         let behind_write = record.write.time() <= known[usize::from(record.write_thread)];
         let behind_read = record.read.time() <= known[usize::from(record.read_thread)];
-        let simple = behind_write && behind_read && record.history == 0;
+        if !(behind_write && behind_read && record.history == 0) {
+            return record.history != 0 && event.op == Op::Read && self.read_with_history(slot, event, now, known);
+        }
         let new = Packed::new(now, event.location);
+        // Whether an access reads or writes is nothing that a processor could predict: both ways are the same instructions.
         match event.op {
-            Op::Write if simple => (record.write, record.write_thread, record.read) = (new, event.thread, Packed::default()),
-            Op::Read if simple => (record.read, record.read_thread) = (new, event.thread),
+            Op::Write | Op::Read => {
+                let writes = event.op == Op::Write;
+                record.write = if writes { new } else { record.write };
+                record.write_thread = if writes { event.thread } else { record.write_thread };
+                record.read = if writes { Packed::default() } else { new };
+                record.read_thread = if writes { record.read_thread } else { event.thread };
+            }
             _ => return false,
         }
         true
+    }
+
+    fn read_with_history(&mut self, slot: usize, event: &Event, now: Time, known: &Row) -> bool {
+        let history = &mut self.histories[self.records.known(slot).history as usize - 1];
+        let before = history.bytes();
+        let done = history.read(event, now, known);
+        self.bytes = self.bytes + history.bytes() - before;
+        done
     }
 
     /// The variable's history, which replaces what its record has.
