@@ -10,9 +10,12 @@ use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, Verdic
 use rashomon_trace::modules::ModuleLine;
 use rashomon_trace::{After, Policy, Recording, Watched, processes};
 use std::path::Path;
+use std::time::Duration;
 
 /// A provoked race may need more than one execution: threads run as they like.
 const PROVOKING_EXECUTIONS: u32 = 10;
+/// How long a thread is held at least while a debugger watches.
+const DEBUGGED_HOLD: Duration = Duration::from_secs(60);
 
 /// The finding's schedule, if it has one and is for the binaries that are there now.
 pub fn schedule_of(finding: &Finding) -> Result<&Schedule, PipelineError> {
@@ -141,7 +144,10 @@ pub fn replay_recording(
 pub fn prepare_for_debugger(finding: &Finding, session: &Path, forcing: &Forcing) -> Result<(), PipelineError> {
     if let Some(provocation) = provocation_of(finding)? {
         let watched = [Watched { descriptor: provocation.held.clone(), holds: 1 }];
-        let request = request_of(provocation, &watched, First::Either);
+        let mut request = request_of(provocation, &watched, First::Either);
+        // A debugger stops threads as it likes: the time that others need to arrive is not theirs alone.
+        request.hold = request.hold.max(DEBUGGED_HOLD);
+        request.holds = request.holds.max(DEBUGGED_HOLD * 2);
         return Ok(provoking_session(&request, session, After::Continue, forcing.processes)?);
     }
     let schedule = schedule_of(finding)?;
