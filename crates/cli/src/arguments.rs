@@ -396,7 +396,7 @@ pub struct ProvokeOptions {
     /// Longest time, in seconds, that a thread is held. Without it one and a half times what the recorded execution took.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub hold: Option<Duration>,
-    /// Executions at the same time. Without it half of the processors.
+    /// Executions at the same time. Without it the number of processors: while a thread is held, few others run.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
     /// Execute both orders of each proven pair, and compare how the program ends and what it writes.

@@ -58,7 +58,7 @@ pub fn provoke(
         budget: options.budget,
         executions: options.runs,
         hold: options.hold,
-        jobs: options.jobs.map_or((processors / 2).max(1), usize::from),
+        jobs: options.jobs.map_or(processors, usize::from),
         orders: options.orders == Switch::On,
         stop: !options.to_end,
         strategy: match options.strategy {
