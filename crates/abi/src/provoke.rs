@@ -42,8 +42,9 @@ pub mod state {
     pub const TIMED_OUT: usize = 6;
     pub const CUT_SHORT: usize = 7;
     pub const HELD: usize = 8;
-    /// The runtime's own: ordinal of the next hold.
+    /// The runtime's own: ordinal of the next hold; and when a match was last told of (holds until then, twice, and one more while somebody is held).
     pub const NEXT: usize = 9;
+    pub const TOLD: usize = 10;
 }
 
 /// `done, descriptor, nanoseconds held, known`, then the held thread's side and the arrived one's.
@@ -84,9 +85,10 @@ pub const LOG_ENTRIES: usize = 1 << 14;
 pub mod log {
     /// An access matched.
     pub const MATCH: u64 = 1;
-    /// A thread is held; and the same when no other thread could run by then.
+    /// A thread is held.
     pub const HOLD: u64 = 2;
-    pub const HOLD_ALONE: u64 = 3;
+    /// A thread did something while another was held, before the end of that hold is told.
+    pub const RAN: u64 = 3;
     /// The hold is over; the outcome is a word number of [`super::state`].
     pub const END: u64 = 4;
 }

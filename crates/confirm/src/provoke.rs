@@ -10,6 +10,7 @@ use rashomon_event::ModuleInfo;
 use rashomon_trace::control::{self, After, ControlRequest};
 use rashomon_trace::modules::{self, ModuleLine};
 use rashomon_trace::{DescriptorState, HoldEnd, ProvokeRequest, Provoked, RunMode, Step, TraceError};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -70,80 +71,168 @@ fn modules_of(session: &Path) -> Result<Vec<ModuleInfo>, ConfirmError> {
     Ok(loaded.collect())
 }
 
-/// The attempts at a pair that an execution made by holding a thread at one of its descriptors.
+/// What came of the holds of an execution at one side of a pair, each made in full: for as long as anybody could arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Attempts {
-    /// The thread was held for as long as anybody could arrive, and the other side was still to come.
+    /// The other side could come: whoever has it before him ran until he could not any more.
     pub fair: u64,
-    /// The other side came while the same thread was held at another place right before: it was not given its chance here.
+    /// Another hold let the other side pass: whoever has it before him ran while a thread was held elsewhere, and could not run any more now, or had nothing left to do.
     pub missed: u64,
+    /// The other side had come for the last time while nobody was held.
+    pub late: u64,
+}
+
+/// The time of one hold in the log.
+struct Span {
+    begin: usize,
+    end: usize,
+    holder: u32,
+    descriptor: usize,
+    how: HoldEnd,
+}
+
+impl Span {
+    fn contains(&self, step: usize) -> bool {
+        (self.begin..self.end).contains(&step)
+    }
+}
+
+fn spans(log: &[Step]) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut open = None;
+    for (at, step) in log.iter().enumerate() {
+        match *step {
+            Step::Hold { descriptor, thread } => open = Some((at, thread, descriptor)),
+            Step::End { descriptor, how } => {
+                let begun = open.take().filter(|(_, _, held)| *held == descriptor);
+                spans.extend(begun.map(|(begin, holder, _)| Span { begin, end: at, holder, descriptor, how }));
+            }
+            Step::Match { .. } | Step::Ran { .. } => {}
+        }
+    }
+    spans
 }
 
 /// Attempts with a thread held at descriptor `held` while `other` could come.
-///
-/// A hold that finds all other threads blocked since an earlier hold of its thread says something only if the other side did not come meanwhile.
 pub fn attempts(log: &[Step], held: usize, other: usize) -> Attempts {
-    let came = |from: usize, to: usize, holder: u32| {
-        let steps = log.get(from..to).unwrap_or_default();
-        steps.iter().any(|step| matches!(*step, Step::Match { descriptor, thread } if descriptor == other && thread != holder))
-    };
     let mut attempts = Attempts::default();
-    // The thread held last, since when it is known that nobody else ran between its holds, and the hold at hand.
-    let mut chain: Option<(u32, usize)> = None;
-    let mut current: Option<(u32, usize, usize)> = None;
-    for (at, step) in log.iter().enumerate() {
-        match *step {
-            Step::Hold { descriptor, thread, alone } => {
-                let since = chain.filter(|(holder, _)| alone && *holder == thread).map_or(at, |(_, since)| since);
-                chain = Some((thread, since));
-                current = (descriptor == held).then_some((thread, since, at));
-            }
-            Step::End { descriptor, how } if descriptor == held => {
-                let Some((thread, since, begin)) = current.take() else { continue };
-                if !matches!(how, HoldEnd::Blocked | HoldEnd::Looking | HoldEnd::TimedOut) {
-                    continue;
-                }
-                if came(since, begin, thread) {
-                    attempts.missed += 1;
-                } else if came(begin, log.len(), thread) || !came(0, begin, thread) {
-                    attempts.fair += 1;
-                }
-            }
-            _ => {}
+    let spans = spans(log);
+    let came: Vec<(usize, u32)> = log
+        .iter()
+        .enumerate()
+        .filter_map(|(at, step)| match *step {
+            Step::Match { descriptor, thread } if descriptor == other => Some((at, thread)),
+            _ => None,
+        })
+        .collect();
+    for (number, span) in spans.iter().enumerate() {
+        if span.descriptor != held || !matches!(span.how, HoldEnd::Blocked | HoldEnd::Looking | HoldEnd::TimedOut) {
+            continue;
+        }
+        // The last time that each of the others came before.
+        let mut before: BTreeMap<u32, usize> = BTreeMap::new();
+        for &(at, thread) in came.iter().take_while(|(at, _)| *at < span.begin).filter(|(_, thread)| *thread != span.holder) {
+            before.insert(thread, at);
+        }
+        let chances = before.iter().map(|(&thread, &last)| chance(log, &spans[..=number], &came, thread, last));
+        match chances.max() {
+            // Nobody has come so far: whoever will is still before it.
+            None | Some(Chance::Fair) => attempts.fair += 1,
+            Some(Chance::Missed) => attempts.missed += 1,
+            Some(Chance::Late) => attempts.late += 1,
         }
     }
     attempts
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Chance {
+    Late,
+    Missed,
+    Fair,
+}
+
+/// Whether that thread, which came for the last time at step `last`, could come in the last of the holds.
+fn chance(log: &[Step], spans: &[Span], came: &[(usize, u32)], thread: u32, last: usize) -> Chance {
+    let Some((span, earlier)) = spans.split_last() else { return Chance::Fair };
+    if !came.iter().any(|(at, who)| *at > span.begin && *who == thread) {
+        return if earlier.iter().any(|earlier| earlier.contains(last)) { Chance::Missed } else { Chance::Late };
+    }
+    let did = |from: usize, to: usize| {
+        let own = |step: &Step| matches!(*step, Step::Match { thread: who, .. } | Step::Ran { thread: who } if who == thread);
+        log.get(from..to).unwrap_or_default().iter().rposition(own).map(|at| from + at)
+    };
+    if did(span.begin, span.end).is_some() {
+        return Chance::Fair;
+    }
+    // It could not run: what did it do when it ran for the last time, during a hold or between two? If it came then, it was let pass.
+    let Some(active) = did(0, span.begin) else { return Chance::Fair };
+    let since = match earlier.iter().rfind(|earlier| earlier.begin <= active) {
+        Some(earlier) if earlier.contains(active) => earlier.begin,
+        Some(earlier) => earlier.end,
+        None => 0,
+    };
+    if last >= since { Chance::Missed } else { Chance::Fair }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HOLD: Step = Step::Hold { descriptor: 0, thread: 1, alone: false };
+    const HOLD: Step = Step::Hold { descriptor: 0, thread: 1 };
     const END: Step = Step::End { descriptor: 0, how: HoldEnd::Blocked };
     const OTHER: Step = Step::Match { descriptor: 1, thread: 2 };
+    const RAN: Step = Step::Ran { thread: 2 };
+    const ELSEWHERE: Step = Step::Hold { descriptor: 2, thread: 1 };
+    const ELSEWHERE_ENDS: Step = Step::End { descriptor: 2, how: HoldEnd::Blocked };
 
-    #[test]
-    fn a_hold_is_fair_unless_the_other_side_was_there_for_the_last_time_before() {
-        assert_eq!(attempts(&[HOLD, END], 0, 1), Attempts { fair: 1, missed: 0 });
-        assert_eq!(attempts(&[HOLD, END, OTHER], 0, 1), Attempts { fair: 1, missed: 0 });
-        assert_eq!(attempts(&[OTHER, HOLD, END], 0, 1), Attempts::default());
-        assert_eq!(attempts(&[OTHER, HOLD, END, OTHER], 0, 1), Attempts { fair: 1, missed: 0 });
-        let cut = Step::End { descriptor: 0, how: HoldEnd::CutShort };
-        assert_eq!(attempts(&[HOLD, cut, OTHER], 0, 1), Attempts::default());
-        // Its own accesses there are not the other side's.
-        let own = Step::Match { descriptor: 1, thread: 1 };
-        assert_eq!(attempts(&[own, HOLD, END], 0, 1), Attempts { fair: 1, missed: 0 });
+    fn fair(fair: u64) -> Attempts {
+        Attempts { fair, ..Attempts::default() }
+    }
+
+    fn missed(missed: u64) -> Attempts {
+        Attempts { missed, ..Attempts::default() }
     }
 
     #[test]
-    fn a_hold_at_an_earlier_place_can_take_another_one_s_chance() {
-        let earlier = Step::Hold { descriptor: 2, thread: 1, alone: false };
-        let earlier_ends = Step::End { descriptor: 2, how: HoldEnd::Blocked };
-        let alone = Step::Hold { descriptor: 0, thread: 1, alone: true };
-        assert_eq!(attempts(&[earlier, OTHER, earlier_ends, alone, END, OTHER], 0, 1), Attempts { fair: 0, missed: 1 });
-        assert_eq!(attempts(&[earlier, earlier_ends, alone, END, OTHER], 0, 1), Attempts { fair: 1, missed: 0 });
-        // Others ran in between: what came during the earlier hold is of no interest.
-        assert_eq!(attempts(&[earlier, OTHER, earlier_ends, HOLD, END, OTHER], 0, 1), Attempts { fair: 1, missed: 0 });
+    fn a_hold_is_fair_if_the_other_side_is_still_to_come() {
+        assert_eq!(attempts(&[HOLD, END], 0, 1), fair(1));
+        assert_eq!(attempts(&[HOLD, END, OTHER], 0, 1), fair(1));
+        assert_eq!(attempts(&[OTHER, HOLD, END], 0, 1), Attempts { late: 1, ..Attempts::default() });
+        assert_eq!(attempts(&[OTHER, HOLD, RAN, END, OTHER], 0, 1), fair(1));
+        for how in [HoldEnd::CutShort, HoldEnd::Caught] {
+            assert_eq!(attempts(&[HOLD, Step::End { descriptor: 0, how }, OTHER], 0, 1), Attempts::default());
+        }
+        // Its own accesses there are not the other side's.
+        let own = Step::Match { descriptor: 1, thread: 1 };
+        assert_eq!(attempts(&[own, HOLD, END], 0, 1), fair(1));
+    }
+
+    #[test]
+    fn a_hold_elsewhere_can_take_a_chance() {
+        // The other side came then, and its thread cannot run now.
+        assert_eq!(attempts(&[ELSEWHERE, OTHER, ELSEWHERE_ENDS, HOLD, END, OTHER], 0, 1), missed(1));
+        // So it did for the last time.
+        assert_eq!(attempts(&[ELSEWHERE, OTHER, ELSEWHERE_ENDS, HOLD, RAN, END], 0, 1), missed(1));
+        // Its thread got stuck without coming.
+        assert_eq!(attempts(&[OTHER, ELSEWHERE, RAN, ELSEWHERE_ENDS, HOLD, END, OTHER], 0, 1), fair(1));
+        // Its thread goes on, and may come again.
+        assert_eq!(attempts(&[ELSEWHERE, OTHER, ELSEWHERE_ENDS, HOLD, RAN, END, OTHER], 0, 1), fair(1));
+    }
+
+    #[test]
+    fn a_third_thread_that_runs_gives_no_chance_back() {
+        let third = Step::Ran { thread: 3 };
+        assert_eq!(attempts(&[ELSEWHERE, OTHER, ELSEWHERE_ENDS, HOLD, third, END, OTHER], 0, 1), missed(1));
+        // Nor does a hold of a third thread in between.
+        let (hold, end) = (Step::Hold { descriptor: 3, thread: 3 }, Step::End { descriptor: 3, how: HoldEnd::Blocked });
+        assert_eq!(attempts(&[ELSEWHERE, OTHER, ELSEWHERE_ENDS, hold, end, HOLD, third, END, OTHER], 0, 1), missed(1));
+    }
+
+    #[test]
+    fn any_thread_that_can_still_come_makes_a_hold_fair() {
+        let another = Step::Match { descriptor: 1, thread: 4 };
+        let ran = Step::Ran { thread: 4 };
+        assert_eq!(attempts(&[OTHER, another, HOLD, ran, END, another], 0, 1), fair(1));
     }
 }

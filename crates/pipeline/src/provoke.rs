@@ -190,7 +190,7 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
                 watched: &round.watched,
                 known,
                 hold,
-                holds: all_holds(hold),
+                holds: round.all_holds(hold),
                 favoured: round.favoured.as_ref(),
                 first: First::Either,
             };

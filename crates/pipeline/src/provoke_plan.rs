@@ -3,23 +3,19 @@
 //! A hold at one site tries all targets with that site on one side at once, as any conflicting access of another thread is a catch. So what is watched are
 //! descriptors, each once, whatever the number of pairs.
 
-use rashomon_confirm::provoke::attempts;
+use rashomon_confirm::provoke::{Attempts, attempts};
 use rashomon_event::schedule::ScheduleModule;
 use rashomon_event::{CodePlace, Descriptor, EventIndex, Evidence, SiteId, ThreadPath, Trace};
 use rashomon_order::targets::{Describe, Target, all_pairs, targets};
 use rashomon_trace::{Provoked, Watched};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// How often a thread is held at one descriptor in one execution.
 pub const HOLDS: u64 = 6;
-/// Fair holds at a side, or executions with one, after which that side has shown nothing; and executions that are made to get there.
-const TRIES: u64 = 6;
-const FAIR_EXECUTIONS: u32 = 3;
-const EXECUTIONS: u32 = 5;
-/// Pairs that have an execution to themselves.
-const FEW: usize = 4;
-/// Places of a thread that take turns in being the only one.
-const ALONE: usize = 4;
+/// Fair holds in one execution, or weight of the executions with one, after which a side has shown nothing.
+const TRIES: u64 = 4;
+const WEIGHT: u32 = 3;
 
 /// What decides where threads are held. All but the first are what others do, for comparison; they decide nothing and go on while there is time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -48,6 +44,59 @@ pub enum Decision {
     NotReached,
 }
 
+/// Which sides share an execution. What lost its chance to another hold gets one with fewer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Company {
+    #[default]
+    All,
+    /// Those of one thread, which is held once at each, at different ordinals: in a loop one hold each time round, so that whoever was let run ahead is stopped again.
+    OneThread,
+    /// The same, at other ordinals.
+    OneThreadAgain,
+    Alone,
+}
+
+impl Company {
+    const EVERY: [Self; 4] = [Self::All, Self::OneThread, Self::OneThreadAgain, Self::Alone];
+
+    fn less(self) -> Self {
+        match self {
+            Self::All => Self::OneThread,
+            Self::OneThread => Self::OneThreadAgain,
+            Self::OneThreadAgain | Self::Alone => Self::Alone,
+        }
+    }
+
+    /// What a fair attempt in it says.
+    fn weight(self) -> u32 {
+        match self {
+            Self::All => 1,
+            Self::OneThread | Self::OneThreadAgain | Self::Alone => WEIGHT,
+        }
+    }
+}
+
+/// Where an execution holds a thread, from which match on, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    descriptor: usize,
+    ordinal: u64,
+    holds: u64,
+}
+
+/// What has become of holding a pair's thread at one of its two accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Side {
+    /// Fair holds, and the weight of the executions with one.
+    tries: u64,
+    weight: u32,
+    /// Where it is to be tried next.
+    company: Company,
+    /// The last execution that tried it gave it no chance although no hold took it: the other side was over, or the access did not come.
+    barren: bool,
+    settled: bool,
+}
+
 /// A target with what has become of it.
 #[derive(Clone, Debug)]
 pub struct Pair {
@@ -56,28 +105,35 @@ pub struct Pair {
     /// Index of each side's descriptor in [`Plan::descriptors`].
     pub sides: [usize; 2],
     pub decision: Decision,
-    /// Executions in which it was tried; of each side the fair holds, the executions with one, and the chances that another hold took.
-    pub executions: u32,
-    pub tries: [u64; 2],
-    pub fair: [u32; 2],
-    pub missed: [u64; 2],
+    tried: [Side; 2],
 }
 
 /// How one execution differs from others.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Round {
-    /// Indices of the pairs that it tries.
-    pub pairs: Vec<usize>,
     /// Index in [`Plan::descriptors`] of each watched descriptor.
     pub descriptors: Vec<usize>,
     pub watched: Vec<Watched>,
     pub favoured: Option<ThreadPath>,
+    company: Company,
+}
+
+impl Round {
+    /// How long all holds of the execution may last, of which one may take `hold`. Where all threads are held, a wait that is worth its time is one more reason for less company.
+    pub fn all_holds(&self, hold: Duration) -> Duration {
+        match self.company {
+            Company::All => hold * 2 / 3 + Duration::from_millis(500),
+            _ => hold * 2 + Duration::from_secs(1),
+        }
+    }
 }
 
 pub struct Plan {
     pub modules: Vec<ScheduleModule>,
     pub descriptors: Vec<Descriptor>,
     pub pairs: Vec<Pair>,
+    /// Matches of each descriptor in the last execution that was to hold a thread there.
+    seen: BTreeMap<usize, u64>,
     strategy: Strategy,
     /// All sites of accesses, and how often each is in the recording.
     sites: Vec<(CodePlace, u64)>,
@@ -93,9 +149,32 @@ pub fn place_of(trace: &Trace, site: SiteId) -> CodePlace {
 }
 
 impl Pair {
-    /// A chance of that side was taken by another hold: an execution in which fewer are held has to give it.
-    fn lacks(&self, side: usize) -> bool {
-        self.missed[side] > self.tries[side]
+    fn new(target: Target, places: [CodePlace; 2], sides: [usize; 2]) -> Self {
+        Self { target, places, sides, decision: Decision::Open, tried: [Side::default(); 2] }
+    }
+
+    /// The sides at which a thread is still to be held.
+    fn unsettled(&self) -> impl Iterator<Item = (usize, Side)> {
+        let open = self.decision == Decision::Open;
+        self.sides.into_iter().zip(self.tried).filter(move |(_, side)| open && !side.settled)
+    }
+}
+
+impl Side {
+    /// Learns what came of an execution in which a thread was to be held there. `taken`: while another one was held, or holds had used up the time, it was not; `caught`: somebody
+    /// else arrived.
+    fn learn(&mut self, attempts: Attempts, taken: bool, caught: bool, company: Company, favoured: bool) {
+        self.tries += attempts.fair;
+        self.barren = attempts.fair == 0 && attempts.missed == 0 && !taken && !caught;
+        if attempts.fair > 0 {
+            self.weight += company.weight();
+            self.settled = self.weight >= WEIGHT || attempts.fair >= TRIES;
+        } else {
+            // No more can be done than to hold it alone, until all that it meets is known. If the other side is over when this thread alone is held, and had a head start, that is how the
+            // program is.
+            self.settled = company == Company::Alone && !caught || self.barren && favoured && company != Company::All;
+            self.company = self.company.max(company.less());
+        }
     }
 }
 
@@ -120,6 +199,7 @@ impl Plan {
             modules: modules.collect(),
             descriptors: Vec::new(),
             pairs: Vec::new(),
+            seen: BTreeMap::new(),
             strategy,
             sites: executed.into_iter().map(|(site, times)| (place_of(trace, site), times)).collect(),
         };
@@ -129,16 +209,7 @@ impl Plan {
             let sides = [target.first, target.second]
                 .map(|event| plan.descriptor(trace, &describe, &mut numbers, event, identity(event)));
             let places = [target.first, target.second].map(|event| place_of(trace, trace.event(event).site));
-            plan.pairs.push(Pair {
-                target,
-                places,
-                sides,
-                decision: Decision::Open,
-                executions: 0,
-                tries: [0; 2],
-                fair: [0; 2],
-                missed: [0; 2],
-            });
+            plan.pairs.push(Pair::new(target, places, sides));
         }
         plan
     }
@@ -175,25 +246,60 @@ impl Plan {
         self.pairs.iter().filter(|pair| pair.decision == Decision::Open).count()
     }
 
-    /// What the next executions try, one entry each: `share` of them divide the open pairs among themselves. `number`: executions made before.
+    /// What the next executions try, at most `share` of them. `number`: executions made before, side by side ones being one.
     pub fn rounds(&self, number: u32, share: usize) -> Vec<Round> {
-        let open: Vec<usize> = (0..self.pairs.len()).filter(|pair| self.pairs[*pair].decision == Decision::Open).collect();
+        let share = share.max(1);
         if self.strategy != Strategy::Targets {
-            let share = share.max(1);
+            let open: Vec<usize> = (0..self.pairs.len()).filter(|pair| self.pairs[*pair].decision == Decision::Open).collect();
             return (0..share).map(|part| self.other_round(number as usize * share + part, &open)).collect();
         }
-        // Every other execution belongs to a few of those of which a side was never given its chance: the others would take it again.
-        let untried = |pair: &usize| self.pairs[*pair].tries.contains(&0);
-        let open = match number % 2 {
-            1 if open.iter().any(untried) => {
-                let untried: Vec<usize> = open.into_iter().filter(untried).collect();
-                let skip = number as usize / 2 * FEW % untried.len();
-                untried.iter().cycle().skip(skip).take(FEW.min(untried.len())).copied().collect()
+        // What has most company comes first: later executions then have less to try.
+        let mut rounds = Vec::new();
+        for company in Company::EVERY {
+            let mut known = BTreeSet::new();
+            let sides = self.pairs.iter().flat_map(Pair::unsettled).filter(|(_, side)| side.company == company);
+            let open: Vec<usize> = sides.map(|(side, _)| side).filter(|side| known.insert(*side)).collect();
+            if !open.is_empty() {
+                let parts = self.parts(number, company, &open, share).into_iter();
+                rounds.extend(parts.take(share - rounds.len()).map(|part| self.round(company, part)));
             }
-            _ => open,
+        }
+        rounds
+    }
+
+    /// Descriptors that share an execution.
+    fn parts(&self, number: u32, company: Company, open: &[usize], share: usize) -> Vec<Vec<Held>> {
+        let seen = |descriptor: usize| self.seen.get(&descriptor).copied().unwrap_or(0);
+        let often = |descriptor: usize| {
+            let recorded = self.descriptors[descriptor].ordinal;
+            // Where an execution goes another way the recorded ordinal may never come.
+            let comes = number.is_multiple_of(2) && (company == Company::All || recorded < seen(descriptor));
+            Held { descriptor, ordinal: if comes { recorded } else { 0 }, holds: HOLDS }
         };
-        let share = share.clamp(1, open.len().max(1));
-        (0..share).map(|part| self.round(number, open.iter().copied().skip(part).step_by(share).collect())).collect()
+        match company {
+            Company::All => {
+                let share = share.clamp(1, open.len().max(1));
+                (0..share).map(|part| open.iter().copied().skip(part).step_by(share).map(often).collect()).collect()
+            }
+            Company::OneThread | Company::OneThreadAgain => {
+                let mut threads: BTreeMap<Option<&ThreadPath>, Vec<usize>> = BTreeMap::new();
+                for descriptor in open {
+                    threads.entry(self.descriptors[*descriptor].thread.as_ref()).or_default().push(*descriptor);
+                }
+                let mut parts = Vec::new();
+                for own in threads.into_values() {
+                    let (once, repeated): (Vec<usize>, Vec<usize>) =
+                        own.into_iter().partition(|descriptor| seen(*descriptor) <= 1);
+                    let repeated = repeated.into_iter().map(|descriptor| (descriptor, seen(descriptor)));
+                    parts.extend(spread(repeated.collect(), company == Company::OneThreadAgain));
+                    if !once.is_empty() {
+                        parts.push(once.into_iter().map(often).collect());
+                    }
+                }
+                parts
+            }
+            Company::Alone => open.iter().map(|descriptor| vec![often(*descriptor)]).collect(),
+        }
     }
 
     /// Of the strategies that are here for comparison.
@@ -223,7 +329,7 @@ impl Plan {
                 places.into_iter().map(|place| anybody(place, 0, HOLDS)).collect()
             }
         };
-        Round { watched, descriptors: Vec::new(), pairs: Vec::new(), favoured: None }
+        Round { watched, company: Company::Alone, ..Round::default() }
     }
 
     /// Whether there is nothing that could be tried.
@@ -234,87 +340,247 @@ impl Plan {
         }
     }
 
-    fn round(&self, number: u32, pairs: Vec<usize>) -> Round {
-        // Pairs that have had no fair attempt are given a head start, one thread at a time, and in the end any thread will do.
-        let unfair = pairs.iter().map(|pair| &self.pairs[*pair]).find(|pair| pair.executions > 0 && pair.tries == [0; 2]);
-        let favoured = unfair.and_then(|pair| {
-            let side = pair.sides[(pair.executions as usize + 1) % 2];
-            self.descriptors[side].thread.clone()
-        });
-        let any_thread = number >= EXECUTIONS / 2 && unfair.is_some();
-        // Where there are chances to be given back, a thread is held at one place only.
-        let alone = self.alone(number, &pairs);
-        let mut descriptors: Vec<usize> = Vec::new();
-        for pair in &pairs {
-            for side in self.pairs[*pair].sides {
-                if !descriptors.contains(&side) {
-                    descriptors.push(side);
-                }
-            }
-        }
+    /// An execution in which threads are held at `open`, and what could meet them there is counted.
+    fn round(&self, company: Company, mut open: Vec<Held>) -> Round {
+        open.truncate(rashomon_abi::provoke::MAX_DESCRIPTORS / 2);
+        let held: BTreeMap<usize, Held> = open.iter().map(|held| (held.descriptor, *held)).collect();
+        let concerned = || self.pairs.iter().filter(|pair| pair.unsettled().any(|(side, _)| held.contains_key(&side)));
+        // With other threads' sides a head start would be of no use to most.
+        let barren = |side: Side| side.barren && company != Company::All;
+        let barren = concerned().flat_map(Pair::unsettled).find(|(side, tried)| held.contains_key(side) && barren(*tried));
+        let favoured = barren.and_then(|(side, _)| self.descriptors[side].thread.clone());
+        let mut descriptors: Vec<usize> = open.iter().map(|held| held.descriptor).collect();
+        let mut known: BTreeSet<usize> = descriptors.iter().copied().collect();
+        descriptors.extend(concerned().flat_map(|pair| pair.sides).filter(|side| known.insert(*side)));
         descriptors.truncate(rashomon_abi::provoke::MAX_DESCRIPTORS);
         let watched = descriptors.iter().map(|index| {
             let mut descriptor = self.descriptors[*index].clone();
-            if any_thread {
+            let holds = held.get(index).map_or(0, |held| {
+                descriptor.ordinal = held.ordinal;
+                held.holds
+            });
+            if holds > 0 && company != Company::All && self.seen.get(index) == Some(&0) {
+                // Another thread may do it.
                 (descriptor.thread, descriptor.identity) = (None, 0);
             }
-            if number % 2 == 1 {
-                // Where an execution goes another way the recorded ordinal may never come.
-                descriptor.ordinal = 0;
-            }
-            let shut = alone.get(&self.descriptors[*index].thread).is_some_and(|only| only != index);
-            Watched { descriptor, holds: if shut { 0 } else { HOLDS } }
+            Watched { descriptor, holds }
         });
-        Round { watched: watched.collect(), descriptors, pairs, favoured }
+        Round { watched: watched.collect(), descriptors, favoured, company }
     }
 
-    /// For threads with descriptors whose chances were taken, one of these, in turn.
-    fn alone(&self, number: u32, pairs: &[usize]) -> BTreeMap<Option<ThreadPath>, usize> {
-        let mut lacking: BTreeMap<Option<ThreadPath>, Vec<(u64, usize)>> = BTreeMap::new();
-        for pair in pairs.iter().map(|pair| &self.pairs[*pair]) {
-            for side in (0..2).filter(|side| pair.lacks(*side)) {
-                let descriptor = pair.sides[side];
-                let known = lacking.entry(self.descriptors[descriptor].thread.clone()).or_default();
-                match known.iter_mut().find(|(_, other)| *other == descriptor) {
-                    Some((tries, _)) => *tries = (*tries).min(pair.tries[side]),
-                    None => known.push((pair.tries[side], descriptor)),
-                }
+    /// Learns from an execution which sides had a fair attempt, and decides the pairs of which both are settled.
+    pub fn learn(&mut self, round: &Round, provoked: &Provoked) {
+        let state = |position: usize| provoked.descriptors.get(position).copied().unwrap_or_default();
+        let mut positions: BTreeMap<usize, usize> = BTreeMap::new();
+        for (position, descriptor) in round.descriptors.iter().enumerate() {
+            positions.insert(*descriptor, position);
+            if round.watched[position].holds > 0 {
+                self.seen.insert(*descriptor, state(position).matches);
             }
         }
-        // Those that were never given one come first.
-        let choose = |mut descriptors: Vec<(u64, usize)>| {
-            descriptors.sort_unstable();
-            descriptors[number as usize % descriptors.len().min(ALONE)].1
+        for pair in self.pairs.iter_mut().filter(|pair| pair.decision == Decision::Open) {
+            let [Some(one), Some(other)] = pair.sides.map(|side| positions.get(&side).copied()) else { continue };
+            for (side, (held, other)) in [(one, other), (other, one)].into_iter().enumerate() {
+                if round.watched[held].holds == 0 || pair.tried[side].settled {
+                    continue;
+                }
+                let state = state(held);
+                let (taken, caught) = (state.skipped > 0 || state.cut_short > 0, state.caught > 0);
+                let favoured = self.descriptors[pair.sides[side]].thread == round.favoured;
+                pair.tried[side].learn(attempts(&provoked.log, held, other), taken, caught, round.company, favoured);
+            }
+            if pair.tried.iter().all(|side| side.settled) {
+                let fair = pair.tried.iter().any(|side| side.tries > 0);
+                pair.decision = if fair { Decision::NotProvoked } else { Decision::NotReached };
+            }
+        }
+    }
+}
+
+/// Divides descriptors that match so often into executions in each of which no two have the same ordinal. `later`: from the middle on first.
+fn spread(mut often: Vec<(usize, u64)>, later: bool) -> Vec<Vec<Held>> {
+    // Whoever matches more often has more to choose from.
+    often.sort_by_key(|(_, matches)| *matches);
+    let mut parts = Vec::new();
+    while !often.is_empty() {
+        let mut taken: BTreeSet<u64> = BTreeSet::new();
+        let mut part = Vec::new();
+        often.retain(|&(descriptor, matches)| {
+            let first = if later { matches / 2 } else { 0 };
+            let free = (first..matches).chain(0..first).find(|ordinal| !taken.contains(ordinal));
+            part.extend(free.map(|ordinal| Held { descriptor, ordinal, holds: 1 }));
+            taken.extend(free);
+            free.is_none()
+        });
+        parts.push(part);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rashomon_trace::{DescriptorState, HoldEnd, Step};
+
+    /// Pairs of descriptors, each of a thread of that number.
+    fn plan(threads: &[u32], pairs: &[[usize; 2]]) -> Plan {
+        let place = |offset: usize| CodePlace { module: Some(0), offset: offset as u64 };
+        let descriptor = |(site, thread): (usize, &u32)| Descriptor {
+            thread: Some(ThreadPath(vec![*thread])),
+            identity: 0,
+            site: place(site),
+            frames: Vec::new(),
+            ordinal: 0,
         };
-        lacking.into_iter().map(|(thread, descriptors)| (thread, choose(descriptors))).collect()
+        let target = Target {
+            sites: (SiteId(0), SiteId(1)),
+            first: EventIndex(0),
+            second: EventIndex(1),
+            evidence: Evidence::Conflict,
+            occurrences: 1,
+        };
+        Plan {
+            modules: Vec::new(),
+            descriptors: threads.iter().enumerate().map(descriptor).collect(),
+            pairs: pairs.iter().map(|sides| Pair::new(target.clone(), sides.map(place), *sides)).collect(),
+            seen: BTreeMap::new(),
+            strategy: Strategy::Targets,
+            sites: Vec::new(),
+        }
     }
 
-    /// Learns from an execution which of its pairs had a fair attempt, and decides those that have had enough.
-    pub fn learn(&mut self, round: &Round, provoked: &Provoked) {
-        let number = |side: usize| round.descriptors.iter().position(|descriptor| *descriptor == side);
-        for &pair in &round.pairs {
-            let pair = &mut self.pairs[pair];
-            let (Some(one), Some(other)) = (number(pair.sides[0]), number(pair.sides[1])) else { continue };
-            pair.executions += 1;
-            for (side, (held, other)) in [(one, other), (other, one)].into_iter().enumerate() {
-                let attempts = attempts(&provoked.log, held, other);
-                pair.tries[side] += attempts.fair;
-                pair.fair[side] += u32::from(attempts.fair > 0);
-                pair.missed[side] += attempts.missed;
-            }
-            let enough = |side: usize| {
-                let tries = pair.tries[side] >= TRIES || pair.fair[side] >= FAIR_EXECUTIONS;
-                tries && !pair.lacks(side)
-            };
-            if pair.decision != Decision::Open {
-                continue;
-            }
-            // Where one side never gets its chance, the other one's have to do.
-            let one = (enough(0) || enough(1)) && !pair.lacks(0) && !pair.lacks(1);
-            if enough(0) && enough(1) || one && pair.executions > FAIR_EXECUTIONS {
-                pair.decision = Decision::NotProvoked;
-            } else if pair.executions >= EXECUTIONS {
-                pair.decision = if pair.tries == [0; 2] { Decision::NotReached } else { Decision::NotProvoked };
+    fn held(round: &Round) -> Vec<usize> {
+        let watched = round.descriptors.iter().zip(&round.watched);
+        watched.filter(|(_, watched)| watched.holds > 0).map(|(descriptor, _)| *descriptor).collect()
+    }
+
+    /// An execution in which threads are held at some descriptors, and what the log says of it.
+    fn learn(plan: &mut Plan, round: &Round, log: &[Step], state: DescriptorState) {
+        let descriptors = vec![state; round.watched.len()];
+        plan.learn(round, &Provoked { descriptors, log: log.to_vec(), ..Provoked::default() });
+    }
+
+    const MATCHED: DescriptorState = DescriptorState {
+        matches: 1,
+        skipped: 0,
+        holds: 1,
+        caught: 0,
+        blocked: 1,
+        looking: 0,
+        timed_out: 0,
+        cut_short: 0,
+        held: Duration::ZERO,
+    };
+    const SKIPPED: DescriptorState = DescriptorState { skipped: 1, holds: 0, blocked: 0, ..MATCHED };
+
+    /// A fair hold at the descriptor that is watched first.
+    const FAIR: [Step; 2] = [Step::Hold { descriptor: 0, thread: 1 }, Step::End { descriptor: 0, how: HoldEnd::Blocked }];
+    /// The one that is watched second was over by then.
+    const LATE: [Step; 3] = [Step::Match { descriptor: 1, thread: 2 }, FAIR[0], FAIR[1]];
+
+    #[test]
+    fn executions_that_hold_nobody_at_a_side_do_not_count_for_it() {
+        let mut plan = plan(&[0, 1], &[[0, 1]]);
+        let round = plan.round(Company::All, vec![Held { descriptor: 0, ordinal: 0, holds: HOLDS }]);
+        assert_eq!((round.watched.len(), held(&round)), (2, vec![0]));
+        for _ in 0..20 {
+            learn(&mut plan, &round, &FAIR, MATCHED);
+        }
+        assert!(plan.pairs[0].tried[0].settled);
+        assert_eq!((plan.pairs[0].tried[1], plan.pairs[0].decision), (Side::default(), Decision::Open));
+        // What is left to do is to hold the other one.
+        assert_eq!(held(&plan.rounds(1, 1)[0]), [1]);
+    }
+
+    #[test]
+    fn a_pair_is_decided_when_both_sides_had_fair_attempts() {
+        let mut plan = plan(&[0, 1], &[[0, 1]]);
+        let both: Vec<Step> = [
+            Step::Hold { descriptor: 0, thread: 1 },
+            Step::End { descriptor: 0, how: HoldEnd::TimedOut },
+            Step::Hold { descriptor: 1, thread: 2 },
+            Step::End { descriptor: 1, how: HoldEnd::Blocked },
+        ]
+        .into();
+        for number in 0..WEIGHT {
+            assert_eq!(plan.pairs[0].decision, Decision::Open);
+            let round = plan.rounds(number, 1).remove(0);
+            assert_eq!(held(&round), [0, 1]);
+            learn(&mut plan, &round, &both, MATCHED);
+        }
+        assert_eq!(plan.pairs[0].decision, Decision::NotProvoked);
+        assert!(plan.is_done());
+    }
+
+    #[test]
+    fn a_chance_that_a_hold_took_is_given_back_with_fewer_and_fewer_others() {
+        // Two threads with two sides each.
+        let mut plan = plan(&[0, 1, 0, 1], &[[0, 1], [2, 3]]);
+        let round = plan.rounds(0, 1).remove(0);
+        assert_eq!(held(&round), [0, 1, 2, 3]);
+        learn(&mut plan, &round, &[], SKIPPED);
+        // One thread at a time, and each place in an execution of its own as none comes twice.
+        let rounds = plan.rounds(1, 9);
+        let of: Vec<Vec<usize>> = rounds.iter().map(held).collect();
+        assert_eq!(of, [[0, 2], [1, 3]]);
+        for round in &rounds {
+            learn(&mut plan, round, &[], SKIPPED);
+        }
+        for round in &plan.rounds(2, 9) {
+            learn(&mut plan, round, &[], SKIPPED);
+        }
+        let alone = plan.rounds(3, 9);
+        assert_eq!(alone.iter().map(held).collect::<Vec<_>>(), [[0], [1], [2], [3]]);
+        assert_eq!(plan.open(), 2);
+        // What meets others even so is held alone until it does not.
+        learn(&mut plan, &alone[0], &[], DescriptorState { caught: 1, blocked: 0, ..MATCHED });
+        assert_eq!(held(&plan.rounds(4, 1)[0]), [0]);
+        learn(&mut plan, &alone[0], &FAIR, MATCHED);
+        assert_eq!(held(&plan.rounds(5, 1)[0]), [1]);
+    }
+
+    #[test]
+    fn a_side_that_always_comes_too_late_has_had_its_chance_after_a_head_start() {
+        let mut plan = plan(&[0, 1], &[[0, 1]]);
+        let settle = [Held { descriptor: 1, ordinal: 0, holds: HOLDS }];
+        for _ in 0..WEIGHT {
+            let round = plan.round(Company::All, settle.to_vec());
+            learn(&mut plan, &round, &FAIR, MATCHED);
+        }
+        let round = plan.rounds(0, 1).remove(0);
+        assert_eq!((held(&round), round.favoured.clone()), (vec![0], None));
+        learn(&mut plan, &round, &LATE, MATCHED);
+        assert_eq!(plan.open(), 1);
+        let round = plan.rounds(1, 1).remove(0);
+        assert_eq!((held(&round), round.favoured.clone()), (vec![0], Some(ThreadPath(vec![0]))));
+        learn(&mut plan, &round, &LATE, MATCHED);
+        assert_eq!(plan.pairs[0].decision, Decision::NotProvoked);
+    }
+
+    #[test]
+    fn a_pair_without_any_fair_attempt_was_not_reached() {
+        let mut plan = plan(&[0, 1], &[[0, 1]]);
+        for number in 0.. {
+            let Some(round) = plan.rounds(number, 1).pop() else { break };
+            assert!(number < 20, "{:?}", plan.pairs);
+            learn(&mut plan, &round, &[], DescriptorState::default());
+        }
+        assert_eq!(plan.pairs[0].decision, Decision::NotReached);
+    }
+
+    #[test]
+    fn places_in_a_loop_share_executions_at_different_ordinals() {
+        let places = vec![(0, 3), (1, 2), (2, 2), (3, 2), (4, 100)];
+        for later in [false, true] {
+            let parts = spread(places.clone(), later);
+            assert_eq!(parts.len(), 2, "{parts:?}");
+            let mut all: Vec<usize> = parts.iter().flatten().map(|held| held.descriptor).collect();
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2, 3, 4]);
+            for part in parts {
+                let ordinals: BTreeSet<u64> = part.iter().map(|held| held.ordinal).collect();
+                assert_eq!(ordinals.len(), part.len(), "{part:?}");
+                assert!(part.iter().all(|held| held.holds == 1 && held.ordinal < places[held.descriptor].1));
             }
         }
     }

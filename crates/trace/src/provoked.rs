@@ -75,11 +75,13 @@ pub enum Step {
         descriptor: usize,
         thread: u32,
     },
-    /// `alone`: no other thread could run by then.
     Hold {
         descriptor: usize,
         thread: u32,
-        alone: bool,
+    },
+    /// A thread did more than wait during the hold that ends next.
+    Ran {
+        thread: u32,
     },
     End {
         descriptor: usize,
@@ -186,7 +188,8 @@ fn parse_step(entry: u64, descriptors: usize) -> Option<Step> {
     }
     match entry & 0xff {
         log::MATCH => Some(Step::Match { descriptor, thread }),
-        kind @ (log::HOLD | log::HOLD_ALONE) => Some(Step::Hold { descriptor, thread, alone: kind == log::HOLD_ALONE }),
+        log::HOLD => Some(Step::Hold { descriptor, thread }),
+        log::RAN => Some(Step::Ran { thread }),
         log::END => {
             let how = match (entry >> 8 & 0xff) as usize {
                 state::CAUGHT => HoldEnd::Caught,

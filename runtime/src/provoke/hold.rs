@@ -62,6 +62,11 @@ pub fn initialise() {
     ALLOWANCE.store(config::word(field::HOLDS_TIME), Relaxed);
 }
 
+/// A number for each hold and each time between two.
+pub fn epoch() -> u64 {
+    2 * HOLD.load(Relaxed) as u64 + (STATE.load(Relaxed) == WAITING) as u64
+}
+
 /// In a forked child: whoever was held is not there.
 pub fn forget() {
     LOCK.reset();
@@ -102,31 +107,34 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
     CAUGHT.store(0, Relaxed);
     STATE.store(WAITING, Relaxed);
     let number = HOLD.fetch_add(1, Relaxed) + 1;
+    file::log(log::HOLD, 0, descriptor, thread.number);
     WHO.store(thread.number + 1, Release);
     LOCK.unlock();
     if config::word(field::FAVOURED) == thread.schedule_index as u64 + 1 {
         STARTED.store(true, Release);
     }
     add(descriptor, state::HOLDS, 1);
-    let alone = others::look(number, begun).0 == Others::Blocked;
-    file::log(if alone { log::HOLD_ALONE } else { log::HOLD }, 0, descriptor, thread.number);
+    // Who is awake from the beginning is to be known even if it falls asleep at once.
+    others::census(number, begun);
 
     let longest = config::word(field::HOLD_TIME);
     let limit = longest.min(ALLOWANCE.load(Relaxed) / 2).max(SHORTEST_NS);
     let (mut ended, spent) = wait(runtime, number, begun, limit);
-    LOCK.lock();
-    if STATE.load(Relaxed) == WAITING && WHO.load(Relaxed) == thread.number + 1 {
-        STATE.store(0, Relaxed);
-        WHO.store(0, Release);
-    } else {
-        ended = state::CAUGHT;
-    }
-    LOCK.unlock();
     if ended == state::TIMED_OUT && limit < longest {
         ended = state::CUT_SHORT;
     }
+    LOCK.lock();
+    if STATE.load(Relaxed) == WAITING && WHO.load(Relaxed) == thread.number + 1 {
+        others::tell(number, descriptor);
+        file::log(log::END, ended, descriptor, thread.number);
+        STATE.store(0, Relaxed);
+        WHO.store(0, Release);
+    } else {
+        // Who caught it has told so.
+        ended = state::CAUGHT;
+    }
+    LOCK.unlock();
     add(descriptor, ended, 1);
-    file::log(log::END, ended, descriptor, thread.number);
     let held = now().saturating_sub(begun);
     add(descriptor, state::HELD, held);
     in_head(head::HELD).fetch_add(held, Relaxed);
@@ -236,7 +244,10 @@ fn meet(runtime: &Runtime, access: &AccessAt) -> bool {
     let held = now().saturating_sub(SINCE.load(Relaxed));
     // SAFETY: under the lock.
     let held_side = unsafe { (&raw const HELD_SIDE).read() };
-    file::caught(DESCRIPTOR.load(Relaxed) as usize, ORDINAL.load(Relaxed), held, &held_side, &side);
+    let descriptor = DESCRIPTOR.load(Relaxed) as usize;
+    file::caught(descriptor, ORDINAL.load(Relaxed), held, &held_side, &side);
+    file::log(log::RAN, 0, descriptor, thread.number);
+    file::log(log::END, state::CAUGHT, descriptor, WHO.load(Relaxed) - 1);
     if config::word(field::AFTER) == after::CONTINUE {
         reached();
     }

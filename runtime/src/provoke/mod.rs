@@ -39,8 +39,8 @@ static NEXT: [AtomicU32; MAX_DESCRIPTORS] = [const { AtomicU32::new(0) }; MAX_DE
 static ADDRESSES: [AtomicU64; MAX_DESCRIPTORS] = [const { AtomicU64::new(0) }; MAX_DESCRIPTORS];
 /// So many matches are held one after the other, before the gaps double.
 const EACH: u64 = 4;
-/// So many matches of a descriptor are told of, and then every one whose ordinal is a power of two.
-const LOGGED: u64 = 64;
+/// So many matches of a descriptor are told of, and then every one whose ordinal is a power of two, and the first of each hold and of each time between two.
+const LOGGED: u64 = 16;
 /// Holds that are still to be made.
 static HOLDS_LEFT: AtomicU64 = AtomicU64::new(0);
 
@@ -240,7 +240,9 @@ fn consider(runtime: &Runtime, index: usize, access: &AccessAt) {
         return;
     }
     let ordinal = add(index, state::MATCHES, 1);
-    if ordinal < LOGGED || ordinal.is_power_of_two() {
+    let epoch = hold::epoch();
+    let first = word(index, state::TOLD).swap(epoch, Relaxed) != epoch;
+    if first || ordinal < LOGGED || ordinal.is_power_of_two() {
         file::log(log::MATCH, 0, index, thread.number);
     }
     if ordinal < word(index, state::NEXT).load(Relaxed) || word(index, state::HOLDS).load(Relaxed) >= descriptor.holds {

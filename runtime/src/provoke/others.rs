@@ -6,10 +6,12 @@
 //!
 //! A wrong answer ends a hold too early or too late; it makes no catch.
 
+use super::file;
 use crate::sys::{self, syscall};
 use crate::thread::{Thread, all};
 use crate::tls;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use rashomon_abi::provoke::log;
 
 /// A thread is taken to be waiting after so many looks, over at least that time, with nothing else in between.
 const LOOKS: u64 = 32;
@@ -17,18 +19,21 @@ const QUIET_NS: u64 = 4_000_000;
 /// Places a waiting thread may look at.
 const PLACES: usize = 8;
 
-/// What a thread has done since somebody was held. Written by the thread, but for the last three.
+/// What a thread has done since somebody was held. Written by the thread, but for the last four.
 pub struct Looks {
     hold: AtomicU32,
     known: AtomicU32,
     places: [AtomicU64; PLACES],
-    /// Counts what was no look, and looks.
+    /// Counts what was no look, and looks; the former when the hold began.
     changes: AtomicU64,
+    begun: AtomicU64,
     looks: AtomicU64,
     /// The holder's: `changes` and `looks` when they were last seen to change, and the time then.
     seen_changes: AtomicU64,
     seen_looks: AtomicU64,
     seen_at: AtomicU64,
+    /// The last hold in which the thread was seen awake.
+    awake: AtomicU32,
 }
 
 impl Looks {
@@ -36,7 +41,7 @@ impl Looks {
         if self.hold.load(Relaxed) != hold {
             self.known.store(0, Relaxed);
             self.looks.store(0, Relaxed);
-            self.changes.fetch_add(1, Relaxed);
+            self.begun.store(self.changes.fetch_add(1, Relaxed) + 1, Relaxed);
             self.hold.store(hold, Release);
         }
     }
@@ -55,6 +60,18 @@ impl Looks {
             return;
         }
         self.looks.fetch_add(1, Relaxed);
+    }
+
+    /// Whether the thread did more in that hold than to look at a few places over and over.
+    fn ran(&self, hold: u32) -> bool {
+        if self.hold.load(Acquire) != hold {
+            return self.awake.load(Relaxed) == hold;
+        }
+        let known = self.known.load(Relaxed) as u64;
+        let only_looked = known <= PLACES as u64
+            && self.changes.load(Relaxed).wrapping_sub(self.begun.load(Relaxed)) == known
+            && self.looks.load(Relaxed) >= LOOKS;
+        !only_looked
     }
 
     /// Whether the thread has only looked for long enough.
@@ -147,6 +164,15 @@ pub fn look(hold: u32, now: u64) -> (Others, u32) {
     (others, census.busy)
 }
 
+/// Tells the host who else ran during a hold.
+pub fn tell(hold: u32, descriptor: usize) {
+    // SAFETY: registered threads are never unmapped; what is read is atomic, or does not change while the thread lives.
+    let threads = all().map(|thread| unsafe { &*thread });
+    for thread in threads.filter(|thread| thread.provoke.looks.ran(hold)) {
+        file::log(log::RAN, 0, descriptor, thread.number);
+    }
+}
+
 pub fn census(hold: u32, now: u64) -> Census {
     let own = sys::thread_id();
     let mut census = Census::default();
@@ -173,10 +199,17 @@ pub fn census(hold: u32, now: u64) -> Census {
             let does = does(id);
             census.busy += matches!(does, Does::Busy) as u32;
             match does {
-                Does::Sleeps | Does::Gone => {}
-                _ if known(id).is_some_and(|thread| thread.provoke.looks.waits(hold, now)) => census.look += 1,
-                Does::Busy | Does::Runs => census.run += 1,
+                Does::Sleeps | Does::Gone => continue,
+                _ => {}
+            }
+            let looks = known(id).map(|thread| &thread.provoke.looks);
+            if let Some(looks) = looks {
+                looks.awake.store(hold, Relaxed);
+            }
+            match does {
+                _ if looks.is_some_and(|looks| looks.waits(hold, now)) => census.look += 1,
                 Does::Pauses => census.pause += 1,
+                _ => census.run += 1,
             }
         }
     }
