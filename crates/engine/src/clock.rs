@@ -4,6 +4,7 @@
 //! every event has a time of its own: no clock is ever incremented, and what another thread learns at a release is exactly what had happened
 //! by then. An event of thread u at time n is ordered before whoever's clock holds n or more for u (Fidge 1988, Mattern 1989).
 
+use crate::hints::use_large_pages;
 use rashomon_packed::Event;
 
 /// An event's number in the trace, from 1.
@@ -45,6 +46,10 @@ impl Rows {
     /// A new row, before everything.
     pub fn push(&mut self) -> usize {
         let row = self.count();
+        if self.times.len() + self.width > self.times.capacity() {
+            self.times.reserve(self.width);
+            use_large_pages(&mut self.times);
+        }
         self.times.resize(self.times.len() + self.width, 0);
         row
     }

@@ -16,6 +16,16 @@ pub fn prefetch<T>(elements: &[T], index: usize) {
     let _ = (elements, index);
 }
 
+/// Appends; whenever the vector moves, to large pages.
+#[inline]
+pub fn push<T>(elements: &mut Vec<T>, new: T) {
+    if elements.len() == elements.capacity() {
+        elements.reserve(1);
+        use_large_pages(elements);
+    }
+    elements.push(new);
+}
+
 /// Asks for large pages behind a vector, the room it has not used yet included. Does nothing for a small one, or where the kernel has none.
 pub fn use_large_pages<T>(elements: &mut Vec<T>) {
     #[cfg(target_os = "linux")]

@@ -20,8 +20,12 @@ impl Lock {
     }
 }
 
-/// Number of a set.
+/// Number of a set. One or two locks with small numbers are in the set's number itself, so that nothing need be looked up; what has neither bit is a place in a table.
 pub type SetId = u32;
+const ONE: SetId = 1 << 30;
+const TWO: SetId = 1 << 31;
+/// Bits of a lock among two.
+const HALF: u32 = 15;
 pub const EMPTY: SetId = 0;
 
 /// Locks of a small set, in half a cache line, so that two sets are compared without looking anything up.
@@ -37,17 +41,46 @@ impl Few {
     /// In place of the first lock of a set that is too large.
     const MANY: u64 = u64::MAX - 1;
 
+    fn code(lock: &Lock) -> u64 {
+        lock.number << 1 | u64::from(lock.shared)
+    }
+
+    /// The number of a set that needs no table.
+    fn number(locks: &[Lock]) -> Option<SetId> {
+        match *locks {
+            [ref one] if Self::code(one) < u64::from(ONE) => Some(ONE | Self::code(one) as u32),
+            [ref one, ref other] if Self::code(one).max(Self::code(other)) < 1 << HALF => {
+                Some(TWO | (Self::code(one) as u32) << HALF | Self::code(other) as u32)
+            }
+            _ => None,
+        }
+    }
+
+    /// The set of such a number.
+    #[inline]
+    fn of_number(set: SetId) -> Option<Self> {
+        let mut few = [Self::NOTHING; 4];
+        if set & TWO != 0 {
+            (few[0], few[1]) = (u64::from(set >> HALF) & ((1 << HALF) - 1), u64::from(set) & ((1 << HALF) - 1));
+        } else if set & ONE != 0 {
+            few[0] = u64::from(set & (ONE - 1));
+        } else {
+            return None;
+        }
+        Some(Self(few))
+    }
+
     fn of(locks: &[Lock]) -> Self {
         let mut few = [Self::NOTHING; 4];
         if locks.len() > few.len() {
             few[0] = Self::MANY;
         } else {
-            few.iter_mut().zip(locks).for_each(|(few, lock)| *few = lock.number << 1 | u64::from(lock.shared));
+            few.iter_mut().zip(locks).for_each(|(few, lock)| *few = Self::code(lock));
         }
         Self(few)
     }
 
-    fn locks(&self) -> Option<impl Iterator<Item = Lock>> {
+    fn locks(self) -> Option<impl Iterator<Item = Lock>> {
         let lock = |few: u64| Lock { number: few >> 1, shared: few & 1 != 0 };
         let present = self.0.into_iter().take_while(|few| *few != Self::NOTHING);
         (self.0[0] != Self::MANY).then(|| present.map(lock))
@@ -88,9 +121,16 @@ fn is_weaker(one: Lock, other: Lock) -> bool {
 }
 
 impl Sets {
+    #[inline]
+    fn few(&self, set: SetId) -> Few {
+        Few::of_number(set).unwrap_or_else(|| self.few[set as usize])
+    }
+
     /// Sorted.
-    pub fn locks(&self, set: SetId) -> &[Lock] {
-        &self.sets[set as usize]
+    fn locks(&self, set: SetId) -> impl Iterator<Item = Lock> {
+        let few = self.few(set).locks();
+        let many = few.is_none().then(|| self.sets[set as usize].iter().copied());
+        few.into_iter().flatten().chain(many.into_iter().flatten())
     }
 
     pub fn number(&mut self, locks: impl IntoIterator<Item = Lock>) -> SetId {
@@ -105,19 +145,24 @@ impl Sets {
     #[inline]
     pub fn retain(&mut self, set: SetId, passes: impl Fn(&Lock) -> bool) -> SetId {
         // Mostly all of them do.
-        let all = match self.few[set as usize].locks() {
+        let all = match self.few(set).locks() {
             Some(mut few) => few.all(|lock| passes(&lock)),
-            None => self.locks(set).iter().all(&passes),
+            None => self.locks(set).all(|lock| passes(&lock)),
         };
         if all {
             return set;
         }
-        self.scratch.clear();
-        self.scratch.extend(self.sets[set as usize].iter().filter(|lock| passes(lock)));
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        scratch.extend(self.locks(set).filter(passes));
+        self.scratch = scratch;
         self.number_scratch()
     }
 
     fn number_scratch(&mut self) -> SetId {
+        if let Some(number) = Few::number(&self.scratch) {
+            return number;
+        }
         if let Some(&number) = self.numbers.get(&self.scratch[..]) {
             return number;
         }
@@ -128,6 +173,7 @@ impl Sets {
     #[cold]
     fn insert(&mut self, locks: Box<[Lock]>) -> SetId {
         let number = self.sets.len() as SetId;
+        assert!(number < ONE, "a table of sets that fits in memory");
         self.few.push(Few::of(&locks));
         self.bytes += size_of_val(&*locks) + size_of::<Box<[Lock]>>();
         self.sets.push(locks.clone());
@@ -141,11 +187,11 @@ impl Sets {
         if one == EMPTY || other == EMPTY {
             return false;
         }
-        match (self.few[one as usize].locks(), self.few[other as usize]) {
+        match (self.few(one).locks(), self.few(other)) {
             (Some(mut locks), among) if among.0[0] != Few::MANY => {
                 locks.any(|lock| among.locks().into_iter().flatten().any(|other| exclude(lock, other)))
             }
-            _ => self.locks(one).iter().any(|lock| self.locks(other).iter().any(|other| exclude(*lock, *other))),
+            _ => self.locks(one).any(|lock| self.locks(other).any(|other| exclude(lock, other))),
         }
     }
 
@@ -155,11 +201,11 @@ impl Sets {
         if one == other || one == EMPTY {
             return true;
         }
-        match (self.few[one as usize].locks(), self.few[other as usize]) {
+        match (self.few(one).locks(), self.few(other)) {
             (Some(mut locks), among) if among.0[0] != Few::MANY => {
                 locks.all(|lock| among.locks().into_iter().flatten().any(|other| is_weaker(lock, other)))
             }
-            _ => self.locks(one).iter().all(|lock| self.locks(other).iter().any(|other| is_weaker(*lock, *other))),
+            _ => self.locks(one).all(|lock| self.locks(other).any(|other| is_weaker(lock, other))),
         }
     }
 
@@ -296,5 +342,38 @@ mod tests {
         held.step(&event(Op::Release, 1), &mut sets);
         held.step(&event(Op::ReleaseShared, 2), &mut sets);
         assert_eq!(held.number(0), EMPTY);
+    }
+
+    /// Sets of up to six locks, with small numbers and large ones, in both modes, against lists.
+    #[test]
+    fn numbers_stand_for_sets() {
+        let mut sets = Sets::default();
+        let numbers = [0, 1, 9_999, 1 << 14, 1 << 29, Lock::OF_ATOMICS.number];
+        let locks: Vec<Vec<Lock>> = (0..3_usize.pow(6))
+            .map(|choice| {
+                let lock = |(place, &number): (usize, &u64)| match choice / 3_usize.pow(place as u32) % 3 {
+                    0 => None,
+                    mode => Some(Lock { number, shared: mode == 2 }),
+                };
+                numbers.iter().enumerate().filter_map(lock).collect()
+            })
+            .collect();
+        let ids: Vec<SetId> = locks.iter().map(|locks| sets.number(locks.iter().rev().copied())).collect();
+        assert_eq!(ids[0], EMPTY);
+        for (one, &id) in locks.iter().zip(&ids) {
+            assert_eq!(sets.locks(id).collect::<Vec<_>>(), *one);
+            for (other, &other_id) in locks.iter().zip(&ids) {
+                assert_eq!(id == other_id, one == other);
+                let excluded = one.iter().any(|one| other.iter().any(|other| exclude(*one, *other)));
+                assert_eq!(sets.exclude(id, other_id), excluded, "{one:?} {other:?}");
+                let weaker = one.iter().all(|one| other.iter().any(|other| is_weaker(*one, *other)));
+                assert_eq!(sets.is_weaker(id, other_id), weaker, "{one:?} {other:?}");
+            }
+            for numbers in numbers.windows(2) {
+                let passes = |lock: &Lock| !numbers.contains(&lock.number);
+                let left: Vec<Lock> = one.iter().filter(|lock| passes(lock)).copied().collect();
+                assert_eq!(sets.retain(id, passes), sets.number(left));
+            }
+        }
     }
 }

@@ -24,6 +24,10 @@ use std::collections::BTreeMap;
 
 /// How many events before its turn a variable is asked for.
 const AHEAD: usize = 16;
+/// And the names of its latest transactions, when their numbers are there.
+const NEAR: usize = 6;
+/// If there are so many transactions that no cache has all their names.
+const MANY: usize = 1 << 17;
 
 /// What counts as a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -348,11 +352,20 @@ impl Analysis for Serialisability {
         if self.graph.is_crowded() {
             self.sweep();
         }
+        let many = self.graph.nodes() > MANY;
         for (place, event) in events.iter().enumerate() {
             if let Some(ahead) = events.get(place + AHEAD)
                 && ahead.op.is_access()
             {
                 self.records.prefetch(ahead.target as usize);
+            }
+            if many
+                && let Some(near) = events.get(place + NEAR)
+                && near.op.is_access()
+                && let Some(record) = self.records.get(near.target as usize)
+            {
+                self.graph.prefetch(record.write);
+                self.graph.prefetch(record.read);
             }
             self.event(event, first + place as u64);
         }

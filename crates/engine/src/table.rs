@@ -61,6 +61,11 @@ impl<T: Copy + Default> Table<T> {
         &mut self.elements[number]
     }
 
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&T> {
+        self.elements.get(number)
+    }
+
     pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
         self.elements.get_mut(number)
     }

@@ -4,6 +4,7 @@
 //! can still be reached by more, and then so is whatever it reaches: those nodes *wait* for it, and take its row over when it has ended.
 
 use crate::clock::{Rows, Time, join, width_for};
+use crate::hints::{prefetch, push};
 
 pub(crate) type NodeId = u32;
 pub(crate) const NONE: NodeId = NodeId::MAX;
@@ -70,6 +71,17 @@ impl Graph {
         }
     }
 
+    /// How many there are, forgotten ones included.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Asks for what [`Self::reaches`] needs of the node, if it is one.
+    #[inline]
+    pub fn prefetch(&self, node: NodeId) {
+        prefetch(&self.names, node as usize);
+    }
+
     pub fn threads(&self) -> usize {
         self.current.len()
     }
@@ -103,8 +115,8 @@ impl Graph {
                 id
             }
             None => {
-                self.names.push(name);
-                self.nodes.push(node);
+                push(&mut self.names, name);
+                push(&mut self.nodes, node);
                 self.rows.push() as NodeId
             }
         };

@@ -11,6 +11,42 @@ struct Version {
     row: u32,
 }
 
+/// Where the versions of one thread are, by spans of time: about as many spans as there are versions, so that a question touches little memory.
+struct Finder {
+    /// The length of a span, as a power of two.
+    bits: u32,
+    /// How many versions begin before each span.
+    before: Vec<u32>,
+}
+
+impl Finder {
+    fn new(versions: &[Version]) -> Self {
+        let last = versions.last().map_or(0, |version| version.since);
+        let mut bits = 0;
+        while (last >> bits) as usize > versions.len() {
+            bits += 1;
+        }
+        let mut before = vec![0; (last >> bits) as usize + 2];
+        for version in versions {
+            before[(version.since >> bits) as usize + 1] += 1;
+        }
+        for span in 1..before.len() {
+            before[span] += before[span - 1];
+        }
+        Self { bits, before }
+    }
+
+    /// How many versions begin no later than `time`.
+    fn behind(&self, versions: &[Version], time: Time) -> usize {
+        let span = (time >> self.bits) as usize;
+        if span + 1 >= self.before.len() {
+            return versions.len();
+        }
+        let (low, high) = (self.before[span] as usize, self.before[span + 1] as usize);
+        low + versions[low..high].partition_point(|version| version.since <= time)
+    }
+}
+
 /// Versions that are kept before a first sweep.
 const FEW: usize = 1 << 12;
 /// A sweep looks at every variable, so there may be a version for this many of them.
@@ -71,9 +107,9 @@ impl Versions {
     /// Keeps what was known at these times, of so many variables, and each thread's latest.
     pub fn sweep(&mut self, asked: impl Iterator<Item = (u16, Time)>, variables: usize) {
         let mut wanted: Vec<Vec<bool>> = self.threads.iter().map(|versions| vec![false; versions.len()]).collect();
+        let finders: Vec<Finder> = self.threads.iter().map(|versions| Finder::new(versions)).collect();
         for (thread, time) in asked {
-            let versions = &self.threads[usize::from(thread)];
-            let behind = versions.partition_point(|version| version.since <= time);
+            let behind = finders[usize::from(thread)].behind(&self.threads[usize::from(thread)], time);
             if let Some(place) = behind.checked_sub(1) {
                 wanted[usize::from(thread)][place] = true;
             }
@@ -98,5 +134,37 @@ impl Versions {
 
     pub fn bytes(&self) -> usize {
         self.rows.bytes() + self.live * size_of::<Version>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_find_what_a_search_finds() {
+        let mut random = 1_u64;
+        let mut next = |bound: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % bound
+        };
+        for count in [0, 1, 2, 3, 100, 1000] {
+            for gap in [1, 2, 50, 100_000] {
+                let mut since = 0;
+                let versions: Vec<Version> = (0..count)
+                    .map(|row| {
+                        // Some come close together, and then nothing for long.
+                        since += 1 + next(if row % 10 == 0 { 20 * gap } else { gap }) as Time;
+                        Version { since, row }
+                    })
+                    .collect();
+                let finder = Finder::new(&versions);
+                let asked = (0..500).map(|_| next(u64::from(since) + 2) as Time).chain([0, since, since + 1, Time::MAX]);
+                for time in asked {
+                    let expected = versions.partition_point(|version| version.since <= time);
+                    assert_eq!(finder.behind(&versions, time), expected, "{time} among {count}");
+                }
+            }
+        }
     }
 }

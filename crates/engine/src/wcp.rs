@@ -23,6 +23,7 @@ use crate::analysis::Analysis;
 use crate::clock::{ALWAYS, Row, Rows, Time, join, width_for};
 use crate::conflicts::Conflicts;
 use crate::hash::IntegerMap;
+use crate::hints::push;
 use crate::race::Races;
 use crate::sections::{NONE, Section};
 use crate::synchronisation::{Clocks, Edges};
@@ -193,7 +194,7 @@ impl Wcp {
         }
         let section = Section { acquired: now, released: 0, thread: event.thread, shared, row: NONE };
         self.open[usize::from(event.thread)].push((event.target, self.sections.len() as u32));
-        self.sections.push(section);
+        push(&mut self.sections, section);
     }
 
     fn release(&mut self, event: &Event, now: Time) {

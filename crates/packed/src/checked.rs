@@ -73,7 +73,10 @@ pub struct Checked<S> {
     /// Events handed on before this block.
     before: u64,
     threads: Vec<ThreadState>,
+    /// Of the locks that were seen.
     locks: Vec<LockState>,
+    /// By a lock's number: 0, or one more than its place among these. A file can name a great number without having many locks.
+    lock_places: Vec<u32>,
     /// The thread whose last event was fine: it may access.
     trusted: Option<u16>,
     /// Threads by the number in their name: whether that is all of the name, and whether it was seen first as one that acts.
@@ -92,6 +95,7 @@ impl<S: Source> Checked<S> {
             before: 0,
             threads: Vec::new(),
             locks: Vec::new(),
+            lock_places: Vec::new(),
             trusted: None,
             by_number: HashMap::new(),
             first_fork: None,
@@ -116,10 +120,15 @@ impl<S: Source> Checked<S> {
 
     fn lock(&mut self, number: u32) -> &mut LockState {
         let index = number as usize;
-        if index >= self.locks.len() {
-            self.locks.resize(index + 1, LockState::default());
+        if index >= self.lock_places.len() {
+            self.lock_places.resize(index + 1, 0);
         }
-        &mut self.locks[index]
+        let place = &mut self.lock_places[index];
+        if *place == 0 {
+            self.locks.push(LockState::default());
+            *place = self.locks.len() as u32;
+        }
+        &mut self.locks[*place as usize - 1]
     }
 
     /// Two names of threads that differ by letters before the same number, one of which has none of these: `T12` and `12`. Asked when
