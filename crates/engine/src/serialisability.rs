@@ -13,7 +13,7 @@
 //! those are named that an edge closes it at, and the source of that edge, not all that lie on it; (3) atomics are accesses, fences nothing.
 //!
 //! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; the first one is a cycle of the trace. Cost: O(1) for an
-//! access whose order is known already, else O(threads²) at worst; 16 bytes a variable.
+//! access whose order is known already, else O(threads²) at worst; 12 bytes a variable, and what the transactions take that variables name.
 
 use crate::analysis::Analysis;
 use crate::clock::greatest_thread;
