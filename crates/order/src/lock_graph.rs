@@ -63,17 +63,15 @@ type Shape = (ThreadId, Address, LockMode, Vec<(Address, LockMode)>, SiteId);
 #[derive(Default)]
 struct Gathering {
     numbers: IntegerMap<Shape, usize>,
-    /// The same by lock set number, to spare the common case the long key.
-    short: IntegerMap<(u32, u32, u64, u8), usize>,
+    /// The same by lock set number, to spare the common case the long key: site, set, wanted, thread, whether shared.
+    short: IntegerMap<(u32, u32, u64, u32, u8), usize>,
     dependencies: Vec<Dependency>,
 }
 
 impl Gathering {
     fn add(&mut self, event: &Event, wanted: Address, mode: LockMode, set: (u32, &[Held]), instance: Instance) {
-        let short = (event.site.0, set.0, wanted.0, u8::from(mode == LockMode::Shared));
-        // A lock set number says nothing about the thread.
-        let known = self.short.get(&short).copied().filter(|&number| self.dependencies[number].thread == event.thread);
-        let number = known.unwrap_or_else(|| {
+        let short = (event.site.0, set.0, wanted.0, event.thread.0, u8::from(mode == LockMode::Shared));
+        let number = self.short.get(&short).copied().unwrap_or_else(|| {
             let mut held: Vec<_> = set.1.iter().map(|held| (held.lock, held.mode)).collect();
             held.sort_unstable();
             let next = self.dependencies.len();
