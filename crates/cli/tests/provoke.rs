@@ -134,14 +134,14 @@ fn races_of_a_library_with_its_own_locks() {
 #[test]
 fn threads_are_found_by_the_names_that_the_program_gives() {
     let place = Place::new();
-    let mut named = std::fs::read_to_string(source("flag.c")).unwrap();
-    let (one, other) = ("    pthread_create(&one, NULL, t1, NULL);\n", "    pthread_create(&other, NULL, t2, NULL);\n");
+    let mut named = MEET.to_owned();
+    let (one, other) = ("    pthread_create(&one, 0, many, 0);\n", "    pthread_create(&other, 0, once, 0);\n");
     let either =
         format!("    int swapped = access(\"swapped\", F_OK) == 0;\n    if (swapped)\n{other}{one}    if (!swapped)\n{other}");
     for (old, new) in [
         ("#include <pthread.h>", "#include \"rashomon.h\"\n#include <unistd.h>\n#include <pthread.h>"),
-        ("    a = 1;", "    RASHOMON_THREAD_ID(11);\n    a = 1;"),
-        ("    if (atomic_load", "    RASHOMON_THREAD_ID(22);\n    if (atomic_load"),
+        ("    atomic_store(&started", "    RASHOMON_THREAD_ID(11);\n    atomic_store(&started"),
+        ("    while (!atomic_load(&started", "    RASHOMON_THREAD_ID(22);\n    while (!atomic_load(&started"),
         (&format!("{one}{other}"), &either),
     ] {
         assert!(named.contains(old), "{old}");

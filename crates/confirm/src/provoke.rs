@@ -78,7 +78,7 @@ pub struct Attempts {
     pub fair: u64,
     /// Another hold let the other side pass: whoever has it before him ran while a thread was held elsewhere, and could not run any more now, or had nothing left to do.
     pub missed: u64,
-    /// The other side had come for the last time while nobody was held.
+    /// The other side had come for the last time while nobody was held, or came never.
     pub late: u64,
 }
 
@@ -135,11 +135,12 @@ pub fn attempts(log: &[Step], held: usize, other: usize) -> Attempts {
             before.insert(thread, at);
         }
         let chances = before.iter().map(|(&thread, &last)| chance(log, &spans[..=number], &came, thread, last));
-        match chances.max() {
-            // Nobody has come so far: whoever will is still before it.
-            None | Some(Chance::Fair) => attempts.fair += 1,
-            Some(Chance::Missed) => attempts.missed += 1,
-            Some(Chance::Late) => attempts.late += 1,
+        // Who has not come so far may be gone, unless it comes later.
+        let comes = || came.iter().any(|(at, thread)| *at > span.begin && *thread != span.holder);
+        match chances.max().unwrap_or(if comes() { Chance::Fair } else { Chance::Late }) {
+            Chance::Fair => attempts.fair += 1,
+            Chance::Missed => attempts.missed += 1,
+            Chance::Late => attempts.late += 1,
         }
     }
     attempts
@@ -196,8 +197,8 @@ mod tests {
 
     #[test]
     fn a_hold_is_fair_if_the_other_side_is_still_to_come() {
-        assert_eq!(attempts(&[HOLD, END], 0, 1), fair(1));
         assert_eq!(attempts(&[HOLD, END, OTHER], 0, 1), fair(1));
+        assert_eq!(attempts(&[HOLD, END], 0, 1), Attempts { late: 1, ..Attempts::default() });
         assert_eq!(attempts(&[OTHER, HOLD, END], 0, 1), Attempts { late: 1, ..Attempts::default() });
         assert_eq!(attempts(&[OTHER, HOLD, RAN, END, OTHER], 0, 1), fair(1));
         for how in [HoldEnd::CutShort, HoldEnd::Caught] {
@@ -205,7 +206,7 @@ mod tests {
         }
         // Its own accesses there are not the other side's.
         let own = Step::Match { descriptor: 1, thread: 1 };
-        assert_eq!(attempts(&[own, HOLD, END], 0, 1), fair(1));
+        assert_eq!(attempts(&[own, HOLD, END, OTHER], 0, 1), fair(1));
     }
 
     #[test]

@@ -278,8 +278,12 @@ impl Plan {
         };
         match company {
             Company::All => {
-                let share = share.clamp(1, open.len().max(1));
-                (0..share).map(|part| open.iter().copied().skip(part).step_by(share).map(often).collect()).collect()
+                let mut open = open.to_vec();
+                if share > 1 {
+                    // Sides of the same thread take fewer chances from each other than those of different ones.
+                    open.sort_by_key(|descriptor| self.descriptors[*descriptor].thread.as_ref());
+                }
+                open.chunks(open.len().div_ceil(share).max(1)).map(|part| part.iter().copied().map(often).collect()).collect()
             }
             Company::OneThread | Company::OneThreadAgain => {
                 let mut threads: BTreeMap<Option<&ThreadPath>, Vec<usize>> = BTreeMap::new();
@@ -348,7 +352,9 @@ impl Plan {
         // With other threads' sides a head start would be of no use to most.
         let barren = |side: Side| side.barren && company != Company::All;
         let barren = concerned().flat_map(Pair::unsettled).find(|(side, tried)| held.contains_key(side) && barren(*tried));
-        let favoured = barren.and_then(|(side, _)| self.descriptors[side].thread.clone());
+        // Threads get a head start by their paths: which one will call itself so is not known when it begins.
+        let unnamed = barren.map(|(side, _)| &self.descriptors[side]).filter(|descriptor| descriptor.identity == 0);
+        let favoured = unnamed.and_then(|descriptor| descriptor.thread.clone());
         let mut descriptors: Vec<usize> = open.iter().map(|held| held.descriptor).collect();
         let mut known: BTreeSet<usize> = descriptors.iter().copied().collect();
         descriptors.extend(concerned().flat_map(|pair| pair.sides).filter(|side| known.insert(*side)));
@@ -474,7 +480,11 @@ mod tests {
     const SKIPPED: DescriptorState = DescriptorState { skipped: 1, holds: 0, blocked: 0, ..MATCHED };
 
     /// A fair hold at the descriptor that is watched first.
-    const FAIR: [Step; 2] = [Step::Hold { descriptor: 0, thread: 1 }, Step::End { descriptor: 0, how: HoldEnd::Blocked }];
+    const FAIR: [Step; 3] = [
+        Step::Hold { descriptor: 0, thread: 1 },
+        Step::End { descriptor: 0, how: HoldEnd::Blocked },
+        Step::Match { descriptor: 1, thread: 2 },
+    ];
     /// The one that is watched second was over by then.
     const LATE: [Step; 3] = [Step::Match { descriptor: 1, thread: 2 }, FAIR[0], FAIR[1]];
 
@@ -498,8 +508,10 @@ mod tests {
         let both: Vec<Step> = [
             Step::Hold { descriptor: 0, thread: 1 },
             Step::End { descriptor: 0, how: HoldEnd::TimedOut },
+            Step::Match { descriptor: 1, thread: 2 },
             Step::Hold { descriptor: 1, thread: 2 },
             Step::End { descriptor: 1, how: HoldEnd::Blocked },
+            Step::Match { descriptor: 0, thread: 1 },
         ]
         .into();
         for number in 0..WEIGHT {

@@ -167,10 +167,13 @@ pub fn print(compared: &[Compared], options: &Options) {
     }
     let totals = (0..3).map(|strategy| races(compared, strategy).to_string());
     table.row(std::iter::once("all".to_owned()).chain(totals).collect());
+    let seconds = |strategy: usize| compared.iter().map(|program| program.cells[strategy].seconds).sum::<f64>();
+    // Only the first ends when everything is decided.
+    let spent = (0..3).map(|strategy| format!("{:.1}", seconds(strategy)));
+    table.row(std::iter::once("seconds spent".to_owned()).chain(spent).collect());
     table.print();
     println!("\nWhat pruning saves and loses");
     let sum = |of: fn(&Cell) -> u64, strategy: usize| compared.iter().map(|program| of(&program.cells[strategy])).sum::<u64>();
-    let seconds = |strategy: usize| compared.iter().map(|program| program.cells[strategy].seconds).sum::<f64>();
     let mut table =
         Table::new(&["rule", "pairs without", "pairs with", "executions without", "with", "s without", "with", "races lost"]);
     let of_pairs: fn(&Cell) -> u64 = |cell| cell.pairs;
