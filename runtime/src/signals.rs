@@ -328,6 +328,11 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
     if !handled || result != 0 {
         return result;
     }
+    if thread.hot.is_null() && thread.ended.load(Acquire) == 0 {
+        // It blocks all until it begins, and takes what was sent before anything else.
+        arrived.expected.fetch_or(bit(signal), Relaxed);
+        return result;
+    }
     let is_there = || arrived.count.load(Acquire) != before;
     sched::patiently(|| is_there() || thread.ended.load(Acquire) != 0 || sys::blocks_signals(thread.kernel_id, bit(signal)));
     if is_there() {
@@ -425,15 +430,24 @@ pub fn reset_lock() {
     LOCK.unlock();
 }
 
-/// Runs `body` with every signal blocked: threads it creates never take one.
-pub fn with_all_blocked<R>(body: impl FnOnce() -> R) -> R {
-    let all = u64::MAX;
+/// Sets which signals the calling thread blocks, and tells which it did.
+pub fn set_mask(mask: u64) -> u64 {
     let mut old = 0u64;
     // SAFETY: plain signal masks of eight bytes.
-    unsafe {
-        syscall!(sys::RT_SIGPROCMASK, 2, &raw const all, &raw mut old, 8);
-        let result = body();
-        syscall!(sys::RT_SIGPROCMASK, 2, &raw const old, 0usize, 8);
-        result
-    }
+    unsafe { syscall!(sys::RT_SIGPROCMASK, 2, &raw const mask, &raw mut old, 8) };
+    old
+}
+
+/// Runs `body` with every signal blocked: threads it creates never take one.
+pub fn with_all_blocked<R>(body: impl FnOnce() -> R) -> R {
+    let old = set_mask(u64::MAX);
+    let result = body();
+    set_mask(old);
+    result
+}
+
+/// From here on the calling thread takes no signal but the two by which the thread library changes identities and cancels: an unknown thread's handlers would run unseen.
+pub fn block_programs() -> u64 {
+    const LIBRARYS: u64 = bit(32) | bit(33);
+    set_mask(!LIBRARYS)
 }

@@ -44,6 +44,9 @@ pub struct Thread {
     pub handle: AtomicU64,
     /// Null until the thread has begun and after it ended.
     pub hot: *mut Hot,
+    /// Signals that its creator blocked, where the new thread is to have the same mask: they are blocked until it is known.
+    pub start_mask: u64,
+    pub takes_start_mask: bool,
     pub start_routine: Option<unsafe extern "C" fn(*mut u8) -> *mut u8>,
     pub start_argument: *mut u8,
     pub ended: AtomicU32,

@@ -7,14 +7,14 @@ use super::lock_common::deadline;
 use crate::clock::{NEVER, REALTIME};
 use crate::detect::fibers;
 use crate::init::__tsan_init;
-use crate::real::real;
+use crate::real::{Real, real};
 use crate::sched::{self, Wait, WaitFor};
 use crate::sys::Decimal;
 use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::tls::caller;
-use crate::{config, detect, provoke, recorder, replay, sys, watchdog};
+use crate::{config, detect, provoke, recorder, replay, signals, sys, watchdog};
 use core::arch::naked_asm;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, sync_source, thread_create};
 
@@ -74,6 +74,7 @@ unsafe extern "C" fn round(argument: *mut u8) {
     if thread.detached {
         thread.handle.store(0, Release);
     }
+    signals::block_programs();
     // SAFETY: the thread's last words are recorded.
     unsafe { detach_record(thread) };
     thread.ended.store(1, Release);
@@ -139,10 +140,30 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
             0,
             &[parent as u64, ordinal as u64, stack.0, stack.1, 0, 0],
         );
+        if known.takes_start_mask {
+            signals::set_mask(known.start_mask);
+        }
         ((*thread).start_routine.unwrap_unchecked(), (*thread).start_argument)
     };
     // SAFETY: the program's own function and argument.
     unsafe { call_routine(routine, argument) }
+}
+
+/// Whether these attributes of a new thread say which signals it blocks. Their first version that can is that of glibc 2.32.
+fn has_own_mask(attributes: *const u8) -> bool {
+    #[used]
+    #[unsafe(link_section = "rashomon_real")]
+    static REAL: Real = Real::new(c"pthread_attr_getsigmask_np", None);
+    let function = REAL.address();
+    if attributes.is_null() || function.is_null() {
+        return false;
+    }
+    let mut mask = [0u64; 16];
+    // SAFETY: the signature is that of the C declaration; the program's own attributes and a whole mask of libc's.
+    unsafe {
+        let function = core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const u8, *mut u64) -> c_int>(function);
+        function(attributes, mask.as_mut_ptr()) == 0
+    }
 }
 
 unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Routine, argument: *mut u8) -> c_int {
@@ -192,7 +213,11 @@ unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Ro
     let aux = if child.detached { thread_create::DETACHED } else { 0 };
     recorder::sync(parent, Op::ThreadCreate, child.number as u64, aux, site, &[ordinal as u64]);
     sched::created(child);
+    child.takes_start_mask = !has_own_mask(attributes);
+    child.start_mask = signals::block_programs();
+    let mask = child.start_mask;
     let error = real(begin, (child as *mut Thread).cast());
+    signals::set_mask(mask);
     if error != 0 {
         child.ended.store(1, Release);
         child.detached = true;
