@@ -250,9 +250,15 @@ impl Repetitions {
 impl LoadedTrace {
     /// The events as comparable lines: two recordings of the same execution give the same lines.
     pub fn normalised(&self) -> impl Iterator<Item = String> + '_ {
+        self.normalised_before(None)
+    }
+
+    /// The same of the events before one; of all without one.
+    pub fn normalised_before(&self, end: Option<EventIndex>) -> impl Iterator<Item = String> + '_ {
         let names = Names::comparable(self);
         let mut seen = Repetitions::new(self.trace.threads.len());
-        let kept = self.trace.events.iter().filter(move |event| is_comparable(event) && !seen.repeats(event));
+        let count = end.map_or(usize::MAX, EventIndex::index).min(self.trace.events.len());
+        let kept = self.trace.events[..count].iter().filter(move |event| is_comparable(event) && !seen.repeats(event));
         kept.map(move |event| names.event(event))
     }
 

@@ -197,8 +197,8 @@ fn compare(recorded: &Path, replayed: &Path, run: &mut Run) -> Result<Option<Str
         let came_to_its_end = initial && one.header.state != RunState::Running;
         one.verify().with_context(|| format!("process {}", process.path))?;
         let one = one.load()?;
-        let limit = one.trace.not_reexecutable_from.map(|event| u64::from(event.0));
-        run.until = run.until.or(limit);
+        let limit = one.trace.not_reexecutable_from;
+        run.until = run.until.or(limit.map(|event| u64::from(event.0)));
         let Some(other) = theirs.iter().find(|other| other.path == process.path) else {
             faults.push(format!("process {} is not there again", process.path));
             continue;
@@ -210,16 +210,16 @@ fn compare(recorded: &Path, replayed: &Path, run: &mut Run) -> Result<Option<Str
         }
         other.verify().with_context(|| format!("process {}, again", process.path))?;
         let other = other.load()?;
-        let limit = limit.unwrap_or(u64::MAX);
-        let (mut left, mut right) = (one.normalised(), other.normalised());
+        let (mut left, mut right) = (one.normalised_before(limit), other.normalised());
         let mut at = 0;
-        while at < limit {
+        loop {
             match (left.next(), right.next()) {
                 (None, None) => break,
+                (None, Some(_)) if limit.is_some() => break,
                 (a, b) if a == b => at += 1,
                 (a, b) => {
                     let text = |event: Option<String>| event.unwrap_or_else(|| "the end".into());
-                    faults.push(format!("process {}, event {at}: {} / {}", process.path, text(a), text(b)));
+                    faults.push(format!("process {}, compared event {at}: {} / {}", process.path, text(a), text(b)));
                     break;
                 }
             }
