@@ -261,7 +261,8 @@ static void *child_thread(void *argument) {
 static void have_child(uint64_t *state) {
     if (generations <= 0)
         return;
-    static const enum ending ways[] = {EXIT_AT_ONCE, EXIT_AT_ONCE, QUICK_EXIT, ABORT, FAULT, KILL, EXECUTE};
+    // Not quick_exit: its lock is libc's own, which may be taken by a thread that the child does not have (in dlclose, say), and waits for it for ever.
+    static const enum ending ways[] = {EXIT_AT_ONCE, EXIT_AT_ONCE, ABORT, FAULT, KILL, EXECUTE};
     enum ending how = ways[below(state, sizeof ways / sizeof *ways)];
     uint64_t inherited = next(state);
     pid_t child = below(state, 4) == 0 ? vfork() : fork();

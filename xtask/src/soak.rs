@@ -28,8 +28,9 @@ pub struct Options {
     round: Option<u64>,
 }
 
-/// A round takes seconds; what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A round takes seconds; what takes longer hangs. The tool's own time limit is longer, so that what hangs can be looked at.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LIMIT: &str = "300";
 const PAUSE: Duration = Duration::from_millis(3);
 /// The kernel takes a while to clear a killed process away.
 const GRACE: Duration = Duration::from_secs(5);
@@ -164,7 +165,7 @@ impl Bench {
         let mut command = Command::new(&self.tool);
         command.arg("--quiet").args(round.mode);
         if recording {
-            command.args(["--seed", &(round.seed % 1000).to_string(), "--timeout", "60", "--output"]).arg(&store);
+            command.args(["--seed", &(round.seed % 1000).to_string(), "--timeout", LIMIT, "--output"]).arg(&store);
         }
         command.arg("--").arg(&self.program).arg(round.seed.to_string()).arg(GENERATIONS).arg(&self.libraries);
         command
