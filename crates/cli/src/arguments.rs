@@ -412,6 +412,9 @@ pub struct ProvokeOptions {
     /// Also try pairs that the creation and joining of threads orders: what leaving them out saves and loses.
     #[arg(long)]
     pub with_ordered: bool,
+    /// When everything is decided, go on until the budget is spent: record again under other schedules, which may have other accesses, and vary where threads are held.
+    #[arg(long)]
+    pub whole_budget: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

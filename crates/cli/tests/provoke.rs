@@ -169,6 +169,54 @@ fn threads_are_found_by_the_names_that_the_program_gives() {
     place.must("./plain", &[]);
 }
 
+/// Neither thread touches `x` unless it sees the other one at work, which it does not in the first recording.
+const SEEN: &str = "#include <pthread.h>
+#include <stdatomic.h>
+int x;
+static atomic_int at_work[2];
+static pthread_barrier_t begin;
+static void *one(void *unused) {
+    pthread_barrier_wait(&begin);
+    for (int i = 0; i < 3000; i++) {
+        atomic_store(&at_work[0], 1);
+        if (atomic_load(&at_work[1])) x = 1;
+        atomic_store(&at_work[0], 0);
+    }
+    return unused;
+}
+static void *other(void *unused) {
+    pthread_barrier_wait(&begin);
+    for (int i = 0; i < 3000; i++) {
+        atomic_store(&at_work[1], 1);
+        if (atomic_load(&at_work[0])) x = 2;
+        atomic_store(&at_work[1], 0);
+    }
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    pthread_barrier_init(&begin, 0, 2);
+    pthread_create(&threads[0], 0, one, 0);
+    pthread_create(&threads[1], 0, other, 0);
+    pthread_join(threads[0], 0);
+    pthread_join(threads[1], 0);
+    return 0;
+}
+";
+
+#[test]
+fn what_is_left_of_the_budget_finds_accesses_that_the_recording_does_not_have() {
+    let place = Place::new();
+    place.compile("seen", SEEN);
+    place.rashomon(&["record", "--policy", "run-to-block", "--output", "store", "--", "./seen"]).expect(0, &[]);
+    place.rashomon(&["provoke", "store"]).expect(0, &["provocation: 0 pairs"]);
+    let whole = ["provoke", "--whole-budget", "--budget", "600", "--runs", "100", "--json", "report.json", "store"];
+    let ended = place.rashomon(&whole).expect(66, &["1 proven", "100 executions", "further recordings"]);
+    let report = place.json("report.json");
+    assert_eq!(lines(&report), [[10, 19]], "{ended}");
+    place.rashomon(&["replay", "--store", "store", report["findings"][0]["id"].as_str().unwrap()]).expect(0, &[]);
+}
+
 #[test]
 fn budgets_and_limits_are_kept() {
     let place = Place::new();

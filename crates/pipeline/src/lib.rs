@@ -21,6 +21,7 @@ pub mod prove;
 pub mod provoke;
 mod provoke_catch;
 mod provoke_plan;
+mod provoke_vary;
 pub mod record;
 pub mod recorded;
 pub mod replay;

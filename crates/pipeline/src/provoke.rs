@@ -10,14 +10,15 @@ use crate::progress::{Observer, Progress};
 use crate::prove::load;
 use crate::provoke_catch::{finding_of, place_at};
 pub use crate::provoke_plan::{Decision, Pair, Strategy};
-use crate::provoke_plan::{Plan, Round};
+use crate::provoke_plan::{HOLDS, Plan, Round};
+use crate::provoke_vary::{Draw, Known, Proven, varied_after};
 use crate::run::RunRecord;
 use crate::symbols::Symbols;
 use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::provoke::Setting;
 use rashomon_confirm::{Ending, Output, ProvokedRun, provoke};
 use rashomon_event::provocation::PROVOCATION_VERSION;
-use rashomon_event::{CodePlace, Evidence, Finding, First, Provocation};
+use rashomon_event::{Descriptor, Evidence, First, Provocation};
 use rashomon_trace::{After, Catch, LoadedTrace, ProvokeRequest, Watched};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 const SLOWER: f64 = 1.5;
 const SHORTEST_HOLD: Duration = Duration::from_millis(100);
 /// At a break-point that was drawn.
-const BREAK: Duration = Duration::from_millis(10);
+pub(crate) const BREAK: Duration = Duration::from_millis(10);
 /// How much longer than the recorded execution one may take, holds apart, and what it may take at least.
 const SERIAL: u32 = 3;
 const LEAST: Duration = Duration::from_secs(3);
@@ -53,6 +54,8 @@ pub struct ProvokeSettings {
     pub strategy: Strategy,
     /// Also try pairs that the creation and joining of threads orders.
     pub with_ordered: bool,
+    /// When every target is decided, go on with other schedules until the budget is spent.
+    pub whole_budget: bool,
 }
 
 /// What became of the targets.
@@ -66,8 +69,11 @@ pub struct ProvokeTally {
     pub not_reached: u64,
     /// Undecided when the budget was spent.
     pub open: u64,
-    /// Executions, those that compare orders included.
+    /// Executions, those that compare orders and those that were varied included.
     pub executions: u64,
+    /// Further recordings that the targets are from, and varied executions.
+    pub recordings: u64,
+    pub varied: u64,
     pub holds: u64,
     /// Until every target was decided; and time spent in holds.
     pub deciding: Duration,
@@ -86,92 +92,191 @@ struct Campaign<'c, 'j, S: ?Sized> {
     native: Duration,
     hold: Duration,
     plan: Plan,
-    known: Vec<[CodePlace; 2]>,
+    /// What earlier campaigns had decided of the plan's pairs.
+    before: Vec<Decision>,
+    known: Known,
+    /// Executions of earlier campaigns.
+    made: u64,
     tally: ProvokeTally,
-    proven: Vec<Proven>,
-}
-
-/// A finding, and what brought it about.
-struct Proven {
-    finding: Finding,
-    provocation: Provocation,
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Provokes the targets of the first recording of a store.
+    /// Provokes the targets of the first recording of a store; then, if that is wanted, those of further ones, until the budget is spent.
     pub fn provoke_all(
         &self,
         run: &RunRecord,
         settings: &ProvokeSettings,
         observer: &mut dyn Observer,
     ) -> Result<ProvokeTally, PipelineError> {
-        let recording = run.recordings.first();
-        let loaded = load(&self.store.recording(0))?;
-        let native = Duration::from_millis(recording.map_or(0, |recording| recording.milliseconds));
-        let hold = settings.hold.unwrap_or_else(|| match settings.strategy {
-            Strategy::Random => BREAK,
-            _ => native.mul_f64(SLOWER).max(SHORTEST_HOLD),
-        });
-        let identities = rashomon_trace::provoked::identities(&self.store.recording(0))?;
-        let plan = Plan::new(&loaded.trace, &identities, settings.strategy, settings.with_ordered);
-        let mut campaign = Campaign {
-            job: self,
-            run,
-            settings,
-            loaded: &loaded,
-            recorded: Describer::new(&loaded.trace, &loaded.sync_objects, self.symbols),
-            deadline: Instant::now() + settings.budget,
-            native,
-            hold,
-            tally: ProvokeTally {
-                targets: plan.pairs.len() as u64,
-                merged: plan.pairs.iter().map(|pair| pair.target.occurrences).sum(),
-                ..ProvokeTally::default()
-            },
-            plan,
-            known: Vec::new(),
-            proven: Vec::new(),
-        };
-        let start = Instant::now();
-        campaign.decide(observer)?;
-        campaign.tally.deciding = start.elapsed();
-        if settings.orders {
+        let native = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
+        let mut session = self.store.recording(0);
+        let mut first = load(&session).map(Some)?;
+        let deadline = Instant::now() + settings.budget;
+        let (mut told, mut known, mut draw, mut barren) = (ProvokeTally::default(), Known::default(), Draw(0), 0);
+        for number in 1.. {
+            // The first recording has to be sound. Of the others what is not is of no use, and does no harm.
+            let loaded = match first.take() {
+                Some(loaded) => loaded,
+                None => match load(&session) {
+                    Ok(loaded) => loaded,
+                    Err(_) => {
+                        session = self.store.recording(0);
+                        load(&session)?
+                    }
+                },
+            };
+            let mut campaign =
+                Campaign::new((self, run, settings), (&session, &loaded), (native, deadline), known, told.executions)?;
+            barren = if campaign.plan.open() > 0 { 0 } else { barren + 1 };
+            let start = Instant::now();
+            campaign.decide(observer)?;
+            campaign.tally.deciding = start.elapsed();
             campaign.compare_orders(observer)?;
+            if settings.whole_budget {
+                campaign.vary(varied_after(barren), &mut draw, observer)?;
+                campaign.compare_orders(observer)?;
+            }
+            let goes_on = settings.whole_budget && !campaign.is_spent();
+            known = campaign.finish(&mut told);
+            if !goes_on {
+                break;
+            }
+            if let Some(recorded) = self.monitor_again(number, deadline.saturating_duration_since(Instant::now())) {
+                told.recordings += 1;
+                session = recorded;
+            }
         }
         let scratch = self.store.scratch();
         if scratch.exists() {
             std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
         }
-        Ok(campaign.finish())
+        Ok(told)
     }
 }
 
-impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
-    /// Executes until every target is decided.
-    fn decide(&mut self, observer: &mut dyn Observer) -> Result<(), PipelineError> {
-        // Executions at the same time would restore the world under each other's feet.
-        let jobs = if self.job.program.before_each.is_some() { 1 } else { self.settings.jobs.max(1) };
-        for number in 0.. {
-            let left = match self.settings.executions {
-                0 => u64::MAX,
-                most => most.saturating_sub(self.tally.executions),
-            };
-            if self.plan.is_done() || self.remaining().is_zero() || left == 0 {
+impl ProvokeTally {
+    /// How many targets are decided so.
+    fn of(&mut self, decision: Decision) -> Option<&mut u64> {
+        match decision {
+            Decision::Open => None,
+            Decision::Proven => Some(&mut self.proven),
+            Decision::NotProvoked => Some(&mut self.not_provoked),
+            Decision::NotReached => Some(&mut self.not_reached),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.targets += other.targets;
+        self.merged += other.merged;
+        self.executions += other.executions;
+        self.varied += other.varied;
+        self.holds += other.holds;
+        self.deciding += other.deciding;
+        self.held += other.held;
+    }
+}
+
+impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
+    /// `made`: executions before this campaign.
+    fn new(
+        (job, run, settings): (&'c Job<'j, S>, &'c RunRecord, &'c ProvokeSettings),
+        (session, loaded): (&Path, &'c LoadedTrace),
+        (native, deadline): (Duration, Instant),
+        mut known: Known,
+        made: u64,
+    ) -> Result<Self, PipelineError> {
+        let hold = settings.hold.unwrap_or_else(|| match settings.strategy {
+            Strategy::Random => BREAK,
+            _ => native.mul_f64(SLOWER).max(SHORTEST_HOLD),
+        });
+        let identities = rashomon_trace::provoked::identities(session)?;
+        let mut plan = Plan::new(&loaded.trace, &identities, settings);
+        known.enter(&mut plan);
+        let before: Vec<Decision> = plan.pairs.iter().map(|pair| pair.decision).collect();
+        let open = || plan.pairs.iter().filter(|pair| pair.decision == Decision::Open);
+        let tally = ProvokeTally {
+            targets: open().count() as u64,
+            merged: open().map(|pair| pair.target.occurrences).sum(),
+            ..ProvokeTally::default()
+        };
+        Ok(Self {
+            job,
+            run,
+            settings,
+            loaded,
+            recorded: Describer::new(&loaded.trace, &loaded.sync_objects, job.symbols),
+            deadline,
+            native,
+            hold,
+            plan,
+            before,
+            known,
+            made,
+            tally,
+        })
+    }
+
+    /// Executions that there may still be.
+    fn left(&self) -> u64 {
+        match self.settings.executions {
+            0 => u64::MAX,
+            most => most.saturating_sub(self.made + self.tally.executions),
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.remaining().is_zero() || self.left() == 0
+    }
+
+    /// So many more executions, each another way.
+    fn vary(&mut self, executions: u64, draw: &mut Draw, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        let mut made = 0;
+        while made < executions && !self.is_spent() {
+            let share = (self.jobs() as u64).min(executions - made).min(self.left());
+            let rounds: Vec<Round> = (0..share).filter_map(|_| self.plan.varied(draw)).collect();
+            if rounds.is_empty() {
                 break;
             }
-            let rounds = self.plan.rounds(number, jobs.min(usize::try_from(left).unwrap_or(usize::MAX)));
-            observer.progress(Progress::Provoking { execution: self.tally.executions + 1, open: self.plan.open() });
-            for (round, run) in rounds.iter().zip(self.execute_all(&rounds)?) {
-                self.tally.executions += 1;
-                self.tally.holds += run.provoked.descriptors.iter().map(|state| state.holds).sum::<u64>();
-                self.tally.held += run.provoked.held;
-                for catch in &run.provoked.catches {
-                    self.caught(round, &run, catch, observer)?;
-                }
+            made += rounds.len() as u64;
+            self.tally.varied += rounds.len() as u64;
+            self.execute(&rounds, observer)?;
+        }
+        Ok(())
+    }
+
+    fn jobs(&self) -> usize {
+        // Executions at the same time would restore the world under each other's feet.
+        if self.job.program.before_each.is_some() { 1 } else { self.settings.jobs.max(1) }
+    }
+
+    /// Executes until every target is decided.
+    fn decide(&mut self, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        for number in 0.. {
+            if self.plan.is_done() || self.is_spent() {
+                break;
+            }
+            let share = self.jobs().min(usize::try_from(self.left()).unwrap_or(usize::MAX));
+            let rounds = self.plan.rounds(number, share);
+            for (round, run) in rounds.iter().zip(self.execute(&rounds, observer)?) {
                 self.plan.learn(round, &run.provoked);
             }
         }
         Ok(())
+    }
+
+    /// Executes, and stores what is caught.
+    fn execute(&mut self, rounds: &[Round], observer: &mut dyn Observer) -> Result<Vec<ProvokedRun>, PipelineError> {
+        observer.progress(Progress::Provoking { execution: self.made + self.tally.executions + 1, open: self.plan.open() });
+        let runs = self.execute_all(rounds)?;
+        for (round, run) in rounds.iter().zip(&runs) {
+            self.tally.executions += 1;
+            self.tally.holds += run.provoked.descriptors.iter().map(|state| state.holds).sum::<u64>();
+            self.tally.held += run.provoked.held;
+            for catch in &run.provoked.catches {
+                self.caught(round, run, catch, observer)?;
+            }
+        }
+        Ok(runs)
     }
 
     fn remaining(&self) -> Duration {
@@ -182,9 +287,10 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
     fn execute_all(&self, rounds: &[Round]) -> Result<Vec<ProvokedRun>, PipelineError> {
         let scratch = self.job.store.scratch();
         let after = if self.settings.stop { After::Stop } else { After::Continue };
-        let (program, modules, known, hold) = (self.job.program, &self.plan.modules, &self.known, self.hold);
+        let (program, modules, known, usual) = (self.job.program, &self.plan.modules, self.known.proven.as_slice(), self.hold);
         let setting = self.setting(after, Output::Discard);
         let one = |number: usize, round: &Round| {
+            let hold = round.hold.unwrap_or(usual);
             let request = ProvokeRequest {
                 modules,
                 watched: &round.watched,
@@ -228,10 +334,10 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
         let sites = [catch.held.site, catch.arrived.site].map(|site| place_at(&run.modules, &self.plan.modules, site));
-        if self.known.contains(&sites) || self.known.contains(&[sites[1], sites[0]]) {
+        if self.known.proven.contains(&sites) || self.known.proven.contains(&[sites[1], sites[0]]) {
             return Ok(());
         }
-        self.known.push(sites);
+        self.known.proven.push(sites);
         let same = |pair: &Pair| pair.places == sites || pair.places == [sites[1], sites[0]];
         let mut evidence = Evidence::Conflict;
         let (mut subject, mut occurrences) = (None, 1);
@@ -265,28 +371,29 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
         };
         finding.provocation = Some(provocation.clone());
         finding.reproduce = Some(reproduce_command(&self.job.settings.tool, self.job.store, &finding.id));
-        if let Some(known) = self.proven.iter_mut().find(|proven| proven.finding.id == finding.id) {
+        if let Some(known) = self.known.findings.iter_mut().find(|proven| proven.finding.id == finding.id) {
             // The read and the write of one `x++`, say.
             known.finding.occurrences += finding.occurrences;
             return Ok(());
         }
         self.job.store.write_finding(&finding)?;
         observer.progress(Progress::Decided(&finding));
-        self.proven.push(Proven { finding, provocation });
+        self.known.findings.push(Proven { finding, provocation });
         Ok(())
     }
 
     /// Lets each proven pair meet twice more, each side going first once, and says what came of it.
     fn compare_orders(&mut self, observer: &mut dyn Observer) -> Result<(), PipelineError> {
         let session = self.job.store.scratch().join("order");
-        for index in 0..self.proven.len() {
+        let new = std::mem::replace(&mut self.known.compared, self.known.findings.len())..self.known.findings.len();
+        for index in if self.settings.orders { new } else { 0..0 } {
             let mut outcomes = Vec::new();
             for first in [First::Held, First::Arrived] {
-                let provocation = self.proven[index].provocation.clone();
+                let provocation = self.known.findings[index].provocation.clone();
                 let outcome = self.in_order(&provocation, first, &session)?;
                 outcomes.push(outcome);
             }
-            let sides: Vec<String> = self.proven[index].finding.sides.iter().map(side_words).collect();
+            let sides: Vec<String> = self.known.findings[index].finding.sides.iter().map(side_words).collect();
             let note = match outcomes.as_slice() {
                 [Some(one), Some(other)] if one == other => format!("both orders of the accesses end alike: {}", one.words()),
                 [Some(one), Some(other)] => {
@@ -295,7 +402,7 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
                 }
                 _ => continue,
             };
-            let proven = &mut self.proven[index];
+            let proven = &mut self.known.findings[index];
             proven.finding.notes.push(note);
             self.job.store.write_finding(&proven.finding)?;
             observer.progress(Progress::Decided(&proven.finding));
@@ -305,11 +412,12 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
 
     /// What comes of the execution in which the pair met and this side went first; `None` if it did not meet again.
     fn in_order(&mut self, provocation: &Provocation, first: First, session: &Path) -> Result<Option<Ended>, PipelineError> {
-        for _ in 0..ORDER_TRIES {
+        for number in 0..ORDER_TRIES {
             if self.remaining().is_zero() {
                 return Ok(None);
             }
-            let watched = [Watched { descriptor: provocation.held.clone(), holds: 1 }];
+            // Which side is held has to stay the same.
+            let watched = watched_again(provocation, 1 + number % 2);
             let request = request_of(provocation, &watched, first);
             let run = provoke(self.job.program, &request, session, &self.setting(After::Continue, Output::Keep))?;
             self.tally.executions += 1;
@@ -320,13 +428,23 @@ impl<S: Symbols + ?Sized> Campaign<'_, '_, S> {
         Ok(None)
     }
 
-    fn finish(mut self) -> ProvokeTally {
-        let count = |decision| self.plan.pairs.iter().filter(|pair| pair.decision == decision).count() as u64;
-        self.tally.proven = count(Decision::Proven);
-        self.tally.not_provoked = count(Decision::NotProvoked);
-        self.tally.not_reached = count(Decision::NotReached);
-        self.tally.open = count(Decision::Open);
-        self.tally
+    /// Adds what became of the plan's pairs to what earlier campaigns know and tell.
+    fn finish(mut self, told: &mut ProvokeTally) -> Known {
+        told.add(&self.tally);
+        for (pair, before) in self.plan.pairs.iter().zip(self.before) {
+            if before == pair.decision {
+                told.open += u64::from(before == Decision::Open);
+                continue;
+            }
+            if let Some(count) = told.of(before) {
+                *count = count.saturating_sub(1);
+            }
+            if let Some(count) = told.of(pair.decision) {
+                *count += 1;
+            }
+        }
+        self.known.learn(&self.plan);
+        self.known
     }
 }
 
@@ -346,6 +464,22 @@ pub fn request_of<'a>(provocation: &'a Provocation, watched: &'a [Watched], firs
         holds: all_holds(hold),
         favoured: provocation.favoured.as_ref(),
         first,
+    }
+}
+
+/// Where threads are held in the execution of that number, from 1, that is to bring a proven pair about again: where and when it was; at any time, as threads do not run alike; and, every third time, at
+/// either side, whoever comes.
+pub fn watched_again(provocation: &Provocation, number: u32) -> Vec<Watched> {
+    let held = &provocation.held;
+    match number % 3 {
+        1 => vec![Watched { descriptor: held.clone(), holds: 1 }],
+        2 => vec![Watched { descriptor: Descriptor { ordinal: 0, ..held.clone() }, holds: HOLDS }],
+        _ => {
+            let anybody = |site| Descriptor { thread: None, identity: 0, site, frames: Vec::new(), ordinal: 0 };
+            let mut sites = vec![held.site, provocation.arriving];
+            sites.dedup();
+            sites.into_iter().map(|site| Watched { descriptor: anybody(site), holds: HOLDS }).collect()
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! A hold at one site tries all targets with that site on one side at once, as any conflicting access of another thread is a catch. So what is watched are
 //! descriptors, each once, whatever the number of pairs.
 
+use crate::provoke::ProvokeSettings;
+use crate::provoke_vary::Draw;
 use rashomon_confirm::provoke::{Attempts, attempts};
 use rashomon_event::schedule::ScheduleModule;
 use rashomon_event::{CodePlace, Descriptor, EventIndex, Evidence, SiteId, ThreadPath, Trace};
@@ -30,9 +32,6 @@ pub enum Strategy {
     Random,
 }
 
-/// Break-points of an execution that draws them.
-const DRAWN: usize = 16;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     Open,
@@ -46,7 +45,7 @@ pub enum Decision {
 
 /// Which sides share an execution. What lost its chance to another hold gets one with fewer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-enum Company {
+pub enum Company {
     #[default]
     All,
     /// Those of one thread, which is held once at each, at different ordinals: in a loop one hold each time round, so that whoever was let run ahead is stopped again.
@@ -115,10 +114,17 @@ pub struct Round {
     pub descriptors: Vec<usize>,
     pub watched: Vec<Watched>,
     pub favoured: Option<ThreadPath>,
-    company: Company,
+    /// Longest time that a thread is held, where it is not the campaign's.
+    pub hold: Option<Duration>,
+    pub company: Company,
 }
 
 impl Round {
+    /// One whose holds decide nothing.
+    pub fn alone() -> Self {
+        Self { company: Company::Alone, ..Self::default() }
+    }
+
     /// How long all holds of the execution may last, of which one may take `hold`. Where all threads are held, a wait that is worth its time is one more reason for less company.
     pub fn all_holds(&self, hold: Duration) -> Duration {
         match self.company {
@@ -135,8 +141,8 @@ pub struct Plan {
     /// Matches of each descriptor in the last execution that was to hold a thread there.
     seen: BTreeMap<usize, u64>,
     strategy: Strategy,
-    /// All sites of accesses, and how often each is in the recording.
-    sites: Vec<(CodePlace, u64)>,
+    /// All sites of accesses, and how often each is in the recording; where statements are drawn.
+    pub sites: Vec<(CodePlace, u64)>,
 }
 
 /// A site as a place that survives re-execution.
@@ -180,7 +186,8 @@ impl Side {
 
 impl Plan {
     /// `identities`: what the program calls its threads, by their numbers.
-    pub fn new(trace: &Trace, identities: &BTreeMap<u32, u64>, strategy: Strategy, with_ordered: bool) -> Self {
+    pub fn new(trace: &Trace, identities: &BTreeMap<u32, u64>, settings: &ProvokeSettings) -> Self {
+        let (strategy, with_ordered) = (settings.strategy, settings.with_ordered);
         let modules = trace.modules.iter();
         let modules = modules.map(|module| ScheduleModule { path: module.path.clone(), build_id: module.build_id.clone() });
         let mut targets = if with_ordered { all_pairs(trace) } else { targets(trace) };
@@ -190,7 +197,7 @@ impl Plan {
         let sites: BTreeSet<SiteId> = targets.iter().flat_map(|target| [target.sites.0, target.sites.1]).collect();
         let describe = Describe::new(trace, &sites);
         let mut executed: BTreeMap<SiteId, u64> = BTreeMap::new();
-        if strategy == Strategy::Random {
+        if strategy == Strategy::Random || settings.whole_budget {
             for event in trace.events.iter().filter(|event| event.access().is_some()) {
                 *executed.entry(event.site).or_default() += 1;
             }
@@ -242,6 +249,11 @@ impl Plan {
         number
     }
 
+    /// How often the descriptor matched in the last execution that was to hold a thread there.
+    pub fn matches(&self, descriptor: usize) -> u64 {
+        self.seen.get(&descriptor).copied().unwrap_or(0)
+    }
+
     pub fn open(&self) -> usize {
         self.pairs.iter().filter(|pair| pair.decision == Decision::Open).count()
     }
@@ -269,7 +281,7 @@ impl Plan {
 
     /// Descriptors that share an execution.
     fn parts(&self, number: u32, company: Company, open: &[usize], share: usize) -> Vec<Vec<Held>> {
-        let seen = |descriptor: usize| self.seen.get(&descriptor).copied().unwrap_or(0);
+        let seen = |descriptor: usize| self.matches(descriptor);
         let often = |descriptor: usize| {
             let recorded = self.descriptors[descriptor].ordinal;
             // Where an execution goes another way the recorded ordinal may never come.
@@ -308,32 +320,17 @@ impl Plan {
 
     /// Of the strategies that are here for comparison.
     fn other_round(&self, number: usize, open: &[usize]) -> Round {
-        let anybody = |site: CodePlace, ordinal: u64, holds: u64| {
-            let descriptor = Descriptor { thread: None, identity: 0, site, frames: Vec::new(), ordinal };
-            Watched { descriptor, holds }
+        if self.strategy == Strategy::Random {
+            return self.at_statements(&mut Draw(number as u64));
+        }
+        let pair = open.get(number % open.len().max(1)).map(|pair| &self.pairs[*pair]);
+        let mut places: Vec<CodePlace> = pair.map_or_else(Vec::new, |pair| pair.places.to_vec());
+        places.dedup();
+        let anybody = |site| {
+            let descriptor = Descriptor { thread: None, identity: 0, site, frames: Vec::new(), ordinal: 0 };
+            Watched { descriptor, holds: HOLDS }
         };
-        let watched = match self.strategy {
-            Strategy::Random => {
-                let mut state = number as u64;
-                let mut draw = |below: u64| {
-                    state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x9e37_79b9_7f4a_7c15);
-                    let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                    (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) % below.max(1)
-                };
-                let drawn = (0..DRAWN.min(self.sites.len())).map(|_| {
-                    let (site, times) = self.sites[draw(self.sites.len() as u64) as usize];
-                    anybody(site, draw(times), 1)
-                });
-                drawn.collect()
-            }
-            _ => {
-                let pair = open.get(number % open.len().max(1)).map(|pair| &self.pairs[*pair]);
-                let mut places: Vec<CodePlace> = pair.map_or_else(Vec::new, |pair| pair.places.to_vec());
-                places.dedup();
-                places.into_iter().map(|place| anybody(place, 0, HOLDS)).collect()
-            }
-        };
-        Round { watched, company: Company::Alone, ..Round::default() }
+        Round { watched: places.into_iter().map(anybody).collect(), ..Round::alone() }
     }
 
     /// Whether there is nothing that could be tried.
@@ -371,7 +368,7 @@ impl Plan {
             }
             Watched { descriptor, holds }
         });
-        Round { watched: watched.collect(), descriptors, favoured, company }
+        Round { watched: watched.collect(), descriptors, favoured, hold: None, company }
     }
 
     /// Learns from an execution which sides had a fair attempt, and decides the pairs of which both are settled.
@@ -424,12 +421,12 @@ fn spread(mut often: Vec<(usize, u64)>, later: bool) -> Vec<Vec<Held>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use rashomon_trace::{DescriptorState, HoldEnd, Step};
 
     /// Pairs of descriptors, each of a thread of that number.
-    fn plan(threads: &[u32], pairs: &[[usize; 2]]) -> Plan {
+    pub(crate) fn plan(threads: &[u32], pairs: &[[usize; 2]]) -> Plan {
         let place = |offset: usize| CodePlace { module: Some(0), offset: offset as u64 };
         let descriptor = |(site, thread): (usize, &u32)| Descriptor {
             thread: Some(ThreadPath(vec![*thread])),

@@ -2,7 +2,7 @@
 
 use crate::error::PipelineError;
 use crate::prove::{load, same_again};
-use crate::provoke::{met, request_of};
+use crate::provoke::{met, request_of, watched_again};
 use rashomon_confirm::force::{attempt, force_process, forced_session};
 use rashomon_confirm::provoke::{Setting, provoking_session};
 use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provoke};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A provoked race may need more than one execution: threads run as they like.
-const PROVOKING_EXECUTIONS: u32 = 10;
+const PROVOKING_EXECUTIONS: u32 = 30;
 /// How long a thread is held at least while a debugger watches.
 const DEBUGGED_HOLD: Duration = Duration::from_secs(60);
 
@@ -57,7 +57,7 @@ pub fn provoke_again(
         processes: forcing.processes,
     };
     for number in 1..=PROVOKING_EXECUTIONS {
-        let watched = [Watched { descriptor: provocation.held.clone(), holds: 1 }];
+        let watched = watched_again(provocation, number);
         let request = request_of(provocation, &watched, First::Either);
         if met(&provoke(program, &request, session, &setting)?, provocation) {
             return Ok(Some(number));

@@ -67,6 +67,7 @@ pub fn provoke(
             Holding::Random => Strategy::Random,
         },
         with_ordered: options.with_ordered,
+        whole_budget: options.whole_budget,
     };
     let told = job.provoke_all(&record, &provoking, &mut reporter)?;
     reporter.finish();
@@ -75,7 +76,7 @@ pub fn provoke(
         threads: header.threads,
         executions: told.executions,
         untried: told.open,
-        notes: vec![words(&told)],
+        notes: std::iter::once(words(&told)).chain(options.whole_budget.then(|| more_words(&told))).collect(),
         ..Tally::default()
     };
     let summary = job.summary(&record, &tally);
@@ -102,4 +103,9 @@ fn words(told: &ProvokeTally) -> String {
         told.deciding.as_secs_f64(),
         told.merged
     )
+}
+
+/// What the whole budget was spent on.
+fn more_words(told: &ProvokeTally) -> String {
+    format!("until the budget was spent: {} further recordings, {} varied executions", told.recordings, told.varied)
 }
