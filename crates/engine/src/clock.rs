@@ -109,11 +109,18 @@ pub fn join(into: &mut Row, from: &Row) {
 /// The greatest thread that the events name, as a thread that acts, starts or ends.
 pub fn greatest_thread(events: &[Event]) -> Option<u16> {
     use rashomon_packed::Op;
-    let named = |event: &Event| match event.op {
-        Op::Fork | Op::Join => event.thread.max(event.target.min(u32::from(u16::MAX)) as u16),
-        _ => event.thread,
-    };
-    events.iter().map(named).max()
+    if events.is_empty() {
+        return None;
+    }
+    let names_another = |event: &Event| matches!(event.op, Op::Fork | Op::Join);
+    // Mostly none does, and without a branch several events are looked at together.
+    let look = |(greatest, others), event: &Event| (event.thread.max(greatest), names_another(event) | others);
+    let (greatest, others) = events.iter().fold((0, false), look);
+    if !others {
+        return Some(greatest);
+    }
+    let named = events.iter().filter(|event| names_another(event)).map(|event| event.target.min(u16::MAX.into()) as u16);
+    named.max().max(Some(greatest))
 }
 
 #[cfg(test)]

@@ -239,7 +239,7 @@ impl Analysis for Detector {
 
     fn expect(&mut self, space: Space, numbers: u32) {
         if space == Space::Variable {
-            self.variables.reserve(self.share.slots(numbers));
+            self.variables.expect(self.share.slots(numbers));
         }
     }
 
@@ -252,7 +252,7 @@ impl Analysis for Detector {
     }
 
     fn slots(&self) -> usize {
-        self.variables.capacity()
+        self.variables.end()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::analysis::Analysis as _;
 use crate::clock::MAX_EVENTS;
 use crate::running::{Findings, Kind, Running, Task};
 use crate::serialisability::Regions;
+use crate::threads::Threads;
 use crate::variables::{MAX_WORKERS, Share};
 use rashomon_packed::{BLOCK, Event, Names, Source, Space, TraceError};
 use std::collections::BTreeMap;
@@ -100,10 +101,12 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
         .collect();
     let mut found: BTreeMap<Kind, Report> = BTreeMap::new();
     let (mut bytes, mut number) = (0, 0);
+    let mut threads = Threads::default();
     loop {
         number += 1;
         let mut source = open()?;
-        let pass = crew.pass(&jobs, &mut *source, &mut |events, total| progress(Progress { pass: number, events, total }))?;
+        let pass = crew
+            .pass(&jobs, &mut *source, &mut threads, &mut |events, total| progress(Progress { pass: number, events, total }))?;
         bytes = bytes.max(pass.bytes);
         let mut next = Vec::new();
         for (job, end) in jobs.into_iter().zip(pass.ends) {
@@ -134,7 +137,12 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
             }
         }
         if next.is_empty() {
-            let reports = found.into_values().filter(|report| settings.kinds.contains(&report.kind)).collect();
+            let wanted = found.into_values().filter(|report| settings.kinds.contains(&report.kind));
+            let traced = |mut report: Report| {
+                report.findings.rename_threads(|thread| threads.traced(thread));
+                report
+            };
+            let reports = wanted.map(traced).collect();
             let (names, notices) = (source.names().clone(), source.notices().to_vec());
             return Ok(Outcome { events: pass.events, passes: number, reports, bytes, names, notices });
         }
@@ -272,6 +280,7 @@ impl Crew {
         &self,
         jobs: &[Job],
         source: &mut (dyn Source + Send + '_),
+        threads: &mut Threads,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<Pass, EngineError> {
         let count = self.workers as usize;
@@ -298,10 +307,10 @@ impl Crew {
                 workers[worker].parts.push(Part { job: number, running });
             }
         }
-        let mut highest = Highest { wanted: jobs.iter().any(|job| job.high != u32::MAX), variable: 0 };
+        let mut reader = Reader { source, threads, wanted: jobs.iter().any(|job| job.high != u32::MAX), highest: 0 };
         let (events, remains) = match workers.len() {
-            1 => alone(workers.pop().expect("one"), source, &meter, &mut highest, progress)?,
-            _ => together(workers, source, &meter, &mut highest, progress)?,
+            1 => alone(workers.pop().expect("one"), &mut reader, &meter, progress)?,
+            _ => together(workers, &mut reader, &meter, progress)?,
         };
         let mut ends: Vec<End> = jobs.iter().map(|_| End::Done(Vec::new())).collect();
         for Remains { job, running, stopped } in remains {
@@ -314,7 +323,7 @@ impl Crew {
                 (End::Done(parts) | End::Stopped(parts, _), None) => parts.extend(running.found()),
             }
         }
-        Ok(Pass { ends, events, bytes: meter.most.into_inner(), highest: highest.variable })
+        Ok(Pass { ends, events, bytes: meter.most.into_inner(), highest: reader.highest })
     }
 
     fn worker<'a>(&self, number: usize, meter: &'a Meter) -> Worker<'a> {
@@ -354,18 +363,24 @@ impl Meter {
     }
 }
 
-/// The greatest variable, if a job has not all of them.
-struct Highest {
+/// Hands on events as analyses want them.
+struct Reader<'a, 's> {
+    source: &'a mut (dyn Source + Send + 's),
+    threads: &'a mut Threads,
+    /// The greatest variable, if a job has not all of them.
     wanted: bool,
-    variable: u32,
+    highest: u32,
 }
 
-impl Highest {
-    fn look(&mut self, events: &[Event]) {
+impl Reader<'_, '_> {
+    fn next(&mut self, block: &mut Vec<Event>) -> Result<(), EngineError> {
+        self.source.next(block)?;
+        self.threads.number(block);
         if self.wanted {
-            let accessed = events.iter().filter(|event| event.op.is_access()).map(|event| event.target);
-            self.variable = self.variable.max(accessed.max().unwrap_or(0));
+            let accessed = block.iter().filter(|event| event.op.is_access()).map(|event| event.target);
+            self.highest = self.highest.max(accessed.max().unwrap_or(0));
         }
+        Ok(())
     }
 }
 
@@ -377,32 +392,29 @@ fn count(first: u64, events: &[Event]) -> Result<u64, EngineError> {
 
 fn alone(
     mut worker: Worker<'_>,
-    source: &mut (dyn Source + Send + '_),
+    reader: &mut Reader<'_, '_>,
     meter: &Meter,
-    highest: &mut Highest,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<(u64, Vec<Remains>), EngineError> {
     let mut block = Vec::with_capacity(BLOCK);
     let mut first = 0;
     loop {
-        source.next(&mut block)?;
+        reader.next(&mut block)?;
         let next = count(first, &block)?;
         if block.is_empty() || !meter.is_busy() {
             break;
         }
-        highest.look(&block);
         worker.chunk(first, &block);
         first = next;
-        progress(first, source.events());
+        progress(first, reader.source.events());
     }
     Ok((first, worker.finish()))
 }
 
 fn together(
     workers: Vec<Worker<'_>>,
-    source: &mut (dyn Source + Send + '_),
+    reader: &mut Reader<'_, '_>,
     meter: &Meter,
-    highest: &mut Highest,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<(u64, Vec<Remains>), EngineError> {
     std::thread::scope(|scope| {
@@ -422,7 +434,7 @@ fn together(
         loop {
             let mut chunk = Vec::with_capacity(CHUNK);
             while chunk.len() + BLOCK <= CHUNK {
-                source.next(&mut block)?;
+                reader.next(&mut block)?;
                 if block.is_empty() {
                     break;
                 }
@@ -432,14 +444,13 @@ fn together(
             if chunk.is_empty() || !meter.is_busy() {
                 break;
             }
-            highest.look(&chunk);
             let chunk = Arc::new(chunk);
             for end in &ends {
                 // A worker that is gone has panicked, which joining it will show.
                 let _ = end.send((first, Arc::clone(&chunk)));
             }
             first = next;
-            progress(first, source.events());
+            progress(first, reader.source.events());
         }
         drop(ends);
         let remains = threads.into_iter().flat_map(|thread| match thread.join() {

@@ -197,7 +197,7 @@ impl Analysis for Hybrid {
 
     fn expect(&mut self, space: Space, numbers: u32) {
         if space == Space::Variable {
-            self.records.reserve(self.share.slots(numbers));
+            self.records.expect(self.share.slots(numbers));
         }
     }
 
@@ -207,6 +207,6 @@ impl Analysis for Hybrid {
     }
 
     fn slots(&self) -> usize {
-        self.records.capacity()
+        self.records.end()
     }
 }

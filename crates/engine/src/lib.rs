@@ -19,6 +19,7 @@ mod sections;
 pub mod serialisability;
 pub mod synchronisation;
 mod table;
+mod threads;
 pub mod transactions;
 mod variables;
 mod versions;

@@ -141,6 +141,13 @@ impl Races {
         }
     }
 
+    /// Calls threads by other names.
+    pub(crate) fn rename_threads(&mut self, name: impl Fn(u16) -> u16) {
+        let races = self.pairs.values_mut().map(|pair| &mut pair.first).chain(self.all.iter_mut().flatten());
+        let accesses = races.flat_map(|race| race.earlier.iter_mut().chain([&mut race.later]));
+        accesses.for_each(|access| access.thread = name(access.thread));
+    }
+
     /// The races of other variables, found by another worker.
     pub fn merge(&mut self, other: Self) {
         self.events += other.events;

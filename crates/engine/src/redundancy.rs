@@ -26,12 +26,13 @@ struct Seen {
 #[derive(Clone, Debug)]
 struct Thread {
     segment: u32,
+    /// Nothing until it accesses.
     seen: Box<[Seen]>,
 }
 
 impl Thread {
     fn new() -> Self {
-        Self { segment: 1, seen: vec![Seen::default(); REMEMBERED].into() }
+        Self { segment: 1, seen: Box::default() }
     }
 
     fn next_segment(&mut self) {
@@ -43,6 +44,9 @@ impl Thread {
 
     /// Whether the access repeats one of the segment; remembers it otherwise.
     fn repeats(&mut self, variable: u32, writes: bool) -> bool {
+        if self.seen.is_empty() {
+            self.seen = vec![Seen::default(); REMEMBERED].into();
+        }
         let seen = &mut self.seen[variable as usize % REMEMBERED];
         let known = seen.variable == variable && seen.segment == self.segment;
         if known && (seen.written || !writes) {

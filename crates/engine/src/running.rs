@@ -76,6 +76,14 @@ impl Findings {
         }
     }
 
+    /// Calls threads by other names.
+    pub(crate) fn rename_threads(&mut self, name: impl Fn(u16) -> u16) {
+        match self {
+            Self::Races(races) => races.rename_threads(name),
+            Self::Violations(violations) => violations.rename_threads(name),
+        }
+    }
+
     pub fn races(&self) -> Option<&Races> {
         match self {
             Self::Races(races) => Some(races),

@@ -94,6 +94,16 @@ impl Violations {
         self.dropped
     }
 
+    /// Calls threads by other names.
+    pub(crate) fn rename_threads(&mut self, name: impl Fn(u16) -> u16) {
+        for ViolationPair { first, .. } in self.pairs.values_mut() {
+            first.other_thread = name(first.other_thread);
+            for region in first.other.iter_mut().chain([&mut first.region]) {
+                region.thread = name(region.thread);
+            }
+        }
+    }
+
     fn add(&mut self, violation: Violation) {
         let name = |region: Region| (region.name, region.location);
         let ends = (name(violation.region), violation.other.map(name));
@@ -136,8 +146,8 @@ pub struct Serialisability {
     records: Table<Record>,
     readers: Vec<Vec<NodeId>>,
     free: Vec<u32>,
-    locks: Vec<Released>,
-    objects: Vec<Vec<NodeId>>,
+    locks: Table<Released>,
+    objects: Table<Vec<NodeId>>,
     /// Regions that a thread is in, one inside the other.
     depth: Vec<u32>,
     /// Of a thread that has not done anything yet.
@@ -244,15 +254,12 @@ impl Serialisability {
     }
 
     fn release(&mut self, event: &Event) {
-        let lock = event.target as usize;
-        if lock >= self.locks.len() {
-            self.locks.resize(lock + 1, Released::default());
-        }
+        let lock = self.locks.at(event.target as usize);
         let own = self.graph.current(event.thread);
         if event.op == Op::Release {
-            self.locks[lock] = Released { exclusive: Some(own), shared: Vec::new() };
+            *lock = Released { exclusive: Some(own), shared: Vec::new() };
         } else {
-            add(&mut self.locks[lock].shared, own, &self.graph);
+            add(&mut lock.shared, own, &self.graph);
         }
     }
 
@@ -296,12 +303,8 @@ impl Serialisability {
                 self.order(last, event, number);
             }
             Op::Publish | Op::Enter => {
-                let object = event.target as usize;
-                if object >= self.objects.len() {
-                    self.objects.resize(object + 1, Vec::new());
-                }
                 let own = self.graph.current(event.thread);
-                add(&mut self.objects[object], own, &self.graph);
+                add(self.objects.at(event.target as usize), own, &self.graph);
             }
             Op::Observe | Op::Exit => {
                 let published = self.objects.get(event.target as usize).cloned().unwrap_or_default();
@@ -326,7 +329,7 @@ impl Serialisability {
 
     fn sweep(&mut self) {
         let of_records = self.records.iter().flat_map(|record| [record.write, record.read]);
-        let of_lists = self.readers.iter().chain(&self.objects).flatten().copied();
+        let of_lists = self.readers.iter().chain(self.objects.iter()).flatten().copied();
         let of_locks = self.locks.iter().flat_map(|lock| lock.exclusive.iter().chain(&lock.shared)).copied();
         let named = of_records.chain(of_lists).chain(of_locks).chain(self.forked_by.iter().copied());
         self.graph.sweep(named, self.records.len());
@@ -376,12 +379,12 @@ impl Analysis for Serialisability {
 
     fn expect(&mut self, space: Space, numbers: u32) {
         if space == Space::Variable {
-            self.records.reserve(numbers as usize);
+            self.records.expect(numbers as usize);
         }
     }
 
     fn bytes(&self) -> usize {
         let lists = self.readers.iter().map(|list| list.capacity() * size_of::<NodeId>() + size_of_val(list)).sum::<usize>();
-        self.graph.bytes() + self.records.bytes() + lists
+        self.graph.bytes() + self.records.bytes() + lists + self.locks.bytes() + self.objects.bytes()
     }
 }

@@ -11,6 +11,7 @@
 
 use crate::clock::{ALWAYS, Row, Rows, Time, greatest_thread, join, width_for};
 use crate::hash::IntegerMap;
+use crate::table::Table;
 use rashomon_packed::{Event, Op, order};
 
 /// Which edges there are beside those of threads, objects and barriers.
@@ -44,6 +45,18 @@ impl Default for Lock {
     }
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Object {
+    /// What all who published knew.
+    row: u32,
+}
+
+impl Default for Object {
+    fn default() -> Self {
+        Self { row: NONE }
+    }
+}
+
 /// Of one thread.
 #[derive(Clone, Copy, Debug)]
 struct Fences {
@@ -68,8 +81,8 @@ pub struct Clocks {
     /// Of locks, objects, atomic variables and fences.
     others: Rows,
     free: Vec<u32>,
-    locks: Vec<Lock>,
-    objects: Vec<u32>,
+    locks: Table<Lock>,
+    objects: Table<Object>,
     /// The release sequence that a read of the variable now reads from.
     atomics: IntegerMap<u32, u32>,
     fences: Vec<Fences>,
@@ -92,8 +105,8 @@ impl Clocks {
             threads: Rows::default(),
             others: Rows::default(),
             free: Vec::new(),
-            locks: Vec::new(),
-            objects: Vec::new(),
+            locks: Table::default(),
+            objects: Table::default(),
             atomics: IntegerMap::default(),
             fences: Vec::new(),
             floor: 0,
@@ -127,8 +140,8 @@ impl Clocks {
     pub fn bytes(&self) -> usize {
         self.threads.bytes()
             + self.others.bytes()
-            + self.locks.capacity() * size_of::<Lock>()
-            + self.objects.capacity() * size_of::<u32>()
+            + self.locks.bytes()
+            + self.objects.bytes()
             + self.atomics.capacity() * 2 * size_of::<u64>()
     }
 
@@ -161,7 +174,7 @@ impl Clocks {
                 let other = child != usize::from(event.thread) && child < self.threads.count();
                 other.then(|| (self.threads.row(child), Some(event.target as u16)))
             }
-            Op::Observe | Op::Exit => row(*self.objects.get(event.target as usize)?),
+            Op::Observe | Op::Exit => row(self.objects.get(event.target as usize)?.row),
             Op::AtomicRead | Op::AtomicUpdate if acquires(event) => row(*self.atomics.get(&event.target)?),
             Op::Fence if acquires(event) => row(self.fences[usize::from(event.thread)].seen),
             _ => None,
@@ -197,8 +210,8 @@ impl Clocks {
                 true
             }
             Op::Observe | Op::Exit => {
-                let object = self.objects.get(event.target as usize).copied().unwrap_or(NONE);
-                self.take(thread, object)
+                let object = self.objects.get(event.target as usize).copied().unwrap_or_default();
+                self.take(thread, object.row)
             }
             Op::AtomicRead | Op::AtomicUpdate if self.edges.atomics => {
                 let Some(&sequence) = self.atomics.get(&event.target) else { return false };
@@ -227,21 +240,15 @@ impl Clocks {
         match event.op {
             Op::Release if self.edges.locks => {
                 let number = event.target as usize;
-                if number >= self.locks.len() {
-                    self.locks.resize(number + 1, Lock::default());
-                }
-                let row = self.locks[number].exclusive;
+                let row = self.locks.at(number).exclusive;
                 let row = self.copy(thread, row, now);
-                let lock = &mut self.locks[number];
+                let lock = self.locks.known_mut(number);
                 (lock.exclusive, lock.releaser, lock.released) = (row, event.thread, now);
             }
             Op::ReleaseShared if self.edges.locks => {
                 let number = event.target as usize;
-                if number >= self.locks.len() {
-                    self.locks.resize(number + 1, Lock::default());
-                }
-                let row = self.locks[number].shared;
-                self.locks[number].shared = self.add(thread, row, now);
+                let row = self.locks.at(number).shared;
+                self.locks.known_mut(number).shared = self.add(thread, row, now);
             }
             Op::Fork => {
                 let child = event.target as usize;
@@ -255,11 +262,8 @@ impl Clocks {
             }
             Op::Publish | Op::Enter => {
                 let number = event.target as usize;
-                if number >= self.objects.len() {
-                    self.objects.resize(number + 1, NONE);
-                }
-                let row = self.objects[number];
-                self.objects[number] = self.add(thread, row, now);
+                let row = self.objects.at(number).row;
+                self.objects.known_mut(number).row = self.add(thread, row, now);
             }
             Op::AtomicWrite | Op::AtomicUpdate if self.edges.atomics => self.write_atomic(event, now),
             Op::Fence if self.edges.atomics && releases(event) => {

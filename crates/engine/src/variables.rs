@@ -124,12 +124,13 @@ impl Variables {
         self.records.len()
     }
 
-    pub fn capacity(&self) -> usize {
-        self.records.capacity()
+    /// One more than the greatest slot, or than some slot that is greater.
+    pub fn end(&self) -> usize {
+        self.records.end()
     }
 
-    pub fn reserve(&mut self, slots: usize) {
-        self.records.reserve(slots);
+    pub fn expect(&mut self, slots: usize) {
+        self.records.expect(slots);
     }
 
     #[inline]

@@ -27,6 +27,7 @@ use crate::hints::push;
 use crate::race::Races;
 use crate::sections::{NONE, Section};
 use crate::synchronisation::{Clocks, Edges};
+use crate::table::Table;
 use crate::variables::{Share, Variables};
 use rashomon_packed::{Event, Op, Space};
 
@@ -50,7 +51,9 @@ pub struct Wcp {
     own: Vec<Time>,
     /// Open sections of each thread.
     open: Vec<Vec<(u32, u32)>>,
-    locks: Vec<Lock>,
+    locks: Table<Lock>,
+    /// Rows that locks have.
+    kept: usize,
     sections: Vec<Section>,
     rows: Rows,
     conflicts: Conflicts,
@@ -117,7 +120,8 @@ impl Default for Wcp {
             known: Rows::default(),
             own: Vec::new(),
             open: Vec::new(),
-            locks: Vec::new(),
+            locks: Table::default(),
+            kept: 0,
             sections: Vec::new(),
             rows: Rows::default(),
             conflicts: Conflicts::default(),
@@ -159,7 +163,7 @@ impl Wcp {
             let width = width_for(threads as u16 - 1);
             self.known.widen(width);
             self.rows.widen(width);
-            for lock in &mut self.locks {
+            for lock in self.locks.iter_mut() {
                 for row in lock.known.iter_mut().chain(&mut lock.known_shared) {
                     let mut wider = row.to_vec();
                     wider.resize(width, 0);
@@ -175,19 +179,10 @@ impl Wcp {
         }
     }
 
-    fn lock(&mut self, number: u32) -> &mut Lock {
-        let number = number as usize;
-        if number >= self.locks.len() {
-            self.locks.resize(number + 1, Lock::default());
-        }
-        &mut self.locks[number]
-    }
-
     fn acquire(&mut self, event: &Event, now: Time) {
         self.clocks.receive(event, now);
         let shared = event.op == Op::AcquireShared;
-        self.lock(event.target);
-        let lock = &self.locks[event.target as usize];
+        let lock = self.locks.at(event.target as usize);
         let rows = lock.known.iter().chain(lock.known_shared.iter().filter(|_| !shared));
         for row in rows {
             learn(&mut self.known, &mut self.own, event.thread, row);
@@ -213,17 +208,19 @@ impl Wcp {
         let section = &mut self.sections[number as usize];
         (section.released, section.row) = (now, row as u32);
         let known = self.known.row(thread);
-        let lock = &mut self.locks[event.target as usize];
+        let lock = self.locks.known_mut(event.target as usize);
         if shared {
             if lock.shared.len() <= thread {
                 lock.shared.resize(thread + 1, Vec::new());
             }
             lock.shared[thread].push(number);
+            self.kept += usize::from(lock.known_shared.is_none());
             let all = lock.known_shared.get_or_insert_with(|| vec![0; known.len()].into());
             join(all, known);
             all[thread] = self.own[thread];
         } else {
             lock.exclusive.push(number);
+            self.kept += usize::from(lock.known.is_none());
             let latest = lock.known.get_or_insert_with(|| known.into());
             latest.copy_from_slice(known);
             latest[thread] = self.own[thread];
@@ -234,7 +231,7 @@ impl Wcp {
     /// Rule (b).
     fn order_releases(&mut self, event: &Event, shared: bool) {
         let thread = usize::from(event.thread);
-        let lock = &mut self.locks[event.target as usize];
+        let lock = self.locks.known_mut(event.target as usize);
         if lock.passed.len() <= thread {
             lock.passed.resize(thread + 1, 0);
         }
@@ -369,7 +366,7 @@ impl Analysis for Wcp {
 
     fn expect(&mut self, space: Space, numbers: u32) {
         if space == Space::Variable {
-            self.variables.reserve(numbers as usize);
+            self.variables.expect(numbers as usize);
         }
     }
 
@@ -377,6 +374,8 @@ impl Analysis for Wcp {
         self.clocks.bytes()
             + self.known.bytes()
             + self.rows.bytes()
+            + self.locks.bytes()
+            + self.kept * self.known.width() * size_of::<Time>()
             + self.sections.capacity() * (size_of::<Section>() + size_of::<u32>())
             + self.conflicts.bytes()
             + self.variables.bytes()
