@@ -144,6 +144,7 @@ pub fn begin(thread: &mut Thread) {
         // SAFETY: under the lock.
         unsafe { live().push(thread.number) };
         thread.state = State::Running;
+        thread.arrived = true;
         CURRENT.store(thread.number, Release);
         LAST.store(thread.number, Relaxed);
     });
@@ -175,7 +176,13 @@ pub fn created(thread: &mut Thread) {
 
 /// A created thread that never came to be.
 pub fn forget(thread: &mut Thread) {
-    LOCK.with(|| remove_live(thread));
+    LOCK.with(|| {
+        remove_live(thread);
+        if CURRENT.load(Relaxed) == thread.number {
+            CURRENT.store(NO_THREAD, Release);
+            dispatch(false);
+        }
+    });
 }
 
 fn remove_live(thread: &mut Thread) {
@@ -195,6 +202,15 @@ pub fn live_count() -> usize {
 /// A new thread's first steps: waits until it is given the turn.
 pub fn arrive(thread: &mut Thread) {
     if config::serial() {
+        LOCK.with(|| {
+            thread.arrived = true;
+            if thread.evicted.swap(0, AcqRel) != 0 {
+                make_runnable(thread, thread.wake);
+                if CURRENT.load(Relaxed) == NO_THREAD {
+                    dispatch(false);
+                }
+            }
+        });
         wait_for_turn(thread);
         LAST.store(thread.number, Relaxed);
     }

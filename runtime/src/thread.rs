@@ -83,6 +83,8 @@ pub struct Thread {
 
     // Scheduler.
     pub state: State,
+    /// Whether it has begun: a turn that it was given before was left lying.
+    pub arrived: bool,
     pub baton: AtomicU32,
     pub wait: Wait,
     pub wake: crate::sched::Wake,

@@ -6,7 +6,7 @@ use crate::clock::{self, NEVER};
 use crate::memory::List;
 use crate::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
 use crate::sys::{self, syscall};
-use crate::thread::{NO_THREAD, State, by_number};
+use crate::thread::{NO_THREAD, State, Thread, by_number};
 use crate::{config, deadlock, header, replay, signals};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
@@ -191,13 +191,19 @@ pub fn sleeps(kernel_id: u32) -> bool {
     matches!(state, Some(b'S'))
 }
 
-/// Takes the turn from its holder if that one sleeps in the kernel, or has left without a word. Under the scheduler's lock.
+/// Takes the turn from its holder if that one sleeps in the kernel, has not begun, or has left without a word. Under the scheduler's lock.
 fn evict_sleeper(seen: u64) -> bool {
     let holder = by_number(CURRENT.load(Acquire));
     // SAFETY: registered threads are never unmapped.
     let (Some(thread), others) = (unsafe { holder.as_mut() }, unsafe { live() }.len() > 1) else {
         return false;
     };
+    if thread.state == State::Running && !thread.arrived {
+        // Its creator may wait, without the turn, for a lock of the C library: whoever has that must go on.
+        thread.baton.fetch_and(!sched::TURN_GIVEN, AcqRel);
+        take_turn(thread);
+        return true;
+    }
     if thread.state == State::Running && !sys::thread_exists(thread.kernel_id) {
         sched::vanished(thread);
         sched::dispatch_idle();
@@ -215,11 +221,16 @@ fn evict_sleeper(seen: u64) -> bool {
     if PROGRESS.load(Relaxed) != seen {
         return false;
     }
+    thread.force_slow_path();
+    take_turn(thread);
+    true
+}
+
+/// The thread goes on without the turn, and stands in line as soon as it can. Under the scheduler's lock.
+fn take_turn(thread: &mut Thread) {
     thread.evicted.store(sched::EVICTED, Release);
     thread.state = State::External;
-    thread.force_slow_path();
     header::word(field::FORCED_HANDOVERS).fetch_add(1, Relaxed);
     CURRENT.store(NO_THREAD, Release);
     sched::dispatch_idle();
-    true
 }
