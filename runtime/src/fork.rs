@@ -27,11 +27,14 @@ use rashomon_abi::record::{Op, lock_kind};
 static LOCK: RawLock = RawLock::new();
 static mut CRADLE: Cradle = Cradle::EMPTY;
 static mut MASK: u64 = 0;
+/// Whether the loader's lock is held as well.
+static mut LOADER_HELD: bool = false;
 
 /// In the parent, before.
 pub unsafe extern "C" fn prepare() {
     // Nothing of what happens here is the program's.
-    let Some(_runtime) = Runtime::try_enter() else { return };
+    let Some(runtime) = Runtime::try_enter() else { return };
+    let loader_held = loader::hold(&runtime);
     let all = u64::MAX;
     let mut mask = 0u64;
     // SAFETY: masks of eight bytes; under the lock nobody else prepares. Signals in the child wait until it knows that it is one.
@@ -39,6 +42,7 @@ pub unsafe extern "C" fn prepare() {
         syscall!(sys::RT_SIGPROCMASK, 2, &raw const all, &raw mut mask, 8);
         LOCK.lock();
         (&raw mut MASK).write(mask);
+        (&raw mut LOADER_HELD).write(loader_held);
         let cradle = &raw mut CRADLE;
         (*cradle).fill();
     }
@@ -60,12 +64,15 @@ pub unsafe extern "C" fn parent() {
     }
     let cradle = &raw mut CRADLE;
     // SAFETY: the lock is held since `prepare`.
-    let mask = unsafe {
+    let (mask, loader_held) = unsafe {
         runtime.thread().place_given = if (*cradle).page.is_null() { NO_PLACE } else { (*cradle).number };
         (*cradle).leave();
-        (&raw const MASK).read()
+        ((&raw const MASK).read(), (&raw const LOADER_HELD).read())
     };
     LOCK.unlock();
+    if loader_held {
+        loader::release();
+    }
     restore_mask(mask);
 }
 

@@ -1,8 +1,8 @@
 //! The loader: its lock in a forked child, and its own memory.
 //!
 //! `dl_iterate_phdr` holds a mutex of the loader's, and so do `dlopen` and `dlclose` while they change the list of modules. glibc (2.36, and later ones as far as its source tells) leaves
-//! that mutex as it is when a process forks: if another thread held it, nobody in the child ever gives it back, and whoever asks for modules there (the runtime does) waits for ever.
-//! So the child makes it free. What it guards is a list that is whole at every step for one who follows it forwards.
+//! that mutex as it is when a process forks: if another thread held it, nobody in the child ever gives it back, and whoever asks for modules there (the runtime does) waits for ever, or
+//! is shown a module whose memory is gone already. So whoever forks takes it before, and the child makes it free. If its holder does not give it back for a second, the fork goes ahead.
 //!
 //! The mutex has no name. It is found by what it does: the one recursive mutex in the loader's data that belongs to the calling thread during `dl_iterate_phdr` and to nobody behind it.
 //! If there is not exactly one, nothing is done, and children are as they are without us.
@@ -11,7 +11,10 @@
 //! sees anything. So nothing that it does to its blocks is an access.
 
 use crate::modules::{Info, base_name, dl_iterate_phdr, name_of, program_headers};
-use crate::sys;
+use crate::real::real;
+use crate::thread::Runtime;
+use crate::{config, sched, sys};
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
@@ -92,14 +95,49 @@ pub fn calls_from(site: u64) -> bool {
     CODE[0].load(Relaxed) <= site && site < CODE[1].load(Relaxed)
 }
 
-/// In a forked child that has one thread: nobody else is there to give the lock back.
-pub fn forked() {
-    let place = MUTEX.load(Acquire);
-    if place == 0 {
-        return;
+fn mutex() -> Option<&'static Mutex> {
+    // SAFETY: null, or found by `learn` in the loader's data.
+    unsafe { (MUTEX.load(Acquire) as *const Mutex).as_ref() }
+}
+
+fn try_hold(mutex: &Mutex) -> bool {
+    // SAFETY: one of libc's.
+    unsafe { real!(fn pthread_mutex_trylock(*const Mutex) -> c_int)(mutex) == 0 }
+}
+
+/// Before a fork: nobody else changes the list of modules from here on. False: somebody may.
+pub fn hold(runtime: &Runtime) -> bool {
+    let Some(mutex) = mutex() else { return false };
+    if try_hold(mutex) {
+        return true;
     }
-    // SAFETY: found by `learn`.
-    let mutex = unsafe { &*(place as *const Mutex) };
+    let held = Cell::new(false);
+    let wait = || {
+        sched::patiently(|| {
+            held.set(try_hold(mutex));
+            held.get()
+        });
+    };
+    // Its holder may need the turn.
+    if config::serial() {
+        sched::external(runtime, wait)
+    } else {
+        wait()
+    }
+    held.get()
+}
+
+/// In the parent, behind a fork, if it was held.
+pub fn release() {
+    if let Some(mutex) = mutex() {
+        // SAFETY: one of libc's, taken by this thread.
+        unsafe { real!(fn pthread_mutex_unlock(*const Mutex) -> c_int)(mutex) };
+    }
+}
+
+/// In a forked child that has one thread: nobody else is there to give the lock back, and this thread is another one to it.
+pub fn forked() {
+    let Some(mutex) = mutex() else { return };
     for word in [&mutex.count, &mutex.owner, &mutex.users, &mutex.lock] {
         word.store(0, Release);
     }

@@ -74,18 +74,21 @@ pub fn look() {
     if !wanted() {
         return;
     }
-    LOCK.with(|| {
-        if ASKED.load(Relaxed) & NOT_INSTRUMENTED != 0 {
-            modules::each(|module| {
-                if module.is_instrumented() {
-                    INSTRUMENTED.add(module.start, module.end);
-                }
-            });
-        }
-        for (pattern, found) in patterns().zip(&FOUND) {
-            look_for(pattern, found);
-        }
-    });
+    // The loader's lock first, as whoever forks takes them.
+    modules::held(|| LOCK.with(look_at_all));
+}
+
+fn look_at_all() {
+    if ASKED.load(Relaxed) & NOT_INSTRUMENTED != 0 {
+        modules::each(|module| {
+            if module.is_instrumented() {
+                INSTRUMENTED.add(module.start, module.end);
+            }
+        });
+    }
+    for (pattern, found) in patterns().zip(&FOUND) {
+        look_for(pattern, found);
+    }
 }
 
 fn look_for(pattern: &[u8], found: &AtomicPtr<usize>) {
