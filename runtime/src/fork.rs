@@ -32,15 +32,19 @@ static mut LOADER_HELD: bool = false;
 
 /// In the parent, before.
 pub unsafe extern "C" fn prepare() {
-    // Nothing of what happens here is the program's.
-    let Some(runtime) = Runtime::try_enter() else { return };
-    let loader_held = loader::hold(&runtime);
     let all = u64::MAX;
     let mut mask = 0u64;
-    // SAFETY: masks of eight bytes; under the lock nobody else prepares. Signals in the child wait until it knows that it is one.
+    // Signals that wait are handled where the runtime is left. That must not be at the end of this, with all locks held: so none comes from here on, and those that came
+    // before are handled first. In the child they wait until it knows that it is one.
+    // SAFETY: masks of eight bytes.
+    unsafe { syscall!(sys::RT_SIGPROCMASK, 2, &raw const all, &raw mut mask, 8) };
+    drop(Runtime::try_enter());
+    // Nothing of what happens here is the program's.
+    let Some(runtime) = Runtime::try_enter() else { return restore_mask(mask) };
+    let loader_held = loader::hold(&runtime);
+    LOCK.lock();
+    // SAFETY: under the lock nobody else prepares.
     unsafe {
-        syscall!(sys::RT_SIGPROCMASK, 2, &raw const all, &raw mut mask, 8);
-        LOCK.lock();
         (&raw mut MASK).write(mask);
         (&raw mut LOADER_HELD).write(loader_held);
         let cradle = &raw mut CRADLE;

@@ -32,8 +32,8 @@ pub struct Options {
 const PATIENCE: Duration = Duration::from_secs(60);
 const LIMIT: &str = "300";
 const PAUSE: Duration = Duration::from_millis(3);
-/// The kernel takes a while to clear a killed process away.
-const GRACE: Duration = Duration::from_secs(5);
+/// The kernel takes a while to clear a killed process away, and what it started may go on for as long as it would have.
+const GRACE: Duration = PATIENCE;
 const MODES: [&[&str]; 6] = [
     &["record", "--policy", "free"],
     &["record", "--policy", "random"],

@@ -107,27 +107,40 @@ pub fn marked() -> u64 {
     MARK_COUNT.load(Relaxed)
 }
 
-/// The cells of every marked part, one slice each.
-pub fn for_each_marked(mut visit: impl FnMut(&'static [AtomicU32])) {
-    const WORDS: usize = (2 << MARKED) / 4;
-    const IN_GIGABYTE: usize = 1 << (GIGABYTE - MARKED);
-    for (gigabyte, mark) in GIGABYTES.iter().enumerate() {
-        if mark.load(Acquire) == 0 {
-            continue;
-        }
-        let mut at = gigabyte * IN_GIGABYTE;
-        while at < (gigabyte + 1) * IN_GIGABYTE {
-            // SAFETY: eight aligned marks of the reservation.
-            if at.is_multiple_of(8) && unsafe { MARKS.load(Relaxed).add(at).cast::<u64>().read_volatile() } == 0 {
-                at += 8;
+/// A walk over the cells of every marked part, in steps that may lie apart. Parts that are marked behind it are not visited.
+#[derive(Clone, Copy)]
+pub struct Walk {
+    /// Next part to look at.
+    at: usize,
+}
+
+impl Walk {
+    pub const fn new() -> Self {
+        Self { at: 0 }
+    }
+
+    /// The cells of the next one.
+    pub fn next(&mut self) -> Option<&'static [AtomicU32]> {
+        const WORDS: usize = (2 << MARKED) / 4;
+        const IN_GIGABYTE: usize = 1 << (GIGABYTE - MARKED);
+        while let Some(mark) = GIGABYTES.get(self.at / IN_GIGABYTE) {
+            if mark.load(Acquire) == 0 {
+                self.at = (self.at / IN_GIGABYTE + 1) * IN_GIGABYTE;
                 continue;
             }
-            if is_marked(at as u64) {
-                // SAFETY: a part's cells lie side by side inside the reservation.
-                visit(unsafe { core::slice::from_raw_parts(base().add(at << (MARKED + 1)).cast(), WORDS) });
+            // SAFETY: eight aligned marks of the reservation.
+            if self.at.is_multiple_of(8) && unsafe { MARKS.load(Relaxed).add(self.at).cast::<u64>().read_volatile() } == 0 {
+                self.at += 8;
+                continue;
             }
-            at += 1;
+            let part = self.at;
+            self.at += 1;
+            if is_marked(part as u64) {
+                // SAFETY: a part's cells lie side by side inside the reservation.
+                return Some(unsafe { core::slice::from_raw_parts(base().add(part << (MARKED + 1)).cast(), WORDS) });
+            }
         }
+        None
     }
 }
 
@@ -137,10 +150,11 @@ const GIVE_BACK: u64 = 1 << 16;
 /// Forgets all that was seen, and gives its memory back. Which parts were is still known: a thread may be writing there.
 pub fn flush() {
     const DONTNEED: usize = 4;
-    for_each_marked(|cells| {
+    let mut walk = Walk::new();
+    while let Some(cells) = walk.next() {
         // SAFETY: whole pages of the shadow; they read as zero from now on.
         unsafe { syscall!(sys::MADVISE, cells.as_ptr(), size_of_val(cells), DONTNEED) };
-    });
+    }
 }
 
 /// Forgets what was seen of a range. Words at its ends are forgotten whole.

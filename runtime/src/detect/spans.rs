@@ -8,7 +8,7 @@
 //! reference → stack (u32)      granule of 4 references → epoch, slot, atomic (looked at by every check) | thread, lock set (looked at by reports)
 //! ```
 //! Threads carve blocks out of *slabs* of 1024. When slabs run short, the older half of those that no current span uses is *swept*: all cells that name them are cleared, then they are used
-//! again. What is lost is what was accessed millions of references ago and not since. A thread may read a cell just before it is swept and look its reference up after it was
+//! again. A sweep goes a step further with each slab that is taken, since whoever takes one may hold locks of the program that others wait for. What is lost is what was accessed millions of references ago and not since. A thread may read a cell just before it is swept and look its reference up after it was
 //! reused; that is why a race is only believed if the cell still holds the reference when everything about it has been read ([`super::access`]).
 
 use super::clock::Epoch;
@@ -78,9 +78,10 @@ static WHEN: AtomicPtr<When> = AtomicPtr::new(core::ptr::null_mut());
 static RESTS: AtomicPtr<Rest> = AtomicPtr::new(core::ptr::null_mut());
 static STATES: [AtomicU8; SLABS as usize] = [const { AtomicU8::new(state::FREE) }; SLABS as usize];
 pub static LOCK: RawLock = RawLock::new();
-/// Slab to look at next; slabs in use or retired; slabs to have before sweeping.
+/// Slab to look at next; slabs in use or retired.
 static mut NEXT: u32 = 1;
 static mut TAKEN: u32 = 1;
+static mut SWEEP: Option<Sweep> = None;
 static RETIRED: AtomicU32 = AtomicU32::new(0);
 pub static SWEEPS: AtomicU64 = AtomicU64::new(0);
 /// How often references may have come to stand for something else.
@@ -125,7 +126,7 @@ pub fn stack(reference: u32) -> StackId {
 /// Slabs before it is time to sweep: more where sweeping takes longer.
 fn allowance() -> u32 {
     let slabs = match options::get().references {
-        0 => 256 + shadow::marked().min(1 << 16) as u32 * 4,
+        0 => 1024 + shadow::marked().min(1 << 16) as u32 * 4,
         asked => asked.clamp(8, SLABS as i64) as u32,
     };
     slabs.min(SLABS - 1)
@@ -134,13 +135,22 @@ fn allowance() -> u32 {
 /// A slab for a thread. 0 when all are in use by current spans.
 fn take_slab() -> u32 {
     LOCK.with(|| {
-        let (next, taken) = (&raw mut NEXT, &raw mut TAKEN);
+        let (next, taken, sweep) = (&raw mut NEXT, &raw mut TAKEN, &raw mut SWEEP);
         // SAFETY: under the lock.
-        let (next, taken) = unsafe { (&mut *next, &mut *taken) };
+        let (next, taken, sweep) = unsafe { (&mut *next, &mut *taken, &mut *sweep) };
+        let room = *taken + 1 < SLABS;
         // Sweeping for less than this is not worth the walk, as long as there is room.
-        let worthwhile = if *taken + 1 < SLABS { allowance() / 4 } else { 1 };
-        if *taken >= allowance() && RETIRED.load(Relaxed) >= worthwhile {
-            *taken -= sweep();
+        let worthwhile = if room { allowance() / 4 } else { 1 };
+        if sweep.is_none() && *taken >= allowance() && RETIRED.load(Relaxed) >= worthwhile {
+            *sweep = Some(Sweep::begin(*next));
+        }
+        if let Some(begun) = sweep {
+            // Small allowances, and none that is left, want their slabs at once.
+            let steps = if room && options::get().references == 0 { 1 + shadow::marked() / STEPS } else { u64::MAX };
+            if begun.go_on(steps) {
+                *taken -= begun.slabs;
+                *sweep = None;
+            }
         }
         for _ in 0..SLABS {
             // Not all that is free lies within the allowance.
@@ -159,40 +169,58 @@ fn take_slab() -> u32 {
     })
 }
 
-/// Clears the cells that name the older half of the retired slabs, and tells how many those are. Under [`LOCK`].
-fn sweep() -> u32 {
-    SWEEPS.fetch_add(1, Relaxed);
-    let want = RETIRED.load(Relaxed).div_ceil(2);
-    // SAFETY: under the lock. The slab to look at next is the one taken longest ago: slabs are taken in turn.
-    let mut at = unsafe { NEXT };
-    let mut swept = 0;
-    for _ in 0..SLABS {
-        if swept < want && STATES[at as usize].load(Acquire) == state::RETIRED {
-            STATES[at as usize].store(state::SWEPT, Relaxed);
-            swept += 1;
+/// Slabs that are taken while a sweep lasts, at most.
+const STEPS: u64 = 256;
+
+/// Clears the cells that name the older half of the slabs that were retired when it began. Under [`LOCK`].
+struct Sweep {
+    walk: shadow::Walk,
+    slabs: u32,
+}
+
+impl Sweep {
+    /// `next`: the slab taken longest ago, as slabs are taken in turn.
+    fn begin(next: u32) -> Self {
+        SWEEPS.fetch_add(1, Relaxed);
+        let want = RETIRED.load(Relaxed).div_ceil(2);
+        let mut at = next;
+        let mut slabs = 0;
+        for _ in 0..SLABS {
+            if slabs < want && STATES[at as usize].load(Acquire) == state::RETIRED {
+                STATES[at as usize].store(state::SWEPT, Relaxed);
+                slabs += 1;
+            }
+            at = if at + 1 >= SLABS - 1 { 1 } else { at + 1 };
         }
-        at = if at + 1 >= SLABS - 1 { 1 } else { at + 1 };
+        RETIRED.fetch_sub(slabs, Relaxed);
+        Self { walk: shadow::Walk::new(), slabs }
     }
-    // Every other cell of the lock set detector is no reference.
-    let step = if super::detector() == super::Detector::LockSet { 2 } else { 1 };
-    shadow::for_each_marked(|cells| {
-        for cell in cells.iter().step_by(step) {
-            let seen = cell.load(Relaxed);
-            if seen != 0 && STATES[(seen >> REFERENCE_SHIFT) as usize / SLAB as usize].load(Relaxed) == state::SWEPT {
-                // If it was overwritten meanwhile, it names something newer.
-                let _ = cell.compare_exchange(seen, 0, Relaxed, Relaxed);
+
+    /// So many parts of the shadow more. True: it is over, and the slabs are free.
+    fn go_on(&mut self, parts: u64) -> bool {
+        // Every other cell of the lock set detector is no reference.
+        let step = if super::detector() == super::Detector::LockSet { 2 } else { 1 };
+        for _ in 0..parts {
+            let Some(cells) = self.walk.next() else {
+                // No cell has a swept reference any more. Whoever sees one from here on has seen this first.
+                MEANING.fetch_add(1, Release);
+                for slab in &STATES {
+                    if slab.load(Relaxed) == state::SWEPT {
+                        slab.store(state::FREE, Release);
+                    }
+                }
+                return true;
+            };
+            for cell in cells.iter().step_by(step) {
+                let seen = cell.load(Relaxed);
+                if seen != 0 && STATES[(seen >> REFERENCE_SHIFT) as usize / SLAB as usize].load(Relaxed) == state::SWEPT {
+                    // If it was overwritten meanwhile, it names something newer.
+                    let _ = cell.compare_exchange(seen, 0, Relaxed, Relaxed);
+                }
             }
         }
-    });
-    // No cell has a swept reference any more. Whoever sees one from here on has seen this first.
-    MEANING.fetch_add(1, Release);
-    for slab in &STATES {
-        if slab.load(Relaxed) == state::SWEPT {
-            slab.store(state::FREE, Release);
-        }
+        false
     }
-    RETIRED.fetch_sub(swept, Relaxed);
-    swept
 }
 
 fn retire(slab: u32) {
