@@ -196,7 +196,8 @@ unsafe fn register_in(memory: *mut Thread, parent: u32, spawn_ordinal: u32) -> *
         }
     }
     TABLE[number as usize].store(memory, Release);
-    header::set(field::THREADS, number as u64 + 1);
+    // Another thread may be registered at the same time.
+    header::word(field::THREADS).fetch_max(number as u64 + 1, AcqRel);
     memory
 }
 
