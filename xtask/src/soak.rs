@@ -34,13 +34,16 @@ const LIMIT: &str = "300";
 const PAUSE: Duration = Duration::from_millis(3);
 /// The kernel takes a while to clear a killed process away, and what it started may go on for as long as it would have.
 const GRACE: Duration = PATIENCE;
-const MODES: [&[&str]; 6] = [
+const MODES: [&[&str]; 9] = [
     &["record", "--policy", "free"],
     &["record", "--policy", "random"],
     &["record", "--policy", "pct"],
     &["record", "--policy", "round-robin"],
     &["detect"],
     &["detect", "--detector", "hybrid"],
+    &["detect", "--detector", "lockset"],
+    &["detect", "--filter", "tree"],
+    &["record", "--policy", "free", "--filter", "tree"],
 ];
 const GENERATIONS: &str = "3";
 
