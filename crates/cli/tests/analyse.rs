@@ -54,11 +54,31 @@ fn a_machine_reads_the_same() {
     let output = rashomon(&["analyse", path.to_str().expect("text"), "--analysis", "shb", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&document["format"], &document["version"]), (&"rashomon-analysis".into(), &1.into()));
+    assert_eq!((&document["format"], &document["version"]), (&"rashomon-analysis".into(), &2.into()));
     let analysis = &document["analyses"][0];
     assert_eq!((&analysis["analysis"], &analysis["racing_events"]), (&"shb".into(), &2.into()));
     let variables: Vec<_> = analysis["pairs"].as_array().expect("pairs").iter().map(|pair| &pair["variable"]).collect();
     assert!(variables.contains(&&"x".into()) && variables.contains(&&"y".into()), "{document}");
+}
+
+#[test]
+fn all_regions_of_a_cycle_are_named() {
+    // Each of the two could run in one piece, but not both; the third is ordered behind them and no more.
+    let trace = "T2|begin(s)|b:1\nT2|w(y)|b:2\nT1|begin(r)|a:1\nT1|w(x)|a:2\nT2|w(x)|b:3\nT2|end(s)|b:4\nT1|w(y)|a:3\n\
+                 T1|end(r)|a:4\nT1|begin(q)|c:1\nT1|r(x)|c:2\nT1|end(q)|c:3\n";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = file(folder.path(), "regions.std", trace);
+    let output = rashomon(&["analyse", path.to_str().expect("text"), "--analysis", "serialisability"]);
+    let told = text(&output.stdout);
+    assert!(told.contains("2 of 3 regions lie on a cycle, begun at 2 places"), "{told}");
+    assert!(told.contains("T1: r begun at a:1, event 2, 1 ×") && told.contains("T2: s begun at b:1, event 0, 1 ×"), "{told}");
+    let output = rashomon(&["analyse", path.to_str().expect("text"), "--analysis", "serialisability", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let analysis = &document["analyses"][0];
+    assert_eq!((&analysis["violating_regions"], &analysis["forgotten_regions"]), (&2.into(), &0.into()));
+    let places: Vec<_> = analysis["places"].as_array().expect("places").iter().map(|place| &place["region"]["name"]).collect();
+    assert_eq!(places.len(), 2);
+    assert!(places.contains(&&"r".into()) && places.contains(&&"s".into()), "{document}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub mod analysis;
 pub mod clock;
 mod conflicts;
 pub mod cp;
+mod cycles;
 pub mod detector;
 pub mod driver;
 mod hash;

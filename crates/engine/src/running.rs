@@ -55,7 +55,7 @@ impl Kind {
             Self::Hybrid => "pairs that only values could order; suspicions",
             Self::Wcp => "races under weak causal precedence; the first is a race or a deadlock",
             Self::Cp => "races under causal precedence within windows; the first is a race or a deadlock",
-            Self::Serialisability => "regions that are not conflict-serialisable; each is real in this trace",
+            Self::Serialisability => "regions that lie on a cycle, not conflict-serialisable; each is real in this trace",
         }
     }
 }

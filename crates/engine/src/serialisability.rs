@@ -6,14 +6,21 @@
 //! Viswanathan, "Atomicity Checking in Linear Time using Vector Clocks", ASPLOS 2020 (AeroDrome); over transactions instead of events, so that a
 //! variable needs no clock but the names of its latest transactions.
 //!
-//! An edge that would close a cycle is not added but reported: its target, an open region, *violates*, as does the region whose event comes in between.
-//! So detection goes on, and names each further region that violates, which is what Ma et al., "RegionTrack", TOSEM 2021, add to AeroDrome.
+//! An edge that closes a cycle is reported, with the open region that it ends in and the transaction that it comes from, and then is an edge like others. A region
+//! *violates* if it lies on a cycle, which is to say in a component of the whole trace's graph that is strongly connected and has another transaction; all that do are counted and
+//! named when the edge comes that closes their first cycle ([`crate::cycles`]).
 //!
-//! Deviations: (1) AeroDrome's propagation to all clocks at the end of a transaction is done when somebody asks ([`crate::transactions`]); (2) of regions in a cycle
-//! those are named that an edge closes it at, and the source of that edge, not all that lie on it; (3) atomics are accesses, fences nothing.
+//! Ma et al., "RegionTrack: A Trace-Based Sound and Complete Checker to Debug Transactional Atomicity Violations and Non-Serializable Traces", TOSEM 2021, tell single
+//! transactions that violate from traces that are not serialisable. Farzan and Madhusudan's causal atomicity (CAV 2006), of one region while the others are but single events, asks for more than a cycle through it: an event of it that is ordered before
+//! one of another thread that is ordered before a later one of it. Every such region lies on a cycle; one on a cycle need not be such, since a cycle may leave it before the event at
+//! which it came in. In `T2 begins, writes y; T1 begins, writes x; T2 writes x, ends; T1 writes y, ends` each of both could be in one piece, but not both: both are named here.
 //!
-//! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; the first one is a cycle of the trace. Cost: O(1) for an
-//! access whose order is known already, else O(threads²) at worst; 12 bytes a variable, and what the transactions take that variables name.
+//! Deviations: (1) AeroDrome's propagation to all clocks at the end of a transaction is done when somebody asks ([`crate::transactions`]); (2) what violates is a region on a cycle,
+//! not only one that is not causally atomic; (3) atomics are accesses, fences nothing.
+//!
+//! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; the regions that violate are exactly those on cycles, as long as no more than
+//! [`Serialisability::remembering`] have to be remembered, which are those that an open region reaches; how many were forgotten nevertheless is told, and no more than these are missed. Cost: O(1) for an
+//! access whose order is known already, else O(threads²) at worst; 12 bytes a variable, 24 a region that is remembered, and what the transactions take that variables name.
 
 use crate::analysis::Analysis;
 use crate::clock::greatest_thread;
@@ -41,19 +48,27 @@ pub enum Regions {
     All,
 }
 
-/// A region that is not serialisable with others.
+/// An edge that closes a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub region: Region,
-    /// The event that closes the cycle, in the region.
+    /// The edge's second event, in the region.
     pub event: u64,
     pub location: u32,
-    /// The other end of the edge that closes it, and its region if it is in one.
+    /// Where the edge comes from, and its region if it is in one.
     pub other_thread: u16,
     pub other: Option<Region>,
 }
 
-/// All of one pair of places where regions begin.
+/// All violating regions of one name that began at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViolatingPlace {
+    /// The one that began first.
+    pub first: Region,
+    pub count: u64,
+}
+
+/// All edges that close cycles, of one pair of places where regions begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViolationPair {
     pub first: Violation,
@@ -63,14 +78,17 @@ pub struct ViolationPair {
 /// (name, location) of the violating region and of the other one.
 pub type Ends = ((u32, u32), Option<(u32, u32)>);
 
-/// Pairs that are kept.
+/// Pairs that are kept, and places.
 pub const MAX_VIOLATIONS: usize = 1 << 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations {
     regions: u64,
     violating: u64,
+    /// By name and location.
+    places: BTreeMap<(u32, u32), ViolatingPlace>,
     pairs: BTreeMap<Ends, ViolationPair>,
+    forgotten: u64,
     dropped: bool,
 }
 
@@ -80,27 +98,54 @@ impl Violations {
         self.regions
     }
 
-    /// Executions of regions that violate.
+    /// Executions of regions that lie on a cycle.
     pub fn violating(&self) -> u64 {
         self.violating
     }
 
+    /// Executions of regions that were forgotten before it was sure that they do not.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// The regions that lie on a cycle.
+    pub fn places(&self) -> &BTreeMap<(u32, u32), ViolatingPlace> {
+        &self.places
+    }
+
+    /// The edges that close cycles.
     pub fn pairs(&self) -> &BTreeMap<Ends, ViolationPair> {
         &self.pairs
     }
 
-    /// Whether there were more pairs than are kept.
+    /// Whether there were more pairs, or places, than are kept.
     pub fn dropped(&self) -> bool {
         self.dropped
     }
 
     /// Calls threads by other names.
     pub(crate) fn rename_threads(&mut self, name: impl Fn(u16) -> u16) {
+        self.places.values_mut().for_each(|place| place.first.thread = name(place.first.thread));
         for ViolationPair { first, .. } in self.pairs.values_mut() {
             first.other_thread = name(first.other_thread);
             for region in first.other.iter_mut().chain([&mut first.region]) {
                 region.thread = name(region.thread);
             }
+        }
+    }
+
+    /// The region lies on a cycle; told once.
+    fn attribute(&mut self, region: Region) {
+        self.violating += 1;
+        let of_place = self.places.entry((region.name, region.location));
+        let place = of_place.or_insert(ViolatingPlace { first: region, count: 0 });
+        place.count += 1;
+        if region.event < place.first.event {
+            place.first = region;
+        }
+        if self.places.len() > MAX_VIOLATIONS {
+            self.places.pop_last();
+            self.dropped = true;
         }
     }
 
@@ -160,13 +205,20 @@ impl Serialisability {
         Self { regions, ..Self::default() }
     }
 
-    pub fn found(self) -> Violations {
+    /// Remembers at most so many regions, of those that an open one reaches, that a cycle may still be found through.
+    pub fn remembering(mut self, most: usize) -> Self {
+        self.graph.cycles().remember(most);
+        self
+    }
+
+    pub fn found(mut self) -> Violations {
+        self.violations.forgotten += self.graph.cycles().forgotten();
         self.violations
     }
 
     /// Nothing but what was found.
     pub(crate) fn without_tables(self) -> Self {
-        Self { violations: self.violations, ..Self::default() }
+        Self { violations: self.found(), ..Self::default() }
     }
 
     fn begins(&self, op: Op) -> bool {
@@ -201,18 +253,28 @@ impl Serialisability {
             // Single events are transactions of their own; those without news can share one.
             to = self.graph.advance(event.thread, None);
         } else if self.graph.reaches_at_last(to, from) {
-            let region = self.graph.region(to).expect("an open node is a region");
-            self.violations.violating += u64::from(self.graph.violate(to));
-            self.violations.add(Violation {
-                region,
-                event: number,
-                location: event.location,
-                other_thread: self.graph.thread(from),
-                other: self.graph.region(from),
-            });
-            return;
+            self.violate(from, to, event, number);
         }
         self.graph.add_edge(from, to);
+    }
+
+    /// An edge is about to close a cycle.
+    #[cold]
+    fn violate(&mut self, from: NodeId, to: NodeId, event: &Event, number: u64) {
+        // Over regions that are open, it may be known already.
+        if self.graph.reaches_at_last(from, to) {
+            return;
+        }
+        for region in self.graph.close_cycles(from, to) {
+            self.violations.attribute(region);
+        }
+        self.violations.add(Violation {
+            region: self.graph.region(to).expect("an open node is a region"),
+            event: number,
+            location: event.location,
+            other_thread: self.graph.thread(from),
+            other: self.graph.region(from),
+        });
     }
 
     fn access(&mut self, event: &Event, number: u64) {

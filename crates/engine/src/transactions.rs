@@ -1,9 +1,11 @@
 //! Transactions of a trace, as a graph of which the greater part is forgotten: what reaches what, by clocks over transactions.
 //!
 //! A node is known by its thread and its number there. A node's *row* says which nodes of each thread reach it. A node of a thread's open region
-//! can still be reached by more, and then so is whatever it reaches: those nodes *wait* for it, and take its row over when it has ended.
+//! can still be reached by more, and then so is whatever it reaches: those nodes *wait* for it, and take its row over when it has ended. An edge that closes a
+//! cycle is an edge like others: the nodes on it reach each other from then on.
 
-use crate::clock::{Rows, Time, join, width_for};
+use crate::clock::{Row, Rows, Time, join, width_for};
+use crate::cycles::Cycles;
 use crate::hints::{prefetch, push};
 
 pub(crate) type NodeId = u32;
@@ -33,7 +35,6 @@ struct Node {
     open: bool,
     /// None: a single event.
     region: Option<Region>,
-    violates: bool,
     waits_for: Vec<NodeId>,
 }
 
@@ -51,12 +52,21 @@ pub(crate) struct Graph {
     free: Vec<NodeId>,
     /// Each thread's latest.
     current: Vec<NodeId>,
+    cycles: Cycles,
     enough: usize,
 }
 
 impl Default for Graph {
     fn default() -> Self {
-        Self { names: Vec::new(), nodes: Vec::new(), rows: Rows::default(), free: Vec::new(), current: Vec::new(), enough: FEW }
+        Self {
+            names: Vec::new(),
+            nodes: Vec::new(),
+            rows: Rows::default(),
+            free: Vec::new(),
+            current: Vec::new(),
+            cycles: Cycles::default(),
+            enough: FEW,
+        }
     }
 }
 
@@ -68,6 +78,7 @@ impl Graph {
                 let node = self.new_node(thread as u16, 1, None);
                 self.current.push(node);
             }
+            self.cycles.prepare(threads);
         }
     }
 
@@ -99,14 +110,9 @@ impl Graph {
         self.nodes[node as usize].region
     }
 
-    /// Says whether this is the node's first violation.
-    pub fn violate(&mut self, node: NodeId) -> bool {
-        !std::mem::replace(&mut self.nodes[node as usize].violates, true)
-    }
-
     fn new_node(&mut self, thread: u16, number: u32, region: Option<Region>) -> NodeId {
         let name = Name { number, thread };
-        let node = Node { open: region.is_some(), region, violates: false, waits_for: Vec::new() };
+        let node = Node { open: region.is_some(), region, waits_for: Vec::new() };
         let id = match self.free.pop() {
             Some(id) => {
                 self.names[id as usize] = name;
@@ -127,9 +133,22 @@ impl Graph {
     /// The thread's next node, reached by its latest one, which ends.
     pub fn advance(&mut self, thread: u16, region: Option<Region>) -> NodeId {
         let old = self.current(thread);
-        self.nodes[old as usize].open = false;
+        let was_open = std::mem::replace(&mut self.nodes[old as usize].open, false);
         self.settle(old);
+        if was_open {
+            for before in &self.nodes[old as usize].waits_for {
+                self.cycles.hand_over(thread, self.names[*before as usize].thread);
+            }
+        }
         let number = self.names[old as usize].number + 1;
+        if let Some(region) = &region {
+            let (current, nodes, names) = (&self.current, &self.nodes, &self.names);
+            let open = |thread: usize| {
+                let node = *current.get(thread)? as usize;
+                nodes[node].open.then(|| names[node].number)
+            };
+            self.cycles.begin(region, number, open);
+        }
         let new = self.new_node(thread, number, region);
         let (row, from) = self.rows.pair(new as usize, old as usize);
         row.copy_from_slice(from);
@@ -170,7 +189,7 @@ impl Graph {
         self.nodes[node as usize].waits_for = open;
     }
 
-    /// Whether `from`, an open node, reaches `to` over nodes that may be waited for.
+    /// Whether `from` reaches `to`, over nodes that may be waited for too.
     pub fn reaches_at_last(&mut self, from: NodeId, to: NodeId) -> bool {
         let mut seen = Vec::new();
         let mut next = vec![to];
@@ -190,7 +209,30 @@ impl Graph {
         false
     }
 
-    /// An edge that closes no cycle.
+    /// The regions on the cycles that an edge to `to`, an open node that reaches `from`, will close, but for those that were told before.
+    pub fn close_cycles(&mut self, from: NodeId, to: NodeId) -> Vec<Region> {
+        let mut last: Box<Row> = vec![0; self.rows.width()].into();
+        let mut seen = Vec::new();
+        let mut next = vec![from];
+        while let Some(node) = next.pop() {
+            if !seen.contains(&node) {
+                seen.push(node);
+                self.settle(node);
+                join(&mut last, self.rows.row(node as usize));
+                next.extend_from_slice(&self.nodes[node as usize].waits_for);
+            }
+        }
+        let open: Vec<NodeId> = self.current.iter().copied().filter(|node| self.nodes[*node as usize].open).collect();
+        let reached: Vec<NodeId> = open.into_iter().filter(|node| *node == to || self.reaches_at_last(to, *node)).collect();
+        let name = |node: &NodeId| (self.names[*node as usize].thread, self.names[*node as usize].number);
+        let reached: Vec<(u16, Time)> = reached.iter().map(name).collect();
+        self.cycles.take(&reached, &last)
+    }
+
+    pub fn cycles(&mut self) -> &mut Cycles {
+        &mut self.cycles
+    }
+
     pub fn add_edge(&mut self, from: NodeId, to: NodeId) {
         self.settle(from);
         let (row, other) = self.rows.pair(to as usize, from as usize);
@@ -198,9 +240,11 @@ impl Graph {
         let mut waits_for = std::mem::take(&mut self.nodes[to as usize].waits_for);
         let more = self.nodes[from as usize].waits_for.iter().copied();
         let more = more.chain(self.nodes[from as usize].open.then_some(from));
+        let Name { number, thread } = self.names[to as usize];
         for node in more {
-            if !waits_for.contains(&node) {
+            if node != to && !waits_for.contains(&node) {
                 waits_for.push(node);
+                self.cycles.reach(self.names[node as usize].thread, thread, number);
             }
         }
         self.nodes[to as usize].waits_for = waits_for;
@@ -241,7 +285,7 @@ impl Graph {
     }
 
     pub fn bytes(&self) -> usize {
-        self.nodes.capacity() * (size_of::<Node>() + size_of::<Name>()) + self.rows.bytes()
+        self.nodes.capacity() * (size_of::<Node>() + size_of::<Name>()) + self.rows.bytes() + self.cycles.bytes()
     }
 }
 

@@ -2,20 +2,23 @@
 
 mod support;
 
-use rashomon_engine::serialisability::{Regions, Serialisability};
+use rashomon_engine::serialisability::{Regions, Serialisability, Violations};
 use rashomon_packed::{Event, Op};
 use std::collections::BTreeSet;
 use support::random::{Shape, SplitMix, draw, enumerate, traces};
-use support::relations::same_life;
+use support::relations::{Set, bit, events, same_life};
 use support::{feed, text};
 
-/// The transaction of each event: for a region the event that begins it.
-fn transactions(trace: &[Event], regions: Regions) -> Vec<usize> {
-    let begins = |op| match op {
+fn begins(op: Op, regions: Regions) -> bool {
+    match op {
         Op::Begin => regions != Regions::CriticalSections,
         Op::Acquire | Op::AcquireShared => regions != Regions::Marked,
         _ => false,
-    };
+    }
+}
+
+/// The transaction of each event: for a region the event that begins it.
+fn transactions(trace: &[Event], regions: Regions) -> Vec<usize> {
     let ends = |op| match op {
         Op::End => regions != Regions::CriticalSections,
         Op::Release | Op::ReleaseShared => regions != Regions::Marked,
@@ -25,7 +28,7 @@ fn transactions(trace: &[Event], regions: Regions) -> Vec<usize> {
     let mut of = Vec::new();
     for (at, event) in trace.iter().enumerate() {
         let open = &mut open[usize::from(event.thread)];
-        if begins(event.op) {
+        if begins(event.op, regions) {
             open.push(at);
         }
         of.push(open.first().copied().unwrap_or(at));
@@ -58,28 +61,54 @@ fn ordered(trace: &[Event], one: usize, other: usize) -> bool {
             ))
 }
 
+/// What reaches each node over at least one edge; `into[n]` are the edges into node n.
+fn reaching(into: &[Set]) -> Vec<Set> {
+    let mut reaching = into.to_vec();
+    for middle in 0..into.len() {
+        let before = reaching[middle];
+        reaching.iter_mut().filter(|set| **set & bit(middle) != 0).for_each(|set| *set |= before);
+    }
+    reaching
+}
+
+/// The edges between nodes of the graph of transactions, those of event `at`.
+fn add_edges(into: &mut [Set], trace: &[Event], of: &[usize], at: usize) {
+    let before = (0..at).filter(|before| of[*before] != of[at] && ordered(trace, *before, at));
+    into[of[at]] |= before.fold(0, |all, before| all | bit(of[before]));
+}
+
+/// The transactions on cycles, of the first `length` events.
+fn on_cycles(trace: &[Event], of: &[usize], length: usize) -> BTreeSet<usize> {
+    let mut into = vec![0; trace.len()];
+    (0..length).for_each(|at| add_edges(&mut into, trace, of, at));
+    reaching(&into).iter().enumerate().filter(|(node, before)| **before & bit(*node) != 0).map(|(node, _)| node).collect()
+}
+
 /// The first event at which the graph has a cycle.
 fn first_cycle(trace: &[Event], of: &[usize]) -> Option<usize> {
-    let mut edges: BTreeSet<(usize, usize)> = BTreeSet::new();
-    for at in 0..trace.len() {
-        let sources: BTreeSet<usize> = (0..at).filter(|before| ordered(trace, *before, at)).map(|before| of[before]).collect();
-        edges.extend(sources.into_iter().filter(|source| *source != of[at]).map(|source| (source, of[at])));
-        let mut reached = vec![of[at]];
-        let mut place = 0;
-        while place < reached.len() {
-            let from = reached[place];
-            for &(_, to) in edges.range((from, 0)..(from + 1, 0)) {
-                if to == of[at] {
-                    return Some(at);
-                }
-                if !reached.contains(&to) {
-                    reached.push(to);
-                }
-            }
-            place += 1;
-        }
+    let is_cyclic = |length: usize| !on_cycles(trace, of, length).is_empty();
+    if !is_cyclic(trace.len()) {
+        return None;
     }
-    None
+    (1..=trace.len()).collect::<Vec<usize>>().partition_point(|length| !is_cyclic(*length)).into()
+}
+
+/// Transactions that others come in between of: an event of the transaction, one of another that is ordered behind it, a later one of the first that is ordered behind that.
+fn not_causally_atomic(trace: &[Event], of: &[usize]) -> BTreeSet<usize> {
+    let before = |at: usize| (0..at).filter(|before| ordered(trace, *before, at)).fold(0, |all, before| all | bit(before));
+    let before = reaching(&(0..trace.len()).map(before).collect::<Vec<Set>>());
+    let own = |of_one: usize| (0..trace.len()).filter(|at| of[*at] == of_one).fold(0, |all, at| all | bit(at));
+    let cut = |at: &usize| {
+        let own = own(of[*at]);
+        events(before[*at] & !own).any(|other| before[other] & own != 0)
+    };
+    (0..trace.len()).filter(cut).map(|at| of[at]).collect()
+}
+
+fn attributed(violations: &Violations) -> BTreeSet<usize> {
+    let places = violations.places().values();
+    // Each event has a location of its own.
+    places.inspect(|place| assert_eq!(place.count, 1)).map(|place| place.first.event as usize).collect()
 }
 
 fn check(trace: &[Event]) {
@@ -94,7 +123,37 @@ fn check(trace: &[Event]) {
         for pair in found.pairs().values() {
             assert_eq!(of[pair.first.event as usize] as u64, pair.first.region.event, "{regions:?}\n{}", text(trace));
         }
+        let in_regions = |mut all: BTreeSet<usize>| {
+            all.retain(|node| begins(trace[*node].op, regions));
+            all
+        };
+        let violating = in_regions(on_cycles(trace, &of, trace.len()));
+        assert_eq!(attributed(&found), violating, "{regions:?}\n{}", text(trace));
+        assert_eq!((found.violating(), found.forgotten()), (violating.len() as u64, 0));
+        assert!(in_regions(not_causally_atomic(trace, &of)).is_subset(&violating), "{regions:?}\n{}", text(trace));
     }
+}
+
+/// What is forgotten is counted, and nothing else is missed.
+#[test]
+fn little_is_remembered() {
+    let mut random = SplitMix(3);
+    let (mut exact, mut short) = (0, 0);
+    for _ in 0..traces(5_000) {
+        let shape = Shape { threads: 3, events: 60, variables: 2, locks: 1, everything: false, regions: true };
+        let trace = draw(&mut random, &shape);
+        let of = transactions(&trace, Regions::All);
+        let mut analysis = Serialisability::new(Regions::All).remembering(3);
+        feed(&mut analysis, &trace, 3);
+        let (found, violating) = (analysis.found(), on_cycles(&trace, &of, trace.len()));
+        let violating = violating.into_iter().filter(|node| begins(trace[*node].op, Regions::All)).collect::<BTreeSet<_>>();
+        let attributed = attributed(&found);
+        assert!(attributed.is_subset(&violating), "{}", text(&trace));
+        assert!(violating.len() as u64 <= attributed.len() as u64 + found.forgotten(), "{}", text(&trace));
+        exact += u64::from(attributed == violating);
+        short += u64::from(attributed != violating);
+    }
+    assert!(exact > 0 && short > 0, "{exact} and {short}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! For machines: one object, `"format": "rashomon-analysis"`, `"version": 1`. A field may be added without a new version; a field that changes its
+//! For machines: one object, `"format": "rashomon-analysis"`, `"version": 2`. A field may be added without a new version; a field that changes its
 //! meaning or goes away needs one. Events are numbered from 0.
 
 use rashomon_engine::serialisability::Violations;
@@ -30,8 +30,23 @@ struct AnalysisView {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FoundView {
-    Races { racing_events: u64, complete: bool, pairs: Vec<PairView> },
-    Violations { regions: u64, violating_regions: u64, complete: bool, violations: Vec<ViolationView> },
+    Races {
+        racing_events: u64,
+        complete: bool,
+        pairs: Vec<PairView>,
+    },
+    Violations {
+        regions: u64,
+        /// Those that lie on a cycle.
+        violating_regions: u64,
+        /// Those that were forgotten before a cycle through them was ruled out.
+        forgotten_regions: u64,
+        complete: bool,
+        /// Where regions that lie on a cycle begin.
+        places: Vec<PlaceView>,
+        /// Edges that close cycles.
+        violations: Vec<ViolationView>,
+    },
 }
 
 #[derive(Serialize)]
@@ -58,6 +73,12 @@ struct RegionView {
 }
 
 #[derive(Serialize)]
+struct PlaceView {
+    region: RegionView,
+    count: u64,
+}
+
+#[derive(Serialize)]
 struct ViolationView {
     region: RegionView,
     closed_by: AccessView,
@@ -77,7 +98,7 @@ pub fn render(trace: &str, outcome: &Outcome) -> String {
     });
     let document = Document {
         format: "rashomon-analysis",
-        version: 1,
+        version: 2,
         trace,
         events: outcome.events,
         passes: outcome.passes,
@@ -130,10 +151,13 @@ fn of_violations(violations: &Violations, names: &Names) -> FoundView {
         other: pair.first.other.map(region),
         count: pair.count,
     });
+    let places = violations.places().values();
     FoundView::Violations {
         regions: violations.regions(),
         violating_regions: violations.violating(),
+        forgotten_regions: violations.forgotten(),
         complete: !violations.dropped(),
+        places: places.map(|place| PlaceView { region: region(place.first), count: place.count }).collect(),
         violations: views.collect(),
     }
 }

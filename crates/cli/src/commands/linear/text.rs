@@ -52,9 +52,19 @@ fn region(names: &Names, region: Region) -> String {
 }
 
 fn of_violations(text: &mut String, violations: &Violations, names: &Names, limit: usize) {
-    let (violating, pairs) = (violations.violating(), violations.pairs().len());
+    let (violating, places, pairs) = (violations.violating(), violations.places().len(), violations.pairs().len());
     let more = if violations.dropped() { "more than " } else { "" };
-    let _ = writeln!(text, "  {violating} of {} regions, {more}{pairs} pairs of places", violations.regions());
+    let _ = writeln!(text, "  {violating} of {} regions lie on a cycle, begun at {more}{places} places", violations.regions());
+    if violations.forgotten() > 0 {
+        let _ =
+            writeln!(text, "  {} regions more were forgotten before a cycle through them was ruled out", violations.forgotten());
+    }
+    for place in violations.places().values().take(limit) {
+        let thread = names.get(Space::Thread, place.first.thread.into());
+        let _ = writeln!(text, "  {thread}: {}, {} ×", region(names, place.first), place.count);
+    }
+    rest(text, places, limit);
+    let _ = writeln!(text, "  {more}{pairs} pairs of places whose edges close cycles");
     for pair in violations.pairs().values().take(limit) {
         let Violation { region: own, event, location, other_thread, other } = pair.first;
         let thread = names.get(Space::Thread, own.thread.into());
