@@ -211,11 +211,13 @@ impl Sweep {
                 }
                 return true;
             };
-            for cell in cells.iter().step_by(step) {
-                let seen = cell.load(Relaxed);
-                if seen != 0 && STATES[(seen >> REFERENCE_SHIFT) as usize / SLAB as usize].load(Relaxed) == state::SWEPT {
-                    // If it was overwritten meanwhile, it names something newer.
-                    let _ = cell.compare_exchange(seen, 0, Relaxed, Relaxed);
+            for word in cells.chunks_exact(shadow::CELLS).filter(|word| shadow::has_any(word)) {
+                for cell in word.iter().step_by(step) {
+                    let seen = cell.load(Relaxed);
+                    if seen != 0 && STATES[(seen >> REFERENCE_SHIFT) as usize / SLAB as usize].load(Relaxed) == state::SWEPT {
+                        // If it was overwritten meanwhile, it names something newer.
+                        let _ = cell.compare_exchange(seen, 0, Relaxed, Relaxed);
+                    }
                 }
             }
         }
