@@ -281,7 +281,7 @@ operations! {
     ExternalInput = 163, false;
 }
 
-/// Aux of `Lock…`.
+/// Aux of `Lock…`; of `ThreadJoin` [`lock_kind::TRY`] alone.
 pub mod lock_kind {
     pub const MUTEX: u16 = 1;
     pub const RWLOCK: u16 = 2;
@@ -291,7 +291,7 @@ pub mod lock_kind {
     pub const KIND_MASK: u16 = 7;
     /// Recursive mutex.
     pub const RECURSIVE: u16 = 8;
-    /// Taken by a try or timed operation: a thread that takes it so does not wait for ever.
+    /// By a try or timed operation: a thread that takes (or joins) so does not wait for ever.
     pub const TRY: u16 = 16;
     /// A mutex that checks for errors: it refuses what is wrong, and says so.
     pub const REFUSES: u16 = 32;

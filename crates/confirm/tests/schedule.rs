@@ -87,7 +87,7 @@ fn deadlock_turns_end_at_the_blocking_acquisitions() {
     )
     .unwrap();
     let at = |label: &str| labelled.at(label);
-    let candidate = CandidateKind::Deadlock { acquisitions: vec![at("pb"), at("qa")], locks: vec![] };
+    let candidate = CandidateKind::Deadlock { waits: vec![at("pb"), at("qa")], locks: vec![] };
     let (turns, goal, _) = plan(&labelled, &witness(&labelled, candidate, &["s", "fp", "fq", "sp", "pa", "sq", "qb"]));
     assert_eq!(
         turns[1..],

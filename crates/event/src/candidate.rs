@@ -24,8 +24,9 @@ pub enum Evidence {
 pub enum CandidateKind {
     /// Conflicting accesses of different threads; `first` precedes `second` in the trace.
     Race { first: EventIndex, second: EventIndex },
-    /// One acquisition per thread; each holds the lock that the previous one's acquisition wants. `acquisitions[i]` wants `locks[i]`.
-    Deadlock { acquisitions: Vec<EventIndex>, locks: Vec<Address> },
+    /// One wait per thread, each for the next one's thread: `waits[i]` wants `locks[i]`, which that thread holds; without a lock it joins the
+    /// thread, or waits for it at a barrier.
+    Deadlock { waits: Vec<EventIndex>, locks: Vec<Option<Address>> },
 }
 
 impl CandidateKind {
@@ -33,7 +34,7 @@ impl CandidateKind {
     pub fn goals(&self) -> Vec<EventIndex> {
         match self {
             Self::Race { first, second } => vec![*first, *second],
-            Self::Deadlock { acquisitions, .. } => acquisitions.clone(),
+            Self::Deadlock { waits, .. } => waits.clone(),
         }
     }
 }

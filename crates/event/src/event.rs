@@ -97,8 +97,10 @@ pub enum EventKind {
     Fork {
         child: ThreadId,
     },
+    /// `may_wait` is false for try and timed joins.
     Join {
         child: ThreadId,
+        may_wait: bool,
     },
 
     /// `may_wait` is false for try and timed acquisitions.

@@ -146,7 +146,7 @@ impl HappensBefore {
                 clock.receive_all(&fences.seen);
                 fences.seen.clear();
             }
-            EventKind::Join { child } if child.index() < threads && child != event.thread => {
+            EventKind::Join { child, .. } if child.index() < threads && child != event.thread => {
                 let stamp = self.threads[child.index()].release();
                 self.threads[event.thread.index()].receive(&stamp);
             }

@@ -4,6 +4,7 @@
 pub mod candidates;
 pub mod clock;
 mod contention;
+
 pub mod happens_before;
 pub mod hash;
 pub mod history;
@@ -12,12 +13,13 @@ pub mod lockset;
 pub mod pairs;
 pub mod release_sequence;
 pub mod shared_memory;
+pub mod spanning;
 pub mod targets;
 
 pub use candidates::{hybrid, races};
 pub use clock::{Stamp, ThreadClock};
 pub use happens_before::{Edges, HappensBefore, Model, ReleaseSequences, unordered};
-pub use lock_graph::{Dependency, Instance, LockGraph, Pattern};
+pub use lock_graph::{Dependency, Instance, LockGraph, Pattern, Wish};
 pub use lockset::{Held, LockSetId, LockSets, held_at};
 pub use pairs::SitePair;
 pub use shared_memory::{GRANULE, SharedMemory};

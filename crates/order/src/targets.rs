@@ -77,7 +77,7 @@ impl ForkJoin {
                 // What the parent does from here on the child does not know of.
                 self.pass(thread, thread);
             }
-            EventKind::Join { child } => self.pass(child, thread),
+            EventKind::Join { child, .. } => self.pass(child, thread),
             _ => {}
         }
     }

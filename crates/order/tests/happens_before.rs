@@ -33,7 +33,7 @@ fn edge(trace: &Trace, a: usize, b: usize) -> bool {
     let (one, other) = (&trace.events[a], &trace.events[b]);
     match (one.kind, other.kind) {
         (EventKind::Fork { child }, _) if child == other.thread => true,
-        (_, EventKind::Join { child }) => child == one.thread,
+        (_, EventKind::Join { child, .. }) => child == one.thread,
         (EventKind::Signal { condition, .. }, EventKind::WaitEnd { condition: other, woken_by, timed_out, .. }) => match woken_by
         {
             Some(signal) => signal.index() == a,

@@ -16,7 +16,7 @@ fn ordered(trace: &Trace, from: EventIndex, to: EventIndex) -> bool {
             .take(index.index())
             .any(|before| reached[before.index()] && trace.event(before).thread == event.thread);
         let by_join = match event.kind {
-            EventKind::Join { child } => {
+            EventKind::Join { child, .. } => {
                 trace.indices().take(index.index()).any(|before| reached[before.index()] && trace.event(before).thread == child)
             }
             _ => false,

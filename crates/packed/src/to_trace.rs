@@ -162,7 +162,7 @@ impl Builder {
                 self.parents[child.index()].get_or_insert(thread);
                 EventKind::Fork { child }
             }
-            Op::Join => EventKind::Join { child: self.thread(event.target) },
+            Op::Join => EventKind::Join { child: self.thread(event.target), may_wait: true },
             Op::Publish => EventKind::Publish { object },
             Op::Observe => EventKind::Observe { object },
             Op::Enter => EventKind::BarrierEnter { barrier: object, generation: 0 },

@@ -8,8 +8,8 @@ use rashomon_abi::record::Op;
 use rashomon_confirm::{Plan, schedule::Planner};
 use rashomon_event::finding::Step;
 use rashomon_event::{
-    Access, Candidate, CandidateKind, Evidence, Finding, FindingKind, Grade, Mode, Schedule, Side, ThreadPath, Trace, Verdict,
-    Witness, WitnessLevel,
+    Access, Candidate, CandidateKind, EventKind, Evidence, Finding, FindingKind, Grade, Mode, Schedule, Side, ThreadPath, Trace,
+    Verdict, Witness, WitnessLevel,
 };
 use rashomon_trace::{BlockedRecord, LoadedTrace, Outcome};
 
@@ -70,7 +70,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
                 places.extend(touched.and_then(|(at, _)| self.describer.variable(at)));
                 touched.map_or_else(|| "unknown bytes".to_owned(), |(at, size)| self.describer.data(at, size))
             }
-            CandidateKind::Deadlock { locks, .. } => self.lock_list(locks),
+            CandidateKind::Deadlock { locks, .. } => self.lock_list(&locks.iter().flatten().copied().collect::<Vec<_>>()),
         };
         let mut notes = Vec::new();
         let plan = witness.and_then(|witness| match self.planner.plan(witness) {
@@ -107,7 +107,16 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         let side = self.describer.side_before(goal);
         match candidate.kind {
             CandidateKind::Race { .. } => side,
-            CandidateKind::Deadlock { .. } => Side { action: side.action.replacen("acquires", "waits for", 1), ..side },
+            CandidateKind::Deadlock { .. } => {
+                let action = match self.trace().event(goal).kind {
+                    EventKind::Join { child, .. } => {
+                        format!("waits for {} to end", thread_words(&self.trace().thread(child).path))
+                    }
+                    EventKind::BarrierExit { barrier, .. } => format!("waits at {}", self.describer.lock(barrier)),
+                    _ => side.action.replacen("acquires", "waits for", 1),
+                };
+                Side { action, ..side }
+            }
         }
     }
 

@@ -221,7 +221,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             },
             EventKind::Release { lock: released, .. } => format!("releases {}", lock(released)),
             EventKind::Fork { child } => format!("creates thread {}", self.trace.thread(child).path),
-            EventKind::Join { child } => format!("joins thread {}", self.trace.thread(child).path),
+            EventKind::Join { child, .. } => format!("joins thread {}", self.trace.thread(child).path),
             EventKind::Start => "starts".into(),
             EventKind::End => "ends".into(),
             EventKind::WaitBegin { condition, .. } => format!("waits on {}", lock(condition)),

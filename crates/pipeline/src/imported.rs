@@ -83,7 +83,7 @@ impl Describer<'_> {
                 )
             }
             CandidateKind::Deadlock { locks, .. } => {
-                let locks: Vec<String> = locks.iter().map(|&lock| self.target(lock)).collect();
+                let locks: Vec<String> = locks.iter().flatten().map(|&lock| self.target(lock)).collect();
                 (FindingKind::Deadlock, format!("locks {}", locks.join(", ")))
             }
         };
@@ -156,7 +156,9 @@ impl Describer<'_> {
             EventKind::Request { lock, .. } => format!("requests {}", target(lock)),
             EventKind::Release { lock, .. } => format!("releases {}", target(lock)),
             EventKind::Fork { child } => format!("forks {}", thread(child)),
-            EventKind::Join { child } => format!("joins {}", thread(child)),
+            EventKind::Join { child, .. } if waits => format!("waits for {} to end", thread(child)),
+            EventKind::Join { child, .. } => format!("joins {}", thread(child)),
+            EventKind::BarrierExit { barrier, .. } if waits => format!("waits at {}", target(barrier)),
             EventKind::Publish { object } => format!("publishes {}", target(object)),
             EventKind::Observe { object } => format!("observes {}", target(object)),
             EventKind::BarrierEnter { barrier, .. } => format!("enters {}", target(barrier)),

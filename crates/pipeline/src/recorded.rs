@@ -227,7 +227,7 @@ impl<'t> Recorded<'t> {
                 None
             }
             EventKind::Fork { child } => Some((Op::Fork, child.0)),
-            EventKind::Join { child } => Some((Op::Join, child.0)),
+            EventKind::Join { child, .. } => Some((Op::Join, child.0)),
             EventKind::Acquire { lock, mode, .. } => self.acquire(thread, lock, mode),
             EventKind::Release { lock, mode } => self.release(thread, lock, mode),
             EventKind::Request { lock, mode: LockMode::Exclusive } => Some((Op::Request, self.lock(lock))),

@@ -307,10 +307,11 @@ impl Builder<'_> {
                     *fork = Some((thread, at));
                 }
             }
-            EventKind::Join { child } => {
-                if let Some(last) = self.index.threads.get(child.index()).and_then(|events| (events.len() as u32).checked_sub(1))
-                {
-                    self.need(Level::Instance, thread, at, (child.0, last));
+            EventKind::Join { child, .. } => {
+                let last = self.index.threads.get(child.index()).and_then(|events| (events.len() as u32).checked_sub(1));
+                let created = || self.index.fork.get(child.index()).copied().flatten();
+                if let Some(place) = last.map(|last| (child.0, last)).or_else(created) {
+                    self.need(Level::Instance, thread, at, place);
                 }
             }
             EventKind::WaitBegin { .. } => self.waiting[thread as usize] = at,

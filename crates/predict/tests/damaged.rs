@@ -25,7 +25,7 @@ fn damaged(seed: u64) -> Trace {
             0 => EventKind::Start,
             1 => EventKind::End,
             2 => EventKind::Fork { child: other },
-            3 => EventKind::Join { child: other },
+            3 => EventKind::Join { child: other, may_wait: timed_out },
             4 => EventKind::Acquire { lock: object, mode, may_wait: timed_out },
             5 => EventKind::Release { lock: object, mode },
             6 => EventKind::Request { lock: object, mode },

@@ -1,7 +1,7 @@
 //! Predictions against every reordering of small traces.
 
 use rashomon_event::{
-    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, Trace, Witness, WitnessLevel,
+    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness, WitnessLevel,
 };
 use rashomon_order::{LockGraph, SharedMemory};
 use rashomon_predict::closure::Closures;
@@ -36,9 +36,9 @@ fn conflicting_pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
 fn among(reachable: &Reachable, candidate: &CandidateKind) -> bool {
     match candidate {
         CandidateKind::Race { first, second } => reachable.races.contains(&(*first.min(second), *first.max(second))),
-        CandidateKind::Deadlock { acquisitions, .. } => {
-            let least = (0..acquisitions.len()).min_by_key(|&place| acquisitions[place]).unwrap_or(0);
-            let mut cycle = acquisitions.clone();
+        CandidateKind::Deadlock { waits, .. } => {
+            let least = (0..waits.len()).min_by_key(|&place| waits[place]).unwrap_or(0);
+            let mut cycle = waits.clone();
             cycle.rotate_left(least);
             reachable.deadlocks.contains(&cycle)
         }
@@ -51,6 +51,8 @@ struct Tally {
     causal: usize,
     synchronisation: usize,
     deadlocks: usize,
+    /// Of these, those in which a thread waits for a thread.
+    across: usize,
     sync_preserving: usize,
     reachable: usize,
     missed: usize,
@@ -75,7 +77,10 @@ fn sound(trace: &Trace, predictions: &Predictions, tally: &mut Tally) {
             }
         }
         *(if witness.level == WitnessLevel::Causal { &mut tally.causal } else { &mut tally.synchronisation }) += 1;
-        tally.deadlocks += usize::from(matches!(witness.candidate, CandidateKind::Deadlock { .. }));
+        if let CandidateKind::Deadlock { locks, .. } = &witness.candidate {
+            tally.deadlocks += 1;
+            tally.across += usize::from(locks.contains(&None));
+        }
     }
 }
 
@@ -88,7 +93,7 @@ fn sorted(mut cycle: Vec<EventIndex>) -> Vec<EventIndex> {
 fn deadlocks(predictions: &Predictions, level: WitnessLevel) -> BTreeSet<Vec<EventIndex>> {
     let witnesses = predictions.findings.iter().filter_map(|prediction| prediction.witness.as_ref());
     let cycles = witnesses.filter(|witness| witness.level >= level).filter_map(|witness| match &witness.candidate {
-        CandidateKind::Deadlock { acquisitions, .. } => Some(sorted(acquisitions.clone())),
+        CandidateKind::Deadlock { waits, .. } => Some(sorted(waits.clone())),
         CandidateKind::Race { .. } => None,
     });
     cycles.collect()
@@ -193,6 +198,24 @@ fn every_trace_of_two_locks() {
     assert!(tally.causal > 1000 && tally.deadlocks > 10, "{tally:?}");
 }
 
+/// One thread that another creates and joins, and one that is there from the beginning.
+#[test]
+fn every_trace_of_two_locks_and_a_join() {
+    let mut tally = Tally::default();
+    let child = ThreadId(1);
+    let thread = [EventKind::Fork { child }, EventKind::Join { child, may_wait: true }];
+    for length in 5..=7 {
+        let alphabet = [&thread[..], &[lock(8), unlock(8), lock(16), unlock(16)]].concat();
+        enumerate(3, length, &alphabet, &mut |trace| check_all(&trace, true, &mut tally));
+    }
+    for length in 8..=8 {
+        let alphabet = [&thread[..], &[lock(8), unlock(8), lock(16)]].concat();
+        enumerate(3, length, &alphabet, &mut |trace| check_all(&trace, true, &mut tally));
+    }
+    assert_eq!(tally.missed, 0, "{tally:?}");
+    assert!(tally.across > 100, "{tally:?}");
+}
+
 fn random_traces(seeds: std::ops::Range<u64>, variables: u64, features: Features, exact: bool) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
@@ -214,6 +237,14 @@ fn random_traces_with_locks() {
 fn random_traces_of_locks_only() {
     let tally = random_traces(30_000..33_000, 0, Features { shared_locks: true, ..Features::default() }, true);
     assert!(tally.deadlocks > 50, "{tally:?}");
+    assert_eq!(tally.missed, 0, "{tally:?}");
+}
+
+#[test]
+fn random_traces_of_locks_and_threads() {
+    let features = Features { shared_locks: true, fork_join: true, barriers: true, ..Features::default() };
+    let tally = random_traces(40_000..46_000, 0, features, true);
+    assert!(tally.across > 50, "{tally:?}");
     assert_eq!(tally.missed, 0, "{tally:?}");
 }
 

@@ -119,8 +119,8 @@ const CROSS: &str = "main lock m; main lock n #a; main unlock n; main unlock m; 
 #[test]
 fn crossed_locks_deadlock() {
     let (of, finding) = only(CROSS);
-    let CandidateKind::Deadlock { acquisitions, .. } = &finding.candidate.kind else { panic!("{finding:?}") };
-    assert_eq!(acquisitions, &[of.at("a"), of.at("b")]);
+    let CandidateKind::Deadlock { waits, .. } = &finding.candidate.kind else { panic!("{finding:?}") };
+    assert_eq!(waits, &[of.at("a"), of.at("b")]);
     assert_eq!((finding.candidate.evidence, level(&finding)), (Evidence::LockOrder, Some(WitnessLevel::Causal)));
 }
 
@@ -146,6 +146,31 @@ fn gates_and_joins_forbid_deadlocks() {
     ] {
         assert_eq!(predictions(&trace(silent).trace), [], "{silent}");
     }
+}
+
+#[test]
+fn a_section_that_spans_threads_deadlocks() {
+    let (of, finding) = only(
+        "u lock m #g; u lock l #a; u unlock l; u unlock m; main lock l #h; main fork t #f; t lock m #b; t unlock m; t end; main join t #j; main unlock l",
+    );
+    let CandidateKind::Deadlock { waits, locks } = &finding.candidate.kind else { panic!("{finding:?}") };
+    assert_eq!(waits, &[of.at("a"), of.at("j"), of.at("b")]);
+    assert_eq!(locks.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(level(&finding), Some(WitnessLevel::Causal));
+}
+
+/// What happens between the acquisition and the join is part of the witness: with another value the holder may not join at all.
+#[test]
+fn the_holder_must_get_to_where_it_waits() {
+    let text = "main fork t; t lock l; t unlock l; t w x #w; t end; main r x #r; main lock l; main join t; main unlock l";
+    assert_eq!(
+        predictions(&trace(text).trace).iter().map(level).collect::<Vec<_>>(),
+        [Some(WitnessLevel::Causal), Some(WitnessLevel::Synchronisation)]
+    );
+    let before = text
+        .replace("t lock l; t unlock l; t w x #w;", "t w x #w; t lock l; t unlock l;")
+        .replace("main r x #r; main lock l;", "main lock l; main r x #r;");
+    assert_eq!(predictions(&trace(&before).trace).iter().map(level).collect::<Vec<_>>(), [Some(WitnessLevel::Causal); 2]);
 }
 
 #[test]

@@ -73,6 +73,8 @@ struct Step {
     excluded: Excluded,
     /// A thread that is about to make this step waits for whoever holds them.
     wish: Excluded,
+    /// And for threads that have not made so many events yet.
+    awaits: Vec<(usize, usize)>,
     reads: Vec<(usize, u8)>,
     writes: Vec<(usize, u8)>,
     eager: bool,
@@ -270,11 +272,17 @@ impl Search {
                 }
             }
             EventKind::Request { lock, mode } => step.wish = Excluded::new(shape.bit(lock), mode),
-            EventKind::Join { child } => step.needs.push((child.index(), *shape.length.get(child.index())?)),
+            EventKind::Join { child, may_wait } => {
+                let end = (child.index(), *shape.length.get(child.index())?);
+                step.needs.push(end);
+                step.needs.extend(self.fork.get(child.index()).copied().flatten());
+                step.awaits.extend(may_wait.then_some(end));
+            }
             EventKind::BarrierExit { barrier, generation } => {
                 let enter = EventKind::BarrierEnter { barrier, generation };
                 let all = (0..trace.events.len()).filter(|&other| trace.events[other].kind == enter);
-                step.needs.extend(all.map(|other| shape.place(trace, other)));
+                step.awaits.extend(all.map(|other| shape.place(trace, other)));
+                step.needs.extend(&step.awaits);
             }
             EventKind::OnceSeen { once } => {
                 step.needs.extend(last(EventKind::OnceDone { once }).map(|other| shape.place(trace, other)));
@@ -334,6 +342,10 @@ impl Search {
         (0..self.threads.len()).any(|thread| self.blocked_by(state, locks, thread))
     }
 
+    fn waits(&self, state: State, step: &Step) -> bool {
+        self.blocked(state, step.wish) || step.awaits.iter().any(|&(on, count)| state.count(on) < count)
+    }
+
     fn blocked_by(&self, state: State, locks: Excluded, thread: usize) -> bool {
         let (exclusive, shared) = self.held[thread][state.count(thread)];
         locks.any & (exclusive | shared) != 0 || locks.exclusive & exclusive != 0
@@ -355,15 +367,19 @@ impl Search {
             }
         }
         let waiting: Vec<usize> =
-            (0..self.threads.len()).filter(|&thread| next[thread].is_some_and(|step| self.blocked(state, step.wish))).collect();
+            (0..self.threads.len()).filter(|&thread| next[thread].is_some_and(|step| self.waits(state, step))).collect();
         for (place, &first) in waiting.iter().enumerate() {
             self.cycles(state, &waiting[place + 1..], &mut vec![first], reachable);
         }
     }
 
     fn cycles(&self, state: State, others: &[usize], path: &mut Vec<usize>, reachable: &mut Reachable) {
-        let waits_for =
-            |waiter: usize, holder: usize| self.next(state, waiter).is_some_and(|step| self.blocked_by(state, step.wish, holder));
+        let waits_for = |waiter: usize, holder: usize| {
+            self.next(state, waiter).is_some_and(|step| {
+                let awaits = step.awaits.iter().any(|&(on, count)| on == holder && state.count(on) < count);
+                awaits || self.blocked_by(state, step.wish, holder)
+            })
+        };
         let last = path[path.len() - 1];
         if path.len() >= 2 && waits_for(last, path[0]) {
             let mut cycle: Vec<EventIndex> =

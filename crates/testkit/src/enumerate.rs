@@ -1,5 +1,5 @@
-//! Every trace of a given length over a small alphabet that lock exclusion allows. Threads appear in the order of their numbers, so
-//! that traces equal but for the names of threads come once.
+//! Every trace of a given length over a small alphabet that lock exclusion, creation and joining allow. Threads appear in the order of their
+//! numbers, so that traces equal but for the names of threads come once. A thread that the alphabet can create runs only once it is.
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{Address, EventKind, LockMode, ThreadId, Trace};
@@ -24,10 +24,14 @@ fn extend(
         visit(builder.build());
         return;
     }
-    let used = prefix.iter().map(|(thread, _)| thread.0 + 1).max().unwrap_or(0);
+    let seen = |prefix: &[(ThreadId, EventKind)], thread: ThreadId| {
+        alphabet.contains(&EventKind::Fork { child: thread }) || prefix.iter().any(|&(other, _)| other == thread)
+    };
+    // The next one that nobody has seen, but none behind it.
+    let used = (0..threads).take_while(|&thread| seen(prefix, ThreadId(thread))).count() as u32;
     for thread in (0..threads.min(used + 1)).map(ThreadId) {
         for &kind in alphabet {
-            if allowed(prefix, thread, kind) {
+            if alive(prefix, alphabet, thread) && allowed(prefix, thread, kind) {
                 prefix.push((thread, kind));
                 extend(threads, length, alphabet, prefix, visit);
                 prefix.pop();
@@ -36,12 +40,23 @@ fn extend(
     }
 }
 
+fn alive(prefix: &[(ThreadId, EventKind)], alphabet: &[EventKind], thread: ThreadId) -> bool {
+    let ran = |kind: EventKind| prefix.iter().any(|&(_, other)| other == kind);
+    let (fork, join) = (EventKind::Fork { child: thread }, EventKind::Join { child: thread, may_wait: true });
+    (ran(fork) || !alphabet.contains(&fork)) && !ran(join)
+}
+
 fn allowed(prefix: &[(ThreadId, EventKind)], thread: ThreadId, kind: EventKind) -> bool {
     match kind {
         EventKind::Acquire { lock, mode, .. } => holders(prefix, lock)
             .iter()
             .all(|&(holder, held)| holder != thread && held == LockMode::Shared && mode == LockMode::Shared),
         EventKind::Release { lock, mode } => holders(prefix, lock).contains(&(thread, mode)),
+        EventKind::Fork { child } => child != thread && prefix.iter().all(|&(other, earlier)| other != child && earlier != kind),
+        EventKind::Join { child, .. } => {
+            let created = prefix.iter().any(|&(_, earlier)| earlier == EventKind::Fork { child });
+            created && child != thread && prefix.iter().all(|&(_, earlier)| earlier != kind)
+        }
         _ => true,
     }
 }

@@ -27,7 +27,7 @@ impl Rules {
 pub struct Reachable {
     /// Conflicting accesses of different threads that are both next, smaller index first.
     pub races: BTreeSet<(EventIndex, EventIndex)>,
-    /// Cycles of waiting acquisitions in the order of [`rashomon_event::CandidateKind::Deadlock`], rotated so that the smallest index is first.
+    /// Cycles of waiting acquisitions, joins and exits of barriers in the order of [`rashomon_event::CandidateKind::Deadlock`], rotated so that the smallest index is first.
     pub deadlocks: BTreeSet<Vec<EventIndex>>,
     pub states: usize,
 }
@@ -165,7 +165,10 @@ impl<'t> Oracle<'t> {
             return false;
         }
         match event.kind {
-            EventKind::Join { child } => self.threads[child.index()].iter().all(|&event| ran(event)),
+            EventKind::Join { child, .. } => {
+                let created = all().all(|(fork, other)| other.kind != EventKind::Fork { child } || ran(fork));
+                created && self.threads[child.index()].iter().all(|&event| ran(event))
+            }
             EventKind::Acquire { lock, mode, .. } => self.lock_is_free(state, index, lock, mode),
             EventKind::WaitEnd { mutex, woken_by, timed_out, .. } => {
                 let woken = timed_out || woken_by.is_none_or(|signal| ran(signal.0) && state.missed >> index & 1 == 0);
@@ -249,6 +252,8 @@ impl<'t> Oracle<'t> {
         }
     }
 
+    /// Whether the thread of one next event cannot go on before that of another has: it wants a lock that the other holds, its end, or
+    /// its entry of a barrier.
     fn waits_for(&self, state: &State, waiter: u32, holder: u32) -> bool {
         let holder = self.trace.events[holder as usize].thread;
         match self.trace.events[waiter as usize].kind {
@@ -256,6 +261,12 @@ impl<'t> Oracle<'t> {
                 .holders(state, lock)
                 .iter()
                 .any(|&(thread, held)| thread == holder && (held == LockMode::Exclusive || mode == LockMode::Exclusive)),
+            // It has a next event.
+            EventKind::Join { child, may_wait: true } => child == holder,
+            EventKind::BarrierExit { barrier, generation } => self.threads[holder.index()].iter().any(|&enter| {
+                self.trace.events[enter as usize].kind == EventKind::BarrierEnter { barrier, generation }
+                    && state.ran >> enter & 1 == 0
+            }),
             _ => false,
         }
     }

@@ -158,7 +158,13 @@ impl Simulation {
 
     fn act(&mut self, thread: usize) {
         let features = self.shape.features;
-        let draw = if self.shape.variables == 0 { 7 + self.rng.below(6) } else { self.rng.below(20) };
+        let draw = if self.shape.variables > 0 {
+            self.rng.below(20)
+        } else {
+            // Locks, and what makes threads wait for each other.
+            const DRAWS: [u64; 10] = [7, 8, 9, 10, 11, 12, 15, 16, 17, 18];
+            DRAWS[self.rng.below(if features.fork_join || features.conditions || features.barriers { 10 } else { 6 }) as usize]
+        };
         match draw {
             0..=6 => self.access(thread),
             7..=9 => self.acquire(thread),
@@ -180,7 +186,8 @@ impl Simulation {
                 }
             }
             19 if features.semaphores || features.once => self.count_or_publish(thread),
-            _ => self.access(thread),
+            _ if self.shape.variables > 0 => self.access(thread),
+            _ => self.acquire(thread),
         }
     }
 
@@ -232,7 +239,8 @@ impl Simulation {
             self.push(thread, EventKind::Fork { child: ThreadId(child as u32) });
             self.phases[child] = Phase::Running;
         } else if let Some(child) = self.phases.iter().position(|&phase| phase == Phase::Ended) {
-            self.push(thread, EventKind::Join { child: ThreadId(child as u32) });
+            let may_wait = !self.builder.len().is_multiple_of(8);
+            self.push(thread, EventKind::Join { child: ThreadId(child as u32), may_wait });
             self.phases[child] = Phase::Joined;
         } else if thread != 0 && self.held[thread].is_empty() {
             self.push(thread, EventKind::End);

@@ -33,7 +33,8 @@ impl<'t> Facts<'t> {
             for (other, earlier) in trace.events[..index].iter().enumerate() {
                 let needed = earlier.thread == event.thread
                     || earlier.kind == EventKind::Fork { child: event.thread }
-                    || event.kind == EventKind::Join { child: earlier.thread };
+                    || matches!(event.kind, EventKind::Join { child, .. }
+                        if child == earlier.thread || earlier.kind == EventKind::Fork { child });
                 if needed {
                     set |= past[other];
                 }

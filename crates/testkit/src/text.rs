@@ -1,7 +1,7 @@
 //! Traces as text, one event a line (or between semicolons): `thread operation operands [@site] [#label]`.
 //!
 //! `main` is the initial thread; others appear with `fork` or at their first mention. Variables are `x`, `x+2:4` (offset, bytes; 8
-//! bytes if not said). Operations: `r w rw X`, `ld st rmw casf X ORDER`, `fence ORDER`, `fork join T`, `start end`, `lock trylock
+//! bytes if not said). Operations: `r w rw X`, `ld st rmw casf X ORDER`, `fence ORDER`, `fork join tryjoin T`, `start end`, `lock trylock
 //! rlock unlock runlock request M`, `wait C M`, `woken C M [LABEL]`, `timeout C M`, `signal broadcast C`, `enter exit B [GENERATION]`,
 //! `post take S`, `begin done seen O`, `publish observe O`, `blocked M`, `other`. `//` starts a comment.
 
@@ -152,7 +152,9 @@ impl Statement<'_> {
             "start" => EventKind::Start,
             "end" => EventKind::End,
             "fork" => EventKind::Fork { child: names.thread(builder, self.operand(0)?, thread) },
-            "join" => EventKind::Join { child: names.thread(builder, self.operand(0)?, thread) },
+            "join" | "tryjoin" => {
+                EventKind::Join { child: names.thread(builder, self.operand(0)?, thread), may_wait: self.operation == "join" }
+            }
             "lock" => EventKind::Acquire { lock: first?, mode: LockMode::Exclusive, may_wait: true },
             "trylock" => EventKind::Acquire { lock: first?, mode: LockMode::Exclusive, may_wait: false },
             "rlock" => EventKind::Acquire { lock: first?, mode: LockMode::Shared, may_wait: true },

@@ -69,7 +69,7 @@ impl Loader<'_> {
                 }
                 None => EventKind::Other,
             },
-            Op::ThreadJoin => self.child(sync.object).map_or(EventKind::Other, |child| EventKind::Join { child }),
+            Op::ThreadJoin => self.child(sync.object).map_or(EventKind::Other, |child| EventKind::Join { child, may_wait }),
 
             Op::Lock => EventKind::Acquire { lock: self.identity(at, sync), mode: LockMode::Exclusive, may_wait },
             Op::LockShared => EventKind::Acquire { lock: self.identity(at, sync), mode: LockMode::Shared, may_wait },

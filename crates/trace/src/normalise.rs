@@ -168,7 +168,7 @@ impl<'a> Names<'a> {
             EventKind::Start => "start".to_owned(),
             EventKind::End => "end".to_owned(),
             EventKind::Fork { child } => format!("create {}", self.thread(*child)),
-            EventKind::Join { child } => format!("join {}", self.thread(*child)),
+            EventKind::Join { child, may_wait } => format!("join {}{}", self.thread(*child), if *may_wait { "" } else { " try" }),
             EventKind::Acquire { lock, mode, may_wait } => {
                 format!("acquire {mode:?} {}{}", of(lock), if *may_wait { "" } else { " try" })
             }

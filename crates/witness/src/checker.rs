@@ -8,12 +8,13 @@
 //! writer it saw in the trace.
 //!
 //! Guarantee: an accepted order respects every rule above; after it each goal is the next event of its thread; goals of a race conflict;
-//! goals of a deadlock wait for one another in a cycle. Limit: what the trace does not say (values, branches, unmodelled code) is not
+//! the threads of a deadlock's goals wait for one another in a cycle, each for a lock that the
+//! next one holds, for its end or for its entry of a barrier. Limit: what the trace does not say (values, branches, unmodelled code) is not
 //! checked, so only forcing proves an order of the synchronisation level.
 //!
 //! Choices: (1) The initial count of a semaphore is the least one under which the trace is possible. (2) The release of a lock that the
 //! thread does not hold has no effect. (3) A thread's events all come after its fork and before its join, also where the trace lacks its
-//! `Start` or `End`. (4) A wake-up of unknown cause, or by a time-out, needs no signal.
+//! `Start` or `End`; its join comes after its fork. (4) A wake-up of unknown cause, or by a time-out, needs no signal.
 
 use crate::facts::Facts;
 use crate::reads_from::ReadsFrom;
@@ -108,7 +109,7 @@ impl<'t> Checker<'t> {
         }
         match &witness.candidate {
             CandidateKind::Race { first, second } => self.race(*first, *second)?,
-            CandidateKind::Deadlock { acquisitions, locks } => self.deadlock(&run, acquisitions, locks)?,
+            CandidateKind::Deadlock { waits, locks } => self.deadlock(&run, waits, locks)?,
         }
         Ok(if self.reads_from.kept_by(self.trace, &witness.order) { WitnessLevel::Causal } else { WitnessLevel::Synchronisation })
     }
@@ -128,12 +129,17 @@ impl<'t> Checker<'t> {
             return Err(Rejection::BeforeFork { event: index, thread, fork });
         }
         match event.kind {
-            EventKind::Join { child } => {
+            EventKind::Join { child, .. } => {
                 let last = self.facts.threads.get(child.index()).and_then(|events| events.last());
                 if let Some(&last) = last
                     && !run.ran(last)
                 {
                     return Err(Rejection::JoinBeforeEnd { event: index, last, child });
+                }
+                if let Some(&Some(fork)) = self.facts.fork.get(child.index())
+                    && !run.ran(fork)
+                {
+                    return Err(Rejection::BeforeFork { event: index, thread: child, fork });
                 }
             }
             EventKind::Acquire { lock, mode, .. } => self.acquire(run, index, lock, mode)?,
@@ -220,25 +226,45 @@ impl<'t> Checker<'t> {
         }
     }
 
-    fn deadlock(&self, run: &Run, acquisitions: &[EventIndex], locks: &[Address]) -> Result<(), Rejection> {
-        if acquisitions.len() < 2 || acquisitions.len() != locks.len() {
-            return Err(Rejection::MalformedCycle { acquisitions: acquisitions.len(), locks: locks.len() });
+    fn deadlock(&self, run: &Run, waits: &[EventIndex], locks: &[Option<Address>]) -> Result<(), Rejection> {
+        if waits.len() < 2 || waits.len() != locks.len() {
+            return Err(Rejection::MalformedCycle { waits: waits.len(), locks: locks.len() });
         }
-        for (place, &goal) in acquisitions.iter().enumerate() {
+        for (place, &goal) in waits.iter().enumerate() {
             let thread = self.trace.event(goal).thread;
-            if let Some(&earlier) = acquisitions[..place].iter().find(|&&earlier| self.trace.event(earlier).thread == thread) {
+            if let Some(&earlier) = waits[..place].iter().find(|&&earlier| self.trace.event(earlier).thread == thread) {
                 return Err(Rejection::SameThread { first: earlier, second: goal });
             }
-            let wanted = locks[place];
-            let mode = match self.trace.event(goal).kind {
-                EventKind::Acquire { lock, mode, may_wait: true } | EventKind::Request { lock, mode } if lock == wanted => mode,
-                _ => return Err(Rejection::NotAnAcquisition { goal, lock: wanted }),
-            };
-            let holder = self.trace.event(acquisitions[(place + 1) % acquisitions.len()]).thread;
-            if !run.locks.get(&wanted).is_some_and(|state| state.excluded_by(holder, mode)) {
-                return Err(Rejection::NotBlocked { goal, lock: wanted });
+            let awaited = self.trace.event(waits[(place + 1) % waits.len()]).thread;
+            match locks[place] {
+                Some(lock) => self.waits_for_lock(run, goal, lock, awaited)?,
+                None => self.waits_for_thread(run, goal, awaited)?,
             }
         }
         Ok(())
+    }
+
+    fn waits_for_lock(&self, run: &Run, goal: EventIndex, wanted: Address, holder: ThreadId) -> Result<(), Rejection> {
+        let mode = match self.trace.event(goal).kind {
+            EventKind::Acquire { lock, mode, may_wait: true } | EventKind::Request { lock, mode } if lock == wanted => mode,
+            _ => return Err(Rejection::NotAnAcquisition { goal, lock: wanted }),
+        };
+        if run.locks.get(&wanted).is_some_and(|state| state.excluded_by(holder, mode)) {
+            return Ok(());
+        }
+        Err(Rejection::NotBlocked { goal, lock: wanted })
+    }
+
+    /// A thread that has a goal has not ended.
+    fn waits_for_thread(&self, run: &Run, goal: EventIndex, awaited: ThreadId) -> Result<(), Rejection> {
+        let waits = match self.trace.event(goal).kind {
+            EventKind::Join { child, may_wait } => may_wait && child == awaited,
+            EventKind::BarrierExit { barrier, generation } => {
+                let entered = self.facts.entered.get(&(barrier, generation)).into_iter().flatten();
+                entered.into_iter().any(|&enter| self.trace.event(enter).thread == awaited && !run.ran(enter))
+            }
+            _ => false,
+        };
+        if waits { Ok(()) } else { Err(Rejection::DoesNotWait { goal, thread: awaited }) }
     }
 }

@@ -8,7 +8,7 @@ pub enum Rejection {
     UnknownEvent { event: EventIndex, events: usize },
     #[error("event {event} is out of program order in the witness: the next event of {thread} is {expected:?}")]
     NotAPrefix { event: EventIndex, thread: ThreadId, expected: Option<EventIndex> },
-    #[error("event {event} of {thread} comes before {fork}, which creates the thread")]
+    #[error("event {event} comes before {fork}, which creates {thread}")]
     BeforeFork { event: EventIndex, thread: ThreadId, fork: EventIndex },
     #[error("join {event} comes before {last}, the last event of the joined thread {child}")]
     JoinBeforeEnd { event: EventIndex, last: EventIndex, child: ThreadId },
@@ -32,10 +32,12 @@ pub enum Rejection {
     NoConflict { first: EventIndex, second: EventIndex },
     #[error("goals {first} and {second} are of the same thread")]
     SameThread { first: EventIndex, second: EventIndex },
-    #[error("a deadlock needs at least two acquisitions and one lock for each, not {acquisitions} and {locks}")]
-    MalformedCycle { acquisitions: usize, locks: usize },
+    #[error("a deadlock needs at least two waits and what each is for, not {waits} and {locks}")]
+    MalformedCycle { waits: usize, locks: usize },
     #[error("goal {goal} is not an acquisition of lock {lock} that waits")]
     NotAnAcquisition { goal: EventIndex, lock: Address },
     #[error("goal {goal} wants lock {lock}, which the next thread of the cycle does not hold in a mode that excludes it")]
     NotBlocked { goal: EventIndex, lock: Address },
+    #[error("goal {goal} does not wait for {thread}, the next thread of the cycle")]
+    DoesNotWait { goal: EventIndex, thread: ThreadId },
 }

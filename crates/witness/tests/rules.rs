@@ -130,8 +130,8 @@ fn deadlock(of: &Labelled, order: &str, goals: &[(&str, &str)]) -> Result<Witnes
         kind => panic!("{held} is not an acquisition: {kind:?}"),
     };
     let candidate = CandidateKind::Deadlock {
-        acquisitions: goals.iter().map(|(goal, _)| of.at(goal)).collect(),
-        locks: goals.iter().map(|(_, wanted)| lock(wanted)).collect(),
+        waits: goals.iter().map(|(goal, _)| of.at(goal)).collect(),
+        locks: goals.iter().map(|(_, wanted)| Some(lock(wanted))).collect(),
     };
     let order = order.split_whitespace().map(|label| of.at(label)).collect();
     check(&of.trace, &Witness { candidate, order, level: WitnessLevel::Causal })
@@ -149,4 +149,40 @@ fn deadlock_cycles_must_be_closed_by_waiting_acquisitions() {
     assert!(matches!(deadlock(&tried, "1 3", &[("2", "3"), ("4", "1")]), Err(Rejection::NotAnAcquisition { .. })));
     let readers = trace("main rlock m #1; main lock n #2; main unlock n; main runlock m; t lock n #3; t rlock m #4");
     assert!(matches!(deadlock(&readers, "1 3", &[("2", "3"), ("4", "1")]), Err(Rejection::NotBlocked { .. })));
+}
+
+/// Goals, each with the label of an acquisition of what it wants; `-` where it waits for the next one's thread.
+fn cycle(of: &Labelled, order: &str, goals: &[(&str, &str)]) -> Result<WitnessLevel, Rejection> {
+    let lock = |held: &str| match of.trace.event(of.at(held)).kind {
+        rashomon_event::EventKind::Acquire { lock, .. } => lock,
+        kind => panic!("{held} is not an acquisition: {kind:?}"),
+    };
+    let candidate = CandidateKind::Deadlock {
+        waits: goals.iter().map(|(goal, _)| of.at(goal)).collect(),
+        locks: goals.iter().map(|(_, wanted)| (*wanted != "-").then(|| lock(wanted))).collect(),
+    };
+    let order = order.split_whitespace().map(|label| of.at(label)).collect();
+    check(&of.trace, &Witness { candidate, order, level: WitnessLevel::Causal })
+}
+
+#[test]
+fn a_thread_waits_for_one_that_it_joins() {
+    let text = "main fork t #f; t lock l #1; t unlock l; t end; main lock l #2; main join t #j; main unlock l";
+    let join = trace(text);
+    assert_eq!(cycle(&join, "f 2", &[("1", "2"), ("j", "-")]), Ok(WitnessLevel::Causal));
+    assert!(matches!(cycle(&join, "f 2", &[("1", "-"), ("j", "-")]), Err(Rejection::DoesNotWait { .. })));
+    assert!(matches!(cycle(&join, "f 2", &[("1", "2"), ("j", "2")]), Err(Rejection::NotAnAcquisition { .. })));
+    assert!(matches!(cycle(&join, "f 2", &[("j", "-")]), Err(Rejection::MalformedCycle { .. })));
+    let tried = trace(&text.replace("join", "tryjoin"));
+    assert!(matches!(cycle(&tried, "f 2", &[("1", "2"), ("j", "-")]), Err(Rejection::DoesNotWait { .. })));
+    let other = trace("main fork t #f; main fork u #g; u end; t lock l #1; t unlock l; t end; main lock l #2; main join u #j");
+    assert!(matches!(cycle(&other, "f g 2", &[("1", "2"), ("j", "-")]), Err(Rejection::DoesNotWait { .. })), "joins another");
+}
+
+#[test]
+fn and_for_those_that_have_yet_to_enter_its_barrier() {
+    let text = "t lock l #1; t unlock l #2; t enter b #3; u lock l #4; u enter b #5; u exit b #x; u unlock l #6; t exit b #7; t lock l #8";
+    let barrier = trace(text);
+    assert_eq!(cycle(&barrier, "4 5", &[("1", "4"), ("x", "-")]), Ok(WitnessLevel::Causal));
+    assert!(matches!(cycle(&barrier, "1 2 3 4 5 7", &[("8", "4"), ("x", "-")]), Err(Rejection::DoesNotWait { .. })), "it has");
 }

@@ -16,7 +16,7 @@ use crate::{config, detect, provoke, recorder, replay, signals, sys, watchdog};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::record::{Op, sync_source, thread_create};
+use rashomon_abi::record::{Op, lock_kind, sync_source, thread_create};
 
 type Routine = unsafe extern "C" fn(*mut u8) -> *mut u8;
 
@@ -267,15 +267,16 @@ fn join_until(handle: u64, until: u64, site: u64, real: impl FnOnce() -> c_int) 
     }
     // It has ended, or (in free mode) this may take its time.
     let result = if config::serial() { real() } else { sched::external(&runtime, real) };
-    joined(&runtime, child, result, site);
+    joined(&runtime, child, result, if until == NEVER { 0 } else { lock_kind::TRY }, site);
     result
 }
 
-fn joined(runtime: &Runtime, child: &mut Thread, result: c_int, site: u64) {
+/// `kind`: [`lock_kind::TRY`] for a join that would not have waited for ever, else 0.
+fn joined(runtime: &Runtime, child: &mut Thread, result: c_int, kind: u16, site: u64) {
     if result == 0 {
         child.joined = true;
         child.handle.store(0, Release);
-        recorder::sync(runtime.thread(), Op::ThreadJoin, child.number as u64, 0, site, &[]);
+        recorder::sync(runtime.thread(), Op::ThreadJoin, child.number as u64, kind, site, &[]);
     }
 }
 
@@ -322,7 +323,7 @@ unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {
     }
     // SAFETY: as above. It has ended for the model: the rest takes no time.
     let result = unsafe { real!(fn pthread_join(u64, *mut *mut u8) -> c_int)(handle, value) };
-    joined(&runtime, child, result, site);
+    joined(&runtime, child, result, lock_kind::TRY, site);
     result
 }
 

@@ -9,7 +9,7 @@ use super::{Options, command_line};
 use anyhow::Result;
 use rashomon_engine::{Analysis as _, Detector, Hybrid, Races, Wanted, Wcp};
 use rashomon_event::{
-    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, Trace, Witness, WitnessLevel,
+    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness, WitnessLevel,
 };
 use rashomon_order::{LockGraph, SharedMemory};
 use rashomon_packed::{Event, Op};
@@ -163,6 +163,8 @@ fn batches(quick: bool) -> Vec<Batch> {
     let acquire = |lock| EventKind::Acquire { lock: Address(lock), mode: LockMode::Exclusive, may_wait: true };
     let release = |lock| EventKind::Release { lock: Address(lock), mode: LockMode::Exclusive };
     let (one, two) = ([acquire(8), release(8)], [acquire(8), release(8), acquire(16), release(16)]);
+    let child = ThreadId(1);
+    let threads = [EventKind::Fork { child }, EventKind::Join { child, may_wait: true }];
     let less = usize::from(quick) * 2;
     let every = |name, threads, longest: usize, alphabet: Vec<EventKind>| Batch {
         name,
@@ -178,6 +180,7 @@ fn batches(quick: bool) -> Vec<Batch> {
         every("2 threads, write, 2 locks", 2, 8, [vec![write], two.to_vec()].concat()),
         every("2 threads, 2 locks", 2, 10, two.to_vec()),
         every("3 threads, 2 locks", 3, 8, two.to_vec()),
+        every("3 threads, 2 locks, one forked and joined", 3, 8, [threads.to_vec(), two.to_vec()].concat()),
         drawn("drawn, 2 variables, up to 3 locks", 200_000, |seed| Shape {
             threads: 2 + (seed % 3) as u32,
             events: 10 + (seed % 5) as usize,
@@ -191,6 +194,13 @@ fn batches(quick: bool) -> Vec<Batch> {
             variables: 1 + seed % 2,
             locks: 1 + seed % 2,
             features: Features { fork_join: true, shared_locks: true, ..Features::default() },
+        }),
+        drawn("drawn, locks, fork, join, barriers", 100_000, |seed| Shape {
+            threads: 3 + (seed % 2) as u32,
+            events: 16 + (seed % 4) as usize,
+            variables: 0,
+            locks: 2 + seed % 2,
+            features: Features { fork_join: true, barriers: seed % 2 == 0, shared_locks: seed % 3 == 0, ..Features::default() },
         }),
         drawn("drawn, locks only", 100_000, |seed| Shape {
             threads: 2 + (seed % 3) as u32,
@@ -264,7 +274,7 @@ fn packed(trace: &Trace) -> Vec<Event> {
             EventKind::Release { lock, mode: LockMode::Exclusive } => (Op::Release, lock.0),
             EventKind::Release { lock, mode: LockMode::Shared } => (Op::ReleaseShared, lock.0),
             EventKind::Fork { child } => (Op::Fork, u64::from(child.0)),
-            EventKind::Join { child } => (Op::Join, u64::from(child.0)),
+            EventKind::Join { child, .. } => (Op::Join, u64::from(child.0)),
             _ => (Op::Nothing, 0),
         };
         // Addresses of drawn traces are small and far apart.

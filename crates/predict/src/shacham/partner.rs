@@ -36,7 +36,7 @@ impl ForkJoin {
             let thread = event.thread.index();
             let (from, to) = match event.kind {
                 EventKind::Fork { child } => (thread, child.index()),
-                EventKind::Join { child } => (child.index(), thread),
+                EventKind::Join { child, .. } => (child.index(), thread),
                 _ => continue,
             };
             if from >= threads || to >= threads {

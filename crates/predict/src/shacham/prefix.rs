@@ -112,7 +112,7 @@ impl State<'_> {
         }
         match event.kind {
             EventKind::Start => event.thread.0 != 0 && !self.created.contains(&event.thread),
-            EventKind::Join { child } => !self.ended.contains(&child),
+            EventKind::Join { child, .. } => !self.ended.contains(&child),
             EventKind::Acquire { lock, mode, .. } => self.held_by_others(lock, mode, event.thread),
             EventKind::WaitEnd { mutex, woken_by, timed_out, .. } => {
                 self.held_by_others(mutex, LockMode::Exclusive, event.thread)
