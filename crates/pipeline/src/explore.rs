@@ -111,6 +111,17 @@ pub struct Explored {
     pub executions: u64,
 }
 
+/// A failure, and the execution that showed it.
+struct Shown<'a> {
+    failure: Failure,
+    observation: &'a Observation,
+    /// The same failure by a shorter schedule.
+    minimised: Option<&'a Minimised>,
+    /// Schedules tried up to and with it.
+    after: u64,
+    strategy: Strategy,
+}
+
 /// The accesses of hybrid candidates, as code places with modules of the trace's table.
 pub fn racing_sites(trace: &Trace) -> Vec<CodePlace> {
     let memory = SharedMemory::new(trace);
@@ -168,7 +179,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 && !found.iter().any(|(known, _, _)| *known == failure)
             {
                 // In the store before anything else is tried: it can be shortened later.
-                match self.store_failure(&explorer, failure, observation, None, tried, settings, observer) {
+                let shown = Shown { failure, observation, minimised: None, after: tried, strategy: settings.strategy };
+                match self.store_failure(&explorer, &shown, observer) {
                     Ok(id) => found_ids.push(id),
                     Err(error) => {
                         refused = Some(error);
@@ -192,7 +204,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             let minimised = minimise(&explorer, &observation, failure, settings.minimise)?;
             explored.executions += minimised.executions;
-            let id = self.store_failure(&explorer, failure, &observation, Some(&minimised), after, settings, observer)?;
+            let (observation, minimised) = (&observation, Some(&minimised));
+            let shown = Shown { failure, observation, minimised, after, strategy: settings.strategy };
+            let id = self.store_failure(&explorer, &shown, observer)?;
             if id != first {
                 // The last thing that was done before the failure is another one.
                 self.store.remove_finding(&first)?;
@@ -205,34 +219,25 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(explored)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all that is known of one failure")]
     fn store_failure(
         &self,
         explorer: &Explorer<'_>,
-        failure: Failure,
-        observation: &Observation,
-        minimised: Option<&Minimised>,
-        after: u64,
-        settings: &ExploreSettings,
+        shown: &Shown<'_>,
         observer: &mut dyn Observer,
     ) -> Result<String, PipelineError> {
-        let finding = self.finding_of(explorer, failure, observation, minimised, after, settings, observer)?;
+        let finding = self.finding_of(explorer, shown, observer)?;
         self.store.write_finding(&finding)?;
         observer.progress(Progress::Decided(&finding));
         Ok(finding.id)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all that is known of one failure")]
     fn finding_of(
         &self,
         explorer: &Explorer<'_>,
-        failure: Failure,
-        observation: &Observation,
-        minimised: Option<&Minimised>,
-        after: u64,
-        settings: &ExploreSettings,
+        shown: &Shown<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Finding, PipelineError> {
+        let &Shown { failure, observation, minimised, after, strategy } = shown;
         let best = minimised.map_or(observation, |minimised| &minimised.observation);
         let schedule = of_log(&explorer.base, &best.log, None);
         let session = self.store.scratch().join("proof");
@@ -250,7 +255,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         if !again {
             finding.notes.push(format!("replaying its schedule did not show it: {}", attempt.outcome));
         }
-        finding.notes.push(format!("found by exploration ({}), schedule {after}", settings.strategy));
+        finding.notes.push(format!("found by exploration ({strategy}), schedule {after}"));
         finding.notes.push(describe_schedule(&schedule, best, minimised));
         if let Some(critical) = minimised.and_then(|minimised| minimised.critical.as_ref()) {
             finding.notes.push(critical_words(&composer, &best.log, critical));
