@@ -25,7 +25,7 @@ use crate::clock::Time;
 use crate::history::Entry;
 use crate::lock_sets::{EMPTY, HeldLocks, Lock, Sets};
 use crate::race::{Race, Races};
-use crate::synchronisation::{Clocks, Edges};
+use crate::synchronisation::{Clocks, Edges, Flat, Knowledge};
 use crate::variables::{Protection, Share, Variables};
 use crate::versions::Versions;
 use rashomon_packed::{Event, Op, Space};
@@ -41,12 +41,18 @@ pub struct Wanted {
 }
 
 /// What of SHB is different from HB.
-#[derive(Clone, Debug, Default)]
-struct Schedulable {
+#[derive(Clone, Debug)]
+struct Schedulable<K> {
     /// Those of HB, until there is a difference.
-    clocks: Option<Clocks>,
+    clocks: Option<Clocks<K>>,
     versions: Versions,
     races: Races,
+}
+
+impl<K> Default for Schedulable<K> {
+    fn default() -> Self {
+        Self { clocks: None, versions: Versions::default(), races: Races::default() }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,12 +63,12 @@ struct Eraser {
 }
 
 #[derive(Clone, Debug)]
-pub struct Detector {
+pub struct Detector<K = Flat> {
     share: Share,
-    clocks: Clocks,
+    clocks: Clocks<K>,
     variables: Variables,
     races: Races,
-    schedulable: Option<Schedulable>,
+    schedulable: Option<Schedulable<K>>,
     eraser: Option<Eraser>,
     /// Accesses until then are of an earlier window.
     floor: Time,
@@ -83,6 +89,17 @@ impl Detector {
 
     /// Looks after some of the variables. SHB cannot: its clocks depend on accesses of all.
     pub fn of_share(wanted: Wanted, share: Share) -> Self {
+        Self::start(wanted, share)
+    }
+}
+
+impl<K: Knowledge> Detector<K> {
+    /// With clocks of any shape.
+    pub fn with_clocks(wanted: Wanted) -> Self {
+        Self::start(wanted, Share::default())
+    }
+
+    fn start(wanted: Wanted, share: Share) -> Self {
         assert!(!wanted.shb || share == Share::default(), "SHB needs all variables");
         Self {
             share,
@@ -119,7 +136,7 @@ impl Detector {
     pub(crate) fn without_tables(self) -> Self {
         let wanted = Wanted { shb: self.schedulable.is_some(), lock_sets: self.eraser.is_some() };
         let found = self.found();
-        let mut empty = Self::new(wanted);
+        let mut empty = Self::with_clocks(wanted);
         empty.races = found.hb;
         if let (Some(schedulable), Some(races)) = (&mut empty.schedulable, found.shb) {
             schedulable.races = races;
@@ -214,7 +231,7 @@ impl Detector {
     }
 }
 
-impl Analysis for Detector {
+impl<K: Knowledge> Analysis for Detector<K> {
     fn block(&mut self, first: u64, events: &[Event]) {
         self.prepare(events);
         for (place, event) in events.iter().enumerate() {
@@ -256,15 +273,15 @@ impl Analysis for Detector {
     }
 }
 
-impl Schedulable {
+impl<K: Knowledge> Schedulable<K> {
     /// The thread reads what the write wrote, and learns what the writer knew.
-    fn reads_from(&mut self, write: &Entry, reader: u16, now: Time, hb: &Clocks) {
+    fn reads_from(&mut self, write: &Entry, reader: u16, now: Time, hb: &Clocks<K>) {
         let clocks = self.clocks.get_or_insert_with(|| hb.clone());
-        clocks.learn(reader, write.thread, write.time, self.versions.at(write.thread, write.time));
+        clocks.learn(reader, write.thread, write.time, self.versions.at(write.thread, write.time), now);
         self.versions.log(reader, now, clocks.of(reader));
     }
 
-    fn log(&mut self, thread: u16, now: Time, hb: &Clocks) {
+    fn log(&mut self, thread: u16, now: Time, hb: &Clocks<K>) {
         let clocks = self.clocks.as_ref().unwrap_or(hb);
         self.versions.log(thread, now, clocks.of(thread));
     }

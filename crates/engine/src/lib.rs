@@ -22,6 +22,7 @@ pub mod synchronisation;
 mod table;
 mod threads;
 pub mod transactions;
+pub mod tree_clock;
 mod variables;
 mod versions;
 pub mod wcp;

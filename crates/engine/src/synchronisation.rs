@@ -12,6 +12,7 @@
 use crate::clock::{ALWAYS, Row, Rows, Time, greatest_thread, join, width_for};
 use crate::hash::IntegerMap;
 use crate::table::Table;
+use crate::tree_clock::Trees;
 use rashomon_packed::{Event, Op, order};
 
 /// Which edges there are beside those of threads, objects and barriers.
@@ -28,6 +29,158 @@ impl Edges {
 }
 
 const NONE: u32 = u32::MAX;
+
+/// What threads know, and what they knew when they last released a lock: all that the shape of clocks matters to.
+pub trait Knowledge: Clone + Default + std::fmt::Debug {
+    /// Makes room.
+    fn widen(&mut self, width: usize);
+    fn threads(&self) -> usize;
+    /// The next thread, which knows everything before `floor`. Its own entry is [`ALWAYS`]: it knows its past.
+    fn push(&mut self, floor: Time);
+    fn row(&self, thread: usize) -> &Row;
+    /// Everything before `now` is known to all.
+    fn raise(&mut self, now: Time);
+    /// The thread learns at `now` what a row knows.
+    fn join_row(&mut self, thread: usize, row: &Row, now: Time);
+    /// The thread learns at `now` of one event.
+    fn join_entry(&mut self, thread: usize, other: u16, time: Time, now: Time);
+    /// The thread learns at `now` what the other knows then.
+    fn join_thread(&mut self, thread: usize, other: usize, now: Time);
+    /// Keeps what the thread knows at `now` as release number `release`, or as a new one; of the former one it is what was kept at `time`.
+    fn release(&mut self, thread: usize, release: Option<u32>, time: Time, now: Time) -> u32;
+    /// The thread learns at `now` what was kept at `time`, which is news.
+    fn acquire(&mut self, thread: usize, release: u32, time: Time, now: Time);
+    fn bytes(&self) -> usize;
+}
+
+/// Clocks as rows, of which two are joined in an instruction or two for each vector of them.
+#[derive(Clone, Debug, Default)]
+pub struct Flat {
+    threads: Rows,
+    releases: Rows,
+}
+
+impl Knowledge for Flat {
+    fn widen(&mut self, width: usize) {
+        self.threads.widen(width);
+        self.releases.widen(width);
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.count()
+    }
+
+    fn push(&mut self, floor: Time) {
+        let row = self.threads.push();
+        self.threads.row_mut(row).fill(floor);
+        self.threads.row_mut(row)[row] = ALWAYS;
+    }
+
+    #[inline]
+    fn row(&self, thread: usize) -> &Row {
+        self.threads.row(thread)
+    }
+
+    fn raise(&mut self, now: Time) {
+        for thread in 0..self.threads.count() {
+            self.threads.row_mut(thread).iter_mut().for_each(|time| *time = (*time).max(now));
+        }
+    }
+
+    #[inline]
+    fn join_row(&mut self, thread: usize, row: &Row, _now: Time) {
+        join(self.threads.row_mut(thread), row);
+    }
+
+    #[inline]
+    fn join_entry(&mut self, thread: usize, other: u16, time: Time, _now: Time) {
+        let known = &mut self.threads.row_mut(thread)[usize::from(other)];
+        *known = (*known).max(time);
+    }
+
+    fn join_thread(&mut self, thread: usize, other: usize, now: Time) {
+        let (clock, from) = self.threads.pair(thread, other);
+        let (known, own) = (clock[other], clock[thread]);
+        join(clock, from);
+        (clock[other], clock[thread]) = (known.max(now), own);
+    }
+
+    #[inline]
+    fn release(&mut self, thread: usize, release: Option<u32>, _time: Time, now: Time) -> u32 {
+        let release = release.unwrap_or_else(|| self.releases.push() as u32);
+        let into = self.releases.row_mut(release as usize);
+        into.copy_from_slice(self.threads.row(thread));
+        into[thread] = now;
+        release
+    }
+
+    #[inline]
+    fn acquire(&mut self, thread: usize, release: u32, _time: Time, _now: Time) {
+        join(self.threads.row_mut(thread), self.releases.row(release as usize));
+    }
+
+    fn bytes(&self) -> usize {
+        self.threads.bytes() + self.releases.bytes()
+    }
+}
+
+/// Clocks as trees.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// Of threads and releases, as they come.
+    trees: Trees,
+    threads: Vec<u32>,
+}
+
+impl Knowledge for Tree {
+    fn widen(&mut self, width: usize) {
+        self.trees.widen(width);
+    }
+
+    fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    fn push(&mut self, floor: Time) {
+        let tree = self.trees.push_thread(self.threads.len() as u16, floor);
+        self.threads.push(tree as u32);
+    }
+
+    #[inline]
+    fn row(&self, thread: usize) -> &Row {
+        self.trees.row(self.threads[thread] as usize)
+    }
+
+    fn raise(&mut self, now: Time) {
+        self.threads.iter().for_each(|tree| self.trees.raise(*tree as usize, now));
+    }
+
+    fn join_row(&mut self, thread: usize, row: &Row, now: Time) {
+        self.trees.join_row(self.threads[thread] as usize, row, now);
+    }
+
+    fn join_entry(&mut self, thread: usize, other: u16, time: Time, now: Time) {
+        self.trees.join_entry(self.threads[thread] as usize, other, time, now);
+    }
+
+    fn join_thread(&mut self, thread: usize, other: usize, now: Time) {
+        self.trees.join(self.threads[thread] as usize, self.threads[other] as usize, now, now);
+    }
+
+    fn release(&mut self, thread: usize, release: Option<u32>, time: Time, now: Time) -> u32 {
+        let release = release.unwrap_or_else(|| self.trees.push() as u32);
+        self.trees.copy(release as usize, self.threads[thread] as usize, time, now);
+        release
+    }
+
+    fn acquire(&mut self, thread: usize, release: u32, time: Time, now: Time) {
+        self.trees.join(self.threads[thread] as usize, release as usize, time, now);
+    }
+
+    fn bytes(&self) -> usize {
+        self.trees.bytes()
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Lock {
@@ -74,11 +227,10 @@ impl Default for Fences {
 
 /// The clocks. An event has two halves: it receives, then it passes on; in between, its thread's clock is the clock *of* the event.
 #[derive(Clone, Debug)]
-pub struct Clocks {
+pub struct Clocks<K = Flat> {
     edges: Edges,
-    /// A thread's own entry is [`ALWAYS`]: it knows its past.
-    threads: Rows,
-    /// Of locks, objects, atomic variables and fences.
+    threads: K,
+    /// Of shared locks, objects, atomic variables and fences.
     others: Rows,
     free: Vec<u32>,
     locks: Table<Lock>,
@@ -98,11 +250,11 @@ const fn releases(event: &Event) -> bool {
     event.order & (order::RELEASES | order::SEQUENTIALLY_CONSISTENT) != 0
 }
 
-impl Clocks {
+impl<K: Knowledge> Clocks<K> {
     pub fn new(edges: Edges) -> Self {
         Self {
             edges,
-            threads: Rows::default(),
+            threads: K::default(),
             others: Rows::default(),
             free: Vec::new(),
             locks: Table::default(),
@@ -116,20 +268,18 @@ impl Clocks {
     /// Makes room for the threads that the events name.
     pub fn prepare(&mut self, events: &[Event]) {
         let Some(thread) = greatest_thread(events) else { return };
-        if usize::from(thread) >= self.threads.count() {
+        if usize::from(thread) >= self.threads.threads() {
             self.threads.widen(width_for(thread));
             self.others.widen(width_for(thread));
-            while self.threads.count() <= usize::from(thread) {
-                let row = self.threads.push();
-                self.threads.row_mut(row).fill(self.floor);
-                self.threads.row_mut(row)[row] = ALWAYS;
+            while self.threads.threads() <= usize::from(thread) {
+                self.threads.push(self.floor);
                 self.fences.push(Fences::default());
             }
         }
     }
 
     pub fn threads(&self) -> usize {
-        self.threads.count()
+        self.threads.threads()
     }
 
     #[inline]
@@ -148,21 +298,15 @@ impl Clocks {
     /// From here on, everything before `now` is ordered before everything else.
     pub fn order_all_before(&mut self, now: Time) {
         self.floor = now;
-        for thread in 0..self.threads.count() {
-            for time in self.threads.row_mut(thread) {
-                *time = (*time).max(now);
-            }
-        }
+        self.threads.raise(now);
     }
 
-    /// The thread learns of an event of another thread, and what that thread knew then.
-    pub fn learn(&mut self, thread: u16, other: u16, time: Time, known: Option<&Row>) {
-        let clock = self.threads.row_mut(usize::from(thread));
+    /// The thread learns at `now` of an event of another thread, and what that thread knew then.
+    pub fn learn(&mut self, thread: u16, other: u16, time: Time, known: Option<&Row>, now: Time) {
         if let Some(known) = known {
-            join(clock, known);
+            self.threads.join_row(usize::from(thread), known, now);
         }
-        let of_other = &mut clock[usize::from(other)];
-        *of_other = (*of_other).max(time);
+        self.threads.join_entry(usize::from(thread), other, time, now);
     }
 
     /// What the event is about to receive through anything but a lock, and from which running thread, whose own entry means nothing then.
@@ -171,7 +315,7 @@ impl Clocks {
         match event.op {
             Op::Join => {
                 let child = event.target as usize;
-                let other = child != usize::from(event.thread) && child < self.threads.count();
+                let other = child != usize::from(event.thread) && child < self.threads.threads();
                 other.then(|| (self.threads.row(child), Some(event.target as u16)))
             }
             Op::Observe | Op::Exit => row(self.objects.get(event.target as usize)?.row),
@@ -189,34 +333,34 @@ impl Clocks {
                 let Some(&lock) = self.locks.get(event.target as usize) else { return false };
                 let news = self.threads.row(thread)[usize::from(lock.releaser)] < lock.released;
                 if news {
-                    self.take(thread, lock.exclusive);
+                    self.threads.acquire(thread, lock.exclusive, lock.released, now);
                 }
-                self.take(thread, lock.shared) | news
+                self.take(thread, lock.shared, now) | news
             }
             Op::AcquireShared if self.edges.locks => {
                 let Some(&lock) = self.locks.get(event.target as usize) else { return false };
-                self.threads.row(thread)[usize::from(lock.releaser)] < lock.released && self.take(thread, lock.exclusive)
+                let news = self.threads.row(thread)[usize::from(lock.releaser)] < lock.released;
+                if news {
+                    self.threads.acquire(thread, lock.exclusive, lock.released, now);
+                }
+                news
             }
             Op::Join => {
                 let child = event.target as usize;
-                if child == thread || child >= self.threads.count() {
+                if child == thread || child >= self.threads.threads() {
                     return false;
                 }
-                let (clock, ended) = self.threads.pair(thread, child);
-                let known = clock[child];
-                let before = clock[thread];
-                join(clock, ended);
-                (clock[child], clock[thread]) = (known.max(now), before);
+                self.threads.join_thread(thread, child, now);
                 true
             }
             Op::Observe | Op::Exit => {
                 let object = self.objects.get(event.target as usize).copied().unwrap_or_default();
-                self.take(thread, object.row)
+                self.take(thread, object.row, now)
             }
             Op::AtomicRead | Op::AtomicUpdate if self.edges.atomics => {
                 let Some(&sequence) = self.atomics.get(&event.target) else { return false };
                 if acquires(event) {
-                    return self.take(thread, sequence);
+                    return self.take(thread, sequence, now);
                 }
                 if sequence != NONE {
                     let seen = self.fences[thread].seen;
@@ -226,7 +370,7 @@ impl Clocks {
             }
             Op::Fence if self.edges.atomics && acquires(event) => {
                 let seen = std::mem::replace(&mut self.fences[thread].seen, NONE);
-                let news = self.take(thread, seen);
+                let news = self.take(thread, seen, now);
                 self.discard(seen);
                 news
             }
@@ -240,10 +384,10 @@ impl Clocks {
         match event.op {
             Op::Release if self.edges.locks => {
                 let number = event.target as usize;
-                let row = self.locks.at(number).exclusive;
-                let row = self.copy(thread, row, now);
-                let lock = self.locks.known_mut(number);
-                (lock.exclusive, lock.releaser, lock.released) = (row, event.thread, now);
+                let lock = self.locks.at(number);
+                let release = (lock.exclusive != NONE).then_some(lock.exclusive);
+                let release = self.threads.release(thread, release, lock.released, now);
+                (lock.exclusive, lock.releaser, lock.released) = (release, event.thread, now);
             }
             Op::ReleaseShared if self.edges.locks => {
                 let number = event.target as usize;
@@ -252,11 +396,8 @@ impl Clocks {
             }
             Op::Fork => {
                 let child = event.target as usize;
-                if child != thread && child < self.threads.count() {
-                    let (clock, parent) = self.threads.pair(child, thread);
-                    let (known, own) = (clock[thread], clock[child]);
-                    join(clock, parent);
-                    (clock[thread], clock[child]) = (known.max(now), own);
+                if child != thread && child < self.threads.threads() {
+                    self.threads.join_thread(child, thread, now);
                     return Some(event.target as u16);
                 }
             }
@@ -300,11 +441,11 @@ impl Clocks {
     }
 
     /// The thread learns what the row knows.
-    fn take(&mut self, thread: usize, row: u32) -> bool {
+    fn take(&mut self, thread: usize, row: u32, now: Time) -> bool {
         if row == NONE {
             return false;
         }
-        join(self.threads.row_mut(thread), self.others.row(row as usize));
+        self.threads.join_row(thread, self.others.row(row as usize), now);
         true
     }
 

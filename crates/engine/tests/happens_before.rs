@@ -2,6 +2,7 @@
 
 mod support;
 
+use rashomon_engine::synchronisation::Tree;
 use rashomon_engine::{Analysis as _, Detector, Found, Wanted};
 use rashomon_packed::{Event, Op};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,11 @@ const ALL: Wanted = Wanted { shb: true, lock_sets: true };
 fn detect(trace: &[Event], block: usize) -> Found {
     let mut detector = Detector::new(ALL).keeping_all();
     feed(&mut detector, trace, block);
-    detector.found()
+    let found = detector.found();
+    let mut with_trees = Detector::<Tree>::with_clocks(ALL).keeping_all();
+    feed(&mut with_trees, trace, block);
+    assert_eq!(with_trees.found(), found, "clocks as trees\n{}", text(trace));
+    found
 }
 
 /// Eraser as in its paper, with sets that are sets. Says which accesses are warned of.
@@ -140,6 +145,12 @@ fn windows_separate_pairs() {
             detector.block(first, block);
         }
         let found = detector.found();
+        let mut with_trees = Detector::<Tree>::with_clocks(ALL).keeping_all();
+        for (number, block) in trace.chunks(window).enumerate() {
+            with_trees.boundary((number * window) as u64);
+            with_trees.block((number * window) as u64, block);
+        }
+        assert_eq!(with_trees.found(), found, "clocks as trees, window {window}\n{}", text(&trace));
         assert_eq!(later(&found.hb), racing_within(&trace, &happens_before(&trace), window), "window {window}\n{}", text(&trace));
     }
 }

@@ -1,6 +1,7 @@
 //! How fast the linear analyses are, and how much memory they take: generated traces in our packed format, one core, beside a mere scan of
 //! the same file. `engine-large` analyses a thousand million events that are made up on the way.
 
+pub mod clocks;
 mod deadlocks;
 
 use super::bar::{self, Bar};
