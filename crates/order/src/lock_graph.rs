@@ -11,11 +11,11 @@
 //! set; a wish for a thread finds more (the thread may be older than the section), and says where the holder stands. (2) Sections that enclose
 //! an acquisition ([`crate::spanning`]) are gate locks, if their holders differ; one holder's section may enclose several threads at once.
 //!
-//! Rules: an acquisition or a join that cannot wait (try, timed) has no wish, but holds; a request that never got its lock counts like an
+//! Rules: an acquisition or a join that cannot wait (try, timed) has no wish, but holds; a condition wait, once woken or timed out, wishes for its mutex; a request that never got its lock counts like an
 //! acquisition; both sides in shared mode do not exclude. A wait for a thread matters only where its thread holds a lock or is waited for in turn by one
 //! that does: such waits, and all acquisitions of threads they are for, are gathered in a second pass, which other traces do not have. Limits:
-//! [`MAX_INSTANCES`] instances per dependency (the first ones); a thread that waits for a signal, a post or a once routine has no wish; the
-//! re-acquisition of a mutex after a condition wait holds, but is not counted as wanting; a thread blocked on itself is no pattern.
+//! [`MAX_INSTANCES`] instances per dependency (the first ones); a thread that waits for a signal, a post or a once routine has no wish; a thread
+//! blocked on itself is no pattern.
 
 use crate::clock::Stamp;
 use crate::happens_before::{HappensBefore, Model};
@@ -35,6 +35,8 @@ pub enum Wish {
         lock: Address,
         mode: LockMode,
     },
+    /// The mutex of a condition wait that was woken, again.
+    Mutex(Address),
     /// That the thread ends, or enters the barrier.
     Thread(ThreadId),
 }
@@ -71,6 +73,7 @@ impl Dependency {
             Wish::Lock { lock, mode } => {
                 other.held.iter().any(|&(held, as_)| held == lock && !(as_ == LockMode::Shared && mode == LockMode::Shared))
             }
+            Wish::Mutex(mutex) => other.held.iter().any(|&(held, _)| held == mutex),
             Wish::Thread(thread) => thread == other.thread,
         }
     }
@@ -271,6 +274,11 @@ impl<'t> Pass<'t> {
                 {
                     self.lock::<AGAIN>(index, event, Wish::Lock { lock, mode }, waits);
                 }
+                EventKind::WaitEnd { mutex, .. }
+                    if !self.locks.held(event.thread).is_empty() || AGAIN && waits.is_awaited(event.thread) =>
+                {
+                    self.lock::<AGAIN>(index, event, Wish::Mutex(mutex), waits);
+                }
                 EventKind::BarrierEnter { barrier, generation } => self.enter(event, barrier, generation),
                 _ => {}
             }
@@ -329,7 +337,7 @@ impl LockGraph {
     /// Whether an instance of a dependency comes before what an instance of the one before it in a pattern waits for.
     pub fn in_time(&self, waits: (usize, &Instance), other: &Instance) -> bool {
         match self.dependencies[waits.0].wish {
-            Wish::Lock { .. } => true,
+            Wish::Lock { .. } | Wish::Mutex(_) => true,
             Wish::Thread(_) => other.moment.time <= waits.1.until,
         }
     }
@@ -410,7 +418,7 @@ impl Search<'_> {
             return;
         }
         let having = match last.wish {
-            Wish::Lock { lock, .. } => self.holders.get(&lock),
+            Wish::Lock { lock, .. } | Wish::Mutex(lock) => self.holders.get(&lock),
             Wish::Thread(thread) => self.awaited.get(&thread),
         };
         for &next in having.into_iter().flatten() {

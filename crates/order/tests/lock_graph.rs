@@ -130,3 +130,12 @@ fn sections_that_span_threads_are_gates() {
     let created_before = gated.replacen("main lock g; main fork t;", "main fork t; main lock g;", 1);
     assert_eq!(patterns(&created_before).len(), 1, "the acquisition need not come first");
 }
+
+#[test]
+fn a_condition_wait_takes_its_mutex_again() {
+    let text = "t lock m; t lock n; t wait c m; main lock m; main signal c #s; main unlock m; t woken c m s; t unlock n; t unlock m; \
+                u lock m; u lock n; u unlock n; u unlock m";
+    assert_eq!(patterns(text), [[EventIndex(6), EventIndex(10)]]);
+    let alone = text.replace("t lock n; ", "").replace("t unlock n; ", "");
+    assert!(patterns(&alone).is_empty());
+}

@@ -112,6 +112,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
                     EventKind::Join { child, .. } => {
                         format!("waits for {} to end", thread_words(&self.trace().thread(child).path))
                     }
+                    EventKind::WaitEnd { mutex, .. } => format!("waits for {} again", self.describer.lock(mutex)),
                     EventKind::BarrierExit { barrier, .. } => format!("waits at {}", self.describer.lock(barrier)),
                     _ => side.action.replacen("acquires", "waits for", 1),
                 };

@@ -16,7 +16,7 @@
 use crate::clocks::Clocks;
 use crate::dependences::Dependences;
 use crate::index::{Index, NEVER, Section};
-use rashomon_event::{EventIndex, LockMode};
+use rashomon_event::{EventIndex, EventKind, LockMode};
 
 /// Per thread, how many of its events are in the set.
 pub type Cut = Vec<u32>;
@@ -67,6 +67,15 @@ impl<'i, 't> Closures<'i, 't> {
                 self.clocks.join(parent as usize, fork + 1, &mut cut);
             }
             self.clocks.join(thread as usize, at, &mut cut);
+        }
+        for &goal in goals {
+            // What a condition wait is about to do is to take its mutex: it has been woken.
+            if let EventKind::WaitEnd { woken_by: Some(signal), timed_out: false, .. } = self.index.trace.event(goal).kind
+                && signal < goal
+            {
+                let (thread, at) = self.index.place(signal);
+                self.clocks.join(thread as usize, at + 1, &mut cut);
+            }
         }
         places.outside(&cut)?;
         Ok(cut)

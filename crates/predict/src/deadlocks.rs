@@ -7,7 +7,8 @@
 //!
 //! A wait for a thread (a join, the exit of a barrier) is an instance like an acquisition, and must be next like one: so its thread has come as
 //! far under the values that it read, and stands there with its locks until the other one goes on. It blocks for events of that thread only up to
-//! the one it waits for; one that comes too early for them moves on, which keeps the walk complete.
+//! the one it waits for; one that comes too early for them moves on, which keeps the walk complete. A condition wait stands where it wants its mutex
+//! again once its signal has run, which the ideal therefore holds.
 
 use crate::closure::{Closures, Cut, Infeasible};
 use rashomon_event::{CandidateKind, EventIndex};
@@ -19,7 +20,7 @@ const MAX_TUPLES: usize = 4096;
 
 pub fn candidate(graph: &LockGraph, pattern: &Pattern, tuple: &[EventIndex]) -> CandidateKind {
     let wanted = |number: &usize| match graph.dependencies[*number].wish {
-        Wish::Lock { lock, .. } => Some(lock),
+        Wish::Lock { lock, .. } | Wish::Mutex(lock) => Some(lock),
         Wish::Thread(_) => None,
     };
     CandidateKind::Deadlock { waits: tuple.to_vec(), locks: pattern.iter().map(wanted).collect() }
@@ -60,9 +61,13 @@ fn catch_up(graph: &LockGraph, pattern: &Pattern, at: &mut [usize]) -> Option<()
     Some(())
 }
 
-/// Up to `limit` tuples whose instances the weak order leaves pairwise unordered, earliest first.
+/// Up to `limit` tuples whose instances the weak order leaves pairwise unordered, earliest first; none of a pattern with a condition wait, for which
+/// the other deciders do not ask that the wait begins before its signal.
 pub fn concurrent(graph: &LockGraph, pattern: &Pattern, limit: usize) -> Vec<Vec<EventIndex>> {
     let mut found = Vec::new();
+    if pattern.iter().any(|&number| matches!(graph.dependencies[number].wish, Wish::Mutex(_))) {
+        return found;
+    }
     let mut tuples = MAX_TUPLES;
     extend(graph, pattern, &mut Vec::new(), &mut tuples, limit, &mut found);
     found

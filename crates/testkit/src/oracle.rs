@@ -261,6 +261,11 @@ impl<'t> Oracle<'t> {
                 .holders(state, lock)
                 .iter()
                 .any(|&(thread, held)| thread == holder && (held == LockMode::Exclusive || mode == LockMode::Exclusive)),
+            EventKind::WaitEnd { mutex, woken_by, timed_out, .. } => {
+                let woken =
+                    timed_out || woken_by.is_none_or(|signal| state.ran >> signal.0 & 1 == 1 && state.missed >> waiter & 1 == 0);
+                woken && self.holders(state, mutex).iter().any(|&(thread, _)| thread == holder)
+            }
             // It has a next event.
             EventKind::Join { child, may_wait: true } => child == holder,
             EventKind::BarrierExit { barrier, generation } => self.threads[holder.index()].iter().any(|&enter| {

@@ -247,6 +247,14 @@ impl<'t> Checker<'t> {
     fn waits_for_lock(&self, run: &Run, goal: EventIndex, wanted: Address, holder: ThreadId) -> Result<(), Rejection> {
         let mode = match self.trace.event(goal).kind {
             EventKind::Acquire { lock, mode, may_wait: true } | EventKind::Request { lock, mode } if lock == wanted => mode,
+            EventKind::WaitEnd { mutex, woken_by, timed_out, .. } if mutex == wanted => {
+                if let Some(signal) = woken_by
+                    && !timed_out
+                {
+                    self.woken(run, goal, signal)?;
+                }
+                LockMode::Exclusive
+            }
             _ => return Err(Rejection::NotAnAcquisition { goal, lock: wanted }),
         };
         if run.locks.get(&wanted).is_some_and(|state| state.excluded_by(holder, mode)) {

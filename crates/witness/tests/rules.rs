@@ -186,3 +186,17 @@ fn and_for_those_that_have_yet_to_enter_its_barrier() {
     assert_eq!(cycle(&barrier, "4 5", &[("1", "4"), ("x", "-")]), Ok(WitnessLevel::Causal));
     assert!(matches!(cycle(&barrier, "1 2 3 4 5 7", &[("8", "4"), ("x", "-")]), Err(Rejection::DoesNotWait { .. })), "it has");
 }
+
+#[test]
+fn a_condition_wait_wants_its_mutex_once_it_was_woken() {
+    let wait = trace(
+        "t lock m #1; t lock n #2; t wait c m #3; main lock m #4; main signal c #s; main unlock m #5; t woken c m s #6; t unlock m; \
+         u lock m #7; u lock n #8; u unlock n; u unlock m",
+    );
+    let goals = [("6", "7"), ("8", "2")];
+    assert_eq!(cycle(&wait, "1 2 3 4 s 5 7", &goals), Ok(WitnessLevel::Causal));
+    assert!(matches!(cycle(&wait, "1 2 3 4 7", &goals), Err(Rejection::LockHeld { .. })));
+    assert!(matches!(cycle(&wait, "1 2 3 7", &goals), Err(Rejection::WokenBeforeSignal { .. })));
+    assert!(matches!(cycle(&wait, "4 s 5 1 2 3 7", &goals), Err(Rejection::SignalBeforeWait { .. })));
+    assert!(matches!(cycle(&wait, "1 2 3 4 s 5", &[("6", "7"), ("7", "1")]), Err(Rejection::NotBlocked { .. })));
+}
