@@ -18,12 +18,12 @@
 
 use crate::analysis::Analysis;
 use crate::clock::{ALWAYS, Row, Rows, Time, join, width_for};
-use crate::hash::IntegerMap;
 use crate::race::Races;
 use crate::sections::{Accessing, NONE, Section};
 use crate::synchronisation::{Clocks, Edges};
 use crate::variables::Variables;
 use rashomon_packed::{Event, Op, Space};
+use rustc_hash::FxHashMap;
 
 /// Events of a window, if nothing else is asked for.
 pub const WINDOW: usize = 10_000;
@@ -164,7 +164,7 @@ impl Orders {
             orders.section(event, 0);
         }
         let mut follow = Follow::new(held);
-        let mut conflicts: IntegerMap<(u32, u32), [Accessing; 2]> = IntegerMap::default();
+        let mut conflicts: FxHashMap<(u32, u32), [Accessing; 2]> = FxHashMap::default();
         for (event, now) in window.iter().zip(1..) {
             match event.op {
                 Op::Acquire | Op::AcquireShared => {
@@ -220,9 +220,9 @@ struct Run<'a> {
     /// What happened before each section's release.
     released: Vec<Option<Box<Row>>>,
     /// What was CP-ordered before the releases of each lock, exclusive and shared.
-    passed_on: IntegerMap<(u32, bool), Box<Row>>,
+    passed_on: FxHashMap<(u32, bool), Box<Row>>,
     /// Sections of each lock that have ended.
-    ended: IntegerMap<u32, Vec<u32>>,
+    ended: FxHashMap<u32, Vec<u32>>,
 }
 
 impl<'a> Run<'a> {
@@ -243,8 +243,8 @@ impl<'a> Run<'a> {
             clocks,
             known,
             released: vec![None; orders.sections.len()],
-            passed_on: IntegerMap::default(),
-            ended: IntegerMap::default(),
+            passed_on: FxHashMap::default(),
+            ended: FxHashMap::default(),
         }
     }
 
@@ -357,7 +357,7 @@ impl<'a> Run<'a> {
     fn report(mut self, first: u64, races: &mut Races) {
         let mut variables = Variables::default();
         // A window has few variables, whatever their numbers are.
-        let mut slots: IntegerMap<u32, usize> = IntegerMap::default();
+        let mut slots: FxHashMap<u32, usize> = FxHashMap::default();
         let mut next = 0;
         for (event, now) in self.window.iter().zip(1..) {
             if !event.op.is_plain() {

@@ -8,7 +8,6 @@ pub mod cp;
 mod cycles;
 pub mod detector;
 pub mod driver;
-mod hash;
 mod hints;
 mod history;
 pub mod hybrid;

@@ -1,7 +1,7 @@
 //! The locks that threads hold, and sets of locks as small numbers: equal numbers, equal sets.
 
-use crate::hash::IntegerMap;
 use rashomon_packed::{Event, Op};
+use rustc_hash::FxHashMap;
 
 /// A lock and how it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,7 +92,7 @@ impl Few {
 pub struct Sets {
     sets: Vec<Box<[Lock]>>,
     few: Vec<Few>,
-    numbers: IntegerMap<Box<[Lock]>, SetId>,
+    numbers: FxHashMap<Box<[Lock]>, SetId>,
     /// Of the sets.
     bytes: usize,
     scratch: Vec<Lock>,
@@ -228,7 +228,7 @@ struct Held {
 pub struct HeldLocks {
     threads: Vec<Held>,
     /// (set, mode, lock acquired) → set.
-    transitions: IntegerMap<(u64, u64), SetId>,
+    transitions: FxHashMap<(u64, u64), SetId>,
 }
 
 impl HeldLocks {

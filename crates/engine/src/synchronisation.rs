@@ -10,10 +10,10 @@
 //! atomic ones does not end a release sequence. Cost: O(threads) for an event that brings news, O(1) for an acquisition that does not.
 
 use crate::clock::{ALWAYS, Row, Rows, Time, greatest_thread, join, width_for};
-use crate::hash::IntegerMap;
 use crate::table::Table;
 use crate::tree_clock::Trees;
 use rashomon_packed::{Event, Op, order};
+use rustc_hash::FxHashMap;
 
 /// Which edges there are beside those of threads, objects and barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,7 +236,7 @@ pub struct Clocks<K = Flat> {
     locks: Table<Lock>,
     objects: Table<Object>,
     /// The release sequence that a read of the variable now reads from.
-    atomics: IntegerMap<u32, u32>,
+    atomics: FxHashMap<u32, u32>,
     fences: Vec<Fences>,
     /// What every thread knows from its beginning.
     floor: Time,
@@ -259,7 +259,7 @@ impl<K: Knowledge> Clocks<K> {
             free: Vec::new(),
             locks: Table::default(),
             objects: Table::default(),
-            atomics: IntegerMap::default(),
+            atomics: FxHashMap::default(),
             fences: Vec::new(),
             floor: 0,
         }

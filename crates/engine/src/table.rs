@@ -4,8 +4,8 @@
 //! list with a map. The array grows when a [`SPREAD`]th of what it would hold was named, and takes in whatever is near then. What somebody says that there will
 //! be decides only how far it grows at once.
 
-use crate::hash::IntegerMap;
 use crate::hints::{prefetch, push, use_large_pages};
+use rustc_hash::FxHashMap;
 
 /// It grows by whole groups of this many, and begins with one.
 const GROUP: usize = 1 << 10;
@@ -16,7 +16,7 @@ const SPREAD: usize = 128;
 pub struct Table<T> {
     near: Vec<T>,
     /// Where the far ones are.
-    places: IntegerMap<u32, u32>,
+    places: FxHashMap<u32, u32>,
     far: Vec<T>,
     /// Numbers that were far when they were named first.
     named: usize,
@@ -27,7 +27,7 @@ pub struct Table<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { near: Vec::new(), places: IntegerMap::default(), far: Vec::new(), named: 0, end: 0, expected: 0 }
+        Self { near: Vec::new(), places: FxHashMap::default(), far: Vec::new(), named: 0, end: 0, expected: 0 }
     }
 }
 

@@ -22,7 +22,6 @@
 use crate::analysis::Analysis;
 use crate::clock::{ALWAYS, Row, Rows, Time, join, width_for};
 use crate::conflicts::Conflicts;
-use crate::hash::IntegerMap;
 use crate::hints::push;
 use crate::race::Races;
 use crate::sections::{NONE, Section};
@@ -30,6 +29,7 @@ use crate::synchronisation::{Clocks, Edges};
 use crate::table::Table;
 use crate::variables::{Share, Variables};
 use rashomon_packed::{Event, Op, Space};
+use rustc_hash::FxHashMap;
 
 #[derive(Clone, Debug, Default)]
 struct Lock {
@@ -58,7 +58,7 @@ pub struct Wcp {
     rows: Rows,
     conflicts: Conflicts,
     /// Of variables that had more than one.
-    lives: IntegerMap<u32, u32>,
+    lives: FxHashMap<u32, u32>,
     variables: Variables,
     races: Races,
     ahead: Ahead,
@@ -125,7 +125,7 @@ impl Default for Wcp {
             sections: Vec::new(),
             rows: Rows::default(),
             conflicts: Conflicts::default(),
-            lives: IntegerMap::default(),
+            lives: FxHashMap::default(),
             variables: Variables::default(),
             races: Races::default(),
             ahead: Ahead::default(),

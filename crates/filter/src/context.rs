@@ -2,7 +2,7 @@
 
 use crate::relation::Relation;
 use rashomon_event::{Address, AtomicOp, Event, EventKind, LockMode, ThreadId};
-use rashomon_order::hash::IntegerMap;
+use rustc_hash::FxHashMap;
 
 /// An element of a context's path: a held lock.
 pub type Lock = (Address, LockMode);
@@ -24,12 +24,12 @@ pub struct Contexts {
     relation: Relation,
     threads: Vec<Thread>,
     /// Who acquired a lock last.
-    acquirer: IntegerMap<Address, ThreadId>,
+    acquirer: FxHashMap<Address, ThreadId>,
 }
 
 impl Contexts {
     pub fn new(threads: usize, relation: Relation) -> Self {
-        Self { relation, threads: vec![Thread::default(); threads], acquirer: IntegerMap::default() }
+        Self { relation, threads: vec![Thread::default(); threads], acquirer: FxHashMap::default() }
     }
 
     /// The locks held, where the detector looks at them.

@@ -6,7 +6,7 @@
 
 use crate::context::Lock;
 use rashomon_event::{Access, AccessClass, Address, LockMode, SiteId, ThreadId};
-use rashomon_order::hash::IntegerMap;
+use rustc_hash::FxHashMap;
 
 /// What must be the same of two accesses: conditions 1 to 3 of the thesis' §3.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Default)]
 struct Generation {
-    roots: IntegerMap<Location, u32>,
+    roots: FxHashMap<Location, u32>,
     nodes: Vec<Node>,
 }
 

@@ -9,7 +9,7 @@ use crate::history::{History, Location, Visitor};
 use crate::relation::Relation;
 use rashomon_event::{Access, AccessClass, Event, EventKind, ThreadId, Trace};
 use rashomon_order::happens_before::thread_count;
-use rashomon_order::hash::IntegerMap;
+use rustc_hash::FxHashMap;
 
 /// What must not get lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub struct Tree {
     contexts: Contexts,
     history: History,
     /// The only thread that has used a byte so far; `None` once there are more.
-    first: IntegerMap<u64, Option<ThreadId>>,
+    first: FxHashMap<u64, Option<ThreadId>>,
     statistics: Statistics,
 }
 
@@ -92,7 +92,7 @@ impl Tree {
             options,
             contexts: Contexts::new(threads, options.relation),
             history: History::new(options.locations),
-            first: IntegerMap::default(),
+            first: FxHashMap::default(),
             statistics: Statistics::default(),
         }
     }

@@ -14,9 +14,9 @@
 //! of the trace can share a stage; (4) from the first event on that breaks the exclusion of a lock, locks no longer count.
 
 use crate::clock::ThreadClock;
-use crate::hash::IntegerMap;
 use crate::lockset::{LockSetId, LockSets};
 use rashomon_event::{Access, Address, Event, EventKind, LockMode, ThreadId};
+use rustc_hash::FxHashMap;
 
 /// Threads that can share a stage.
 const MAX_THREADS: usize = 64;
@@ -257,13 +257,13 @@ impl Latest {
 struct Commons {
     /// Sorted.
     sets: Vec<Vec<Address>>,
-    meets: IntegerMap<(u32, u32, u8), CommonId>,
+    meets: FxHashMap<(u32, u32, u8), CommonId>,
     last: ((u32, u32, u8), CommonId),
 }
 
 impl Default for Commons {
     fn default() -> Self {
-        Self { sets: vec![Vec::new()], meets: IntegerMap::default(), last: ((0, 0, 0), NOTHING) }
+        Self { sets: vec![Vec::new()], meets: FxHashMap::default(), last: ((0, 0, 0), NOTHING) }
     }
 }
 
@@ -304,7 +304,7 @@ impl Commons {
 /// Whether the trace keeps to the exclusion of its locks. Only then does a common lock order two accesses.
 #[derive(Default)]
 struct Exclusion {
-    holders: IntegerMap<Address, Vec<(ThreadId, LockMode)>>,
+    holders: FxHashMap<Address, Vec<(ThreadId, LockMode)>>,
     broken: bool,
 }
 

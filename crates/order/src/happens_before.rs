@@ -12,10 +12,10 @@
 //! the mutex; (2) a wake-up whose signal is unknown receives from every earlier signal of the condition; (3) those of `release_sequence`.
 
 use crate::clock::{Knowledge, Stamp, ThreadClock};
-use crate::hash::IntegerMap;
 use crate::release_sequence::Locations;
 pub use crate::release_sequence::ReleaseSequences;
 use rashomon_event::{Address, AtomicOp, Event, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
+use rustc_hash::FxHashMap;
 
 /// Which edges beside those of thread creation, conditions, barriers, semaphores, once and publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,15 +73,15 @@ pub struct HappensBefore {
     model: Model,
     threads: Vec<ThreadClock>,
     fences: Vec<Fences>,
-    locks: IntegerMap<Address, LockClock>,
+    locks: FxHashMap<Address, LockClock>,
     locations: Locations,
     /// Signals that woke somebody.
     waking: Bits,
-    signals: IntegerMap<EventIndex, Stamp>,
-    conditions: IntegerMap<Address, Knowledge>,
-    barriers: IntegerMap<(Address, u32), Knowledge>,
+    signals: FxHashMap<EventIndex, Stamp>,
+    conditions: FxHashMap<Address, Knowledge>,
+    barriers: FxHashMap<(Address, u32), Knowledge>,
     /// Semaphores, once controls and published objects.
-    objects: IntegerMap<Address, Knowledge>,
+    objects: FxHashMap<Address, Knowledge>,
 }
 
 impl HappensBefore {
@@ -101,13 +101,13 @@ impl HappensBefore {
             model,
             threads: (0..count).map(|thread| ThreadClock::new(ThreadId(thread as u32), count)).collect(),
             fences: (0..count).map(|_| Fences::default()).collect(),
-            locks: IntegerMap::default(),
+            locks: FxHashMap::default(),
             locations: Locations::new(model.release_sequences),
             waking,
-            signals: IntegerMap::default(),
-            conditions: IntegerMap::default(),
-            barriers: IntegerMap::default(),
-            objects: IntegerMap::default(),
+            signals: FxHashMap::default(),
+            conditions: FxHashMap::default(),
+            barriers: FxHashMap::default(),
+            objects: FxHashMap::default(),
         }
     }
 

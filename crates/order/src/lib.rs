@@ -6,7 +6,6 @@ pub mod clock;
 mod contention;
 
 pub mod happens_before;
-pub mod hash;
 pub mod history;
 pub mod lock_graph;
 pub mod lockset;

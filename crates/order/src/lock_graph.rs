@@ -19,10 +19,10 @@
 
 use crate::clock::Stamp;
 use crate::happens_before::{HappensBefore, Model};
-use crate::hash::{IntegerMap, IntegerSet};
 use crate::lockset::{Held, LockSets, exclude};
 use crate::spanning::{HeldBy, Spanning};
 use rashomon_event::{Address, Event, EventIndex, EventKind, LockMode, SiteId, ThreadId, Trace};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub const MAX_INSTANCES: usize = 4096;
 /// Search steps after which the enumeration of cycles stops.
@@ -101,9 +101,9 @@ type Shape = (ThreadId, Wish, Vec<(Address, LockMode)>, u32, SiteId);
 
 #[derive(Default)]
 struct Gathering {
-    numbers: IntegerMap<Shape, usize>,
+    numbers: FxHashMap<Shape, usize>,
     /// The same by lock set number where nothing encloses, to spare the common case the long key: site, set, wanted, thread, whether shared.
-    short: IntegerMap<(u32, u32, u64, u32, u8), usize>,
+    short: FxHashMap<(u32, u32, u64, u32, u8), usize>,
     dependencies: Vec<Dependency>,
 }
 
@@ -145,7 +145,7 @@ impl Gathering {
 #[derive(Default)]
 struct Waits {
     /// (Who waits, for whom, whether holding a lock).
-    seen: IntegerSet<(ThreadId, ThreadId, bool)>,
+    seen: FxHashSet<(ThreadId, ThreadId, bool)>,
     /// Threads that one who holds a lock waits for, itself or through others.
     awaited: Vec<bool>,
     spanning: Spanning,
@@ -180,14 +180,14 @@ struct Pass<'t> {
     locks: LockSets,
     gathering: Gathering,
     /// Threads that entered each generation of a barrier, and when.
-    entered: IntegerMap<(Address, u32), Vec<(ThreadId, u32)>>,
+    entered: FxHashMap<(Address, u32), Vec<(ThreadId, u32)>>,
 }
 
 impl<'t> Pass<'t> {
     fn new(trace: &'t Trace) -> Self {
         let order = HappensBefore::new(trace, Model::WEAK);
         let locks = LockSets::new(order.threads());
-        Self { trace, order, locks, gathering: Gathering::default(), entered: IntegerMap::default() }
+        Self { trace, order, locks, gathering: Gathering::default(), entered: FxHashMap::default() }
     }
 
     fn add(&mut self, event: &Event, wish: Wish, around: u32, instance: Instance) {
@@ -345,8 +345,8 @@ impl LockGraph {
     /// Abstract deadlock patterns of at most `threads` threads, at most `limit` of them; shorter ones first, of these such of locks alone first. The
     /// smallest dependency of a cycle comes first in it.
     pub fn patterns(&self, threads: usize, limit: usize) -> Vec<Pattern> {
-        let mut holders: IntegerMap<Address, Vec<usize>> = IntegerMap::default();
-        let mut awaited: IntegerMap<ThreadId, Vec<usize>> = IntegerMap::default();
+        let mut holders: FxHashMap<Address, Vec<usize>> = FxHashMap::default();
+        let mut awaited: FxHashMap<ThreadId, Vec<usize>> = FxHashMap::default();
         for dependency in &self.dependencies {
             if let Wish::Thread(thread) = dependency.wish {
                 awaited.entry(thread).or_default();
@@ -380,8 +380,8 @@ impl LockGraph {
 struct Search<'g> {
     graph: &'g LockGraph,
     /// Per lock and per thread that somebody waits for, the dependencies that have it.
-    holders: &'g IntegerMap<Address, Vec<usize>>,
-    awaited: &'g IntegerMap<ThreadId, Vec<usize>>,
+    holders: &'g FxHashMap<Address, Vec<usize>>,
+    awaited: &'g FxHashMap<ThreadId, Vec<usize>>,
     limit: usize,
     steps: usize,
     found: Vec<Pattern>,

@@ -1,7 +1,7 @@
 //! The locks a thread holds, and lock sets as small numbers.
 
-use crate::hash::IntegerMap;
 use rashomon_event::{Address, Event, EventIndex, EventKind, LockMode, ThreadId, Trace};
+use rustc_hash::FxHashMap;
 
 /// A lock held by a thread, and the event that acquired it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub struct LockSets {
     held: Vec<Vec<Held>>,
     current: Vec<LockSetId>,
     sets: Vec<Vec<Lock>>,
-    numbers: IntegerMap<Vec<Lock>, LockSetId>,
+    numbers: FxHashMap<Vec<Lock>, LockSetId>,
     /// What was held before each acquisition in `held`.
     before: Vec<Vec<LockSetId>>,
     /// (set, lock, shared) acquired → set.
-    transitions: IntegerMap<(u32, u64, u8), LockSetId>,
-    exclusion: IntegerMap<u64, bool>,
+    transitions: FxHashMap<(u32, u64, u8), LockSetId>,
+    exclusion: FxHashMap<u64, bool>,
 }
 
 impl LockSets {
@@ -42,8 +42,8 @@ impl LockSets {
             sets: vec![Vec::new()],
             numbers: [(Vec::new(), LockSetId::EMPTY)].into_iter().collect(),
             before: vec![Vec::new(); threads],
-            transitions: IntegerMap::default(),
-            exclusion: IntegerMap::default(),
+            transitions: FxHashMap::default(),
+            exclusion: FxHashMap::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Pairs of accesses, gathered by their two source sites.
 
-use crate::hash::IntegerMap;
 use rashomon_event::{EventIndex, SiteId, Trace};
+use rustc_hash::FxHashMap;
 
 /// All pairs found with the same two sites.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +29,12 @@ struct Gathered {
 pub(crate) struct Pairs<'t> {
     trace: &'t Trace,
     representatives: usize,
-    by_site: IntegerMap<(u32, u32), Gathered>,
+    by_site: FxHashMap<(u32, u32), Gathered>,
 }
 
 impl<'t> Pairs<'t> {
     pub fn new(trace: &'t Trace, representatives: usize) -> Self {
-        Self { trace, representatives: representatives.max(1), by_site: IntegerMap::default() }
+        Self { trace, representatives: representatives.max(1), by_site: FxHashMap::default() }
     }
 
     pub fn add(&mut self, first: EventIndex, second: EventIndex) {

@@ -8,8 +8,8 @@
 //! (2) a location is a byte range, and an access that overlaps others in part receives from all of them and replaces only those it covers.
 
 use crate::clock::{Knowledge, Stamp};
-use crate::hash::IntegerMap;
 use rashomon_event::{Access, ThreadId};
+use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReleaseSequences {
@@ -27,7 +27,7 @@ struct Location {
 /// All atomic locations, by the granules they touch.
 pub(crate) struct Locations {
     rule: ReleaseSequences,
-    granules: IntegerMap<u64, Vec<Location>>,
+    granules: FxHashMap<u64, Vec<Location>>,
 }
 
 /// An atomic object is at most 16 bytes; longer ranges in a damaged trace are cut here.
@@ -39,7 +39,7 @@ fn span(access: &Access) -> (u64, u64) {
 
 impl Locations {
     pub fn new(rule: ReleaseSequences) -> Self {
-        Self { rule, granules: IntegerMap::default() }
+        Self { rule, granules: FxHashMap::default() }
     }
 
     pub fn load(&self, access: &Access, mut receive: impl FnMut(&Knowledge)) {

@@ -8,9 +8,9 @@
 
 use crate::contention::{Contention, Granule};
 use crate::happens_before::{HappensBefore, Model};
-use crate::hash::IntegerMap;
 use crate::lockset::LockSets;
 use rashomon_event::{Access, EventIndex, EventKind, Trace};
+use rustc_hash::FxHashMap;
 
 /// Bytes per granule.
 pub const GRANULE: u64 = 8;
@@ -24,7 +24,7 @@ const NOT_SHARED: u32 = u32::MAX;
 const CONTESTED: u32 = 1 << 31;
 
 pub struct SharedMemory {
-    pages: IntegerMap<u64, u32>,
+    pages: FxHashMap<u64, u32>,
     /// Per page and granule: its number and whether it is contested, or [`NOT_SHARED`].
     numbers: Vec<u32>,
     shared: usize,
@@ -48,7 +48,7 @@ fn granules(access: &Access) -> impl Iterator<Item = (u64, u8)> + use<> {
 
 /// Pages by address, in the order of first touch.
 struct Pages {
-    numbers: IntegerMap<u64, u32>,
+    numbers: FxHashMap<u64, u32>,
     /// Direct-mapped: page and its number.
     cache: Vec<(u64, u32)>,
 }
@@ -74,7 +74,7 @@ impl SharedMemory {
         let mut order = HappensBefore::new(trace, Model::WEAK);
         let mut locks = LockSets::new(order.threads());
         let mut contention = Contention::new(order.threads());
-        let mut pages = Pages { numbers: IntegerMap::default(), cache: vec![(u64::MAX, 0); CACHE_SLOTS] };
+        let mut pages = Pages { numbers: FxHashMap::default(), cache: vec![(u64::MAX, 0); CACHE_SLOTS] };
         let mut states: Vec<Granule> = Vec::new();
         for (index, event) in trace.indices().zip(&trace.events) {
             let plain = matches!(event.kind, EventKind::Access(_));

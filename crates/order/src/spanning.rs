@@ -11,9 +11,9 @@
 //! Limit: what a semaphore, a condition, once or a published object makes known is not enclosed.
 
 use crate::clock::{Stamp, ThreadClock};
-use crate::hash::IntegerMap;
 use crate::lockset::Held;
 use rashomon_event::{Address, EventIndex, LockMode, ThreadId};
+use rustc_hash::FxHashMap;
 
 /// A lock, in whose section a thread is, and its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,11 +44,11 @@ struct Stretches {
 
 #[derive(Default)]
 pub struct Spanning {
-    threads: IntegerMap<ThreadId, Stretches>,
+    threads: FxHashMap<ThreadId, Stretches>,
     /// The holder's time at each acquisition of a section that may enclose something, once it has gone by.
-    times: IntegerMap<EventIndex, u32>,
+    times: FxHashMap<EventIndex, u32>,
     /// Sets of locks by number, from 1.
-    numbers: IntegerMap<Vec<HeldBy>, u32>,
+    numbers: FxHashMap<Vec<HeldBy>, u32>,
 }
 
 impl Spanning {

@@ -10,9 +10,9 @@
 
 use crate::candidates::{hybrid, races};
 use crate::happens_before::Model;
-use crate::hash::IntegerMap;
 use crate::shared_memory::SharedMemory;
 use rashomon_event::{ContextId, EventIndex, EventKind, Evidence, SiteId, ThreadId, Trace};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -192,13 +192,13 @@ pub struct Apart {
 pub struct Describe<'t> {
     trace: &'t Trace,
     /// Accesses of each thread at each site of interest: how many in each context, in the order of first appearance.
-    accesses: IntegerMap<(u32, u32), Vec<(EventIndex, ContextId)>>,
+    accesses: FxHashMap<(u32, u32), Vec<(EventIndex, ContextId)>>,
 }
 
 impl<'t> Describe<'t> {
     /// `sites`: those of the accesses that will be asked for.
     pub fn new(trace: &'t Trace, sites: &BTreeSet<SiteId>) -> Self {
-        let mut accesses: IntegerMap<(u32, u32), Vec<(EventIndex, ContextId)>> = IntegerMap::default();
+        let mut accesses: FxHashMap<(u32, u32), Vec<(EventIndex, ContextId)>> = FxHashMap::default();
         for (index, event) in trace.indices().zip(&trace.events) {
             if event.access().is_some() && sites.contains(&event.site) {
                 accesses.entry((event.thread.0, event.site.0)).or_default().push((index, event.context));

@@ -3,7 +3,7 @@
 //! A list keeps a dependence only if no earlier event of the same thread already needs as much of the same other thread; program order
 //! implies the rest. So lists are short even where accesses are many.
 
-use rashomon_order::hash::IntegerMap;
+use rustc_hash::FxHashMap;
 
 /// The event at position `at` of its thread needs the first `count` events of `thread` before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub struct Dependence {
 #[derive(Clone, Debug, Default)]
 pub struct Dependences {
     threads: Vec<Vec<Dependence>>,
-    most: IntegerMap<u64, u32>,
+    most: FxHashMap<u64, u32>,
 }
 
 impl Dependences {
     pub fn new(threads: usize) -> Self {
-        Self { threads: vec![Vec::new(); threads], most: IntegerMap::default() }
+        Self { threads: vec![Vec::new(); threads], most: FxHashMap::default() }
     }
 
     /// Must be called in program order of `thread`. Dependences within a thread are dropped.
@@ -59,6 +59,6 @@ impl Dependences {
 
     /// Frees what only building needs.
     pub fn seal(&mut self) {
-        self.most = IntegerMap::default();
+        self.most = FxHashMap::default();
     }
 }

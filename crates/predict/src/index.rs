@@ -7,7 +7,7 @@
 use crate::dependences::Dependences;
 use rashomon_event::{Address, EventIndex, EventKind, LockMode, Trace};
 use rashomon_order::SharedMemory;
-use rashomon_order::hash::IntegerMap;
+use rustc_hash::FxHashMap;
 
 /// No such position.
 pub const NEVER: u32 = u32::MAX;
@@ -83,7 +83,7 @@ pub struct Index<'t> {
     pub instances: Dependences,
     pub atomic: Dependences,
     pub causal: Dependences,
-    pub woken_by: IntegerMap<EventIndex, Vec<Wait>>,
+    pub woken_by: FxHashMap<EventIndex, Vec<Wait>>,
     /// Whether there are semaphores, whose needs are conservative.
     pub semaphores: bool,
     /// Per thread: the fork (thread, position) that creates it.
@@ -104,12 +104,12 @@ struct Semaphore {
 /// The state of the one pass.
 struct Builder<'t> {
     index: Index<'t>,
-    lock_numbers: IntegerMap<Address, u32>,
+    lock_numbers: FxHashMap<Address, u32>,
     open: Vec<Vec<u32>>,
     waiting: Vec<u32>,
-    entered: IntegerMap<(Address, u32), Vec<(u32, u32)>>,
-    semaphores: IntegerMap<Address, Semaphore>,
-    published: IntegerMap<(Address, bool), (u32, u32)>,
+    entered: FxHashMap<(Address, u32), Vec<(u32, u32)>>,
+    semaphores: FxHashMap<Address, Semaphore>,
+    published: FxHashMap<(Address, bool), (u32, u32)>,
     /// Per shared granule and byte, the last writer + 1.
     writers: Vec<[u32; 8]>,
 }
@@ -129,18 +129,18 @@ impl<'t> Index<'t> {
             instances: Dependences::new(count),
             atomic: Dependences::new(count),
             causal: Dependences::new(count),
-            woken_by: IntegerMap::default(),
+            woken_by: FxHashMap::default(),
             semaphores: false,
             fork: vec![None; count],
         };
         let mut builder = Builder {
             index,
-            lock_numbers: IntegerMap::default(),
+            lock_numbers: FxHashMap::default(),
             open: vec![Vec::new(); count],
             waiting: vec![NEVER; count],
-            entered: IntegerMap::default(),
+            entered: FxHashMap::default(),
             semaphores: initial_counts(trace),
-            published: IntegerMap::default(),
+            published: FxHashMap::default(),
             writers: vec![[0; 8]; memory.len()],
         };
         for event in trace.indices() {
@@ -187,9 +187,9 @@ impl<'t> Index<'t> {
     }
 }
 
-fn initial_counts(trace: &Trace) -> IntegerMap<Address, Semaphore> {
-    let mut balance: IntegerMap<Address, i64> = IntegerMap::default();
-    let mut semaphores: IntegerMap<Address, Semaphore> = IntegerMap::default();
+fn initial_counts(trace: &Trace) -> FxHashMap<Address, Semaphore> {
+    let mut balance: FxHashMap<Address, i64> = FxHashMap::default();
+    let mut semaphores: FxHashMap<Address, Semaphore> = FxHashMap::default();
     for event in &trace.events {
         let (of, change) = match event.kind {
             EventKind::Post { semaphore } => (semaphore, 1),

@@ -10,7 +10,7 @@
 use crate::index::{Effect, Index};
 use crate::saturate::{Cell, Place, Step, Steps};
 use rashomon_event::LockMode;
-use rashomon_order::hash::IntegerSet;
+use rustc_hash::FxHashSet;
 
 /// What the search says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Ordering<'a, 't> {
     shared: Vec<u32>,
     /// Values to restore, newest last.
     undo: Vec<(Cell, Value)>,
-    failed: IntegerSet<u64>,
+    failed: FxHashSet<u64>,
 }
 
 struct Frame {
@@ -77,7 +77,7 @@ impl<'a, 't> Ordering<'a, 't> {
             exclusive: vec![None; index.locks],
             shared: vec![0; index.locks],
             undo: Vec::new(),
-            failed: IntegerSet::default(),
+            failed: FxHashSet::default(),
         };
         ordering.descend(budget)
     }

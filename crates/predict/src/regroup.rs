@@ -13,7 +13,7 @@ use crate::dependences::Dependences;
 use crate::index::{Effect, Index, Section};
 use rashomon_event::{EventIndex, LockMode};
 use rashomon_order::SharedMemory;
-use rashomon_order::hash::IntegerMap;
+use rustc_hash::FxHashMap;
 
 /// Per thread, how many of its events there were when it last did so. Not only the last of all threads: the thread in between may be
 /// outside the set.
@@ -43,8 +43,8 @@ pub struct Order<'i, 't> {
     index: &'i Index<'t>,
     cut: &'i Cut,
     constraints: Dependences,
-    granules: IntegerMap<u32, Granule>,
-    locks: IntegerMap<u32, Lock>,
+    granules: FxHashMap<u32, Granule>,
+    locks: FxHashMap<u32, Lock>,
     next_step: Vec<u32>,
     /// Sections that stay open come after all that they exclude, whatever the order says.
     open_last: bool,
@@ -79,8 +79,8 @@ impl<'i, 't> Order<'i, 't> {
             index,
             cut,
             constraints: Dependences::new(threads),
-            granules: IntegerMap::default(),
-            locks: IntegerMap::default(),
+            granules: FxHashMap::default(),
+            locks: FxHashMap::default(),
             next_step: vec![0; threads],
         };
         for event in order {

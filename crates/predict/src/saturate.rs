@@ -18,7 +18,7 @@ use crate::closure::Cut;
 use crate::index::{Effect, Index, NEVER};
 use rashomon_event::{EventIndex, LockMode};
 use rashomon_order::SharedMemory;
-use rashomon_order::hash::IntegerMap;
+use rustc_hash::FxHashMap;
 
 /// A step is named by its thread and its number within it.
 pub type Place = (u32, u32);
@@ -328,13 +328,13 @@ fn merged(index: &Index<'_>, cut: &Cut) -> Vec<EventIndex> {
 /// Splits granules into cells and follows who wrote them last in the trace.
 struct Memory {
     /// Per granule, sets of bytes that are always accessed together, and the first of their cells' numbers.
-    granules: IntegerMap<u32, (Vec<u8>, Cell)>,
+    granules: FxHashMap<u32, (Vec<u8>, Cell)>,
     cells: Vec<Option<Place>>,
 }
 
 impl Memory {
     fn new(index: &Index<'_>, memory: &SharedMemory, cut: &Cut) -> Self {
-        let mut granules: IntegerMap<u32, (Vec<u8>, Cell)> = IntegerMap::default();
+        let mut granules: FxHashMap<u32, (Vec<u8>, Cell)> = FxHashMap::default();
         for (events, &count) in index.threads.iter().zip(cut) {
             for access in events[..count as usize].iter().filter_map(|&event| index.trace.event(event).access()) {
                 for (granule, bytes) in memory.granules(&access) {

@@ -10,7 +10,7 @@ use crate::closure::Cut;
 use crate::dependences::Dependences;
 use crate::index::{Effect, Index, NEVER, Section, Step};
 use rashomon_event::LockMode;
-use rashomon_order::hash::IntegerSet;
+use rustc_hash::FxHashSet;
 
 /// Which thread steps first where several can: lower rank, then earlier in the trace.
 pub type Ranks = Vec<u32>;
@@ -47,7 +47,7 @@ pub struct Search<'a, 't> {
     done: Vec<u32>,
     held: Vec<Count>,
     to_begin: Vec<Count>,
-    failed: IntegerSet<u64>,
+    failed: FxHashSet<u64>,
 }
 
 impl<'a, 't> Search<'a, 't> {
@@ -63,7 +63,7 @@ impl<'a, 't> Search<'a, 't> {
             done: vec![0; limit.len()],
             held: vec![Count::default(); index.locks],
             to_begin: vec![Count::default(); index.locks],
-            failed: IntegerSet::default(),
+            failed: FxHashSet::default(),
             limit,
         };
         for (sections, &cut) in index.sections_of.iter().zip(cut) {

@@ -4,9 +4,9 @@
 //! destroyed, begins another object at the same bytes: it gets an address from [`IDENTITY_BASE`] on, where no data lies. So do
 //! objects that are no memory (file descriptors, signals, processes). [`SyncObjects`] leads from an identity back to the bytes.
 
-use crate::intern::WordMap;
 use rashomon_abi::record::{Op, lock_kind, sync_source};
 use rashomon_event::Address;
+use rustc_hash::FxHashMap;
 
 pub const IDENTITY_BASE: u64 = 1 << 61;
 const IDENTITY_STEP: u64 = 16;
@@ -71,7 +71,7 @@ struct Current {
 pub struct Identities {
     objects: Vec<SyncObject>,
     /// Namespace (0: memory) and address → the object that lives there.
-    current: WordMap<(u64, u64), Current>,
+    current: FxHashMap<(u64, u64), Current>,
     fresh: u64,
 }
 

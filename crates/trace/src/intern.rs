@@ -1,32 +1,7 @@
 //! Code addresses and call contexts, numbered over all threads.
 
 use rashomon_event::{Context, ContextId, ModuleInfo, Site, SiteId};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-/// A multiplicative hash for integer keys that come from a trace; keys are few and a flood of collisions costs only time.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-    fn write_u64(&mut self, value: u64) {
-        let mixed = (self.0.rotate_left(23) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ (mixed >> 29);
-    }
-}
-
-pub type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
+use rustc_hash::FxHashMap;
 
 const CACHE_SLOTS: usize = 4096;
 
@@ -34,7 +9,7 @@ const CACHE_SLOTS: usize = 4096;
 #[derive(Debug)]
 pub struct Sites {
     pub list: Vec<Site>,
-    by_address: WordMap<u64, SiteId>,
+    by_address: FxHashMap<u64, SiteId>,
     /// Direct-mapped: address and its id. Address `u64::MAX` is an empty slot.
     cache: Vec<(u64, SiteId)>,
     /// Modules that are loaded now: start, end, index.
@@ -46,7 +21,7 @@ impl Default for Sites {
     fn default() -> Self {
         Self {
             list: Vec::new(),
-            by_address: WordMap::default(),
+            by_address: FxHashMap::default(),
             cache: vec![(u64::MAX, SiteId(0)); CACHE_SLOTS],
             loaded: Vec::new(),
             bases: Vec::new(),
@@ -105,12 +80,12 @@ impl Sites {
 #[derive(Debug)]
 pub struct Contexts {
     pub list: Vec<Context>,
-    by_chain: WordMap<(u32, u32), ContextId>,
+    by_chain: FxHashMap<(u32, u32), ContextId>,
 }
 
 impl Default for Contexts {
     fn default() -> Self {
-        Self { list: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }], by_chain: WordMap::default() }
+        Self { list: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }], by_chain: FxHashMap::default() }
     }
 }
 

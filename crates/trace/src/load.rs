@@ -13,7 +13,7 @@ use crate::convert::class_of;
 use crate::error::TraceError;
 use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
-use crate::intern::{Contexts, Sites, WordMap};
+use crate::intern::{Contexts, Sites};
 use crate::loaded::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
 use crate::misuse::{Misuses, Moment};
 use crate::modules::ModuleLine;
@@ -24,6 +24,7 @@ use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use rashomon_abi::record;
 use rashomon_event::{Access, ContextId, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
@@ -98,9 +99,9 @@ pub(crate) struct Loader<'a> {
     pub(crate) goals: Vec<GoalRecord>,
     pub(crate) blocked: Vec<BlockedRecord>,
     /// Sequence number of a signal → its event.
-    pub(crate) signals: WordMap<u64, EventIndex>,
+    pub(crate) signals: FxHashMap<u64, EventIndex>,
     /// Condition → the last signal on it, for free mode.
-    pub(crate) last_signal: WordMap<u64, EventIndex>,
+    pub(crate) last_signal: FxHashMap<u64, EventIndex>,
     pub(crate) shortcomings: Vec<Shortcoming>,
     misuses: Misuses,
     not_reexecutable_from: Option<EventIndex>,
@@ -141,8 +142,8 @@ impl<'a> Loader<'a> {
             next_module: 0,
             goals: Vec::new(),
             blocked: Vec::new(),
-            signals: WordMap::default(),
-            last_signal: WordMap::default(),
+            signals: FxHashMap::default(),
+            last_signal: FxHashMap::default(),
             shortcomings: Vec::new(),
             misuses: Misuses::default(),
             not_reexecutable_from: None,

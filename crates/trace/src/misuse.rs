@@ -6,10 +6,10 @@
 //! Limits. That a mutex was destroyed is known by the system refusing it afterwards: one that was given its static initialiser again is a new one. Rwlocks and spin locks are not
 //! refused, so of them only uses in freed memory are found. A thread that takes a mutex which it holds, and is not told so, deadlocks; that is found as such.
 
-use crate::intern::WordMap;
 use crate::stream::SyncRecord;
 use rashomon_abi::record::{Op, lock_kind, thread_create};
 use rashomon_event::{Address, ContextId, EventIndex, SiteId, ThreadId};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 const EDEADLK: u64 = 35;
@@ -93,7 +93,7 @@ pub(crate) struct Misuses {
     /// By machine address: those that are in a block are asked for by its range.
     locks: BTreeMap<u64, Lock>,
     /// Begin of each block → its bytes.
-    blocks: WordMap<u64, u64>,
+    blocks: FxHashMap<u64, u64>,
     children: BTreeMap<u64, Child>,
     /// The process ended in another way than by `exit`, or with its last thread: then nothing is kept of any.
     vanished: bool,

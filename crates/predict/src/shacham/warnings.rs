@@ -10,7 +10,7 @@
 
 use rashomon_event::{EventIndex, LockMode, SiteId, ThreadId, Trace};
 use rashomon_order::LockSets;
-use rashomon_order::hash::IntegerMap;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Warnings kept of one source site.
@@ -50,8 +50,8 @@ fn granules(address: u64, size: u32) -> impl Iterator<Item = u64> {
     address / GRANULE..=(address + u64::from(size.max(1)) - 1) / GRANULE
 }
 
-fn uses(trace: &Trace) -> IntegerMap<u64, Use> {
-    let mut uses: IntegerMap<u64, Use> = IntegerMap::default();
+fn uses(trace: &Trace) -> FxHashMap<u64, Use> {
+    let mut uses: FxHashMap<u64, Use> = FxHashMap::default();
     for event in &trace.events {
         let Some(access) = event.access() else { continue };
         for granule in granules(access.address.0, access.size) {
@@ -67,7 +67,7 @@ fn uses(trace: &Trace) -> IntegerMap<u64, Use> {
 pub fn warnings(trace: &Trace, states: LocksetStates) -> Vec<Warning> {
     let uses = uses(trace);
     let mut sets = LockSets::new(trace.threads.len());
-    let mut memory: IntegerMap<u64, Candidates> = IntegerMap::default();
+    let mut memory: FxHashMap<u64, Candidates> = FxHashMap::default();
     let mut kept: BTreeMap<(SiteId, ThreadId, u64), (EventIndex, EventIndex)> = BTreeMap::new();
     for (index, event) in trace.indices().zip(&trace.events) {
         if let Some(access) = event.access() {
