@@ -68,7 +68,16 @@ fn programs() -> Result<Vec<Program>> {
                 Some("shacham") => ["tsp", "hedc", "mtrt", "figure7"].contains(&name.as_str()),
                 _ => source.extension().is_some_and(|extension| extension != "hpp"),
             };
-            let blocks = ["deadlock", "dining", "wakeup", "three_locks", "semaphore_cycle"];
+            let blocks = [
+                "deadlock",
+                "dining",
+                "wakeup",
+                "three_locks",
+                "semaphore_cycle",
+                "holding_lock",
+                "spanning_section",
+                "one_section",
+            ];
             if known && !(race == "race" && blocks.iter().any(|part| name.contains(part))) {
                 all.push((name, vec![source], vec!["-DRACE=1".into()], &[] as &[&str]));
             }
