@@ -20,6 +20,9 @@ use std::time::Duration;
 const DRAWN: usize = 16;
 /// The most drawn sides of an execution.
 const SIDES: u64 = 8;
+/// How long threads are held at drawn sides, `None` being the campaign's time, and how often at most. Where an access is to meet one of a certain object, among many
+/// of its place, many short holds find that object sooner than few long ones.
+const LENGTHS: [(Option<Duration>, u64); 3] = [(None, HOLDS), (Some(BREAK), 32), (Some(Duration::from_millis(2)), 128)];
 /// Executions that follow a recording; twice as many when no schedule has had a new pair since they were doubled.
 const VARIED: u64 = 4;
 const MOST_DOUBLINGS: u32 = 6;
@@ -71,6 +74,7 @@ impl Plan {
         if sides.is_empty() || draw.below(3) == 0 && !self.sites.is_empty() {
             return (!self.sites.is_empty()).then(|| self.at_statements(draw));
         }
+        let (hold, most) = draw.one_of(&LENGTHS).copied().unwrap_or((None, HOLDS));
         let mut taken = BTreeSet::new();
         let mut watched = Vec::new();
         for _ in 0..=draw.below(SIDES) {
@@ -85,14 +89,14 @@ impl Plan {
             if draw.below(3) == 0 {
                 (descriptor.thread, descriptor.identity) = (None, 0);
             }
-            watched.push(Watched { descriptor, holds: 1 + draw.below(HOLDS) });
+            watched.push(Watched { descriptor, holds: 1 + draw.below(most) });
         }
         let favoured = (draw.below(3) == 0)
             .then(|| draw.one_of(&sides).map(|&side| &self.descriptors[side]))
             .flatten()
             .filter(|descriptor| descriptor.identity == 0)
             .and_then(|descriptor| descriptor.thread.clone());
-        Some(Round { watched, favoured, ..Round::alone() })
+        Some(Round { watched, favoured, hold, ..Round::alone() })
     }
 }
 

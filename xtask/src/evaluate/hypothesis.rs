@@ -12,9 +12,10 @@ use super::table::Table;
 use crate::workspace::root;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 /// Title, and options of `rashomon provoke`.
 const STRATEGIES: [(&str, &[&str]); 5] = [
@@ -34,11 +35,13 @@ const ORDERED: usize = 4;
 const BUDGET: &str = "4";
 const QUICK_BUDGET: &str = "0.5";
 const PROGRAMS: usize = 15;
+/// Seconds after which the races are counted.
+const WITHIN: [f64; 6] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0];
 
 #[derive(Debug, Default, Serialize)]
 struct Cell {
-    /// Ids of what was proven.
-    races: BTreeSet<String>,
+    /// Ids of what was proven, and how many seconds after the start it was stored.
+    races: BTreeMap<String, f64>,
     pairs: u64,
     merged: u64,
     executions: u64,
@@ -127,14 +130,22 @@ fn one(tool: &Path, folder: &Path, program: &Path, arguments: &[&str], strategy:
     command.args(["--quiet", "provoke", "--fail-on", "never", "--orders", "off", "--jobs", "1", "--budget"]);
     command.arg(if quick { QUICK_BUDGET } else { BUDGET }).args(strategy).arg("--output").arg(&store).arg("--json").arg(&json);
     command.arg("--").arg(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = SystemTime::now();
     command.status().context("cannot start the tool")?;
     let text = std::fs::read_to_string(&json).with_context(|| format!("no report of {command:?}"))?;
     let report: serde_json::Value = serde_json::from_str(&text).context("the report is no JSON")?;
     let told = numbers_of(&report).context("the report does not tell of a provocation")?;
     let findings = report["findings"].as_array().into_iter().flatten();
     let races = findings.filter(|finding| finding["status"] == "proven").filter_map(|finding| finding["id"].as_str());
+    // A race is stored when it is caught, and not touched afterwards, as orders are not compared.
+    let stored = |id: &str| -> Result<f64> {
+        let path = store.join("findings").join(id).with_extension("json");
+        let time = path.metadata().and_then(|data| data.modified());
+        let time = time.with_context(|| format!("no finding at {}", path.display()))?;
+        Ok(time.duration_since(start).unwrap_or_default().as_secs_f64())
+    };
     Ok(Cell {
-        races: races.map(str::to_owned).collect(),
+        races: races.map(|id| Ok((id.to_owned(), stored(id)?))).collect::<Result<_>>()?,
         pairs: told.pairs,
         merged: told.merged,
         executions: told.executions,
@@ -146,9 +157,19 @@ fn races(compared: &[Compared], strategy: usize) -> usize {
     compared.iter().map(|program| program.cells[strategy].races.len()).sum()
 }
 
+/// Races proven in so many seconds, of which recording takes a part.
+fn races_within(compared: &[Compared], strategy: usize, seconds: f64) -> usize {
+    let times = compared.iter().flat_map(|program| program.cells[strategy].races.values());
+    times.filter(|&&time| time <= seconds).count()
+}
+
 /// Races that strategy `one` proves and `other` does not.
 fn lost(compared: &[Compared], one: usize, other: usize) -> usize {
-    compared.iter().map(|program| program.cells[one].races.difference(&program.cells[other].races).count()).sum()
+    let lost = |program: &Compared| {
+        let other = &program.cells[other].races;
+        program.cells[one].races.keys().filter(|&id| !other.contains_key(id)).count()
+    };
+    compared.iter().map(lost).sum()
 }
 
 pub fn bars_of(compared: &[Compared], options: &Options) -> Vec<Bar> {
@@ -191,6 +212,15 @@ pub fn print(compared: &[Compared], options: &Options) {
     // Only the first ends when everything is decided.
     let spent = (0..ORDERED).map(|strategy| format!("{:.1}", seconds(strategy)));
     table.row(std::iter::once("seconds spent".to_owned()).chain(spent).collect());
+    table.print();
+    println!("\nRaces proven within seconds of the start, the recording included");
+    let mut titles = vec!["seconds".to_owned()];
+    titles.extend(WITHIN.map(|seconds| format!("{seconds}")));
+    let mut table = Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
+    for (strategy, (title, _)) in STRATEGIES.iter().enumerate().take(ORDERED) {
+        let counts = WITHIN.map(|seconds| races_within(compared, strategy, seconds).to_string());
+        table.row(std::iter::once((*title).to_owned()).chain(counts).collect());
+    }
     table.print();
     println!("\nWhat pruning saves and loses");
     let sum = |of: fn(&Cell) -> u64, strategy: usize| compared.iter().map(|program| of(&program.cells[strategy])).sum::<u64>();

@@ -164,6 +164,44 @@ pub fn observe(
     Ok(observed)
 }
 
+/// How often a pair has to be seen by the one, and never by the other, in executions in turns. Where both see it alike, chance makes that once in 256 times.
+const SIGHTINGS: u32 = 8;
+/// Executions of each after which a pair that comes so seldom is left alone.
+const MOST_TURNS: u32 = 1000;
+/// Of these so many may not end by themselves.
+const MOST_UNFINISHED: u32 = 16;
+
+/// Pairs that one way of executing shows and another, so far, does not.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    pub lost: Vec<Pair>,
+    /// Too seldom to be compared.
+    pub seldom: Vec<Pair>,
+}
+
+/// What `other` lacks of what `one` has seen: schedules differ from execution to execution, so both go on in turns while that may be chance.
+pub fn missing(
+    one: &mut Observed,
+    other: &mut Observed,
+    file: &Path,
+    mut once: impl FnMut(bool) -> Result<Execution>,
+) -> Result<Missing> {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let before = one.clone();
+    let sightings = |now: &Observed, pair: &Pair| now.pairs[pair] - before.pairs.get(pair).copied().unwrap_or(0);
+    for _ in 0..MOST_TURNS {
+        let lacking = other.lacks(one);
+        let hangs = one.unfinished.max(other.unfinished) >= MOST_UNFINISHED;
+        if hangs || lacking.iter().all(|pair| sightings(one, pair) >= SIGHTINGS) {
+            break;
+        }
+        one.add(&once(false)?, &name);
+        other.add(&once(true)?, &name);
+    }
+    let (lost, seldom) = other.lacks(one).into_iter().partition(|pair| sightings(one, pair) >= SIGHTINGS);
+    Ok(Missing { lost, seldom })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,6 +278,29 @@ WARNING: ThreadSanitizer: data race on vptr (ctor/dtor vs virtual call) (pid=21)
         assert!(observed.lacks(&wanted).is_empty());
         let observed = observe(2, 4, &wanted, Path::new("a/x.c"), || Ok(saying(""))).unwrap();
         assert_eq!((observed.runs, observed.lacks(&wanted)), (4, vec![(2, 3)]));
+    }
+
+    #[test]
+    fn a_pair_is_missing_when_only_one_goes_on_seeing_it() {
+        let seen_every = |number: u32| {
+            let mut count = 0;
+            move || {
+                count += 1;
+                let said = if count % number == 0 { TEXT } else { "" };
+                Execution { status: Some(ExitStatus::default()), said: said.to_owned() }
+            }
+        };
+        let compare = |one: u32, other: u32| {
+            let (mut of_one, mut of_other) = (seen_every(one), seen_every(other));
+            let (mut first, mut second) = (Observed::default(), Observed::default());
+            first.add(&Execution { status: None, said: TEXT.to_owned() }, "x.c");
+            let in_turn = |second| Ok(if second { of_other() } else { of_one() });
+            let missing = missing(&mut first, &mut second, Path::new("a/x.c"), in_turn).unwrap();
+            (missing, first.runs)
+        };
+        assert_eq!(compare(10, 35), (Missing::default(), 36));
+        assert_eq!(compare(10, 2000), (Missing { lost: vec![(2, 3)], seldom: Vec::new() }, 81));
+        assert_eq!(compare(500, 2000), (Missing { lost: Vec::new(), seldom: vec![(2, 3)] }, 1001));
     }
 
     #[test]

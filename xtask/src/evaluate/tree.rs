@@ -14,7 +14,7 @@ use super::detector::{self, Configuration, Detector, Filter, SILENT, Statistics}
 use super::measure::{Usage, medians};
 use super::plot::{self, Panel};
 use super::programs::{self, BenchProgram};
-use super::races::{Observed, Pair, observe};
+use super::races::{Missing, Observed, Pair, missing, observe};
 use super::suite::{self, Program, Suite};
 use super::table::Table;
 use super::{Options, command_line};
@@ -85,6 +85,8 @@ struct Races {
     off: Vec<Pair>,
     on: Vec<Pair>,
     lost: Vec<Pair>,
+    /// Seen without the filter only, and too seldom to be compared.
+    seldom: Vec<Pair>,
 }
 
 #[derive(Debug, Serialize)]
@@ -226,13 +228,16 @@ fn races_of(tool: PathBuf, compilers: &Compilers, part: Option<&str>, runs: u32)
         eprintln!("{}: {runs} × filter off, on, {} detectors", program.path, Detector::ALL.len());
         let of_detector = |detector| {
             let once = |filter| suite.ours(program, &built, Configuration { detector, filter });
-            let off = observe(runs, runs, &Observed::default(), &source, || once(Filter::None))?;
-            let on = observe(runs, runs * MORE, &off, &source, || once(Filter::Tree))?;
+            let mut off = observe(runs, runs, &Observed::default(), &source, || once(Filter::None))?;
+            let mut on = observe(runs, runs * MORE, &off, &source, || once(Filter::Tree))?;
+            let in_turn = |filtered| once(if filtered { Filter::Tree } else { Filter::None });
+            let Missing { lost, seldom } = missing(&mut off, &mut on, &source, in_turn)?;
             Ok(Races {
                 path: program.path.clone(),
                 detector,
                 runs: [off.runs, on.runs],
-                lost: on.lacks(&off),
+                lost,
+                seldom,
                 off: off.pairs.into_keys().collect(),
                 on: on.pairs.into_keys().collect(),
             })
@@ -247,7 +252,8 @@ fn bars_of(races: &[Races]) -> Vec<Bar> {
     present
         .map(|detector| {
             let of_detector = || races.iter().filter(move |one| one.detector == detector);
-            let all: usize = of_detector().map(|one| one.off.iter().filter(|pair| pair.0 != 0).count()).sum();
+            let compared = |one: &Races| one.off.iter().filter(|pair| pair.0 != 0 && !one.seldom.contains(pair)).count();
+            let all: usize = of_detector().map(compared).sum();
             let lost: usize = of_detector().map(|one| one.lost.len()).sum();
             let name = format!("{}: every pair of lines reported without the filter is reported with it", detector.name());
             // Where nothing is reported, nothing is shown.
@@ -282,9 +288,13 @@ fn print(report: &Report) {
             println!("drawn: {}", figure.display());
         }
     }
-    for one in report.races.iter().filter(|one| !one.lost.is_empty()) {
-        let lost: Vec<String> = one.lost.iter().map(|(a, b)| format!("{a}-{b}")).collect();
-        println!("{}, {}: lost in {} executions: {}", one.path, one.detector.name(), one.runs[1], lost.join(", "));
+    for one in &report.races {
+        for (what, pairs) in [("lost", &one.lost), ("too seldom to compare", &one.seldom)] {
+            if !pairs.is_empty() {
+                let pairs: Vec<String> = pairs.iter().map(|(a, b)| format!("{a}-{b}")).collect();
+                println!("{}, {}: {what} in {} executions: {}", one.path, one.detector.name(), one.runs[1], pairs.join(", "));
+            }
+        }
     }
     println!();
 }
@@ -339,6 +349,7 @@ mod tests {
             off: off.to_vec(),
             on: Vec::new(),
             lost: lost.to_vec(),
+            seldom: Vec::new(),
         };
         let all = [races(Detector::Hb, &[(1, 2)], &[]), races(Detector::Lockset, &[(1, 2), (3, 4)], &[(3, 4)])];
         assert_eq!(bars_of(&all).iter().map(|bar| bar.met).collect::<Vec<_>>(), [true, false]);
