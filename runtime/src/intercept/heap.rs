@@ -1,19 +1,21 @@
 //! The allocator: lifetimes of heap blocks.
+//!
+//! libc's allocator runs inside the runtime, so that handlers of signals wait until it is left: a thread that forks holds the runtime's locks while it waits for the
+//! allocator's, and a handler above a call that holds those may need the runtime's.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
+)]
 
 use crate::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
-use crate::thread::Runtime;
+use crate::thread::{Runtime, Thread};
 use crate::tls::caller;
 use crate::{detect, recorder, replay};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, allocation_kind};
 
-/// Records a block that begins to live.
-pub fn allocated(address: u64, bytes: usize, site: u64, kind: u16) {
-    if address == 0 {
-        return;
-    }
-    let Some(runtime) = Runtime::try_enter() else { return };
-    let thread = runtime.thread();
+fn begins(thread: &mut Thread, address: u64, bytes: usize, site: u64, kind: u16) {
     if detect::on() {
         detect::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64]);
         return;
@@ -25,55 +27,78 @@ pub fn allocated(address: u64, bytes: usize, site: u64, kind: u16) {
     recorder::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, ordinal]);
 }
 
+/// Records a block that begins to live.
+pub fn allocated(address: u64, bytes: usize, site: u64, kind: u16) {
+    if address != 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        begins(runtime.thread(), address, bytes, site, kind);
+    }
+}
+
 /// Records that a block's life ends. Before it really does.
 pub fn freed(address: u64, site: u64) {
-    if address == 0 {
-        return;
-    }
-    if let Some(runtime) = Runtime::try_enter() {
+    if address != 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
         recorder::sync(runtime.thread(), Op::Free, address, 0, site, &[]);
     }
 }
 
-fn heap_block(block: *mut u8, bytes: usize, site: u64) -> *mut u8 {
-    allocated(block as u64, bytes, site, allocation_kind::HEAP);
+/// Makes a heap block and records it, if there is one.
+pub fn allocating(bytes: usize, site: u64, make: impl FnOnce() -> *mut u8) -> *mut u8 {
+    let Some(runtime) = Runtime::try_enter() else { return make() };
+    let block = make();
+    if !block.is_null() {
+        begins(runtime.thread(), block as u64, bytes, site, allocation_kind::HEAP);
+    }
     block
 }
 
+/// Records that a heap block's life ends, and ends it.
+///
+/// # Safety
+/// The program gave the block back to the allocator.
+pub unsafe fn freeing(block: *mut u8, site: u64) {
+    let runtime = Runtime::try_enter();
+    if let Some(runtime) = &runtime
+        && !block.is_null()
+    {
+        recorder::sync(runtime.thread(), Op::Free, block as u64, 0, site, &[]);
+    }
+    // SAFETY: by the contract.
+    unsafe { __libc_free(block) }
+}
+
+// SAFETY (of every call below): glibc's own entry points, or ours, with the program's arguments.
+
 unsafe extern "C" fn allocate(bytes: usize) -> *mut u8 {
-    let site = caller();
-    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
-    heap_block(unsafe { __libc_malloc(bytes) }, bytes, site)
+    allocating(bytes, caller(), || unsafe { __libc_malloc(bytes) })
 }
 
 unsafe extern "C" fn allocate_zeroed(count: usize, bytes: usize) -> *mut u8 {
-    let site = caller();
-    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
-    heap_block(unsafe { __libc_calloc(count, bytes) }, count.wrapping_mul(bytes), site)
+    allocating(count.wrapping_mul(bytes), caller(), || unsafe { __libc_calloc(count, bytes) })
 }
 
 unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
     let site = caller();
-    freed(block as u64, site);
-    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
-    let new = unsafe { __libc_realloc(block, bytes) };
-    if new.is_null() && bytes > 0 && !block.is_null() {
-        // It failed: the old block lives on, as a new object of unknown size at least.
-        return heap_then_null(block, site);
+    let Some(runtime) = Runtime::try_enter() else { return unsafe { __libc_realloc(block, bytes) } };
+    let thread = runtime.thread();
+    if !block.is_null() {
+        recorder::sync(thread, Op::Free, block as u64, 0, site, &[]);
     }
-    heap_block(new, bytes, site)
-}
-
-fn heap_then_null(block: *mut u8, site: u64) -> *mut u8 {
-    // SAFETY: a live block of the allocator.
-    let bytes = unsafe { crate::real::malloc_usable_size(block) };
-    allocated(block as u64, bytes, site, allocation_kind::HEAP);
-    core::ptr::null_mut()
+    let new = unsafe { __libc_realloc(block, bytes) };
+    if !new.is_null() {
+        begins(thread, new as u64, bytes, site, allocation_kind::HEAP);
+    } else if bytes > 0 && !block.is_null() {
+        // It failed: the old block lives on, as a new object of unknown size at least.
+        begins(thread, block as u64, unsafe { crate::real::malloc_usable_size(block) }, site, allocation_kind::HEAP);
+    }
+    new
 }
 
 unsafe extern "C" fn reallocate_array(block: *mut u8, count: usize, bytes: usize) -> *mut u8 {
     match count.checked_mul(bytes) {
-        // SAFETY: glibc's own entry point, or ours, with the program's arguments.
         Some(total) => unsafe { reallocate(block, total) },
         None => {
             crate::real::set_errno(12);
@@ -83,43 +108,32 @@ unsafe extern "C" fn reallocate_array(block: *mut u8, count: usize, bytes: usize
 }
 
 unsafe extern "C" fn release(block: *mut u8) {
-    freed(block as u64, caller());
-    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
-    unsafe { __libc_free(block) }
+    unsafe { freeing(block, caller()) }
 }
 
 unsafe extern "C" fn aligned(alignment: usize, bytes: usize) -> *mut u8 {
-    let site = caller();
-    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
-    heap_block(unsafe { __libc_memalign(alignment, bytes) }, bytes, site)
+    allocating(bytes, caller(), || unsafe { __libc_memalign(alignment, bytes) })
 }
 
 unsafe extern "C" fn posix_aligned(block: *mut *mut u8, alignment: usize, bytes: usize) -> c_int {
-    let site = caller();
     if !alignment.is_power_of_two() || alignment < 8 {
         return 22;
     }
-    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
-    let new = unsafe { __libc_memalign(alignment, bytes) };
+    let new = allocating(bytes, caller(), || unsafe { __libc_memalign(alignment, bytes) });
     if new.is_null() {
         return 12;
     }
-    // SAFETY: the program's own variable.
-    unsafe { *block = heap_block(new, bytes, site) };
+    unsafe { *block = new };
     0
 }
 
 unsafe extern "C" fn page_aligned(bytes: usize) -> *mut u8 {
-    let site = caller();
-    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
-    heap_block(unsafe { __libc_memalign(4096, bytes) }, bytes, site)
+    allocating(bytes, caller(), || unsafe { __libc_memalign(4096, bytes) })
 }
 
 unsafe extern "C" fn page_multiple(bytes: usize) -> *mut u8 {
-    let site = caller();
     let bytes = bytes.next_multiple_of(4096);
-    // SAFETY: glibc's own entry point, or ours, with the program's arguments.
-    heap_block(unsafe { __libc_memalign(4096, bytes) }, bytes, site)
+    allocating(bytes, caller(), || unsafe { __libc_memalign(4096, bytes) })
 }
 
 interpose! {

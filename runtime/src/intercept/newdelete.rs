@@ -9,12 +9,11 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::heap::{allocated, freed};
-use crate::real::{__libc_free, __libc_malloc, __libc_memalign, Real};
+use super::heap::{allocating, freeing};
+use crate::real::{__libc_malloc, __libc_memalign, Real};
 use crate::tls::{CALLEE, CALLER, caller};
 use core::arch::naked_asm;
 use core::ffi::c_void;
-use rashomon_abi::record::allocation_kind;
 
 #[used]
 #[unsafe(link_section = "rashomon_real")]
@@ -28,11 +27,6 @@ static NEW_OR_NULL: Real = Real::new(c"_ZnwmRKSt9nothrow_t", None);
 #[used]
 #[unsafe(link_section = "rashomon_real")]
 static NEW_ALIGNED_OR_NULL: Real = Real::new(c"_ZnwmSt11align_val_tRKSt9nothrow_t", None);
-
-fn block(block: *mut u8, bytes: usize, site: u64) -> *mut u8 {
-    allocated(block as u64, bytes, site, allocation_kind::HEAP);
-    block
-}
 
 // SAFETY (of every call below): libc's allocator with the program's sizes, the C++ library's own operators.
 
@@ -54,20 +48,18 @@ unsafe extern "C" fn fail() -> ! {
 }
 
 unsafe extern "C" fn new(bytes: usize) -> *mut u8 {
-    let site = caller();
-    let memory = unsafe { __libc_malloc(bytes) };
+    let memory = allocating(bytes, caller(), || unsafe { __libc_malloc(bytes) });
     if memory.is_null() {
         return match NEW.address() {
             none if none.is_null() => unsafe { throw_bad_alloc() },
             next => unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(next)(bytes) },
         };
     }
-    block(memory, bytes, site)
+    memory
 }
 
 unsafe extern "C" fn new_or_null(bytes: usize, tag: *const u8) -> *mut u8 {
-    let site = caller();
-    let memory = unsafe { __libc_malloc(bytes) };
+    let memory = allocating(bytes, caller(), || unsafe { __libc_malloc(bytes) });
     if memory.is_null() && !NEW_OR_NULL.address().is_null() {
         return unsafe {
             core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, *const u8) -> *mut u8>(NEW_OR_NULL.required())(
@@ -75,12 +67,11 @@ unsafe extern "C" fn new_or_null(bytes: usize, tag: *const u8) -> *mut u8 {
             )
         };
     }
-    block(memory, bytes, site)
+    memory
 }
 
 unsafe extern "C" fn new_aligned(bytes: usize, alignment: usize) -> *mut u8 {
-    let site = caller();
-    let memory = unsafe { __libc_memalign(alignment, bytes) };
+    let memory = allocating(bytes, caller(), || unsafe { __libc_memalign(alignment, bytes) });
     if memory.is_null() {
         return match NEW_ALIGNED.address() {
             none if none.is_null() => unsafe { throw_bad_alloc() },
@@ -89,12 +80,11 @@ unsafe extern "C" fn new_aligned(bytes: usize, alignment: usize) -> *mut u8 {
             },
         };
     }
-    block(memory, bytes, site)
+    memory
 }
 
 unsafe extern "C" fn new_aligned_or_null(bytes: usize, alignment: usize, tag: *const u8) -> *mut u8 {
-    let site = caller();
-    let memory = unsafe { __libc_memalign(alignment, bytes) };
+    let memory = allocating(bytes, caller(), || unsafe { __libc_memalign(alignment, bytes) });
     if memory.is_null() && !NEW_ALIGNED_OR_NULL.address().is_null() {
         return unsafe {
             core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize, *const u8) -> *mut u8>(
@@ -102,12 +92,11 @@ unsafe extern "C" fn new_aligned_or_null(bytes: usize, alignment: usize, tag: *c
             )(bytes, alignment, tag)
         };
     }
-    block(memory, bytes, site)
+    memory
 }
 
 unsafe extern "C" fn delete(memory: *mut u8) {
-    freed(memory as u64, caller());
-    unsafe { __libc_free(memory) }
+    unsafe { freeing(memory, caller()) }
 }
 
 /// Weak, without twins: what a program calls if it replaces these is its own.

@@ -5,11 +5,11 @@
 )]
 
 use super::files::touched;
-use super::heap::allocated;
+use super::heap::allocating;
 use crate::real::{__libc_malloc, real};
 use crate::tls::{caller, hot};
 use core::ffi::c_int;
-use rashomon_abi::record::{AccessClass, allocation_kind};
+use rashomon_abi::record::AccessClass;
 
 const READ: AccessClass = AccessClass::Read;
 const WRITE: AccessClass = AccessClass::Write;
@@ -164,8 +164,7 @@ unsafe extern "C" fn find_byte(memory: *mut u8, byte: c_int, bytes: usize) -> *m
 /// A copy of `length` bytes and a zero, which belongs to the caller's site and not to the C library's.
 fn duplicated(text: *const u8, length: usize, looked: usize, site: u64) -> *mut u8 {
     touched(text, looked as isize, site, READ);
-    let copy = unsafe { __libc_malloc(length + 1) };
-    allocated(copy as u64, length + 1, site, allocation_kind::HEAP);
+    let copy = allocating(length + 1, site, || unsafe { __libc_malloc(length + 1) });
     if !copy.is_null() {
         touched(copy, length as isize + 1, site, WRITE);
         unsafe {
