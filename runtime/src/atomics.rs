@@ -7,7 +7,7 @@ use crate::lock::RawLock;
 use crate::replay::AccessAt;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, detect, explore, header, provoke, recorder, sched};
+use crate::{config, detect, explore, provoke, recorder, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 use rashomon_abi::record::{AccessClass, Op, atomic_aux};
@@ -86,11 +86,11 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
     sched::point_atomic(&runtime, op, AccessAt { address, bytes: 1 << log2, class: class as u64, atomic: true, site }, site);
     let (result, done, sequence) = if config::serial() {
         let (result, done) = execute();
-        (result, done, header::next_sequence())
+        (result, done, recorder::next_sequence(runtime.thread()))
     } else {
         LOCKS[(address >> 3) as usize % STRIPES].with(|| {
             let (result, done) = execute();
-            (result, done, header::next_sequence())
+            (result, done, recorder::next_sequence(runtime.thread()))
         })
     };
     let thread = runtime.thread();

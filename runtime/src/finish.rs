@@ -49,6 +49,11 @@ pub fn crashed() {
     }
 }
 
+/// Whether the recording has ended, or is about to.
+pub fn is_done() -> bool {
+    DONE.load(Relaxed) != 0
+}
+
 /// The process went on after all: `exec` failed. Streams continue in new chunks.
 pub fn resume() {
     let own = crate::thread::current_number();

@@ -5,7 +5,7 @@
 
 use crate::sys::{self, syscall};
 use crate::thread::Thread;
-use crate::{config, detect, filter, header, provoke, tree};
+use crate::{config, detect, filter, finish, header, provoke, tree};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{field, note};
@@ -315,9 +315,14 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         passed(thread, op);
         return 0;
     }
-    let sequence = header::next_sequence();
+    let sequence = next_sequence(thread);
     sync_at(thread, op, object, aux, site, arguments, sequence);
     sequence
+}
+
+/// The next place in the global order; none for what runs on after its stream was closed with the recording: nobody is to look for it.
+pub fn next_sequence(thread: &Thread) -> u64 {
+    if thread.chunk.is_null() && finish::is_done() { 0 } else { header::next_sequence() }
 }
 
 /// A synchronisation event of an execution of which nothing is kept.

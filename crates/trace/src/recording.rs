@@ -70,8 +70,8 @@ impl Recording {
 }
 
 impl Recording {
-    /// The first thread that was created but has no stream. It did nothing before the program ended if no sequence number is missing, or was about to write its
-    /// first event; else its stream was lost.
+    /// The first thread that was created but has no stream. It did nothing before the program ended if no sequence number is missing;
+    /// else its stream was lost.
     pub fn thread_without_stream(&self) -> Option<u32> {
         let threads = u32::try_from(self.header.threads).unwrap_or(u32::MAX);
         // Streams are sorted and their threads differ, so the first that is out of step stands behind a gap.
