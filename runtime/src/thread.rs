@@ -85,6 +85,8 @@ pub struct Thread {
     pub state: State,
     /// Whether it has begun: a turn that it was given before was left lying.
     pub arrived: bool,
+    /// Whether the call that makes it is over: it will begin by itself.
+    pub made: AtomicU32,
     pub baton: AtomicU32,
     pub wait: Wait,
     pub wake: crate::sched::Wake,

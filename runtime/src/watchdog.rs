@@ -199,7 +199,11 @@ fn evict_sleeper(seen: u64) -> bool {
         return false;
     };
     if thread.state == State::Running && !thread.arrived {
-        // Its creator may wait, without the turn, for a lock of the C library: whoever has that must go on.
+        if thread.made.load(Acquire) != 0 {
+            // The kernel has not got round to it.
+            return false;
+        }
+        // Its creator waits, without the turn, for a lock of the C library: whoever has that must go on.
         thread.baton.fetch_and(!sched::TURN_GIVEN, AcqRel);
         take_turn(thread);
         return true;

@@ -218,6 +218,7 @@ unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Ro
     let mask = child.start_mask;
     let error = real(begin, (child as *mut Thread).cast());
     signals::set_mask(mask);
+    child.made.store(1, Release);
     if error != 0 {
         child.ended.store(1, Release);
         child.detached = true;
