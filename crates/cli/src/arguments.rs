@@ -125,6 +125,9 @@ pub enum Command {
         /// A store, a single recording, or a trace that others recorded (our packed format, RAPID's STD, SpeedyGo's CSV; `-` is standard
         /// input), from which nothing can be forced. The latest store if not given.
         trace: Option<PathBuf>,
+        /// Seconds in which other schedules are looked for; 0: until all suspicions are decided.
+        #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
+        predict_within: Duration,
         #[command(flatten)]
         report: ReportOptions,
     },
@@ -366,6 +369,9 @@ pub struct WitnessOptions {
     pub jobs: Option<std::num::NonZeroUsize>,
 }
 
+/// Where recordings are long, deciding thousands of suspicions takes longer than forcing what comes of the first.
+pub const PREDICT_WITHIN: &str = "60";
+
 #[derive(Debug, Args)]
 pub struct ConfirmOptions {
     /// Seconds of all forced executions together.
@@ -380,6 +386,9 @@ pub struct ConfirmOptions {
     /// Keep the traces of the proofs.
     #[arg(long)]
     pub keep: bool,
+    /// Seconds in which other schedules are looked for in what was recorded; 0: until all suspicions are decided.
+    #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
+    pub predict_within: Duration,
     /// `check`: seconds in which races that are still undecided are searched for by exploring the program from a prefix of the recording, as `witness` does.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     pub search: Duration,

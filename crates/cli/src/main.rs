@@ -88,7 +88,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::witness::witness(ui, &run, &witness, &report, file, command)
         }
         Command::Reporter => commands::detect::reporter(),
-        Command::Predict { trace, report } => commands::analyse::predict(ui, trace, &report),
+        Command::Predict { trace, predict_within, report } => commands::analyse::predict(ui, trace, predict_within, &report),
         Command::Analyse { analyse } => commands::linear::analyse(ui, &analyse),
         Command::Confirm { trace, confirm, report } => commands::analyse::confirm(ui, trace, &confirm, &report),
         Command::Replay { finding: None, recording, output, timeout, .. } => {

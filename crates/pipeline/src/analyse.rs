@@ -3,9 +3,10 @@
 //! The predictor is not trusted: a witness that the checker rejects is dropped, and the candidate stays as one without.
 
 use rashomon_event::{Candidate, Trace, Witness};
-use rashomon_predict::{Options, predict_each};
+use rashomon_predict::{Options, Statistics, predict_each};
 use rashomon_witness::Checker;
 use std::cell::LazyCell;
+use std::time::Instant;
 
 /// A candidate, and what is known of other schedules that show it.
 pub struct Analysed {
@@ -19,10 +20,10 @@ pub struct Analysed {
 }
 
 /// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace, so there
-/// is none before there is a witness.
-pub fn analyse(trace: &Trace, mut found: impl FnMut(Analysed)) {
+/// is none before there is a witness. No further witness is looked for after the deadline.
+pub fn analyse(trace: &Trace, deadline: Option<Instant>, mut found: impl FnMut(Analysed)) -> Statistics {
     let checker = LazyCell::new(|| Checker::new(trace));
-    predict_each(trace, &Options::default(), |prediction| {
+    predict_each(trace, &Options { deadline, ..Options::default() }, |prediction| {
         let refuted = prediction.refuted;
         let mut analysed = Analysed { candidate: prediction.candidate, witness: None, rejected: None, refuted };
         if let Some(witness) = prediction.witness {
@@ -32,5 +33,5 @@ pub fn analyse(trace: &Trace, mut found: impl FnMut(Analysed)) {
             }
         }
         found(analysed);
-    });
+    })
 }

@@ -31,6 +31,8 @@ pub struct Settings {
     pub recordings: u32,
     /// Wall-clock time of all forced executions together.
     pub budget: Duration,
+    /// Wall-clock time of all predictions together; zero: no limit.
+    pub predict_within: Duration,
     /// Of one forced execution; `None`: from the duration of the recorded one.
     pub forced_limit: Option<Duration>,
     /// How often a finding has to come about to be proven.
@@ -73,10 +75,20 @@ pub struct Tally {
     pub threads: u64,
     pub executions: u64,
     pub untried: u64,
+    /// Suspicions for which there was no time to look for another schedule.
+    pub out_of_time: u64,
     pub notes: Vec<String>,
 }
 
 impl Tally {
+    fn tell_out_of_time(&mut self, observer: &mut dyn Observer) {
+        if self.out_of_time > 0 {
+            let note = out_of_time(self.out_of_time);
+            observer.progress(Progress::Note(&note));
+            self.notes.push(note);
+        }
+    }
+
     /// Counts a recording, and notes what is wrong with it.
     fn count(&mut self, loaded: &LoadedTrace, process: &ProcessPath, observer: &mut dyn Observer) {
         self.events += loaded.trace.events.len() as u64;
@@ -144,6 +156,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         observer: &mut dyn Observer,
     ) -> Result<Vec<Lead>, PipelineError> {
         let mut leads: BTreeMap<String, Lead> = BTreeMap::new();
+        let deadline = deadline(self.settings.predict_within);
         let of = run.recordings.len() as u32;
         for number in 0..of {
             observer.progress(Progress::Analysing { number, of });
@@ -160,11 +173,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 let seed = recorded.map_or(0, |recorded| recorded.seed);
                 let surroundings = scheduling.and_then(|scheduling| scheduling.surroundings(&process.path, seed));
                 let from = Source { recording: number, process: process.path, surroundings };
-                for lead in leads_of(&loaded, self.symbols, self.settings.record.quantum, &from) {
-                    merge(&mut leads, lead);
-                }
+                let found = leads_of(&loaded, self.symbols, self.settings.record.quantum, &from, deadline, tally);
+                found.into_iter().for_each(|lead| merge(&mut leads, lead));
             }
         }
+        tally.tell_out_of_time(observer);
         let mut leads: Vec<Lead> = leads.into_values().collect();
         // Surest and cheapest first; ids break ties, so that the order is the same in every run.
         leads.sort_by_key(|lead| {
@@ -317,19 +330,20 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 pub fn analyse_session<S: Symbols + ?Sized>(
     session: &std::path::Path,
     symbols: &S,
+    within: Duration,
     tally: &mut Tally,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Finding>, PipelineError> {
     observer.progress(Progress::Analysing { number: 0, of: 1 });
     let mut leads = BTreeMap::new();
+    let deadline = deadline(within);
     for process in processes(session)? {
         let loaded = load(&process.folder)?;
         tally.count(&loaded, &process.path, observer);
         let from = Source { recording: 0, process: process.path, surroundings: None };
-        for lead in leads_of(&loaded, symbols, 0, &from) {
-            merge(&mut leads, lead);
-        }
+        leads_of(&loaded, symbols, 0, &from, deadline, tally).into_iter().for_each(|lead| merge(&mut leads, lead));
     }
+    tally.tell_out_of_time(observer);
     let findings = leads.into_values().map(|lead| lead.finding);
     Ok(findings.collect())
 }
@@ -341,7 +355,23 @@ fn ended_blocked(loaded: &LoadedTrace) -> bool {
 /// Replay schedules, as far as they were asked for, of the processes of recordings.
 type Replays = BTreeMap<(u32, ProcessPath), Option<Schedule>>;
 
-fn leads_of<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S, quantum: u64, from: &Source) -> Vec<Lead> {
+pub(crate) fn out_of_time(suspicions: u64) -> String {
+    format!("there was no time to look for schedules that show {suspicions} more suspicions: --predict-within gives more")
+}
+
+/// When predictions that may take so long have to end.
+pub(crate) fn deadline(within: Duration) -> Option<Instant> {
+    (!within.is_zero()).then(|| Instant::now() + within)
+}
+
+fn leads_of<S: Symbols + ?Sized>(
+    loaded: &LoadedTrace,
+    symbols: &S,
+    quantum: u64,
+    from: &Source,
+    deadline: Option<Instant>,
+    tally: &mut Tally,
+) -> Vec<Lead> {
     // Made when there is something to say: it reads the whole trace and all modules.
     let composer = LazyCell::new(|| Composer::new(loaded, symbols, quantum));
     let mut leads = Vec::new();
@@ -362,13 +392,14 @@ fn leads_of<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S, quantum: u64
     for record in &loaded.misuses {
         lead(composer.of_misuse(record));
     }
-    analyse(&loaded.trace, |analysed| {
+    let statistics = analyse(&loaded.trace, deadline, |analysed| {
         let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
         finding
             .notes
             .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
         lead(finding);
     });
+    tally.out_of_time += statistics.out_of_time as u64;
     leads
 }
 

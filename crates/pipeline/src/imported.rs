@@ -4,6 +4,7 @@
 //! correct reordering exists, and no other witness, `refuted`. Events are named by their number in the trace, from 0.
 
 use crate::analyse::{Analysed, analyse};
+use crate::check::{deadline, out_of_time};
 use crate::error::PipelineError;
 use crate::identity::finding_id;
 use rashomon_event::finding::{HeldLock, Step};
@@ -15,6 +16,7 @@ use rashomon_order::held_at;
 use rashomon_packed::checked::{CheckOptions, Checked};
 use rashomon_packed::{Imported, Names, OpenOptions, Source, Space, open, to_trace};
 use std::path::Path;
+use std::time::Duration;
 
 /// Longest witness that is told step by step.
 const MAX_STEPS: usize = 24;
@@ -28,8 +30,8 @@ pub struct Predicted {
     pub notes: Vec<String>,
 }
 
-/// Reads a trace of any format and predicts from it.
-pub fn predict_file(path: &Path) -> Result<Predicted, PipelineError> {
+/// Reads a trace of any format and predicts from it, for so long, or without limit if that is zero.
+pub fn predict_file(path: &Path, within: Duration) -> Result<Predicted, PipelineError> {
     let mut source = Checked::new(open(path, &OpenOptions::default())?, CheckOptions::default());
     let imported = to_trace(&mut source)?;
     let notes = source.notices().to_vec();
@@ -44,12 +46,15 @@ pub fn predict_file(path: &Path) -> Result<Predicted, PipelineError> {
         threads: imported.trace.threads.len() as u64,
         notes,
     };
-    analyse(&imported.trace, |analysed| {
+    let statistics = analyse(&imported.trace, deadline(within), |analysed| {
         if let Some(reason) = &analysed.rejected {
             predicted.notes.push(format!("a witness was dropped: {reason}"));
         }
         predicted.findings.push(describer.finding(analysed));
     });
+    if statistics.out_of_time > 0 {
+        predicted.notes.push(out_of_time(statistics.out_of_time as u64));
+    }
     Ok(predicted)
 }
 

@@ -3,13 +3,14 @@
 use rashomon_event::{FindingKind, Verdict, WitnessLevel};
 use rashomon_pipeline::imported::{Predicted, predict_file};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn figure(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpora/speedygo").join(name)
 }
 
 fn predicted(name: &str) -> Predicted {
-    predict_file(&figure(name)).unwrap_or_else(|error| panic!("{error}"))
+    predict_file(&figure(name), Duration::ZERO).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -46,6 +47,6 @@ fn what_is_no_trace_is_refused_with_its_place() {
     let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
     let path = folder.path().join("bad.std");
     std::fs::write(&path, "T0|w(V1)|1\nT0|rel(L1)|2\n").unwrap_or_else(|error| panic!("{error}"));
-    let error = predict_file(&path).err().map(|error| error.to_string()).unwrap_or_default();
+    let error = predict_file(&path, Duration::ZERO).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("bad.std") && error.contains("line 2"), "{error}");
 }

@@ -7,7 +7,7 @@
 //! it read from an atomic (a relaxed flag): no state has both next, so the candidate has no witness, and whoever replays the recorded
 //! schedule can show it unordered.
 //!
-//! Guarantee: every witness passes the checker at its level or above. Deterministic. A free-running trace gives candidates without
+//! Guarantee: every witness passes the checker at its level or above. Deterministic, unless a deadline cuts it short. A free-running trace gives candidates without
 //! witnesses, for its order of accesses is not known.
 
 use crate::closure::{Closures, Cut};
@@ -23,6 +23,7 @@ use rashomon_event::{Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteI
 use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid, races};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -47,6 +48,8 @@ pub struct Options {
     pub patterns_per_sites: usize,
     /// Site pairs of each evidence that are looked at.
     pub site_pairs: usize,
+    /// From then on no further witness is looked for: what happens-before leaves unordered is told without one, the rest is counted.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for Options {
@@ -63,6 +66,7 @@ impl Default for Options {
             patterns: 10_000,
             patterns_per_sites: 8,
             site_pairs: 10_000,
+            deadline: None,
         }
     }
 }
@@ -96,6 +100,8 @@ pub struct Statistics {
     pub refuted: usize,
     /// Site pairs or patterns beyond the limits of [`Options`].
     pub not_looked_at: usize,
+    /// Of those, what there was no time for.
+    pub out_of_time: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -275,11 +281,30 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         let mut preserving = self.sync_preserving(&candidates);
         for (pair, evidence) in candidates {
             let known = preserving.remove(&pair.sites);
-            self.site_pair(pair, evidence, known);
+            self.site_pair_in_time(pair, evidence, known);
         }
         // Sites of which the hybrid analysis has forgotten an access.
         for (sites, events) in preserving {
-            self.site_pair(SitePair { sites, pairs: vec![events], occurrences: 1 }, Evidence::Hybrid, Some(events));
+            self.site_pair_in_time(SitePair { sites, pairs: vec![events], occurrences: 1 }, Evidence::Hybrid, Some(events));
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.options.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn out_of_time(&mut self, candidates: usize) {
+        self.statistics.not_looked_at += candidates;
+        self.statistics.out_of_time += candidates;
+    }
+
+    fn site_pair_in_time(&mut self, pair: SitePair, evidence: Evidence, preserving: Option<(EventIndex, EventIndex)>) {
+        if !self.is_late() {
+            return self.site_pair(pair, evidence, preserving);
+        }
+        self.out_of_time(1);
+        if evidence == Evidence::HappensBefore {
+            self.give_race(&pair, pair.pairs[0], evidence, None, false);
         }
     }
 
@@ -287,6 +312,9 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     fn sync_preserving(&mut self, candidates: &[(SitePair, Evidence)]) -> BTreeMap<walk::Sites, (EventIndex, EventIndex)> {
         let mut found = BTreeMap::new();
         for (pair, _) in candidates {
+            if self.is_late() {
+                return found;
+            }
             let race = pair.pairs.iter().find(|pair| self.closures.sync_preserving(&[pair.0, pair.1]).is_ok());
             found.extend(race.map(|&race| (pair.sites, race)));
         }
@@ -341,7 +369,8 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     /// Hybrid pairs that only an order which ignores atomics can show: mostly correct synchronisation, so they come last.
     fn races_despite_atomics(&mut self) {
         for (pair, refuted) in std::mem::take(&mut self.ordered_by_atomics) {
-            let orders = pair.pairs.iter().filter(|_| self.options.despite_atomics);
+            let tried = self.options.despite_atomics && !self.is_late();
+            let orders = pair.pairs.iter().filter(|_| tried);
             let mut orders = orders.filter_map(|&(first, second)| {
                 let order = self.optimistic(&[first, second], &self.index.instances).ok()?;
                 Some(((first, second), Some((order, WitnessLevel::Synchronisation))))
@@ -394,6 +423,10 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
             by_sites.entry(sites).or_default().push(pattern);
         }
         for patterns in by_sites.into_values() {
+            if self.is_late() {
+                self.out_of_time(patterns.len());
+                continue;
+            }
             self.statistics.not_looked_at += patterns.len().saturating_sub(self.options.patterns_per_sites);
             let occurrences = patterns.len() as u64;
             let tried = &patterns[..patterns.len().min(self.options.patterns_per_sites)];

@@ -54,6 +54,20 @@ fn listing_1_needs_an_optimistic_witness() {
 }
 
 #[test]
+fn behind_the_deadline_suspicions_are_counted_and_races_told() {
+    let late = Options { deadline: Some(std::time::Instant::now()), ..Options::default() };
+    let suspicion = predict(&trace(LISTING_1).trace, &late);
+    assert!(suspicion.findings.is_empty());
+    assert_eq!((suspicion.statistics.out_of_time, suspicion.statistics.not_looked_at), (1, 1));
+    let race = predict(&trace("main fork t; main w y; t start; t w y; t end; main join t").trace, &late);
+    assert_eq!(
+        race.findings.iter().map(|finding| (finding.candidate.evidence, level(finding))).collect::<Vec<_>>(),
+        [(Evidence::HappensBefore, None)]
+    );
+    assert_eq!(race.statistics.out_of_time, 1);
+}
+
+#[test]
 fn a_race_hidden_by_an_unrelated_section_is_causal() {
     let (_, finding) =
         only("main fork t; main w y; main lock m; main unlock m; t start; t lock m; t unlock m; t w y; t end; main join t");

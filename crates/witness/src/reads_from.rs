@@ -1,13 +1,27 @@
 //! Reads-from, byte by byte: which event last wrote each byte that a read sees.
+//!
+//! Only pages that somebody writes and that more than one thread touches are looked at: what a read of another page sees depends on program order alone, which the
+//! checker has seen to.
 
-use rashomon_event::{Access, EventIndex, Trace};
+use rashomon_event::{Access, EventIndex, ThreadId, Trace};
 use std::collections::HashMap;
 
 const PAGE: u64 = 256;
 /// No event wrote this byte before.
 const INITIAL: u32 = u32::MAX;
+/// Of an event: it touches no shared page, or more than one page.
+const NONE: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX - 1;
+
+/// Who touches a page.
+struct Use {
+    thread: ThreadId,
+    several: bool,
+    written: bool,
+}
 
 /// The last writers of one page.
+#[derive(Clone)]
 enum Page {
     /// One writer for all bytes, so that clearing a large block costs little.
     Whole(u32),
@@ -15,67 +29,25 @@ enum Page {
 }
 
 impl Page {
-    fn writer(&self, byte: u64) -> u32 {
+    fn write(&mut self, from: usize, to: usize, writer: u32) {
+        if to - from == PAGE as usize {
+            *self = Self::Whole(writer);
+            return;
+        }
+        if let Self::Whole(old) = self {
+            *self = Self::Bytes(Box::new([*old; PAGE as usize]));
+        }
+        if let Self::Bytes(bytes) = self {
+            bytes[from..to].fill(writer);
+        }
+    }
+
+    fn read(&self, from: usize, to: usize, seen: &mut Seen<impl FnMut(Run)>) {
         match self {
-            Self::Whole(writer) => *writer,
-            Self::Bytes(bytes) => bytes[(byte % PAGE) as usize],
+            Self::Whole(writer) => seen.add(Run { writer: *writer, bytes: (to - from) as u32 }),
+            Self::Bytes(bytes) => bytes[from..to].iter().for_each(|&writer| seen.add(Run { writer, bytes: 1 })),
         }
     }
-}
-
-/// The last writer of every byte.
-#[derive(Default)]
-struct Memory {
-    pages: HashMap<u64, Page>,
-}
-
-impl Memory {
-    fn write(&mut self, access: &Access, writer: EventIndex) {
-        let (mut address, end) = span(access);
-        while address < end {
-            let stop = end.min((address / PAGE + 1).saturating_mul(PAGE));
-            let page = self.pages.entry(address / PAGE).or_insert(Page::Whole(INITIAL));
-            if stop - address == PAGE {
-                *page = Page::Whole(writer.0);
-            } else {
-                if let Page::Whole(old) = page {
-                    *page = Page::Bytes(Box::new([*old; PAGE as usize]));
-                }
-                if let Page::Bytes(bytes) = page {
-                    bytes[(address % PAGE) as usize..][..(stop - address) as usize].fill(writer.0);
-                }
-            }
-            address = stop;
-        }
-    }
-
-    /// Calls `see` with (writer, bytes) for each maximal run of bytes with one writer.
-    fn read(&self, access: &Access, mut see: impl FnMut(u32, u32)) {
-        let (start, end) = span(access);
-        let (mut run_writer, mut run) = (INITIAL, 0u32);
-        let mut address = start;
-        while address < end {
-            let stop = end.min((address / PAGE + 1).saturating_mul(PAGE));
-            let page = self.pages.get(&(address / PAGE));
-            for byte in address..stop {
-                let writer = page.map_or(INITIAL, |page| page.writer(byte));
-                if writer != run_writer && run > 0 {
-                    see(run_writer, run);
-                    run = 0;
-                }
-                run_writer = writer;
-                run += 1;
-            }
-            address = stop;
-        }
-        if run > 0 {
-            see(run_writer, run);
-        }
-    }
-}
-
-fn span(access: &Access) -> (u64, u64) {
-    (access.address.0, access.address.0.saturating_add(u64::from(access.size)))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,60 +56,140 @@ struct Run {
     bytes: u32,
 }
 
+/// Joins what comes in pieces: each maximal run of bytes with one writer.
+struct Seen<F> {
+    run: Run,
+    told: F,
+}
+
+impl<F: FnMut(Run)> Seen<F> {
+    fn new(told: F) -> Self {
+        Self { run: Run { writer: INITIAL, bytes: 0 }, told }
+    }
+
+    fn add(&mut self, piece: Run) {
+        if piece.writer == self.run.writer {
+            self.run.bytes += piece.bytes;
+        } else {
+            self.end();
+            self.run = piece;
+        }
+    }
+
+    fn end(&mut self) {
+        if self.run.bytes > 0 {
+            (self.told)(self.run);
+        }
+    }
+}
+
+fn span(access: &Access) -> (u64, u64) {
+    (access.address.0, access.address.0.saturating_add(u64::from(access.size)))
+}
+
+/// Calls `visit` with each page of an access, and which of its bytes.
+fn each_page(access: &Access, mut visit: impl FnMut(u64, usize, usize)) {
+    let (mut address, end) = span(access);
+    while address < end {
+        let from = address % PAGE;
+        let to = (end - address).saturating_add(from).min(PAGE);
+        visit(address / PAGE, from as usize, to as usize);
+        address = address.saturating_add(to - from);
+    }
+}
+
 /// What each read of the trace saw.
 pub(crate) struct ReadsFrom {
-    /// `runs[first[e]..first[e + 1]]` is what event `e` saw.
+    /// The shared pages, numbered.
+    pages: HashMap<u64, u32>,
+    /// Per event, the number of the only page that it touches, [`NONE`] or [`SEVERAL`].
+    page_of: Vec<u32>,
+    /// `runs[first[e]..first[e + 1]]` is what event `e` saw of shared pages.
     first: Vec<u32>,
     runs: Vec<Run>,
 }
 
 impl ReadsFrom {
     pub fn new(trace: &Trace) -> Self {
-        let mut memory = Memory::default();
-        let mut first = Vec::with_capacity(trace.events.len() + 1);
-        let mut runs = Vec::new();
-        for (index, event) in trace.indices().zip(&trace.events) {
+        let pages = shared_pages(trace);
+        let page_of = trace.events.iter().map(|event| event.access().map_or(NONE, |access| page_of(&pages, &access))).collect();
+        let mut reads_from = Self { pages, page_of, first: Vec::with_capacity(trace.events.len() + 1), runs: Vec::new() };
+        let mut memory = reads_from.initial();
+        let (mut first, mut runs) = (Vec::with_capacity(trace.events.len() + 1), Vec::new());
+        for index in trace.indices() {
             first.push(runs.len() as u32);
-            if let Some(access) = event.access() {
-                if access.class.reads() {
-                    memory.read(&access, |writer, bytes| runs.push(Run { writer, bytes }));
-                }
-                if access.class.writes() {
-                    memory.write(&access, index);
-                }
-            }
+            reads_from.step(trace, index, &mut memory, |run| runs.push(run));
         }
         first.push(runs.len() as u32);
-        Self { first, runs }
+        (reads_from.first, reads_from.runs) = (first, runs);
+        reads_from
+    }
+
+    fn initial(&self) -> Vec<Page> {
+        vec![Page::Whole(INITIAL); self.pages.len()]
+    }
+
+    /// Calls `see` with each maximal run of bytes with one writer that the event reads; then it writes.
+    fn step(&self, trace: &Trace, index: EventIndex, memory: &mut [Page], see: impl FnMut(Run)) {
+        let page = self.page_of[index.index()];
+        let Some(access) = trace.event(index).access().filter(|_| page != NONE) else { return };
+        let visit = |visit: &mut dyn FnMut(usize, usize, usize)| match page {
+            SEVERAL => each_page(&access, |page, from, to| {
+                if let Some(&number) = self.pages.get(&page) {
+                    visit(number as usize, from, to);
+                }
+            }),
+            number => each_page(&access, |_, from, to| visit(number as usize, from, to)),
+        };
+        if access.class.reads() {
+            let mut seen = Seen::new(see);
+            visit(&mut |number, from, to| memory[number].read(from, to, &mut seen));
+            seen.end();
+        }
+        if access.class.writes() {
+            visit(&mut |number, from, to| memory[number].write(from, to, index.0));
+        }
     }
 
     fn of(&self, event: EventIndex) -> &[Run] {
         &self.runs[self.first[event.index()] as usize..self.first[event.index() + 1] as usize]
     }
 
-    /// Whether every read in `order` sees, byte by byte, the writer it saw in the trace.
+    /// Whether every read in `order`, which respects program order, sees, byte by byte, the writer it saw in the trace.
     pub fn kept_by(&self, trace: &Trace, order: &[EventIndex]) -> bool {
-        let mut memory = Memory::default();
-        for &index in order {
-            let Some(access) = trace.event(index).access() else {
-                continue;
-            };
-            if access.class.reads() {
-                let expected = self.of(index);
-                let mut seen = 0;
-                let mut same = true;
-                memory.read(&access, |writer, bytes| {
-                    same &= expected.get(seen) == Some(&Run { writer, bytes });
-                    seen += 1;
-                });
-                if !same || seen != expected.len() {
-                    return false;
-                }
-            }
-            if access.class.writes() {
-                memory.write(&access, index);
-            }
-        }
-        true
+        let mut memory = self.initial();
+        order.iter().filter(|index| self.page_of[index.index()] != NONE).all(|&index| {
+            let expected = self.of(index);
+            let (mut seen, mut same) = (0, true);
+            self.step(trace, index, &mut memory, |run| {
+                same &= expected.get(seen) == Some(&run);
+                seen += 1;
+            });
+            same && seen == expected.len()
+        })
     }
+}
+
+/// Numbers the pages that somebody writes and that more than one thread touches.
+fn shared_pages(trace: &Trace) -> HashMap<u64, u32> {
+    let mut uses: HashMap<u64, Use> = HashMap::new();
+    for event in &trace.events {
+        let Some(access) = event.access() else { continue };
+        each_page(&access, |page, _, _| {
+            let used = uses.entry(page).or_insert(Use { thread: event.thread, several: false, written: false });
+            used.several |= used.thread != event.thread;
+            used.written |= access.class.writes();
+        });
+    }
+    let shared = uses.into_iter().filter(|(_, used)| used.several && used.written);
+    shared.zip(0..).map(|((page, _), number)| (page, number)).collect()
+}
+
+fn page_of(pages: &HashMap<u64, u32>, access: &Access) -> u32 {
+    let (mut count, mut shared) = (0, NONE);
+    each_page(access, |page, _, _| {
+        count += 1;
+        shared = pages.get(&page).copied().unwrap_or(shared);
+    });
+    if shared == NONE || count == 1 { shared } else { SEVERAL }
 }

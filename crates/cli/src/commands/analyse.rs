@@ -13,20 +13,26 @@ use rashomon_report::{ProgramExit, RunSummary};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const NOTHING_FORCED: ConfirmOptions =
-    ConfirmOptions { budget: Duration::ZERO, forced_timeout: None, proofs: 1, keep: false, search: Duration::ZERO };
+const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
+    budget: Duration::ZERO,
+    forced_timeout: None,
+    proofs: 1,
+    keep: false,
+    predict_within: Duration::ZERO,
+    search: Duration::ZERO,
+};
 
-pub fn predict(ui: Ui, trace: Option<PathBuf>, report: &ReportOptions) -> Result<Exit> {
+pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, report: &ReportOptions) -> Result<Exit> {
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {
-        return predict_session(ui, session, report);
+        return predict_session(ui, session, within, report);
     }
     if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
-        return predict_imported(ui, file, report);
+        return predict_imported(ui, file, within, report);
     }
     let store = open_store(trace.as_deref())?;
     let run = store.run()?;
     check_binaries(&store, &run)?;
-    let settings = settings_of(&run, &NOTHING_FORCED)?;
+    let settings = settings_of(&run, &ConfirmOptions { predict_within: within, ..NOTHING_FORCED })?;
     let program = program_of(&run)?;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
@@ -40,10 +46,10 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, report: &ReportOptions) -> Result
 }
 
 /// A recording outside a store: nothing is written, and nothing can be replayed.
-fn predict_session(ui: Ui, session: &Path, report: &ReportOptions) -> Result<Exit> {
+fn predict_session(ui: Ui, session: &Path, within: Duration, report: &ReportOptions) -> Result<Exit> {
     let mut tally = Tally::default();
     let mut reporter = Reporter::new(ui.quiet);
-    let findings = analyse_session(session, &Binaries::new(), &mut tally, &mut reporter)?;
+    let findings = analyse_session(session, &Binaries::new(), within, &mut tally, &mut reporter)?;
     reporter.finish();
     let summary = RunSummary {
         command: Vec::new(),
@@ -60,8 +66,8 @@ fn predict_session(ui: Ui, session: &Path, report: &ReportOptions) -> Result<Exi
 }
 
 /// A trace that others recorded: nothing is written, and nothing can be forced.
-fn predict_imported(ui: Ui, file: &Path, report: &ReportOptions) -> Result<Exit> {
-    let predicted = predict_file(file)?;
+fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOptions) -> Result<Exit> {
+    let predicted = predict_file(file, within)?;
     let summary = RunSummary {
         command: Vec::new(),
         exit: ProgramExit::Unknown,

@@ -15,8 +15,14 @@ pub fn minimise(ui: Ui, finding: &str, store: Option<&Path>, executions: u64, ti
     let finding = store.finding(finding)?;
     let run = store.run()?;
     let program = program_of(&run)?;
-    let options =
-        ConfirmOptions { budget: Duration::ZERO, forced_timeout: timeout, proofs: 1, keep: false, search: Duration::ZERO };
+    let options = ConfirmOptions {
+        budget: Duration::ZERO,
+        forced_timeout: timeout,
+        proofs: 1,
+        keep: false,
+        predict_within: Duration::ZERO,
+        search: Duration::ZERO,
+    };
     let settings = settings_of(&run, &options)?;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
     let mut reporter = Reporter::new(ui.quiet);

@@ -15,8 +15,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const NOTHING_FORCED: ConfirmOptions =
-    ConfirmOptions { budget: Duration::ZERO, forced_timeout: None, proofs: 1, keep: false, search: Duration::ZERO };
+const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
+    budget: Duration::ZERO,
+    forced_timeout: None,
+    proofs: 1,
+    keep: false,
+    predict_within: Duration::ZERO,
+    search: Duration::ZERO,
+};
 
 pub fn provoke(
     ui: Ui,

@@ -60,6 +60,7 @@ fn find(request: &Request) -> Result<Found> {
         forced_timeout: request.timeout,
         proofs: 1,
         keep: false,
+        predict_within: Duration::ZERO,
         search: Duration::ZERO,
     };
     let settings = settings_of(&run, &options)?;
@@ -99,8 +100,14 @@ pub fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeou
     let store = open_store(store.as_deref())?;
     let mut run = store.run()?;
     let program = program_of(&run)?;
-    let options =
-        ConfirmOptions { budget: Duration::ZERO, forced_timeout: timeout, proofs: 1, keep: false, search: Duration::ZERO };
+    let options = ConfirmOptions {
+        budget: Duration::ZERO,
+        forced_timeout: timeout,
+        proofs: 1,
+        keep: false,
+        predict_within: Duration::ZERO,
+        search: Duration::ZERO,
+    };
     let settings = settings_of(&run, &options)?;
     let forcing = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() }.forcing(&run);
     let temporary;
