@@ -3,19 +3,34 @@
 mod support;
 
 use serde_json::Value;
-use support::place::{Place, RACE};
+use support::place::Place;
+
+/// One access and then the other, without order: a detector may miss what happens at the very same moment.
+const RACE: &str = "#include <pthread.h>
+static int x, turn; static int comes(void) { return __atomic_load_n(&turn, __ATOMIC_RELAXED); }
+static void *task(void *unused) { while (!comes()) {} x++; return 0; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    x++; __atomic_store_n(&turn, 1, __ATOMIC_RELAXED);
+    pthread_join(thread, 0);
+    return 0;
+}
+";
 
 /// The same race, behind a function that suppressions can name; then says what a parent sees of its children.
 const LONELY: &str = "#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
-static int x;
-static void *task(void *unused) { x++; return 0; }
+static int x, turn;
+static void wait_for_turn(void) { while (!__atomic_load_n(&turn, __ATOMIC_RELAXED)) {} }
+static void *task(void *unused) { wait_for_turn(); x++; return 0; }
 int main(void) {
     pthread_t thread;
     pthread_create(&thread, 0, task, 0);
     x++;
+    __atomic_store_n(&turn, 1, __ATOMIC_RELAXED);
     pthread_join(thread, 0);
     int none = waitpid(-1, 0, 0) == -1 && errno == ECHILD;
     int really_none = waitpid(-1, 0, __WALL) == -1 && errno == ECHILD;

@@ -4,7 +4,7 @@ mod support;
 
 use support::place::Place;
 
-/// Touches 64 MiB, which takes twice as much shadow, and waits until that is gone. Then there is a race.
+/// Touches 64 MiB, which takes twice as much shadow, and waits until that is gone. Then there are races.
 const PROGRAM: &str = "#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,14 +20,21 @@ static long megabytes(void) {
     fclose(file);
     return resident / 256;
 }
-static void *task(void *unused) { until(1); x++; return 0; }
+/* In turns, so that some two accesses have no flush in between. */
+static void *task(void *unused) {
+    for (int i = 0; i < 50; i++) { until(1); x++; pass(0); }
+    return 0;
+}
 int main(int count, char **arguments) {
     pthread_t thread;
     if (count > 1) pthread_create(&thread, 0, task, 0);
     volatile long *bytes = malloc(64 << 20);
     for (long at = 0; at < 8 << 20; at++) bytes[at] = at;
     while (megabytes() > 130) sched_yield();
-    if (count > 1) { x++; pass(1); pthread_join(thread, 0); }
+    if (count > 1) {
+        for (int i = 0; i < 50; i++) { until(0); x++; pass(1); }
+        pthread_join(thread, 0);
+    }
     return 0;
 }
 ";
