@@ -86,6 +86,16 @@ pub fn program_of(run: &RunRecord) -> Result<Program> {
     })
 }
 
+/// Of commands that only look, or force one schedule once.
+const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
+    budget: Duration::ZERO,
+    forced_timeout: None,
+    proofs: 1,
+    keep: false,
+    predict_within: Duration::ZERO,
+    search: Duration::ZERO,
+};
+
 /// Settings for what is forced from a store: the recording's, with the confirmation's.
 pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings> {
     Ok(Settings {

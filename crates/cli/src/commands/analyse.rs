@@ -1,6 +1,6 @@
 //! `rashomon predict` and `rashomon confirm`: the later phases on what is already recorded.
 
-use super::{Ui, end_children_on_interruption, open_store, present, program_of, settings_of};
+use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, settings_of};
 use crate::arguments::{ConfirmOptions, ReportOptions};
 use crate::exit::Exit;
 use crate::progress::Reporter;
@@ -12,15 +12,6 @@ use rashomon_pipeline::{Binaries, Job, RunRecord, Store, Tally};
 use rashomon_report::{ProgramExit, RunSummary};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
-    budget: Duration::ZERO,
-    forced_timeout: None,
-    proofs: 1,
-    keep: false,
-    predict_within: Duration::ZERO,
-    search: Duration::ZERO,
-};
 
 pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, report: &ReportOptions) -> Result<Exit> {
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {

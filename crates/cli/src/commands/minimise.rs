@@ -1,6 +1,6 @@
 //! `rashomon minimise`: a stored finding's schedule becomes a shorter one.
 
-use super::{Ui, end_children_on_interruption, open_store, print, program_of, settings_of};
+use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, print, program_of, settings_of};
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
 use crate::progress::Reporter;
@@ -15,14 +15,7 @@ pub fn minimise(ui: Ui, finding: &str, store: Option<&Path>, executions: u64, ti
     let finding = store.finding(finding)?;
     let run = store.run()?;
     let program = program_of(&run)?;
-    let options = ConfirmOptions {
-        budget: Duration::ZERO,
-        forced_timeout: timeout,
-        proofs: 1,
-        keep: false,
-        predict_within: Duration::ZERO,
-        search: Duration::ZERO,
-    };
+    let options = ConfirmOptions { forced_timeout: timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
     let mut reporter = Reporter::new(ui.quiet);

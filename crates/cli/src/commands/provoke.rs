@@ -1,8 +1,10 @@
 //! `rashomon provoke`: races proven without a schedule.
 
 use super::check::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, open_store, present, program_of, refuse_filter, settings_for, settings_of};
-use crate::arguments::{ConfirmOptions, Holding, ProvokeOptions, ReportOptions, RunOptions, Switch};
+use super::{
+    NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, refuse_filter, settings_for, settings_of,
+};
+use crate::arguments::{Holding, ProvokeOptions, ReportOptions, RunOptions, Switch};
 use crate::exit::Exit;
 use crate::progress::Reporter;
 use anyhow::{Result, bail};
@@ -13,16 +15,6 @@ use rashomon_pipeline::{Binaries, Job, ProvokeSettings, ProvokeTally, Tally};
 use rashomon_trace::RunHeader;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
-    budget: Duration::ZERO,
-    forced_timeout: None,
-    proofs: 1,
-    keep: false,
-    predict_within: Duration::ZERO,
-    search: Duration::ZERO,
-};
 
 pub fn provoke(
     ui: Ui,

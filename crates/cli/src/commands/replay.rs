@@ -1,6 +1,6 @@
 //! `rashomon replay`: a stored finding happens again, alone or under gdb.
 
-use super::{Ui, end_children_on_interruption, open_store, print, program_of, settings_of};
+use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, print, program_of, settings_of};
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
 use anyhow::{Context as _, Result};
@@ -55,14 +55,7 @@ fn find(request: &Request) -> Result<Found> {
     }
     let run = store.run()?;
     let program = program_of(&run)?;
-    let options = ConfirmOptions {
-        budget: Duration::ZERO,
-        forced_timeout: request.timeout,
-        proofs: 1,
-        keep: false,
-        predict_within: Duration::ZERO,
-        search: Duration::ZERO,
-    };
+    let options = ConfirmOptions { forced_timeout: request.timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;
     let forcing = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() }.forcing(&run);
     let session = Session::new(&store);
@@ -100,14 +93,7 @@ pub fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeou
     let store = open_store(store.as_deref())?;
     let mut run = store.run()?;
     let program = program_of(&run)?;
-    let options = ConfirmOptions {
-        budget: Duration::ZERO,
-        forced_timeout: timeout,
-        proofs: 1,
-        keep: false,
-        predict_within: Duration::ZERO,
-        search: Duration::ZERO,
-    };
+    let options = ConfirmOptions { forced_timeout: timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;
     let forcing = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() }.forcing(&run);
     let temporary;
