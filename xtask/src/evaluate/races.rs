@@ -1,6 +1,9 @@
 //! What a detector reports in ThreadSanitizer's text format, reduced to pairs of lines, and executions until it has been seen.
 
 use anyhow::{Context as _, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -90,18 +93,11 @@ pub fn execute(command: &mut Command, patience: Duration) -> Result<Execution> {
     let path = folder.path().join("stderr");
     let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
     command.stdout(Stdio::null()).stderr(file).process_group(0);
-    let begin = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
-    let group = rustix::process::Pid::from_child(&child);
-    let status = loop {
-        if let Some(status) = child.try_wait().context("cannot wait for a program")? {
-            break Some(status);
-        }
-        if begin.elapsed() > patience {
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    };
+    let group = Pid::from_child(&child);
+    let ended = ends_within(group, patience);
+    let status =
+        if ended.context("cannot wait for a program")? { Some(child.wait().context("cannot wait for a program")?) } else { None };
     // Nothing to be done where all have ended.
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     if status.is_none() {
@@ -109,6 +105,20 @@ pub fn execute(command: &mut Command, patience: Duration) -> Result<Execution> {
     }
     let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(Execution { status, said: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+/// Whether a child ends in that time. It is not reaped.
+fn ends_within(child: Pid, patience: Duration) -> Result<bool> {
+    let descriptor = pidfd_open(child, PidfdFlags::empty())?;
+    let deadline = Instant::now() + patience;
+    loop {
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now()))?;
+        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&left)) {
+            // A signal came to us.
+            Err(Errno::INTR) => {}
+            ready => return Ok(ready? > 0),
+        }
+    }
 }
 
 /// What several executions reported.
