@@ -87,6 +87,8 @@ pub struct Thread {
     pub arrived: bool,
     /// Whether the call that makes it is over: it will begin by itself.
     pub made: AtomicU32,
+    /// Whether it is about to execute its routine.
+    pub begun: AtomicU32,
     pub baton: AtomicU32,
     pub wait: Wait,
     pub wake: crate::sched::Wake,

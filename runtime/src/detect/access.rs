@@ -61,6 +61,15 @@ pub fn access_as(thread: &mut Thread, address: u64, bytes: u64, how: How, refere
     }
 }
 
+/// Whether this thread's access of these bytes races with the one that a cell stands for, which is not ordered before it.
+fn races(thread: &Thread, cell: u32, granule: &Granule, bits: u32, how: How) -> bool {
+    let local = &thread.detect;
+    let ordered = granule.slot() == local.slot || local.clock.get(granule.slot()) >= granule.epoch();
+    let harmless = cell & READ != 0 && how.read || granule.is_atomic() && how.atomic;
+    let protected = || detector() == Detector::Hybrid && locksets::protects(granule.lock_set, local.lock_set);
+    cell & bits != 0 && !ordered && !harmless && !protected()
+}
+
 /// An access within one word. False: something was found, and looking at the words behind it would find the same.
 #[inline(always)]
 pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) -> bool {
@@ -71,10 +80,11 @@ pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
     let bits = shadow::byte_bits(address, bytes);
     let new = reference << REFERENCE_SHIFT | if how.read { READ } else { 0 } | bits;
     let hybrid = detector() == Detector::Hybrid;
-    let local = &mut thread.detect;
-    let (mut place, mut free) = (CELLS, CELLS);
-    for at in 0..CELLS {
-        let cell = cells[at].load(Relaxed);
+    let all = shadow::look(cells);
+    let seen = shadow::values(all);
+    let local = &thread.detect;
+    let (mut place, mut free, mut superfluous) = (CELLS, CELLS, 0u32);
+    for (at, cell) in seen.into_iter().enumerate() {
         if cell == 0 {
             free = free.min(at);
             continue;
@@ -102,38 +112,67 @@ pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
             }
             if weaker && cell & BYTES & !bits == 0 && (!hybrid || locksets::is_subset(local.lock_set, granule.lock_set)) {
                 if place < CELLS {
-                    cells[at].store(0, Relaxed);
+                    superfluous |= 1 << at;
                 } else {
                     place = at;
                 }
             }
             continue;
         }
-        if old_read && how.read || granule.is_atomic() && how.atomic {
-            continue;
-        }
-        if hybrid && locksets::protects(granule.lock_set, local.lock_set) {
-            continue;
-        }
-        if cells[at].load(Relaxed) != cell {
+        if !races(thread, cell, &granule, bits, how) || cells[at].load(Relaxed) != cell {
             // Overwritten or swept while it was looked at: what was read of it need not belong together.
             continue;
         }
-        store(thread, cells, new, address, place, free);
+        store(thread, cells, new, address, if place < CELLS { place } else { free });
         found::race(thread, address, bytes, how, reference, cell, granule);
         return false;
     }
-    store(thread, cells, new, address, place, free);
+    let at = if place < CELLS { place } else { free };
+    if at >= CELLS {
+        store(thread, cells, new, address, CELLS);
+        return true;
+    }
+    thread.detect.counts.checked += 1;
+    shadow::mark(address);
+    if let Err(old) = shadow::put(cells, at, new, all) {
+        return look_again(thread, address, bytes, how, reference, (old != seen[at]).then_some(old));
+    }
+    while superfluous != 0 {
+        cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
+        superfluous &= superfluous - 1;
+    }
     true
 }
 
-fn store(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u64, place: usize, free: usize) {
-    thread.detect.counts.checked += 1;
-    if place < CELLS {
-        cells[place].store(new, Relaxed);
-    } else {
-        add(thread, cells, new, address, free);
+/// Another thread put an access of the word there while this one was looked at, which is there now. `overwritten`: what this one took the place of unseen.
+#[cold]
+#[inline(never)]
+pub fn look_again(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, overwritten: Option<u32>) -> bool {
+    let cells = shadow::cells(address);
+    let bits = shadow::byte_bits(address, bytes);
+    let overwritten = overwritten.filter(|cell| *cell != 0);
+    for cell in shadow::values(shadow::look(cells)).into_iter().chain(overwritten) {
+        let old = cell >> REFERENCE_SHIFT;
+        if old <= spans::FREED {
+            continue;
+        }
+        let granule = spans::granule(old);
+        if races(thread, cell, &granule, bits, how) {
+            found::race(thread, address, bytes, how, reference, cell, granule);
+            return false;
+        }
     }
+    if let Some(cell) = overwritten {
+        let free = cells.iter().position(|cell| cell.load(Relaxed) == 0);
+        add(thread, cells, cell, address, free.unwrap_or(CELLS));
+    }
+    true
+}
+
+/// Into a place whatever is there, or where there is one.
+fn store(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u64, at: usize) {
+    thread.detect.counts.checked += 1;
+    add(thread, cells, new, address, at);
 }
 
 /// A cell that no cell gives way to: into the free one, together with one of the same reference for other bytes, or in the place of any.

@@ -145,11 +145,8 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u6
     let current = When { epoch: thread.detect.epoch, slot_atomic: thread.detect.slot << 1 };
     let (times, slots) = thread.detect.clock.raw();
     let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
-    // SAFETY: SSE2 is part of x86-64; a word's cells are aligned to 16. Other threads may write them: each cell is read once, whole.
-    let (seen, all) = unsafe {
-        let all = _mm_load_si128(cells.as_ptr().cast());
-        (core::mem::transmute::<__m128i, [u32; CELLS]>(all), all)
-    };
+    let all = shadow::look(cells);
+    let seen = shadow::values(all);
     let meaning = spans::meaning();
     // All four, whether they overlap or not: nothing here depends on what is in a cell but values.
     let (mut ordered, mut own) = (0, 0);
@@ -200,11 +197,14 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u6
         place = free;
     }
     let memo_places = superfluous << 2 | place.trailing_zeros() & 3;
+    let at = place.trailing_zeros() as usize & 3;
+    if let Err(old) = shadow::put(cells, at, whole, all) {
+        return together(address, LENGTH, IS_READ, reference, (old != seen[at]).then_some(old));
+    }
     while superfluous != 0 {
         cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
         superfluous &= superfluous - 1;
     }
-    cells[place.trailing_zeros() as usize & 3].store(whole, Relaxed);
     if memo.new == new {
         *memo = Memo { before: seen, new, meaning, places: memo_places, whole };
     } else {
@@ -246,6 +246,16 @@ fn recognise(thread: &Thread, cell: &AtomicU32, seen: u32, reference: u32) {
     if !local::is_covering(thread, seen >> REFERENCE_SHIFT) {
         cell.store(reference << REFERENCE_SHIFT | seen & (READ | BYTES), Relaxed);
     }
+}
+
+/// Two threads came here at the same moment.
+#[cold]
+#[inline(never)]
+fn together(address: u64, bytes: u64, is_read: bool, reference: u32, overwritten: Option<u32>) {
+    // SAFETY: as in `first`; guards nest.
+    let runtime = unsafe { Runtime::enter() };
+    let how = if is_read { How::READ } else { How::WRITE };
+    access::look_again(runtime.thread(), address, bytes, how, reference, overwritten);
 }
 
 #[cold]

@@ -13,6 +13,7 @@
 //! **Limit**: four cells. When all are in use for accesses that are neither ordered before the new one nor covered by it, one at random gives way.
 
 use crate::sys::{self, syscall};
+use core::arch::x86_64::{__m128i, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_ps};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
 pub const CELLS: usize = 4;
@@ -88,6 +89,31 @@ pub fn has_any(word: &[AtomicU32]) -> bool {
         core::arch::asm!("mov {all}, [{word}]", "or {all}, [{word} + 8]", all = out(reg) all, word = in(reg) word.as_ptr(), options(nostack, readonly))
     };
     all != 0
+}
+
+/// A word's cells as they are at one moment: each is read once, whole.
+#[inline(always)]
+pub fn look(word: &[AtomicU32; CELLS]) -> __m128i {
+    // SAFETY: SSE2 is part of x86-64; a word's cells are aligned to 16. Other threads may write them meanwhile, as they do between two loads.
+    unsafe { _mm_load_si128(word.as_ptr().cast()) }
+}
+
+#[inline(always)]
+pub fn values(cells: __m128i) -> [u32; CELLS] {
+    // SAFETY: the same bits.
+    unsafe { core::mem::transmute::<__m128i, [u32; CELLS]>(cells) }
+}
+
+/// Puts `new` where `seen` was seen, and looks at the word again: the cell that gave way, if not all is as it was seen.
+///
+/// Of two threads that look at a word at the same moment, each before the other has put its access there, at least one is told: both exchange, and look behind that
+/// (Dekker's argument, see Dijkstra, "Cooperating sequential processes", 1965). What else becomes superfluous has to be cleared afterwards.
+#[inline(always)]
+pub fn put(word: &[AtomicU32; CELLS], at: usize, new: u32, seen: __m128i) -> Result<(), u32> {
+    let old = word[at].swap(new, SeqCst);
+    // SAFETY: SSE2 is part of x86-64.
+    let same = unsafe { _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(look(word), seen))) } as u32;
+    if old == values(seen)[at] && same | 1 << at == (1 << CELLS) - 1 { Ok(()) } else { Err(old) }
 }
 
 /// The tag of the word at an address.
