@@ -5,7 +5,7 @@ mod support;
 use serde_json::Value;
 use support::place::Place;
 
-/// One access and then the other, without order: a detector may miss what happens at the very same moment.
+/// One access and then the other, without order.
 const RACE: &str = "#include <pthread.h>
 static int x, turn; static int comes(void) { return __atomic_load_n(&turn, __ATOMIC_RELAXED); }
 static void *task(void *unused) { while (!comes()) {} x++; return 0; }
@@ -49,6 +49,57 @@ fn with(source: &str) -> Place {
 #[track_caller]
 fn detect(place: &Place, options: &[&str]) -> support::place::Ended {
     place.rashomon(&[&["detect"], options, &["--", "./race"]].concat())
+}
+
+/// Two threads meet in each of so many rounds, by relaxed atomics, which order nothing, and access a variable of the round at once: the one writes it, the other does `other`.
+fn meeting(rounds: usize, other: &str) -> String {
+    let pairs = (0..rounds).map(|round| {
+        let other = other.replace('x', &format!("x[{round}]"));
+        format!("static void a{round}(void) {{ x[{round}]++; }}\nstatic void b{round}(void) {{ {other}; }}\n")
+    });
+    let pairs: String = pairs.collect();
+    let names = |side: char| (0..rounds).map(|round| format!("{side}{round},")).collect::<String>();
+    format!(
+        "#include <pthread.h>
+static volatile long x[{rounds}];
+{pairs}
+static int met;
+static void meet(int round) {{
+    __atomic_fetch_add(&met, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&met, __ATOMIC_RELAXED) < 2 * round + 2) {{}}
+}}
+static void (*const a[])(void) = {{{}}}, (*const b[])(void) = {{{}}};
+static void *one(void *unused) {{ for (int round = 0; round < {rounds}; round++) meet(round), a[round](); return 0; }}
+static void *two(void *unused) {{ for (int round = 0; round < {rounds}; round++) meet(round), b[round](); return 0; }}
+int main(void) {{
+    pthread_t threads[2];
+    pthread_create(&threads[0], 0, one, 0);
+    pthread_create(&threads[1], 0, two, 0);
+    pthread_join(threads[0], 0);
+    pthread_join(threads[1], 0);
+    return 0;
+}}
+",
+        names('a'),
+        names('b')
+    )
+}
+
+/// Whoever comes first to a word that nobody has touched: one of the two sees the other.
+#[test]
+fn at_the_same_moment() {
+    const ROUNDS: usize = 60;
+    for other in ["x++", "x = 1"] {
+        let place = with(&meeting(ROUNDS, other));
+        for options in [&[][..], &["--filter", "tree"], &["--detector", "hybrid"]] {
+            for _ in 0..5 {
+                let ended = detect(&place, options).expect(66, &[]);
+                let lost = (0..ROUNDS).filter(|round| !ended.err.contains(&format!(" b{round} ")));
+                let lost: Vec<usize> = lost.collect();
+                assert!(lost.is_empty(), "{other} {options:?}: rounds {lost:?} lost\n{ended}");
+            }
+        }
+    }
 }
 
 #[test]

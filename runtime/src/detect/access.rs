@@ -70,18 +70,31 @@ fn races(thread: &Thread, cell: u32, granule: &Granule, bits: u32, how: How) -> 
     cell & bits != 0 && !ordered && !harmless && !protected()
 }
 
+/// How often a word is looked at while other threads change it.
+const LOOKS: u32 = 16;
+
 /// An access within one word. False: something was found, and looking at the words behind it would find the same.
 #[inline(always)]
 pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) -> bool {
     if detector() == Detector::LockSet {
         return eraser::word(thread, address, bytes, how, reference);
     }
+    for _ in 1..LOOKS {
+        if let Some(quiet) = look(thread, address, bytes, how, reference, false) {
+            return quiet;
+        }
+    }
+    look(thread, address, bytes, how, reference, true).unwrap_or(true)
+}
+
+/// The same, unless it changes while it is looked at, and this is not the `last` look.
+#[inline(always)]
+fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, last: bool) -> Option<bool> {
     let cells = shadow::cells(address);
     let bits = shadow::byte_bits(address, bytes);
     let new = reference << REFERENCE_SHIFT | if how.read { READ } else { 0 } | bits;
     let hybrid = detector() == Detector::Hybrid;
-    let all = shadow::look(cells);
-    let seen = shadow::values(all);
+    let seen = shadow::values(shadow::look(cells));
     let local = &thread.detect;
     let (mut place, mut free, mut superfluous) = (CELLS, CELLS, 0u32);
     for (at, cell) in seen.into_iter().enumerate() {
@@ -94,7 +107,7 @@ pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
         }
         let old = cell >> REFERENCE_SHIFT;
         if old == spans::FREED {
-            return found::use_after_free(thread, address, bytes, how, reference);
+            return Some(found::use_after_free(thread, address, bytes, how, reference));
         }
         let granule = spans::granule(old);
         let old_read = cell & READ != 0;
@@ -108,7 +121,7 @@ pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
                     // The hooks are to recognise it next time.
                     cells[at].store(new & !(READ | BYTES) | cell & (READ | BYTES), Relaxed);
                 }
-                return true;
+                return Some(true);
             }
             if weaker && cell & BYTES & !bits == 0 && (!hybrid || locksets::is_subset(local.lock_set, granule.lock_set)) {
                 if place < CELLS {
@@ -119,52 +132,61 @@ pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
             }
             continue;
         }
-        if !races(thread, cell, &granule, bits, how) || cells[at].load(Relaxed) != cell {
-            // Overwritten or swept while it was looked at: what was read of it need not belong together.
+        if !races(thread, cell, &granule, bits, how) {
             continue;
+        }
+        if cells[at].load(Relaxed) != cell {
+            // Overwritten or swept while it was looked at: what was read of it need not belong together, and what is there now may race as well.
+            if last {
+                continue;
+            }
+            return None;
         }
         store(thread, cells, new, address, if place < CELLS { place } else { free });
         found::race(thread, address, bytes, how, reference, cell, granule);
-        return false;
+        return Some(false);
     }
     let at = if place < CELLS { place } else { free };
-    if at >= CELLS {
-        store(thread, cells, new, address, CELLS);
-        return true;
+    if seen == [0; CELLS] {
+        thread.detect.counts.checked += 1;
+        shadow::mark(address);
+        return Some(match shadow::put_first(cells, new) {
+            Ok(()) => true,
+            Err(old) => look_again(thread, address, bytes, how, reference, old),
+        });
     }
-    thread.detect.counts.checked += 1;
-    shadow::mark(address);
-    if let Err(old) = shadow::put(cells, at, new, all) {
-        return look_again(thread, address, bytes, how, reference, (old != seen[at]).then_some(old));
-    }
+    store(thread, cells, new, address, at);
     while superfluous != 0 {
         cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
         superfluous &= superfluous - 1;
     }
-    true
+    Some(true)
 }
 
-/// Another thread put an access of the word there while this one was looked at, which is there now. `overwritten`: what this one took the place of unseen.
+/// Another thread put an access into the word while this one was about to, whose cell is there now. `overwritten`: what that took the place of unseen, if it is not 0.
 #[cold]
 #[inline(never)]
-pub fn look_again(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, overwritten: Option<u32>) -> bool {
+pub fn look_again(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, overwritten: u32) -> bool {
     let cells = shadow::cells(address);
     let bits = shadow::byte_bits(address, bytes);
-    let overwritten = overwritten.filter(|cell| *cell != 0);
-    for cell in shadow::values(shadow::look(cells)).into_iter().chain(overwritten) {
-        let old = cell >> REFERENCE_SHIFT;
-        if old <= spans::FREED {
-            continue;
+    for _ in 0..LOOKS {
+        let seen = shadow::values(shadow::look(cells));
+        for cell in seen.into_iter().chain([overwritten]).filter(|cell| cell >> REFERENCE_SHIFT > spans::FREED) {
+            let granule = spans::granule(cell >> REFERENCE_SHIFT);
+            // What was overwritten a moment ago is of a span that its thread is still in; of others it has to be there still.
+            let valid = || cell == overwritten || shadow::values(shadow::look(cells)).contains(&cell);
+            if races(thread, cell, &granule, bits, how) && valid() {
+                found::race(thread, address, bytes, how, reference, cell, granule);
+                return false;
+            }
         }
-        let granule = spans::granule(old);
-        if races(thread, cell, &granule, bits, how) {
-            found::race(thread, address, bytes, how, reference, cell, granule);
-            return false;
+        if shadow::values(shadow::look(cells)) == seen {
+            break;
         }
     }
-    if let Some(cell) = overwritten {
+    if overwritten != 0 {
         let free = cells.iter().position(|cell| cell.load(Relaxed) == 0);
-        add(thread, cells, cell, address, free.unwrap_or(CELLS));
+        add(thread, cells, overwritten, address, free.unwrap_or(CELLS));
     }
     true
 }

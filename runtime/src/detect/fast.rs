@@ -198,8 +198,10 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u6
     }
     let memo_places = superfluous << 2 | place.trailing_zeros() & 3;
     let at = place.trailing_zeros() as usize & 3;
-    if let Err(old) = shadow::put(cells, at, whole, all) {
-        return together(address, LENGTH, IS_READ, reference, (old != seen[at]).then_some(old));
+    if free != CELL_BITS {
+        cells[at].store(whole, Relaxed);
+    } else if let Err(old) = shadow::put_first(cells, whole) {
+        return together(address, LENGTH, IS_READ, reference, old);
     }
     while superfluous != 0 {
         cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
@@ -251,7 +253,7 @@ fn recognise(thread: &Thread, cell: &AtomicU32, seen: u32, reference: u32) {
 /// Two threads came here at the same moment.
 #[cold]
 #[inline(never)]
-fn together(address: u64, bytes: u64, is_read: bool, reference: u32, overwritten: Option<u32>) {
+fn together(address: u64, bytes: u64, is_read: bool, reference: u32, overwritten: u32) {
     // SAFETY: as in `first`; guards nest.
     let runtime = unsafe { Runtime::enter() };
     let how = if is_read { How::READ } else { How::WRITE };

@@ -13,7 +13,7 @@
 //! **Limit**: four cells. When all are in use for accesses that are neither ordered before the new one nor covered by it, one at random gives way.
 
 use crate::sys::{self, syscall};
-use core::arch::x86_64::{__m128i, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_ps};
+use core::arch::x86_64::{__m128i, _mm_load_si128};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
 pub const CELLS: usize = 4;
@@ -104,16 +104,16 @@ pub fn values(cells: __m128i) -> [u32; CELLS] {
     unsafe { core::mem::transmute::<__m128i, [u32; CELLS]>(cells) }
 }
 
-/// Puts `new` where `seen` was seen, and looks at the word again: the cell that gave way, if not all is as it was seen.
+/// Puts a cell into a word that had none, and looks at it again: the cell that gave way unseen, or 0, if another thread put one there.
 ///
-/// Of two threads that look at a word at the same moment, each before the other has put its access there, at least one is told: both exchange, and look behind that
-/// (Dekker's argument, see Dijkstra, "Cooperating sequential processes", 1965). What else becomes superfluous has to be cleared afterwards.
+/// Of two threads that come to the word before either has put its access there, one at least is told: both exchange, and look behind that (Dekker's argument, see Dijkstra, "Cooperating
+/// sequential processes", 1965). The first touch of a page of the shadow takes the kernel a microsecond, so threads that begin side by side often meet here. In words that have cells
+/// the moment is as short as a few instructions, and to exchange takes as long as all the rest: there the later store wins.
 #[inline(always)]
-pub fn put(word: &[AtomicU32; CELLS], at: usize, new: u32, seen: __m128i) -> Result<(), u32> {
-    let old = word[at].swap(new, SeqCst);
-    // SAFETY: SSE2 is part of x86-64.
-    let same = unsafe { _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(look(word), seen))) } as u32;
-    if old == values(seen)[at] && same | 1 << at == (1 << CELLS) - 1 { Ok(()) } else { Err(old) }
+pub fn put_first(word: &[AtomicU32; CELLS], new: u32) -> Result<(), u32> {
+    let old = word[0].swap(new, SeqCst);
+    let [_, others @ ..] = values(look(word));
+    if old == 0 && others == [0; CELLS - 1] { Ok(()) } else { Err(old) }
 }
 
 /// The tag of the word at an address.
