@@ -70,7 +70,7 @@ pub struct Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 19] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 20] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
@@ -92,6 +92,11 @@ const EVALUATIONS: [(&str, &str, Evaluation); 19] = [
     ("witnesses", "witnesses by model checking for the programs of Shacham et al. 2007: Tables 2 to 4", witnesses::run),
     ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),
     ("engine", "throughput and memory of the linear analyses on generated traces", engine::run),
+    (
+        "memory",
+        "analyses that need all variables at once, with a quarter of the memory: the same, with tables on disk",
+        engine::memory::run,
+    ),
     ("clocks", "clocks as rows against clocks as trees, by threads and who communicates with whom", engine::clocks::run),
     ("engine-large", "a thousand million events, analysed as they are generated, within 4 GB", engine::run_large),
 ];

@@ -33,6 +33,10 @@ enum Command {
     CountRecording { session: PathBuf },
 }
 
+/// `evaluate memory` puts tables on disk.
+#[global_allocator]
+static ALLOCATOR: rashomon_spill::Allocator = rashomon_spill::Allocator;
+
 fn print_count(session: &Path) -> anyhow::Result<bool> {
     println!("{}", serde_json::to_string(&evaluate::trace_size::count(session)?)?);
     Ok(true)

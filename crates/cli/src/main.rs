@@ -21,6 +21,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use wrapper::Language;
 
+/// `analyse --memory` may put tables on disk.
+#[global_allocator]
+static ALLOCATOR: rashomon_spill::Allocator = rashomon_spill::Allocator;
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some((language, rest)) = wrapper_call(&arguments) {

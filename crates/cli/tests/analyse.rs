@@ -115,6 +115,32 @@ fn any_number_of_workers_and_little_memory_say_the_same() {
 }
 
 #[test]
+fn what_needs_all_variables_goes_to_disk() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("made-up.packed");
+    let path = path.to_str().expect("text");
+    let made =
+        rashomon(&["trace", "gen", "--events", "300000", "--race-rate", "0.05", "--variables", "300000", "--output", path]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let options = ["analyse", path, "--analysis", "shb,wcp,serialisability", "--regions", "all", "--json"];
+    let analyse = |more: &[&str]| {
+        let output = rashomon(&[&options, more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let mut document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let on_disk = document["bytes_on_disk"].take();
+        (document, on_disk)
+    };
+    let (whole, nothing) = analyse(&[]);
+    assert_eq!(nothing, 0);
+    let (spilt, on_disk) = analyse(&["--memory", "8M", "--spill-to", folder.path().to_str().expect("text")]);
+    assert_eq!(spilt, whole);
+    assert!(on_disk.as_u64() > Some(8 << 20), "{on_disk}");
+    let output = rashomon(&[&options[..], &["--memory", "8M", "--spill-to", "/nowhere/at/all"]].concat());
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).contains("/nowhere/at/all"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn what_cannot_be_read_is_refused() {
     let output = rashomon(&["analyse", "/nowhere/at/all"]);
     assert_eq!(output.status.code(), Some(125));

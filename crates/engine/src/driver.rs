@@ -6,7 +6,8 @@
 //!
 //! **Memory.** What can be shared out is also done in several passes over the trace, each over a range of variables, when its tables would
 //! exceed the bound; a pass that turns out too large is begun again with half of its range. The answer is the same, and takes as
-//! many times longer as there are passes. What cannot be shared out ends where the bound is reached: its report is the one of that prefix of the trace, and says so.
+//! many times longer as there are passes. What cannot be shared out has half of the bound for its tables, and what exceeds that on disk ([`rashomon_spill`]), of which the other half may be in memory at a time. Only
+//! without a folder for that, or when even small blocks exceed the bound or the disk is full, it ends there: its report is the one of that prefix of the trace, and says so.
 
 use crate::analysis::Analysis as _;
 use crate::clock::MAX_EVENTS;
@@ -15,7 +16,10 @@ use crate::serialisability::Regions;
 use crate::threads::Threads;
 use crate::variables::{MAX_WORKERS, Share};
 use rashomon_packed::{BLOCK, Event, Names, Source, Space, TraceError};
+use rashomon_spill::Spilling;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use thiserror::Error;
@@ -35,6 +39,8 @@ pub struct Settings {
     pub workers: u32,
     /// Bytes for tables, about.
     pub memory: Option<usize>,
+    /// Where tables go beyond that, those that cannot be shared out. Has an effect if [`rashomon_spill::Allocator`] is the program's.
+    pub spill_to: Option<PathBuf>,
 }
 
 #[derive(Debug, Error)]
@@ -45,6 +51,8 @@ pub enum EngineError {
     TooLong,
     #[error("tables of one group of variables exceed the memory allowed: allow more than {allowed} bytes")]
     TooLittleMemory { allowed: usize },
+    #[error("cannot put tables on disk, in {folder}: {source}; name another folder, or allow as much memory as it takes")]
+    Spill { folder: PathBuf, source: std::io::Error },
 }
 
 /// How far it is.
@@ -72,8 +80,10 @@ pub struct Outcome {
     pub passes: u32,
     /// In the order of [`Kind::ALL`], those asked for.
     pub reports: Vec<Report>,
-    /// Of all tables together, the most there was.
+    /// Of all tables together, the most there was in memory.
     pub bytes: usize,
+    /// And on disk.
+    pub bytes_on_disk: usize,
     pub names: Names,
     pub notices: Vec<String>,
 }
@@ -95,12 +105,13 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
         window: settings.window,
         memory: settings.memory.unwrap_or(usize::MAX),
     };
+    let _spilling = spill(settings)?;
     let mut jobs: Vec<Job> = Task::of(&settings.kinds, settings.regions, settings.window)
         .into_iter()
         .map(|task| Job { task, low: 0, high: u32::MAX })
         .collect();
     let mut found: BTreeMap<Kind, Report> = BTreeMap::new();
-    let (mut bytes, mut number) = (0, 0);
+    let (mut bytes, mut bytes_on_disk, mut number) = (0, 0, 0);
     let mut threads = Threads::default();
     loop {
         number += 1;
@@ -108,6 +119,7 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
         let pass = crew
             .pass(&jobs, &mut *source, &mut threads, &mut |events, total| progress(Progress { pass: number, events, total }))?;
         bytes = bytes.max(pass.bytes);
+        bytes_on_disk = bytes_on_disk.max(pass.bytes_on_disk);
         let mut next = Vec::new();
         for (job, end) in jobs.into_iter().zip(pass.ends) {
             match end {
@@ -144,9 +156,20 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
             };
             let reports = wanted.map(traced).collect();
             let (names, notices) = (source.names().clone(), source.notices().to_vec());
-            return Ok(Outcome { events: pass.events, passes: number, reports, bytes, names, notices });
+            return Ok(Outcome { events: pass.events, passes: number, reports, bytes, bytes_on_disk, names, notices });
         }
         jobs = next;
+    }
+}
+
+/// A bound of memory for what cannot be shared out.
+fn spill(settings: &Settings) -> Result<Option<Spilling>, EngineError> {
+    let (Some(memory), Some(folder)) = (settings.memory, &settings.spill_to) else { return Ok(None) };
+    match rashomon_spill::begin(memory / 2, folder) {
+        Ok(spilling) => Ok(Some(spilling)),
+        // Then everything is in memory, and ends with it.
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+        Err(source) => Err(EngineError::Spill { folder: folder.clone(), source }),
     }
 }
 
@@ -177,6 +200,7 @@ struct Pass {
     ends: Vec<End>,
     events: u64,
     bytes: usize,
+    bytes_on_disk: usize,
     /// The greatest variable, if a job has not all of them.
     highest: u32,
 }
@@ -184,6 +208,8 @@ struct Pass {
 /// What the workers of a job tell and are told.
 #[derive(Default)]
 struct Board {
+    /// Whether the job can be shared out.
+    shares: bool,
     bytes: Vec<AtomicUsize>,
     slots: AtomicUsize,
     stop: AtomicBool,
@@ -203,6 +229,18 @@ impl Board {
 struct Part {
     job: usize,
     running: Running,
+    /// Its tables may go to disk.
+    spills: bool,
+}
+
+impl Part {
+    fn block(&mut self, first: u64, events: &[Event]) {
+        if self.spills {
+            rashomon_spill::allowing(|| self.running.block(first, events));
+        } else {
+            self.running.block(first, events);
+        }
+    }
 }
 
 /// What is left of a part.
@@ -237,7 +275,7 @@ impl Worker<'_> {
             if board.is_stopped() {
                 board.slots.fetch_add(part.running.slots(), Ordering::Relaxed);
                 board.bytes[self.number].store(0, Ordering::Relaxed);
-                let Part { job, running } = self.parts.remove(place);
+                let Part { job, running, .. } = self.parts.remove(place);
                 // What can be shared out will be done again.
                 let stopped = Some(first + events.len() as u64);
                 self.remains.push(Remains { job, running: running.without_tables(), stopped });
@@ -258,13 +296,14 @@ impl Worker<'_> {
                 length = length.min((window - first % window).try_into().unwrap_or(usize::MAX));
             }
             let (now, later) = rest.split_at(length);
-            self.parts.iter_mut().for_each(|part| part.running.block(first, now));
+            self.parts.iter_mut().for_each(|part| part.block(first, now));
             (first, rest) = (first + length as u64, later);
         }
+        rashomon_spill::trim(self.meter.allowed / 2);
     }
 
     fn finish(mut self) -> Vec<Remains> {
-        self.remains.extend(self.parts.into_iter().map(|Part { job, running }| Remains { job, running, stopped: None }));
+        self.remains.extend(self.parts.into_iter().map(|Part { job, running, .. }| Remains { job, running, stopped: None }));
         self.remains
     }
 }
@@ -284,11 +323,13 @@ impl Crew {
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<Pass, EngineError> {
         let count = self.workers as usize;
-        let board = || Board { bytes: (0..count).map(|_| AtomicUsize::new(0)).collect(), ..Board::default() };
+        let bytes = || (0..count).map(|_| AtomicUsize::new(0)).collect();
+        let board = |job: &Job| Board { shares: job.task.can_be_shared(), bytes: bytes(), ..Board::default() };
         let meter = Meter {
-            boards: jobs.iter().map(|_| board()).collect(),
+            boards: jobs.iter().map(board).collect(),
             allowed: self.memory,
             most: AtomicUsize::new(0),
+            most_on_disk: AtomicUsize::new(0),
             deciding: Mutex::new(()),
         };
         let mut workers: Vec<Worker<'_>> = (0..count).map(|number| self.worker(number, &meter)).collect();
@@ -304,7 +345,7 @@ impl Crew {
                 // Tasks of one worker go to the last ones first: the first ones have the odd shares.
                 let worker = if shares == 1 { count - 1 - number % count } else { share as usize };
                 meter.boards[number].bytes[worker].fetch_add(running.bytes(), Ordering::Relaxed);
-                workers[worker].parts.push(Part { job: number, running });
+                workers[worker].parts.push(Part { job: number, running, spills: !job.task.can_be_shared() });
             }
         }
         let mut reader = Reader { source, threads, wanted: jobs.iter().any(|job| job.high != u32::MAX), highest: 0 };
@@ -323,7 +364,8 @@ impl Crew {
                 (End::Done(parts) | End::Stopped(parts, _), None) => parts.extend(running.found()),
             }
         }
-        Ok(Pass { ends, events, bytes: meter.most.into_inner(), highest: reader.highest })
+        let (bytes, bytes_on_disk) = (meter.most.into_inner(), meter.most_on_disk.into_inner());
+        Ok(Pass { ends, events, bytes, bytes_on_disk, highest: reader.highest })
     }
 
     fn worker<'a>(&self, number: usize, meter: &'a Meter) -> Worker<'a> {
@@ -336,22 +378,28 @@ struct Meter {
     boards: Vec<Board>,
     allowed: usize,
     most: AtomicUsize,
+    most_on_disk: AtomicUsize,
     deciding: Mutex<()>,
 }
 
 impl Meter {
     /// After each change of a board: whoever exceeds what is allowed sees it, whatever the others have seen.
     fn look(&self) {
-        let bytes: usize = self.boards.iter().map(Board::bytes).sum();
-        self.most.fetch_max(bytes, Ordering::Relaxed);
-        if bytes <= self.allowed {
+        let on_disk = rashomon_spill::on_disk();
+        let of = |shares| self.boards.iter().filter(move |board| board.shares == shares).map(Board::bytes).sum::<usize>();
+        let (shared, whole) = (of(true), of(false).saturating_sub(on_disk));
+        self.most.fetch_max(shared + whole, Ordering::Relaxed);
+        self.most_on_disk.fetch_max(on_disk, Ordering::Relaxed);
+        if shared + whole <= self.allowed {
             return;
         }
         let _deciding = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
         // What was told to stop frees its tables when its workers get there: until then nobody else is to stop for them.
         if !self.boards.iter().any(|board| board.is_stopped() && board.bytes() > 0) {
             let working = self.boards.iter().filter(|board| !board.is_stopped());
-            if let Some(largest) = working.max_by_key(|board| board.bytes()) {
+            // If the one kind takes the greater part, the other has nothing to do with it.
+            let largest = working.max_by_key(|board| (board.shares == (shared >= whole), board.bytes()));
+            if let Some(largest) = largest {
                 largest.stop.store(true, Ordering::Relaxed);
             }
         }

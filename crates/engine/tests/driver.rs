@@ -40,7 +40,7 @@ fn run(settings: &Settings) -> Outcome {
 }
 
 fn all(workers: u32) -> Settings {
-    Settings { kinds: Kind::ALL.into(), regions: Regions::Marked, window: None, workers, memory: None }
+    Settings { kinds: Kind::ALL.into(), regions: Regions::Marked, window: None, workers, memory: None, spill_to: None }
 }
 
 /// Events, or regions, and pairs of places.

@@ -23,7 +23,7 @@ impl Source for Promising<'_> {
 
 fn run(trace: &[Event], kind: Kind, workers: u32) -> Outcome {
     let mut open = || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(Box::new(Promising(Slice::new(trace)))) };
-    let settings = Settings { kinds: vec![kind], regions: Regions::All, window: None, workers, memory: None };
+    let settings = Settings { kinds: vec![kind], regions: Regions::All, window: None, workers, memory: None, spill_to: None };
     analyse(&mut open, &settings, &mut |_| {}).expect("an answer")
 }
 

@@ -3,6 +3,7 @@
 
 pub mod clocks;
 mod deadlocks;
+pub mod memory;
 
 use super::bar::{self, Bar};
 use super::table::Table;
@@ -173,7 +174,8 @@ fn measure(
 ) -> Result<Row> {
     peak_megabytes()?;
     let before = processor_seconds()?;
-    let settings = Settings { kinds: group.kinds.into(), regions: Regions::All, window: None, workers: 1, memory };
+    let settings =
+        Settings { kinds: group.kinds.into(), regions: Regions::All, window: None, workers: 1, memory, spill_to: None };
     let outcome = analyse(open, &settings, &mut |_| {})?;
     let seconds = processor_seconds()? - before;
     let racing = outcome.reports.iter().map(|report| match &report.findings {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("rashomon-abi", &[]),
     ("rashomon-event", &[]),
     ("rashomon-trace", &["rashomon-abi", "rashomon-event"]),
@@ -16,7 +16,8 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("rashomon-filter", &["rashomon-event", "rashomon-order"]),
     ("rashomon-predict", &["rashomon-event", "rashomon-order"]),
     ("rashomon-packed", &["rashomon-event"]),
-    ("rashomon-engine", &["rashomon-packed"]),
+    ("rashomon-spill", &[]),
+    ("rashomon-engine", &["rashomon-packed", "rashomon-spill"]),
     ("rashomon-confirm", &["rashomon-abi", "rashomon-event", "rashomon-order", "rashomon-trace"]),
     ("rashomon-explore", &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-trace"]),
     ("rashomon-symbolize", &["rashomon-event"]),
@@ -51,6 +52,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "rashomon-pipeline",
             "rashomon-report",
             "rashomon-reporter",
+            "rashomon-spill",
             "rashomon-trace",
         ],
     ),
@@ -62,6 +64,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "rashomon-order",
             "rashomon-packed",
             "rashomon-predict",
+            "rashomon-spill",
             "rashomon-testkit",
             "rashomon-trace",
             "rashomon-witness",

@@ -22,9 +22,12 @@ pub struct AnalyseOptions {
     /// Threads that analyse; without it as many as there are processors. The answer is the same for any number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub workers: Option<u32>,
-    /// Memory for tables, such as 4G. What does not fit is done in several passes; shb, wcp and serialisability end there, and say so.
+    /// Memory for tables, such as 4G. What does not fit is done in several passes; tables of shb, wcp, cp and serialisability go to disk.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<usize>,
+    /// Where tables go to disk, in a file without a name; without it TMPDIR, or /var/tmp. Its disk needs the room.
+    #[arg(long, value_name = "FOLDER", requires = "memory")]
+    pub spill_to: Option<PathBuf>,
     /// What must be serialisable.
     #[arg(long, value_enum, default_value_t = RegionsName::Marked)]
     pub regions: RegionsName,

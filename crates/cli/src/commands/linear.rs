@@ -14,7 +14,7 @@ use rashomon_engine::{Kind, Outcome, Settings};
 use rashomon_packed::{Source, TraceError};
 use rashomon_pipeline::Recorded;
 use std::io::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn analyse(ui: Ui, options: &AnalyseOptions) -> Result<Exit> {
     let settings = Settings {
@@ -23,6 +23,7 @@ pub fn analyse(ui: Ui, options: &AnalyseOptions) -> Result<Exit> {
         window: options.window,
         workers: options.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u32)),
         memory: options.memory,
+        spill_to: Some(options.spill_to.clone().unwrap_or_else(on_disk)),
     };
     let outcome = run(ui, options, &settings)?;
     for notice in &outcome.notices {
@@ -36,6 +37,12 @@ pub fn analyse(ui: Ui, options: &AnalyseOptions) -> Result<Exit> {
         FailOnFound::Real => outcome.reports.iter().any(|report| report.kind.is_sound() && !report.findings.is_empty()),
     };
     Ok(if met { Exit::Findings } else { Exit::Success })
+}
+
+/// Where temporary files that are too large for memory usually go (hier(7)).
+fn on_disk() -> PathBuf {
+    let large = Path::new("/var/tmp");
+    if std::env::var_os("TMPDIR").is_none() && large.is_dir() { large.into() } else { std::env::temp_dir() }
 }
 
 fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome> {

@@ -14,6 +14,8 @@ struct Document<'a> {
     trace: &'a str,
     events: u64,
     passes: u32,
+    /// Of tables, at most at a time.
+    bytes_on_disk: usize,
     notices: &'a [String],
     analyses: Vec<AnalysisView>,
 }
@@ -102,6 +104,7 @@ pub fn render(trace: &str, outcome: &Outcome) -> String {
         trace,
         events: outcome.events,
         passes: outcome.passes,
+        bytes_on_disk: outcome.bytes_on_disk,
         notices: &outcome.notices,
         analyses: analyses.collect(),
     };

@@ -11,6 +11,9 @@ pub fn render(trace: &str, outcome: &Outcome, limit: usize) -> String {
     if outcome.passes > 1 {
         let _ = write!(text, ", in {} passes within the memory allowed", outcome.passes);
     }
+    if outcome.bytes_on_disk > 0 {
+        let _ = write!(text, ", with {} of tables on disk", indicatif::HumanBytes(outcome.bytes_on_disk as u64));
+    }
     text.push('\n');
     for report in &outcome.reports {
         let _ = writeln!(text, "\n{}: {}", report.kind.name(), report.kind.claim());
