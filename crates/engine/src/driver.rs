@@ -138,12 +138,14 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
                         next.push(Job { task: Task::Detect { lock_sets }, ..job });
                     }
                 }
-                End::Unfit { slots } => {
+                End::Unfit { slots, bytes } => {
                     let span = job.high - job.low;
                     if span <= SMALLEST {
                         return Err(EngineError::TooLittleMemory { allowed: crew.memory });
                     }
-                    let fewer = (span.min(slots.try_into().unwrap_or(u32::MAX)) / 2).max(SMALLEST);
+                    // What it was in the company of may be gone by then.
+                    let fit = slots as u128 * crew.memory as u128 / bytes.max(1) as u128 / 2;
+                    let fewer = fit.try_into().unwrap_or(u32::MAX).min(span / 2).max(SMALLEST);
                     next.push(Job { high: job.low.saturating_add(fewer), ..job });
                 }
             }
@@ -190,9 +192,10 @@ enum End {
     Done(Vec<(Kind, Findings)>),
     /// Before that event, for lack of memory.
     Stopped(Vec<(Kind, Findings)>, u64),
-    /// Its tables, for so many variables, were too large.
+    /// Its tables, of so many bytes for so many variables, were too large.
     Unfit {
         slots: usize,
+        bytes: usize,
     },
 }
 
@@ -213,6 +216,8 @@ struct Board {
     bytes: Vec<AtomicUsize>,
     slots: AtomicUsize,
     stop: AtomicBool,
+    /// When it was told to stop.
+    bytes_then: AtomicUsize,
 }
 
 impl Board {
@@ -358,7 +363,9 @@ impl Crew {
             match (&mut ends[job], stopped) {
                 (End::Unfit { .. }, _) => {}
                 (end, Some(_)) if jobs[job].task.can_be_shared() => {
-                    *end = End::Unfit { slots: meter.boards[job].slots.load(Ordering::Relaxed) };
+                    let board = &meter.boards[job];
+                    let [slots, bytes] = [&board.slots, &board.bytes_then].map(|number| number.load(Ordering::Relaxed));
+                    *end = End::Unfit { slots, bytes };
                 }
                 (end, Some(until)) => *end = End::Stopped(running.found(), until),
                 (End::Done(parts) | End::Stopped(parts, _), None) => parts.extend(running.found()),
@@ -397,9 +404,10 @@ impl Meter {
         // What was told to stop frees its tables when its workers get there: until then nobody else is to stop for them.
         if !self.boards.iter().any(|board| board.is_stopped() && board.bytes() > 0) {
             let working = self.boards.iter().filter(|board| !board.is_stopped());
-            // If the one kind takes the greater part, the other has nothing to do with it.
-            let largest = working.max_by_key(|board| (board.shares == (shared >= whole), board.bytes()));
+            // What can be done in another pass makes room for what cannot, if that is enough.
+            let largest = working.max_by_key(|board| (board.shares == (whole <= self.allowed), board.bytes()));
             if let Some(largest) = largest {
+                largest.bytes_then.store(largest.bytes(), Ordering::Relaxed);
                 largest.stop.store(true, Ordering::Relaxed);
             }
         }

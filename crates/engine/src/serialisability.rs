@@ -24,15 +24,16 @@
 
 use crate::analysis::Analysis;
 use crate::clock::greatest_thread;
+use crate::hints::{prefetch, push};
 use crate::table::Table;
 use crate::transactions::{Graph, NONE, NodeId, Region};
 use rashomon_packed::{Event, Op, Space};
 use std::collections::BTreeMap;
 
 /// How many events before its turn a variable is asked for.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 /// And the names of its latest transactions, when their numbers are there.
-const NEAR: usize = 6;
+const NEAR: usize = 12;
 /// If there are so many transactions that no cache has all their names.
 const MANY: usize = 1 << 17;
 
@@ -178,6 +179,44 @@ impl Default for Record {
     }
 }
 
+/// Threads that read since the write, and in which transaction each did last. A cache line, unless there are many.
+#[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
+struct Readers {
+    few: [NodeId; FEW],
+    threads: [u16; FEW],
+    count: u32,
+    more: Vec<(u16, NodeId)>,
+}
+
+/// Of the readers in the same cache line.
+const FEW: usize = 6;
+const _: () = assert!(size_of::<Readers>() == 64);
+
+impl Readers {
+    fn all(&self) -> impl Iterator<Item = (u16, NodeId)> {
+        let few = self.threads.into_iter().zip(self.few).take(self.count as usize);
+        few.chain(self.more.iter().copied())
+    }
+
+    /// Says how many more there are beside the cache line.
+    fn put(&mut self, thread: u16, node: NodeId) -> usize {
+        let count = self.count as usize;
+        if let Some(place) = self.threads[..count].iter().position(|known| *known == thread) {
+            self.few[place] = node;
+        } else if let Some(known) = self.more.iter_mut().find(|(known, _)| *known == thread) {
+            known.1 = node;
+        } else if count < FEW {
+            (self.few[count], self.threads[count]) = (node, thread);
+            self.count += 1;
+        } else {
+            self.more.push((thread, node));
+            return 1;
+        }
+        0
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Released {
     exclusive: Option<NodeId>,
@@ -189,8 +228,10 @@ pub struct Serialisability {
     regions: Regions,
     graph: Graph,
     records: Table<Record>,
-    readers: Vec<Vec<NodeId>>,
+    readers: Vec<Readers>,
     free: Vec<u32>,
+    /// Readers that are in no cache line of the others.
+    more: usize,
     locks: Table<Released>,
     objects: Table<Vec<NodeId>>,
     /// Regions that a thread is in, one inside the other.
@@ -283,10 +324,8 @@ impl Serialisability {
         self.order(record.write, event, number);
         if event.op.writes() {
             if let Some(list) = record.readers.checked_sub(1) {
-                for reader in std::mem::take(&mut self.readers[list as usize]) {
-                    self.order(reader, event, number);
-                }
-                self.free.push(list);
+                let readers = self.forget_readers(list);
+                readers.all().for_each(|(_, reader)| self.order(reader, event, number));
             } else {
                 self.order(record.read, event, number);
             }
@@ -301,18 +340,21 @@ impl Serialisability {
                 return;
             }
             let list = self.free.pop().unwrap_or_else(|| {
-                self.readers.push(Vec::new());
+                push(&mut self.readers, Readers::default());
                 self.readers.len() as u32 - 1
             });
-            self.readers[list as usize].push(record.read);
+            self.more += self.readers[list as usize].put(self.graph.thread(record.read), record.read);
             (record.read, record.readers) = (NONE, list + 1);
         }
-        let graph = &self.graph;
-        let readers = &mut self.readers[record.readers as usize - 1];
-        match readers.iter().position(|reader| graph.thread(*reader) == event.thread) {
-            Some(place) => readers[place] = own,
-            None => readers.push(own),
-        }
+        self.more += self.readers[record.readers as usize - 1].put(event.thread, own);
+    }
+
+    /// The list can be another variable's.
+    fn forget_readers(&mut self, list: u32) -> Readers {
+        let readers = std::mem::take(&mut self.readers[list as usize]);
+        self.more -= readers.more.len();
+        self.free.push(list);
+        readers
     }
 
     fn release(&mut self, event: &Event) {
@@ -375,8 +417,7 @@ impl Serialisability {
             Op::Forget => {
                 let record = self.records.get_mut(event.target as usize).map(std::mem::take);
                 if let Some(list) = record.and_then(|record| record.readers.checked_sub(1)) {
-                    self.readers[list as usize].clear();
-                    self.free.push(list);
+                    self.forget_readers(list);
                 }
             }
             _ => {}
@@ -390,10 +431,14 @@ impl Serialisability {
     }
 
     fn sweep(&mut self) {
-        let of_records = self.records.iter().flat_map(|record| [record.write, record.read]);
-        let of_lists = self.readers.iter().chain(self.objects.iter()).flatten().copied();
-        let of_locks = self.locks.iter().flat_map(|lock| lock.exclusive.iter().chain(&lock.shared)).copied();
-        let named = of_records.chain(of_lists).chain(of_locks).chain(self.forked_by.iter().copied());
+        let mut named = self.graph.named();
+        for record in self.records.iter() {
+            named.add(record.write);
+            named.add(record.read);
+        }
+        self.readers.iter().flat_map(Readers::all).for_each(|(_, node)| named.add(node));
+        let of_locks = self.locks.iter().flat_map(|lock| lock.exclusive.iter().chain(&lock.shared));
+        of_locks.chain(self.objects.iter().flatten()).chain(&self.forked_by).for_each(|node| named.add(*node));
         self.graph.sweep(named, self.records.len());
     }
 }
@@ -430,7 +475,10 @@ impl Analysis for Serialisability {
                 && let Some(record) = self.records.get(near.target as usize)
             {
                 self.graph.prefetch(record.write);
-                self.graph.prefetch(record.read);
+                match record.readers.checked_sub(1) {
+                    None => self.graph.prefetch(record.read),
+                    Some(list) => prefetch(&self.readers, list as usize),
+                }
             }
             self.event(event, first + place as u64);
         }
@@ -446,7 +494,7 @@ impl Analysis for Serialisability {
     }
 
     fn bytes(&self) -> usize {
-        let lists = self.readers.iter().map(|list| list.capacity() * size_of::<NodeId>() + size_of_val(list)).sum::<usize>();
+        let lists = self.readers.capacity() * size_of::<Readers>() + self.more * size_of::<(u16, NodeId)>();
         self.graph.bytes() + self.records.bytes() + lists + self.locks.bytes() + self.objects.bytes()
     }
 }

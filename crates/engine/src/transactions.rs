@@ -29,13 +29,95 @@ struct Name {
     thread: u16,
 }
 
-#[derive(Clone, Debug)]
+/// Sixteen bytes, because there are as many as transactions that anything still names.
+#[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// Can be reached by more nodes.
-    open: bool,
-    /// None: a single event.
-    region: Option<Region>,
-    waits_for: Vec<NodeId>,
+    /// Of its region, if it is one.
+    name: u32,
+    location: u32,
+    event: Time,
+    /// [`OPEN`], [`REGION`], and the number of the list of nodes that it waits for, or 0.
+    state: u32,
+}
+
+/// Can be reached by more nodes.
+const OPEN: u32 = 1 << 31;
+/// Is no single event.
+const REGION: u32 = 1 << 30;
+const LIST: u32 = REGION - 1;
+
+impl Node {
+    fn is_open(self) -> bool {
+        self.state & OPEN != 0
+    }
+}
+
+/// What nodes wait for: few do.
+#[derive(Clone, Debug)]
+struct Waits {
+    lists: Vec<Vec<NodeId>>,
+    free: Vec<u32>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        // Number 0 is that of no list.
+        Self { lists: vec![Vec::new()], free: Vec::new() }
+    }
+}
+
+impl Waits {
+    fn of(&self, node: Node) -> &[NodeId] {
+        &self.lists[(node.state & LIST) as usize]
+    }
+
+    fn take(&mut self, node: &mut Node) -> Vec<NodeId> {
+        match node.state & LIST {
+            0 => Vec::new(),
+            number => {
+                node.state &= !LIST;
+                self.free.push(number);
+                std::mem::take(&mut self.lists[number as usize])
+            }
+        }
+    }
+
+    /// The node waits for nothing so far.
+    fn put(&mut self, node: &mut Node, list: Vec<NodeId>) {
+        debug_assert!(node.state & LIST == 0, "one list a node");
+        if list.is_empty() {
+            return;
+        }
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.lists[number as usize] = list;
+                number
+            }
+            None => {
+                self.lists.push(list);
+                self.lists.len() as u32 - 1
+            }
+        };
+        assert!(number <= LIST, "fewer lists than transactions");
+        node.state |= number;
+    }
+}
+
+/// Nodes that something names.
+#[derive(Debug)]
+pub(crate) struct Named(Vec<u64>);
+
+impl Named {
+    #[inline]
+    pub fn add(&mut self, node: NodeId) {
+        if node != NONE {
+            self.0[node as usize / 64] |= 1 << (node % 64);
+        }
+    }
+
+    fn has(&self, node: NodeId) -> bool {
+        self.0[node as usize / 64] >> (node % 64) & 1 != 0
+    }
 }
 
 /// Nodes that are kept before a first sweep.
@@ -48,6 +130,7 @@ pub(crate) struct Graph {
     /// Of the nodes.
     names: Vec<Name>,
     nodes: Vec<Node>,
+    waits: Waits,
     rows: Rows,
     free: Vec<NodeId>,
     /// Each thread's latest.
@@ -61,6 +144,7 @@ impl Default for Graph {
         Self {
             names: Vec::new(),
             nodes: Vec::new(),
+            waits: Waits::default(),
             rows: Rows::default(),
             free: Vec::new(),
             current: Vec::new(),
@@ -103,16 +187,23 @@ impl Graph {
     }
 
     pub fn is_in_region(&self, thread: u16) -> bool {
-        self.nodes[self.current(thread) as usize].open
+        self.nodes[self.current(thread) as usize].is_open()
     }
 
     pub fn region(&self, node: NodeId) -> Option<Region> {
-        self.nodes[node as usize].region
+        let Node { name, location, event, state } = self.nodes[node as usize];
+        let region = || Region { name, location, thread: self.thread(node), event: event.into() };
+        (state & REGION != 0).then(region)
     }
 
     fn new_node(&mut self, thread: u16, number: u32, region: Option<Region>) -> NodeId {
         let name = Name { number, thread };
-        let node = Node { open: region.is_some(), region, waits_for: Vec::new() };
+        let node = region.map_or_else(Node::default, |Region { name, location, event, .. }| Node {
+            name,
+            location,
+            event: event as Time,
+            state: OPEN | REGION,
+        });
         let id = match self.free.pop() {
             Some(id) => {
                 self.names[id as usize] = name;
@@ -133,10 +224,11 @@ impl Graph {
     /// The thread's next node, reached by its latest one, which ends.
     pub fn advance(&mut self, thread: u16, region: Option<Region>) -> NodeId {
         let old = self.current(thread);
-        let was_open = std::mem::replace(&mut self.nodes[old as usize].open, false);
+        let was_open = self.nodes[old as usize].is_open();
+        self.nodes[old as usize].state &= !OPEN;
         self.settle(old);
         if was_open {
-            for before in &self.nodes[old as usize].waits_for {
+            for before in self.waits.of(self.nodes[old as usize]) {
                 self.cycles.hand_over(thread, self.names[*before as usize].thread);
             }
         }
@@ -145,7 +237,7 @@ impl Graph {
             let (current, nodes, names) = (&self.current, &self.nodes, &self.names);
             let open = |thread: usize| {
                 let node = *current.get(thread)? as usize;
-                nodes[node].open.then(|| names[node].number)
+                nodes[node].is_open().then(|| names[node].number)
             };
             self.cycles.begin(region, number, open);
         }
@@ -153,7 +245,10 @@ impl Graph {
         let (row, from) = self.rows.pair(new as usize, old as usize);
         row.copy_from_slice(from);
         row[usize::from(thread)] = number;
-        self.nodes[new as usize].waits_for = self.nodes[old as usize].waits_for.clone();
+        if self.nodes[old as usize].state & LIST != 0 {
+            let list = self.waits.of(self.nodes[old as usize]).to_vec();
+            self.waits.put(&mut self.nodes[new as usize], list);
+        }
         self.current[usize::from(thread)] = new;
         new
     }
@@ -166,31 +261,45 @@ impl Graph {
     }
 
     /// Takes over what has ended meanwhile.
+    #[inline]
     fn settle(&mut self, node: NodeId) {
-        if self.nodes[node as usize].waits_for.iter().all(|other| self.nodes[*other as usize].open) {
+        if self.nodes[node as usize].state & LIST != 0 {
+            self.settle_waiting(node);
+        }
+    }
+
+    fn settle_waiting(&mut self, node: NodeId) {
+        if self.waits.of(self.nodes[node as usize]).iter().all(|other| self.nodes[*other as usize].is_open()) {
             return;
         }
         let mut open: Vec<NodeId> = Vec::new();
         let mut seen = Vec::new();
-        let mut next = std::mem::take(&mut self.nodes[node as usize].waits_for);
+        let mut next = self.waits.take(&mut self.nodes[node as usize]);
         while let Some(other) = next.pop() {
             if other == node || seen.contains(&other) {
                 continue;
             }
             seen.push(other);
-            if self.nodes[other as usize].open {
+            if self.nodes[other as usize].is_open() {
                 open.push(other);
                 continue;
             }
             let (row, from) = self.rows.pair(node as usize, other as usize);
             join(row, from);
-            next.extend_from_slice(&self.nodes[other as usize].waits_for);
+            next.extend_from_slice(self.waits.of(self.nodes[other as usize]));
         }
-        self.nodes[node as usize].waits_for = open;
+        self.waits.put(&mut self.nodes[node as usize], open);
     }
 
     /// Whether `from` reaches `to`, over nodes that may be waited for too.
     pub fn reaches_at_last(&mut self, from: NodeId, to: NodeId) -> bool {
+        if to == from || self.reaches(from, to) {
+            return true;
+        }
+        self.settle(to);
+        if self.nodes[to as usize].state & LIST == 0 {
+            return self.reaches(from, to);
+        }
         let mut seen = Vec::new();
         let mut next = vec![to];
         while let Some(node) = next.pop() {
@@ -200,7 +309,7 @@ impl Graph {
             if !seen.contains(&node) {
                 seen.push(node);
                 self.settle(node);
-                next.extend_from_slice(&self.nodes[node as usize].waits_for);
+                next.extend_from_slice(self.waits.of(self.nodes[node as usize]));
                 if self.reaches(from, node) {
                     return true;
                 }
@@ -219,10 +328,10 @@ impl Graph {
                 seen.push(node);
                 self.settle(node);
                 join(&mut last, self.rows.row(node as usize));
-                next.extend_from_slice(&self.nodes[node as usize].waits_for);
+                next.extend_from_slice(self.waits.of(self.nodes[node as usize]));
             }
         }
-        let open: Vec<NodeId> = self.current.iter().copied().filter(|node| self.nodes[*node as usize].open).collect();
+        let open: Vec<NodeId> = self.current.iter().copied().filter(|node| self.nodes[*node as usize].is_open()).collect();
         let reached: Vec<NodeId> = open.into_iter().filter(|node| *node == to || self.reaches_at_last(to, *node)).collect();
         let name = |node: &NodeId| (self.names[*node as usize].thread, self.names[*node as usize].number);
         let reached: Vec<(u16, Time)> = reached.iter().map(name).collect();
@@ -237,9 +346,12 @@ impl Graph {
         self.settle(from);
         let (row, other) = self.rows.pair(to as usize, from as usize);
         join(row, other);
-        let mut waits_for = std::mem::take(&mut self.nodes[to as usize].waits_for);
-        let more = self.nodes[from as usize].waits_for.iter().copied();
-        let more = more.chain(self.nodes[from as usize].open.then_some(from));
+        let source = self.nodes[from as usize];
+        if source.state & (LIST | OPEN) == 0 {
+            return;
+        }
+        let mut waits_for = self.waits.take(&mut self.nodes[to as usize]);
+        let more = self.waits.of(source).iter().copied().chain(source.is_open().then_some(from));
         let Name { number, thread } = self.names[to as usize];
         for node in more {
             if node != to && !waits_for.contains(&node) {
@@ -247,7 +359,7 @@ impl Graph {
                 self.cycles.reach(self.names[node as usize].thread, thread, number);
             }
         }
-        self.nodes[to as usize].waits_for = waits_for;
+        self.waits.put(&mut self.nodes[to as usize], waits_for);
     }
 
     pub fn thread(&self, node: NodeId) -> u16 {
@@ -258,34 +370,39 @@ impl Graph {
         self.nodes.len() - self.free.len() >= self.enough
     }
 
-    /// Keeps these nodes, [`NONE`] apart, what they wait for, and each thread's latest.
-    pub fn sweep(&mut self, named: impl Iterator<Item = NodeId>, variables: usize) {
-        let mut wanted = vec![false; self.nodes.len()];
-        let mut next: Vec<NodeId> = Vec::new();
-        named.chain(self.current.iter().copied()).filter(|node| *node != NONE).for_each(|node| {
-            if !std::mem::replace(&mut wanted[node as usize], true) {
-                next.push(node);
-            }
-        });
+    /// What a sweep is to keep, besides each thread's latest and what all of these wait for.
+    pub fn named(&self) -> Named {
+        Named(vec![0; self.nodes.len().div_ceil(64)])
+    }
+
+    pub fn sweep(&mut self, mut named: Named, variables: usize) {
+        self.current.iter().for_each(|node| named.add(*node));
+        let waits = |graph: &Self, node: &NodeId| graph.nodes[*node as usize].state & LIST != 0;
+        let all = 0..self.nodes.len() as NodeId;
+        let mut next: Vec<NodeId> = all.clone().filter(|node| waits(self, node) && named.has(*node)).collect();
         while let Some(node) = next.pop() {
             self.settle(node);
-            for &other in &self.nodes[node as usize].waits_for {
-                if !std::mem::replace(&mut wanted[other as usize], true) {
-                    next.push(other);
+            for &other in self.waits.of(self.nodes[node as usize]) {
+                if !named.has(other) {
+                    named.add(other);
+                    if waits(self, &other) {
+                        next.push(other);
+                    }
                 }
             }
         }
         self.free.clear();
-        for (id, _) in wanted.iter().enumerate().filter(|(_, wanted)| !**wanted) {
-            self.nodes[id].waits_for = Vec::new();
-            self.free.push(id as NodeId);
+        for id in all.filter(|node| !named.has(*node)) {
+            drop(self.waits.take(&mut self.nodes[id as usize]));
+            self.free.push(id);
         }
         let live = self.nodes.len() - self.free.len();
         self.enough = (2 * live).max(FEW).max(variables / VARIABLES);
     }
 
     pub fn bytes(&self) -> usize {
-        self.nodes.capacity() * (size_of::<Node>() + size_of::<Name>()) + self.rows.bytes() + self.cycles.bytes()
+        let nodes = self.nodes.capacity() * (size_of::<Node>() + size_of::<Name>() + size_of::<NodeId>());
+        nodes + self.rows.bytes() + self.waits.lists.capacity() * size_of::<Vec<NodeId>>() + self.cycles.bytes()
     }
 }
 
