@@ -52,17 +52,23 @@ pub enum Company {
     OneThread,
     /// The same, at other ordinals.
     OneThreadAgain,
+    /// [`FEW`] of different threads, if possible.
+    Few,
     Alone,
 }
 
+/// Sides in an execution that are all but alone.
+const FEW: usize = 3;
+
 impl Company {
-    const EVERY: [Self; 4] = [Self::All, Self::OneThread, Self::OneThreadAgain, Self::Alone];
+    const EVERY: [Self; 5] = [Self::All, Self::OneThread, Self::OneThreadAgain, Self::Few, Self::Alone];
 
     fn less(self) -> Self {
         match self {
             Self::All => Self::OneThread,
             Self::OneThread => Self::OneThreadAgain,
-            Self::OneThreadAgain | Self::Alone => Self::Alone,
+            Self::OneThreadAgain => Self::Few,
+            Self::Few | Self::Alone => Self::Alone,
         }
     }
 
@@ -70,7 +76,7 @@ impl Company {
     fn weight(self) -> u32 {
         match self {
             Self::All => 1,
-            Self::OneThread | Self::OneThreadAgain | Self::Alone => WEIGHT,
+            Self::OneThread | Self::OneThreadAgain | Self::Few | Self::Alone => WEIGHT,
         }
     }
 }
@@ -273,7 +279,8 @@ impl Plan {
             let open: Vec<usize> = sides.map(|(side, _)| side).filter(|side| known.insert(*side)).collect();
             if !open.is_empty() {
                 let parts = self.parts(number, company, &open, share).into_iter();
-                rounds.extend(parts.take(share - rounds.len()).map(|part| self.round(company, part)));
+                let actual = |part: &[Held]| if company == Company::Few && part.len() == 1 { Company::Alone } else { company };
+                rounds.extend(parts.take(share - rounds.len()).map(|part| self.round(actual(&part), part)));
             }
         }
         rounds
@@ -313,6 +320,13 @@ impl Plan {
                     }
                 }
                 parts
+            }
+            Company::Few => {
+                let mut open = open.to_vec();
+                open.sort_by_key(|descriptor| self.descriptors[*descriptor].thread.as_ref());
+                // Neighbours are of the same thread.
+                let count = open.len().div_ceil(FEW);
+                (0..count).map(|part| open.iter().skip(part).step_by(count).copied().map(often).collect()).collect()
             }
             Company::Alone => open.iter().map(|descriptor| vec![often(*descriptor)]).collect(),
         }
@@ -538,14 +552,20 @@ pub(crate) mod tests {
         for round in &plan.rounds(2, 9) {
             learn(&mut plan, round, &[], SKIPPED);
         }
-        let alone = plan.rounds(3, 9);
+        // Then a few of different threads.
+        let few = plan.rounds(3, 9);
+        assert_eq!(few.iter().map(held).collect::<Vec<_>>(), [[0, 1], [2, 3]]);
+        for round in &few {
+            learn(&mut plan, round, &[], SKIPPED);
+        }
+        let alone = plan.rounds(4, 9);
         assert_eq!(alone.iter().map(held).collect::<Vec<_>>(), [[0], [1], [2], [3]]);
         assert_eq!(plan.open(), 2);
         // What meets others even so is held alone until it does not.
         learn(&mut plan, &alone[0], &[], DescriptorState { caught: 1, blocked: 0, ..MATCHED });
-        assert_eq!(held(&plan.rounds(4, 1)[0]), [0]);
+        assert_eq!(held(&plan.rounds(5, 1)[0]), [0]);
         learn(&mut plan, &alone[0], &FAIR, MATCHED);
-        assert_eq!(held(&plan.rounds(5, 1)[0]), [1]);
+        assert_eq!(held(&plan.rounds(6, 1)[0]), [1]);
     }
 
     #[test]
