@@ -3,7 +3,7 @@
 //! Open addressing with linear probing (Knuth, TAOCP 3, §6.4, Algorithm L). A pair begins to look at the top bits of its product with 2^64 divided by the golden
 //! ratio; so a table of twice the size has the pairs in the same order, and to grow is to copy from front to back. Half a cache line a pair.
 
-use crate::hints::{prefetch, use_large_pages};
+use crate::hints::{fill, prefetch, use_large_pages};
 use crate::sections::{Exclusive, NONE, Section, Shared};
 
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,8 @@ const _: () = assert!(size_of::<Cell>() == 32);
 const NOBODY: Exclusive = Exclusive { latest: NONE, other: NONE };
 const EMPTY: Cell = Cell { lock: NONE, variable: 0, life: 0, shared: 0, reads: NOBODY, writes: NOBODY };
 
+/// Cells that move from a table to a larger one between two looks at the memory that they take from disk.
+const TRIMMED: usize = 1 << 15;
 /// Cells to begin with, as a power of two.
 const FEW: u32 = 10;
 
@@ -47,7 +49,7 @@ impl Default for Conflicts {
 fn cells(bits: u32) -> Vec<Cell> {
     let mut cells = Vec::with_capacity(1 << bits);
     use_large_pages(&mut cells);
-    cells.resize(1 << bits, EMPTY);
+    fill(&mut cells, 1 << bits, &EMPTY);
     cells
 }
 
@@ -106,7 +108,10 @@ impl Conflicts {
     fn grow(&mut self) {
         self.bits += 1;
         let old = std::mem::replace(&mut self.cells, cells(self.bits));
-        for cell in old.into_iter().filter(|cell| cell.lock != NONE) {
+        for (number, cell) in old.into_iter().enumerate().filter(|(_, cell)| cell.lock != NONE) {
+            if number % TRIMMED == 0 {
+                rashomon_spill::trim();
+            }
             let mut place = self.first(cell.lock, cell.variable);
             while self.cells[place].lock != NONE {
                 place = (place + 1) & (self.cells.len() - 1);

@@ -26,6 +26,8 @@ use thiserror::Error;
 
 /// Events that are handed to workers together.
 const CHUNK: usize = 32 * BLOCK;
+/// Events between two looks at the memory that tables on disk take.
+const FROM_DISK: usize = 128;
 /// Chunks that may wait for a worker.
 const WAITING: usize = 4;
 
@@ -266,8 +268,13 @@ struct Worker<'a> {
 impl Worker<'_> {
     /// Some events; the first of them is number `first`.
     fn chunk(&mut self, first: u64, events: &[Event]) {
-        for (place, block) in events.chunks(BLOCK).enumerate() {
-            self.block(first + (place * BLOCK) as u64, block);
+        let (mut place, mut rest) = (first, events);
+        while !rest.is_empty() {
+            // What an event brings into memory from disk may be many pages.
+            let length = if rashomon_spill::on_disk() > 0 { FROM_DISK } else { BLOCK };
+            let (block, later) = rest.split_at(length.min(rest.len()));
+            self.block(place, block);
+            (place, rest) = (place + block.len() as u64, later);
         }
         for part in &self.parts {
             self.meter.boards[part.job].bytes[self.number].store(part.running.bytes(), Ordering::Relaxed);
@@ -304,7 +311,7 @@ impl Worker<'_> {
             self.parts.iter_mut().for_each(|part| part.block(first, now));
             (first, rest) = (first + length as u64, later);
         }
-        rashomon_spill::trim(self.meter.allowed / 2);
+        rashomon_spill::trim();
     }
 
     fn finish(mut self) -> Vec<Remains> {

@@ -26,6 +26,16 @@ pub fn push<T>(elements: &mut Vec<T>, new: T) {
     elements.push(new);
 }
 
+/// Makes it so long, and what is on disk of it does not have to be in memory at once.
+pub fn fill<T: Clone>(elements: &mut Vec<T>, length: usize, value: &T) {
+    const BYTES: usize = 1 << 20;
+    let step = (BYTES / size_of::<T>().max(1)).max(1);
+    while elements.len() < length {
+        elements.resize((elements.len() + step).min(length), value.clone());
+        rashomon_spill::trim();
+    }
+}
+
 /// Asks for large pages behind a vector, the room it has not used yet included. Does nothing for a small one, or where the kernel has none.
 pub fn use_large_pages<T>(elements: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
@@ -33,7 +43,8 @@ pub fn use_large_pages<T>(elements: &mut Vec<T>) {
         const LARGE_PAGE: usize = 2 << 20;
         let before = elements.as_ptr().addr().wrapping_neg() % LARGE_PAGE;
         let bytes = (elements.capacity() * size_of::<T>()).saturating_sub(before) / LARGE_PAGE * LARGE_PAGE;
-        if size_of::<T>() > 0 && bytes > 0 {
+        // Of what is on disk only what is needed is to be in memory.
+        if size_of::<T>() > 0 && bytes > 0 && !rashomon_spill::is_on_disk(elements.as_ptr().addr()) {
             let start = elements.as_mut_ptr().wrapping_byte_add(before);
             // SAFETY: the range of whole large pages lies in the vector's own allocation, and this advice changes no content, only how it is mapped.
             let advised = unsafe { rustix::mm::madvise(start.cast(), bytes, rustix::mm::Advice::LinuxHugepage) };

@@ -432,10 +432,10 @@ impl Serialisability {
 
     fn sweep(&mut self) {
         let mut named = self.graph.named();
-        for record in self.records.iter() {
+        self.records.iter().for_each(|record| {
             named.add(record.write);
             named.add(record.read);
-        }
+        });
         self.readers.iter().flat_map(Readers::all).for_each(|(_, node)| named.add(node));
         let of_locks = self.locks.iter().flat_map(|lock| lock.exclusive.iter().chain(&lock.shared));
         of_locks.chain(self.objects.iter().flatten()).chain(&self.forked_by).for_each(|node| named.add(*node));

@@ -4,13 +4,15 @@
 //! list with a map. The array grows when a [`SPREAD`]th of what it would hold was named, and takes in whatever is near then. What somebody says that there will
 //! be decides only how far it grows at once.
 
-use crate::hints::{prefetch, push, use_large_pages};
+use crate::hints::{fill, prefetch, push, use_large_pages};
 use rustc_hash::FxHashMap;
 
 /// It grows by whole groups of this many, and begins with one.
 const GROUP: usize = 1 << 10;
 /// Elements of the array for each number that was named, at most: of 32 bytes, so many take what the kernel takes for one that is far from all others.
 const SPREAD: usize = 128;
+/// Bytes between two looks at the memory that a table on disk takes, when all of it is looked at.
+const TRIMMED: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub struct Table<T> {
@@ -92,7 +94,7 @@ impl<T: Clone + Default> Table<T> {
         }
         self.near.reserve_exact(next - length);
         use_large_pages(&mut self.near);
-        self.near.resize(next, T::default());
+        fill(&mut self.near, next, &T::default());
         // Those that are near now.
         let (near, far) = (&mut self.near, &mut self.far);
         let mut left = Vec::new();
@@ -163,7 +165,9 @@ impl<T: Clone + Default> Table<T> {
 
     /// In no order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.near.iter().chain(&self.far)
+        // All of it does not have to be in memory at once.
+        let parts = self.near.chunks((TRIMMED / size_of::<T>().max(1)).max(1)).inspect(|_| rashomon_spill::trim());
+        parts.flatten().chain(&self.far)
     }
 
     /// In no order.

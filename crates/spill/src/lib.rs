@@ -14,7 +14,7 @@
 
 mod memory;
 
-pub use memory::Allocator;
+pub use memory::{Allocator, is_on_disk};
 
 use memory::{BOUND, DISK};
 use std::cell::Cell;
@@ -89,13 +89,19 @@ pub fn on_disk() -> usize {
     DISK.load(Ordering::Relaxed)
 }
 
-/// Lets go of the memory that blocks on disk take if that is more than `most` bytes. They keep their content: what is asked for again comes from the file, or from what the kernel still has of it.
-pub fn trim(most: usize) {
+/// Lets go of the memory that blocks on disk take if that is more than the bound. They keep their content: what is asked for again comes from the file, or from what the kernel still has of it. Whoever
+/// touches many blocks says so now and then.
+#[inline]
+pub fn trim() {
+    if on_disk() > 0 {
+        trim_to(BOUND.load(Ordering::Relaxed));
+    }
+}
+
+#[inline(never)]
+fn trim_to(most: usize) {
     /// Memory that other files take: what is left right after all blocks were let go of.
     static OTHERS: AtomicUsize = AtomicUsize::new(0);
-    if on_disk() == 0 {
-        return;
-    }
     let Some(mapped) = mapped() else { return };
     let others = OTHERS.load(Ordering::Relaxed).min(mapped);
     if mapped - others > most {

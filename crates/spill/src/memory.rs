@@ -66,9 +66,10 @@ fn page(bytes: usize) -> usize {
     bytes.next_multiple_of(rustix::param::page_size())
 }
 
-fn is_on_disk(block: *mut u8) -> bool {
+/// Whether a block that begins there is on disk.
+pub fn is_on_disk(address: usize) -> bool {
     let start = START.load(Ordering::Relaxed).addr();
-    start != 0 && (start..start + AREA).contains(&block.addr())
+    start != 0 && (start..start + AREA).contains(&address)
 }
 
 /// A block in the file, all of it zero, or none if there is no room.
@@ -88,7 +89,13 @@ fn place(layout: Layout) -> Option<NonNull<u8>> {
         let (rights, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::FIXED);
         let at = start.wrapping_add(offset).cast();
         // SAFETY: these addresses are reserved, and were never handed out before. Nobody else has the file, which has no name.
-        unsafe { mmap(at, bytes, rights, shared, file.as_fd(), offset as u64) }
+        let block = unsafe { mmap(at, bytes, rights, shared, file.as_fd(), offset as u64) }?;
+        // Whoever puts tables on disk has no memory to spare for what lies beside what was asked for.
+        // SAFETY: advice about the mapping of a moment ago, which changes no content.
+        let advised = unsafe { [Advice::LinuxNoHugepage, Advice::Random].map(|advice| madvise(block, bytes, advice)) };
+        // A kernel that does not take it brings in more than is needed.
+        let _ = advised;
+        Ok(block)
     });
     match mapped {
         Ok(block) => {
@@ -116,6 +123,21 @@ unsafe fn remove(block: *mut u8, size: usize) {
     // What cannot be given back stays the file's until the process ends: nothing else depends on it.
     let _ = (reserved, fallocate(file, hole, offset as u64, bytes as u64));
     DISK.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+/// Copies as much at a time as may be in memory twice.
+///
+/// # Safety
+/// Both blocks are that long, and do not overlap.
+unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
+    for offset in (0..size).step_by(LARGE) {
+        let length = LARGE.min(size - offset);
+        // SAFETY: by the contract.
+        unsafe { std::ptr::copy_nonoverlapping(from.add(offset), to.add(offset), length) };
+        if offset % (LARGE * 16) == 0 {
+            crate::trim();
+        }
+    }
 }
 
 /// Blocks on disk leave memory, until somebody asks for them.
@@ -172,7 +194,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if layout.size() >= LARGE {
-            if is_on_disk(block) {
+            if is_on_disk(block.addr()) {
                 // SAFETY: whoever has this layout got the block from `place`, and gives it back.
                 return unsafe { remove(block, layout.size()) };
             }
@@ -189,7 +211,7 @@ unsafe impl GlobalAlloc for Allocator {
             return unsafe { System.realloc(block, layout, size) };
         }
         let counted = if was { layout.size() } else { 0 };
-        let moves = was && is_on_disk(block) || is && exceeds(size.saturating_sub(counted));
+        let moves = was && is_on_disk(block.addr()) || is && exceeds(size.saturating_sub(counted));
         if moves {
             // SAFETY: the size is the caller's, who keeps within what a layout may be.
             let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
@@ -197,7 +219,7 @@ unsafe impl GlobalAlloc for Allocator {
             let new = unsafe { self.alloc(new_layout) };
             if !new.is_null() {
                 // SAFETY: both blocks are that long, and the new one is nobody else's.
-                unsafe { std::ptr::copy_nonoverlapping(block, new, layout.size().min(size)) };
+                unsafe { copy(block, new, layout.size().min(size)) };
                 // SAFETY: the block is the caller's, who has the new one now.
                 unsafe { self.dealloc(block, layout) };
             }

@@ -64,7 +64,7 @@ fn timed(path: &Path, kinds: &[Kind], memory: Option<usize>, folder: &Path) -> R
 pub fn run(options: &Options) -> Result<bool> {
     let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir().context("cannot create a temporary folder")?;
     let path = folder.path().join("trace.packed");
-    let events = if options.quick { 1_000_000 } else { 10_000_000 };
+    let events = if options.quick { 300_000 } else { 3_000_000 };
     let megabytes = |bytes: usize| bytes as f64 / f64::from(1 << 20);
     let mut rows = Vec::new();
     for (trace, shape) in shapes(options.quick) {
