@@ -107,7 +107,7 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
         window: settings.window,
         memory: settings.memory.unwrap_or(usize::MAX),
     };
-    let _spilling = spill(settings)?;
+    let spilling = spill(settings)?;
     let mut jobs: Vec<Job> = Task::of(&settings.kinds, settings.regions, settings.window)
         .into_iter()
         .map(|task| Job { task, low: 0, high: u32::MAX })
@@ -159,7 +159,10 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
                 report
             };
             let reports = wanted.map(traced).collect();
-            let (names, notices) = (source.names().clone(), source.notices().to_vec());
+            let (names, mut notices) = (source.names().clone(), source.notices().to_vec());
+            if let Some(error) = spilling.as_ref().and_then(Spilling::refused) {
+                notices.push(format!("not all tables that were to go to disk could: {error}"));
+            }
             return Ok(Outcome { events: pass.events, passes: number, reports, bytes, bytes_on_disk, names, notices });
         }
         jobs = next;
