@@ -324,6 +324,8 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
     if handled {
         arrived.expected.fetch_and(!bit(signal), Relaxed);
     }
+    // Asked before it is sent: while the kernel begins a handler, the thread blocks what it is about to tell of.
+    let blocked = handled && sys::blocks_signals(thread.kernel_id, bit(signal));
     let result = send();
     if !handled || result != 0 {
         return result;
@@ -334,7 +336,7 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
         return result;
     }
     let is_there = || arrived.count.load(Acquire) != before;
-    sched::patiently(|| is_there() || thread.ended.load(Acquire) != 0 || sys::blocks_signals(thread.kernel_id, bit(signal)));
+    sched::patiently(|| blocked || is_there() || thread.ended.load(Acquire) != 0);
     if is_there() {
         sched::stands_in_line(thread);
         if alone && arrived.count.load(Acquire) == before + 1 {
