@@ -6,7 +6,8 @@
 //!
 //! **Memory.** What can be shared out is also done in several passes over the trace, each over a range of variables, when its tables would
 //! exceed the bound; a pass that turns out too large is begun again with half of its range. The answer is the same, and takes as
-//! many times longer as there are passes. What cannot be shared out has half of the bound for its tables, and what exceeds that on disk ([`rashomon_spill`]), of which the other half may be in memory at a time. Only
+//! many times longer as there are passes. What cannot be shared out has half of the bound for its tables, and what exceeds that on disk ([`rashomon_spill`]), of which the other half may be in memory at a time. That half
+//! is not counted against what is done in passes at the same time: both together may take one and a half times the bound. Only
 //! without a folder for that, or when even small blocks exceed the bound or the disk is full, it ends there: its report is the one of that prefix of the trace, and says so.
 
 use crate::analysis::Analysis as _;
