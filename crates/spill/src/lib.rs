@@ -1,6 +1,6 @@
 //! Memory beyond a bound, on disk.
 //!
-//! A program that has [`Allocator`] as its global allocator can say, with [`begin`], how many bytes its large blocks may take in memory. From then on a large block that is allocated, or
+//! A program that has [`Allocator`] as its global allocator can say, with [`begin`], how many bytes its large blocks may take in memory ([`Room`]). From then on a large block that is allocated, or
 //! grows, inside [`allowing`] and would exceed the bound lies in a temporary file that is mapped: whoever uses it sees ordinary memory. How much of the file is in memory
 //! meanwhile is the kernel's business, until [`trim`] says otherwise.
 //!
@@ -16,7 +16,7 @@ mod memory;
 
 pub use memory::{Allocator, is_on_disk};
 
-use memory::{BOUND, DISK};
+use memory::{BOUND, DISK, WINDOW};
 use std::cell::Cell;
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
@@ -45,16 +45,25 @@ pub fn allowing<R>(action: impl FnOnce() -> R) -> R {
     action()
 }
 
+/// Bytes of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// For large blocks that are in memory. What exceeds that is on disk.
+    pub blocks: usize,
+    /// For what is in memory of blocks on disk, after each [`trim`].
+    pub window: usize,
+}
+
 /// Until this is dropped, there is a bound.
 #[derive(Debug)]
 pub struct Spilling(());
 
 static BUSY: AtomicBool = AtomicBool::new(false);
 
-/// From now on large blocks take at most so many bytes in memory, as far as [`allowing`] allows it; what exceeds that is in a file in this folder.
+/// From now on large blocks take so much memory at most, as far as [`allowing`] allows it; what exceeds that is in a file in this folder.
 ///
 /// Errors: `Unsupported` if the program has another allocator, `ResourceBusy` if there is a bound already, and whatever prevents a file in the folder.
-pub fn begin(bound: usize, folder: &Path) -> Result<Spilling> {
+pub fn begin(room: Room, folder: &Path) -> Result<Spilling> {
     if !memory::is_installed() {
         return Err(Error::new(ErrorKind::Unsupported, "this program's allocator keeps everything in memory"));
     }
@@ -66,7 +75,8 @@ pub fn begin(bound: usize, folder: &Path) -> Result<Spilling> {
     if on_disk() == 0 {
         memory::use_file(tempfile::tempfile_in(folder)?)?;
     }
-    BOUND.store(bound, Ordering::Relaxed);
+    WINDOW.store(room.window, Ordering::Relaxed);
+    BOUND.store(room.blocks, Ordering::Relaxed);
     Ok(spilling)
 }
 
@@ -89,12 +99,12 @@ pub fn on_disk() -> usize {
     DISK.load(Ordering::Relaxed)
 }
 
-/// Lets go of the memory that blocks on disk take if that is more than the bound. They keep their content: what is asked for again comes from the file, or from what the kernel still has of it. Whoever
+/// Lets go of the memory that blocks on disk take if that is more than [`Room::window`]. They keep their content: what is asked for again comes from the file, or from what the kernel still has of it. Whoever
 /// touches many blocks says so now and then.
 #[inline]
 pub fn trim() {
     if on_disk() > 0 {
-        trim_to(BOUND.load(Ordering::Relaxed));
+        trim_to(WINDOW.load(Ordering::Relaxed));
     }
 }
 

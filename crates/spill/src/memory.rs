@@ -24,6 +24,8 @@ static MEMORY: AtomicUsize = AtomicUsize::new(0);
 pub static DISK: AtomicUsize = AtomicUsize::new(0);
 /// What [`MEMORY`] may be.
 pub static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// What of blocks on disk may be in memory.
+pub static WINDOW: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 /// Where the reserved addresses begin, once they are.

@@ -1,6 +1,6 @@
 //! One test, because a process has one allocator and one bound.
 
-use rashomon_spill::{Allocator, LARGE, allowing, begin, on_disk, trim};
+use rashomon_spill::{Allocator, LARGE, Room, allowing, begin, on_disk, trim};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -27,8 +27,8 @@ fn what_exceeds_the_bound_is_on_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let before = numbers(LARGE);
     assert_eq!(on_disk(), 0, "there is no bound yet");
-    assert!(begin(LARGE, &folder.path().join("nothing")).is_err(), "there is no such folder");
-    let bound = 12 * LARGE;
+    assert!(begin(Room { blocks: LARGE, window: LARGE }, &folder.path().join("nothing")).is_err(), "there is no such folder");
+    let bound = Room { blocks: 12 * LARGE, window: 4 * LARGE };
     let spilling = begin(bound, folder.path()).expect("a file");
     assert!(begin(bound, folder.path()).is_err(), "there is a bound already");
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "the file has no name");
