@@ -88,6 +88,10 @@ pub fn initialise() {
     if word(field::MAGIC) != MAGIC || word(field::VERSION) != rashomon_abi::PROTOCOL_VERSION as u64 || !whole {
         sys::die(&[b"the session's exploration file is not one of this version"]);
     }
+    if word(field::SNAPSHOT) != 0 {
+        // SAFETY: at the start of the process.
+        unsafe { crate::snapshot::fitness::begin() };
+    }
     RANDOM.store(word(field::SEED).wrapping_mul(0xd134_2543_de82_ef95), Relaxed);
     if word(field::STRATEGY) == strategy::PCT {
         let length = word(field::LENGTH).max(1);
@@ -95,6 +99,27 @@ pub fn initialise() {
             change.store(1 + random() % length, Relaxed);
         }
     }
+}
+
+/// An execution goes on from a snapshot: what it is to do stands in the file of its own session.
+pub fn begin_again(live: &[u32]) {
+    // SAFETY: mapped by `initialise`; nobody else is there to look at it.
+    unsafe { sys::unmap(words().cast(), LENGTH.load(Relaxed) * 8) };
+    forget();
+    initialise();
+    for &number in live {
+        // SAFETY: registered threads are never unmapped.
+        unsafe { (*by_number(number)).explore.priority = INITIAL + (random() >> 24) };
+    }
+}
+
+pub fn words() -> *mut u64 {
+    WORDS.load(Relaxed)
+}
+
+/// There is no snapshot: this execution is an ordinary one.
+pub fn refuse_snapshot(reason: u64) {
+    set(field::REFUSED, reason);
 }
 
 /// A forked child goes on without.
@@ -386,6 +411,9 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
     // SAFETY: registered threads are never unmapped; under the lock nobody else changes them.
     let of = |number: u32| unsafe { &mut *by_number(number) };
     if !BEGUN.swap(true, Relaxed) {
+        if word(field::SNAPSHOT) != 0 {
+            crate::snapshot::stand_here(live);
+        }
         // SAFETY: registered threads are never unmapped.
         crate::thread::all().for_each(|thread| write_thread(unsafe { &*thread }));
         for &number in live {

@@ -11,6 +11,10 @@ pub fn set_page(page: *mut u8) {
     PAGE.store(page.cast(), Release);
 }
 
+pub fn page() -> *mut AtomicU64 {
+    PAGE.load(Relaxed)
+}
+
 pub fn word(index: usize) -> &'static AtomicU64 {
     let page = PAGE.load(Relaxed);
     if page.is_null() {

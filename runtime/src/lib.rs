@@ -39,6 +39,7 @@ mod replay;
 mod report;
 mod sched;
 mod signals;
+mod snapshot;
 mod sys;
 mod thread;
 mod tls;

@@ -15,7 +15,7 @@ use crate::memory::List;
 use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::{config, deadlock, explore, header, provoke, recorder, replay, signals, watchdog};
+use crate::{config, deadlock, explore, header, provoke, recorder, replay, signals, snapshot, watchdog};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::field;
@@ -216,14 +216,19 @@ pub fn arrive(thread: &mut Thread) {
     }
 }
 
-/// Bits of a thread's baton: the turn is given to it; a signal arrived while it stood still.
+/// Bits of a thread's baton: the turn is given to it; a signal arrived while it waited.
 pub const TURN_GIVEN: u32 = 1;
 pub const SIGNAL_ARRIVED: u32 = 2;
+/// All stand, for a snapshot.
+pub const STAND: u32 = 4;
 
 /// Stands still until the turn is given to this thread.
 fn wait_for_turn(thread: &mut Thread) {
     loop {
         let given = thread.baton.swap(0, Acquire);
+        if given & STAND != 0 {
+            snapshot::stand(thread);
+        }
         if given & SIGNAL_ARRIVED != 0 && thread.pending_signals.load(Relaxed) != 0 {
             LOCK.with(|| {
                 if thread.state == State::Blocked {
@@ -244,6 +249,19 @@ fn wait_for_turn(thread: &mut Thread) {
     debug_assert!(CURRENT.load(Relaxed) == thread.number);
     await_exit();
     await_leaving(thread);
+}
+
+/// Waits until all threads that were created have begun and wait for their turns. Under [`LOCK`], with no holder of the turn, which is this thread meanwhile.
+pub fn await_arrivals(caller: &Thread) {
+    // SAFETY: under the lock; who holds the turn keeps others from being created. Registered threads are never unmapped.
+    let all_arrived = || unsafe { live() }.as_slice().iter().all(|&number| unsafe { (*by_number(number)).arrived });
+    if !all_arrived() {
+        CURRENT.store(caller.number, Release);
+        LOCK.unlock();
+        patiently(|| LOCK.with(all_arrived));
+        LOCK.lock();
+        CURRENT.store(NO_THREAD, Release);
+    }
 }
 
 /// Kernel id of the thread that gave the turn away for good, until it is gone.

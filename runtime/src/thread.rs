@@ -41,6 +41,8 @@ pub struct Thread {
     /// Entry of the control file's thread table, or `NO_THREAD`.
     pub schedule_index: u32,
     pub kernel_id: u32,
+    /// The same as libc remembers it, and mutexes that are held: it stays in an execution from a snapshot.
+    pub libc_id: u32,
     pub handle: AtomicU64,
     /// Null until the thread has begun and after it ended.
     pub hot: *mut Hot,
@@ -101,6 +103,7 @@ pub struct Thread {
     pub priority: u64,
     pub goal: crate::replay::GoalAccess,
     pub explore: crate::explore::Pending,
+    pub standing: crate::snapshot::Standing,
     pub pending_signals: AtomicU32,
     pub arrived_signals: signals::Arrived,
     /// `pthread_cancel` was called for it.
@@ -215,6 +218,7 @@ pub unsafe fn attach(thread: *mut Thread) {
     unsafe {
         (*block).nesting = 1;
         (*thread).kernel_id = sys::thread_id();
+        (*thread).libc_id = (*thread).kernel_id;
         prepare(&mut *thread, block);
         (*block).nesting = 0;
     }
@@ -291,6 +295,7 @@ pub unsafe fn only(thread: &mut Thread) {
     thread.spawned = 0;
     thread.ordinal = 0;
     thread.kernel_id = sys::thread_id();
+    thread.libc_id = thread.kernel_id;
     thread.chunk_index = 0;
     thread.context = 0;
     thread.contexts.clear_and_free();

@@ -43,6 +43,27 @@ pub unsafe fn forget() {
     STARTED.store(0, Release);
 }
 
+pub fn is_started() -> bool {
+    STARTED.load(Relaxed) != 0
+}
+
+/// Whether it is the descriptor by which the thread is woken.
+pub fn is_own(descriptor: i32) -> bool {
+    EVENT.load(Relaxed) == descriptor
+}
+
+/// A forked child that has its parent's threads needs this one as well, if there was one.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn forked() {
+    if is_started() {
+        // SAFETY: by the contract.
+        unsafe { forget() };
+        start();
+    }
+}
+
 /// Starts the thread, once, before the program's first own thread, or before its only thread blocks.
 pub fn start() {
     if !config::serial() || STARTED.load(Relaxed) != 0 || STARTED.swap(1, AcqRel) != 0 {

@@ -42,6 +42,8 @@ pub mod field {
     pub const DECISIONS: usize = 12;
     pub const SITES: usize = 13;
     pub const LOG_WORDS: usize = 14;
+    /// 1: the process is to stand where exploration begins, and to fork an execution for each command: see [`super::snapshot`].
+    pub const SNAPSHOT: usize = 15;
 
     // Written by the runtime.
     pub const LOG_USED: usize = 32;
@@ -54,6 +56,8 @@ pub mod field {
     /// Threads (numbers) that stand at conflicting accesses.
     pub const RACE_A: usize = 36;
     pub const RACE_B: usize = 37;
+    /// Why there is no snapshot: see [`super::snapshot::refusal`].
+    pub const REFUSED: usize = 38;
 }
 
 pub mod strategy {
@@ -84,6 +88,45 @@ pub mod end {
     pub const LOG_FULL: u64 = 4;
     /// Nobody can go on but the thread that is held.
     pub const HELD: u64 = 5;
+}
+
+/// Executions that are forked from a process which stands where exploration begins.
+///
+/// The host makes two named pipes in the session. A command is one word, the length of a path, and the path of a session, not terminated; in one write. In it are a control file, which
+/// is not read, and the file of this module, which says what to do. Answers are two words: what happened, and a number.
+pub mod snapshot {
+    pub const COMMANDS: &str = "snapshot-commands";
+    pub const ANSWERS: &str = "snapshot-answers";
+    /// Bytes of a path, at most.
+    pub const LONGEST_PATH: usize = 3900;
+
+    pub mod answer {
+        /// It stands. 0.
+        pub const STANDS: u64 = 1;
+        /// An execution began: its process id, which is that of its group as well.
+        pub const BEGAN: u64 = 2;
+        /// It ended: `si_code` and, in the upper half, `si_status` of waitid(2). Its process is not reaped before the next command.
+        pub const ENDED: u64 = 3;
+        /// There is none: the kernel's error.
+        pub const FAILED: u64 = 4;
+    }
+
+    /// Why a process cannot be continued more than once. 0: it can.
+    pub mod refusal {
+        /// Nobody of its threads decides what follows, but the watchdog.
+        pub const NOBODY: u64 = 1;
+        /// A thread is in a call into the kernel, or the runtime does not know it.
+        pub const THREAD: u64 = 2;
+        pub const CHILDREN: u64 = 3;
+        /// A file that is not merely read, a pipe, a socket: what one execution does to it the next one would see.
+        pub const DESCRIPTOR: u64 = 4;
+        /// The same for memory.
+        pub const SHARED_MEMORY: u64 = 5;
+        /// Timers do not survive a fork.
+        pub const TIMER: u64 = 6;
+        /// The kernel, or the session, lacks what it takes.
+        pub const UNSUPPORTED: u64 = 7;
+    }
 }
 
 /// A visible plain access: `module, offset` of its site. As in the control file.

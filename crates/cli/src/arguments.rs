@@ -346,6 +346,9 @@ pub struct WitnessOptions {
     /// Do not prefer the thread of the second access.
     #[arg(long)]
     pub no_hint: bool,
+    /// Execute the program from its beginning for each schedule, also where one process could stand behind the prefix and be continued many times.
+    #[arg(long)]
+    pub no_snapshots: bool,
     /// Begin the search right before the first access.
     #[arg(long)]
     pub short_prefix: bool,

@@ -120,3 +120,54 @@ fn check_hands_over_what_it_could_not_decide() {
     assert!(without.err.contains("0 proven"), "{without}");
     check("with", &["--budget", "0", "--search", "60"]).expect(66, &["1 proven", "witness by search"]);
 }
+
+/// Rows of a search without the times it took, and whatever is said of process snapshots.
+fn searched(ended: &Ended) -> (Vec<String>, Vec<String>) {
+    let rows = ended.out.lines().filter_map(|line| Some(line.rsplit_once(" schedules, ")?.0.to_owned()));
+    let said = ended.out.lines().filter(|line| line.contains("process snapshot")).map(str::to_owned);
+    (rows.collect(), said.collect())
+}
+
+/// Executions that go on from a process snapshot are those that begin at the beginning, and each thread in them has what it had.
+#[test]
+fn snapshots_change_nothing() {
+    let place = Place::new();
+    compile(&place, "handed_over");
+    // With the first access's thread among those that go on, executions come to their ends.
+    let bounds = ["--preemptions", "2", "--schedules", "60", "--no-exclusion"];
+    for threads in ["2", "3"] {
+        let command = ["./handed_over", threads];
+        let (without, _) = witness(&place, &format!("without-{threads}"), &[&bounds[..], &["--no-snapshots"]].concat(), &command);
+        let (expected, said) = searched(&without.expect(0, &[]));
+        assert!(said.is_empty() && !expected.is_empty(), "{expected:?} {said:?}");
+        for jobs in ["1", "2"] {
+            let store = format!("with-{threads}-{jobs}");
+            let (with, _) = witness(&place, &store, &[&bounds[..], &["--jobs", jobs]].concat(), &command);
+            let (rows, said) = searched(&with.expect(0, &[]));
+            assert_eq!(rows, expected, "{threads} threads, {jobs} jobs");
+            assert!(said.len() == 1 && said[0].contains("executions went on from a process snapshot"), "{said:?}");
+        }
+        assert!(!place.path("missing").exists(), "{}", std::fs::read_to_string(place.path("missing")).unwrap_or_default());
+    }
+}
+
+/// What another execution would see, or what would be lost, is said and respected.
+#[test]
+fn no_snapshot_where_executions_would_meet() {
+    let place = Place::new();
+    compile(&place, "handed_over");
+    for (extra, reason) in [
+        ("pipe", "the program had more open than files that it reads"),
+        ("writes", "the program had more open than files that it reads"),
+        ("shared", "the program shared memory with other processes"),
+        ("timer", "the program had set a timer"),
+        ("child", "the program had started other processes"),
+    ] {
+        let bounds = ["--preemptions", "1", "--schedules", "20", "--processes", "1"];
+        let (ended, _) = witness(&place, &format!("store-{extra}"), &bounds, &["./handed_over", "2", "10", extra]);
+        let (_, said) = searched(&ended.expect(0, &[]));
+        let expected = format!("executions began at the beginning where there could be no process snapshot: {reason}");
+        assert_eq!(said, [expected]);
+        assert!(!place.path("missing").exists(), "{}", std::fs::read_to_string(place.path("missing")).unwrap_or_default());
+    }
+}

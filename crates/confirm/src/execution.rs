@@ -101,6 +101,15 @@ pub fn execute(
     output: Output,
     limit: Option<Duration>,
 ) -> Result<Execution, ConfirmError> {
+    let start = Instant::now();
+    let (child, own_group) = spawn(program, session, input, output)?;
+    let ending =
+        supervise(child, own_group, start, limit, Some(session)).map_err(ConfirmError::io("wait for", &program.executable))?;
+    Ok(Execution { ending, duration: start.elapsed() })
+}
+
+/// Starts the program; whether it leads a group of its own.
+pub(crate) fn spawn(program: &Program, session: &Path, input: &Input, output: Output) -> Result<(Child, bool), ConfirmError> {
     if let Some(restore) = &program.before_each {
         before_each(program, restore)?;
     }
@@ -127,11 +136,8 @@ pub fn execute(
     }
     let own_group = !(*input == Input::Inherit && std::io::stdin().is_terminal());
     process::prepare(&mut command, Setup { randomise_addresses: program.randomise_addresses, own_group });
-    let start = Instant::now();
     let child = command.spawn().map_err(|source| ConfirmError::Execute { program: program.executable.clone(), source })?;
-    let ending =
-        supervise(child, own_group, start, limit, Some(session)).map_err(ConfirmError::io("wait for", &program.executable))?;
-    Ok(Execution { ending, duration: start.elapsed() })
+    Ok((child, own_group))
 }
 
 fn before_each(program: &Program, restore: &OsString) -> Result<(), ConfirmError> {
@@ -155,7 +161,7 @@ fn before_each(program: &Program, restore: &OsString) -> Result<(), ConfirmError
 
 /// Waits until the child ends or `limit` has passed; then nothing of its group is left, nor of the other processes that record into its session. If it ended in
 /// order, those have the rest of the time to do so as well, as long as they do anything.
-fn supervise(
+pub(crate) fn supervise(
     mut child: Child,
     own_group: bool,
     start: Instant,
@@ -175,10 +181,7 @@ fn supervise(
         std::thread::sleep(limit.map_or(pause, |limit| pause.min(limit - elapsed)));
     }
     if let Some(session) = session {
-        let in_order = !timed_out && RunHeader::read(session).is_ok_and(|header| header.state == RunState::Complete);
-        let left =
-            if in_order { descendants::wait(session, limit.map(|limit| start + limit)) } else { descendants::running(session) };
-        left.into_iter().for_each(process::kill);
+        end_descendants(session, timed_out, limit.map(|limit| start + limit));
     }
     if own_group || timed_out {
         // Also descendants that the program left behind: they would write into the next execution's world. The child is not
@@ -188,6 +191,13 @@ fn supervise(
     let status = child.wait()?;
     drop(running);
     Ok(if timed_out { Ending::TimedOut } else { ending_of(status) })
+}
+
+/// Lets the other processes of a session end, and ends those that do not.
+pub(crate) fn end_descendants(session: &Path, timed_out: bool, deadline: Option<Instant>) {
+    let in_order = !timed_out && RunHeader::read(session).is_ok_and(|header| header.state == RunState::Complete);
+    let left = if in_order { descendants::wait(session, deadline) } else { descendants::running(session) };
+    left.into_iter().for_each(process::kill);
 }
 
 fn ending_of(status: ExitStatus) -> Ending {

@@ -13,6 +13,7 @@ pub mod outcome;
 mod process;
 pub mod provoke;
 pub mod schedule;
+pub mod snapshot;
 pub mod unordered;
 
 pub use error::ConfirmError;
@@ -22,4 +23,5 @@ pub use outcome::{Divergence, Outcome};
 pub use process::kill_running;
 pub use provoke::{ProvokedRun, provoke};
 pub use schedule::{Plan, Planner};
+pub use snapshot::Snapshot;
 pub use unordered::unordered_pair;

@@ -57,6 +57,7 @@ fn personality_without_randomisation() -> bool {
 }
 
 /// A child that [`kill_running`] reaches, until dropped.
+#[derive(Debug)]
 pub(crate) struct Running(i32);
 
 impl Running {

@@ -2,17 +2,18 @@
 
 use crate::error::ExploreError;
 use crate::failure::{Expected, Failure};
-use crate::file::{self, Answer, End, Request, VisibleAccesses};
+use crate::file::{self, Answer, End, Refusal, Request, VisibleAccesses};
 use crate::log::Log;
 use crate::search::{Plan, Search};
 use rashomon_abi::control::option;
 use rashomon_abi::exploration::MAX_THREADS;
 use rashomon_confirm::force::{header_of, new_session};
-use rashomon_confirm::{Execution, Forcing, Output, Program, execute};
+use rashomon_confirm::snapshot::{self, Begun};
+use rashomon_confirm::{Execution, Forcing, Output, Program, Snapshot, execute};
 use rashomon_event::Schedule;
 use rashomon_trace::control::{self, ControlRequest, Policy};
 use rashomon_trace::{RunHeader, RunMode};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// What all executions share.
@@ -35,6 +36,8 @@ pub struct Explorer<'a> {
     pub expected: Expected,
     /// Executions at the same time.
     pub jobs: usize,
+    /// Executions of a search go on, after the first ones, from processes that stand where exploration begins, as far as the program allows that.
+    pub snapshots: bool,
 }
 
 /// One explored execution.
@@ -49,6 +52,8 @@ pub struct Observation {
     pub race: [u32; 2],
     pub header: RunHeader,
     pub execution: Execution,
+    /// Of a process that was to stand, and went on.
+    pub refused: Refusal,
 }
 
 /// When to stop.
@@ -67,6 +72,10 @@ pub struct Summary {
     pub steps: u64,
     pub most_steps: usize,
     pub duration: Duration,
+    /// Of the schedules, those executed from a snapshot.
+    pub from_snapshots: u64,
+    /// Why there was none, where one was wanted.
+    pub refused: Option<Refusal>,
 }
 
 /// What to do after an observation.
@@ -79,7 +88,18 @@ pub enum Go {
 impl Explorer<'_> {
     /// One execution in a session of its own number.
     pub fn execute(&self, slot: usize, plan: &Plan) -> Result<Observation, ExploreError> {
-        let session = self.folder.join(format!("exploration-{slot}"));
+        let session = self.session(slot);
+        self.prepare(&session, plan, false)?;
+        let execution = execute(self.program, &session, &self.forcing.input, Output::Discard, Some(self.forcing.limit))?;
+        self.observe(&session, execution)
+    }
+
+    fn session(&self, slot: usize) -> PathBuf {
+        self.folder.join(format!("exploration-{slot}"))
+    }
+
+    /// A session with what an execution of the plan is to do.
+    fn prepare(&self, session: &Path, plan: &Plan, snapshot: bool) -> Result<(), ExploreError> {
         let request = ControlRequest {
             mode: RunMode::Serial,
             policy: Policy::Explore,
@@ -92,7 +112,7 @@ impl Explorer<'_> {
             ..ControlRequest::default()
         };
         let control = control::encode(&request).map_err(rashomon_confirm::ConfirmError::from)?;
-        new_session(&session, &control)?;
+        new_session(session, &control)?;
         let path = session.join(rashomon_abi::exploration::FILE);
         file::write(
             &path,
@@ -106,11 +126,15 @@ impl Explorer<'_> {
                 prefer: self.prefer,
                 asleep: plan.asleep,
                 decisions: &plan.decisions,
+                snapshot,
             },
-        )?;
-        let execution = execute(self.program, &session, &self.forcing.input, Output::Discard, Some(self.forcing.limit))?;
-        let header = header_of(&session)?.ok_or(ExploreError::NotObserved)?;
-        let Answer { log, end, unmet, race } = file::read(&path)?;
+        )
+    }
+
+    /// What an execution left in its session.
+    fn observe(&self, session: &Path, execution: Execution) -> Result<Observation, ExploreError> {
+        let header = header_of(session)?.ok_or(ExploreError::NotObserved)?;
+        let Answer { log, end, unmet, race, refused } = file::read(&session.join(rashomon_abi::exploration::FILE))?;
         if end == End::TooManyThreads {
             return Err(ExploreError::TooManyThreads { limit: MAX_THREADS });
         }
@@ -119,7 +143,32 @@ impl Explorer<'_> {
             End::Steps | End::LogFull => Some(Failure::Endless),
             End::Asleep | End::Held | End::TooManyThreads => None,
         };
-        Ok(Observation { failure, log, end, unmet, race, header, execution })
+        Ok(Observation { failure, log, end, unmet, race, header, execution, refused })
+    }
+
+    /// A process that stands where exploration begins; or, where there can be none, what came of the plan.
+    fn stand(&self, slot: usize, plan: &Plan) -> Result<Result<Snapshot, Observation>, ExploreError> {
+        let session = self.folder.join(format!("snapshot-{slot}"));
+        self.prepare(&session, plan, true)?;
+        match snapshot::begin(self.program, &session, &self.forcing.input, self.forcing.limit)? {
+            Begun::Stands(snapshot) => Ok(Ok(snapshot)),
+            Begun::Ended(execution) => self.observe(&session, execution).map(Err),
+        }
+    }
+
+    /// One execution from a snapshot, or without one from the beginning.
+    fn execute_from(&self, slot: usize, plan: &Plan, from: Option<&mut Option<Snapshot>>) -> Result<Observation, ExploreError> {
+        if let Some(from) = from
+            && let Some(snapshot) = from
+        {
+            let session = self.session(slot);
+            self.prepare(&session, plan, false)?;
+            if let Some(execution) = snapshot.execute(&session, self.forcing.limit)? {
+                return self.observe(&session, execution);
+            }
+            *from = None;
+        }
+        self.execute(slot, plan)
     }
 
     /// Executes what a search plans until it has no more, a limit is reached, or `observe` has seen enough. Observations come in the order of plans, whatever ends first.
@@ -132,6 +181,8 @@ impl Explorer<'_> {
         let begin = Instant::now();
         let mut summary = Summary::default();
         let at_once = if search.parallel() { self.jobs.max(1) } else { 1 };
+        // By slot. None stands before it is known that one execution is not enough.
+        let mut snapshots: Vec<Option<Snapshot>> = Vec::new();
         loop {
             let late = limits.until.is_some_and(|until| Instant::now() >= until);
             let left = limits.schedules.saturating_sub(summary.schedules);
@@ -146,8 +197,21 @@ impl Explorer<'_> {
                 summary.exhausted = !late && left > 0 && search.is_exhaustive();
                 break;
             }
+            let mut without = None;
+            while self.snapshots && summary.schedules > 0 && summary.refused.is_none() && snapshots.len() < plans.len() {
+                let slot = snapshots.len();
+                match self.stand(slot, &plans[slot])? {
+                    Ok(snapshot) => snapshots.push(Some(snapshot)),
+                    Err(observation) => {
+                        summary.refused = Some(observation.refused);
+                        without = Some((slot, observation));
+                    }
+                }
+            }
+            let observations = self.execute_all(&plans, &mut snapshots, without);
+            summary.from_snapshots += snapshots.iter().take(plans.len()).flatten().count() as u64;
             let mut stop = false;
-            for (plan, observation) in plans.iter().zip(self.execute_all(&plans)) {
+            for (plan, observation) in plans.iter().zip(observations) {
                 let observation = observation?;
                 summary.schedules += 1;
                 summary.steps += observation.log.steps.len() as u64;
@@ -168,13 +232,25 @@ impl Explorer<'_> {
         Ok(summary)
     }
 
-    fn execute_all(&self, plans: &[Plan]) -> Vec<Result<Observation, ExploreError>> {
-        if let [plan] = plans {
-            return vec![self.execute(0, plan)];
+    /// `done`: a plan by number that has been executed already.
+    fn execute_all(
+        &self,
+        plans: &[Plan],
+        snapshots: &mut [Option<Snapshot>],
+        done: Option<(usize, Observation)>,
+    ) -> Vec<Result<Observation, ExploreError>> {
+        let mut snapshots = snapshots.iter_mut();
+        let (number, mut observed) = done.map_or((usize::MAX, None), |(number, observation)| (number, Some(observation)));
+        let mut work = plans.iter().enumerate().map(|(slot, plan)| {
+            let snapshot = snapshots.next();
+            let observed = if slot == number { observed.take() } else { None };
+            move || observed.map_or_else(|| self.execute_from(slot, plan, snapshot), Ok)
+        });
+        if plans.len() == 1 {
+            return work.next().map(|work| work()).into_iter().collect();
         }
         std::thread::scope(|scope| {
-            let handles: Vec<_> =
-                plans.iter().enumerate().map(|(slot, plan)| scope.spawn(move || self.execute(slot, plan))).collect();
+            let handles: Vec<_> = work.map(|work| scope.spawn(work)).collect();
             let join = |handle: std::thread::ScopedJoinHandle<'_, _>| match handle.join() {
                 Ok(result) => result,
                 Err(panic) => std::panic::resume_unwind(panic),

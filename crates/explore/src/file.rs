@@ -3,7 +3,7 @@
 use crate::error::ExploreError;
 use crate::log::{Log, LogBuilder};
 use rashomon_abi::PROTOCOL_VERSION;
-use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, RECORD_WORDS, SITE_WORDS, accesses, end, field, strategy};
+use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, RECORD_WORDS, SITE_WORDS, accesses, end, field, snapshot::refusal, strategy};
 use rashomon_event::CodePlace;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -48,6 +48,8 @@ pub struct Request<'a> {
     /// Threads, by number, that are asleep at the last decision.
     pub asleep: u64,
     pub decisions: &'a [u32],
+    /// The process is to stand where exploration begins: [`rashomon_confirm::snapshot`].
+    pub snapshot: bool,
 }
 
 /// Why the exploration ended the execution.
@@ -64,6 +66,50 @@ pub enum End {
     Held,
 }
 
+/// Why a process could not be continued more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It never came to where exploration begins.
+    NotReached,
+    /// No thread of the program decided what follows.
+    Nobody,
+    /// A thread was in a call into the kernel, or unknown to the runtime.
+    Thread,
+    Children,
+    Descriptor,
+    SharedMemory,
+    Timer,
+    Unsupported,
+}
+
+impl Refusal {
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NotReached => "the program did not come there",
+            Self::Nobody => "no thread of the program was running",
+            Self::Thread => "a thread was in a call into the kernel, or unknown to the runtime",
+            Self::Children => "the program had started other processes",
+            Self::Descriptor => "the program had more open than files that it reads",
+            Self::SharedMemory => "the program shared memory with other processes",
+            Self::Timer => "the program had set a timer",
+            Self::Unsupported => "the kernel does not tell what it takes",
+        }
+    }
+
+    const fn of(code: u64) -> Self {
+        match code {
+            refusal::NOBODY => Self::Nobody,
+            refusal::THREAD => Self::Thread,
+            refusal::CHILDREN => Self::Children,
+            refusal::DESCRIPTOR => Self::Descriptor,
+            refusal::SHARED_MEMORY => Self::SharedMemory,
+            refusal::TIMER => Self::Timer,
+            refusal::UNSUPPORTED => Self::Unsupported,
+            _ => Self::NotReached,
+        }
+    }
+}
+
 /// What the execution left in the file.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -73,6 +119,8 @@ pub struct Answer {
     pub unmet: Option<u64>,
     /// Threads that stood at conflicting accesses.
     pub race: [u32; 2],
+    /// Of a process that was to stand, and went on.
+    pub refused: Refusal,
 }
 
 /// Records that a step can take: choice, pending operation, and now and then a new thread.
@@ -109,6 +157,7 @@ pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
         }
     };
     head[field::STEPS] = request.steps;
+    head[field::SNAPSHOT] = u64::from(request.snapshot);
     head[field::ACCESSES] = match request.accesses {
         VisibleAccesses::None => accesses::NONE,
         VisibleAccesses::Sites(_) => accesses::SITES,
@@ -170,6 +219,7 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
         },
         unmet: head[field::UNMET].checked_sub(1),
         race: [head[field::RACE_A] as u32, head[field::RACE_B] as u32],
+        refused: Refusal::of(head[field::REFUSED]),
     })
 }
 

@@ -166,6 +166,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             steps: settings.steps,
             expected: settings.expected,
             jobs: settings.jobs,
+            snapshots: false,
         };
         let mut search = search_of(settings);
         let limits = Limits { schedules: settings.schedules, until: Some(Instant::now() + settings.budget) };

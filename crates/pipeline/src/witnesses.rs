@@ -4,8 +4,8 @@
 //! explores the program itself from the prefix on: t^a1 stands right before a1 and is left out (§3.2.2), a hint lets t^a2 go as far as it can (§4.3); schedules with few
 //! preemptions are tried first. A witness (Definition 3.1) is kept as a schedule, executed again from the beginning, and called proven when both accesses were side by side.
 //!
-//! Deviation 1: the model is the program: no bits of integers are left out, and a state is reached by executing the program again. (A prefix of a million accesses takes less than a tenth of a
-//! second, of which a process snapshot could save the better part; a snapshot of a process with several threads is beyond what the kernel offers.) Deviation 2: while t^a1 is held, any access that conflicts with a1 is a
+//! Deviation 1: the model is the program: no bits of integers are left out. The state behind the prefix is reached once by executing the program, and, if one execution from there is not enough, again for a
+//! process that stands there, from which all others are forked ([`rashomon_confirm::snapshot`]); where the program does not allow that, each execution begins at the beginning. Deviation 2: while t^a1 is held, any access that conflicts with a1 is a
 //! witness, also one at another place than a2. Deviation 3: where the extended prefix diverges when executed (what the program does depends on something that is not in the trace), the one up to a1 is tried.
 //!
 //! Guarantee: a witness happened. That none was found is said together with what was covered: all schedules within the bound on preemptions, or a limit.
@@ -24,7 +24,7 @@ use rashomon_event::{
     Candidate, CandidateKind, Evidence, Finding, FindingKind, Goal, Schedule, SiteId, Trace, Verdict, Witness, WitnessLevel,
 };
 use rashomon_explore::explorer::{Go, Limits};
-use rashomon_explore::file::Sampling;
+use rashomon_explore::file::{Refusal, Sampling};
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::search::Plan;
@@ -54,6 +54,8 @@ pub struct WitnessSettings {
     /// Of all.
     pub budget: Duration,
     pub jobs: usize,
+    /// Go on from process snapshots where the program allows that.
+    pub snapshots: bool,
     /// Search only for findings that the store has and nothing has decided, and store only what is proven.
     pub undecided: bool,
 }
@@ -71,6 +73,7 @@ impl WitnessSettings {
             steps: 100_000,
             budget,
             jobs,
+            snapshots: true,
             undecided: true,
         }
     }
@@ -120,6 +123,10 @@ pub struct Witnessed {
     pub spurious: usize,
     pub searched: Vec<Searched>,
     pub executions: u64,
+    /// Of them, those that went on from a process snapshot.
+    pub from_snapshots: u64,
+    /// Why there was no snapshot where one was wanted, the last time.
+    pub refused: Option<Refusal>,
     /// Executed by the recorded execution, kept or not.
     pub accesses: u64,
     pub events: u64,
@@ -130,6 +137,8 @@ pub struct Witnessed {
 struct PairSearched {
     found: Found,
     schedules: u64,
+    from_snapshots: u64,
+    refused: Option<Refusal>,
     shown: Option<Shown>,
 }
 
@@ -231,6 +240,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             for pair in pairs {
                 let searched = self.search_pair(trace, pair, settings, &forcing, until, &mut row.duration)?;
                 row.schedules += searched.schedules;
+                witnessed.from_snapshots += searched.from_snapshots;
+                witnessed.refused = searched.refused.or(witnessed.refused);
                 match searched.shown {
                     Some(shown) => {
                         row.found = searched.found;
@@ -318,9 +329,15 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let schedule = planner.plan(&witness(met, built.order.clone()))?.schedule;
             *duration += begin.elapsed();
             let shown = Shown { turns: schedule.turns.len(), schedule, pair: met, accesses: 0 };
-            return Ok(PairSearched { found: Found::ByPrefix, schedules: 0, shown: Some(shown) });
+            return Ok(PairSearched {
+                found: Found::ByPrefix,
+                schedules: 0,
+                from_snapshots: 0,
+                refused: None,
+                shown: Some(shown),
+            });
         }
-        let mut schedules = 0;
+        let (mut schedules, mut from_snapshots, mut refused) = (0, 0, None);
         let mut orders = vec![built.order];
         if settings.extend {
             orders.push(prefix(trace, pair, false).order);
@@ -342,6 +359,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 steps: settings.steps,
                 expected: Expected::AnyCode,
                 jobs: settings.jobs,
+                // What restores the program's world would have to do so in the middle of it.
+                snapshots: settings.snapshots && self.program.before_each.is_none(),
             };
             let mut search = PreemptionBounding::new(settings.preemptions);
             let limits = Limits { schedules: settings.schedules.saturating_sub(schedules), until: Some(until) };
@@ -357,11 +376,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 if diverged { Go::Stop } else { Go::On }
             })?;
             schedules += summary.schedules;
+            from_snapshots += summary.from_snapshots;
+            refused = refused.or(summary.refused);
             if let Some(schedule) = schedule {
                 *duration += begin.elapsed();
                 let turns = explorer.base.turns.len();
                 let shown = Shown { schedule, pair, turns, accesses: accesses_of(explorer)? };
-                return Ok(PairSearched { found: Found::BySearch, schedules, shown: Some(shown) });
+                return Ok(PairSearched { found: Found::BySearch, schedules, from_snapshots, refused, shown: Some(shown) });
             }
             exhausted &= summary.exhausted && search.is_exhaustive();
             if !diverged {
@@ -369,7 +390,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
         }
         *duration += begin.elapsed();
-        Ok(PairSearched { found: if exhausted { Found::Exhausted } else { Found::Unknown }, schedules, shown: None })
+        let found = if exhausted { Found::Exhausted } else { Found::Unknown };
+        Ok(PairSearched { found, schedules, from_snapshots, refused, shown: None })
     }
 }
 

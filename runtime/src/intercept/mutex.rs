@@ -88,7 +88,7 @@ fn lock_until(mutex: *mut Mutex, deadline: u64, site: u64, real: impl FnOnce() -
     sched::point(&runtime, Op::Lock, mutex as u64, site);
     // SAFETY: the program's own mutex; fields that only its holder changes.
     let (checks, shared, owner) = unsafe { ((*mutex).checks_errors(), (*mutex).is_shared(), (*mutex).owner) };
-    let result = if checks && owner as u32 == runtime.thread().kernel_id {
+    let result = if checks && owner as u32 == runtime.thread().libc_id {
         EDEADLK
     } else if config::serial() && !shared {
         acquire_by_trying(&runtime, mutex as u64, false, deadline, site, || try_lock(mutex)).unwrap_or(ETIMEDOUT)

@@ -146,6 +146,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
         known.begun.store(1, Release);
         if detect::on() {
             sys::futex_wake(&known.begun, 1);
+            let_overtake(known);
         }
         ((*thread).start_routine.unwrap_unchecked(), (*thread).start_argument)
     };
@@ -176,16 +177,29 @@ const AHEAD: u32 = 256;
 /// A new thread begins side by side with what its creator does next, or ahead of it: which races an execution shows depends on who is first, and to begin a thread
 /// takes so long that it would always be the creator. Either is as likely as the other.
 fn let_begin(child: &Thread) {
-    const NANOSECONDS: i64 = 50_000;
     while child.begun.load(Acquire) == 0 {
         sys::futex_wait(&child.begun, 0);
     }
-    // SAFETY: reads the time stamp counter, whose lowest bits nobody knows.
-    let chance = unsafe { core::arch::x86_64::_rdtsc() } >> 5 & 1;
-    if chance == 0 && child.number <= AHEAD {
-        // SAFETY: the kernel reads the time, and writes nothing.
-        unsafe { sys::syscall!(sys::NANOSLEEP, [0, NANOSECONDS].as_ptr(), 0usize) };
+    if child.number <= AHEAD && chance() & 1 == 0 {
+        sleep_microseconds(50);
     }
+}
+
+/// A new thread, about to execute its routine: of several that are created one after the other, the first would always be ahead. One in four lets the next ones overtake.
+fn let_overtake(thread: &Thread) {
+    if thread.number <= AHEAD && chance() & 3 == 0 {
+        sleep_microseconds(200);
+    }
+}
+
+fn chance() -> u64 {
+    // SAFETY: reads the time stamp counter, whose lowest bits nobody knows.
+    unsafe { core::arch::x86_64::_rdtsc() >> 5 }
+}
+
+fn sleep_microseconds(microseconds: i64) {
+    // SAFETY: the kernel reads the time, and writes nothing.
+    unsafe { sys::syscall!(sys::NANOSLEEP, [0, microseconds * 1000].as_ptr(), 0usize) };
 }
 
 unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Routine, argument: *mut u8) -> c_int {

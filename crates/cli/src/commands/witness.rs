@@ -41,6 +41,7 @@ pub fn witness(
             schedules: options.schedules,
             steps: options.steps,
             budget: options.budget,
+            snapshots: !options.no_snapshots,
             jobs: options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
             undecided: false,
         },
@@ -59,6 +60,12 @@ pub fn witness(
             row.duration.as_secs_f64(),
             row.prefix
         ))?;
+    }
+    if witnessed.from_snapshots > 0 {
+        print(&format!("{} executions went on from a process snapshot\n", witnessed.from_snapshots))?;
+    }
+    if let Some(refused) = witnessed.refused {
+        print(&format!("executions began at the beginning where there could be no process snapshot: {}\n", refused.words()))?;
     }
     let Witnessed { events, threads, executions, .. } = witnessed;
     let summary = job.summary(&record, &Tally { events, threads, executions, ..Tally::default() });
