@@ -75,11 +75,22 @@ struct Free {
     hits: u32,
 }
 
+/// A search that finds nothing, because there is nothing: with process snapshots, and without.
+#[derive(Debug, Serialize)]
+struct Refuted {
+    threads: u32,
+    schedules: [u64; 2],
+    /// Medians.
+    seconds: [f64; 2],
+    found: bool,
+}
+
 #[derive(Debug, Serialize)]
 struct Report {
     evaluation: &'static str,
     command: String,
     cells: Vec<Cell>,
+    refuted: Vec<Refuted>,
     free: Vec<Free>,
     bars: Vec<Bar>,
 }
@@ -120,13 +131,51 @@ pub fn run(options: &Options) -> Result<bool> {
             ));
         }
     }
-    let report = Report { evaluation: "witnesses", command: command_line("witnesses", options), cells, free, bars };
+    let refuted = if wanted(REFUTED) { refute(&tool, options.quick, folder.path())? } else { Vec::new() };
+    if !refuted.is_empty() {
+        let same = refuted.iter().filter(|row| !row.found && row.schedules[0] == row.schedules[1]).count();
+        bars.push(Bar::holds(
+            "searches from snapshots are those from the beginning",
+            same == refuted.len(),
+            format!("{same} of {}", refuted.len()),
+        ));
+    }
+    let report = Report { evaluation: "witnesses", command: command_line("witnesses", options), cells, refuted, free, bars };
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
     }
     print(&report);
     Ok(bar::print(&report.bars))
+}
+
+/// The program whose pair no schedule shows.
+const REFUTED: &str = "handed_over";
+const ROUNDS: usize = 3;
+
+fn refute(tool: &Path, quick: bool, folder: &Path) -> Result<Vec<Refuted>> {
+    let program = build(REFUTED, tool, folder)?;
+    let mut rows = Vec::new();
+    for threads in if quick { &THREADS[..1] } else { &THREADS } {
+        let arguments = [threads.to_string(), if quick { "100" } else { "1000" }.to_owned()];
+        let mut times = [Vec::new(), Vec::new()];
+        let mut row = Refuted { threads: *threads, schedules: [0; 2], seconds: [0.0; 2], found: false };
+        for _ in 0..ROUNDS {
+            for (way, more) in [&[][..], &["--no-snapshots"]].into_iter().enumerate() {
+                let flags = [&["--schedules", "200", "--no-exclusion"], more].concat();
+                let cell = search(tool, &program, None, &arguments, &flags, 1, folder)?;
+                times[way].push(cell.seconds);
+                row.schedules[way] = cell.schedules;
+                row.found |= cell.found;
+            }
+        }
+        for (way, mut times) in times.into_iter().enumerate() {
+            times.sort_by(f64::total_cmp);
+            row.seconds[way] = times[ROUNDS / 2];
+        }
+        rows.push(row);
+    }
+    Ok(rows)
 }
 
 fn build(name: &str, tool: &Path, folder: &Path) -> Result<std::path::PathBuf> {
@@ -146,11 +195,12 @@ fn lines_of(port: &Port) -> Result<Vec<String>> {
 
 /// Searches behind one recording, and behind more if there was nothing: a prefix commits to what was recorded, several recordings give several (the paper's end of §3.2).
 fn witness(tool: &Path, program: &Path, port: Option<(&Port, u32)>, flags: &[&str], folder: &Path) -> Result<Cell> {
-    let first = search(tool, program, port, flags, 1, folder)?;
+    let arguments: Vec<String> = port.iter().map(|(_, threads)| threads.to_string()).collect();
+    let first = search(tool, program, port, &arguments, flags, 1, folder)?;
     if first.found {
         return Ok(first);
     }
-    let again = search(tool, program, port, flags, RECORDINGS, folder)?;
+    let again = search(tool, program, port, &arguments, flags, RECORDINGS, folder)?;
     Ok(Cell { schedules: first.schedules + again.schedules, seconds: first.seconds + again.seconds, ..again })
 }
 
@@ -158,6 +208,7 @@ fn search(
     tool: &Path,
     program: &Path,
     port: Option<(&Port, u32)>,
+    arguments: &[String],
     flags: &[&str],
     recordings: u32,
     folder: &Path,
@@ -170,10 +221,7 @@ fn search(
     let file = std::fs::File::create(&said).context("cannot create a file")?;
     let mut command = Command::new(tool);
     command.args(["--quiet", "witness", "--fail-on", "never", "--recordings", &recordings.to_string(), "--output"]);
-    command.arg(&store).args(flags).arg("--json").arg(folder.join("report")).arg("--").arg(program);
-    if let Some((_, threads)) = port {
-        command.arg(threads.to_string());
-    }
+    command.arg(&store).args(flags).arg("--json").arg(folder.join("report")).arg("--").arg(program).args(arguments);
     let mut child = command.stdin(Stdio::null()).stdout(file).stderr(Stdio::null()).spawn().context("cannot start the tool")?;
     let ended = child.wait4().context("cannot wait for the tool")?;
     let said = std::fs::read_to_string(&said).context("cannot read what the tool said")?;
@@ -310,15 +358,20 @@ fn print(report: &Report) {
         }
         table.print();
     }
-    // A snapshot behind the prefix would spare all executions of a cell but the first one their way there, if it cost nothing and the rest of them nothing either.
-    let seconds = || report.cells.iter().map(|cell| cell.seconds).sum::<f64>();
-    let spared = report.cells.iter().map(|cell| cell.seconds * (1.0 - 1.0 / cell.schedules.max(1) as f64)).sum::<f64>();
-    println!(
-        "\nProcess snapshots behind the prefix could spare {spared:.1} s of {:.1} s at most; {} of {} cells took one execution",
-        seconds(),
-        report.cells.iter().filter(|cell| cell.schedules <= 1).count(),
-        report.cells.len()
-    );
+    if !report.refuted.is_empty() {
+        println!("\nA search that finds nothing ({REFUTED}): schedules, seconds with process snapshots and without");
+        let mut table = Table::new(&["threads", "schedules", "with", "without", "ratio"]);
+        for Refuted { threads, schedules, seconds, .. } in &report.refuted {
+            table.row(vec![
+                threads.to_string(),
+                schedules[0].to_string(),
+                format!("{:.2}", seconds[0]),
+                format!("{:.2}", seconds[1]),
+                format!("{:.1}", seconds[1] / seconds[0]),
+            ]);
+        }
+        table.print();
+    }
     println!("\nFig. 10: time of each combination divided by that of the slowest (tables 2, 3, 4)");
     let mut table = Table::new(&["program", "2 threads", "3 threads", "4 threads"]);
     for port in PORTS.iter().filter(|port| !port.by_prefix) {
