@@ -162,7 +162,7 @@ fn refute(tool: &Path, quick: bool, folder: &Path) -> Result<Vec<Refuted>> {
         let mut row = Refuted { threads: *threads, schedules: [0; 2], seconds: [0.0; 2], found: false };
         for _ in 0..ROUNDS {
             for (way, more) in [&[][..], &["--no-snapshots"]].into_iter().enumerate() {
-                let flags = [&["--schedules", "200", "--no-exclusion"], more].concat();
+                let flags = [&["--schedules", "50", "--no-exclusion"], more].concat();
                 let cell = search(tool, &program, None, &arguments, &flags, 1, folder)?;
                 times[way].push(cell.seconds);
                 row.schedules[way] = cell.schedules;
