@@ -169,7 +169,7 @@ pub mod record {
 pub const NO_WAIT: u64 = u64::MAX;
 
 /// A visible operation, as far as it takes to tell what it depends on. Both worlds decide that by the same rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct Operation {
     /// Code of [`crate::record::Op`]; 0: a plain access.
     pub op: u64,

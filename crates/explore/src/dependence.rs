@@ -8,6 +8,7 @@ use crate::log::{Log, Pending};
 use rashomon_abi::exploration::Operation;
 use rashomon_abi::record::Op;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 const GRANULE: u64 = 8;
 
@@ -118,6 +119,35 @@ impl<'a> Order<'a> {
             }
         }
         found
+    }
+
+    /// For each number of steps, what is the same for all executions that begin with an equivalent list of so many: their threads' steps, and how these are ordered. It ends behind the first step of which
+    /// is not known what it depends on.
+    pub fn states(&self) -> Vec<u128> {
+        let mut counts = vec![0_u32; self.threads];
+        // By step: how many of its thread there were up to it.
+        let mut numbers = Vec::with_capacity(self.log.steps.len());
+        let mut state = 0_u128;
+        let mut states = vec![state];
+        for (at, step) in self.log.steps.iter().enumerate() {
+            if is_opaque(&step.does.operation) {
+                break;
+            }
+            let count = &mut counts[step.thread as usize];
+            *count += 1;
+            numbers.push(*count);
+            let before: Vec<u32> =
+                self.clocks[at].iter().map(|&last| last.checked_sub(1).map_or(0, |last| numbers[last as usize])).collect();
+            let hash = |salt: u64| {
+                let mut hasher = DefaultHasher::new();
+                (salt, step.thread, &step.does, &before).hash(&mut hasher);
+                u128::from(hasher.finish())
+            };
+            // The order in which they are added does not matter.
+            state = state.wrapping_add(hash(0) << 64 | hash(1));
+            states.push(state);
+        }
+        states
     }
 
     /// Whether step `first` is before step `second` in every equivalent execution.

@@ -4,7 +4,7 @@ use rashomon_abi::exploration::{MAX_THREADS, Operation, record};
 use rashomon_abi::record::Op;
 
 /// What a thread stands before. Addresses are those of that execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct Pending {
     pub operation: Operation,
     pub site: u64,

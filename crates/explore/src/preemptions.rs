@@ -3,16 +3,28 @@
 //! M. Musuvathi, S. Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded Programs", PLDI 2007, Algorithm 1: schedules with c preemptions are
 //! executed before any with c + 1; changes of the running thread where it cannot go on are free.
 //!
-//! Guarantee: when it is exhaustive, every schedule with at most that many preemptions was executed. Cost: of the order of (steps)^c; one list of decisions a schedule still to
+//! **States** ([`PreemptionBounding::remembering`]). Two lists of decisions lead to the same state if the same steps are in the same partial order (M. Musuvathi, S. Qadeer, "Partial-Order Reduction for Context-Bounded State
+//! Exploration", MSR-TR-2007-12, 2007: happens-before graphs for states). What follows from a state is tried once, unless it is reached with fewer preemptions than before. The thread that ran is part of the state, since another one that goes on is a
+//! preemption; so are the threads that can go on and those that are passed over, which depend on more than the order. That is sound as far as the order is that of all accesses that matter: where plain
+//! accesses race that are not visible, it is not. From the first step on of which is not known what it depends on (files), nothing is remembered.
+//!
+//! Guarantee: when it is exhaustive, every schedule with at most that many preemptions was executed, or one that leads through the same states. Cost: of the order of (steps)^c; one list of decisions a schedule still to
 //! be tried. Limit: lists beyond [`MAX_PLANNED`] are dropped, and the search is then not exhaustive.
 
+use crate::dependence::Order;
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::search::{Plan, Search};
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 
 /// Decisions of all lists that wait to be tried.
 const MAX_PLANNED: usize = 1 << 26;
+/// States that are remembered; further ones are tried whenever they are reached.
+const MAX_STATES: usize = 1 << 22;
+
+/// Steps and their order; the thread that ran; threads that can go on, and those passed over.
+type State = (u128, Option<u32>, u64, u64);
 
 #[derive(Clone, Debug)]
 pub struct PreemptionBounding {
@@ -23,12 +35,39 @@ pub struct PreemptionBounding {
     planned: usize,
     dropped: bool,
     executed: u64,
+    /// With the fewest preemptions that led there.
+    states: Option<HashMap<State, usize>>,
 }
 
 impl PreemptionBounding {
     /// Schedules with up to `most` preemptions.
     pub fn new(most: usize) -> Self {
-        Self { most, bound: 0, current: [Vec::new()].into(), next: VecDeque::new(), planned: 0, dropped: false, executed: 0 }
+        let current = [Vec::new()].into();
+        Self { most, bound: 0, current, next: VecDeque::new(), planned: 0, dropped: false, executed: 0, states: None }
+    }
+
+    /// The same, without those that only lead to states from which everything was tried.
+    pub fn remembering(most: usize) -> Self {
+        Self { states: Some(HashMap::new()), ..Self::new(most) }
+    }
+
+    /// Whether everything that follows from a state was, or will be, tried with as few preemptions. If not, the caller sees to it.
+    fn is_known(&mut self, state: State, preemptions: usize) -> bool {
+        let Some(states) = &mut self.states else { return false };
+        let full = states.len() >= MAX_STATES;
+        match states.entry(state) {
+            Entry::Occupied(mut known) if *known.get() > preemptions => {
+                known.insert(preemptions);
+                false
+            }
+            Entry::Occupied(_) => true,
+            Entry::Vacant(new) => {
+                if !full {
+                    new.insert(preemptions);
+                }
+                false
+            }
+        }
     }
 
     /// The number of preemptions of the schedules that are being tried.
@@ -52,9 +91,16 @@ impl Search for PreemptionBounding {
         self.executed += 1;
         self.dropped |= !matches!(end, End::None | End::Held);
         let decisions = log.decisions();
+        let states = if self.states.is_some() { Order::of(log).states() } else { Vec::new() };
         let mut preemptions = 0;
         for (at, step) in log.steps.iter().enumerate() {
             if at >= plan.decisions.len() {
+                let ran = at.checked_sub(1).map(|before| log.steps[before].thread);
+                if let Some(&state) = states.get(at)
+                    && self.is_known((state, ran, step.enabled, step.waiting), preemptions)
+                {
+                    break;
+                }
                 let among = step.enabled & !step.waiting;
                 for thread in (0..64).filter(|&thread| thread != step.thread && among >> thread & 1 != 0) {
                     let cost = preemptions + usize::from(log.is_preemption(at, thread));

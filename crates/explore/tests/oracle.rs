@@ -18,6 +18,12 @@ fn check(program: &Program) -> (u32, Option<u32>) {
     let (bounded, many, exhaustive) = outcomes_of(program, &mut PreemptionBounding::new(32));
     assert!(exhaustive, "{program:?}");
     assert_eq!(bounded, wanted, "preemption bounding, {program:?}");
+    for most in [0, 1, 2, 32] {
+        let (wanted, most_executions, _) = outcomes_of(program, &mut PreemptionBounding::new(most));
+        let (remembering, executions, exhaustive) = outcomes_of(program, &mut PreemptionBounding::remembering(most));
+        assert!(exhaustive && executions <= most_executions, "{executions} of {most_executions}, {program:?}");
+        assert_eq!(remembering, wanted, "states, {most} preemptions, {program:?}");
+    }
     (few, Some(many))
 }
 

@@ -274,7 +274,7 @@ fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
         Strategy::Pct => samples(Sampling::Pct { changes: settings.preemptions as u64, length: 1 }),
         Strategy::Pos => samples(Sampling::Pos),
         Strategy::Dpor => Box::new(Dpor::new()),
-        Strategy::Preemptions => Box::new(PreemptionBounding::new(settings.preemptions)),
+        Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions)),
     }
 }
 
