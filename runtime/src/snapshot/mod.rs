@@ -56,10 +56,11 @@ const WAITID: usize = 247;
 
 static COMMANDS_FILE: AtomicI32 = AtomicI32::new(-1);
 static ANSWERS_FILE: AtomicI32 = AtomicI32::new(-1);
-/// The thread that decided to stand, and those that stood with it.
+/// The thread that decided to stand.
 static CALLER: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 /// Threads of the child that have returned.
 static RETURNED: AtomicU32 = AtomicU32::new(0);
+
 /// Exploration is about to begin, and the host wants executions from here. Under the scheduler's lock, with no holder of the turn. Returns in each of these executions, and where there is no snapshot.
 pub fn stand_here(live: &[u32]) {
     let refused = match prepare(live) {
