@@ -6,8 +6,8 @@
 //!
 //! **Memory.** What can be shared out is also done in several passes over the trace, each over a range of variables, when its tables would
 //! exceed the bound; a pass that turns out too large is begun again with half of its range. The answer is the same, and takes as
-//! many times longer as there are passes. What cannot be shared out has half of the bound for its tables, and what exceeds that on disk
-//! ([`rashomon_spill`]), of which a quarter of the bound may be in memory at a time, and counts. Only without a folder for that, or when even
+//! many times longer as there are passes. What cannot be shared out has a quarter of the bound for its large tables, and what exceeds that on disk
+//! ([`rashomon_spill`]), of which another quarter may be in memory at a time, and counts. Only without a folder for that, or when even
 //! small blocks exceed the bound or the disk is full, it ends there: its report is the one of that prefix of the trace, and says so.
 
 use crate::analysis::Analysis as _;
@@ -170,15 +170,15 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
     }
 }
 
-/// Of what is allowed, for what is in memory of tables on disk.
-const fn window(allowed: usize) -> usize {
+/// Of what is allowed: for large tables that cannot be shared out, and for what is in memory of those on disk. The rest is for blocks that are too small for the disk, and what is done in passes.
+const fn quarter(allowed: usize) -> usize {
     allowed / 4
 }
 
 /// A bound of memory for what cannot be shared out.
 fn spill(settings: &Settings) -> Result<Option<Spilling>, EngineError> {
     let (Some(memory), Some(folder)) = (settings.memory, &settings.spill_to) else { return Ok(None) };
-    match rashomon_spill::begin(Room { blocks: memory / 2, window: window(memory) }, folder) {
+    match rashomon_spill::begin(Room { blocks: quarter(memory), window: quarter(memory) }, folder) {
         Ok(spilling) => Ok(Some(spilling)),
         // Then everything is in memory, and ends with it.
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
@@ -410,7 +410,7 @@ impl Meter {
     fn look(&self) {
         let on_disk = rashomon_spill::on_disk();
         let of = |shares| self.boards.iter().filter(move |board| board.shares == shares).map(Board::bytes).sum::<usize>();
-        let in_memory = of(false).saturating_sub(on_disk) + on_disk.min(window(self.allowed));
+        let in_memory = of(false).saturating_sub(on_disk) + on_disk.min(quarter(self.allowed));
         let (shared, whole) = (of(true), in_memory);
         self.most.fetch_max(shared + whole, Ordering::Relaxed);
         self.most_on_disk.fetch_max(on_disk, Ordering::Relaxed);
