@@ -20,6 +20,7 @@ mod pbzip2;
 mod plot;
 mod programs;
 mod provoke;
+mod public;
 mod raceinjector;
 mod races;
 mod replay;
@@ -70,7 +71,7 @@ pub struct Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 20] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 21] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
@@ -86,6 +87,7 @@ const EVALUATIONS: [(&str, &str, Evaluation); 20] = [
     ),
     ("replay", "serial recordings of every program, replayed and compared event by event", replay::run),
     ("provoke", "races of a small ARINC-653-like library, proven by provocation: what is found, and what it takes", provoke::run),
+    ("public", "programs with races from --corpora: what check proves of what one run of ThreadSanitizer reports", public::run),
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
     ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
     ("explore", "schedules that each strategy needs to make small programs fail, against stress", explore::run),

@@ -24,15 +24,28 @@ pub struct Warning {
     pub accesses: Option<Pair>,
 }
 
-/// All warnings of an output. `file` is the name of the program's source, without folders.
-pub fn parse(text: &str, file: &str) -> Vec<Warning> {
+/// One warning as it was printed: what it is about, and the stacks of its accesses.
+#[derive(Debug)]
+pub struct Printed<'a> {
+    pub kind: &'a str,
+    pub sides: Vec<PrintedSide<'a>>,
+}
+
+#[derive(Debug)]
+pub struct PrintedSide<'a> {
+    pub writes: bool,
+    /// Innermost first: `#0 function file:line:column (…)`.
+    pub frames: Vec<&'a str>,
+}
+
+/// All warnings of an output, as they were printed.
+pub fn printed(text: &str) -> Vec<Printed<'_>> {
     let mut warnings = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let Some((_, rest)) = line.split_once("WARNING: ThreadSanitizer: ") else { continue };
-        let kind = rest.split(" (pid=").next().unwrap_or(rest).trim().to_owned();
-        let mut sides: Vec<u32> = Vec::new();
-        let mut writes = false;
+        let kind = rest.split(" (pid=").next().unwrap_or(rest).trim();
+        let mut sides: Vec<PrintedSide<'_>> = Vec::new();
         let mut inside_access = false;
         while let Some(line) =
             lines.next_if(|line| !line.starts_with("SUMMARY:") && !line.starts_with("====") && !line.contains("WARNING: "))
@@ -40,24 +53,36 @@ pub fn parse(text: &str, file: &str) -> Vec<Warning> {
             let body = line.trim_start();
             let is_frame = body.starts_with('#') && body[1..].starts_with(|c: char| c.is_ascii_digit());
             if is_frame && inside_access {
-                if let Some(side) = sides.last_mut().filter(|side| **side == 0) {
-                    *side = line_in(body, file).unwrap_or(0);
+                if let Some(side) = sides.last_mut() {
+                    side.frames.push(body);
                 }
             } else if !is_frame && !body.is_empty() {
                 inside_access = is_access(body);
                 if inside_access {
-                    writes |= body.to_ascii_lowercase().contains("write of size ");
-                    sides.push(0);
+                    let writes = body.to_ascii_lowercase().contains("write of size ");
+                    sides.push(PrintedSide { writes, frames: Vec::new() });
                 }
             }
         }
-        let accesses = match sides.as_slice() {
-            &[one, other, ..] if writes => Some((one.min(other), one.max(other))),
-            _ => None,
-        };
-        warnings.push(Warning { kind, accesses });
+        warnings.push(Printed { kind, sides });
     }
     warnings
+}
+
+/// All warnings of an output. `file` is the name of the program's source, without folders.
+pub fn parse(text: &str, file: &str) -> Vec<Warning> {
+    let line_of = |side: &PrintedSide<'_>| side.frames.iter().find_map(|frame| line_in(frame, file)).unwrap_or(0);
+    let warning = |printed: Printed<'_>| {
+        let accesses = match printed.sides.as_slice() {
+            [one, other, ..] if printed.sides.iter().any(|side| side.writes) => {
+                let (one, other) = (line_of(one), line_of(other));
+                Some((one.min(other), one.max(other)))
+            }
+            _ => None,
+        };
+        Warning { kind: printed.kind.to_owned(), accesses }
+    };
+    printed(text).into_iter().map(warning).collect()
 }
 
 /// `Previous atomic write of size 4 at …`
