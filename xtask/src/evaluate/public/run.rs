@@ -16,6 +16,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What `check` may take: its budget, the recorded execution, and something for a loaded machine.
 const CHECK_PATIENCE: Duration = Duration::from_secs(150);
 
+/// What compilers of their time took.
+const LENIENT: [&str; 6] = [
+    "implicit-function-declaration",
+    "implicit-int",
+    "int-conversion",
+    "incompatible-function-pointer-types",
+    "return-mismatch",
+    "return-type",
+];
+
 pub struct Tools {
     pub tool: PathBuf,
     pub folder: PathBuf,
@@ -65,8 +75,7 @@ impl Tools {
             // Old programs are not to be judged by today's rules for declarations.
             compile.args(["-g", "-O0", "-w", "-pthread", "-fsanitize=thread", "-c"]);
             if source.extension().is_some_and(|it| it == "c") {
-                compile.args(["-std=gnu17", "-Wno-error=implicit-function-declaration", "-Wno-error=implicit-int"]);
-                compile.arg("-Wno-error=int-conversion");
+                compile.arg("-std=gnu17").args(LENIENT.map(|rule| format!("-Wno-error={rule}")));
             }
             if let Some(parent) = source.parent() {
                 compile.arg("-I").arg(parent);
