@@ -77,7 +77,8 @@ impl Tools {
             if source.extension().is_some_and(|it| it == "c") {
                 compile.arg("-std=gnu17").args(LENIENT.map(|rule| format!("-Wno-error={rule}")));
             }
-            if let Some(parent) = source.parent() {
+            // Headers lie beside the source or somewhere above it.
+            for parent in source.ancestors().skip(1).take_while(|parent| parent.starts_with(&self.folder)) {
                 compile.arg("-I").arg(parent);
             }
             compile.args(&program.flags).arg(source).arg("-o").arg(&object);
