@@ -182,6 +182,9 @@ pub enum Command {
         /// Executions after which nothing more is tried.
         #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
         executions: u64,
+        /// Seconds of everything; what is reached then stays.
+        #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+        budget: Duration,
         /// Seconds of one execution.
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
         timeout: Option<Duration>,
@@ -231,19 +234,20 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// How the threads of the recorded execution take turns: random, round-robin, run-to-block, pct; or free (in parallel). run-to-block
-    /// never ends a loop that waits for another thread without blocking.
-    #[arg(long, default_value = "random")]
-    pub policy: Scheduling,
+    /// How the threads of recorded executions take turns: random, round-robin, run-to-block, pct; or free (in parallel). run-to-block never ends a loop that waits for another thread
+    /// without blocking. Without it `check` mixes them, and the first is random.
+    #[arg(long)]
+    pub policy: Option<Scheduling>,
     /// Of the policies that draw.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Accesses after which a thread offers its turn; 0: never.
     #[arg(long, default_value_t = 1_000_000)]
     pub quantum: u64,
-    /// Record that many executions (the further ones switching at random) and merge what they show.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub recordings: u32,
+    /// Record that many executions (the further ones switching at random) and merge what they show. Without it `check` records until new schedules show nothing new, within a third of
+    /// its budget; the other commands record one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub recordings: Option<u32>,
     /// Randomise the program's addresses.
     #[arg(long, value_enum, default_value_t = Switch::On)]
     pub aslr: Switch,
@@ -308,7 +312,7 @@ pub struct ExploreOptions {
     /// Every exit code is right.
     #[arg(long)]
     pub any_exit: bool,
-    /// Seconds of the whole search.
+    /// Seconds of everything behind the first recording: search, shortening, replays.
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub budget: Duration,
     /// Seconds of one execution.
@@ -361,7 +365,7 @@ pub struct WitnessOptions {
     /// Steps behind the prefix after which an execution is ended.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000))]
     pub steps: u64,
-    /// Seconds of all searches.
+    /// Seconds of everything behind the recording.
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub budget: Duration,
     /// Seconds of one execution.
@@ -377,9 +381,12 @@ pub const PREDICT_WITHIN: &str = "60";
 
 #[derive(Debug, Args)]
 pub struct ConfirmOptions {
-    /// Seconds of all forced executions together.
+    /// Seconds of everything behind the first recording: further recordings, their analysis, forced executions. 0: nothing is forced.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub budget: Duration,
+    /// The exit code that is right. Without it no code is wrong, unless another schedule ends with 0.
+    #[arg(long, value_name = "CODE")]
+    pub expect_exit: Option<i32>,
     /// Seconds of one forced execution. Without it ten times as long as the recorded one, and five more.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub forced_timeout: Option<Duration>,
@@ -389,17 +396,17 @@ pub struct ConfirmOptions {
     /// Keep the traces of the proofs.
     #[arg(long)]
     pub keep: bool,
-    /// Seconds in which other schedules are looked for in what was recorded; 0: until all suspicions are decided.
-    #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
-    pub predict_within: Duration,
-    /// `check`: seconds in which races that are still undecided are searched for by exploring the program from a prefix of the recording, as `witness` does.
+    /// Of the budget, seconds in which other schedules are looked for in what was recorded; 0: until all suspicions are decided. Without it a half.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub predict_within: Option<Duration>,
+    /// `check`: of the budget, seconds in which races that are still undecided are searched for by exploring the program from a prefix of the recording, as `witness` does.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     pub search: Duration,
 }
 
 #[derive(Debug, Args)]
 pub struct ProvokeOptions {
-    /// Seconds of all provoking executions together.
+    /// Seconds of everything behind the recording.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub budget: Duration,
     /// The most provoking executions; 0: no limit.

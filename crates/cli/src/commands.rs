@@ -15,12 +15,15 @@ pub mod witness;
 
 use crate::arguments::{Colour, ConfirmOptions, FailOn, Filter, FilterOptions, ReportOptions, RunOptions, Show, Switch};
 use crate::exit::Exit;
+use crate::live::{self, Live};
+use crate::progress::Reporter;
 use crate::runtime;
 use anyhow::{Context as _, Result, bail};
 use rashomon_confirm::{Input, Output, Program};
 use rashomon_event::Finding;
+use rashomon_pipeline::plan::{Fixed, Next, Plan, UntilNothingNew};
 use rashomon_pipeline::run::quoted;
-use rashomon_pipeline::{Accesses, RecordSettings, RunRecord, Scheduling, Settings, Store};
+use rashomon_pipeline::{Accesses, Budget, RecordSettings, RunRecord, Scheduling, Settings, Store};
 use rashomon_report::{Counts, RunSummary, Shown, json, text};
 use rashomon_trace::Policy;
 use std::ffi::OsString;
@@ -31,6 +34,8 @@ use std::time::Duration;
 /// Time a call into the kernel may take before the runtime gives up on it.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MEGABYTE: u64 = 1 << 20;
+/// Of recordings.
+const USUAL_POLICY: Scheduling = Scheduling::Serial(Policy::Random);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Ui {
@@ -61,9 +66,16 @@ pub fn end_children_on_interruption() {
     // A second handler in one process is refused; the first does the same.
     let _ = ctrlc::set_handler(|| {
         rashomon_confirm::kill_running();
+        live::interrupted();
         eprintln!("rashomon: interrupted; what was found so far is in the store: see `rashomon report`");
         std::process::exit(130);
     });
+}
+
+/// Who tells what goes on, in words and in the JSON report.
+pub fn reporter(ui: Ui, options: &ReportOptions) -> Reporter {
+    let live = options.json.as_deref().map(|path| Live::begin(path, shown(options.show)));
+    Reporter::telling(ui.quiet, live)
 }
 
 /// The store named, or the latest one below the working directory.
@@ -89,10 +101,11 @@ pub fn program_of(run: &RunRecord) -> Result<Program> {
 /// Of commands that only look, or force one schedule once.
 const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
     budget: Duration::ZERO,
+    expect_exit: None,
     forced_timeout: None,
     proofs: 1,
     keep: false,
-    predict_within: Duration::ZERO,
+    predict_within: Some(Duration::ZERO),
     search: Duration::ZERO,
 };
 
@@ -112,9 +125,8 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             base_time_nanoseconds: run.base_time_nanoseconds,
             accesses: Accesses::Distinct,
         },
-        recordings: 1,
-        budget: confirm.budget,
-        predict_within: confirm.predict_within,
+        expected_exit: confirm.expect_exit,
+        budget: Budget { total: confirm.budget, predict_within: confirm.predict_within },
         forced_limit: confirm.forced_timeout,
         times: confirm.proofs,
         keep: confirm.keep,
@@ -135,7 +147,7 @@ pub fn settings_for(
     };
     Ok(Settings {
         record: RecordSettings {
-            scheduling: run.policy,
+            scheduling: run.policy.unwrap_or(USUAL_POLICY),
             seed: run.seed,
             quantum: run.quantum,
             input,
@@ -147,14 +159,30 @@ pub fn settings_for(
             base_time_nanoseconds,
             accesses: accesses(&run.filter),
         },
-        recordings: run.recordings,
-        budget: confirm.map_or(Duration::ZERO, |confirm| confirm.budget),
-        predict_within: confirm.map_or(Duration::ZERO, |confirm| confirm.predict_within),
+        expected_exit: confirm.and_then(|confirm| confirm.expect_exit),
+        budget: confirm.map_or(Budget::NONE, |confirm| Budget { total: confirm.budget, predict_within: confirm.predict_within }),
         forced_limit: confirm.and_then(|confirm| confirm.forced_timeout),
         times: confirm.map_or(1, |confirm| confirm.proofs),
         keep: confirm.is_some_and(|confirm| confirm.keep),
         tool: tool()?,
     })
+}
+
+/// As many recordings as are asked for; else one.
+pub fn fixed_plan(options: &RunOptions) -> Fixed {
+    Fixed { first: first_recording(options), number: options.recordings.unwrap_or(1) }
+}
+
+/// As many recordings as are asked for; else until they show nothing new.
+pub fn plan_of_check(options: &RunOptions) -> Box<dyn Plan> {
+    match options.recordings {
+        Some(_) => Box::new(fixed_plan(options)),
+        None => Box::new(UntilNothingNew { first: first_recording(options), alike: options.policy.is_some() }),
+    }
+}
+
+fn first_recording(options: &RunOptions) -> Next {
+    Next { scheduling: options.policy.unwrap_or(USUAL_POLICY), seed: options.seed }
 }
 
 const fn accesses(options: &FilterOptions) -> Accesses {
@@ -192,11 +220,11 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
     stderr.lock().write_all(report.as_bytes()).context("cannot write the report")?;
     match options.json.as_deref() {
         None => {}
-        Some(path) if path == Path::new("-") => print(&json::render(findings, summary, shown))?,
-        Some(path) => {
-            let text = json::render(findings, summary, shown);
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Some(path) if path == Path::new("-") => {
+            live::no_more();
+            print(&json::render(findings, summary, shown))?;
         }
+        Some(path) => live::write_last(path, &json::render(findings, summary, shown))?,
     }
     let counts = Counts::of(findings);
     Ok(match options.fail_on {

@@ -6,6 +6,7 @@ mod arguments;
 mod cargo;
 mod commands;
 mod exit;
+mod live;
 mod program;
 mod progress;
 mod runtime;
@@ -102,8 +103,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
             let request = commands::replay::Request { finding, store, times, timeout };
             if gdb { commands::replay::under_gdb(&request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
         }
-        Command::Minimise { finding, store, executions, timeout } => {
-            commands::minimise::minimise(ui, &finding, store.as_deref(), executions, timeout)
+        Command::Minimise { finding, store, executions, budget, timeout } => {
+            commands::minimise::minimise(ui, &finding, store.as_deref(), (executions, budget), timeout)
         }
         Command::Report { store, format, show } => commands::report::report(ui, store, format, show),
         Command::Trace { command } => commands::trace::trace(ui, command),

@@ -1,20 +1,28 @@
 //! Progress on standard error: a line that changes on a terminal, plain lines elsewhere, nothing when asked to be quiet.
 
+use crate::live::Live;
 use indicatif::{ProgressBar, ProgressStyle};
 use rashomon_event::Verdict;
 use rashomon_pipeline::{Observer, Progress};
 use rashomon_report::text;
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub struct Reporter {
     quiet: bool,
+    live: Option<Arc<Live>>,
     bar: Option<ProgressBar>,
 }
 
 impl Reporter {
     pub fn new(quiet: bool) -> Self {
-        Self { quiet, bar: None }
+        Self::telling(quiet, None)
+    }
+
+    /// Also to a report.
+    pub fn telling(quiet: bool, live: Option<Arc<Live>>) -> Self {
+        Self { quiet, live, bar: None }
     }
 
     fn line(&self, text: &str) {
@@ -45,6 +53,13 @@ impl Reporter {
         bar.set_message(text);
     }
 
+    /// What goes by quickly and often: only where the next one takes its place.
+    fn passing(&mut self, text: String) {
+        if std::io::stderr().is_terminal() {
+            self.now(text);
+        }
+    }
+
     pub fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -54,18 +69,23 @@ impl Reporter {
 
 impl Observer for Reporter {
     fn progress(&mut self, progress: Progress<'_>) {
+        // First, so that what is said is in it.
+        if let Some(live) = &self.live {
+            live.progress(&progress);
+        }
         match progress {
-            Progress::Recording { number, of } => {
+            Progress::Recording { number: 0, of } => {
                 // The terminal belongs to the program now.
                 self.finish();
-                let which = if of > 1 { format!(" execution {} of {of}", number + 1) } else { String::new() };
+                let which = of.filter(|&of| of > 1).map(|of| format!(" execution 1 of {of}")).unwrap_or_default();
                 self.line(&format!("recording{which}"));
             }
-            Progress::Analysing { number, of } => {
-                let which = if of > 1 { format!(" recording {} of {of}", number + 1) } else { String::new() };
-                self.now(format!("analysing{which}"));
-            }
-            Progress::Recorded { events, threads, .. } => self.now(format!("{events} events of {threads} threads")),
+            Progress::Recording { number, of: Some(of) } => self.now(format!("recording execution {} of {of}", number + 1)),
+            Progress::Recording { number, of: None } => self.passing(format!("recording another schedule ({})", number + 1)),
+            Progress::Analysing { number: 0, .. } => self.now("analysing".into()),
+            Progress::Analysing { number, .. } => self.passing(format!("analysing recording {}", number + 1)),
+            Progress::Recorded { number: 0, events, threads } => self.now(format!("{events} events of {threads} threads")),
+            Progress::Recorded { .. } => {}
             Progress::Analysed { witnesses, without } => {
                 self.now(format!("{witnesses} schedules to force, {without} findings without one"));
             }
@@ -78,6 +98,7 @@ impl Observer for Reporter {
                     self.line(&format!("proven ({}): {}", text::grade_name(grade), finding.id));
                 }
             }
+            Progress::Replaced(_) | Progress::Numbers(_) => {}
             Progress::Note(note) => self.line(note),
         }
     }

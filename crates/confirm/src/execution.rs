@@ -190,6 +190,7 @@ pub(crate) fn supervise(
     }
     let status = child.wait()?;
     drop(running);
+    process::unless_ending();
     Ok(if timed_out { Ending::TimedOut } else { ending_of(status) })
 }
 

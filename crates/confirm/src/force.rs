@@ -6,7 +6,7 @@
 use crate::error::ConfirmError;
 use crate::execution::{Execution, Input, Output, Program, execute};
 use crate::outcome::{Divergence, Outcome};
-use rashomon_event::{Goal, Grade, Schedule, Surroundings};
+use rashomon_event::{Deadline, Goal, Grade, Schedule, Surroundings};
 use rashomon_trace::control::{self, After, ControlRequest, Policy};
 use rashomon_trace::{RunHeader, RunMode, TraceError, process_folder};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ use std::time::Duration;
 pub struct Forcing {
     /// Wall-clock time of one execution.
     pub limit: Duration,
+    /// When all of them have to be over.
+    pub deadline: Deadline,
     /// Time a call into the kernel may take before the runtime gives up on it.
     pub patience: Duration,
     pub input: Input,
@@ -27,6 +29,13 @@ pub struct Forcing {
     pub processes: u64,
     /// How often a goal has to come about to be called proven; at least 1.
     pub times: u32,
+}
+
+impl Forcing {
+    /// Wall-clock time of an execution that starts now.
+    pub fn limit(&self) -> Duration {
+        self.deadline.limit(self.limit)
+    }
 }
 
 /// One forced execution.
@@ -129,7 +138,7 @@ pub fn header_of(session: &Path) -> Result<Option<RunHeader>, ConfirmError> {
 /// Executes the program under the schedule once; the trace stays in `session`.
 pub fn force(program: &Program, schedule: &Schedule, session: &Path, forcing: &Forcing) -> Result<Attempt, ConfirmError> {
     forced_session(schedule, After::Stop, session, forcing)?;
-    let execution = execute(program, session, &forcing.input, Output::Discard, Some(forcing.limit))?;
+    let execution = execute(program, session, &forcing.input, Output::Discard, Some(forcing.limit()))?;
     attempt(schedule, session, execution)
 }
 

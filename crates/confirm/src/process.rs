@@ -6,6 +6,7 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The children that run now: process ids, negated where the child leads a group of its own.
@@ -94,10 +95,22 @@ pub(crate) fn has_ended(child: &Child) -> std::io::Result<bool> {
     }
 }
 
-/// Ends every execution that runs now. For handlers of interruptions (that run on a thread of their own).
+/// We are about to end.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Ends every execution that runs now, and whoever waits for one waits on: nothing that an interruption ended is judged. For handlers of interruptions (that run on a thread of their
+/// own and end the process).
 pub fn kill_running() {
+    ENDING.store(true, Ordering::SeqCst);
     for id in running().iter() {
         kill(*id);
+    }
+}
+
+/// Behind every wait for a child.
+pub(crate) fn unless_ending() {
+    while ENDING.load(Ordering::SeqCst) {
+        std::thread::park();
     }
 }
 

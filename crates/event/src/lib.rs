@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod candidate;
+pub mod deadline;
 pub mod event;
 pub mod finding;
 pub mod ids;
@@ -11,6 +12,7 @@ pub mod schedule;
 pub mod trace;
 
 pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
+pub use deadline::Deadline;
 pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder};
 pub use finding::{Finding, FindingKind, Frame, Grade, Side, Verdict};
 pub use ids::{Address, ContextId, EventIndex, ObjectId, ProcessPath, SiteId, ThreadId, ThreadPath};

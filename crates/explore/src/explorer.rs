@@ -9,8 +9,8 @@ use rashomon_abi::control::option;
 use rashomon_abi::exploration::MAX_THREADS;
 use rashomon_confirm::force::{header_of, new_session};
 use rashomon_confirm::snapshot::{self, Begun};
-use rashomon_confirm::{Execution, Forcing, Output, Program, Snapshot, execute};
-use rashomon_event::Schedule;
+use rashomon_confirm::{Ending, Execution, Forcing, Output, Program, Snapshot, execute};
+use rashomon_event::{Deadline, Schedule};
 use rashomon_trace::control::{self, ControlRequest, Policy};
 use rashomon_trace::{RunHeader, RunMode};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub struct Observation {
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub schedules: u64,
-    pub until: Option<Instant>,
+    pub until: Deadline,
 }
 
 /// What became of a search.
@@ -90,8 +90,13 @@ impl Explorer<'_> {
     pub fn execute(&self, slot: usize, plan: &Plan) -> Result<Observation, ExploreError> {
         let session = self.session(slot);
         self.prepare(&session, plan, false)?;
-        let execution = execute(self.program, &session, &self.forcing.input, Output::Discard, Some(self.forcing.limit))?;
+        let execution = execute(self.program, &session, &self.forcing.input, Output::Discard, Some(self.forcing.limit()))?;
         self.observe(&session, execution)
+    }
+
+    /// Whether an execution was ended because all of them have to be over.
+    pub fn was_cut(&self, observation: &Observation) -> bool {
+        observation.execution.ending == Ending::TimedOut && self.forcing.deadline.is_over()
     }
 
     fn session(&self, slot: usize) -> PathBuf {
@@ -150,7 +155,7 @@ impl Explorer<'_> {
     fn stand(&self, slot: usize, plan: &Plan) -> Result<Result<Snapshot, Observation>, ExploreError> {
         let session = self.folder.join(format!("snapshot-{slot}"));
         self.prepare(&session, plan, true)?;
-        match snapshot::begin(self.program, &session, &self.forcing.input, self.forcing.limit)? {
+        match snapshot::begin(self.program, &session, &self.forcing.input, self.forcing.limit())? {
             Begun::Stands(snapshot) => Ok(Ok(snapshot)),
             Begun::Ended(execution) => self.observe(&session, execution).map(Err),
         }
@@ -163,7 +168,7 @@ impl Explorer<'_> {
         {
             let session = self.session(slot);
             self.prepare(&session, plan, false)?;
-            if let Some(execution) = snapshot.execute(&session, self.forcing.limit)? {
+            if let Some(execution) = snapshot.execute(&session, self.forcing.limit())? {
                 return self.observe(&session, execution);
             }
             *from = None;
@@ -184,7 +189,7 @@ impl Explorer<'_> {
         // By slot. None stands before it is known that one execution is not enough.
         let mut snapshots: Vec<Option<Snapshot>> = Vec::new();
         loop {
-            let late = limits.until.is_some_and(|until| Instant::now() >= until);
+            let late = limits.until.is_over();
             let left = limits.schedules.saturating_sub(summary.schedules);
             let mut plans = Vec::new();
             while !late && plans.len() < at_once.min(usize::try_from(left).unwrap_or(usize::MAX)) {
@@ -213,6 +218,11 @@ impl Explorer<'_> {
             let mut stop = false;
             for (plan, observation) in plans.iter().zip(observations) {
                 let observation = observation?;
+                if self.was_cut(&observation) {
+                    // The end of the budget ended it: that says nothing about the program.
+                    stop = true;
+                    break;
+                }
                 summary.schedules += 1;
                 summary.steps += observation.log.steps.len() as u64;
                 summary.most_steps = summary.most_steps.max(observation.log.steps.len());

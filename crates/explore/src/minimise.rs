@@ -37,7 +37,7 @@ fn plan(decisions: &[u32]) -> Plan {
     Plan { decisions: decisions.to_vec(), asleep: 0, sampling: Sampling::Continue, seed: 0 }
 }
 
-/// `budget`: executions.
+/// `budget`: executions. What is reached when the explorer's deadline is over stays; nothing more is claimed of it.
 pub fn minimise(
     explorer: &Explorer<'_>,
     failing: &Observation,
@@ -51,7 +51,7 @@ pub fn minimise(
     if let Some(most) = best.log.preemptions().checked_sub(1) {
         let mut search = PreemptionBounding::new(most);
         let mut found = None;
-        let limits = Limits { schedules: budget, until: None };
+        let limits = Limits { schedules: budget, until: explorer.forcing.deadline };
         let summary = explorer.search(&mut search, limits, |_, observation| {
             if fails(observation) {
                 found = Some(observation.clone());
@@ -74,8 +74,14 @@ pub fn minimise(
     let (mut low, mut high) = (0, cuts.len());
     while low < high {
         let middle = usize::midpoint(low, high);
+        if explorer.forcing.deadline.is_over() {
+            break;
+        }
         let observation = explorer.execute(0, &plan(&decisions[..cuts[middle]]))?;
         executions += 1;
+        if explorer.was_cut(&observation) {
+            break;
+        }
         if fails(&observation) && observation.log.preemptions() <= best.log.preemptions() {
             bad = cuts[middle];
             best = observation;

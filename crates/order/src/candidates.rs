@@ -14,12 +14,23 @@ use crate::history::{Cell, History};
 use crate::lockset::{LockSetId, LockSets};
 use crate::pairs::{Pairs, SitePair};
 use crate::shared_memory::SharedMemory;
-use rashomon_event::{EventKind, Trace};
+use rashomon_event::{Deadline, EventKind, Trace};
 
 /// Conflicting pairs that happens-before does not order, by site pair, with up to `representatives` each.
 ///
 /// Only contested granules are looked at, so the model must have the edges of locks.
 pub fn races(trace: &Trace, memory: &SharedMemory, model: Model, representatives: usize) -> Vec<SitePair> {
+    races_until(trace, memory, model, representatives, Deadline::NEVER)
+}
+
+/// As [`races`], of the events that there is time for.
+pub fn races_until(
+    trace: &Trace,
+    memory: &SharedMemory,
+    model: Model,
+    representatives: usize,
+    deadline: Deadline,
+) -> Vec<SitePair> {
     assert!(model.edges.locks, "locks order what is not contested");
     if memory.contested() == 0 {
         return Vec::new();
@@ -27,7 +38,7 @@ pub fn races(trace: &Trace, memory: &SharedMemory, model: Model, representatives
     let mut order = HappensBefore::new(trace, model);
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
-    for (index, event) in trace.indices().zip(&trace.events) {
+    for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
         let plain = matches!(event.kind, EventKind::Access(_));
         if !plain {
             order.receive(event);
@@ -54,6 +65,11 @@ pub fn races(trace: &Trace, memory: &SharedMemory, model: Model, representatives
 
 /// Conflicting pairs that the weak order does not order and no common lock excludes.
 pub fn hybrid(trace: &Trace, memory: &SharedMemory, representatives: usize) -> Vec<SitePair> {
+    hybrid_until(trace, memory, representatives, Deadline::NEVER)
+}
+
+/// As [`hybrid`], of the events that there is time for.
+pub fn hybrid_until(trace: &Trace, memory: &SharedMemory, representatives: usize, deadline: Deadline) -> Vec<SitePair> {
     if memory.contested() == 0 {
         return Vec::new();
     }
@@ -61,7 +77,7 @@ pub fn hybrid(trace: &Trace, memory: &SharedMemory, representatives: usize) -> V
     let mut locks = LockSets::new(order.threads());
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
-    for (index, event) in trace.indices().zip(&trace.events) {
+    for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
         let plain = matches!(event.kind, EventKind::Access(_));
         if !plain {
             order.receive(event);

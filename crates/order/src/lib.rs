@@ -15,7 +15,7 @@ pub mod shared_memory;
 pub mod spanning;
 pub mod targets;
 
-pub use candidates::{hybrid, races};
+pub use candidates::{hybrid, hybrid_until, races, races_until};
 pub use clock::{Stamp, ThreadClock};
 pub use happens_before::{Edges, HappensBefore, Model, ReleaseSequences, unordered};
 pub use lock_graph::{Dependency, Instance, LockGraph, Pattern, Wish};

@@ -21,7 +21,7 @@ use crate::clock::Stamp;
 use crate::happens_before::{HappensBefore, Model};
 use crate::lockset::{Held, LockSets, exclude};
 use crate::spanning::{HeldBy, Spanning};
-use rashomon_event::{Address, Event, EventIndex, EventKind, LockMode, SiteId, ThreadId, Trace};
+use rashomon_event::{Address, Deadline, Event, EventIndex, EventKind, LockMode, SiteId, ThreadId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub const MAX_INSTANCES: usize = 4096;
@@ -239,10 +239,10 @@ impl<'t> Pass<'t> {
     }
 
     /// The first pass finds the waits; if there are any, another one, which knows them.
-    fn run<const AGAIN: bool>(mut self, waits: &mut Waits) -> LockGraph {
+    fn run<const AGAIN: bool>(mut self, waits: &mut Waits, deadline: Deadline) -> LockGraph {
         let trace = self.trace;
         let mut asked: Vec<Option<(EventIndex, Address, LockMode)>> = vec![None; self.order.threads()];
-        for (index, event) in trace.indices().zip(&trace.events) {
+        for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
             if matches!(event.kind, EventKind::Access(_)) {
                 asked[event.thread.index()] = None;
                 continue;
@@ -308,11 +308,16 @@ impl<'t> Pass<'t> {
 
 impl LockGraph {
     pub fn new(trace: &Trace) -> Self {
+        Self::until(trace, Deadline::NEVER)
+    }
+
+    /// Of the events that there is time for.
+    pub fn until(trace: &Trace, deadline: Deadline) -> Self {
         let mut waits = Waits::default();
         let pass = Pass::new(trace);
         let threads = pass.order.threads();
-        let graph = pass.run::<false>(&mut waits);
-        if waits.close(threads) { Pass::new(trace).run::<true>(&mut waits) } else { graph }
+        let graph = pass.run::<false>(&mut waits, deadline);
+        if waits.close(threads) { Pass::new(trace).run::<true>(&mut waits, deadline) } else { graph }
     }
 
     /// Whether the weak order leaves these two moments unordered.

@@ -9,7 +9,7 @@
 use crate::contention::{Contention, Granule};
 use crate::happens_before::{HappensBefore, Model};
 use crate::lockset::LockSets;
-use rashomon_event::{Access, EventIndex, EventKind, Trace};
+use rashomon_event::{Access, Deadline, EventIndex, EventKind, Trace};
 use rustc_hash::FxHashMap;
 
 /// Bytes per granule.
@@ -31,6 +31,7 @@ pub struct SharedMemory {
     contested: usize,
     /// One bit per event: it touches a contested granule. Empty if there is none.
     contending: Vec<u64>,
+    complete: bool,
 }
 
 /// Granule numbers of an access, with the bytes it touches in each as a bit mask.
@@ -71,12 +72,18 @@ impl Pages {
 
 impl SharedMemory {
     pub fn new(trace: &Trace) -> Self {
+        Self::until(trace, Deadline::NEVER)
+    }
+
+    /// What comes behind the deadline is not looked at: then the answer is of no use.
+    pub fn until(trace: &Trace, deadline: Deadline) -> Self {
         let mut order = HappensBefore::new(trace, Model::WEAK);
         let mut locks = LockSets::new(order.threads());
         let mut contention = Contention::new(order.threads());
         let mut pages = Pages { numbers: FxHashMap::default(), cache: vec![(u64::MAX, 0); CACHE_SLOTS] };
         let mut states: Vec<Granule> = Vec::new();
-        for (index, event) in trace.indices().zip(&trace.events) {
+        let mut events = deadline.bound(trace.indices().zip(&trace.events));
+        for (index, event) in events.by_ref() {
             let plain = matches!(event.kind, EventKind::Access(_));
             if !plain {
                 order.receive(event);
@@ -104,6 +111,7 @@ impl SharedMemory {
             shared: 0,
             contested: 0,
             contending: Vec::new(),
+            complete: !events.was_cut(),
         };
         for state in states {
             let number = match (state.is_shared(), state.is_contested()) {
@@ -116,14 +124,15 @@ impl SharedMemory {
             memory.numbers.push(number);
         }
         if memory.contested > 0 {
-            memory.mark_contending(trace);
+            memory.mark_contending(trace, deadline);
         }
         memory
     }
 
-    fn mark_contending(&mut self, trace: &Trace) {
+    fn mark_contending(&mut self, trace: &Trace, deadline: Deadline) {
         let mut bits = vec![0; trace.events.len().div_ceil(64)];
-        for (index, event) in trace.events.iter().enumerate() {
+        let mut events = deadline.bound(trace.events.iter().enumerate());
+        for (index, event) in events.by_ref() {
             if let Some(access) = event.access()
                 && self.contested_granules(&access).next().is_some()
             {
@@ -131,6 +140,12 @@ impl SharedMemory {
             }
         }
         self.contending = bits;
+        self.complete &= !events.was_cut();
+    }
+
+    /// Whether all of the trace was looked at.
+    pub fn is_complete(&self) -> bool {
+        self.complete
     }
 
     /// How many granules are shared; they are numbered from 0.

@@ -2,11 +2,10 @@
 //!
 //! The predictor is not trusted: a witness that the checker rejects is dropped, and the candidate stays as one without.
 
-use rashomon_event::{Candidate, Trace, Witness};
+use rashomon_event::{Candidate, Deadline, Trace, Witness};
 use rashomon_predict::{Options, Statistics, predict_each};
 use rashomon_witness::Checker;
 use std::cell::LazyCell;
-use std::time::Instant;
 
 /// A candidate, and what is known of other schedules that show it.
 pub struct Analysed {
@@ -21,7 +20,7 @@ pub struct Analysed {
 
 /// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace, so there
 /// is none before there is a witness. No further witness is looked for after the deadline.
-pub fn analyse(trace: &Trace, deadline: Option<Instant>, mut found: impl FnMut(Analysed)) -> Statistics {
+pub fn analyse(trace: &Trace, deadline: Deadline, mut found: impl FnMut(Analysed)) -> Statistics {
     let checker = LazyCell::new(|| Checker::new(trace));
     predict_each(trace, &Options { deadline, ..Options::default() }, |prediction| {
         let refuted = prediction.refuted;

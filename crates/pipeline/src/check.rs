@@ -1,23 +1,26 @@
 //! The phases in a row, over one store.
 
-use crate::analyse::analyse;
+use crate::budget::{Budget, Deadlines};
 use crate::compose::Composer;
 use crate::error::PipelineError;
+use crate::examine::Examination;
+use crate::failure::{Norm, Replayed, failure_of};
 use crate::modules::{unmodelled, unseen_functions};
 use crate::progress::{Observer, Progress};
 use crate::prove::{Prover, load, may_be_unordered};
-use crate::record::{RecordSettings, Scheduling, record};
+use crate::record::RecordSettings;
 use crate::run::{RunRecord, quoted};
 use crate::store::Store;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Forcing, Input, Program};
-use rashomon_event::{Finding, ProcessPath, Schedule, Surroundings, Verdict};
+use rashomon_event::{Deadline, Finding, ProcessPath, Schedule, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
-use rashomon_trace::{LoadedTrace, Policy, process_folder, processes};
+use rashomon_trace::{LoadedTrace, Shortcoming, process_folder, processes};
 use std::cell::LazyCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// How much slower than the recorded one a forced execution may be, and what it may take at least.
 const SLOWDOWN: u32 = 10;
@@ -27,12 +30,10 @@ const MAX_ALTERNATIVES: usize = 3;
 
 pub struct Settings {
     pub record: RecordSettings,
-    /// The first one is as `record` says; the others switch at random with the following seeds.
-    pub recordings: u32,
-    /// Wall-clock time of all forced executions together.
-    pub budget: Duration,
-    /// Wall-clock time of all predictions together; zero: no limit.
-    pub predict_within: Duration,
+    /// The exit code that is right; `None`: see [`crate::failure`].
+    pub expected_exit: Option<i32>,
+    /// Wall-clock time of everything behind the first recording.
+    pub budget: Budget,
     /// Of one forced execution; `None`: from the duration of the recorded one.
     pub forced_limit: Option<Duration>,
     /// How often a finding has to come about to be proven.
@@ -56,16 +57,72 @@ pub struct Lead {
     pub finding: Finding,
     alternatives: Vec<Schedule>,
     from: Source,
+    /// Of a recording that ended wrongly.
+    exit: Option<ProgramExit>,
 }
+
+impl Lead {
+    /// How the recorded program ended, where that is what was found.
+    pub(crate) fn exit(&self) -> Option<ProgramExit> {
+        self.exit
+    }
+
+    /// Whether the recorded schedule may be wanted again.
+    pub(crate) fn replays_its_recording(&self) -> bool {
+        self.exit.is_some() || self.finding.schedule.is_none() && is_proven(&self.finding) || may_be_unordered(&self.finding)
+    }
+}
+
+/// What recordings gave.
+#[derive(Default)]
+pub struct Gathered {
+    pub(crate) leads: BTreeMap<String, Lead>,
+    /// Exits that are wrong if another recording ends with 0.
+    pub(crate) exits: BTreeMap<String, Lead>,
+    /// Schedules of recorded processes.
+    replays: Replays,
+    pub(crate) told: BTreeSet<&'static str>,
+    pub deadlines: Deadlines,
+}
+
+impl Gathered {
+    /// Keeps the schedule of a recording that is in memory now; a very long one is loaded again when it is wanted.
+    pub(crate) fn remember(&mut self, from: &Source, loaded: &LoadedTrace, quantum: u64) {
+        if loaded.turns().len() <= MOST_REMEMBERED {
+            self.replays.insert(from.key(), from.schedule(loaded, quantum));
+        }
+    }
+}
+
+/// Turns of a schedule that is kept.
+const MOST_REMEMBERED: usize = 1 << 16;
+
+type Replays = BTreeMap<(u32, ProcessPath), Option<Arc<Schedule>>>;
 
 /// Where a finding was seen first.
 #[derive(Clone, Debug)]
-struct Source {
+pub(crate) struct Source {
     /// Number of the recording.
-    recording: u32,
-    process: ProcessPath,
+    pub recording: u32,
+    pub process: ProcessPath,
     /// Of a process that another one made: how the others run when it is forced.
-    surroundings: Option<Surroundings>,
+    pub surroundings: Option<Surroundings>,
+}
+
+impl Source {
+    /// The initial process.
+    fn of_recording(recording: u32) -> Self {
+        Self { recording, process: ProcessPath::default(), surroundings: None }
+    }
+
+    fn key(&self) -> (u32, ProcessPath) {
+        (self.recording, self.process.clone())
+    }
+
+    fn schedule(&self, loaded: &LoadedTrace, quantum: u64) -> Option<Arc<Schedule>> {
+        (loaded.trace.mode == rashomon_event::Mode::Serial)
+            .then(|| Arc::new(Schedule { surroundings: self.surroundings.clone(), ..loaded.replay_schedule(quantum) }))
+    }
 }
 
 /// Numbers that end up in the summary.
@@ -77,25 +134,47 @@ pub struct Tally {
     pub untried: u64,
     /// Suspicions for which there was no time to look for another schedule.
     pub out_of_time: u64,
+    /// Processes of recordings that there was no time to load, and those of which not all was looked at.
+    pub not_analysed: u64,
+    pub cut_short: u64,
     pub notes: Vec<String>,
 }
 
 impl Tally {
-    fn tell_out_of_time(&mut self, observer: &mut dyn Observer) {
+    /// What there was no time for.
+    pub(crate) fn tell_out_of_time(&mut self, observer: &mut dyn Observer) {
+        let mut notes = Vec::new();
         if self.out_of_time > 0 {
-            let note = out_of_time(self.out_of_time);
+            notes.push(out_of_time(self.out_of_time));
+        }
+        if self.cut_short > 0 {
+            notes.push(format!(
+                "there was no time to look at all of {}: --budget or --predict-within gives more",
+                recorded(self.cut_short)
+            ));
+        }
+        if self.not_analysed > 0 {
+            notes.push(format!(
+                "there was no time to load {}: --budget or --predict-within gives more",
+                recorded(self.not_analysed)
+            ));
+        }
+        for note in notes {
             observer.progress(Progress::Note(&note));
             self.notes.push(note);
         }
     }
 
     /// Counts a recording, and notes what is wrong with it.
-    fn count(&mut self, loaded: &LoadedTrace, process: &ProcessPath, observer: &mut dyn Observer) {
+    pub(crate) fn count(&mut self, loaded: &LoadedTrace, process: &ProcessPath, observer: &mut dyn Observer) {
         self.events += loaded.trace.events.len() as u64;
         self.threads = self.threads.max(loaded.trace.threads.len() as u64);
         let mut notes: Vec<String> = Vec::new();
         if !ended_blocked(loaded) {
-            notes.extend(loaded.shortcomings.iter().map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
+            // Of a program that died the streams end where they are, and are whole up to there.
+            let died = loaded.shortcomings.contains(&Shortcoming::Crashed);
+            let told = loaded.shortcomings.iter().filter(|one| !(died && matches!(one, Shortcoming::Unfinished { .. })));
+            notes.extend(told.map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
         }
         if !process.is_initial() {
             notes.iter_mut().for_each(|note| *note = format!("process {process}: {note}"));
@@ -124,102 +203,44 @@ impl Tally {
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Records as often as asked for. `run` is in the store after each.
-    pub fn record_all(&self, run: &mut RunRecord, observer: &mut dyn Observer) -> Result<(), PipelineError> {
-        self.store.write_run(run)?;
-        for number in 0..self.settings.recordings.max(1) {
-            observer.progress(Progress::Recording { number, of: self.settings.recordings });
-            let mut settings = self.settings.record.clone();
-            if number > 0 {
-                settings.scheduling = Scheduling::Serial(Policy::Random);
-                settings.seed = settings.seed.wrapping_add(u64::from(number));
-                settings.output = rashomon_confirm::Output::Discard;
-                if settings.input == Input::Inherit {
-                    settings.input = Input::Empty;
-                }
-            }
-            let (recorded, header) = record(self.program, &self.store.recording(number), &settings)?;
-            run.recordings.push(recorded);
-            self.store.write_run(run)?;
-            for phrase in header.notes.phrases() {
-                observer.progress(Progress::Note(phrase));
-            }
-        }
-        Ok(())
-    }
-
-    /// Analyses every recording. Each finding is in the store, with what is known of it before anything is forced.
-    pub fn analyse_all(
-        &self,
-        run: &RunRecord,
-        tally: &mut Tally,
-        observer: &mut dyn Observer,
-    ) -> Result<Vec<Lead>, PipelineError> {
-        let mut leads: BTreeMap<String, Lead> = BTreeMap::new();
-        let deadline = deadline(self.settings.predict_within);
-        let of = run.recordings.len() as u32;
-        for number in 0..of {
-            observer.progress(Progress::Analysing { number, of });
-            let recorded = run.recordings.get(number as usize);
-            for process in processes(&self.store.recording(number))? {
-                let loaded = load(&process.folder)?;
-                observer.progress(Progress::Recorded {
-                    number,
-                    events: loaded.trace.events.len(),
-                    threads: loaded.trace.threads.len(),
-                });
-                tally.count(&loaded, &process.path, observer);
-                let scheduling = recorded.and_then(|recorded| recorded.policy.parse::<Scheduling>().ok());
-                let seed = recorded.map_or(0, |recorded| recorded.seed);
-                let surroundings = scheduling.and_then(|scheduling| scheduling.surroundings(&process.path, seed));
-                let from = Source { recording: number, process: process.path, surroundings };
-                let found = leads_of(&loaded, self.symbols, self.settings.record.quantum, &from, deadline, tally);
-                found.into_iter().for_each(|lead| merge(&mut leads, lead));
-            }
-        }
-        tally.tell_out_of_time(observer);
-        let mut leads: Vec<Lead> = leads.into_values().collect();
-        // Surest and cheapest first; ids break ties, so that the order is the same in every run.
-        leads.sort_by_key(|lead| {
-            let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
-            (verdict_rank(&lead.finding.verdict), turns, lead.finding.id.clone())
-        });
-        for lead in &mut leads {
-            self.complete(&mut lead.finding);
-            self.store.write_finding(&lead.finding)?;
-            observer.progress(Progress::Decided(&lead.finding));
-        }
-        let witnesses = leads.iter().filter(|lead| lead.finding.schedule.is_some()).count();
-        observer.progress(Progress::Analysed { witnesses, without: leads.len() - witnesses });
-        Ok(leads)
-    }
-
     /// Forces what can be forced, until the budget is spent.
     pub fn confirm_all(
         &self,
         run: &RunRecord,
-        leads: Vec<Lead>,
+        mut gathered: Gathered,
         tally: &mut Tally,
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
-        let deadline = Instant::now() + self.settings.budget;
+        let leads = gathered.in_order();
         let scratch = self.store.scratch();
         let mut prover =
             Prover { program: self.program, forcing: self.forcing(run), symbols: self.symbols, scratch: &scratch, executions: 0 };
-        let limit = prover.forcing.limit;
+        // The last execution, which leaves the world whole, takes about as long as the first one did.
+        let whole = match (&self.program.before_each, run.recordings.first()) {
+            (Some(_), Some(first)) => Duration::from_millis(first.milliseconds).min(self.settings.budget.total / 4),
+            _ => Duration::ZERO,
+        };
+        prover.forcing.deadline = gathered.deadlines.total.less(whole);
+        let nothing = self.settings.budget.total.is_zero();
         let of = leads.len();
-        let mut replays: Replays = BTreeMap::new();
         for (number, mut lead) in leads.into_iter().enumerate() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                tally.untried += u64::from(is_open(&lead.finding));
+            let is_late = || nothing || prover.forcing.deadline.is_over();
+            if is_late() {
+                tally.untried += u64::from(is_open(&lead));
                 continue;
             }
-            prover.forcing.limit = limit.min(left);
             observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
-            self.confirm_one(&mut prover, &mut lead, &mut replays)?;
+            let before = lead.finding.clone();
+            self.confirm_one(&mut prover, &mut lead, &mut gathered, run)?;
+            if prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before) {
+                // The end of the budget ended it: that says nothing about the finding.
+                tally.untried += u64::from(is_open(&Lead { finding: before, ..lead }));
+                continue;
+            }
             self.complete(&mut lead.finding);
             self.store.write_finding(&lead.finding)?;
+            let so_far = Tally { executions: tally.executions + prover.executions, ..tally.clone() };
+            self.tell_numbers(run, &so_far, observer)?;
             observer.progress(Progress::Decided(&lead.finding));
         }
         tally.executions += prover.executions;
@@ -227,6 +248,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
         if prover.executions > 0 && self.program.before_each.is_some() {
             let session = scratch.join("none");
+            let limit = gathered.deadlines.total.limit(prover.forcing.limit).max(whole);
             rashomon_confirm::execute(
                 self.program,
                 &session,
@@ -241,23 +263,32 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(())
     }
 
-    fn confirm_one(&self, prover: &mut Prover<'_, S>, lead: &mut Lead, replays: &mut Replays) -> Result<(), PipelineError> {
+    fn confirm_one(
+        &self,
+        prover: &mut Prover<'_, S>,
+        lead: &mut Lead,
+        gathered: &mut Gathered,
+        run: &RunRecord,
+    ) -> Result<(), PipelineError> {
         let session = self.store.proof(&lead.finding.id);
-        let mut recorded = |from: &Source| -> Result<Option<Schedule>, PipelineError> {
-            let key = (from.recording, from.process.clone());
-            if let Some(known) = replays.get(&key) {
-                return Ok(known.clone());
+        if let Some(exit) = lead.exit {
+            if let Some(recorded) = self.recorded(&lead.from, gathered)? {
+                let norm = Norm::of(self.settings.expected_exit, run.recordings.iter().map(|recording| recording.exit));
+                let well = run.recordings.iter().position(|recording| is_well(recording.exit) && !norm.is_wrong(recording.exit));
+                let control = match well {
+                    Some(number) => self.recorded(&Source::of_recording(number as u32), gathered)?,
+                    None => None,
+                };
+                prover.replay_failure(
+                    &mut lead.finding,
+                    &Replayed { exit, recorded: &recorded, control: control.as_deref() },
+                    &session,
+                )?;
             }
-            let loaded = load(&process_folder(&self.store.recording(from.recording), &from.process))?;
-            let schedule = (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| Schedule {
-                surroundings: from.surroundings.clone(),
-                ..loaded.replay_schedule(self.settings.record.quantum)
-            });
-            replays.insert(key, schedule.clone());
-            Ok(schedule)
-        };
-        if lead.finding.schedule.is_none() && matches!(lead.finding.verdict, Verdict::Proven { .. }) {
-            if let Some(schedule) = recorded(&lead.from)? {
+            return self.clean_up(&session);
+        }
+        if lead.finding.schedule.is_none() && is_proven(&lead.finding) {
+            if let Some(schedule) = self.recorded(&lead.from, gathered)? {
                 if lead.finding.kind.is_misuse() {
                     prover.replay_misuse(&mut lead.finding, &schedule, &session)?;
                 } else {
@@ -273,11 +304,22 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
         }
         if may_be_unordered(&lead.finding)
-            && let Some(schedule) = recorded(&lead.from)?
+            && let Some(schedule) = self.recorded(&lead.from, gathered)?
         {
             prover.prove_unordered(&mut lead.finding, &schedule, &session)?;
         }
         self.clean_up(&session)
+    }
+
+    /// The schedule of a recorded process, where it ran serially.
+    fn recorded(&self, from: &Source, gathered: &mut Gathered) -> Result<Option<Arc<Schedule>>, PipelineError> {
+        if let Some(known) = gathered.replays.get(&from.key()) {
+            return Ok(known.clone());
+        }
+        let loaded = load(&process_folder(&self.store.recording(from.recording), &from.process))?;
+        let schedule = from.schedule(&loaded, self.settings.record.quantum);
+        gathered.replays.insert(from.key(), schedule.clone());
+        Ok(schedule)
     }
 
     fn clean_up(&self, session: &std::path::Path) -> Result<(), PipelineError> {
@@ -293,6 +335,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let derived = Duration::from_millis(recorded) * SLOWDOWN + LEAST_LIMIT;
         Forcing {
             limit: self.settings.forced_limit.unwrap_or(derived),
+            deadline: Deadline::NEVER,
             patience: self.settings.record.patience,
             input: match &self.settings.record.input {
                 Input::Inherit => Input::Empty,
@@ -311,6 +354,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         finding.reproduce = again.then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
     }
 
+    /// The numbers so far, for whoever watches and for the store: the tool may be ended at any moment.
+    pub(crate) fn tell_numbers(&self, run: &RunRecord, tally: &Tally, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        let summary = RunSummary { interrupted: true, ..self.summary(run, tally) };
+        observer.progress(Progress::Numbers(&summary));
+        self.store.write_summary(&summary)
+    }
+
     pub fn summary(&self, run: &RunRecord, tally: &Tally) -> RunSummary {
         RunSummary {
             command: run.command(),
@@ -322,6 +372,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             untried: tally.untried,
             store: self.store.path().display().to_string(),
             notes: run.notes.iter().chain(&tally.notes).cloned().collect(),
+            interrupted: false,
         }
     }
 }
@@ -336,12 +387,19 @@ pub fn analyse_session<S: Symbols + ?Sized>(
 ) -> Result<Vec<Finding>, PipelineError> {
     observer.progress(Progress::Analysing { number: 0, of: 1 });
     let mut leads = BTreeMap::new();
-    let deadline = deadline(within);
+    let deadlines = Budget { total: Duration::ZERO, predict_within: Some(within) }.begin();
     for process in processes(session)? {
-        let loaded = load(&process.folder)?;
+        let mut examination = Examination::begin(process.folder, &deadlines);
+        let Some((loaded, _)) = examination.loaded()? else {
+            tally.not_analysed += 1;
+            continue;
+        };
         tally.count(&loaded, &process.path, observer);
         let from = Source { recording: 0, process: process.path, surroundings: None };
-        leads_of(&loaded, symbols, 0, &from, deadline, tally).into_iter().for_each(|lead| merge(&mut leads, lead));
+        let found = leads_of(&loaded, (symbols, 0), &from, ProgramExit::Unknown, &mut examination, tally);
+        for lead in found {
+            merge(&mut leads, lead);
+        }
     }
     tally.tell_out_of_time(observer);
     let findings = leads.into_values().map(|lead| lead.finding);
@@ -352,54 +410,60 @@ fn ended_blocked(loaded: &LoadedTrace) -> bool {
     matches!(loaded.header.outcome, rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck)
 }
 
-/// Replay schedules, as far as they were asked for, of the processes of recordings.
-type Replays = BTreeMap<(u32, ProcessPath), Option<Schedule>>;
-
 pub(crate) fn out_of_time(suspicions: u64) -> String {
     format!("there was no time to look for schedules that show {suspicions} more suspicions: --predict-within gives more")
 }
 
-/// When predictions that may take so long have to end.
-pub(crate) fn deadline(within: Duration) -> Option<Instant> {
-    (!within.is_zero()).then(|| Instant::now() + within)
+fn recorded(processes: u64) -> String {
+    if processes == 1 { "one recorded process".into() } else { format!("{processes} recorded processes") }
 }
 
-fn leads_of<S: Symbols + ?Sized>(
+/// What a recorded process shows, and what its analysis finds. `exit`: how the recorded program ended, if this is the process that says so; `quantum`: as in the recording's control.
+pub(crate) fn leads_of<S: Symbols + ?Sized>(
     loaded: &LoadedTrace,
-    symbols: &S,
-    quantum: u64,
+    (symbols, quantum): (&S, u64),
     from: &Source,
-    deadline: Option<Instant>,
+    exit: ProgramExit,
+    examination: &mut Examination,
     tally: &mut Tally,
 ) -> Vec<Lead> {
     // Made when there is something to say: it reads the whole trace and all modules.
     let composer = LazyCell::new(|| Composer::new(loaded, symbols, quantum));
     let mut leads = Vec::new();
-    let mut lead = |mut finding: Finding| {
+    let mut lead = |mut finding: Finding, exit: Option<ProgramExit>| {
         if let Some(schedule) = &mut finding.schedule {
             schedule.surroundings.clone_from(&from.surroundings);
         }
         if !from.process.is_initial() {
             finding.notes.push(format!("seen in process {}, which the program made", from.process));
         }
-        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone() });
+        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone(), exit });
     };
     if ended_blocked(loaded)
         && let Some(finding) = composer.of_blocked()
     {
-        lead(finding);
+        lead(finding, None);
     }
     for record in &loaded.misuses {
-        lead(composer.of_misuse(record));
+        lead(composer.of_misuse(record), None);
     }
-    let statistics = analyse(&loaded.trace, deadline, |analysed| {
+    if let Some(failure) = failure_of(exit) {
+        lead(composer.of_failure(failure), Some(exit));
+    }
+    while let Some(analysed) = examination.found() {
         let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
         finding
             .notes
             .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
-        lead(finding);
-    });
-    tally.out_of_time += statistics.out_of_time as u64;
+        lead(finding, None);
+    }
+    match examination.statistics() {
+        Some(statistics) => {
+            tally.out_of_time += statistics.out_of_time as u64;
+            tally.cut_short += u64::from(statistics.cut_short);
+        }
+        None => tally.cut_short += 1,
+    }
     leads
 }
 
@@ -409,7 +473,7 @@ pub(crate) fn reproduce_command(tool: &OsStr, store: &Store, id: &str) -> String
     words.map(|word: OsString| word.to_string_lossy().into_owned()).join(" ")
 }
 
-const fn verdict_rank(verdict: &Verdict) -> u8 {
+pub(crate) const fn verdict_rank(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Proven { .. } => 0,
         Verdict::Predicted => 1,
@@ -418,26 +482,37 @@ const fn verdict_rank(verdict: &Verdict) -> u8 {
     }
 }
 
-/// Whether forcing could still decide it.
-fn is_open(finding: &Finding) -> bool {
-    finding.schedule.is_some() && !matches!(finding.verdict, Verdict::Proven { .. })
+pub(crate) const fn is_proven(finding: &Finding) -> bool {
+    matches!(finding.verdict, Verdict::Proven { .. })
 }
 
-/// One finding per id: the surer one stays, the other's schedule may be tried too.
-fn merge(leads: &mut BTreeMap<String, Lead>, new: Lead) {
+/// Whether an exit is one that a program chooses when all is well.
+const fn is_well(exit: ProgramExit) -> bool {
+    matches!(exit, ProgramExit::Code { .. })
+}
+
+/// Whether forcing could still decide it.
+fn is_open(lead: &Lead) -> bool {
+    (lead.finding.schedule.is_some() || lead.exit.is_some()) && !is_proven(&lead.finding)
+}
+
+/// One finding per id: the surer one stays, the other's schedule may be tried too. Says whether more is known now than before.
+pub(crate) fn merge(leads: &mut BTreeMap<String, Lead>, new: Lead) -> bool {
     let Some(old) = leads.get_mut(&new.finding.id) else {
         leads.insert(new.finding.id.clone(), new);
-        return;
+        return true;
     };
     let occurrences = old.finding.occurrences + new.finding.occurrences;
     let is_better = |a: &Finding, b: &Finding| {
         (verdict_rank(&a.verdict), a.schedule.is_none()) < (verdict_rank(&b.verdict), b.schedule.is_none())
     };
-    let other = if is_better(&new.finding, &old.finding) { std::mem::replace(old, new) } else { new };
+    let improved = is_better(&new.finding, &old.finding);
+    let other = if improved { std::mem::replace(old, new) } else { new };
     old.finding.occurrences = occurrences;
     let known: Vec<&Schedule> = old.finding.schedule.iter().chain(&old.alternatives).collect();
     let fresh: Vec<Schedule> =
         other.finding.schedule.into_iter().chain(other.alternatives).filter(|s| !known.contains(&s)).collect();
     old.alternatives.extend(fresh);
     old.alternatives.truncate(MAX_ALTERNATIVES);
+    improved
 }

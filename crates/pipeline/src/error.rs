@@ -23,6 +23,8 @@ pub enum PipelineError {
     OtherBinary { what: String, path: PathBuf, expected: String, found: String },
     #[error("the program ran without our runtime, so nothing was recorded; `rashomon doctor PROG` says why")]
     NotObserved,
+    #[error("there was no time to {what}; a larger --budget gives more")]
+    OutOfTime { what: &'static str },
     #[error(transparent)]
     Trace(#[from] rashomon_trace::TraceError),
     #[error(transparent)]

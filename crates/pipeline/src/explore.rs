@@ -7,16 +7,12 @@ use crate::check::Job;
 use crate::compose::Composer;
 use crate::describe::access_class;
 use crate::error::PipelineError;
-use crate::identity::{finding_id, is_system, place_key};
 use crate::progress::{Observer, Progress};
 use crate::prove::load;
 use crate::run::RunRecord;
-use crate::rust::is_library;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
-use rashomon_event::{
-    CodePlace, EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Schedule, Side, SiteId, ThreadPath, Trace, Verdict,
-};
+use rashomon_event::{CodePlace, Deadline, EventIndex, EventKind, Finding, Grade, Schedule, SiteId, ThreadPath, Trace, Verdict};
 pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits};
@@ -26,12 +22,12 @@ use rashomon_explore::schedule::{of_log, paths};
 use rashomon_explore::{
     Critical, Expected, Explorer, Failure, Minimised, Observation, Pending, Sampling, Search, Summary, VisibleAccesses, minimise,
 };
-use rashomon_order::{SharedMemory, hybrid};
-use rashomon_trace::LoadedTrace;
+use rashomon_order::{SharedMemory, hybrid_until};
+use rashomon_trace::{LoadedTrace, Recording};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How schedules are picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +119,10 @@ struct Shown<'a> {
 }
 
 /// The accesses of hybrid candidates, as code places with modules of the trace's table.
-pub fn racing_sites(trace: &Trace) -> Vec<CodePlace> {
-    let memory = SharedMemory::new(trace);
-    let sites: BTreeSet<SiteId> = hybrid(trace, &memory, 1).iter().flat_map(|pair| [pair.sites.0, pair.sites.1]).collect();
+pub fn racing_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
+    let memory = SharedMemory::until(trace, deadline);
+    let sites: BTreeSet<SiteId> =
+        hybrid_until(trace, &memory, 1, deadline).iter().flat_map(|pair| [pair.sites.0, pair.sites.1]).collect();
     let plain: BTreeSet<SiteId> = trace
         .events
         .iter()
@@ -144,10 +141,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         settings: &ExploreSettings,
         observer: &mut dyn Observer,
     ) -> Result<Explored, PipelineError> {
-        let loaded = load(&self.store.recording(0))?;
+        let total = Deadline::within(settings.budget);
+        let loaded = Recording::open(&self.store.recording(0))?.load_until(total)?;
         let base = Planner::new(&loaded.trace, 0).empty();
         let accesses = match settings.stops {
-            Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace)),
+            Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace, total)),
             Stops::None => VisibleAccesses::None,
             Stops::All => VisibleAccesses::All,
         };
@@ -156,7 +154,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let program = rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() };
         let explorer = Explorer {
             program: &program,
-            forcing: self.forcing(run),
+            forcing: Forcing { deadline: total, ..self.forcing(run) },
             base,
             folder: self.store.scratch(),
             accesses,
@@ -169,7 +167,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             snapshots: false,
         };
         let mut search = search_of(settings);
-        let limits = Limits { schedules: settings.schedules, until: Some(Instant::now() + settings.budget) };
+        // What fails is replayed once, which takes about as long as the recording did.
+        let once = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
+        let until = total.less((once * 2).min(settings.budget / 3));
+        let limits = Limits { schedules: settings.schedules, until };
         let mut found: Vec<(Failure, u64, Observation)> = Vec::new();
         let mut found_ids: Vec<String> = Vec::new();
         let mut refused = None;
@@ -200,10 +201,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         explored.executions = explored.summary.schedules;
         for ((failure, after, observation), first) in found.into_iter().zip(found_ids) {
             explored.found.push((failure, after));
-            if settings.minimise == 0 {
+            if settings.minimise == 0 || until.is_over() {
                 continue;
             }
-            let minimised = minimise(&explorer, &observation, failure, settings.minimise)?;
+            let shorter = Explorer { forcing: Forcing { deadline: until, ..explorer.forcing.clone() }, ..explorer.clone() };
+            let minimised = minimise(&shorter, &observation, failure, settings.minimise)?;
             explored.executions += minimised.executions;
             let (observation, minimised) = (&observation, Some(&minimised));
             let shown = Shown { failure, observation, minimised, after, strategy: settings.strategy };
@@ -211,6 +213,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if id != first {
                 // The last thing that was done before the failure is another one.
                 self.store.remove_finding(&first)?;
+                observer.progress(Progress::Replaced(&first));
             }
         }
         let scratch = self.store.scratch();
@@ -247,13 +250,15 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let attempt = force(explorer.program, &schedule, &session, &forcing)?;
         let loaded = load(&session)?;
         let composer = Composer::new(&loaded, self.symbols, 0);
-        let mut finding = composer.of_blocked().unwrap_or_else(|| failed(&composer, failure));
+        let mut finding = composer.of_blocked().unwrap_or_else(|| composer.of_failure(failure));
         let again = happened(failure, &attempt);
         finding.verdict = match grade_of(failure) {
             Some(grade) if again => Verdict::Proven { grade },
             _ => Verdict::Suspected,
         };
-        if !again {
+        if !again && forcing.deadline.is_over() {
+            finding.notes.push("there was no time to replay its schedule: --budget gives more".into());
+        } else if !again {
             finding.notes.push(format!("replaying its schedule did not show it: {}", attempt.outcome));
         }
         finding.notes.push(format!("found by exploration ({strategy}), schedule {after}"));
@@ -310,38 +315,6 @@ const fn grade_of(failure: Failure) -> Option<Grade> {
         Failure::Code(_) => Some(Grade::WrongExit),
         // That something never ends cannot be shown by an execution.
         Failure::Endless | Failure::TimedOut => None,
-    }
-}
-
-/// Among so many events the last one of the program's own code is looked for.
-const RECENT_EVENTS: usize = 256;
-
-/// A failure that no blocked thread shows: the thread that did something last is where it came about.
-fn failed<S: Symbols + ?Sized>(composer: &Composer<'_, S>, failure: Failure) -> Finding {
-    let trace = &composer.loaded.trace;
-    let own = |index: &EventIndex| {
-        let frame = composer.describer.place_of(*index);
-        frame.is_some_and(|frame| !is_library(&frame) && frame.file.as_deref().is_some_and(|file| !is_system(file)))
-    };
-    let recent = || trace.indices().rev().take(RECENT_EVENTS);
-    let last = recent().find(own).or_else(|| recent().next()).map(|index| (index, trace.event(index)));
-    let side = last.map(|(_, event)| composer.describer.side(event.thread, "ran last".into(), event.site, event.context, None));
-    let mut places = vec![failure.to_string()];
-    places.extend(last.map(|(_, event)| place_key(trace, composer.symbols, event.site, event.context)));
-    Finding {
-        id: finding_id(FindingKind::Failure, places),
-        kind: FindingKind::Failure,
-        verdict: Verdict::Suspected,
-        evidence: Evidence::Observed,
-        witness_level: None,
-        subject: failure.to_string(),
-        sides: side.into_iter().collect::<Vec<Side>>(),
-        steps: Vec::new(),
-        schedule: None,
-        provocation: None,
-        reproduce: None,
-        notes: Vec::new(),
-        occurrences: 1,
     }
 }
 

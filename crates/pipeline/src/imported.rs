@@ -4,13 +4,13 @@
 //! correct reordering exists, and no other witness, `refuted`. Events are named by their number in the trace, from 0.
 
 use crate::analyse::{Analysed, analyse};
-use crate::check::{deadline, out_of_time};
+use crate::check::out_of_time;
 use crate::error::PipelineError;
 use crate::identity::finding_id;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::{
-    Access, AccessClass, Address, CandidateKind, EventIndex, EventKind, Finding, FindingKind, Frame, ThreadId, Verdict, Witness,
-    WitnessLevel,
+    Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, Finding, FindingKind, Frame, ThreadId, Verdict,
+    Witness, WitnessLevel,
 };
 use rashomon_order::held_at;
 use rashomon_packed::checked::{CheckOptions, Checked};
@@ -46,7 +46,7 @@ pub fn predict_file(path: &Path, within: Duration) -> Result<Predicted, Pipeline
         threads: imported.trace.threads.len() as u64,
         notes,
     };
-    let statistics = analyse(&imported.trace, deadline(within), |analysed| {
+    let statistics = analyse(&imported.trace, Deadline::within_if_any(within), |analysed| {
         if let Some(reason) = &analysed.rejected {
             predicted.notes.push(format!("a witness was dropped: {reason}"));
         }

@@ -6,16 +6,22 @@
 
 pub mod analyse;
 pub mod binaries;
+pub mod budget;
 pub mod check;
 pub mod compose;
 pub mod describe;
 pub mod error;
+mod examine;
 pub mod explore;
+pub mod failure;
+mod gather;
 pub mod identity;
 pub mod imported;
 pub mod minimise;
 mod misuse;
 pub mod modules;
+pub mod novelty;
+pub mod plan;
 pub mod progress;
 pub mod prove;
 pub mod provoke;
@@ -33,7 +39,8 @@ mod witness_steps;
 pub mod witnesses;
 
 pub use binaries::Binaries;
-pub use check::{Job, Lead, Settings, Tally};
+pub use budget::{Budget, Deadlines};
+pub use check::{Gathered, Job, Lead, Settings, Tally};
 pub use error::PipelineError;
 pub use explore::{ExploreSettings, Explored, Stops, Strategy};
 pub use minimise::Shortened;

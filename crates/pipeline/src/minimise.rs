@@ -22,9 +22,10 @@ use crate::symbols::Symbols;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
 use rashomon_event::finding::Step;
-use rashomon_event::{Event, EventIndex, EventKind, Finding, Goal, Place, Position, Schedule, ThreadPath, Trace, Turn};
+use rashomon_event::{Deadline, Event, EventIndex, EventKind, Finding, Goal, Place, Position, Schedule, ThreadPath, Trace, Turn};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const CRITICAL: &str = "critical order: ";
 const SHORTENED: &str = "shortened: ";
@@ -49,6 +50,8 @@ struct Shortener<'a> {
     ending: Ending,
     executions: u64,
     budget: u64,
+    /// Nothing more is tried.
+    until: Deadline,
 }
 
 impl Shortener<'_> {
@@ -62,18 +65,22 @@ impl Shortener<'_> {
         Ok((attempt, same))
     }
 
+    fn has_time(&self) -> bool {
+        self.executions < self.budget && !self.until.is_over()
+    }
+
     fn shows(&mut self, schedule: &Schedule) -> Result<bool, PipelineError> {
-        Ok(self.executions < self.budget && self.run(schedule)?.1)
+        Ok(self.has_time() && self.run(schedule)?.1)
     }
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Shortens a stored finding's schedule within `budget` executions; what is reached is in the store, whenever this ends.
+    /// Shortens a stored finding's schedule within so many executions and that time; what is reached is in the store, whenever this ends.
     pub fn minimise(
         &self,
         run: &RunRecord,
         finding: &Finding,
-        budget: u64,
+        (budget, within): (u64, Duration),
         observer: &mut dyn Observer,
     ) -> Result<Shortened, PipelineError> {
         let original = schedule_of(finding)?.clone();
@@ -81,12 +88,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let program = Program { randomise_addresses: false, ..self.program.clone() };
         let mut shortener = Shortener {
             program: &program,
-            forcing: Forcing { times: 1, ..self.forcing(run) },
+            forcing: Forcing { times: 1, deadline: Deadline::within(within), ..self.forcing(run) },
             session: scratch.join("tried"),
             finding: finding.clone(),
             ending: Ending::TimedOut,
             executions: 0,
             budget,
+            until: Deadline::within(within),
         };
         let shortened = self.shorten(&mut shortener, &original, observer);
         if scratch.exists() {
@@ -114,8 +122,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         shortener.executions += 1;
         shortener.ending = first.execution.ending;
         if !same_again(&best, &first, &shortener.session)? {
+            if shortener.forcing.deadline.is_over() {
+                return Err(PipelineError::OutOfTime { what: "execute the schedule once" });
+            }
             return Ok((best, false));
         }
+        // The shortened schedule is executed once more at the end.
+        shortener.until = shortener.until.less(first.execution.duration * 2);
         let mut schedule = original.clone();
         let mut width = schedule.turns.len() / 2;
         loop {
@@ -136,7 +149,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                     }
                 }
             }
-            if width <= 1 && schedule.turns.len() == turns {
+            if width <= 1 && schedule.turns.len() == turns || !shortener.has_time() {
                 break;
             }
             width /= 2;
@@ -146,6 +159,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let (_, shown) = shortener.run(&schedule)?;
         shortener.session = tried;
         if !shown {
+            if shortener.forcing.deadline.is_over() {
+                // It was shown when it was found.
+                return Ok((best, true));
+            }
             return Ok((best, false));
         }
         best.notes.retain(|note| !note.starts_with(CRITICAL) && !note.starts_with(SHORTENED));
@@ -169,7 +186,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         }
         for at in (0..schedule.turns.len()).rev() {
             for variant in [without(schedule, at, 1), Some(up_to(schedule, at))].into_iter().flatten() {
-                if shortener.executions >= shortener.budget {
+                if !shortener.has_time() {
                     return Ok(());
                 }
                 let (attempt, same) = shortener.run(&variant)?;

@@ -1,13 +1,15 @@
 //! What a phase tells whoever watches it.
 
 use rashomon_event::Finding;
+use rashomon_report::RunSummary;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// A recorded execution starts.
     Recording {
         number: u32,
-        of: u32,
+        /// How many there will be, where that is known.
+        of: Option<u32>,
     },
     Recorded {
         number: u32,
@@ -36,6 +38,10 @@ pub enum Progress<'a> {
     },
     /// A finding is in the store; it may be decided again.
     Decided(&'a Finding),
+    /// A finding is no longer in the store: another one says more.
+    Replaced(&'a str),
+    /// The numbers so far.
+    Numbers(&'a RunSummary),
     /// Something the user should know at once.
     Note(&'a str),
 }

@@ -18,8 +18,8 @@ use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::provoke::Setting;
 use rashomon_confirm::{Ending, Output, ProvokedRun, provoke};
 use rashomon_event::provocation::PROVOCATION_VERSION;
-use rashomon_event::{Descriptor, Evidence, First, Provocation};
-use rashomon_trace::{After, Catch, LoadedTrace, ProvokeRequest, Watched};
+use rashomon_event::{Deadline, Descriptor, Evidence, First, Provocation};
+use rashomon_trace::{After, Catch, LoadedTrace, ProvokeRequest, Recording, TraceError, Watched};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -110,15 +110,16 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     ) -> Result<ProvokeTally, PipelineError> {
         let native = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
         let mut session = self.store.recording(0);
-        let mut first = load(&session).map(Some)?;
         let deadline = Instant::now() + settings.budget;
+        let mut first = Recording::open(&session)?.load_until(Deadline::at(deadline)).map(Some)?;
         let (mut told, mut known, mut draw, mut barren) = (ProvokeTally::default(), Known::default(), Draw(0), 0);
         for number in 1.. {
             // The first recording has to be sound. Of the others what is not is of no use, and does no harm.
             let loaded = match first.take() {
                 Some(loaded) => loaded,
-                None => match load(&session) {
+                None => match Recording::open(&session).and_then(|recording| recording.load_until(Deadline::at(deadline))) {
                     Ok(loaded) => loaded,
+                    Err(TraceError::OutOfTime { .. }) => break,
                     Err(_) => {
                         session = self.store.recording(0);
                         load(&session)?

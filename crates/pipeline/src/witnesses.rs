@@ -21,7 +21,8 @@ use crate::witness_steps::steps;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Forcing, Planner};
 use rashomon_event::{
-    Candidate, CandidateKind, Evidence, Finding, FindingKind, Goal, Schedule, SiteId, Trace, Verdict, Witness, WitnessLevel,
+    Candidate, CandidateKind, Deadline, Evidence, Finding, FindingKind, Goal, Schedule, SiteId, Trace, Verdict, Witness,
+    WitnessLevel,
 };
 use rashomon_explore::explorer::{Go, Limits};
 use rashomon_explore::file::{Refusal, Sampling};
@@ -32,6 +33,7 @@ use rashomon_explore::{Expected, Explorer, Failure, Search as _, VisibleAccesses
 use rashomon_predict::shacham::partner::AccessLocks;
 pub use rashomon_predict::shacham::{LocksetStates, Pair};
 use rashomon_predict::shacham::{partner, prefix, warnings};
+use rashomon_trace::Recording;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -122,6 +124,8 @@ pub struct Witnessed {
     /// Warnings without a partner.
     pub spurious: usize,
     pub searched: Vec<Searched>,
+    /// Pairs that there was no time for.
+    pub untried: u64,
     pub executions: u64,
     /// Of them, those that went on from a process snapshot.
     pub from_snapshots: u64,
@@ -164,7 +168,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         settings: &WitnessSettings,
         observer: &mut dyn Observer,
     ) -> Result<Witnessed, PipelineError> {
-        let until = Instant::now() + settings.budget;
+        let until = Deadline::within(settings.budget);
         let mut witnessed = Witnessed::default();
         for number in 0..run.recordings.len().max(1) as u32 {
             self.witnesses_of(run, number, settings, until, &mut witnessed, observer)?;
@@ -177,11 +181,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         run: &RunRecord,
         recording: u32,
         settings: &WitnessSettings,
-        until: Instant,
+        until: Deadline,
         witnessed: &mut Witnessed,
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
-        let loaded = load(&self.store.recording(recording))?;
+        let loaded = Recording::open(&self.store.recording(recording))?.load_until(until)?;
         let trace = &loaded.trace;
         let locks = AccessLocks::of(trace);
         witnessed.accesses = witnessed.accesses.max(loaded.header.accesses_executed);
@@ -202,7 +206,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         }
         let composer = Composer::new(&loaded, self.symbols, self.settings.record.quantum);
         let scratch = self.store.scratch();
-        let forcing = self.forcing(run);
+        let forcing = Forcing { deadline: until, ..self.forcing(run) };
         let mut prover =
             Prover { program: self.program, forcing: forcing.clone(), symbols: self.symbols, scratch: &scratch, executions: 0 };
         let undecided: Option<BTreeSet<String>> = match settings.undecided {
@@ -219,7 +223,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if witnessed.searched.iter().any(|row| row.id.as_ref() == Some(&finding.id)) {
                 continue;
             }
-            if undecided.as_ref().is_some_and(|undecided| !undecided.contains(&finding.id) || Instant::now() >= until) {
+            if until.is_over() {
+                witnessed.untried += 1;
+                continue;
+            }
+            if undecided.as_ref().is_some_and(|undecided| !undecided.contains(&finding.id)) {
                 continue;
             }
             observer.progress(Progress::Forcing { id: &finding.id.clone(), number, of });
@@ -318,7 +326,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         pair: Pair,
         settings: &WitnessSettings,
         forcing: &Forcing,
-        until: Instant,
+        until: Deadline,
         duration: &mut Duration,
     ) -> Result<PairSearched, PipelineError> {
         let begin = Instant::now();
@@ -363,7 +371,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 snapshots: settings.snapshots && self.program.before_each.is_none(),
             };
             let mut search = PreemptionBounding::new(settings.preemptions);
-            let limits = Limits { schedules: settings.schedules.saturating_sub(schedules), until: Some(until) };
+            let limits = Limits { schedules: settings.schedules.saturating_sub(schedules), until };
             let mut schedule = None;
             let mut diverged = false;
             let summary = explorer.search(&mut search, limits, |_, observation| {

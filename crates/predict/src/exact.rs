@@ -15,7 +15,7 @@ use crate::ordering::{Found, Ordering};
 use crate::regroup::{Order, regroup};
 use crate::reversal::clash;
 use crate::saturate::Steps;
-use rashomon_event::EventIndex;
+use rashomon_event::{Deadline, EventIndex};
 use rashomon_order::SharedMemory;
 use std::collections::BTreeSet;
 
@@ -48,6 +48,17 @@ pub enum Decision {
 }
 
 pub fn decide(closures: &Closures<'_, '_>, memory: &SharedMemory, goals: &[EventIndex], limits: &Limits) -> Decision {
+    decide_until(closures, memory, goals, limits, Deadline::NEVER)
+}
+
+/// Undecided if there is no time to try all sets.
+pub fn decide_until(
+    closures: &Closures<'_, '_>,
+    memory: &SharedMemory,
+    goals: &[EventIndex],
+    limits: &Limits,
+    deadline: Deadline,
+) -> Decision {
     let index = closures.index;
     let least = match closures.before(goals) {
         Ok(cut) => cut,
@@ -58,6 +69,9 @@ pub fn decide(closures: &Closures<'_, '_>, memory: &SharedMemory, goals: &[Event
     let mut waiting = vec![least];
     let mut complete = true;
     while let Some(cut) = waiting.pop() {
+        if deadline.is_over() {
+            return Decision::Undecided;
+        }
         if !clash(closures, &cut) {
             match order(index, memory, &cut, limits.steps, &mut failures) {
                 Ok(Some(order)) => return Decision::Witness(order),

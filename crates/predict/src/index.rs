@@ -5,7 +5,7 @@
 //! semaphore needs the first k − n posts of the trace, n being the least possible initial count: sufficient under any order of the takes.
 
 use crate::dependences::Dependences;
-use rashomon_event::{Address, EventIndex, EventKind, LockMode, Trace};
+use rashomon_event::{Address, Deadline, EventIndex, EventKind, LockMode, Trace};
 use rashomon_order::SharedMemory;
 use rustc_hash::FxHashMap;
 
@@ -88,6 +88,8 @@ pub struct Index<'t> {
     pub semaphores: bool,
     /// Per thread: the fork (thread, position) that creates it.
     pub fork: Vec<Option<(u32, u32)>>,
+    /// Whether all of the trace was looked at.
+    pub complete: bool,
 }
 
 #[derive(Default)]
@@ -116,6 +118,11 @@ struct Builder<'t> {
 
 impl<'t> Index<'t> {
     pub fn new(trace: &'t Trace, memory: &SharedMemory) -> Self {
+        Self::until(trace, memory, Deadline::NEVER)
+    }
+
+    /// What comes behind the deadline is not looked at: then the answer is of no use.
+    pub fn until(trace: &'t Trace, memory: &SharedMemory, deadline: Deadline) -> Self {
         let count = rashomon_order::happens_before::thread_count(trace);
         let index = Index {
             trace,
@@ -132,6 +139,7 @@ impl<'t> Index<'t> {
             woken_by: FxHashMap::default(),
             semaphores: false,
             fork: vec![None; count],
+            complete: true,
         };
         let mut builder = Builder {
             index,
@@ -143,9 +151,11 @@ impl<'t> Index<'t> {
             published: FxHashMap::default(),
             writers: vec![[0; 8]; memory.len()],
         };
-        for event in trace.indices() {
+        let mut events = deadline.bound(trace.indices());
+        for event in events.by_ref() {
             builder.event(event, memory);
         }
+        builder.index.complete = !events.was_cut();
         let mut index = builder.index;
         index.semaphores = !builder.semaphores.is_empty();
         index.locks = builder.lock_numbers.len();

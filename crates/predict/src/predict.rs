@@ -19,11 +19,10 @@ use crate::optimistic::{NotFound, Optimistic};
 use crate::regroup::{Order, regroup};
 use crate::reversal::sync_reversal;
 use crate::walk;
-use rashomon_event::{Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
-use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid, races};
+use rashomon_event::{Candidate, CandidateKind, Deadline, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
+use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid_until, races_until};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -49,7 +48,7 @@ pub struct Options {
     /// Site pairs of each evidence that are looked at.
     pub site_pairs: usize,
     /// From then on no further witness is looked for: what happens-before leaves unordered is told without one, the rest is counted.
-    pub deadline: Option<Instant>,
+    pub deadline: Deadline,
 }
 
 impl Default for Options {
@@ -66,7 +65,7 @@ impl Default for Options {
             patterns: 10_000,
             patterns_per_sites: 8,
             site_pairs: 10_000,
-            deadline: None,
+            deadline: Deadline::NEVER,
         }
     }
 }
@@ -102,6 +101,8 @@ pub struct Statistics {
     pub not_looked_at: usize,
     /// Of those, what there was no time for.
     pub out_of_time: usize,
+    /// There was no time for all of the trace, so that not even the suspicions are all known.
+    pub cut_short: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,13 +120,18 @@ pub fn predict(trace: &Trace, options: &Options) -> Predictions {
 
 /// Hands each prediction over as it is made, in the same order as [`predict`].
 pub fn predict_each(trace: &Trace, options: &Options, found: impl FnMut(Prediction)) -> Statistics {
+    let mut found = found;
     let candidates = Candidates::new(trace, options);
     // What the deciders need is as long as the trace, and most traces of sound programs have no candidate.
     if candidates.is_empty() {
         return candidates.statistics;
     }
     let memory = &candidates.memory;
-    let index = &Index::new(trace, memory);
+    let index = Index::until(trace, memory, options.deadline);
+    if !index.complete {
+        return candidates.without_witnesses(&mut found);
+    }
+    let index = &index;
     let trace_order = OnceCell::new();
     let statistics = candidates.statistics;
     let closures = Closures::new(index);
@@ -151,19 +157,28 @@ struct Candidates {
 impl Candidates {
     fn new(trace: &Trace, options: &Options) -> Self {
         let side_by_side = trace.events.len() > SIDE_BY_SIDE;
+        let deadline = options.deadline;
         let (memory, (graph, patterns)) = both(
             side_by_side,
-            || SharedMemory::new(trace),
+            || SharedMemory::until(trace, deadline),
             || {
-                let graph = LockGraph::new(trace);
+                let graph = LockGraph::until(trace, deadline);
                 let patterns = graph.patterns(options.deadlock_threads, options.patterns);
                 (graph, patterns)
             },
         );
+        // Which bytes matter is not known then.
+        let memory_is_known = memory.is_complete();
         let (unordered, mut suspects) = both(
             side_by_side && memory.contested() > 0,
-            || races(trace, &memory, Model::CPP20, options.representatives),
-            || hybrid(trace, &memory, options.representatives),
+            || {
+                if memory_is_known {
+                    races_until(trace, &memory, Model::CPP20, options.representatives, deadline)
+                } else {
+                    Vec::new()
+                }
+            },
+            || if memory_is_known { hybrid_until(trace, &memory, options.representatives, deadline) } else { Vec::new() },
         );
         let statistics = Statistics {
             events: trace.events.len(),
@@ -172,11 +187,28 @@ impl Candidates {
             hybrid_pairs: suspects.len(),
             lock_dependencies: graph.dependencies.len(),
             deadlock_patterns: patterns.len(),
+            cut_short: deadline.is_over(),
             ..Statistics::default()
         };
         let known: BTreeSet<(SiteId, SiteId)> = unordered.iter().map(|pair| pair.sites).collect();
         suspects.retain(|pair| !known.contains(&pair.sites));
         Self { memory, unordered, suspects, graph, patterns, statistics }
+    }
+
+    /// What is told where there is no time to decide anything.
+    fn without_witnesses(self, found: &mut impl FnMut(Prediction)) -> Statistics {
+        let mut statistics = self.statistics;
+        let out_of_time = self.unordered.len() + self.suspects.len() + self.patterns.len();
+        statistics.out_of_time += out_of_time;
+        statistics.not_looked_at += out_of_time;
+        statistics.without_witness += self.unordered.len();
+        for SitePair { pairs, occurrences, .. } in self.unordered {
+            let (first, second) = pairs[0];
+            let candidate =
+                Candidate { kind: CandidateKind::Race { first, second }, evidence: Evidence::HappensBefore, occurrences };
+            found(Prediction { candidate, witness: None, refuted: false });
+        }
+        statistics
     }
 
     fn is_empty(&self) -> bool {
@@ -259,7 +291,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         if let Some(order) = sync_reversal(&self.closures, self.memory, goals) {
             return Causal::Witness(order, Class::SyncReversal);
         }
-        match exact::decide(&self.closures, self.memory, goals, &self.options.exact) {
+        match exact::decide_until(&self.closures, self.memory, goals, &self.options.exact, self.options.deadline) {
             Decision::Witness(order) => Causal::Witness(order, Class::Any),
             Decision::Refuted => Causal::Refuted,
             Decision::Undecided => Causal::Undecided,
@@ -290,7 +322,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     }
 
     fn is_late(&self) -> bool {
-        self.options.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.options.deadline.is_over()
     }
 
     fn out_of_time(&mut self, candidates: usize) {
@@ -319,7 +351,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
             found.extend(race.map(|&race| (pair.sites, race)));
         }
         let known = found.keys().copied().collect();
-        let walked = walk::races(&self.closures, self.memory, &known, self.options.ideals);
+        let walked = walk::races(&self.closures, self.memory, &known, self.options.ideals, self.options.deadline);
         self.statistics.not_looked_at += usize::from(!walked.complete);
         found.extend(walked.found);
         found

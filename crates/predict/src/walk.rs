@@ -8,7 +8,7 @@
 //! history is forgotten. Cost: four bytes per access of contested memory, and per two lists at most as many ideals as they have accesses.
 
 use crate::closure::{Closures, Infeasible};
-use rashomon_event::{Access, EventIndex, SiteId};
+use rashomon_event::{Access, Deadline, EventIndex, SiteId};
 use rashomon_order::SharedMemory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -29,11 +29,17 @@ pub struct Races {
     pub complete: bool,
 }
 
-/// Pairs of `known` sites are not looked at. At most `ideals` are computed.
-pub fn races(closures: &Closures<'_, '_>, memory: &SharedMemory, known: &BTreeSet<Sites>, ideals: usize) -> Races {
+/// Pairs of `known` sites are not looked at. At most `ideals` are computed, none after the deadline.
+pub fn races(
+    closures: &Closures<'_, '_>,
+    memory: &SharedMemory,
+    known: &BTreeSet<Sites>,
+    ideals: usize,
+    deadline: Deadline,
+) -> Races {
     let mut races = Races { found: BTreeMap::new(), complete: true };
     let mut left = ideals;
-    for lists in lists(closures, memory).into_values() {
+    for lists in lists(closures, memory, deadline).into_values() {
         for (place, one) in lists.iter().enumerate() {
             for other in &lists[place + 1..] {
                 let sites = (one.site.min(other.site), one.site.max(other.site));
@@ -41,7 +47,7 @@ pub fn races(closures: &Closures<'_, '_>, memory: &SharedMemory, known: &BTreeSe
                 if !conflict || known.contains(&sites) || races.found.contains_key(&sites) {
                     continue;
                 }
-                match walk(closures, one, other, &mut left) {
+                match walk(closures, one, other, &mut left, deadline) {
                     Some(Walk::Race(first, second)) => {
                         races.found.insert(sites, (first.min(second), first.max(second)));
                     }
@@ -57,11 +63,11 @@ pub fn races(closures: &Closures<'_, '_>, memory: &SharedMemory, known: &BTreeSe
     races
 }
 
-fn lists(closures: &Closures<'_, '_>, memory: &SharedMemory) -> BTreeMap<usize, Vec<List>> {
+fn lists(closures: &Closures<'_, '_>, memory: &SharedMemory, deadline: Deadline) -> BTreeMap<usize, Vec<List>> {
     let trace = closures.index.trace;
     let mut granules: BTreeMap<usize, Vec<List>> = BTreeMap::new();
     let mut places = HashMap::new();
-    for event in trace.indices().filter(|&event| memory.contends(event)) {
+    for event in deadline.bound(trace.indices()).filter(|&event| memory.contends(event)) {
         let (thread, site) = (trace.event(event).thread.0, trace.event(event).site);
         let Some(access) = trace.event(event).access() else { continue };
         for (granule, _) in memory.contested_granules(&access) {
@@ -76,17 +82,24 @@ fn lists(closures: &Closures<'_, '_>, memory: &SharedMemory) -> BTreeMap<usize, 
     granules
 }
 
+/// Ideals computed between two looks at the clock.
+const LOOK_EVERY: usize = 16;
+
 enum Walk {
     Race(EventIndex, EventIndex),
     None,
 }
 
-/// `None`: the budget is spent.
-fn walk(closures: &Closures<'_, '_>, one: &List, other: &List, left: &mut usize) -> Option<Walk> {
+/// `None`: the budget is spent, or the time is over.
+fn walk(closures: &Closures<'_, '_>, one: &List, other: &List, left: &mut usize, deadline: Deadline) -> Option<Walk> {
     let lists = [one, other];
     let mut at = [0, 0];
     while at[0] < one.events.len() && at[1] < other.events.len() {
         *left = left.checked_sub(1)?;
+        // An ideal of a long trace takes a while.
+        if *left % LOOK_EVERY == 0 && deadline.is_over() {
+            return None;
+        }
         let goals = [one.events[at[0]], other.events[at[1]]];
         match closures.sync_preserving(&goals) {
             Ok(_) => return Some(Walk::Race(goals[0], goals[1])),

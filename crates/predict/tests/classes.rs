@@ -161,7 +161,7 @@ fn every_pair_of_sites_with_a_sync_preserving_race_is_found() {
         }
         let memory = SharedMemory::new(&trace);
         let index = Index::new(&trace, &memory);
-        let races = walk::races(&Closures::new(&index), &memory, &BTreeSet::new(), usize::MAX);
+        let races = walk::races(&Closures::new(&index), &memory, &BTreeSet::new(), usize::MAX, rashomon_event::Deadline::NEVER);
         let sites = |first: EventIndex, second: EventIndex| {
             let (one, other) = (trace.event(first).site, trace.event(second).site);
             (one.min(other), one.max(other))

@@ -55,7 +55,7 @@ fn listing_1_needs_an_optimistic_witness() {
 
 #[test]
 fn behind_the_deadline_suspicions_are_counted_and_races_told() {
-    let late = Options { deadline: Some(std::time::Instant::now()), ..Options::default() };
+    let late = Options { deadline: rashomon_event::Deadline::at(std::time::Instant::now()), ..Options::default() };
     let suspicion = predict(&trace(LISTING_1).trace, &late);
     assert!(suspicion.findings.is_empty());
     assert_eq!((suspicion.statistics.out_of_time, suspicion.statistics.not_looked_at), (1, 1));

@@ -5,7 +5,7 @@
 //! program's, `status` is ours. Schedules are left out: they are in the store, and `reproduce` runs them.
 
 use crate::order::{Shown, by_importance};
-use crate::summary::{Counts, ProgramExit, RunSummary, Status};
+use crate::summary::{Counts, ProgramExit, RunSummary, Status, is_false};
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::{Evidence, Finding, FindingKind, Frame, Side, Verdict, WitnessLevel};
 use serde::Serialize;
@@ -34,6 +34,9 @@ struct Run<'a> {
     untried: u64,
     store: &'a str,
     notes: &'a [String],
+    /// Only there while the tool is at work, or when it was ended before its time.
+    #[serde(skip_serializing_if = "is_false")]
+    interrupted: bool,
 }
 
 #[derive(Serialize)]
@@ -173,6 +176,7 @@ pub fn render(findings: &[Finding], run: &RunSummary, shown: Shown) -> String {
             untried: run.untried,
             store: &run.store,
             notes: &run.notes,
+            interrupted: run.interrupted,
         },
         findings: by_importance(findings, shown).into_iter().map(FindingView::from).collect(),
     };

@@ -86,4 +86,12 @@ pub struct RunSummary {
     /// Where everything is kept.
     pub store: String,
     pub notes: Vec<String>,
+    /// The tool had not come to its end when this was written.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub interrupted: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+pub(crate) const fn is_false(value: &bool) -> bool {
+    !*value
 }

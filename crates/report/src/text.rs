@@ -220,7 +220,10 @@ fn one(out: &mut String, painter: Painter, finding: &Finding) {
     }
     let _ = writeln!(out, "  = evidence: {}", evidence_words(finding.evidence));
     if finding.occurrences > 1 {
-        let _ = writeln!(out, "  = {} pairs of events at these places", finding.occurrences);
+        let _ = match finding.evidence {
+            Evidence::Observed => writeln!(out, "  = seen {} times", finding.occurrences),
+            _ => writeln!(out, "  = {} pairs of events at these places", finding.occurrences),
+        };
     }
     for note in &finding.notes {
         let _ = writeln!(out, "  = note: {}", clean(note));
@@ -270,6 +273,9 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
     );
     if run.untried > 0 {
         let _ = writeln!(out, "note: the budget left {} untried", plural(run.untried, "candidate"));
+    }
+    if run.interrupted {
+        let _ = writeln!(out, "note: rashomon was ended before it had come to its end");
     }
     for note in &run.notes {
         let _ = writeln!(out, "note: {}", clean(note));

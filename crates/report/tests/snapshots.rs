@@ -110,6 +110,7 @@ fn run() -> RunSummary {
         untried: 1,
         store: "/tmp/a b/.rashomon/1-listing1".into(),
         notes: vec!["module libz.so.1 is not instrumented".into()],
+        interrupted: false,
     }
 }
 

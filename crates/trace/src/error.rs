@@ -30,6 +30,9 @@ pub enum TraceError {
     #[error("{} holds more than {limit} {what}; record a shorter run or set a trace limit", path.display())]
     TooLarge { path: PathBuf, what: &'static str, limit: u64 },
 
+    #[error("{} was not loaded: there was no time; a larger budget gives more", path.display())]
+    OutOfTime { path: PathBuf },
+
     #[error("cannot write the report: {0}")]
     Output(#[from] std::io::Error),
 }

@@ -23,7 +23,7 @@ use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use rashomon_abi::record;
-use rashomon_event::{Access, ContextId, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
+use rashomon_event::{Access, ContextId, Deadline, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,13 +31,21 @@ use std::path::PathBuf;
 
 /// Events are numbered with 32 bits.
 const MAX_EVENTS: u64 = u32::MAX as u64 - 1;
+/// Events loaded between two looks at the clock.
+const LOOK_EVERY: u64 = 1 << 16;
 /// Bytes of one range access; what is said to lie behind them is left out.
 const LONGEST_RANGE: u64 = 1 << 36;
 
 impl Recording {
     /// Merges the streams into one trace.
     pub fn load(&self) -> Result<LoadedTrace, TraceError> {
+        self.load_until(Deadline::NEVER)
+    }
+
+    /// As [`Recording::load`], but [`TraceError::OutOfTime`] if it takes too long.
+    pub fn load_until(&self, deadline: Deadline) -> Result<LoadedTrace, TraceError> {
         let mut loader = Loader::new(self);
+        loader.deadline = deadline;
         loader.merge()?;
         Ok(loader.finish())
     }
@@ -105,6 +113,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) shortcomings: Vec<Shortcoming>,
     misuses: Misuses,
     not_reexecutable_from: Option<EventIndex>,
+    deadline: Deadline,
 }
 
 impl<'a> Loader<'a> {
@@ -147,6 +156,7 @@ impl<'a> Loader<'a> {
             shortcomings: Vec::new(),
             misuses: Misuses::default(),
             not_reexecutable_from: None,
+            deadline: Deadline::NEVER,
         };
         loader.place_modules();
         loader
@@ -316,6 +326,9 @@ impl<'a> Loader<'a> {
         if index >= MAX_EVENTS {
             let path = self.recording.directory.clone();
             return Err(TraceError::TooLarge { path, what: "events", limit: MAX_EVENTS });
+        }
+        if index % LOOK_EVERY == LOOK_EVERY - 1 && self.deadline.is_over() {
+            return Err(TraceError::OutOfTime { path: self.recording.directory.clone() });
         }
         self.events.push(event);
         Ok(EventIndex(index as u32))

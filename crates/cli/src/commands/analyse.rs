@@ -1,9 +1,8 @@
 //! `rashomon predict` and `rashomon confirm`: the later phases on what is already recorded.
 
-use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, settings_of};
+use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, reporter, settings_of};
 use crate::arguments::{ConfirmOptions, ReportOptions};
 use crate::exit::Exit;
-use crate::progress::Reporter;
 use anyhow::Result;
 use rashomon_pipeline::check::analyse_session;
 use rashomon_pipeline::imported::predict_file;
@@ -23,11 +22,11 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, report: &Report
     let store = open_store(trace.as_deref())?;
     let run = store.run()?;
     check_binaries(&store, &run)?;
-    let settings = settings_of(&run, &ConfirmOptions { predict_within: within, ..NOTHING_FORCED })?;
+    let settings = settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })?;
     let program = program_of(&run)?;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = Reporter::new(ui.quiet);
+    let mut reporter = reporter(ui, report);
     let mut tally = Tally::default();
     job.analyse_all(&run, &mut tally, &mut reporter)?;
     let summary = job.summary(&run, &tally);
@@ -39,7 +38,7 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, report: &Report
 /// A recording outside a store: nothing is written, and nothing can be replayed.
 fn predict_session(ui: Ui, session: &Path, within: Duration, report: &ReportOptions) -> Result<Exit> {
     let mut tally = Tally::default();
-    let mut reporter = Reporter::new(ui.quiet);
+    let mut reporter = reporter(ui, report);
     let findings = analyse_session(session, &Binaries::new(), within, &mut tally, &mut reporter)?;
     reporter.finish();
     let summary = RunSummary {
@@ -52,6 +51,7 @@ fn predict_session(ui: Ui, session: &Path, within: Duration, report: &ReportOpti
         untried: 0,
         store: session.display().to_string(),
         notes: tally.notes,
+        interrupted: false,
     };
     finish(ui, &findings, &summary, report)
 }
@@ -69,6 +69,7 @@ fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOption
         untried: 0,
         store: file.display().to_string(),
         notes: predicted.notes,
+        interrupted: false,
     };
     finish(ui, &predicted.findings, &summary, report)
 }
@@ -82,10 +83,10 @@ pub fn confirm(ui: Ui, trace: Option<PathBuf>, confirm: &ConfirmOptions, report:
     let settings = settings_of(&run, confirm)?;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = Reporter::new(ui.quiet);
+    let mut reporter = reporter(ui, report);
     let mut tally = Tally::default();
-    let leads = job.analyse_all(&run, &mut tally, &mut reporter)?;
-    job.confirm_all(&run, leads, &mut tally, &mut reporter)?;
+    let gathered = job.analyse_all(&run, &mut tally, &mut reporter)?;
+    job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
     let summary = job.summary(&run, &tally);
     store.write_summary(&summary)?;
     reporter.finish();

@@ -1,6 +1,6 @@
 //! `rashomon check` and `rashomon record`.
 
-use super::{Ui, end_children_on_interruption, present, randomises, settings_for};
+use super::{Ui, end_children_on_interruption, fixed_plan, plan_of_check, present, randomises, reporter, settings_for};
 use crate::arguments::{ConfirmOptions, Filter, ReportOptions, RunOptions};
 use crate::exit::Exit;
 use crate::program::{self, Inspection, Instrumentation};
@@ -46,25 +46,26 @@ pub struct Checked {
 
 pub fn check_prepared(
     ui: Ui,
-    run: &RunOptions,
+    options: &RunOptions,
     confirm: &ConfirmOptions,
     report: &ReportOptions,
     prepared: Prepared,
 ) -> Result<Checked> {
     let json_to_output = report.json.as_deref() == Some(Path::new("-"));
     let output = if json_to_output { Output::ToError } else { Output::Inherit };
-    let settings = settings_for(run, Some(confirm), prepared.run.base_time_nanoseconds, output)?;
+    let settings = settings_for(options, Some(confirm), prepared.run.base_time_nanoseconds, output)?;
     let symbols = Binaries::new();
     let Prepared { program, store, mut run } = prepared;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = Reporter::new(ui.quiet);
+    let mut reporter = reporter(ui, report);
     let mut tally = Tally::default();
-    job.record_all(&mut run, &mut reporter)?;
-    let leads = job.analyse_all(&run, &mut tally, &mut reporter)?;
-    job.confirm_all(&run, leads, &mut tally, &mut reporter)?;
-    if !confirm.search.is_zero() && run.recordings.iter().all(|recording| recording.policy != Scheduling::Free.name()) {
+    let gathered = job.gather(&mut run, plan_of_check(options).as_mut(), &mut tally, &mut reporter)?;
+    let total = gathered.deadlines.total;
+    job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
+    let search = total.limit(confirm.search);
+    if !search.is_zero() && run.recordings.iter().all(|recording| recording.policy != Scheduling::Free.name()) {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let witnessed = job.find_witnesses(&run, &WitnessSettings::of_check(confirm.search, jobs), &mut reporter)?;
+        let witnessed = job.find_witnesses(&run, &WitnessSettings::of_check(search, jobs), &mut reporter)?;
         tally.executions += witnessed.executions;
     }
     let summary = job.summary(&run, &tally);
@@ -81,7 +82,7 @@ pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> 
     let settings: Settings = settings_for(run, None, record.base_time_nanoseconds, Output::Inherit)?;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
     let mut reporter = Reporter::new(ui.quiet);
-    job.record_all(&mut record, &mut reporter)?;
+    job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
     reporter.finish();
     let summary = job.summary(&record, &Tally::default());
     store.write_summary(&summary)?;

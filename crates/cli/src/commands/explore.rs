@@ -1,10 +1,9 @@
 //! `rashomon explore`: schedules are tried until one fails.
 
 use super::check::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, present, refuse_filter, settings_for};
+use super::{Ui, end_children_on_interruption, fixed_plan, present, refuse_filter, reporter, settings_for};
 use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions};
 use crate::exit::Exit;
-use crate::progress::Reporter;
 use anyhow::Result;
 use rashomon_confirm::Output;
 use rashomon_pipeline::explore::{ExpectedExit, ExploreSettings, Stops};
@@ -27,8 +26,8 @@ pub fn explore(
     settings.forced_limit = options.timeout_of_one;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = Reporter::new(ui.quiet);
-    job.record_all(&mut record, &mut reporter)?;
+    let mut reporter = reporter(ui, report);
+    job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
     let explored = job.explore(
         &record,
         &ExploreSettings {

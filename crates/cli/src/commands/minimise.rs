@@ -9,7 +9,13 @@ use rashomon_pipeline::{Binaries, Job};
 use std::path::Path;
 use std::time::Duration;
 
-pub fn minimise(ui: Ui, finding: &str, store: Option<&Path>, executions: u64, timeout: Option<Duration>) -> Result<Exit> {
+pub fn minimise(
+    ui: Ui,
+    finding: &str,
+    store: Option<&Path>,
+    (executions, budget): (u64, Duration),
+    timeout: Option<Duration>,
+) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(store)?;
     let finding = store.finding(finding)?;
@@ -19,7 +25,7 @@ pub fn minimise(ui: Ui, finding: &str, store: Option<&Path>, executions: u64, ti
     let settings = settings_of(&run, &options)?;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
     let mut reporter = Reporter::new(ui.quiet);
-    let shortened = job.minimise(&run, &finding, executions, &mut reporter)?;
+    let shortened = job.minimise(&run, &finding, (executions, budget), &mut reporter)?;
     reporter.finish();
     let id = &shortened.finding.id;
     if !shortened.shown {

@@ -2,11 +2,11 @@
 
 use super::check::{Prepared, prepare};
 use super::{
-    NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, refuse_filter, settings_for, settings_of,
+    NOTHING_FORCED, Ui, end_children_on_interruption, fixed_plan, open_store, present, program_of, refuse_filter, reporter,
+    settings_for, settings_of,
 };
 use crate::arguments::{Holding, ProvokeOptions, ReportOptions, RunOptions, Switch};
 use crate::exit::Exit;
-use crate::progress::Reporter;
 use anyhow::{Result, bail};
 use rashomon_confirm::Output;
 use rashomon_pipeline::provoke::Strategy;
@@ -47,9 +47,9 @@ pub fn provoke(
     let Prepared { program, store, run: mut record } = prepared;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = Reporter::new(ui.quiet);
+    let mut reporter = reporter(ui, report);
     if records {
-        job.record_all(&mut record, &mut reporter)?;
+        job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
     }
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let provoking = ProvokeSettings {

@@ -24,7 +24,8 @@ pub fn report(ui: Ui, store: Option<PathBuf>, format: Format, show: Show) -> Res
                 executions: 0,
                 untried: 0,
                 store: store.path().display().to_string(),
-                notes: vec!["the run was interrupted; numbers are missing".into()],
+                notes: vec!["the numbers are missing".into()],
+                interrupted: true,
             }
         }
     };

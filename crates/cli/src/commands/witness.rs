@@ -1,10 +1,9 @@
 //! `rashomon witness`: lockset warnings, and an execution for each that is no false alarm.
 
 use super::check::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, present, print, refuse_filter, settings_for};
+use super::{Ui, end_children_on_interruption, fixed_plan, present, print, refuse_filter, reporter, settings_for};
 use crate::arguments::{ReportOptions, RunOptions, WitnessOptions};
 use crate::exit::Exit;
-use crate::progress::Reporter;
 use anyhow::Result;
 use rashomon_confirm::Output;
 use rashomon_pipeline::witnesses::{LocksetStates, WitnessSettings, Witnessed};
@@ -28,8 +27,8 @@ pub fn witness(
     settings.times = 2;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = Reporter::new(ui.quiet);
-    job.record_all(&mut record, &mut reporter)?;
+    let mut reporter = reporter(ui, report);
+    job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
     let witnessed = job.find_witnesses(
         &record,
         &WitnessSettings {

@@ -1,0 +1,106 @@
+//! One recorded process, loaded and analysed on a thread of its own, so that whoever waits for it can stop waiting.
+//!
+//! The thread looks at the clock itself between candidates and within long passes. Where it is too late all the same (a step that takes long and does not look) it is left behind: it
+//! ends at its next look, or with the process. Nothing of what it had handed over before is lost.
+
+use crate::analyse::{Analysed, analyse};
+use crate::budget::Deadlines;
+use crate::error::PipelineError;
+use crate::novelty::Shown;
+use rashomon_event::Deadline;
+use rashomon_predict::Statistics;
+use rashomon_trace::{LoadedTrace, Recording};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Witnesses are as long as what they run: few of them wait at a time.
+const WAITING: usize = 2;
+
+enum Message {
+    Loaded(Arc<LoadedTrace>, Shown),
+    Found(Analysed),
+    Done(Statistics),
+    Failed(PipelineError),
+}
+
+/// An analysis that goes on.
+pub(crate) struct Examination {
+    messages: Receiver<Message>,
+    thread: Option<JoinHandle<()>>,
+    left_behind: Deadline,
+    statistics: Option<Statistics>,
+}
+
+impl Examination {
+    pub(crate) fn begin(folder: PathBuf, deadlines: &Deadlines) -> Self {
+        let (sender, messages) = sync_channel(WAITING);
+        let deadlines = *deadlines;
+        let thread = std::thread::spawn(move || examine(&folder, &deadlines, &sender));
+        Self { messages, thread: Some(thread), left_behind: deadlines.left_behind, statistics: None }
+    }
+
+    fn next(&mut self) -> Option<Message> {
+        let received = match self.left_behind.left() {
+            None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(left) => self.messages.recv_timeout(left),
+        };
+        match received {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+                    std::panic::resume_unwind(panic);
+                }
+                None
+            }
+        }
+    }
+
+    /// The trace, and what it shows; `None`: there was no time to load it.
+    pub(crate) fn loaded(&mut self) -> Result<Option<(Arc<LoadedTrace>, Shown)>, PipelineError> {
+        match self.next() {
+            Some(Message::Loaded(loaded, shown)) => Ok(Some((loaded, shown))),
+            Some(Message::Failed(error)) => Err(error),
+            Some(Message::Found(_) | Message::Done(_)) | None => Ok(None),
+        }
+    }
+
+    /// The next candidate; `None`: there is no more, or no more time.
+    pub(crate) fn found(&mut self) -> Option<Analysed> {
+        match self.next()? {
+            Message::Found(analysed) => Some(analysed),
+            Message::Done(statistics) => {
+                self.statistics = Some(statistics);
+                None
+            }
+            Message::Loaded(..) | Message::Failed(_) => None,
+        }
+    }
+
+    /// The numbers, if it has come to its end.
+    pub(crate) fn statistics(&self) -> Option<Statistics> {
+        self.statistics
+    }
+}
+
+/// Whoever does not listen any more wants nothing.
+fn examine(folder: &std::path::Path, deadlines: &Deadlines, sender: &SyncSender<Message>) {
+    let loaded = match Recording::open(folder).and_then(|recording| recording.load_until(deadlines.left_behind)) {
+        Ok(loaded) => Arc::new(loaded),
+        Err(rashomon_trace::TraceError::OutOfTime { .. }) => return,
+        Err(error) => {
+            let _ = sender.send(Message::Failed(error.into()));
+            return;
+        }
+    };
+    let shown = Shown::of(&loaded.trace, deadlines.predicting);
+    if sender.send(Message::Loaded(Arc::clone(&loaded), shown)).is_err() {
+        return;
+    }
+    let statistics = analyse(&loaded.trace, deadlines.predicting, |analysed| {
+        let _ = sender.send(Message::Found(analysed));
+    });
+    let _ = sender.send(Message::Done(statistics));
+}

@@ -1,0 +1,258 @@
+//! Recorded executions that ended wrongly: by a fault, an abort, or with an exit code that is not the right one.
+//!
+//! What is right is said by [`Norm`]: with `--expect-exit` that code. Without it a program may end with any code, as tests do that fail in every schedule; but one that ends with 0 under one
+//! schedule and with another code under the next does what its schedule decides, and the other code is wrong. A fault or an abort is always wrong. Signals that others send to end a
+//! program (SIGTERM, SIGPIPE, …) say nothing about it.
+//!
+//! It is proven by the recorded schedule, replayed, ending the same way again, while the schedule of a recording that ended well, replayed after it, ends well again: else what earlier
+//! executions left behind (a file, a port in use) decides and not the schedule. Where no recording ended well there is nothing to compare with, and the replay alone counts.
+
+use crate::compose::Composer;
+use crate::error::PipelineError;
+use crate::identity::{finding_id, is_system, place_key};
+use crate::prove::Prover;
+use crate::rust::is_library;
+use crate::symbols::Symbols;
+use rashomon_confirm::execution::OUTPUT_FILE;
+use rashomon_confirm::force::{attempt, forced_session};
+use rashomon_confirm::{Attempt, Ending, Output, execute};
+use rashomon_event::{EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Schedule, Side, ThreadId, Verdict};
+use rashomon_explore::Failure;
+use rashomon_report::ProgramExit;
+use rashomon_trace::After;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+/// Signals that a program brings upon itself: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.
+const OWN: [i32; 7] = [4, 5, 6, 7, 8, 11, 31];
+const SIGABRT: i32 = 6;
+
+/// What exit is right, as all recordings together show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Norm {
+    code: Option<i32>,
+}
+
+impl Norm {
+    pub fn of(expected: Option<i32>, exits: impl IntoIterator<Item = ProgramExit>) -> Self {
+        let zero = || exits.into_iter().any(|exit| exit == ProgramExit::Code { code: 0 }).then_some(0);
+        Self { code: expected.or_else(zero) }
+    }
+
+    /// What an exit can be called before all are known.
+    pub const fn at_worst(expected: Option<i32>) -> Self {
+        match expected {
+            None => Self { code: Some(0) },
+            some => Self { code: some },
+        }
+    }
+
+    pub fn is_wrong(self, exit: ProgramExit) -> bool {
+        match exit {
+            ProgramExit::Signal { signal } => OWN.contains(&signal),
+            ProgramExit::Code { code } => self.code.is_some_and(|right| right != code),
+            ProgramExit::TimedOut | ProgramExit::Blocked | ProgramExit::Unknown => false,
+        }
+    }
+}
+
+/// The failure that an exit may be, once the norm is known.
+pub fn failure_of(exit: ProgramExit) -> Option<Failure> {
+    match exit {
+        ProgramExit::Signal { signal } if OWN.contains(&signal) => Some(Failure::Signal(signal)),
+        ProgramExit::Code { code } => Some(Failure::Code(code)),
+        _ => None,
+    }
+}
+
+/// Among so many events the last one of the program's own code is looked for.
+const RECENT_EVENTS: usize = 256;
+/// Threads that are shown.
+const MOST_THREADS: usize = 64;
+
+impl<S: Symbols + ?Sized> Composer<'_, S> {
+    /// A failure that no blocked thread shows: the thread that did something last is where it came about. The others are shown where they did something last.
+    pub fn of_failure(&self, failure: Failure) -> Finding {
+        let trace = &self.loaded.trace;
+        let own = |index: &EventIndex| {
+            let frame = self.describer.place_of(*index);
+            frame.is_some_and(|frame| !is_library(&frame) && frame.file.as_deref().is_some_and(|file| !is_system(file)))
+        };
+        let recent = || trace.indices().rev().take(RECENT_EVENTS);
+        let last = recent().find(own).or_else(|| recent().next());
+        let side = |index: EventIndex, action: &str| {
+            let event = trace.event(index);
+            match event.kind {
+                // It was somewhere before the program's own code.
+                EventKind::Start => Side {
+                    stack: Vec::new(),
+                    ..self.describer.side(event.thread, "had not done anything yet".into(), event.site, event.context, None)
+                },
+                _ => self.describer.side(event.thread, action.into(), event.site, event.context, None),
+            }
+        };
+        let mut places = vec![failure.to_string()];
+        places.extend(last.map(|index| place_key(trace, self.symbols, trace.event(index).site, trace.event(index).context)));
+        let mut sides: Vec<Side> = last.map(|index| side(index, "ran last")).into_iter().collect();
+        let ran_last = last.map(|index| trace.event(index).thread);
+        let others = self.standing().into_iter().filter(|(thread, _)| Some(*thread) != ran_last);
+        sides.extend(others.take(MOST_THREADS).map(|(_, index)| side(index, "stood here")));
+        Finding {
+            id: finding_id(FindingKind::Failure, places),
+            kind: FindingKind::Failure,
+            verdict: Verdict::Suspected,
+            evidence: Evidence::Observed,
+            witness_level: None,
+            subject: failure.to_string(),
+            sides,
+            steps: Vec::new(),
+            schedule: None,
+            provocation: None,
+            reproduce: None,
+            notes: Vec::new(),
+            occurrences: 1,
+        }
+    }
+
+    /// The last event of each thread that had begun and not ended.
+    fn standing(&self) -> Vec<(ThreadId, EventIndex)> {
+        let trace = &self.loaded.trace;
+        let mut last: Vec<Option<EventIndex>> = vec![None; trace.threads.len()];
+        for index in trace.indices() {
+            let event = trace.event(index);
+            let place = &mut last[event.thread.index()];
+            *place = if event.kind == EventKind::End { None } else { Some(index) };
+        }
+        (0..).map(ThreadId).zip(last).filter_map(|(thread, index)| Some((thread, index?))).collect()
+    }
+}
+
+/// A recording that ended wrongly, and what it is compared with.
+pub struct Replayed<'r> {
+    pub exit: ProgramExit,
+    pub recorded: &'r Schedule,
+    /// Of a recording that ended well.
+    pub control: Option<&'r Schedule>,
+}
+
+impl<S: Symbols + ?Sized> Prover<'_, S> {
+    /// Makes a recorded failure happen again, and what ended well end well again.
+    pub fn replay_failure(
+        &mut self,
+        finding: &mut Finding,
+        replayed: &Replayed<'_>,
+        session: &Path,
+    ) -> Result<(), PipelineError> {
+        finding.schedule = Some(replayed.recorded.clone());
+        for number in 0..self.forcing.times.max(1) {
+            let session = if number == 0 { session } else { self.scratch };
+            let attempt = self.run_and_keep(replayed.recorded, session)?;
+            if !is_same(replayed.exit, attempt.execution.ending) || !attempt.outcome.is_orderly() {
+                finding.notes.push(format!(
+                    "it happened when recorded, but not when the recorded schedule was replayed: {}",
+                    attempt.outcome
+                ));
+                return Ok(());
+            }
+            if number == 0 && replayed.exit == (ProgramExit::Signal { signal: SIGABRT }) {
+                finding.notes.extend(last_words(&session.join(OUTPUT_FILE)).map(|words| format!("its last words: {words}")));
+            }
+        }
+        if let Some(control) = replayed.control {
+            let attempt = self.run_and_keep(control, self.scratch)?;
+            if is_same(replayed.exit, attempt.execution.ending) {
+                finding.notes.push(
+                    "a schedule that ended well when it was recorded ends so, too, now: what earlier executions left behind decides, not the schedule; --before-each restores it".into(),
+                );
+                return Ok(());
+            }
+        }
+        let grade = if matches!(replayed.exit, ProgramExit::Signal { .. }) { Grade::Crashed } else { Grade::WrongExit };
+        finding.verdict = Verdict::Proven { grade };
+        Ok(())
+    }
+
+    fn run_and_keep(&mut self, schedule: &Schedule, session: &Path) -> Result<Attempt, PipelineError> {
+        self.executions += 1;
+        forced_session(schedule, After::Stop, session, &self.forcing)?;
+        let execution = execute(self.program, session, &self.forcing.input, Output::Keep, Some(self.forcing.limit()))?;
+        Ok(attempt(schedule, session, execution)?)
+    }
+}
+
+fn is_same(exit: ProgramExit, ending: Ending) -> bool {
+    match (exit, ending) {
+        (ProgramExit::Signal { signal }, Ending::Signal(again)) => signal == again,
+        (ProgramExit::Code { code }, Ending::Code(again)) => code == again,
+        _ => false,
+    }
+}
+
+/// Bytes at the end of an output that are read, and lines of them that are told.
+const END: u64 = 4096;
+const LINES: usize = 4;
+
+/// The last lines that an execution wrote: what a failed assertion, an uncaught exception or a damaged heap says of itself.
+fn last_words(output: &Path) -> Option<String> {
+    let mut file = File::open(output).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(END).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].join(" / ");
+    // What a program writes may be anything; a report is read on a terminal.
+    let plain: String = last.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    (!plain.is_empty()).then_some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn code(code: i32) -> ProgramExit {
+        ProgramExit::Code { code }
+    }
+
+    #[test]
+    fn what_fails_in_every_schedule_is_no_finding() {
+        let norm = Norm::of(None, [code(1), code(1), code(3)]);
+        assert!(!norm.is_wrong(code(1)) && !norm.is_wrong(code(3)));
+    }
+
+    #[test]
+    fn zero_under_one_schedule_makes_other_codes_wrong() {
+        for exits in [[code(0), code(3)], [code(3), code(0)]] {
+            let norm = Norm::of(None, exits);
+            assert!(norm.is_wrong(code(3)) && !norm.is_wrong(code(0)));
+        }
+    }
+
+    #[test]
+    fn what_is_expected_is_right() {
+        let norm = Norm::of(Some(3), [code(0), code(3)]);
+        assert!(norm.is_wrong(code(0)) && !norm.is_wrong(code(3)));
+    }
+
+    #[test]
+    fn faults_are_wrong_and_being_ended_is_not() {
+        let norm = Norm::of(None, []);
+        let signal = |signal| ProgramExit::Signal { signal };
+        assert!([6, 11].iter().all(|&number| norm.is_wrong(signal(number))));
+        assert!([2, 9, 13, 15].iter().all(|&number| !norm.is_wrong(signal(number)) && failure_of(signal(number)).is_none()));
+        assert!(!norm.is_wrong(ProgramExit::TimedOut) && !norm.is_wrong(ProgramExit::Blocked));
+    }
+
+    #[test]
+    fn the_last_lines_are_told_without_what_a_terminal_obeys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("output");
+        std::fs::write(&path, "one\ntwo\n\n\x1b[31mp: a.c:3: main: Assertion `x' failed.\n").unwrap();
+        assert_eq!(last_words(&path).unwrap(), "one / two /  [31mp: a.c:3: main: Assertion `x' failed.");
+        std::fs::write(&path, "\n").unwrap();
+        assert_eq!(last_words(&path), None);
+        assert_eq!(last_words(&folder.path().join("none")), None);
+    }
+}
