@@ -2,6 +2,7 @@
 //! `docs/evaluation.md` explains every column.
 
 mod bar;
+mod budgets;
 mod compile;
 mod debian;
 mod detect;
@@ -43,9 +44,12 @@ pub struct Options {
     /// Machine-readable output.
     #[arg(long)]
     json: bool,
-    /// Runs of each configuration, of which the medians are taken.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    runs: u32,
+    /// Runs of each configuration, of which the medians are taken (5); of `budgets`, runs altogether (100).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: Option<u32>,
+    /// What is drawn at random follows from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// One run on small inputs: shows that everything works, measures nothing.
     #[arg(long)]
     quick: bool,
@@ -67,6 +71,13 @@ pub struct Options {
     /// Tests that run at the same time; without it as many as there are processors.
     #[arg(long)]
     jobs: Option<std::num::NonZeroUsize>,
+}
+
+impl Options {
+    /// Of each configuration.
+    fn runs(&self) -> u32 {
+        self.runs.unwrap_or(5)
+    }
 }
 
 type Evaluation = fn(&Options) -> Result<bool>;
@@ -91,6 +102,7 @@ const EVALUATIONS: [(&str, &str, Evaluation); 21] = [
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
     ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
     ("explore", "schedules that each strategy needs to make small programs fail, against stress", explore::run),
+    ("budgets", "random programs and budgets, the tool ended at random: it ends in time and loses nothing", budgets::run),
     ("witnesses", "witnesses by model checking for the programs of Shacham et al. 2007: Tables 2 to 4", witnesses::run),
     ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),
     ("engine", "throughput and memory of the linear analyses on generated traces", engine::run),
@@ -121,7 +133,7 @@ fn command_line(name: &str, options: &Options) -> String {
     if options.quick {
         line.push_str(" --quick");
     } else {
-        line.push_str(&format!(" --runs {}", options.runs));
+        line.push_str(&format!(" --runs {}", options.runs()));
     }
     if let Some(only) = &options.only {
         line.push_str(&format!(" --only {only}"));

@@ -124,8 +124,6 @@ pub struct Witnessed {
     /// Warnings without a partner.
     pub spurious: usize,
     pub searched: Vec<Searched>,
-    /// Pairs that there was no time for.
-    pub untried: u64,
     pub executions: u64,
     /// Of them, those that went on from a process snapshot.
     pub from_snapshots: u64,
@@ -223,11 +221,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if witnessed.searched.iter().any(|row| row.id.as_ref() == Some(&finding.id)) {
                 continue;
             }
-            if until.is_over() {
-                witnessed.untried += 1;
-                continue;
-            }
-            if undecided.as_ref().is_some_and(|undecided| !undecided.contains(&finding.id)) {
+            let late = until.is_over();
+            if undecided.as_ref().is_some_and(|undecided| !undecided.contains(&finding.id) || late) {
                 continue;
             }
             observer.progress(Progress::Forcing { id: &finding.id.clone(), number, of });
@@ -238,14 +233,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                         .place_of(event)
                         .map_or_else(|| "??".into(), |frame| rashomon_report::text::frame_words(&frame))
                 }),
-                found: Found::Exhausted,
+                found: if late { Found::Unknown } else { Found::Exhausted },
                 schedules: 0,
                 duration: Duration::ZERO,
                 prefix: 0,
                 pairs: pairs.len(),
                 id: None,
             };
-            for pair in pairs {
+            for pair in pairs.into_iter().filter(|_| !late) {
                 let searched = self.search_pair(trace, pair, settings, &forcing, until, &mut row.duration)?;
                 row.schedules += searched.schedules;
                 witnessed.from_snapshots += searched.from_snapshots;

@@ -1,7 +1,7 @@
 // abort in a thread.
 // Shows: a program that ends by SIGABRT while main waits.
 // True:  no handler is installed.
-// expect: none
+// expect: failure crashed
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // A crash in a thread.
 // Shows: a program that ends by SIGSEGV; the recording up to there is wanted.
 // True:  the null pointer is written by the second thread, after main has counted.
-// expect: none
+// expect: failure crashed
 #include <pthread.h>
 #include <stddef.h>
 

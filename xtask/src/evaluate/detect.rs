@@ -83,7 +83,7 @@ pub fn run(options: &Options) -> Result<bool> {
     if chosen.is_empty() {
         bail!("no program's path contains that; they are below tests/programs");
     }
-    let runs = if options.quick { 1 } else { options.runs };
+    let runs = if options.quick { 1 } else { options.runs() };
     let compilers = Compilers::find()?;
     let suite = Suite::new(workspace::build_tool()?, &compilers)?;
     let programs = suite::in_parallel(&chosen, |program| compare(&suite, program, &compilers, runs))?;

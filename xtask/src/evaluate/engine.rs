@@ -200,7 +200,7 @@ pub fn run(options: &Options) -> Result<bool> {
             }
             eprintln!("{trace}");
             write(&Shape { events, ..shape }, &path)?;
-            let runs = if options.quick || events >= LONG { 1 } else { options.runs };
+            let runs = if options.quick || events >= LONG { 1 } else { options.runs() };
             rows.push(least(runs, || scan(&path, &trace))?);
             for group in &GROUPS {
                 let mut source = || -> Result<Box<dyn Source + Send>, TraceError> {

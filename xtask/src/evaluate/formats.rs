@@ -170,7 +170,7 @@ fn megabytes() -> Option<f64> {
 
 pub fn run(options: &Options) -> Result<bool> {
     let folder = tempfile::tempdir()?;
-    let (events, runs) = if options.quick { (FEW, 1) } else { (EVENTS, options.runs) };
+    let (events, runs) = if options.quick { (FEW, 1) } else { (EVENTS, options.runs()) };
     let mut bench = Bench { folder: folder.path(), runs, speeds: Vec::new() };
     bench.shape("flat", &Preset::Flat.shape(events, 1))?;
     let peak_megabytes_flat = megabytes();

@@ -101,7 +101,7 @@ fn measure_version(
     succeed(Command::new("cc").args(flags).arg(&native).args(&sources))?;
     succeed(Command::new(tool).arg("cc").args(flags).arg(&provoked).args(&sources))?;
     let amount = if options.quick { QUICK_AMOUNT } else { AMOUNT };
-    let runs = if options.quick { 1 } else { options.runs };
+    let runs = if options.quick { 1 } else { options.runs() };
     let natives: Vec<Usage> = (0..runs).map(|_| measure::run(Command::new(&native).arg(amount))).collect::<Result<_>>()?;
     let native = measure::medians(&natives);
 

@@ -49,7 +49,7 @@ struct Report {
 
 pub fn run(options: &Options) -> Result<bool> {
     let chosen = programs::chosen(Some(Use::Detecting), options.only.as_deref())?;
-    let runs = if options.quick { 1 } else { options.runs };
+    let runs = if options.quick { 1 } else { options.runs() };
     let tool = workspace::build_tool()?;
     let compilers = Compilers::find()?;
     let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir().context("cannot create a temporary folder")?;

@@ -117,7 +117,7 @@ fn parts(only: Option<&str>) -> ([bool; 3], Option<&str>) {
 
 pub fn run(options: &Options) -> Result<bool> {
     let ([with_table, with_figures, with_races], part) = parts(options.only.as_deref());
-    let runs = if options.quick { 1 } else { options.runs };
+    let runs = if options.quick { 1 } else { options.runs() };
     let tool = workspace::build_tool()?;
     let compilers = Compilers::find()?;
     let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir().context("cannot create a temporary folder")?;

@@ -107,6 +107,7 @@ pub fn summarise(finding: &Value, source: &Path) -> String {
     match finding["kind"].as_str().unwrap_or_default() {
         "data-race" => format!("race {lines} {}", finding["grade"].as_str().unwrap_or("?")),
         "deadlock" => format!("deadlock {lines}"),
+        "failure" => format!("failure {}", finding["grade"].as_str().unwrap_or("?")),
         _ => "stuck".to_owned(),
     }
 }

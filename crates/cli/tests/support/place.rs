@@ -77,6 +77,11 @@ impl Started {
         fs::read_to_string(&self.out).unwrap_or_default()
     }
 
+    /// And to standard error.
+    pub fn complained(&self) -> String {
+        fs::read_to_string(&self.err).unwrap_or_default()
+    }
+
     pub fn finish(mut self) -> Ended {
         let start = Instant::now();
         let status_file = format!("/proc/{}/status", self.child.id());

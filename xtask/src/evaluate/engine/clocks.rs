@@ -141,7 +141,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 pub fn run(options: &Options) -> Result<bool> {
     let events = if options.quick { 20_000 } else { 200_000 };
-    let runs = if options.quick { 1 } else { options.runs };
+    let runs = if options.quick { 1 } else { options.runs() };
     let (mut rows, mut same) = (Vec::new(), true);
     for (communication, name) in Communication::EACH {
         if options.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
