@@ -1,7 +1,7 @@
 // Millions of accesses and tens of thousands of critical sections: loading and analysis take longer than executions.
 #include <pthread.h>
 
-enum { THREADS = 6, ROUNDS = 4000, CELLS = 64 };
+enum { THREADS = 6, ROUNDS = 20000, CELLS = 64 };
 static pthread_mutex_t locks[8];
 static int cells[CELLS][16];
 static int unprotected[32];

@@ -82,7 +82,7 @@ impl Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 21] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 22] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
