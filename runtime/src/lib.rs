@@ -25,6 +25,7 @@ mod header;
 mod hooks;
 mod init;
 mod intercept;
+mod linger;
 mod loader;
 mod lock;
 mod memory;

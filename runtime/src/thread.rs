@@ -104,6 +104,7 @@ pub struct Thread {
     pub goal: crate::replay::GoalAccess,
     pub explore: crate::explore::Pending,
     pub standing: crate::snapshot::Standing,
+    pub linger: crate::linger::Local,
     pub pending_signals: AtomicU32,
     pub arrived_signals: signals::Arrived,
     /// `pthread_cancel` was called for it.

@@ -7,7 +7,7 @@ use crate::memory::List;
 use crate::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
 use crate::sys::{self, syscall};
 use crate::thread::{NO_THREAD, State, Thread, by_number};
-use crate::{config, deadlock, header, replay, signals};
+use crate::{config, deadlock, header, linger, replay, signals};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{divergence, field};
@@ -158,6 +158,12 @@ fn idle(idle: u64) {
             sched::dispatch_idle();
         } else if idle >= patience {
             replay::diverged(divergence::TIMED_OUT, thread, None);
+            sched::dispatch_idle();
+        }
+        return;
+    }
+    if linger::on() {
+        if linger::has_waited(idle) {
             sched::dispatch_idle();
         }
         return;

@@ -83,7 +83,7 @@ impl Lock {
 struct Child {
     created: Moment,
     ended: bool,
-    /// Joined or detached.
+    /// Joined or detached; or ended only because the end of the process waited for it.
     cared_for: bool,
 }
 
@@ -97,6 +97,8 @@ pub(crate) struct Misuses {
     children: BTreeMap<u64, Child>,
     /// The process ended in another way than by `exit`, or with its last thread: then nothing is kept of any.
     vanished: bool,
+    /// The process was about to end.
+    lingers: bool,
 }
 
 impl Misuses {
@@ -140,8 +142,15 @@ impl Misuses {
                 self.children.insert(sync.object, Child { created: at, ended: false, cared_for });
             }
             Op::ThreadEnd if at.thread == ThreadId(0) => self.vanished = true,
-            Op::ThreadEnd => self.child(u64::from(at.thread.0), |child| child.ended = true),
+            Op::ThreadEnd => {
+                let lingers = self.lingers;
+                self.child(u64::from(at.thread.0), |child| {
+                    child.ended = true;
+                    child.cared_for |= lingers;
+                });
+            }
             Op::ThreadJoin | Op::ThreadDetach => self.child(sync.object, |child| child.cared_for = true),
+            Op::ExitBegin => self.lingers = true,
             Op::ProcessEnd => self.vanished = true,
             _ => {}
         }
