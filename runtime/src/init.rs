@@ -5,7 +5,9 @@ use crate::intercept::{process, start};
 use crate::real::{self, real};
 use crate::sys;
 use crate::thread::{self, NO_THREAD, Runtime, Thread};
-use crate::{clock, explore, family, finish, linger, loader, modules, policy, provoke, recorder, replay, report, sched, signals, tree};
+use crate::{
+    clock, explore, family, finish, linger, loader, modules, policy, provoke, recorder, replay, report, sched, signals, tree,
+};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, allocation_kind, exit_stage};

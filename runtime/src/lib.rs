@@ -30,6 +30,7 @@ mod loader;
 mod lock;
 mod memory;
 mod modules;
+mod nudge;
 mod outside;
 mod policy;
 mod provoke;

@@ -164,7 +164,8 @@ pub fn nobody_else(live: &[u32]) -> *mut Thread {
     // SAFETY: registered threads are never unmapped; under the lock nobody else changes them.
     let of = |number: u32| unsafe { &mut *by_number(number) };
     if on() && !OVER.load(Relaxed) {
-        let sleeper = |thread: &Thread| thread.state == State::Blocked && thread.wait.deadline != NEVER && !thread.linger.passed_over;
+        let sleeper =
+            |thread: &Thread| thread.state == State::Blocked && thread.wait.deadline != NEVER && !thread.linger.passed_over;
         let first = live.iter().copied().filter(|&number| sleeper(of(number))).min_by_key(|&number| of(number).wait.deadline);
         if let Some(number) = first {
             clock::advance_to(of(number).wait.deadline);
@@ -180,11 +181,8 @@ pub fn nobody_else(live: &[u32]) -> *mut Thread {
     }
     let ender = ENDER.load(Relaxed).wrapping_sub(1);
     let can_end = |number: u32| of(number).linger.ends && of(number).state == State::Runnable;
-    let found = if live.contains(&ender) && can_end(ender) {
-        Some(ender)
-    } else {
-        live.iter().copied().find(|&number| can_end(number))
-    };
+    let found =
+        if live.contains(&ender) && can_end(ender) { Some(ender) } else { live.iter().copied().find(|&number| can_end(number)) };
     found.map_or(core::ptr::null_mut(), by_number)
 }
 
@@ -196,11 +194,6 @@ pub fn has_waited(idle_ns: u64) -> bool {
     OVER.load(Relaxed)
 }
 
-/// For so long the holder of the turn has run without a step.
-pub fn is_late(still_ns: u64) -> bool {
-    on() && still_ns >= LONGEST_NS
-}
-
 /// Without turns: waits as long as another thread may still do something, but not for ever.
 pub fn in_parallel() {
     if config::mode() != rashomon_abi::control::mode::FREE || finish::is_done() {
@@ -209,7 +202,10 @@ pub fn in_parallel() {
     wait_for_others(PARALLEL_MS, || {
         // SAFETY: registered threads are never unmapped.
         all().map(|thread| unsafe { &*thread }).any(|thread| {
-            thread.ended.load(Acquire) == 0 && thread.kernel_id != 0 && thread.kernel_id != sys::thread_id() && may_go_on(thread.kernel_id)
+            thread.ended.load(Acquire) == 0
+                && thread.kernel_id != 0
+                && thread.kernel_id != sys::thread_id()
+                && may_go_on(thread.kernel_id)
         })
     });
 }

@@ -104,7 +104,8 @@ pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
         return explore::choose(live, outgoing);
     }
     // SAFETY: registered threads are never unmapped.
-    let can_run = |number: u32| unsafe { (*by_number(number)).state == State::Runnable && !linger::passes_over(&*by_number(number)) };
+    let can_run =
+        |number: u32| unsafe { (*by_number(number)).state == State::Runnable && !linger::passes_over(&*by_number(number)) };
     let candidates = || live.iter().copied().filter(|&number| can_run(number));
     let mut count = candidates().count();
     if count == 0 {

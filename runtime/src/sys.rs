@@ -191,7 +191,9 @@ pub fn waits_in(thread: u32, call: &mut [u64; 5]) -> Where {
         if digits.is_empty() || !digits.iter().all(|&digit| (digit as char).is_digit(radix)) {
             return Where::Elsewhere;
         }
-        let value = |value: u64, digit: &u8| value.wrapping_mul(u64::from(radix)).wrapping_add((*digit as char).to_digit(radix).unwrap_or(0).into());
+        let value = |value: u64, digit: &u8| {
+            value.wrapping_mul(u64::from(radix)).wrapping_add((*digit as char).to_digit(radix).unwrap_or(0).into())
+        };
         *place = digits.iter().fold(0, value);
     }
     Where::Call
