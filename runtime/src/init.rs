@@ -135,7 +135,6 @@ unsafe extern "C" fn at_exit(_argument: *mut c_void) {
     if let Some(runtime) = &runtime {
         linger::before_end(runtime, exit_stage::HANDLED, 0);
     }
-    linger::in_parallel();
     finish::complete();
 }
 

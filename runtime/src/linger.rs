@@ -16,8 +16,9 @@ use crate::clock::{self, MONOTONIC, NEVER};
 use crate::memory::Map;
 use crate::sched::{self, WaitFor, Wake};
 use crate::thread::{Runtime, State, Thread, all, by_number};
-use crate::{config, explore, finish, recorder, sys};
+use crate::{config, explore, finish, provoke, recorder, sys};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use rashomon_abi::control;
 use rashomon_abi::record::{Op, exit_stage};
 
 /// The process as an object: no address is so low, and no thread's number so high.
@@ -42,6 +43,8 @@ const LONGEST_NS: u64 = 200_000_000;
 const KERNEL_NS: u64 = 50_000_000;
 /// Without turns.
 const PARALLEL_MS: u64 = 1000;
+/// There are many executions of these.
+const PROVOKED_MS: u64 = 200;
 
 /// What a thread knows of this.
 #[derive(Clone, Copy, Default)]
@@ -69,7 +72,13 @@ pub fn forget(thread: &mut Thread) {
 
 /// The process is about to end: lets the others go on first. `stage`: see [`exit_stage`].
 pub fn before_end(runtime: &Runtime, stage: u16, site: u64) {
-    if config::mode() == 0 || !config::serial() || finish::is_done() || sched::live_count() <= 1 {
+    if !config::serial() {
+        if stage == exit_stage::HANDLED {
+            in_parallel(runtime.thread(), site);
+        }
+        return;
+    }
+    if finish::is_done() || sched::live_count() <= 1 {
         return;
     }
     let exploring = explore::on();
@@ -195,19 +204,20 @@ pub fn has_waited(idle_ns: u64) -> bool {
 }
 
 /// Without turns: waits as long as another thread may still do something, but not for ever.
-pub fn in_parallel() {
-    if config::mode() != rashomon_abi::control::mode::FREE || finish::is_done() {
+fn in_parallel(thread: &mut Thread, site: u64) {
+    if config::mode() != control::mode::FREE || finish::is_done() {
         return;
     }
-    wait_for_others(PARALLEL_MS, || {
-        // SAFETY: registered threads are never unmapped.
-        all().map(|thread| unsafe { &*thread }).any(|thread| {
-            thread.ended.load(Acquire) == 0
-                && thread.kernel_id != 0
-                && thread.kernel_id != sys::thread_id()
-                && may_go_on(thread.kernel_id)
-        })
-    });
+    let own = sys::thread_id();
+    let lives = |other: &Thread| other.ended.load(Acquire) == 0 && other.kernel_id != 0 && other.kernel_id != own;
+    // SAFETY: registered threads are never unmapped.
+    let others = || all().map(|other| unsafe { &*other }).filter(|other| lives(other));
+    if others().next().is_some() {
+        recorder::sync(thread, Op::ExitBegin, PROCESS, exit_stage::HANDLED, site, &[]);
+        wait_for_others(if provoke::on() { PROVOKED_MS } else { PARALLEL_MS }, || {
+            others().any(|other| may_go_on(other.kernel_id))
+        });
+    }
 }
 
 /// Until `somebody` can go on no longer, as two looks in a row say, or the time is over.

@@ -272,9 +272,9 @@ operations! {
     /// The process is about to be replaced or to end through `_exit`, `exec` or the like. Object: 0. Argument, where another program takes
     /// its place: the place of that one.
     ProcessEnd = 149, false;
-    /// Serial mode, while other threads live: the thread is about to end the process, and lets the others go on first. Object: the same for all. Aux: [`exit_stage`].
+    /// The thread is about to end the process, and lets others that live go on first. Object: the same for all. Aux: [`exit_stage`].
     ExitBegin = 150, true;
-    /// It goes on: the others have ended, are blocked, or only repeat themselves.
+    /// Serial mode: it goes on: the others have ended, are blocked, or only repeat themselves.
     ExitGoesOn = 151, true;
 
     /// Enforcement: the thread stands at its goal, about to access. Object: address. Arguments: class, size.

@@ -131,7 +131,6 @@ unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d:
             number::EXIT_GROUP => {
                 if let Some(runtime) = Runtime::try_enter() {
                     linger::before_end(&runtime, exit_stage::HANDLED, site);
-                    linger::in_parallel();
                     finish::complete();
                 }
                 real_call(number, arguments)

@@ -41,7 +41,6 @@ unsafe extern "C" fn at_quick_exit(_argument: *mut c_void) {
     if let Some(runtime) = &runtime {
         linger::before_end(runtime, exit_stage::HANDLED, 0);
     }
-    linger::in_parallel();
     finish::complete();
 }
 
@@ -195,7 +194,6 @@ spawns! {
 fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return end() };
     linger::before_end(&runtime, exit_stage::HANDLED, caller());
-    linger::in_parallel();
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
     runtime.thread().fork_site = caller();
     header::note(note_bits);
