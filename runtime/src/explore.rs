@@ -15,7 +15,7 @@ use crate::memory::List;
 use crate::policy::Occasion;
 use crate::sched::{WaitFor, Wake};
 use crate::thread::{NO_THREAD, State, Thread, by_number};
-use crate::{clock, config, finish, modules, recorder, replay, sched, sys};
+use crate::{clock, config, finish, linger, modules, recorder, replay, sched, sys};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::control::{self, policy};
 use rashomon_abi::exploration::{
@@ -28,6 +28,8 @@ static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// The first choice was made.
 static BEGUN: AtomicBool = AtomicBool::new(false);
+/// A thread has asked for the end of the process.
+static ENDING: AtomicBool = AtomicBool::new(false);
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 const MAX_CHANGES: usize = 32;
 static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX) }; MAX_CHANGES];
@@ -219,6 +221,9 @@ fn stands_before(thread: &mut Thread, operation: Operation, site: u64) {
     thread.explore.count = if thread.hot.is_null() { 0 } else { thread.accesses_since_sync() };
     if word(field::STRATEGY) == strategy::POS {
         thread.explore.priority = random();
+    }
+    if ENDING.load(Relaxed) && !replay::active() {
+        linger::step(thread, linger::place(operation.op, site), 1);
     }
     if exploring() {
         write_pending(thread);
@@ -443,6 +448,10 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
     } else {
         can_run.free();
     }
+    if !others_first(&mut enabled, live) {
+        enabled.free();
+        return choose(live, outgoing);
+    }
     let next = pick(&enabled, outgoing);
     enabled.free();
     if let Some(next) = next {
@@ -458,6 +467,55 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
         stop(end::HELD);
     }
     core::ptr::null_mut()
+}
+
+/// Whether a thread stands before the end of the process.
+fn is_at_end(thread: &Thread) -> bool {
+    thread.explore.operation.op == Op::ExitGoesOn as u64
+}
+
+/// A thread is about to end the process: from here on it counts who repeats itself.
+pub fn process_ends(thread: &mut Thread) {
+    // SAFETY: the holder of the turn; the others stand still. Registered threads are never unmapped.
+    if !crate::thread::all().any(|other| unsafe { (*other).number != thread.number && (*other).linger.ends }) {
+        linger::forget_places();
+    }
+    ENDING.store(true, Relaxed);
+}
+
+/// The end of the process is made when nobody else goes on: what the others do before it, an earlier end would only hide. Takes it from those who can be chosen, or them; false: time passed, and
+/// somebody woke up.
+fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
+    // SAFETY: as in `choose`.
+    let of = |number: u32| unsafe { &mut *by_number(number) };
+    if !ENDING.load(Relaxed) || !enabled.as_slice().iter().any(|&number| is_at_end(of(number))) {
+        return true;
+    }
+    let goes_on = |thread: &Thread| !is_at_end(thread) && !thread.explore.waiting && !thread.linger.passed_over;
+    let others = enabled.as_slice().iter().any(|&number| goes_on(of(number)));
+    if !others {
+        let timed = |thread: &Thread| {
+            thread.state == State::Blocked && thread.wait.what != WaitFor::Time && thread.wait.deadline != clock::NEVER
+        };
+        let first = live.iter().copied().filter(|&number| timed(of(number)) && !of(number).linger.passed_over);
+        if let Some(number) = first.min_by_key(|&number| of(number).wait.deadline) {
+            clock::advance_to(of(number).wait.deadline);
+            sched::let_go(of(number), Wake::TimedOut);
+            return false;
+        }
+        if live.iter().any(|&number| of(number).linger.passed_over) {
+            set(field::PASSED_OVER, 1);
+        }
+    }
+    let mut kept: List<u32> = List::new();
+    for &number in enabled.as_slice() {
+        let thread = of(number);
+        if if others { !is_at_end(thread) && !thread.linger.passed_over } else { is_at_end(thread) } {
+            kept.push(number);
+        }
+    }
+    core::mem::replace(enabled, kept).clear_and_free();
+    true
 }
 
 /// Whether a thread that cannot run may do so without another's help.

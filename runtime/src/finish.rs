@@ -14,6 +14,9 @@ fn close_streams() {
         // SAFETY: registered threads are never unmapped. Others are stopped (serial) or left alone (free).
         let thread = unsafe { &mut *thread };
         if !thread.hot.is_null() && (thread.number as u64 == own || config::serial() && thread.state != State::External) {
+            if thread.number as u64 != own && thread.state == State::Runnable {
+                recorder::stands(thread);
+            }
             recorder::finish(thread);
         }
     }

@@ -5,10 +5,12 @@ use crate::intercept::{process, start};
 use crate::real::{self, real};
 use crate::sys;
 use crate::thread::{self, NO_THREAD, Runtime, Thread};
-use crate::{clock, explore, family, finish, loader, modules, policy, provoke, recorder, replay, report, sched, signals, tree};
+use crate::{
+    clock, explore, family, finish, linger, loader, modules, policy, provoke, recorder, replay, report, sched, signals, tree,
+};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::record::{Op, allocation_kind};
+use rashomon_abi::record::{Op, allocation_kind, exit_stage};
 use rashomon_abi::{PROTOCOL_VERSION, SESSION_VARIABLE};
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -129,6 +131,9 @@ unsafe extern "C" fn at_exit(_argument: *mut c_void) {
             detect::ignores::check_ended(runtime.thread());
         }
         report::at_exit(detect::last_checks);
+    }
+    if let Some(runtime) = &runtime {
+        linger::before_end(runtime, exit_stage::HANDLED, 0);
     }
     finish::complete();
 }

@@ -6,7 +6,7 @@
 //! or spins falls below all others, or it would starve the thread it waits for.
 
 use crate::thread::{State, Thread, by_number};
-use crate::{config, explore};
+use crate::{config, explore, linger};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::control::{field, policy};
 
@@ -104,11 +104,12 @@ pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
         return explore::choose(live, outgoing);
     }
     // SAFETY: registered threads are never unmapped.
-    let can_run = |number: u32| unsafe { (*by_number(number)).state == State::Runnable };
+    let can_run =
+        |number: u32| unsafe { (*by_number(number)).state == State::Runnable && !linger::passes_over(&*by_number(number)) };
     let candidates = || live.iter().copied().filter(|&number| can_run(number));
     let mut count = candidates().count();
     if count == 0 {
-        return core::ptr::null_mut();
+        return linger::nobody_else(live);
     }
     let skip = others && count > 1;
     let candidates = || candidates().filter(|&number| !skip || number != outgoing);

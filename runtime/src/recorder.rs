@@ -389,6 +389,18 @@ pub fn waits(thread: &mut Thread) {
     }
 }
 
+/// Serial mode: the recording ends while the thread stands still, and could go on.
+pub fn stands(thread: &mut Thread) {
+    let count = thread.accesses_since_sync();
+    if reserve(thread, 2) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread, word(record::TURN_STANDS, record::TURN, count));
+            push(thread, header::next_sequence());
+        }
+    }
+}
+
 /// The thread's last words.
 pub fn finish(thread: &mut Thread) {
     filter::report(thread);

@@ -77,6 +77,11 @@ fn current_index() -> usize {
     TURN.load(Acquire) as usize
 }
 
+/// Turns that are over.
+pub fn turn_number() -> u32 {
+    TURN.load(Acquire)
+}
+
 fn current() -> Turn {
     turn_at(current_index())
 }
@@ -467,7 +472,9 @@ pub fn choose() -> Choice {
                 thread.turn_ended = true;
                 advance();
             }
-            State::External if thread.evicted.load(Relaxed) == sched::EVICTED => advance(),
+            State::External if thread.evicted.load(Relaxed) == sched::EVICTED && thread.evicted_turn == turn_number() => {
+                advance()
+            }
             State::External => return Choice::Wait,
             State::Ended if ends_unseen(&turn) => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),

@@ -15,7 +15,7 @@ use crate::memory::List;
 use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::{config, deadlock, explore, header, provoke, recorder, replay, signals, snapshot, watchdog};
+use crate::{config, deadlock, explore, header, linger, provoke, recorder, replay, signals, snapshot, watchdog};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::field;
@@ -158,6 +158,7 @@ pub unsafe fn only(thread: &mut Thread) {
     LOCK.unlock();
     // SAFETY: nobody else is there. The list may have been in the middle of a change.
     unsafe { (&raw mut LIVE).write(List::new()) };
+    linger::forget(thread);
     EXITING.store(0, Relaxed);
     LEAVING.store(0, Relaxed);
     YIELDS.store(0, Relaxed);
@@ -424,7 +425,32 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
         return;
     }
     let occasion = if op == Op::Yield || thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point };
-    offer(thread, occasion);
+    if !lingers(thread, linger::place(op as u64, site), 1) {
+        offer(thread, occasion);
+    }
+}
+
+/// The thread stands before its last step, the end of the process, and makes it when the others have had their turns.
+pub fn stand_at_end(runtime: &Runtime, site: u64) {
+    let thread = runtime.thread();
+    come_back(thread);
+    PROGRESS.fetch_add(1, Relaxed);
+    if !enforced(runtime, Op::ExitGoesOn, linger::PROCESS, site, crate::replay::AccessAt::NONE) {
+        LOCK.lock();
+        thread.state = State::Runnable;
+        pass_on(thread, true);
+    }
+}
+
+/// Counts a step of a thread that runs only because the process has not ended yet. True: it had enough of them, and stood here until others had ended the process, or gone on without that.
+fn lingers(thread: &mut Thread, place: u64, steps: u32) -> bool {
+    if !linger::on() || explore::on() || !linger::step(thread, place, steps) {
+        return false;
+    }
+    LOCK.lock();
+    thread.state = State::Runnable;
+    pass_on(thread, true);
+    true
 }
 
 /// The same for an atomic access, which a schedule may want to hold.
@@ -447,7 +473,9 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, 
     if enforced(runtime, op, access.address, site, access) {
         return;
     }
-    offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
+    if !lingers(thread, linger::place(op as u64, site), 1) {
+        offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
+    }
 }
 
 /// Asks the schedule, if there is one. True: the thread goes on.
@@ -585,7 +613,9 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
         } else if !held && used_up && !replay::active() {
             clock::advance(QUANTUM_TIME);
             PROGRESS.fetch_add(1, Relaxed);
-            offer(thread, Occasion::Quantum);
+            if !lingers(thread, 0, linger::QUANTUM_STEPS) {
+                offer(thread, Occasion::Quantum);
+            }
         }
     }
     thread.reload_quantum();

@@ -188,6 +188,20 @@ pub unsafe fn change(signal: c_int, new: *const Action, old: *mut Action) -> c_i
     }
 }
 
+/// Whether the program has a handler of its own for a signal.
+pub fn is_handled(signal: c_int) -> bool {
+    INSTALLED.load(Relaxed) & bit(signal) != 0
+}
+
+/// Lets a handler of the runtime's own have a signal that the program does not handle; 0: the default action.
+///
+/// # Safety
+/// A handler of the type that the flags say.
+pub unsafe fn handle_unobserved(signal: c_int, handler: usize, flags: c_int) {
+    // SAFETY: a local action.
+    unsafe { kernel_action(signal, &Action::new(handler, flags), core::ptr::null_mut()) };
+}
+
 /// At the start: sees fatal signals on their way, where nothing else is arranged.
 pub fn watch_fatal() {
     for signal in FATAL {

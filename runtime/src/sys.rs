@@ -154,6 +154,51 @@ pub fn blocks_signals(thread: u32, signals: u64) -> bool {
     digits.fold(0u64, |mask, digit| mask << 4 | u64::from(digit)) & signals != 0
 }
 
+/// Where a thread of this process is.
+pub enum Where {
+    Gone,
+    /// In a system call, whose number and first arguments are known.
+    Call,
+    /// Running, or where the kernel does not tell.
+    Elsewhere,
+}
+
+/// Where a thread is, as the kernel tells it: the number of the call that it waits in, and what it was given.
+pub fn waits_in(thread: u32, call: &mut [u64; 5]) -> Where {
+    let (mut path, mut text) = ([0u8; 48], [0u8; 256]);
+    let number = Decimal::new(u64::from(thread));
+    let parts: [&[u8]; 3] = [b"/proc/self/task/", number.bytes(), b"/syscall"];
+    for (place, &byte) in path.iter_mut().zip(parts.iter().copied().flatten()) {
+        *place = byte;
+    }
+    // SAFETY: a terminated path, our own descriptor and buffer. O_RDONLY | O_CLOEXEC
+    let read = unsafe {
+        let file = syscall!(OPENAT, -100isize, path.as_ptr(), 0o2000000, 0);
+        if file < 0 {
+            return if thread_exists(thread) { Where::Elsewhere } else { Where::Gone };
+        }
+        let read = syscall!(READ, file, text.as_mut_ptr(), text.len());
+        syscall!(CLOSE, file);
+        read
+    };
+    if read < 0 {
+        return if thread_exists(thread) { Where::Elsewhere } else { Where::Gone };
+    }
+    let mut words = text[..read as usize].split(|&byte| byte == b' ' || byte == b'\n');
+    for (place, radix) in call.iter_mut().zip([10, 16, 16, 16, 16]) {
+        let word = words.next().unwrap_or(&[]);
+        let digits = word.strip_prefix(b"0x").unwrap_or(word);
+        if digits.is_empty() || !digits.iter().all(|&digit| (digit as char).is_digit(radix)) {
+            return Where::Elsewhere;
+        }
+        let value = |value: u64, digit: &u8| {
+            value.wrapping_mul(u64::from(radix)).wrapping_add((*digit as char).to_digit(radix).unwrap_or(0).into())
+        };
+        *place = digits.iter().fold(0, value);
+    }
+    Where::Call
+}
+
 /// Nanoseconds of a kernel clock.
 pub fn clock(id: usize) -> u64 {
     let mut time = [0i64; 2];

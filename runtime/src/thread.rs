@@ -104,6 +104,7 @@ pub struct Thread {
     pub goal: crate::replay::GoalAccess,
     pub explore: crate::explore::Pending,
     pub standing: crate::snapshot::Standing,
+    pub linger: crate::linger::Local,
     pub pending_signals: AtomicU32,
     pub arrived_signals: signals::Arrived,
     /// `pthread_cancel` was called for it.
@@ -123,6 +124,8 @@ pub struct Thread {
     pub once: List<u64>,
     /// Set when the watchdog took the turn away.
     pub evicted: AtomicU32,
+    /// The schedule's turn in which that was.
+    pub evicted_turn: u32,
     /// In a call into the kernel for which it gave the turn up.
     pub in_call: AtomicU32,
     pub key_rounds: u32,

@@ -7,7 +7,7 @@ use crate::memory::List;
 use crate::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
 use crate::sys::{self, syscall};
 use crate::thread::{NO_THREAD, State, Thread, by_number};
-use crate::{config, deadlock, header, replay, signals};
+use crate::{config, deadlock, header, linger, nudge, replay, signals};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{divergence, field};
@@ -17,6 +17,9 @@ static EVENT: AtomicI32 = AtomicI32::new(-1);
 const TICK_MS: i32 = 20;
 /// Ticks without an event after which a sleeping thread loses its turn.
 const PATIENT_TICKS: u32 = 5;
+/// Ticks without an event, nor an access, after which a thread that runs loses it.
+const PATIENT_TICKS_OF_RUNNING: u32 = 50;
+const PATIENT_TICKS_AT_END: u32 = 8;
 /// With handlers installed a signal may still come: how long to wait before calling it stuck.
 const SIGNAL_GRACE_NS: u64 = 2_000_000_000;
 
@@ -87,6 +90,7 @@ pub fn start() {
 extern "C" fn run(_argument: *mut u8) -> *mut u8 {
     let mut seen = 0;
     let mut still = 0;
+    let mut left = 0;
     let mut idle_since = None;
     let mut files: List<PollFile> = List::new();
     loop {
@@ -117,10 +121,16 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             // Data from other processes, and what the program wrote unseen, announces itself to nobody.
             sched::files_moved();
             let progress = PROGRESS.load(Relaxed);
-            still = if progress == seen { still + 1 } else { 0 };
-            seen = progress;
+            let quantum = quantum_of_holder();
+            still = if progress == seen && quantum == left { still + 1 } else { 0 };
+            (seen, left) = (progress, quantum);
             if still >= PATIENT_TICKS && evict_sleeper(seen) {
                 still = 0;
+            }
+            let patience = if linger::on() { PATIENT_TICKS_AT_END } else { PATIENT_TICKS_OF_RUNNING };
+            if still >= patience {
+                still = 0;
+                nudge_runner();
             }
         }
         LOCK.unlock();
@@ -158,6 +168,12 @@ fn idle(idle: u64) {
             sched::dispatch_idle();
         } else if idle >= patience {
             replay::diverged(divergence::TIMED_OUT, thread, None);
+            sched::dispatch_idle();
+        }
+        return;
+    }
+    if linger::on() {
+        if linger::has_waited(idle) {
             sched::dispatch_idle();
         }
         return;
@@ -212,6 +228,38 @@ pub fn sleeps(kernel_id: u32) -> bool {
     matches!(state, Some(b'S'))
 }
 
+/// What is left of the holder's quantum of accesses: changes as long as it makes any. Under the scheduler's lock.
+fn quantum_of_holder() -> i64 {
+    // SAFETY: registered threads are never unmapped, and their blocks not while they live. The block is written by its thread, so this is a look at a number that may change.
+    unsafe {
+        by_number(CURRENT.load(Acquire))
+            .as_ref()
+            .filter(|thread| !thread.hot.is_null())
+            .map_or(0, |thread| (&raw const (*thread.hot).quantum).read_volatile())
+    }
+}
+
+/// The holder of the turn runs without any event, while others could go on. Under the scheduler's lock.
+fn nudge_runner() {
+    // SAFETY: registered threads are never unmapped.
+    let holder = unsafe { by_number(CURRENT.load(Acquire)).as_ref() };
+    let waiting = |number: &u32| {
+        // SAFETY: as above.
+        let thread = unsafe { &*by_number(*number) };
+        thread.state == State::Runnable || thread.state == State::Blocked && thread.wait.deadline != NEVER
+    };
+    if let Some(thread) = holder
+        && thread.state == State::Running
+        && thread.arrived
+        && !thread.hot.is_null()
+        && thread.baton.load(Acquire) & sched::TURN_GIVEN == 0
+        // SAFETY: under the lock.
+        && unsafe { live() }.as_slice().iter().any(waiting)
+    {
+        nudge::send(thread);
+    }
+}
+
 /// Takes the turn from its holder if that one sleeps in the kernel, has not begun, or has left without a word. Under the scheduler's lock.
 fn evict_sleeper(seen: u64) -> bool {
     let holder = by_number(CURRENT.load(Acquire));
@@ -252,8 +300,9 @@ fn evict_sleeper(seen: u64) -> bool {
 }
 
 /// The thread goes on without the turn, and stands in line as soon as it can. Under the scheduler's lock.
-fn take_turn(thread: &mut Thread) {
+pub fn take_turn(thread: &mut Thread) {
     thread.evicted.store(sched::EVICTED, Release);
+    thread.evicted_turn = replay::turn_number();
     thread.state = State::External;
     header::word(field::FORCED_HANDOVERS).fetch_add(1, Relaxed);
     CURRENT.store(NO_THREAD, Release);

@@ -58,6 +58,8 @@ pub mod field {
     pub const RACE_B: usize = 37;
     /// Why there is no snapshot: see [`super::snapshot::refusal`].
     pub const REFUSED: usize = 38;
+    /// 1: the process ended though threads could go on: they only repeated themselves.
+    pub const PASSED_OVER: usize = 39;
 }
 
 pub mod strategy {

@@ -16,6 +16,7 @@
 //! | [`RANGE`] | an access of any length | class | address | length; site |
 //! | [`TURN`] | serial mode: the thread goes on running after another one ran | 0 | accesses executed since the thread's last [`SYNC`] record with an ordinal | sequence |
 //! | | serial mode: the thread waits inside the operation that it has begun, others run | [`TURN_WAITS`] | the same | sequence |
+//! | | serial mode: the recording ended while the thread stood still and could have gone on | [`TURN_STANDS`] | the same | sequence |
 //! | [`EXECUTED`] | accesses executed by the thread so far, kept or not | 0 | count | none |
 //!
 //! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the thread's
@@ -55,6 +56,8 @@ pub const RANGE: u64 = 20;
 pub const TURN: u64 = 21;
 /// Top bits of a [`TURN`] that begins a wait.
 pub const TURN_WAITS: u64 = 1;
+/// Top bits of a [`TURN`] that says where a thread stood that could have gone on when the recording ended.
+pub const TURN_STANDS: u64 = 2;
 pub const EXECUTED: u64 = 22;
 
 /// Longest record in words: a `SYNC` with its arguments.
@@ -269,6 +272,10 @@ operations! {
     /// The process is about to be replaced or to end through `_exit`, `exec` or the like. Object: 0. Argument, where another program takes
     /// its place: the place of that one.
     ProcessEnd = 149, false;
+    /// The thread is about to end the process, and lets others that live go on first. Object: the same for all. Aux: [`exit_stage`].
+    ExitBegin = 150, true;
+    /// Serial mode: it goes on: the others have ended, are blocked, or only repeat themselves.
+    ExitGoesOn = 151, true;
 
     /// Enforcement: the thread stands at its goal, about to access. Object: address. Arguments: class, size.
     GoalReached = 160, false;
@@ -306,6 +313,14 @@ pub mod sync_source {
     pub const PROCESS: u16 = 5;
     pub const EXIT_HANDLER: u16 = 6;
     pub const OTHER: u16 = 7;
+}
+
+/// Aux of `ExitBegin`, `ExitGoesOn`.
+pub mod exit_stage {
+    /// Somebody asks for the end; no handler of `exit` has run.
+    pub const ASKED: u16 = 1;
+    /// What was to run before the end has run.
+    pub const HANDLED: u16 = 2;
 }
 
 /// Aux of `ThreadCreate`.

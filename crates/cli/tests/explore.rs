@@ -216,3 +216,74 @@ fn killing_the_search_loses_no_failure() {
     place.rashomon(&["minimise", "--store", "store", &id]).expect(0, &[]);
     replays(&place, &id);
 }
+
+/// Three threads that nobody waits for. The reader sees one store and not the other in one of the four orders.
+fn left_running(condition: &str) -> String {
+    format!(
+        "#include <assert.h>
+#include <pthread.h>
+static _Atomic int x, y;
+static void *one(void *p) {{ x = 1; return p; }}
+static void *two(void *p) {{ y = 1; return p; }}
+static void *look(void *p) {{ int a = x, b = y; assert({condition}); return p; }}
+int main(void) {{
+    pthread_t t;
+    pthread_create(&t, 0, one, 0);
+    pthread_create(&t, 0, two, 0);
+    pthread_create(&t, 0, look, 0);
+    return 0;
+}}
+"
+    )
+}
+
+#[test]
+fn threads_that_run_when_the_process_ends_are_explored_to_their_ends() {
+    let place = Place::new();
+    place.compile("program", &left_running("a < 2 && b < 2"));
+    let (ended, _) = explore(&place, &["--strategy", "dpor"]);
+    ended.expect(0, &["explored 4 schedules, 0 of them ended as redundant", "nothing is left within the bounds"]);
+    std::fs::remove_dir_all(place.path("store")).unwrap();
+    place.compile("program", &left_running("!(a == 1 && b == 0)"));
+    let (ended, report) = explore(&place, &["--strategy", "dpor", "--all"]);
+    ended.expect(66, &["aborted", "explored 4 schedules", "nothing is left within the bounds"]);
+    replays(&place, &only(&report).0);
+}
+
+/// Two ends, each with an exit code of its own: the one that is wrong is found, whoever comes first.
+#[test]
+fn of_several_ends_of_the_process_each_is_tried() {
+    const ENDS: &str = "#include <pthread.h>
+#include <stdlib.h>
+static void *leave(void *p) { exit(7); return p; }
+int main(void) { pthread_t t; pthread_create(&t, 0, leave, 0); return 0; }
+";
+    let place = Place::new();
+    place.compile("program", ENDS);
+    for strategy in ["dpor", "preemptions"] {
+        let (ended, report) = explore(&place, &["--strategy", strategy, "--exit-code", "0"]);
+        ended.expect(66, &["exit code 7"]);
+        replays(&place, &only(&report).0);
+        std::fs::remove_dir_all(place.path("store")).unwrap();
+        let (ended, report) = explore(&place, &["--strategy", strategy, "--exit-code", "7"]);
+        ended.expect(66, &["exit code 0"]);
+        replays(&place, &only(&report).0);
+        std::fs::remove_dir_all(place.path("store")).unwrap();
+    }
+}
+
+/// A thread that would go on for ever does not keep an execution from ending; nothing is claimed of what it would do.
+#[test]
+fn a_thread_that_repeats_itself_ends_with_the_process() {
+    const DAEMON: &str = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static void *work(void *p) { for (;;) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); } return p; }
+int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); return 0; }
+";
+    let place = Place::new();
+    place.compile("program", DAEMON);
+    let (ended, report) = explore(&place, &["--strategy", "dpor"]);
+    let ended = ended.expect(0, &["explored"]);
+    assert!(!ended.err.contains("nothing is left"), "{ended}");
+    assert_eq!(report["findings"].as_array().map(Vec::len), Some(0), "{report}");
+}

@@ -161,6 +161,12 @@ fn threads_that_nobody_joins() {
     assert_eq!(code, 66, "{text}");
 }
 
+/// The program left it running: that it ended is the doing of the one who records.
+#[test]
+fn a_thread_that_ends_with_the_process_is_no_leak() {
+    finds_nothing("start(nothing);");
+}
+
 #[test]
 fn what_is_right_is_no_finding() {
     finds_nothing(

@@ -6,8 +6,9 @@
 //! Deviation 1: an acquisition that waits is reversed with the earlier acquisition of the lock, not with the release between them (which never can be next at the same time).
 //! Deviation 2: operations that are pending when an execution ends are treated as steps that come next. Deviation 3: threads that only look for what another is to do are not
 //! scheduled while they do so; without it a loop that waits would have endlessly many executions. Deviation 4: of several operations that could be reversed with a step only the last
-//! of those that are ordered among themselves is, object by object: the others follow in the execution that this leads to. Deviation 5: where the process ends while threads could go
-//! on, their next steps are tried before its last one.
+//! of those that are ordered among themselves is, object by object: the others follow in the execution that this leads to. Deviation 5: the orderly end of
+//! the process, with which every step of another thread is in conflict, is made last: an earlier one shows a beginning of what a later one shows. Where a thread that fails ends the process, what the others
+//! could do next is tried before its last step.
 //!
 //! Guarantee: when nothing is left to try, every schedule is equivalent to an executed one, for visible operations, if the program is deterministic but for its schedule
 //! (`tests/oracle.rs` compares with brute force). Limit: nothing is claimed of programs that wait for files or in other ways that name no object. Cost: one execution for each
@@ -15,8 +16,9 @@
 
 use crate::dependence::{Order, is_opaque};
 use crate::file::{End, Sampling};
-use crate::log::Log;
+use crate::log::{Log, Pending};
 use crate::search::{Plan, Search};
+use rashomon_abi::record::Op;
 
 #[derive(Clone, Debug)]
 struct Node {
@@ -127,7 +129,15 @@ impl Search for Dpor {
         if end == End::None
             && let Some(last) = self.path.last_mut()
         {
-            last.backtrack |= log.left.iter().fold(0, |set, (thread, _)| set | 1 << thread) & last.enabled;
+            let joined = |thread: u32| {
+                let waits = |pending: &Pending| {
+                    pending.operation.op == Op::ThreadJoin as u64 && pending.operation.object == 1 + u64::from(thread)
+                };
+                log.left.iter().any(|(_, pending)| waits(pending))
+            };
+            // What has nothing left to do but to end, and nobody waits for, cannot fail any more.
+            let left = log.left.iter().filter(|(thread, pending)| !pending.ends_thread() || joined(*thread));
+            last.backtrack |= left.fold(0, |set, (thread, _)| set | 1 << thread) & last.enabled;
         }
     }
 

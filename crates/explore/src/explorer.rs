@@ -144,7 +144,7 @@ impl Explorer<'_> {
             return Err(ExploreError::TooManyThreads { limit: MAX_THREADS });
         }
         let failure = match end {
-            End::None => Failure::of(&header, execution.ending, self.expected),
+            End::None | End::Repeating => Failure::of(&header, execution.ending, self.expected),
             End::Steps | End::LogFull => Some(Failure::Endless),
             End::Asleep | End::Held | End::TooManyThreads => None,
         };

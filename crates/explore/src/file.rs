@@ -64,6 +64,8 @@ pub enum End {
     LogFull,
     /// Nobody can go on but the thread that is held.
     Held,
+    /// By itself, while threads only repeated themselves.
+    Repeating,
 }
 
 /// Why a process could not be continued more than once.
@@ -215,6 +217,7 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
             end::TOO_MANY_THREADS => End::TooManyThreads,
             end::LOG_FULL => End::LogFull,
             end::HELD => End::Held,
+            _ if head[field::PASSED_OVER] != 0 => End::Repeating,
             _ => End::None,
         },
         unmet: head[field::UNMET].checked_sub(1),

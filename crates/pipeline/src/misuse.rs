@@ -16,6 +16,8 @@ pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
     }
 }
 
+const LATE: &str = "the thread ended because the end of the process was delayed for its sake; it may as well never have ended";
+
 impl<S: Symbols + ?Sized> Composer<'_, S> {
     pub fn of_misuse(&self, record: &MisuseRecord) -> Finding {
         let trace = &self.loaded.trace;
@@ -39,7 +41,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         Finding {
             id: finding_id(kind, std::iter::once(record.at).chain(record.earlier).map(place).collect()),
             kind,
-            verdict: if record.refused { Verdict::Suspected } else { Verdict::Proven { grade: Grade::Observed } },
+            verdict: if record.refused || record.late { Verdict::Suspected } else { Verdict::Proven { grade: Grade::Observed } },
             evidence: Evidence::Observed,
             witness_level: None,
             subject,
@@ -48,7 +50,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             schedule: None,
             provocation: None,
             reproduce: None,
-            notes: Vec::new(),
+            notes: if record.late { vec![LATE.to_owned()] } else { Vec::new() },
             occurrences: 1,
         }
     }

@@ -145,7 +145,9 @@ impl Loader<'_> {
             | Op::Blocking
             | Op::Yield
             | Op::Sleep
-            | Op::Fork => EventKind::Other,
+            | Op::Fork
+            | Op::ExitBegin
+            | Op::ExitGoesOn => EventKind::Other,
         })
     }
 

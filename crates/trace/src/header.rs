@@ -97,6 +97,10 @@ impl RunNotes {
     pub const fn filtered(self) -> bool {
         self.0 & note::FILTERED != 0
     }
+    /// A thread ran beside others without any event.
+    pub const fn unseen(self) -> bool {
+        self.0 & note::UNSEEN != 0
+    }
     pub const fn too_many_processes(self) -> bool {
         self.0 & note::TOO_MANY_PROCESSES != 0
     }
@@ -113,6 +117,10 @@ impl RunNotes {
                 "accesses that are redundant for detectors of races were left out (TREE): races are all there, but nothing is predicted, only suspected and proven",
             ),
             (self.executed(), "another program was started in place of this one"),
+            (
+                self.unseen(),
+                "a thread ran for so long without any event that others went on beside it: what it did meanwhile is not known",
+            ),
             (self.too_many_processes(), "there were more processes than may be recorded: the further ones ran unobserved"),
         ];
         all.into_iter().filter_map(|(present, phrase)| present.then_some(phrase)).collect()

@@ -19,7 +19,7 @@ use crate::misuse::{Misuses, Moment};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
 use crate::space::{LastHits, Space};
-use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord};
+use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use rashomon_abi::record;
@@ -55,7 +55,7 @@ impl Recording {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sequenced<'a> {
     Sync(SyncRecord<'a>),
-    Turn { accesses: u64, waits: bool },
+    Turn { accesses: u64, what: TurnKind },
 }
 
 /// What came after a thread's accesses.
@@ -271,8 +271,8 @@ impl<'a> Loader<'a> {
                     cursor.next = Some(Sequenced::Sync(sync));
                     return Ok(Advance::Next(sync.sequence));
                 }
-                Record::Turn { sequence, accesses, waits } => {
-                    cursor.next = Some(Sequenced::Turn { accesses, waits });
+                Record::Turn { sequence, accesses, what } => {
+                    cursor.next = Some(Sequenced::Turn { accesses, what });
                     return Ok(Advance::Next(sequence));
                 }
                 Record::Executed { count } => cursor.executed = cursor.executed.max(count),
@@ -339,6 +339,10 @@ impl<'a> Loader<'a> {
         let Some(next) = self.cursors[at].next.take() else {
             return Ok(());
         };
+        if let Sequenced::Turn { accesses, what: TurnKind::Stands } = next {
+            self.handovers.stands(self.cursors[at].thread, accesses);
+            return Ok(());
+        }
         if self.serial && self.running != Some(at) {
             if let Some(outgoing) = self.running.map(|running| &self.cursors[running]) {
                 self.handovers.stops(outgoing.thread, outgoing.ordinal, outgoing.accesses);
@@ -346,12 +350,12 @@ impl<'a> Loader<'a> {
             self.running = Some(at);
         }
         match next {
-            Sequenced::Turn { accesses, waits: true } => {
+            Sequenced::Turn { accesses, what: TurnKind::Waits } => {
                 let cursor = &self.cursors[at];
                 self.handovers.waits(cursor.thread, cursor.ordinal, accesses, cursor.accesses);
                 Ok(())
             }
-            Sequenced::Turn { accesses, waits: false } => {
+            Sequenced::Turn { accesses, what: TurnKind::Resumes | TurnKind::Stands } => {
                 // In free mode nothing was handed over; the log stays empty.
                 self.handovers.resumes(self.cursors[at].thread, accesses, self.cursors[at].accesses);
                 Ok(())

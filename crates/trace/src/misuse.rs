@@ -49,6 +49,8 @@ pub struct MisuseRecord {
     pub object: Address,
     /// The lock noticed, and told the program.
     pub refused: bool,
+    /// It was only seen because other threads went on before the process ended.
+    pub late: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +87,8 @@ struct Child {
     ended: bool,
     /// Joined or detached.
     cared_for: bool,
+    /// It ended when the process was about to end.
+    late: bool,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +101,8 @@ pub(crate) struct Misuses {
     children: BTreeMap<u64, Child>,
     /// The process ended in another way than by `exit`, or with its last thread: then nothing is kept of any.
     vanished: bool,
+    /// The process was about to end.
+    lingers: bool,
 }
 
 impl Misuses {
@@ -137,11 +143,15 @@ impl Misuses {
             Op::ThreadStart => self.begins(argument(2), argument(3).saturating_sub(argument(2))),
             Op::ThreadCreate => {
                 let cared_for = sync.aux & thread_create::DETACHED != 0;
-                self.children.insert(sync.object, Child { created: at, ended: false, cared_for });
+                self.children.insert(sync.object, Child { created: at, ended: false, cared_for, late: false });
             }
             Op::ThreadEnd if at.thread == ThreadId(0) => self.vanished = true,
-            Op::ThreadEnd => self.child(u64::from(at.thread.0), |child| child.ended = true),
+            Op::ThreadEnd => {
+                let late = self.lingers;
+                self.child(u64::from(at.thread.0), |child| (child.ended, child.late) = (true, late));
+            }
             Op::ThreadJoin | Op::ThreadDetach => self.child(sync.object, |child| child.cared_for = true),
+            Op::ExitBegin => self.lingers = true,
             Op::ProcessEnd => self.vanished = true,
             _ => {}
         }
@@ -151,6 +161,7 @@ impl Misuses {
     pub(crate) fn finish(mut self, ended: bool) -> Vec<MisuseRecord> {
         let leaked = self.children.iter().filter(|(_, child)| ended && !self.vanished && child.ended && !child.cared_for);
         self.found.extend(leaked.map(|(&number, child)| MisuseRecord {
+            late: child.late,
             misuse: Misuse::ThreadLeak,
             at: child.created,
             earlier: None,
@@ -174,7 +185,7 @@ impl Misuses {
         let lock = self.lock(machine);
         let refused = misuse == Misuse::DoubleLock || misuse == Misuse::UnlockNotHeld && lock.refuses;
         if !std::mem::replace(&mut lock.passed_over, true) {
-            self.found.push(MisuseRecord { misuse, at, earlier, object: Address(machine), refused });
+            self.found.push(MisuseRecord { misuse, at, earlier, object: Address(machine), refused, late: false });
         }
     }
 

@@ -163,6 +163,27 @@ pub struct SyncRecord<'a> {
     pub arguments: Arguments<'a>,
 }
 
+/// What a record of turns says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnKind {
+    /// The thread goes on after another one ran.
+    Resumes,
+    /// It begins to wait inside an operation, others run.
+    Waits,
+    /// The recording ends while it stands still, and could go on.
+    Stands,
+}
+
+impl TurnKind {
+    const fn of(top: u64) -> Self {
+        match top {
+            record::TURN_WAITS => Self::Waits,
+            record::TURN_STANDS => Self::Stands,
+            _ => Self::Resumes,
+        }
+    }
+}
+
 /// A decoded record. Sites are machine addresses, contexts are numbers of this stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
@@ -179,11 +200,10 @@ pub enum Record<'a> {
         site: u64,
     },
     Sync(SyncRecord<'a>),
-    /// The thread goes on after another one ran; `waits`: it begins to wait inside an operation, others run.
     Turn {
         sequence: u64,
         accesses: u64,
-        waits: bool,
+        what: TurnKind,
     },
     Executed {
         count: u64,
@@ -336,7 +356,7 @@ impl<'a> Reader<'a> {
                 if sequence == 0 && !self.finished {
                     return Ok(None);
                 }
-                (Record::Turn { sequence, accesses: low, waits: record::top_of(word) == record::TURN_WAITS }, 2)
+                (Record::Turn { sequence, accesses: low, what: TurnKind::of(record::top_of(word)) }, 2)
             }
             record::RANGE => {
                 further(3)?;

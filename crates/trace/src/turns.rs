@@ -7,7 +7,7 @@
 //! kernel lets go on because it is there, is told by that alone.
 //!
 //! A thread that ended, and the one that ran last, run to their end. A thread that never ran again though it had not ended stood
-//! at some operation that was not recorded: its last turn stops at the next one, whichever it is.
+//! at some operation that was not recorded: its last turn stops at the next one, whichever it is, or after as many accesses as a last `TURN` record of its stream says.
 //!
 //! Where something came from outside the turns are no use any more: what was seen then may not be there again, and a schedule that wants it would wait in vain.
 //! The schedule ends there.
@@ -105,6 +105,13 @@ impl HandoverLog {
             last.executed.get_or_insert(executed);
         }
         self.settle(thread, |open| open.recorded < recorded || open.executed.is_some_and(|count| count != executed));
+    }
+
+    /// The recording ends; `thread`, which could have gone on, stands where it has executed this many accesses.
+    pub(crate) fn stands(&mut self, thread: ThreadId, executed: u64) {
+        for turn in std::mem::take(self.open_turns(thread)) {
+            self.turns[turn.turn].1.place = Place::Count { accesses: executed };
+        }
     }
 
     /// The next operation with an ordinal of `thread` is `op`; so many accesses were recorded before it.

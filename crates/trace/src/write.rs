@@ -111,6 +111,11 @@ impl StreamWriter {
         self.append(&[record::word(record::TURN_WAITS, record::TURN, accesses), sequence & record::LOW_MASK]);
     }
 
+    /// The recording ends while the thread stands still, and could go on.
+    pub fn stands(&mut self, sequence: u64, accesses: u64) {
+        self.append(&[record::word(record::TURN_STANDS, record::TURN, accesses), sequence & record::LOW_MASK]);
+    }
+
     pub fn executed(&mut self, count: u64) {
         self.append(&[record::word(0, record::EXECUTED, count)]);
     }

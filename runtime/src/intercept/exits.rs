@@ -1,4 +1,5 @@
-//! `atexit`, `__cxa_atexit`, `on_exit`: functions that run when the process ends, or the library goes that asked for them.
+//! `atexit`, `__cxa_atexit`, `on_exit`: functions that run when the process ends, or the library goes that asked for them. And the calls that end it: other threads go on before what they do
+//! ([`crate::linger`]).
 //!
 //! While detecting, a handler is ordered behind the call that installed it, and its call stack tells where that was: a frame named after the way of installation, then the installer's. When
 //! recording, handlers are libc's business: they run one after the other, on the thread that ends the process.
@@ -9,10 +10,10 @@ use crate::memory::List;
 use crate::real::real;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{detect, recorder};
+use crate::{detect, linger, recorder};
 use core::arch::global_asm;
-use core::ffi::{c_int, c_void};
-use rashomon_abi::record::{Op, sync_source};
+use core::ffi::{c_char, c_int, c_void};
+use rashomon_abi::record::{Op, exit_stage, sync_source};
 
 type Function = unsafe extern "C" fn(*mut c_void);
 
@@ -156,7 +157,42 @@ unsafe extern "C" fn on_exit_with_code(handler: FunctionOfCode, argument: *mut c
         .unwrap_or_else(|| real(handler, argument))
 }
 
+/// Somebody asks for the end of the process.
+pub fn asked(site: u64) {
+    if let Some(runtime) = Runtime::try_enter() {
+        linger::before_end(&runtime, exit_stage::ASKED, site);
+    }
+}
+
+unsafe extern "C" fn exit_with_handlers(status: c_int) {
+    asked(caller());
+    // SAFETY: the program's own argument, here and below.
+    unsafe { real!(fn exit(c_int) -> ())(status) }
+}
+
+unsafe extern "C" fn exit_quickly(status: c_int) {
+    asked(caller());
+    // SAFETY: as above.
+    unsafe { real!(fn quick_exit(c_int) -> ())(status) }
+}
+
+unsafe extern "C" fn aborted() {
+    asked(caller());
+    // SAFETY: as above.
+    unsafe { real!(fn abort() -> ())() }
+}
+
+unsafe extern "C" fn assertion_failed(text: *const c_char, file: *const c_char, line: u32, function: *const c_char) {
+    asked(caller());
+    // SAFETY: as above.
+    unsafe { real!(fn __assert_fail(*const c_char, *const c_char, u32, *const c_char) -> ())(text, file, line, function) }
+}
+
 interpose! {
+    exit => exit_with_handlers;
+    quick_exit => exit_quickly;
+    abort => aborted;
+    __assert_fail => assertion_failed;
     atexit => at_exit;
     __cxa_atexit => cxa_at_exit;
     on_exit => on_exit_with_code;

@@ -16,10 +16,10 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::{EINTR, ETIMEDOUT};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, finish, recorder};
+use crate::{config, finish, linger, recorder};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::record::{Op, sync_source};
+use rashomon_abi::record::{Op, exit_stage, sync_source};
 
 const EAGAIN: c_int = 11;
 const EINVAL: c_int = 22;
@@ -129,7 +129,8 @@ unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d:
             }
             number if may_block(number) => blocking(number, arguments, site),
             number::EXIT_GROUP => {
-                if let Some(_runtime) = Runtime::try_enter() {
+                if let Some(runtime) = Runtime::try_enter() {
+                    linger::before_end(&runtime, exit_stage::HANDLED, site);
                     finish::complete();
                 }
                 real_call(number, arguments)

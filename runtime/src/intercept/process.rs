@@ -13,10 +13,10 @@ use crate::memory::List;
 use crate::real::real;
 use crate::thread::Runtime;
 use crate::tls::{caller, current};
-use crate::{detect, finish, fork, header, recorder, report, sched, sys};
+use crate::{detect, finish, fork, header, linger, recorder, report, sched, sys};
 use core::ffi::{c_char, c_int, c_void};
 use rashomon_abi::header::{field, note};
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{Op, exit_stage};
 
 /// At the start: arranges that children of `fork` record for themselves, and that `quick_exit` completes the recording.
 pub fn watch() {
@@ -37,7 +37,10 @@ pub fn watch() {
 }
 
 unsafe extern "C" fn at_quick_exit(_argument: *mut c_void) {
-    let _runtime = Runtime::try_enter();
+    let runtime = Runtime::try_enter();
+    if let Some(runtime) = &runtime {
+        linger::before_end(runtime, exit_stage::HANDLED, 0);
+    }
     finish::complete();
 }
 
@@ -190,6 +193,7 @@ spawns! {
 /// The recording is complete when `end` is called; if that returns in this process, it goes on.
 fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return end() };
+    linger::before_end(&runtime, exit_stage::HANDLED, caller());
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
     runtime.thread().fork_site = caller();
     header::note(note_bits);

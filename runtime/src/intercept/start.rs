@@ -8,6 +8,7 @@
 //! Constructors run before `main`, on the stack as it is; what they have there is named by its distance from the end, random or not.
 //! Limit: those that use more of it than [`UPPER_BYTES`].
 
+use super::exits;
 use crate::real::{__libc_stack_end, real};
 use core::arch::global_asm;
 use core::ffi::c_int;
@@ -36,7 +37,7 @@ unsafe extern "C" {
 
 /// Whether `main` returns to this address: it lies in the few instructions that call it.
 pub fn calls_main(address: u64) -> bool {
-    address.wrapping_sub(rashomon_call_main as *const () as u64) < 32
+    address.wrapping_sub(rashomon_call_main as *const () as u64) < 40
 }
 
 global_asm!(
@@ -55,14 +56,26 @@ global_asm!(
     "test rax, rax",
     "cmovne rsp, rax",
     "call [rip + {main}]",
+    "push rax",
+    "push rax",
+    "call {returned}",
+    "pop rax",
+    "pop rax",
     "leave",
+
     ".cfi_def_cfa rsp, 8",
     "ret",
     ".cfi_endproc",
     ".size rashomon_call_main, . - rashomon_call_main",
     begin = sym BEGIN,
     main = sym MAIN,
+    returned = sym main_returned,
 );
+
+/// What libc does next is to call `exit`, from inside.
+unsafe extern "C" fn main_returned() {
+    exits::asked(MAIN.load(Relaxed) as u64 + 1);
+}
 
 /// # Safety
 /// As the function of libc, which only a program's start code calls.

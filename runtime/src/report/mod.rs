@@ -22,9 +22,9 @@ pub mod walked;
 
 use crate::lock::RawLock;
 use crate::memory::List;
-use crate::modules;
 use crate::real::real;
 use crate::sys::{self, Decimal};
+use crate::{linger, modules};
 use build::Builder;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 pub use names::set as set_thread_name;
@@ -326,7 +326,7 @@ pub fn begun() {
 pub fn conclude(last_checks: impl FnOnce()) -> i32 {
     let options = options::get();
     if options.atexit_sleep_ms > 0 && sources::other_threads() {
-        sys::sleep(options.atexit_sleep_ms as u64 * 1_000_000);
+        linger::wait_for_others(options.atexit_sleep_ms as u64, sources::other_threads_go_on);
     }
     // Reports that are under way are printed whole.
     LOCK.with(|| ());

@@ -4,8 +4,8 @@ use crate::detect::{self, blocks, java, local, stacks};
 use crate::intercept::{start, threads};
 use crate::modules;
 use crate::real::Real;
-use crate::sys;
 use crate::thread::{self, Runtime, State, Thread};
+use crate::{linger, sys};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Longest stack of a report.
@@ -100,8 +100,19 @@ pub fn is_running(thread: &Thread) -> bool {
 
 /// Whether another thread than the calling one still runs.
 pub fn other_threads() -> bool {
+    others().next().is_some()
+}
+
+/// Whether one of them can do anything before another one lets it.
+pub fn other_threads_go_on() -> bool {
+    others().any(|thread| linger::may_go_on(thread.kernel_id))
+}
+
+fn others() -> impl Iterator<Item = &'static Thread> {
     let own = sys::thread_id();
-    (0..thread::count()).filter_map(thread).any(|thread| is_running(thread) && thread.kernel_id != own && thread.kernel_id != 0)
+    (0..thread::count())
+        .filter_map(thread)
+        .filter(move |thread| is_running(thread) && thread.kernel_id != own && thread.kernel_id != 0)
 }
 
 /// The loader's own, for those who look into threads: the size of a thread's storage and record together; and libc's: of the record alone. Reports are built under a lock of the loader's
