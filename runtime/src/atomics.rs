@@ -246,10 +246,11 @@ pub mod u128 {
     /// `address` is a 16-byte aligned object of the program.
     unsafe fn cmpxchg16b(address: *mut u128, expected: u128, desired: u128) -> u128 {
         let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
-        // SAFETY: by the contract. RBX is the compiler's own, so it is swapped in and out.
+        // SAFETY: by the contract. RBX is the compiler's own: it cannot be named as an operand, and is swapped in and out. A register that the compiler chooses may still be
+        // RBX, which holds something else when the address is used, so every operand is named.
         unsafe {
-            asm!("xchg {new_low}, rbx", "lock cmpxchg16b [{address}]", "mov rbx, {new_low}",
-                 address = in(reg) address, new_low = inout(reg) desired as u64 => _, in("rcx") (desired >> 64) as u64,
+            asm!("xchg rsi, rbx", "lock cmpxchg16b [rdi]", "mov rbx, rsi",
+                 in("rdi") address, inout("rsi") desired as u64 => _, in("rcx") (desired >> 64) as u64,
                  inout("rax") low, inout("rdx") high, options(nostack));
         }
         (high as u128) << 64 | low as u128

@@ -5,7 +5,9 @@ use crate::intercept::{process, start};
 use crate::real::{self, real};
 use crate::sys;
 use crate::thread::{self, NO_THREAD, Runtime, Thread};
-use crate::{clock, explore, family, finish, loader, modules, policy, provoke, recorder, replay, report, sched, signals, tree};
+use crate::{
+    clock, explore, family, finish, glibc, loader, modules, policy, provoke, recorder, replay, report, sched, signals, tree,
+};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, allocation_kind};
@@ -31,6 +33,7 @@ pub unsafe extern "C" fn __tsan_init() {
         }
         return;
     }
+    real::keep_environment();
     let Some(directory) = real::environment(SESSION_VARIABLE.as_bytes()).filter(|directory| !directory.is_empty()) else {
         if report::options::wanted() {
             // SAFETY: the first and only call; no thread is known yet.
@@ -89,6 +92,7 @@ unsafe fn detect() {
 
 unsafe fn begin_initial_thread() {
     loader::learn();
+    glibc::look();
     let main = thread::register(NO_THREAD, 0);
     if main.is_null() {
         sys::die(&[b"out of memory at start"]);

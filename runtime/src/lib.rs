@@ -21,6 +21,7 @@ mod family;
 mod filter;
 mod finish;
 mod fork;
+mod glibc;
 mod header;
 mod hooks;
 mod init;
