@@ -46,6 +46,7 @@ mod thread;
 mod tls;
 mod tree;
 mod watchdog;
+mod wide;
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
