@@ -240,20 +240,7 @@ atomics!(AtomicU64 u64 3: __tsan_atomic64_load __tsan_atomic64_store __tsan_atom
 /// 128-bit cells: `cmpxchg16b` is all the hardware has, so every operation is a compare-exchange.
 pub mod u128 {
     use super::*;
-    use core::arch::asm;
-
-    /// # Safety
-    /// `address` is a 16-byte aligned object of the program.
-    unsafe fn cmpxchg16b(address: *mut u128, expected: u128, desired: u128) -> u128 {
-        let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
-        // SAFETY: by the contract. RBX is the compiler's own, so it is swapped in and out.
-        unsafe {
-            asm!("xchg {new_low}, rbx", "lock cmpxchg16b [{address}]", "mov rbx, {new_low}",
-                 address = in(reg) address, new_low = inout(reg) desired as u64 => _, in("rcx") (desired >> 64) as u64,
-                 inout("rax") low, inout("rdx") high, options(nostack));
-        }
-        (high as u128) << 64 | low as u128
-    }
+    use crate::wide::{self, cmpxchg16b};
 
     fn exchange(address: *mut u128, order: c_int, compute: impl Fn(u128) -> u128) -> u128 {
         atomic(address as u64, 4, order, 0, Op::AtomicRmw, || {
@@ -282,8 +269,8 @@ pub mod u128 {
     }
 
     pub unsafe extern "C" fn load(address: *mut u128, order: c_int) -> u128 {
-        // SAFETY: the program's own atomic object; an unsuccessful exchange or one of equal values is a load.
-        let read = || unsafe { cmpxchg16b(address, 0, 0) };
+        // SAFETY: the program's own atomic object.
+        let read = || unsafe { wide::load(address) };
         atomic_load(address as u64, 4, order, read, |value| value as u64)
     }
     pub unsafe extern "C" fn store(address: *mut u128, value: u128, order: c_int) {

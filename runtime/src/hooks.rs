@@ -9,6 +9,7 @@
 
 use crate::detect::{self, shadow};
 use crate::filter;
+use crate::glibc;
 use crate::provoke;
 use crate::recorder;
 use crate::replay::AccessAt;
@@ -290,8 +291,17 @@ pub unsafe extern "C" fn access_range(address: u64, bytes: u64, site: u64, class
 
 /// The same by an interposed function that was called from `site`.
 pub unsafe fn access_by_call(address: u64, bytes: u64, site: u64, class: u64) {
+    if glibc::calls_from(site) {
+        return;
+    }
     // SAFETY: by the caller; this thread's block.
     unsafe { range(address, bytes, site, class, (*hot()).callee) }
+}
+
+/// The same by a call of `function` that may be long since.
+pub unsafe fn access_within(address: u64, bytes: u64, site: u64, class: u64, function: u64) {
+    // SAFETY: by the caller.
+    unsafe { range(address, bytes, site, class, function) }
 }
 
 #[inline(always)]

@@ -6,7 +6,8 @@ use crate::real::{self, real};
 use crate::sys;
 use crate::thread::{self, NO_THREAD, Runtime, Thread};
 use crate::{
-    clock, explore, family, finish, linger, loader, modules, policy, provoke, recorder, replay, report, sched, signals, tree,
+    clock, explore, family, finish, glibc, linger, loader, modules, policy, provoke, recorder, replay, report, sched, signals,
+    tree,
 };
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -33,6 +34,7 @@ pub unsafe extern "C" fn __tsan_init() {
         }
         return;
     }
+    real::keep_environment();
     let Some(directory) = real::environment(SESSION_VARIABLE.as_bytes()).filter(|directory| !directory.is_empty()) else {
         if report::options::wanted() {
             // SAFETY: the first and only call; no thread is known yet.
@@ -91,6 +93,7 @@ unsafe fn detect() {
 
 unsafe fn begin_initial_thread() {
     loader::learn();
+    glibc::look();
     let main = thread::register(NO_THREAD, 0);
     if main.is_null() {
         sys::die(&[b"out of memory at start"]);

@@ -21,6 +21,7 @@ mod family;
 mod filter;
 mod finish;
 mod fork;
+mod glibc;
 mod header;
 mod hooks;
 mod init;
@@ -47,6 +48,7 @@ mod thread;
 mod tls;
 mod tree;
 mod watchdog;
+mod wide;
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

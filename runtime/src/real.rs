@@ -19,7 +19,6 @@ unsafe extern "C" {
     pub fn __libc_realloc(block: *mut u8, bytes: usize) -> *mut u8;
     pub fn __libc_memalign(alignment: usize, bytes: usize) -> *mut u8;
     pub fn __libc_free(block: *mut u8);
-    pub fn malloc_usable_size(block: *mut u8) -> usize;
     pub static __libc_stack_end: *const usize;
 }
 
@@ -77,23 +76,35 @@ impl Real {
         self.address.load(Relaxed)
     }
 
-    /// Its address in a library that is loaded for it if no loaded one has the function: a static link that finds the name in the runtime may leave that library out.
-    pub fn address_in(&self, library: &'static CStr) -> *mut c_void {
-        if self.address().is_null() {
-            // SAFETY: terminated names; the library is one of libc's own. RTLD_LAZY
-            unsafe {
-                let handle = real!(fn dlopen(*const c_char, c_int) -> *mut c_void)(library.as_ptr(), 1);
-                if !handle.is_null() {
-                    self.address.store(dlsym(handle, self.name.as_ptr()), Relaxed);
-                }
+    /// Its address in a library that is loaded for it: a static link that finds the name in the runtime may leave that library out.
+    fn loaded_from(&self, library: &'static CStr) -> *mut c_void {
+        #[used]
+        #[unsafe(link_section = "rashomon_real")]
+        static OPEN: Real = Real::new(c"dlopen", None);
+        type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
+        let open = OPEN.address();
+        if open.is_null() {
+            return open;
+        }
+        // SAFETY: the signature is that of the C declaration; terminated names; the library is one of libc's own. RTLD_LAZY
+        unsafe {
+            let handle = core::mem::transmute::<*mut c_void, Open>(open)(library.as_ptr(), 1);
+            if !handle.is_null() {
+                self.address.store(dlsym(handle, self.name.as_ptr()), Relaxed);
             }
         }
-        self.required()
+        self.known()
     }
 
-    /// Its address, or the end of the process with a message: the program called it, so some library must have it.
+    /// Its address, or the end of the process with a message: the program called it, so some library must have it, if only libm, which a static link may have left out as above.
     pub fn required(&self) -> *mut c_void {
         let address = self.address();
+        if address.is_null() { self.missing() } else { address }
+    }
+
+    #[cold]
+    fn missing(&self) -> *mut c_void {
+        let address = self.loaded_from(c"libm.so.6");
         if address.is_null() {
             crate::sys::die(&[b"no library has the function ", self.name.to_bytes()]);
         }
@@ -162,12 +173,49 @@ pub fn environment_array() -> *mut *const u8 {
     }
 }
 
-/// The value of an environment variable as the process was started with; works before libc has an environment.
-pub fn environment(name: &[u8]) -> Option<&'static [u8]> {
+/// The environment that the process was started with, once it is kept: programs write over the kernel's (`setproctitle`), and reports are made later.
+static KEPT: AtomicPtr<*const u8> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The kernel's initial environment.
+unsafe fn initial_environment() -> *const *const u8 {
     // SAFETY: the kernel's initial stack: argc, argv…, 0, envp…, 0.
     unsafe {
         let stack = __libc_stack_end;
-        let mut entry = stack.add(1 + *stack + 1) as *const *const u8;
+        stack.add(1 + *stack + 1).cast()
+    }
+}
+
+/// At the start, before the program's own code.
+pub fn keep_environment() {
+    // SAFETY: the kernel's array and texts, each with its end; fresh memory for as much.
+    unsafe {
+        let from = initial_environment();
+        let (mut count, mut bytes) = (0, 0);
+        while !(*from.add(count)).is_null() {
+            bytes += CStr::from_ptr((*from.add(count)).cast()).to_bytes_with_nul().len();
+            count += 1;
+        }
+        let kept = crate::sys::map_anonymous((count + 1) * size_of::<*const u8>() + bytes).cast::<*const u8>();
+        if kept.is_null() {
+            return;
+        }
+        let mut text = kept.add(count + 1).cast::<u8>();
+        for at in 0..count {
+            let entry = CStr::from_ptr((*from.add(at)).cast()).to_bytes_with_nul();
+            text.copy_from_nonoverlapping(entry.as_ptr(), entry.len());
+            kept.add(at).write(text);
+            text = text.add(entry.len());
+        }
+        KEPT.store(kept, Release);
+    }
+}
+
+/// The value of an environment variable as the process was started with; works before libc has an environment.
+pub fn environment(name: &[u8]) -> Option<&'static [u8]> {
+    let kept = KEPT.load(Acquire);
+    // SAFETY: arrays of texts, with an end.
+    unsafe {
+        let mut entry = if kept.is_null() { initial_environment() } else { kept };
         while !(*entry).is_null() {
             let text = CStr::from_ptr((*entry).cast()).to_bytes();
             if text.len() > name.len() && text[name.len()] == b'=' && &text[..name.len()] == name {

@@ -255,7 +255,7 @@ operations! {
     /// Aux: [`atomic_aux`].
     Fence = 116, true;
 
-    /// Object: address. Arguments: size, ordinal among the thread's allocations at this site. Aux: [`allocation_kind`].
+    /// Object: address. Arguments: size as asked for, ordinal among the thread's allocations at this site, bytes behind it that may be used, too. Aux: [`allocation_kind`].
     Allocate = 128, false;
     /// Object: address.
     Free = 129, false;

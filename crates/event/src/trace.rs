@@ -86,6 +86,8 @@ pub struct Object {
     /// First synthetic address; `base.0 + size` is the first one behind.
     pub base: Address,
     pub size: u64,
+    /// Bytes at its end that the allocator gave in addition to what was asked for.
+    pub spare: u64,
     /// Machine address of `base` while the object lived.
     pub machine_base: u64,
     /// The event with which it began to live, where it did so within the trace.

@@ -180,7 +180,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             }
             ObjectKind::Heap { site, .. } => Place::Inside(format!(
                 "heap block of {} allocated at {}{}",
-                byte_count(object.size),
+                byte_count(object.size - object.spare),
                 at(site),
                 offset_words(into)
             )),

@@ -48,6 +48,7 @@ fn trace_of(loaded: &[ModuleInfo], catch: &Catch) -> Trace {
             kind: ObjectKind::Global { module },
             base: Address(info.start),
             size: info.end.saturating_sub(info.start),
+            spare: 0,
             machine_base: info.start,
             born: None,
         })

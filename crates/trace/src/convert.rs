@@ -199,7 +199,7 @@ impl Loader<'_> {
                     record::allocation_kind::MAPPING => ObjectKind::Mapping { thread, site, ordinal },
                     _ => ObjectKind::Heap { thread, site, ordinal },
                 };
-                self.space.place_fresh(kind, sync.object, argument(0), Some(index));
+                self.space.place_block(kind, sync.object, (argument(0), argument(2)), Some(index));
             }
             Op::CondWaitBegin => self.cursors[at].wait_begin = Some(index),
             Op::CondSignal | Op::CondBroadcast => {

@@ -136,8 +136,9 @@ impl Misuses {
             }
             Op::LockDestroy => self.destroyed(sync.object, at),
             Op::Allocate => {
-                self.blocks.insert(sync.object, argument(0));
-                self.begins(sync.object, argument(0));
+                let bytes = argument(0).saturating_add(argument(2));
+                self.blocks.insert(sync.object, bytes);
+                self.begins(sync.object, bytes);
             }
             Op::Free => self.freed(sync.object, at),
             Op::ThreadStart => self.begins(argument(2), argument(3).saturating_sub(argument(2))),

@@ -118,9 +118,22 @@ impl Space {
         Some(self.place(kind, Address(base), machine_base, size, born))
     }
 
+    /// The same for a block that the program may use `spare` bytes more of than it asked for.
+    pub fn place_block(
+        &mut self,
+        kind: ObjectKind,
+        machine_base: u64,
+        (asked, spare): (u64, u64),
+        born: Option<EventIndex>,
+    ) -> Option<u32> {
+        let object = self.place_fresh(kind, machine_base, asked.checked_add(spare)?, born)?;
+        self.objects[object as usize].spare = spare;
+        Some(object)
+    }
+
     fn place(&mut self, kind: ObjectKind, base: Address, machine_base: u64, size: u64, born: Option<EventIndex>) -> u32 {
         let object = self.objects.len() as u32;
-        self.objects.push(Object { kind, base, size, machine_base, born });
+        self.objects.push(Object { kind, base, size, spare: 0, machine_base, born });
         if self.objects.len() > self.cache.len() && self.cache.len() < MOST_CACHE_SLOTS {
             self.cache = vec![CachedRange::default(); self.cache.len() * 2];
         }
@@ -264,6 +277,7 @@ impl Space {
             kind: ObjectKind::Unknown,
             base: Address(UNKNOWN_BASE + start),
             size: end - start,
+            spare: 0,
             machine_base: start,
             born: None,
         }));

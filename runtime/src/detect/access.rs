@@ -245,13 +245,22 @@ const FREED_BYTES: u64 = 1024;
 
 /// A block's life ends: is that ordered behind all accesses to it? Whoever touches it from now on uses it after it was freed.
 pub fn free(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+    ends(thread, address, bytes, site, true);
+}
+
+/// The same by somebody who orders it where nobody sees it.
+pub fn free_unchecked(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+    ends(thread, address, bytes, site, false);
+}
+
+fn ends(thread: &mut Thread, address: u64, bytes: u64, site: u64, checked: bool) {
     let reference = local::reference_of_call(thread, site, false);
     if reference == 0 {
         return;
     }
     let end = address + bytes.min(FREED_BYTES);
     let mut at = address & !7;
-    let mut quiet = true;
+    let mut quiet = checked;
     while at < end {
         if quiet {
             quiet = word(thread, at, 8, How::FREE, reference);

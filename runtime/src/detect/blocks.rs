@@ -14,7 +14,10 @@ const MAX_BLOCKS: u32 = 1 << 27;
 const MAX_LOOK_BACK: u64 = 1 << 30;
 
 pub struct Block {
+    /// As asked for.
     pub bytes: u64,
+    /// That may be used, too, behind them.
+    pub spare: u32,
     pub stack: StackId,
     pub thread: u32,
     /// Number of the object at the first word.
@@ -135,7 +138,7 @@ impl Reserve {
     }
 }
 
-pub fn allocated(reserve: &mut Reserve, address: u64, bytes: u64, stack: StackId, thread: u32) {
+pub fn allocated(reserve: &mut Reserve, address: u64, (bytes, spare): (u64, u64), stack: StackId, thread: u32) {
     let number = reserve.take();
     if number == 0 {
         return;
@@ -143,6 +146,7 @@ pub fn allocated(reserve: &mut Reserve, address: u64, bytes: u64, stack: StackId
     // SAFETY: nobody else knows it yet.
     let block = unsafe { by_number(number - 1) };
     block.bytes = bytes;
+    block.spare = spare as u32;
     block.stack = stack;
     block.thread = thread;
     block.object.store(0, Relaxed);
@@ -171,7 +175,7 @@ pub fn find(address: u64) -> Option<Found> {
     let limit = address.saturating_sub(MAX_LOOK_BACK).max(4096);
     while at >= limit {
         if let Some(block) = of_tag(shadow::tag(at).load(Acquire)) {
-            return (address - at < block.bytes.max(1)).then_some(Found {
+            return (address - at < (block.bytes + u64::from(block.spare)).max(1)).then_some(Found {
                 address: at,
                 bytes: block.bytes,
                 stack: block.stack,

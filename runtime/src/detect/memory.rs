@@ -2,8 +2,8 @@
 
 use super::stacks::StackId;
 use super::{access, blocks, handlers, libraries, local, locks, objects, shadow};
-use crate::loader;
 use crate::thread::Thread;
+use crate::{glibc, loader};
 use core::sync::atomic::Ordering::Acquire;
 
 /// Blocks up to this size are taken to be written by whoever allocates them; of larger ones the first part. So handing a block over without
@@ -12,39 +12,45 @@ const WRITTEN: u64 = 16 << 10;
 
 /// Whether what is done to memory from `site` is an access.
 fn counts(thread: &mut Thread, site: u64) -> bool {
-    thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site) && !loader::calls_from(site)
+    thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site) && !loader::calls_from(site) && !glibc::calls_from(site)
 }
 
-pub fn allocated(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+/// `spare`: bytes behind those that were asked for which the program may use, too.
+pub fn allocated(thread: &mut Thread, address: u64, bytes: u64, spare: u64, site: u64) {
     let stack = local::call_stack(thread, site);
-    begins(thread, address, bytes, site, stack);
+    begins(thread, address, bytes, spare, site, stack);
 }
 
 /// By a virtual machine on behalf of the code that it runs, which is what the call stack tells of.
 pub fn allocated_by_machine(thread: &mut Thread, address: u64, bytes: u64) {
     let stack = local::context(thread);
-    begins(thread, address, bytes, 0, stack);
+    begins(thread, address, bytes, 0, 0, stack);
 }
 
-fn begins(thread: &mut Thread, address: u64, bytes: u64, site: u64, stack: StackId) {
-    blocks::allocated(&mut thread.detect.blocks, address, bytes, stack, thread.number);
+fn begins(thread: &mut Thread, address: u64, bytes: u64, spare: u64, site: u64, stack: StackId) {
+    blocks::allocated(&mut thread.detect.blocks, address, (bytes, spare), stack, thread.number);
     handlers::unsafe_call(thread, site);
     let written = if counts(thread, site) { bytes.min(WRITTEN) } else { 0 };
     access::imitate_write(thread, address, written, site);
-    if bytes > written {
-        shadow::clear(address + written, bytes - written);
+    // A word that was written in part is clear already.
+    let clear = (address + written).next_multiple_of(8);
+    let end = address + bytes + spare;
+    if end > clear {
+        shadow::clear(clear, end - clear);
     }
 }
 
 pub fn freed(thread: &mut Thread, address: u64, site: u64) {
     handlers::unsafe_call(thread, site);
     let Some(block) = blocks::at(address) else { return };
-    let bytes = block.bytes;
+    let bytes = block.bytes + u64::from(block.spare);
     objects::each_in_word(block.object.load(Acquire), |object| locks::freed(thread, object, site));
     objects::remove(&block.object);
     objects::remove_range(address + 8, bytes.saturating_sub(8), |object| locks::freed(thread, object, site));
     if counts(thread, site) {
         access::free(thread, address, bytes, site);
+    } else if thread.hot().ignored == 0 && glibc::calls_from(site) {
+        access::free_unchecked(thread, address, bytes, site);
     } else {
         shadow::clear(address, bytes);
     }

@@ -389,7 +389,7 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         Op::Observe => observe(thread, abstract_address(aux, object)),
         Op::SignalEnter => observe(thread, abstract_address(sync_source::SIGNAL, object)),
         Op::Allocate if aux == allocation_kind::MAPPING => memory::mapped(thread, object, argument(0), site),
-        Op::Allocate => memory::allocated(thread, object, argument(0), site),
+        Op::Allocate => memory::allocated(thread, object, argument(0), argument(2), site),
         Op::Free => memory::freed(thread, object, site),
         _ => {}
     }

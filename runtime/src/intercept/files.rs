@@ -46,13 +46,6 @@ unsafe extern "C" fn read_checked(file: c_int, buffer: *mut u8, bytes: usize, si
     unsafe { read_bytes(file, buffer, bytes) }
 }
 
-unsafe extern "C" fn read_at(file: c_int, buffer: *mut u8, bytes: usize, offset: i64) -> isize {
-    let site = caller();
-    let result = unsafe { real!(fn pread(c_int, *mut u8, usize, i64) -> isize)(file, buffer, bytes, offset) };
-    touched(buffer, result, site, AccessClass::Write);
-    result
-}
-
 unsafe extern "C" fn read_parts(file: c_int, vector: *const Part, count: c_int) -> isize {
     let site = caller();
     let result =
@@ -210,8 +203,6 @@ unsafe extern "C" fn pipe_made_with(ends: *mut c_int, flags: c_int) -> c_int {
 interpose! {
     read => read_bytes;
     __read_chk => read_checked;
-    pread => read_at;
-    pread64 => read_at;
     readv => read_parts;
     write => write_bytes;
     pwrite => write_at;

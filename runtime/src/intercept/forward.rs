@@ -6,9 +6,9 @@
 use crate::real::Real;
 use core::arch::naked_asm;
 
-/// The address behind a name. Those that libc has not are of the mathematical library.
+/// The address behind a name.
 unsafe extern "C" fn resolve(real: &'static Real) -> *mut core::ffi::c_void {
-    real.address_in(c"libm.so.6")
+    real.required()
 }
 
 macro_rules! forward {
@@ -44,13 +44,9 @@ macro_rules! forward {
 
 forward! {
     "GLIBC_2.22" fmemopen
-    "GLIBC_2.27" glob
-    "GLIBC_2.27" glob64
     "GLIBC_2.23" lgamma
     "GLIBC_2.23" lgammaf
     "GLIBC_2.23" lgammal
     "GLIBC_2.3.4" pthread_attr_getaffinity_np
-    "GLIBC_2.3" realpath
-    "GLIBC_2.3.4" regexec
     "GLIBC_2.3.4" sched_getaffinity
 }

@@ -1,5 +1,7 @@
 //! The allocator: lifetimes of heap blocks.
 //!
+//! A block is as long as `malloc_usable_size` tells, which may be more than was asked for: programs use the rest, too.
+//!
 //! libc's allocator runs inside the runtime, so that handlers of signals wait until it is left: a thread that forks holds the runtime's locks while it waits for the
 //! allocator's, and a handler above a call that holds those may need the runtime's.
 
@@ -16,15 +18,19 @@ use core::ffi::c_int;
 use rashomon_abi::record::{Op, allocation_kind};
 
 fn begins(thread: &mut Thread, address: u64, bytes: usize, site: u64, kind: u16) {
+    let spare = match kind {
+        allocation_kind::HEAP => unsafe { usable_bytes(address as *const u8) }.saturating_sub(bytes) as u64,
+        _ => 0,
+    };
     if detect::on() {
-        detect::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64]);
+        detect::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, 0, spare]);
         return;
     }
     let count = thread.allocations.entry((site, kind as u64));
     let ordinal = *count;
     *count += 1;
     replay::allocated(thread, site, ordinal, address, kind == allocation_kind::MAPPING);
-    recorder::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, ordinal]);
+    recorder::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, ordinal, spare]);
 }
 
 /// Records a block that begins to live.
@@ -70,6 +76,24 @@ pub unsafe fn freeing(block: *mut u8, site: u64) {
     unsafe { __libc_free(block) }
 }
 
+/// Of a block of glibc's allocator: the word before it tells the length of its chunk, which begins two words before the block. Chunks that are mappings of their own end with it, others
+/// with the first word of the next. Asking glibc could end in the allocator of somebody else that the program is linked with.
+///
+/// # Safety
+/// A live block of glibc's allocator.
+unsafe fn usable_bytes(block: *const u8) -> usize {
+    const WORD: usize = size_of::<usize>();
+    const IS_MAPPED: usize = 2;
+    const FLAGS: usize = 7;
+    // SAFETY: by the contract.
+    let header = unsafe { block.cast::<usize>().sub(1).read() };
+    (header & !FLAGS) - if header & IS_MAPPED != 0 { 2 * WORD } else { WORD }
+}
+
+unsafe extern "C" fn usable(block: *const u8) -> usize {
+    if block.is_null() { 0 } else { unsafe { usable_bytes(block) } }
+}
+
 // SAFETY (of every call below): glibc's own entry points, or ours, with the program's arguments.
 
 unsafe extern "C" fn allocate(bytes: usize) -> *mut u8 {
@@ -92,7 +116,7 @@ unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
         begins(thread, new as u64, bytes, site, allocation_kind::HEAP);
     } else if bytes > 0 && !block.is_null() {
         // It failed: the old block lives on, as a new object of unknown size at least.
-        begins(thread, block as u64, unsafe { crate::real::malloc_usable_size(block) }, site, allocation_kind::HEAP);
+        begins(thread, block as u64, unsafe { usable_bytes(block) }, site, allocation_kind::HEAP);
     }
     new
 }
@@ -148,4 +172,5 @@ interpose! {
     posix_memalign => posix_aligned;
     valloc => page_aligned;
     pvalloc => page_multiple;
+    malloc_usable_size => usable;
 }

@@ -51,6 +51,7 @@ pub mod barrier;
 pub mod cancel;
 pub mod condition;
 pub mod descriptors;
+pub mod effects;
 pub mod exits;
 pub mod external;
 pub mod files;

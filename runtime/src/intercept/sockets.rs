@@ -37,13 +37,13 @@ fn output(file: c_int, flags: c_int, site: u64) -> Call {
     Call::output(file, site).at_once(flags & MSG_DONTWAIT != 0)
 }
 
-unsafe extern "C" fn accepted(file: c_int, address: *mut u8, length: *mut u32) -> c_int {
+pub unsafe extern "C" fn accepted(file: c_int, address: *mut u8, length: *mut u32) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length) as isize };
     made(transfer(Call::input(file, site), real) as c_int, site)
 }
 
-unsafe extern "C" fn accepted_with(file: c_int, address: *mut u8, length: *mut u32, flags: c_int) -> c_int {
+pub unsafe extern "C" fn accepted_with(file: c_int, address: *mut u8, length: *mut u32, flags: c_int) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags) as isize };
     made(transfer(Call::input(file, site), real) as c_int, site)
@@ -67,7 +67,7 @@ unsafe fn is_local(address: *const u8, length: u32) -> bool {
     }
 }
 
-unsafe extern "C" fn connected(file: c_int, address: *const u8, length: u32) -> c_int {
+pub unsafe extern "C" fn connected(file: c_int, address: *const u8, length: u32) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize };
     // An unconnected socket is "ready" for poll(2) in its own way: the call is made whatever it says.
@@ -208,9 +208,6 @@ unsafe extern "C" fn pair_made(domain: c_int, kind: c_int, protocol: c_int, ends
 }
 
 interpose! {
-    accept => accepted;
-    accept4 => accepted_with;
-    connect => connected;
     recv => receive;
     __recv_chk => receive_checked;
     recvfrom => receive_from;

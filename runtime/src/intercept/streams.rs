@@ -19,12 +19,12 @@ fn opened(stream: *mut u8, site: u64) -> *mut u8 {
     stream
 }
 
-unsafe extern "C" fn open(path: *const c_char, mode: *const c_char) -> *mut u8 {
+pub unsafe extern "C" fn open(path: *const c_char, mode: *const c_char) -> *mut u8 {
     let site = caller();
     opened(unsafe { real!(fn fopen64(*const c_char, *const c_char) -> *mut u8)(path, mode) }, site)
 }
 
-unsafe extern "C" fn reopen(path: *const c_char, mode: *const c_char, stream: *mut u8) -> *mut u8 {
+pub unsafe extern "C" fn reopen(path: *const c_char, mode: *const c_char, stream: *mut u8) -> *mut u8 {
     let site = caller();
     if !stream.is_null() {
         closes(unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) }, site);
@@ -40,43 +40,11 @@ unsafe extern "C" fn close(stream: *mut u8) -> c_int {
     unsafe { real!(fn fclose(*mut u8) -> c_int)(stream) }
 }
 
-unsafe extern "C" fn read(buffer: *mut u8, size: usize, count: usize, stream: *mut u8) -> usize {
-    let site = caller();
-    let items = unsafe { real!(fn fread(*mut u8, usize, usize, *mut u8) -> usize)(buffer, size, count, stream) };
-    touched(buffer, items.saturating_mul(size) as isize, site, AccessClass::Write);
-    items
-}
-
-unsafe extern "C" fn write(buffer: *const u8, size: usize, count: usize, stream: *mut u8) -> usize {
-    let site = caller();
-    touched(buffer, size.saturating_mul(count) as isize, site, AccessClass::Read);
-    unsafe { real!(fn fwrite(*const u8, usize, usize, *mut u8) -> usize)(buffer, size, count, stream) }
-}
-
 fn text_touched(text: *const u8, site: u64, class: AccessClass) {
     // SAFETY: this thread's block.
     if !unsafe { (*crate::tls::hot()).thread.is_null() } && !text.is_null() {
         touched(text, unsafe { real!(fn strlen(*const u8) -> usize)(text) } as isize + 1, site, class);
     }
-}
-
-unsafe extern "C" fn put(text: *const u8, stream: *mut u8) -> c_int {
-    let site = caller();
-    text_touched(text, site, AccessClass::Read);
-    unsafe { real!(fn fputs(*const u8, *mut u8) -> c_int)(text, stream) }
-}
-
-unsafe extern "C" fn put_line(text: *const u8) -> c_int {
-    let site = caller();
-    text_touched(text, site, AccessClass::Read);
-    unsafe { real!(fn puts(*const u8) -> c_int)(text) }
-}
-
-unsafe extern "C" fn get_line(buffer: *mut u8, bytes: c_int, stream: *mut u8) -> *mut u8 {
-    let site = caller();
-    let result = unsafe { real!(fn fgets(*mut u8, c_int, *mut u8) -> *mut u8)(buffer, bytes, stream) };
-    text_touched(result, site, AccessClass::Write);
-    result
 }
 
 unsafe extern "C" fn error_text(number: c_int, buffer: *mut u8, bytes: usize) -> *mut u8 {
@@ -99,16 +67,7 @@ unsafe extern "C" fn error_text_by_code(number: c_int, buffer: *mut u8, bytes: u
 }
 
 interpose! {
-    fopen => open;
-    fopen64 => open;
-    freopen => reopen;
-    freopen64 => reopen;
     fclose => close;
-    fread => read;
-    fwrite => write;
-    fputs => put;
-    puts => put_line;
-    fgets => get_line;
     strerror_r => error_text;
     __xpg_strerror_r => error_text_by_code;
 }

@@ -18,7 +18,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, lock_kind, sync_source, thread_create};
 
-type Routine = unsafe extern "C" fn(*mut u8) -> *mut u8;
+pub type Routine = unsafe extern "C" fn(*mut u8) -> *mut u8;
 
 /// Key + 1 whose destructor ends threads.
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -202,7 +202,7 @@ fn sleep_microseconds(microseconds: i64) {
     unsafe { sys::syscall!(sys::NANOSLEEP, [0, microseconds * 1000].as_ptr(), 0usize) };
 }
 
-unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Routine, argument: *mut u8) -> c_int {
+pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine: Routine, argument: *mut u8) -> c_int {
     let site = caller();
     // SAFETY: does nothing when done already.
     unsafe { __tsan_init() };
@@ -325,12 +325,12 @@ fn not_joined(runtime: &Runtime, child: &Thread, error: c_int, site: u64) -> c_i
     error
 }
 
-unsafe extern "C" fn join(handle: u64, value: *mut *mut u8) -> c_int {
+pub unsafe extern "C" fn join(handle: u64, value: *mut *mut u8) -> c_int {
     // SAFETY: the real function with the program's arguments, here and below.
     join_until(handle, NEVER, caller(), || unsafe { real!(fn pthread_join(u64, *mut *mut u8) -> c_int)(handle, value) })
 }
 
-unsafe extern "C" fn join_until_time(handle: u64, value: *mut *mut u8, time: *const [i64; 2]) -> c_int {
+pub unsafe extern "C" fn join_until_time(handle: u64, value: *mut *mut u8, time: *const [i64; 2]) -> c_int {
     // SAFETY: as above; the program's own time, if it gives one.
     let until = if time.is_null() { NEVER } else { unsafe { deadline(REALTIME, time) } };
     // SAFETY: as above.
@@ -339,7 +339,7 @@ unsafe extern "C" fn join_until_time(handle: u64, value: *mut *mut u8, time: *co
     })
 }
 
-unsafe extern "C" fn join_until_clock(handle: u64, value: *mut *mut u8, clock: c_int, time: *const [i64; 2]) -> c_int {
+pub unsafe extern "C" fn join_until_clock(handle: u64, value: *mut *mut u8, clock: c_int, time: *const [i64; 2]) -> c_int {
     // SAFETY: as above; the program's own time, if it gives one.
     let until = if time.is_null() { NEVER } else { unsafe { deadline(clock, time) } };
     // SAFETY: as above.
@@ -348,7 +348,7 @@ unsafe extern "C" fn join_until_clock(handle: u64, value: *mut *mut u8, clock: c
     })
 }
 
-unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {
+pub unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {
     // SAFETY: as above.
     let real = || unsafe { real!(fn pthread_tryjoin_np(u64, *mut *mut u8) -> c_int)(handle, value) };
     let Some(runtime) = Runtime::try_enter() else { return real() };
@@ -383,10 +383,5 @@ unsafe extern "C" fn detach(handle: u64) -> c_int {
 }
 
 interpose! {
-    pthread_create => create;
-    pthread_join => join;
-    pthread_tryjoin_np => try_join;
-    pthread_timedjoin_np => join_until_time;
-    pthread_clockjoin_np => join_until_clock;
     pthread_detach => detach;
 }

@@ -88,7 +88,7 @@ pub unsafe extern "C" fn seconds(result: *mut i64) -> i64 {
     now
 }
 
-unsafe extern "C" fn spec_time(time: *mut Time, base: c_int) -> c_int {
+pub unsafe extern "C" fn spec_time(time: *mut Time, base: c_int) -> c_int {
     match virtual_time() {
         Some(runtime) if base == 1 => {
             unsafe { *time = split(look(&runtime, REALTIME)) };
@@ -213,7 +213,7 @@ unsafe extern "C" fn second_sleep(seconds: u32) -> u32 {
     }
 }
 
-unsafe extern "C" fn thread_sleep(time: *const Time, left: *mut Time) -> c_int {
+pub unsafe extern "C" fn thread_sleep(time: *const Time, left: *mut Time) -> c_int {
     match unsafe { rest(REALTIME, 0, time, left, caller()) } {
         Some(0) => 0,
         Some(_) => -1,
@@ -286,14 +286,14 @@ pub unsafe fn fill_random(buffer: *mut u8, bytes: usize) -> bool {
     true
 }
 
-unsafe extern "C" fn random_bytes(buffer: *mut u8, bytes: usize, flags: u32) -> isize {
+pub unsafe extern "C" fn random_bytes(buffer: *mut u8, bytes: usize, flags: u32) -> isize {
     if bytes < 1 << 30 && unsafe { fill_random(buffer, bytes) } {
         return bytes as isize;
     }
     unsafe { real!(fn getrandom(*mut u8, usize, u32) -> isize)(buffer, bytes, flags) }
 }
 
-unsafe extern "C" fn entropy(buffer: *mut u8, bytes: usize) -> c_int {
+pub unsafe extern "C" fn entropy(buffer: *mut u8, bytes: usize) -> c_int {
     if bytes <= 256 && unsafe { fill_random(buffer, bytes) } {
         return 0;
     }
@@ -307,7 +307,7 @@ unsafe extern "C" fn random_number() -> u32 {
     }
 }
 
-unsafe extern "C" fn random_buffer(buffer: *mut u8, bytes: usize) {
+pub unsafe extern "C" fn random_buffer(buffer: *mut u8, bytes: usize) {
     if !unsafe { fill_random(buffer, bytes) } {
         unsafe { real!(fn arc4random_buf(*mut u8, usize) -> ())(buffer, bytes) }
     }
@@ -322,7 +322,7 @@ unsafe extern "C" fn random_below(limit: u32) -> u32 {
 }
 
 /// When a timer's file becomes ready is up to the kernel's clock, not to ours: from here on a re-execution may differ.
-unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [i64; 4], old: *mut [i64; 4]) -> c_int {
+pub unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [i64; 4], old: *mut [i64; 4]) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
         outside::came_in(runtime.thread(), 0, sync_source::FILE, caller());
     }
@@ -330,23 +330,12 @@ unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [i64;
 }
 
 interpose! {
-    timerfd_settime => set_timer_file;
-    clock_gettime => get_time;
-    gettimeofday => time_of_day;
-    time => seconds;
-    timespec_get => spec_time;
     clock => processor_time;
-    clock_nanosleep => clock_sleep;
-    nanosleep => nano_sleep;
     usleep => micro_sleep;
     sleep => second_sleep;
-    thrd_sleep => thread_sleep;
     sched_yield => yield_turn;
     pthread_yield => yield_turn;
     thrd_yield => yield_turn;
-    getrandom => random_bytes;
-    getentropy => entropy;
     arc4random => random_number;
-    arc4random_buf => random_buffer;
     arc4random_uniform => random_below;
 }

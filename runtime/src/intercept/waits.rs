@@ -36,29 +36,29 @@ fn external_unless(source: u16, object: u64, real: impl FnOnce() -> isize, from_
     result
 }
 
-unsafe extern "C" fn wait_any(status: *mut c_int) -> c_int {
+pub unsafe extern "C" fn wait_any(status: *mut c_int) -> c_int {
     external(sync_source::PROCESS, 0, || unsafe { real!(fn wait(*mut c_int) -> c_int)(status) as isize }) as c_int
 }
 
-unsafe extern "C" fn wait_process(process: c_int, status: *mut c_int, options: c_int) -> c_int {
+pub unsafe extern "C" fn wait_process(process: c_int, status: *mut c_int, options: c_int) -> c_int {
     external(sync_source::PROCESS, process as u32 as u64, || unsafe {
         real!(fn waitpid(c_int, *mut c_int, c_int) -> c_int)(process, status, options) as isize
     }) as c_int
 }
 
-unsafe extern "C" fn wait_identity(kind: c_int, process: u32, information: *mut u8, options: c_int) -> c_int {
+pub unsafe extern "C" fn wait_identity(kind: c_int, process: u32, information: *mut u8, options: c_int) -> c_int {
     external(sync_source::PROCESS, process as u64, || unsafe {
         real!(fn waitid(c_int, u32, *mut u8, c_int) -> c_int)(kind, process, information, options) as isize
     }) as c_int
 }
 
-unsafe extern "C" fn wait_usage(status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
+pub unsafe extern "C" fn wait_usage(status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
     external(sync_source::PROCESS, 0, || unsafe {
         real!(fn wait3(*mut c_int, c_int, *mut u8) -> c_int)(status, options, usage) as isize
     }) as c_int
 }
 
-unsafe extern "C" fn wait_process_usage(process: c_int, status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
+pub unsafe extern "C" fn wait_process_usage(process: c_int, status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
     external(sync_source::PROCESS, process as u32 as u64, || unsafe {
         real!(fn wait4(c_int, *mut c_int, c_int, *mut u8) -> c_int)(process, status, options, usage) as isize
     }) as c_int
@@ -88,7 +88,7 @@ unsafe fn taken(mask: *const u64, information: *mut SignalInfo, time: *const [i6
 }
 
 /// Goes on after a handler, and tells of errors by its result.
-unsafe extern "C" fn take_signal(mask: *const u64, signal: *mut c_int) -> c_int {
+pub unsafe extern "C" fn take_signal(mask: *const u64, signal: *mut c_int) -> c_int {
     match unsafe { taken(mask, core::ptr::null_mut(), core::ptr::null(), true) } {
         result if result < 0 => errno(),
         result => {
@@ -98,11 +98,11 @@ unsafe extern "C" fn take_signal(mask: *const u64, signal: *mut c_int) -> c_int 
     }
 }
 
-unsafe extern "C" fn take_signal_information(mask: *const u64, information: *mut SignalInfo) -> c_int {
+pub unsafe extern "C" fn take_signal_information(mask: *const u64, information: *mut SignalInfo) -> c_int {
     unsafe { taken(mask, information, core::ptr::null(), false) }
 }
 
-unsafe extern "C" fn take_signal_timed(mask: *const u64, information: *mut SignalInfo, time: *const [i64; 2]) -> c_int {
+pub unsafe extern "C" fn take_signal_timed(mask: *const u64, information: *mut SignalInfo, time: *const [i64; 2]) -> c_int {
     unsafe { taken(mask, information, time, false) }
 }
 
@@ -136,13 +136,13 @@ unsafe extern "C" fn control(file: c_int, command: c_int, argument: usize) -> c_
     }
 }
 
-unsafe extern "C" fn receive_message(queue: c_int, message: *mut u8, bytes: usize, kind: i64, flags: c_int) -> isize {
+pub unsafe extern "C" fn receive_message(queue: c_int, message: *mut u8, bytes: usize, kind: i64, flags: c_int) -> isize {
     external(sync_source::OTHER, queue as u32 as u64, || unsafe {
         real!(fn msgrcv(c_int, *mut u8, usize, i64, c_int) -> isize)(queue, message, bytes, kind, flags)
     })
 }
 
-unsafe extern "C" fn send_message(queue: c_int, message: *const u8, bytes: usize, flags: c_int) -> c_int {
+pub unsafe extern "C" fn send_message(queue: c_int, message: *const u8, bytes: usize, flags: c_int) -> c_int {
     external(sync_source::OTHER, queue as u32 as u64, || unsafe {
         real!(fn msgsnd(c_int, *const u8, usize, c_int) -> c_int)(queue, message, bytes, flags) as isize
     }) as c_int
@@ -160,7 +160,7 @@ unsafe extern "C" fn change_semaphores_timed(set: c_int, operations: *mut u8, co
     }) as c_int
 }
 
-unsafe extern "C" fn resolve(node: *const c_char, service: *const c_char, hints: *const u8, result: *mut *mut u8) -> c_int {
+pub unsafe extern "C" fn resolve(node: *const c_char, service: *const c_char, hints: *const u8, result: *mut *mut u8) -> c_int {
     external(sync_source::OTHER, 0, || unsafe {
         real!(fn getaddrinfo(*const c_char, *const c_char, *const u8, *mut *mut u8) -> c_int)(node, service, hints, result)
             as isize
@@ -187,14 +187,14 @@ unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, real: impl
 
 const WORKING_DIRECTORY: c_int = -100;
 
-unsafe extern "C" fn open_file(path: *const c_char, flags: c_int, mode: u32) -> c_int {
+pub unsafe extern "C" fn open_file(path: *const c_char, flags: c_int, mode: u32) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn open64(*const c_char, c_int, u32) -> c_int)(path, flags, mode) };
     // SAFETY: the program's own argument.
     made(unsafe { opened(WORKING_DIRECTORY, path, flags, real) }, site)
 }
 
-unsafe extern "C" fn open_file_at(directory: c_int, path: *const c_char, flags: c_int, mode: u32) -> c_int {
+pub unsafe extern "C" fn open_file_at(directory: c_int, path: *const c_char, flags: c_int, mode: u32) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn openat64(c_int, *const c_char, c_int, u32) -> c_int)(directory, path, flags, mode) };
     // SAFETY: as above.
@@ -202,16 +202,8 @@ unsafe extern "C" fn open_file_at(directory: c_int, path: *const c_char, flags: 
 }
 
 interpose! {
-    wait => wait_any;
-    waitpid => wait_process;
-    waitid => wait_identity;
-    wait3 => wait_usage;
-    wait4 => wait_process_usage;
     system => shell;
     pclose => close_process;
-    sigwait => take_signal;
-    sigwaitinfo => take_signal_information;
-    sigtimedwait => take_signal_timed;
     pause => wait_for_handler;
     sigsuspend => wait_for_handler_masked;
     flock => lock_file;
@@ -219,13 +211,6 @@ interpose! {
     lockf64 => lock_section;
     fcntl => control;
     fcntl64 => control;
-    msgrcv => receive_message;
-    msgsnd => send_message;
     semop => change_semaphores;
     semtimedop => change_semaphores_timed;
-    getaddrinfo => resolve;
-    open => open_file;
-    open64 => open_file;
-    openat => open_file_at;
-    openat64 => open_file_at;
 }

@@ -178,7 +178,7 @@ const SYNCHRONISATION: [&str; 34] = [
 ];
 
 /// All that the runtime takes from libc by name. Everything else it asks the loader for, behind its own definitions.
-const IMPORTS: [&str; 29] = [
+const IMPORTS: [&str; 28] = [
     // Emitted by the linker.
     "_ITM_deregisterTMCloneTable",
     "_ITM_registerTMCloneTable",
@@ -193,7 +193,6 @@ const IMPORTS: [&str; 29] = [
     "__libc_realloc",
     // A variable: programs that libc starts by itself get what it points to.
     "environ",
-    "malloc_usable_size",
     // The environment before libc has set it up.
     "__libc_stack_end",
     // Weak: only where the program brings libstdc++.

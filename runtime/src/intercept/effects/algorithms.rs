@@ -1,0 +1,43 @@
+//! Sorting, patterns, conversions of text.
+//!
+//! What a callback reads it reads itself. `qsort` moves elements where its callback does not see it: it may write all of them.
+
+use super::*;
+use core::ffi::c_int;
+
+effects! {
+    qsort(base, count, size, compare) -> (), reads |r| { if count > 1 { Accesses { class: AccessClass::Write, ..r }.bytes(base, count.saturating_mul(size)); } };
+    qsort_r(base, count, size, compare, argument) -> (), reads |r| { if count > 1 { Accesses { class: AccessClass::Write, ..r }.bytes(base, count.saturating_mul(size)); } };
+    regcomp(pattern_to, text, flags) -> c_int, reads |r| { r.text(text); }, writes |w, _| { w.bytes(pattern_to, 64); };
+    "GLIBC_2.3.4" regexec(pattern, text, count, matches, flags: c_int) -> c_int, reads |r| { if flags & 4 == 0 { r.text(text); } }, writes |w, result| { w.bytes(matches, if result == 0 { count.saturating_mul(8) } else { 0 }); };
+    regerror(error, pattern, to, room) -> usize, writes |w, _| { w.text(if room > 0 { to } else { 0 }); };
+    confstr(name, to, room) -> usize, writes |w, length| { w.bytes(to, length.min(room)); };
+}
+
+/// `iconv`: how far it came is where its arguments' words point to afterwards.
+mod iconv {
+    use super::*;
+
+    pub unsafe extern "C" fn call(converter: usize, from: usize, from_left: usize, to: usize, to_left: usize) -> usize {
+        let call = Call::entered();
+        let (first, begin) = unsafe { (word(from), word(to)) };
+        let result =
+            unsafe { real!(fn iconv(usize, usize, usize, usize, usize) -> usize)(converter, from, from_left, to, to_left) };
+        if let Some(call) = &call {
+            let (r, w) = (Accesses { call, class: AccessClass::Read }, Accesses { call, class: AccessClass::Write });
+            if first != 0 {
+                r.bytes(first, unsafe { word(from) }.saturating_sub(first));
+                w.bytes(from, 8);
+                w.bytes(from_left, 8);
+            }
+            if begin != 0 {
+                w.bytes(begin, unsafe { word(to) }.saturating_sub(begin));
+                w.bytes(to, 8);
+                w.bytes(to_left, 8);
+            }
+        }
+        result
+    }
+}
+
+crate::intercept::interpose! { iconv => iconv::call; }

@@ -1,0 +1,144 @@
+//! `printf` and its kin: they read the format and the strings that it names, and write the text where it goes to memory.
+
+use super::formats::{Arguments, Conversions, Limit, Modifier, interpose_variadic};
+use super::*;
+use core::ffi::c_int;
+
+/// Where the text goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    Elsewhere,
+    /// Into memory at this argument, without a limit or with one in the next.
+    Unlimited(usize),
+    Limited(usize),
+    /// Into a new block that this argument is the place for.
+    Allocated(usize),
+}
+
+/// One of these functions: the twin that takes a list, how many arguments it has before that, the last of which is the format.
+pub struct Row {
+    twin: fn(&[usize], &mut Arguments) -> c_int,
+    fixed: usize,
+    output: Output,
+    each: usize,
+}
+
+/// Reads of the strings that a format names.
+unsafe fn strings(r: &Accesses<'_>, format: usize, each: usize, mut arguments: Arguments) {
+    const INT: usize = 0xffff_ffff;
+    for conversion in unsafe { Conversions::of(format, each, false) } {
+        if conversion.width == Limit::Argument {
+            unsafe { arguments.integer() };
+        }
+        let precision = match conversion.precision {
+            Limit::None => None,
+            Limit::Number(number) => Some(number),
+            // A negative one is none.
+            Limit::Argument => usize::try_from(unsafe { arguments.integer() & INT } as u32 as c_int).ok(),
+        };
+        match conversion.character {
+            b'a' | b'A' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => unsafe {
+                arguments.pass_float(conversion.modifier == Modifier::LongDouble)
+            },
+            b's' | b'S' => {
+                let text = unsafe { arguments.integer() };
+                match (precision, conversion.is_wide()) {
+                    (Some(most), false) => r.text_up_to(text, most),
+                    (None, false) => r.text(text),
+                    (None, true) => r.wide(text),
+                    // How many characters make so many bytes is up to the locale.
+                    (Some(_), true) => {}
+                }
+            }
+            b'n' => {
+                Accesses { class: AccessClass::Write, ..*r }.bytes(unsafe { arguments.integer() }, conversion.integer_bytes())
+            }
+            b'm' => {}
+            b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'b' | b'B' | b'c' | b'C' | b'p' => {
+                unsafe { arguments.integer() };
+            }
+            // A conversion that somebody registered: what it takes is not known.
+            _ => return,
+        }
+    }
+}
+
+impl Row {
+    unsafe fn call(&self, fixed: &[usize], arguments: &mut Arguments) -> c_int {
+        let call = Call::entered();
+        if let Some(call) = &call {
+            let r = Accesses { call, class: AccessClass::Read };
+            let format = fixed[self.fixed - 1];
+            if self.each == 1 {
+                r.text(format)
+            } else {
+                r.wide(format)
+            }
+            unsafe { strings(&r, format, self.each, *arguments) };
+        }
+        let result = (self.twin)(fixed, arguments);
+        if let Some(call) = &call
+            && let Ok(length) = usize::try_from(result)
+        {
+            let w = Accesses { call, class: AccessClass::Write };
+            match self.output {
+                Output::Elsewhere => {}
+                Output::Unlimited(at) => w.bytes(fixed[at], (length + 1) * self.each),
+                Output::Limited(at) => w.bytes(fixed[at], (length + 1).min(fixed[at + 1]) * self.each),
+                Output::Allocated(at) => {
+                    w.bytes(fixed[at], 8);
+                    w.bytes(unsafe { word(fixed[at]) }, length + 1);
+                }
+            }
+        }
+        result
+    }
+}
+
+/// From the trampolines of functions with a variable number of arguments.
+unsafe extern "C" fn listed(fixed: *const usize, arguments: &mut Arguments, row: &Row) -> c_int {
+    unsafe { row.call(core::slice::from_raw_parts(fixed, row.fixed), arguments) }
+}
+
+macro_rules! printers {
+    ($($name:ident $twin:ident($($argument:ident)*) $fixed:literal $each:ident $output:expr;)*) => { $(
+        mod $twin {
+            use super::*;
+
+            /// The list itself is used up by the function behind.
+            fn real(fixed: &[usize], arguments: &mut Arguments) -> c_int {
+                let &[$($argument),*] = fixed else { return -1 };
+                unsafe { real!(fn $twin($(printers!(@word $argument),)* *mut Arguments) -> c_int)($($argument,)* arguments) }
+            }
+
+            pub static ROW: Row = Row { twin: real, fixed: $fixed, output: $output, each: $each };
+
+            pub unsafe extern "C" fn call($($argument: usize,)* arguments: &mut Arguments) -> c_int {
+                unsafe { ROW.call(&[$($argument),*], arguments) }
+            }
+        }
+        interpose_variadic! { $name $fixed => listed, $twin::ROW; }
+        crate::intercept::interpose! { $twin => $twin::call; }
+    )* };
+    (@word $argument:ident) => { usize };
+}
+
+const NARROW: usize = 1;
+
+printers! {
+    printf vprintf(format) 1 NARROW Output::Elsewhere;
+    fprintf vfprintf(stream format) 2 NARROW Output::Elsewhere;
+    dprintf vdprintf(file format) 2 NARROW Output::Elsewhere;
+    sprintf vsprintf(to format) 2 NARROW Output::Unlimited(0);
+    snprintf vsnprintf(to room format) 3 NARROW Output::Limited(0);
+    asprintf vasprintf(place format) 2 NARROW Output::Allocated(0);
+    __printf_chk __vprintf_chk(flag format) 2 NARROW Output::Elsewhere;
+    __fprintf_chk __vfprintf_chk(stream flag format) 3 NARROW Output::Elsewhere;
+    __dprintf_chk __vdprintf_chk(file flag format) 3 NARROW Output::Elsewhere;
+    __sprintf_chk __vsprintf_chk(to flag object format) 4 NARROW Output::Unlimited(0);
+    __snprintf_chk __vsnprintf_chk(to room flag object format) 5 NARROW Output::Limited(0);
+    __asprintf_chk __vasprintf_chk(place flag format) 3 NARROW Output::Allocated(0);
+    wprintf vwprintf(format) 1 WIDE Output::Elsewhere;
+    fwprintf vfwprintf(stream format) 2 WIDE Output::Elsewhere;
+    swprintf vswprintf(to room format) 3 WIDE Output::Limited(0);
+}
