@@ -129,6 +129,8 @@ pub enum Command {
         #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
         predict_within: Duration,
         #[command(flatten)]
+        trust: TrustOptions,
+        #[command(flatten)]
         report: ReportOptions,
     },
     /// Look for races and violations of atomicity in a trace from anywhere, in one pass; force nothing.
@@ -140,6 +142,8 @@ pub enum Command {
     Confirm {
         /// The latest store if not given.
         trace: Option<PathBuf>,
+        #[command(flatten)]
+        trust: TrustOptions,
         #[command(flatten)]
         confirm: ConfirmOptions,
         #[command(flatten)]
@@ -268,9 +272,19 @@ pub struct RunOptions {
     pub processes: u64,
     #[command(flatten)]
     pub filter: FilterOptions,
+    #[command(flatten)]
+    pub trust: TrustOptions,
     /// Store everything in this folder instead of .rashomon/N-PROG.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct TrustOptions {
+    /// A library without instrumentation whose calls neither order threads nor carry anything between them (`libfoo`, `libfoo.so.1`): it keeps nothing from being predicted.
+    /// May be repeated; the store remembers it.
+    #[arg(long = "trust-library", value_name = "NAME")]
+    pub libraries: Vec<String>,
 }
 
 /// Only where the detectors of races are all that looks at a recording: `check` and `record`.

@@ -93,9 +93,11 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::witness::witness(ui, &run, &witness, &report, file, command)
         }
         Command::Reporter => commands::detect::reporter(),
-        Command::Predict { trace, predict_within, report } => commands::analyse::predict(ui, trace, predict_within, &report),
+        Command::Predict { trace, predict_within, trust, report } => {
+            commands::analyse::predict(ui, trace, predict_within, &trust, &report)
+        }
         Command::Analyse { analyse } => commands::linear::analyse(ui, &analyse),
-        Command::Confirm { trace, confirm, report } => commands::analyse::confirm(ui, trace, &confirm, &report),
+        Command::Confirm { trace, trust, confirm, report } => commands::analyse::confirm(ui, trace, &trust, &confirm, &report),
         Command::Replay { finding: None, recording, output, timeout, .. } => {
             commands::replay::recording(ui, recording.flatten(), output, timeout)
         }

@@ -137,6 +137,9 @@ pub struct Finding {
     pub provocation: Option<Provocation>,
     /// Shell command that makes it happen again; the last line of the text report.
     pub reproduce: Option<String>,
+    /// Uninstrumented libraries without which it would have been predicted, or looked for by happens-before: their calls may have ordered it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     pub notes: Vec<String>,
     /// Event pairs with the same two places.
     pub occurrences: u64,

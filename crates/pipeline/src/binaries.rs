@@ -14,11 +14,17 @@ pub struct Binaries {
     symbolizer: Symbolizer,
     /// Function entries of a module file, sorted.
     starts: RefCell<HashMap<String, Rc<Vec<u64>>>>,
+    trusted: Vec<String>,
 }
 
 impl Binaries {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// `libraries`: whose calls order nothing.
+    pub fn trusting(libraries: &[String]) -> Self {
+        Self { trusted: libraries.to_vec(), ..Self::default() }
     }
 
     fn starts(&self, path: &str) -> Rc<Vec<u64>> {
@@ -39,6 +45,10 @@ fn read_starts(path: &str) -> Vec<u64> {
 }
 
 impl Symbols for Binaries {
+    fn trusted(&self) -> &[String] {
+        &self.trusted
+    }
+
     fn frames(&self, module: &ModuleInfo, offset: u64) -> Vec<Frame> {
         self.symbolizer.frames(module, offset)
     }

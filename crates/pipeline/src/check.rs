@@ -5,7 +5,7 @@ use crate::compose::Composer;
 use crate::error::PipelineError;
 use crate::examine::Examination;
 use crate::failure::{Norm, Replayed, failure_of};
-use crate::modules::{unmodelled, unseen_functions};
+use crate::modules::Unseen;
 use crate::progress::{Observer, Progress};
 use crate::prove::{Prover, load, may_be_unordered};
 use crate::record::RecordSettings;
@@ -166,7 +166,13 @@ impl Tally {
     }
 
     /// Counts a recording, and notes what is wrong with it.
-    pub(crate) fn count(&mut self, loaded: &LoadedTrace, process: &ProcessPath, observer: &mut dyn Observer) {
+    pub(crate) fn count(
+        &mut self,
+        loaded: &LoadedTrace,
+        process: &ProcessPath,
+        trusted: &[String],
+        observer: &mut dyn Observer,
+    ) {
         self.events += loaded.trace.events.len() as u64;
         self.threads = self.threads.max(loaded.trace.threads.len() as u64);
         let mut notes: Vec<String> = Vec::new();
@@ -182,16 +188,16 @@ impl Tally {
         if loaded.trace.mode == rashomon_event::Mode::Free {
             notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
         }
-        let unknown = unmodelled(&loaded.trace);
+        let unseen = Unseen::of(&loaded.trace, trusted);
+        let unknown: Vec<&str> = unseen.libraries.iter().chain(&unseen.standard).map(String::as_str).collect();
         if !unknown.is_empty() {
             notes.push(format!(
                 "not instrumented, so that nothing is predicted, only suspected and proven: {}",
                 unknown.join(", ")
             ));
         }
-        let functions = unseen_functions(&loaded.trace);
-        if !functions.is_empty() {
-            notes.push(format!("not seen by the runtime, so that nothing is predicted: {}", functions.join(", ")));
+        if !unseen.functions.is_empty() {
+            notes.push(format!("not seen by the runtime, so that nothing is predicted: {}", unseen.functions.join(", ")));
         }
         for note in notes {
             if !self.notes.contains(&note) {
@@ -394,7 +400,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
             tally.not_analysed += 1;
             continue;
         };
-        tally.count(&loaded, &process.path, observer);
+        tally.count(&loaded, &process.path, symbols.trusted(), observer);
         let from = Source { recording: 0, process: process.path, surroundings: None };
         let found = leads_of(&loaded, (symbols, 0), &from, ProgramExit::Unknown, &mut examination, tally);
         for lead in found {

@@ -2,7 +2,7 @@
 
 use crate::describe::{Describer, access_class, access_words};
 use crate::identity::{finding_id, place_key};
-use crate::modules::unseen;
+use crate::modules::Unseen;
 use crate::symbols::Symbols;
 use rashomon_abi::record::Op;
 use rashomon_confirm::{Plan, schedule::Planner};
@@ -23,7 +23,7 @@ pub struct Composer<'a, S: ?Sized> {
     pub describer: Describer<'a, S>,
     planner: Planner<'a>,
     /// What may have ordered events without being seen: no prediction is sound then.
-    unseen: Vec<String>,
+    unseen: Unseen,
     /// Accesses were left out: who wrote what a read saw is not certain.
     thinned: bool,
 }
@@ -36,7 +36,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             symbols,
             describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols),
             planner: Planner::new(&loaded.trace, quantum),
-            unseen: unseen(&loaded.trace),
+            unseen: Unseen::of(&loaded.trace, symbols.trusted()),
             thinned: {
                 let notes = loaded.header.notes;
                 notes.thinned() || notes.truncated() || notes.filtered()
@@ -81,10 +81,9 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             }
         });
         // Without values nothing is known about what other schedules would read.
-        let sound = trace.mode == Mode::Serial
-            && !self.thinned
-            && self.unseen.is_empty()
-            && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
+        let causal =
+            trace.mode == Mode::Serial && !self.thinned && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
+        let sound = causal && self.unseen.is_empty();
         let steps = plan.as_ref().map_or_else(Vec::new, |plan| self.steps(plan, &mut notes));
         Finding {
             id: finding_id(kind, places),
@@ -98,6 +97,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             schedule: plan.map(|plan| plan.schedule),
             provocation: None,
             reproduce: None,
+            unseen: if causal { self.unseen.libraries.clone() } else { Vec::new() },
             notes,
             occurrences: candidate.occurrences,
         }
@@ -181,6 +181,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             schedule: None,
             provocation: None,
             reproduce: None,
+            unseen: Vec::new(),
             notes: self.double_lock(),
             occurrences: 1,
         })

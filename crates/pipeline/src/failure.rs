@@ -110,6 +110,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             schedule: None,
             provocation: None,
             reproduce: None,
+            unseen: Vec::new(),
             notes: Vec::new(),
             occurrences: 1,
         }

@@ -197,7 +197,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 events: loaded.trace.events.len(),
                 threads: loaded.trace.threads.len(),
             });
-            gathering.tally.count(&loaded, &process.path, gathering.observer);
+            gathering.tally.count(&loaded, &process.path, self.symbols.trusted(), gathering.observer);
             let scheduling = recorded.and_then(|recorded| recorded.policy.parse::<Scheduling>().ok());
             let seed = recorded.map_or(0, |recorded| recorded.seed);
             let surroundings = scheduling.and_then(|scheduling| scheduling.surroundings(&process.path, seed));

@@ -106,6 +106,7 @@ impl Describer<'_> {
             schedule: None,
             provocation: None,
             reproduce: None,
+            unseen: Vec::new(),
             notes,
             occurrences: candidate.occurrences,
         }

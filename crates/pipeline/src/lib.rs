@@ -17,6 +17,7 @@ pub mod failure;
 mod gather;
 pub mod identity;
 pub mod imported;
+pub mod libraries;
 pub mod minimise;
 mod misuse;
 pub mod modules;

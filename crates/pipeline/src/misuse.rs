@@ -50,6 +50,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             schedule: None,
             provocation: None,
             reproduce: None,
+            unseen: Vec::new(),
             notes: if record.late { vec![LATE.to_owned()] } else { Vec::new() },
             occurrences: 1,
         }

@@ -1,6 +1,7 @@
 //! Loaded code that could have ordered accesses without our seeing it: libraries without instrumentation, Rust's standard library as it comes, and synchronisation
 //! functions of libc that instrumented code calls and the runtime does not stand in for.
 
+use crate::libraries::is_trusted;
 use crate::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _};
 use rashomon_event::Trace;
@@ -26,26 +27,45 @@ const MODELLED: [&str; 14] = [
 ];
 const RUNTIME: [&str; 3] = ["libtsan.so", "librashomon_runtime", "libclang_rt.tsan"];
 
-/// Everything that may have ordered events without being seen.
-pub fn unseen(trace: &Trace) -> Vec<String> {
-    let mut all = unmodelled(trace);
-    all.extend(unseen_functions(trace));
-    all
+/// What may have ordered events of a trace without being seen. Each list is sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unseen {
+    /// Loaded libraries that are neither instrumented nor modelled nor trusted.
+    pub libraries: Vec<String>,
+    /// Modules that hold Rust's standard library as toolchains ship it, in words.
+    pub standard: Vec<String>,
+    /// Synchronisation functions that instrumented code calls and the runtime does not stand in for.
+    pub functions: Vec<String>,
 }
 
-/// The loaded modules that are neither instrumented nor modelled, and those that hold Rust's standard library as toolchains ship it, sorted.
-pub fn unmodelled(trace: &Trace) -> Vec<String> {
-    let mut names: Vec<String> = trace
-        .modules
-        .iter()
-        .filter(|module| !is_modelled(&module.path) && !is_instrumented(Path::new(&module.path)))
-        .map(|module| file_name(&module.path).to_owned())
-        .collect();
-    let plain = trace.modules.iter().filter(|module| !is_modelled(&module.path) && holds_plain_library(Path::new(&module.path)));
-    names.extend(plain.map(|module| format!("Rust's standard library in {}", file_name(&module.path))));
-    names.sort();
-    names.dedup();
-    names
+impl Unseen {
+    /// `trusted`: libraries whose calls order nothing, beside those that are [known](crate::libraries::KNOWN) not to.
+    pub fn of(trace: &Trace, trusted: &[String]) -> Self {
+        let mut unseen = Self { functions: unseen_functions(trace), ..Self::default() };
+        for module in trace.modules.iter().filter(|module| !is_modelled(&module.path)) {
+            let path = Path::new(&module.path);
+            if !is_instrumented(path) && !is_trusted(&module.path, trusted) {
+                unseen.libraries.push(file_name(&module.path).to_owned());
+            }
+            if holds_plain_library(path) {
+                unseen.standard.push(format!("Rust's standard library in {}", file_name(&module.path)));
+            }
+        }
+        for names in [&mut unseen.libraries, &mut unseen.standard] {
+            names.sort();
+            names.dedup();
+        }
+        unseen
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    /// Everything, in words.
+    pub fn all(&self) -> impl Iterator<Item = &String> {
+        self.libraries.iter().chain(&self.standard).chain(&self.functions)
+    }
 }
 
 /// Beginnings of names of synchronisation functions.

@@ -3,7 +3,7 @@
 use crate::compose::{Composer, keep_actions};
 use crate::error::PipelineError;
 use crate::misuse::misuse_kind;
-use crate::modules::unseen;
+use crate::modules::Unseen;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
@@ -86,10 +86,11 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
             let Ok(loaded) = load(&folder_of(recorded, session)) else { return Ok(false) };
-            let unseen = unseen(&loaded.trace);
+            let unseen = Unseen::of(&loaded.trace, self.symbols.trusted());
             if !unseen.is_empty() {
-                let unseen = unseen.join(", ");
-                finding.notes.push(format!("what is not seen may have ordered the accesses: {unseen}"));
+                let all: Vec<&str> = unseen.all().map(String::as_str).collect();
+                finding.notes.push(format!("what is not seen may have ordered the accesses: {}", all.join(", ")));
+                finding.unseen = unseen.libraries;
                 return Ok(false);
             }
             let Some((first, second)) =

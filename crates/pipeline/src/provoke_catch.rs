@@ -119,6 +119,7 @@ pub fn finding_of<S: Symbols + ?Sized>(
         schedule: None,
         provocation: None,
         reproduce: None,
+        unseen: Vec::new(),
         notes: Vec::new(),
         occurrences: 1,
     }

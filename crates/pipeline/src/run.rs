@@ -77,6 +77,9 @@ pub struct RunRecord {
     /// The most processes that are recorded; 0: no limit.
     #[serde(default)]
     pub processes: u64,
+    /// Libraries of which the user said that their calls order nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted_libraries: Vec<String>,
     /// Wall-clock limit of the recorded execution.
     pub limit_milliseconds: Option<u64>,
     pub recordings: Vec<RecordedRun>,

@@ -9,4 +9,8 @@ pub trait Symbols {
     fn function_start(&self, module: &ModuleInfo, offset: u64) -> Option<u64>;
     /// The variable at an offset: its name, and how far into it the offset is.
     fn variable(&self, module: &ModuleInfo, offset: u64) -> Option<(String, u64)>;
+    /// Libraries of which the user says that their calls order nothing.
+    fn trusted(&self) -> &[String] {
+        &[]
+    }
 }

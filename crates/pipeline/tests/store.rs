@@ -22,6 +22,7 @@ fn run_record() -> RunRecord {
         base_time_nanoseconds: 9,
         trace_limit: 0,
         processes: 0,
+        trusted_libraries: vec!["libfoo.so.1".into()],
         limit_milliseconds: None,
         recordings: vec![],
         notes: vec![],
@@ -41,6 +42,7 @@ fn finding(id: &str) -> Finding {
         schedule: None,
         provocation: None,
         reproduce: None,
+        unseen: vec![],
         notes: vec![],
         occurrences: 1,
     }

@@ -4,6 +4,7 @@
 //! field may be added without a new version; a field that changes its meaning or goes away needs one. `exit` is the
 //! program's, `status` is ours. Schedules are left out: they are in the store, and `reproduce` runs them.
 
+use crate::lost::Lost;
 use crate::order::{Shown, by_importance};
 use crate::summary::{Counts, ProgramExit, RunSummary, Status, is_false};
 use rashomon_event::finding::{HeldLock, Step};
@@ -20,6 +21,8 @@ struct Report<'a> {
     status: Status,
     counts: Counts,
     run: Run<'a>,
+    /// Uninstrumented libraries whose calls may order threads, and how many suspicions were not predicted because of each.
+    lost: Vec<Lost>,
     findings: Vec<FindingView<'a>>,
 }
 
@@ -51,6 +54,7 @@ struct FindingView<'a> {
     sides: Vec<SideView<'a>>,
     schedule: Vec<StepView<'a>>,
     occurrences: u64,
+    unseen: &'a [String],
     notes: &'a [String],
     reproduce: Option<&'a str>,
 }
@@ -152,6 +156,7 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
             sides: finding.sides.iter().map(SideView::from).collect(),
             schedule: finding.steps.iter().map(StepView::from).collect(),
             occurrences: finding.occurrences,
+            unseen: &finding.unseen,
             notes: &finding.notes,
             reproduce: finding.reproduce.as_deref(),
         }
@@ -178,6 +183,7 @@ pub fn render(findings: &[Finding], run: &RunSummary, shown: Shown) -> String {
             notes: &run.notes,
             interrupted: run.interrupted,
         },
+        lost: Lost::of(findings),
         findings: by_importance(findings, shown).into_iter().map(FindingView::from).collect(),
     };
     // Only maps with non-string keys and failing `Serialize` impls can fail; there are none here.

@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 pub mod json;
+pub mod lost;
 pub mod order;
 pub mod summary;
 pub mod text;
 
+pub use lost::Lost;
 pub use order::{Shown, by_importance};
 pub use summary::{Counts, ProgramExit, RunSummary, Status};

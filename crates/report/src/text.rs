@@ -1,6 +1,7 @@
 //! The report for people: kind and grade, both sides with full stacks, what they hold, where their threads come from, the
 //! schedule in words, and as the last line of every finding the command that makes it happen again, ready to paste.
 
+use crate::lost::Lost;
 use crate::order::{Shown, by_importance};
 use crate::summary::{Counts, ProgramExit, RunSummary};
 use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
@@ -276,6 +277,9 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
     }
     if run.interrupted {
         let _ = writeln!(out, "note: rashomon was ended before it had come to its end");
+    }
+    for lost in Lost::of(findings) {
+        let _ = writeln!(out, "note: {}", clean(&lost.words()));
     }
     for note in &run.notes {
         let _ = writeln!(out, "note: {}", clean(note));

@@ -47,6 +47,7 @@ fn race() -> Finding {
         schedule: None,
         provocation: None,
         reproduce: Some("/usr/bin/rashomon replay --store '/tmp/a b/.rashomon/1-listing1' race-3f2a91c4".into()),
+        unseen: vec![],
         notes: vec![],
         occurrences: 1,
     }
@@ -72,6 +73,7 @@ fn deadlock() -> Finding {
         schedule: None,
         provocation: None,
         reproduce: None,
+        unseen: vec![],
         notes: vec!["a note".into()],
         occurrences: 3,
     }
@@ -93,6 +95,7 @@ fn diverged() -> Finding {
             created_at: vec![],
         }],
         steps: vec![],
+        unseen: vec!["libfoo.so.1".into()],
         reproduce: None,
         occurrences: 1,
         ..race()

@@ -1,7 +1,7 @@
 //! `rashomon predict` and `rashomon confirm`: the later phases on what is already recorded.
 
 use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, reporter, settings_of};
-use crate::arguments::{ConfirmOptions, ReportOptions};
+use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use anyhow::Result;
 use rashomon_pipeline::check::analyse_session;
@@ -12,19 +12,20 @@ use rashomon_report::{ProgramExit, RunSummary};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, report: &ReportOptions) -> Result<Exit> {
+pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {
-        return predict_session(ui, session, within, report);
+        return predict_session(ui, session, within, trust, report);
     }
     if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
         return predict_imported(ui, file, within, report);
     }
     let store = open_store(trace.as_deref())?;
-    let run = store.run()?;
+    let mut run = store.run()?;
+    add_trusted(&store, &mut run, trust)?;
     check_binaries(&store, &run)?;
     let settings = settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })?;
     let program = program_of(&run)?;
-    let symbols = Binaries::new();
+    let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
     let mut tally = Tally::default();
@@ -36,10 +37,10 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, report: &Report
 }
 
 /// A recording outside a store: nothing is written, and nothing can be replayed.
-fn predict_session(ui: Ui, session: &Path, within: Duration, report: &ReportOptions) -> Result<Exit> {
+fn predict_session(ui: Ui, session: &Path, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
     let mut tally = Tally::default();
     let mut reporter = reporter(ui, report);
-    let findings = analyse_session(session, &Binaries::new(), within, &mut tally, &mut reporter)?;
+    let findings = analyse_session(session, &Binaries::trusting(&trust.libraries), within, &mut tally, &mut reporter)?;
     reporter.finish();
     let summary = RunSummary {
         command: Vec::new(),
@@ -74,14 +75,21 @@ fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOption
     finish(ui, &predicted.findings, &summary, report)
 }
 
-pub fn confirm(ui: Ui, trace: Option<PathBuf>, confirm: &ConfirmOptions, report: &ReportOptions) -> Result<Exit> {
+pub fn confirm(
+    ui: Ui,
+    trace: Option<PathBuf>,
+    trust: &TrustOptions,
+    confirm: &ConfirmOptions,
+    report: &ReportOptions,
+) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(trace.as_deref())?;
-    let run = store.run()?;
+    let mut run = store.run()?;
+    add_trusted(&store, &mut run, trust)?;
     let program = program_of(&run)?;
     check_binaries(&store, &run)?;
     let settings = settings_of(&run, confirm)?;
-    let symbols = Binaries::new();
+    let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
     let mut tally = Tally::default();
@@ -91,6 +99,20 @@ pub fn confirm(ui: Ui, trace: Option<PathBuf>, confirm: &ConfirmOptions, report:
     store.write_summary(&summary)?;
     reporter.finish();
     finish(ui, &store.findings()?, &summary, report)
+}
+
+/// The store remembers which libraries are trusted.
+fn add_trusted(store: &Store, run: &mut RunRecord, trust: &TrustOptions) -> Result<()> {
+    let known = run.trusted_libraries.len();
+    for library in &trust.libraries {
+        if !run.trusted_libraries.contains(library) {
+            run.trusted_libraries.push(library.clone());
+        }
+    }
+    if run.trusted_libraries.len() > known {
+        store.write_run(run)?;
+    }
+    Ok(())
 }
 
 /// Places named after another binary would be wrong, and schedules for it lead nowhere.

@@ -54,8 +54,8 @@ pub fn check_prepared(
     let json_to_output = report.json.as_deref() == Some(Path::new("-"));
     let output = if json_to_output { Output::ToError } else { Output::Inherit };
     let settings = settings_for(options, Some(confirm), prepared.run.base_time_nanoseconds, output)?;
-    let symbols = Binaries::new();
     let Prepared { program, store, mut run } = prepared;
+    let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
     let mut tally = Tally::default();
@@ -217,6 +217,7 @@ fn run_record(
         base_time_nanoseconds: u64::try_from(now.as_nanos()).unwrap_or(0),
         trace_limit: options.trace_limit.saturating_mul(1 << 20),
         processes: options.processes,
+        trusted_libraries: options.trust.libraries.clone(),
         limit_milliseconds: u64::try_from(options.timeout.as_millis()).ok().filter(|limit| *limit > 0),
         recordings: Vec::new(),
         notes: inspection.notes.clone(),
