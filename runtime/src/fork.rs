@@ -16,8 +16,8 @@ use crate::sys::{self, syscall};
 use crate::thread::{self, Held, Runtime, Thread};
 use crate::tls::{current, hot};
 use crate::{
-    atomics, clock, config, detect, explore, finish, header, init, loader, modules, outside, policy, provoke, recorder, replay,
-    report, sched, signals, tree, watchdog,
+    atomics, clock, config, detect, explore, finish, header, init, loader, modules, openmp, outside, policy, provoke, recorder,
+    replay, report, sched, signals, tree, watchdog,
 };
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::field;
@@ -138,6 +138,7 @@ unsafe fn go_on(thread: &mut Thread) {
     unsafe {
         barrier::forget();
         once::forked();
+        openmp::forget();
         outside::forget();
         modules::forget();
         detect::forked::in_child(thread);
@@ -165,6 +166,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     unsafe {
         barrier::forget();
         once::forked();
+        openmp::forget();
         outside::forget();
         modules::forget();
         watchdog::forget();

@@ -32,6 +32,7 @@ mod lock;
 mod memory;
 mod modules;
 mod nudge;
+mod openmp;
 mod outside;
 mod policy;
 mod provoke;

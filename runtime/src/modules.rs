@@ -120,7 +120,7 @@ impl Module<'_> {
     }
 
     /// Whether a name that it does not define is among its dynamic symbols.
-    fn refers_to(&self, name: &CStr) -> bool {
+    pub fn refers_to(&self, name: &CStr) -> bool {
         const DYNAMIC: u32 = 2;
         let Some(dynamic) = self.headers.iter().find(|header| header.kind == DYNAMIC) else { return false };
         let entries = (self.base + dynamic.address) as *const [u64; 2];

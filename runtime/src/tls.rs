@@ -88,6 +88,8 @@ pub struct Hot {
     pub entered: u64,
     /// Depth of `__tsan_ignore_thread_begin`.
     pub ignored: u64,
+    /// What [`crate::openmp`] knows of the thread; null: nothing yet.
+    pub openmp: *mut u8,
 }
 
 pub const COVERS_READ: usize = offset_of!(Hot, covers_read);

@@ -9,8 +9,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Libraries whose synchronisation the runtime sees through interposition, by the start of their file names.
-const MODELLED: [&str; 14] = [
+const MODELLED: [&str; 16] = [
     "libc.so",
+    // The runtime serves their calls; what it does not serve is among the unseen functions.
+    "libgomp.so",
+    "libomp.so",
     "libm.so",
     "libmvec.so",
     "libstdc++.so",
@@ -69,8 +72,8 @@ impl Unseen {
 }
 
 /// Beginnings of names of synchronisation functions.
-const SYNCHRONISATION: [&str; 11] =
-    ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_"];
+const SYNCHRONISATION: [&str; 12] =
+    ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_", "__kmpc_"];
 /// Those that order nothing and never block: nothing is lost when they are not seen.
 const HARMLESS: [&str; 27] = [
     "pthread_attr_",

@@ -12,7 +12,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::Decimal;
 use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::tls::caller;
-use crate::{config, detect, provoke, recorder, replay, signals, sys, watchdog};
+use crate::{config, detect, openmp, provoke, recorder, replay, signals, sys, watchdog};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -69,6 +69,7 @@ unsafe extern "C" fn round(argument: *mut u8) {
         arm(thread);
         return;
     }
+    openmp::ended();
     sched::point(&runtime, Op::ThreadEnd, 0, 0);
     recorder::sync(thread, Op::ThreadEnd, 0, 0, 0, &[]);
     if thread.detached {

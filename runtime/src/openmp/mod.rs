@@ -1,0 +1,266 @@
+//! OpenMP: the entry points that compilers emit calls of (`GOMP_*` of gcc, `__kmpc_*` of clang) and the `omp_*` functions, implemented here.
+//!
+//! The libraries that come with the compilers synchronise by futexes and atomics of their own, which nobody sees. So while the runtime observes a process, teams, work sharing, tasks
+//! and locks are ours: threads are made by the interposed `pthread_create`, waiting is modelled as for libc's functions, and every order that the standard promises is an event:
+//!
+//! | construct | events |
+//! |---|---|
+//! | begin of a parallel region | the encountering thread posts a semaphore of each worker, which takes it |
+//! | end | each worker posts the team's semaphore, the encountering thread takes all |
+//! | `barrier`, also implied | a barrier, entered when the thread has executed its share of the tasks |
+//! | `critical`, locks, `GOMP_atomic_start` | locks |
+//! | `ordered` | a semaphore that is handed from chunk to chunk |
+//! | a task | creation posts, the executing thread takes; its end posts for `taskwait` and `taskgroup`, which take; its predecessors publish, it observes |
+//! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody. Drawing dynamic iterations is an event that orders nothing, so that others may draw first |
+//!
+//! Workers stay for later regions of the thread that made them, always in the same place of its teams, so that `threadprivate` variables persist.
+//!
+//! A process that is not observed, or whose code calls something that is not here (see [`NOT_COVERED`]), has the compiler's own library.
+//!
+//! Limits: tasks that one thread executes one after the other are ordered by that; a region is never cancelled (as without `OMP_CANCELLATION`); no offloading, no affinity.
+
+mod api;
+mod data;
+mod gomp;
+mod kmpc;
+mod locks;
+mod settings;
+mod shares;
+mod tasks;
+mod team;
+
+use crate::real::Real;
+use crate::sched::{self, Wait, WaitFor};
+use crate::sys;
+use crate::thread::{self, Runtime};
+use crate::tls::{caller, hot};
+use crate::{config, modules, recorder};
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::*};
+use rashomon_abi::record::Op;
+pub use team::ended;
+
+/// Every entry point looks whether it is ours to serve.
+macro_rules! openmp {
+    ($library:literal; $($name:ident => $target:path;)*) => { $(
+        #[allow(non_snake_case, reason = "named as the function")]
+        mod $name {
+            pub static REAL: $crate::openmp::Theirs = $crate::openmp::Theirs::new(
+                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
+                match core::ffi::CStr::from_bytes_with_nul(concat!($library, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
+            );
+        }
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                $crate::intercept::names_of!($name),
+                "5: cmp dword ptr [rip + {served}], {ours}",
+                "jne 2f",
+                "mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "mov r11, [rsp]",
+                "mov fs:[r10 + {caller}], r11",
+                "lea r11, [rip + 5b]",
+                "mov fs:[r10 + {callee}], r11",
+                "jmp {target}",
+                "2: push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "push rax",
+                "lea rdi, [rip + {theirs}]",
+                "lea rsi, [rip + 5b]",
+                "call {choose}",
+                "mov r11, rax",
+                "pop rax", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
+                "jmp r11",
+                served = sym $crate::openmp::SERVED,
+                ours = const $crate::openmp::OURS,
+                caller = const $crate::tls::CALLER,
+                callee = const $crate::tls::CALLEE,
+                target = sym $target,
+                theirs = sym $name::REAL,
+                choose = sym $crate::openmp::choose,
+            )
+        }
+    )* };
+}
+use openmp;
+
+/// A function of the compiler's own library.
+pub struct Theirs {
+    real: Real,
+    library: &'static CStr,
+}
+
+impl Theirs {
+    const fn new(name: &'static CStr, library: &'static CStr) -> Self {
+        Self { real: Real::new(name, None), library }
+    }
+}
+
+const UNDECIDED: u32 = 0;
+const OURS: u32 = 1;
+const THEIRS: u32 = 2;
+/// Who serves this process's calls: decided by the first, once for all.
+static SERVED: AtomicU32 = AtomicU32::new(UNDECIDED);
+
+/// Entry points that are not here. A process with code that refers to one of them is served by the compiler's library altogether.
+const NOT_COVERED: [&CStr; 31] = [
+    c"GOMP_parallel_start",
+    c"GOMP_parallel_end",
+    c"GOMP_parallel_loop_static_start",
+    c"GOMP_parallel_loop_dynamic_start",
+    c"GOMP_parallel_loop_guided_start",
+    c"GOMP_parallel_loop_runtime_start",
+    c"GOMP_parallel_sections_start",
+    c"GOMP_parallel_reductions",
+    c"GOMP_taskgroup_reduction_register",
+    c"GOMP_workshare_task_reduction_unregister",
+    c"GOMP_scope_start",
+    c"GOMP_doacross_post",
+    c"GOMP_doacross_wait",
+    c"GOMP_doacross_ull_post",
+    c"GOMP_doacross_ull_wait",
+    c"GOMP_target_ext",
+    c"GOMP_target_data_ext",
+    c"GOMP_teams4",
+    c"GOMP_teams_reg",
+    c"omp_fulfill_event",
+    c"__kmpc_doacross_init",
+    c"__kmpc_task_reduction_init",
+    c"__kmpc_taskred_init",
+    c"__kmpc_taskred_modifier_init",
+    c"__kmpc_fork_teams",
+    c"__kmpc_threadprivate_cached",
+    c"__kmpc_threadprivate_register",
+    c"__kmpc_task_allow_completion_event",
+    c"__kmpc_omp_target_task_alloc",
+    c"__tgt_target_kernel",
+    c"__tgt_target_data_begin_mapper",
+];
+
+/// Where a call goes: `ours`, or the compiler's library.
+unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut c_void {
+    if SERVED.load(Acquire) == UNDECIDED {
+        // What libc is called for here is not the program's.
+        let _runtime = Runtime::try_enter();
+        let observed = thread::count() > 0;
+        let decided = if observed && !refers_to_more() { OURS } else { THEIRS };
+        let _ = SERVED.compare_exchange(UNDECIDED, decided, AcqRel, Acquire);
+    }
+    if SERVED.load(Acquire) == OURS { ours } else { theirs.real.address_in(theirs.library) }
+}
+
+fn refers_to_more() -> bool {
+    let mut found = false;
+    modules::each(|module| {
+        let is_library = [b"libgomp.so".as_slice(), b"libomp.so", b"libtsan.so"]
+            .iter()
+            .any(|name| modules::base_name(module.path).starts_with(name));
+        found |= !is_library && NOT_COVERED.iter().any(|name| module.refers_to(name));
+    });
+    found
+}
+
+/// A forked child has none of its parent's workers.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn forget() {
+    team::forget();
+}
+
+/// The call of an entry point: where it is in the program, and which one.
+#[derive(Clone, Copy)]
+pub struct Call {
+    pub site: u64,
+    callee: u64,
+}
+
+impl Call {
+    /// Of a thread that has not been called yet.
+    pub const NOWHERE: Self = Self { site: 0, callee: 0 };
+
+    /// Of the entry point that is being executed.
+    pub fn current() -> Self {
+        // SAFETY: the calling thread's block.
+        Self { site: caller(), callee: unsafe { (*hot()).callee } }
+    }
+
+    /// Into the runtime.
+    pub fn enter(self) -> Here {
+        // SAFETY: the calling thread's block.
+        unsafe { (*hot()).callee = self.callee };
+        Here { runtime: Runtime::try_enter(), site: self.site }
+    }
+
+    /// Runs an interposed function as if the program called it from here.
+    pub fn passing<R>(self, function: impl FnOnce() -> R) -> R {
+        // SAFETY: the calling thread's block.
+        unsafe {
+            (*hot()).caller = self.site;
+            (*hot()).callee = self.callee;
+        }
+        function()
+    }
+}
+
+/// The calling thread while it executes code of this module: inside the runtime, if that knows it.
+pub struct Here {
+    pub runtime: Option<Runtime>,
+    pub site: u64,
+}
+
+impl Here {
+    /// See [`sched::point`].
+    pub fn point(&self, op: Op, object: u64) {
+        if let Some(runtime) = &self.runtime {
+            sched::point(runtime, op, object, self.site);
+        }
+    }
+
+    pub fn position(&self, op: Op, object: u64) {
+        if let Some(runtime) = &self.runtime {
+            sched::position(runtime, op, object, self.site);
+        }
+    }
+
+    pub fn sync(&self, op: Op, object: u64, aux: u16, arguments: &[u64]) {
+        if let Some(runtime) = &self.runtime {
+            recorder::sync(runtime.thread(), op, object, aux, self.site, arguments);
+        }
+    }
+
+    /// A point and its event.
+    pub fn does(&self, op: Op, object: u64, aux: u16, arguments: &[u64]) {
+        self.point(op, object);
+        self.sync(op, object, aux, arguments);
+    }
+
+    /// Waits until `ready`, which is asked again whenever somebody [wakes](Self::wake) those that wait for the word.
+    pub fn wait(&self, what: WaitFor, object: u64, word: &AtomicU32, mut ready: impl FnMut() -> bool) {
+        loop {
+            let seen = word.load(Acquire);
+            if ready() {
+                return;
+            }
+            match &self.runtime {
+                Some(runtime) if config::serial() => {
+                    sched::block(runtime, Wait::on(what, object), self.site);
+                }
+                Some(runtime) => {
+                    runtime.outside(|| sys::futex_wait(word, seen));
+                }
+                None => {
+                    sys::futex_wait(word, seen);
+                }
+            }
+        }
+    }
+
+    /// What those that wait for the word ask for may have come. The word was changed before; it may be gone.
+    pub fn wake(&self, what: WaitFor, object: u64, word: *const AtomicU32) {
+        if self.runtime.is_some() {
+            sched::wake(what, object, usize::MAX);
+        }
+        // SAFETY: FUTEX_WAKE_PRIVATE does not touch memory.
+        unsafe { sys::syscall!(sys::FUTEX, word, 129, i32::MAX) };
+    }
+}
