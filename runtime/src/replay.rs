@@ -222,6 +222,8 @@ fn family(op: u64) -> u64 {
 fn may_precede(op: Op, other: u64) -> bool {
     match op {
         Op::Fork => true,
+        // A thread of a team that waits for the others may come to execute tasks before it leaves the barrier.
+        Op::BarrierExit => true,
         // An attempt that follows one that failed observes that first.
         Op::OnceBegin => family(other) == Op::Publish as u64,
         // It may fail.

@@ -47,6 +47,11 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             frames.pop();
         }
         rust::cut_start_code(&mut frames);
+        // How the runtime, which serves OpenMP, comes to call the body of a region or a task.
+        let own = |frame: &Frame| frame.function.as_deref().is_some_and(|function| function.starts_with("rashomon_runtime::"));
+        if !frames.iter().all(own) {
+            frames.retain(|frame| !own(frame));
+        }
         frames
     }
 

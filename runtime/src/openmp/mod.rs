@@ -228,6 +228,21 @@ impl Here {
         }
     }
 
+    /// Before the thread takes work that any of its team may take: others first, so that work is shared out also where there is little of it.
+    pub fn lets_others(&self, are_there: bool) {
+        /// In parallel, over the whole process: threads that sleep take long to come.
+        static PATIENCE: AtomicU32 = AtomicU32::new(200);
+        if !are_there {
+            return;
+        }
+        self.does(Op::Yield, 0, 0, &[]);
+        if !config::serial() && PATIENCE.load(Relaxed) > 0 {
+            PATIENCE.fetch_sub(1, Relaxed);
+            // SAFETY: the kernel reads the time, and writes nothing.
+            unsafe { sys::syscall!(sys::NANOSLEEP, [0i64, 50_000].as_ptr(), 0usize) };
+        }
+    }
+
     /// A point and its event.
     pub fn does(&self, op: Op, object: u64, aux: u16, arguments: &[u64]) {
         self.point(op, object);
@@ -236,10 +251,16 @@ impl Here {
 
     /// Waits until `ready`, which is asked again whenever somebody [wakes](Self::wake) those that wait for the word.
     pub fn wait(&self, what: WaitFor, object: u64, word: &AtomicU32, mut ready: impl FnMut() -> bool) {
+        let mut stood = false;
         loop {
             let seen = word.load(Acquire);
             if ready() {
                 return;
+            }
+            if what == WaitFor::Barrier && !core::mem::replace(&mut stood, true) {
+                // A schedule may end the turn here, whatever the thread does when the others have come.
+                self.position(Op::BarrierExit, object);
+                continue;
             }
             match &self.runtime {
                 Some(runtime) if config::serial() => {

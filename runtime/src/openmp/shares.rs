@@ -264,9 +264,7 @@ pub fn next_chunk(call: Call) -> Option<(Loop, u64, u64)> {
         }
         Kind::Dynamic | Kind::Guided => {
             let here = call.enter();
-            // SAFETY: as above.
-            let object = unsafe { &raw const (*share).given as u64 };
-            here.does(Op::Blocking, object, sync_source::OTHER, &[0]);
+            here.lets_others(size > 1);
             // SAFETY: as above.
             guarded(me, || unsafe {
                 let first = (*share).given;

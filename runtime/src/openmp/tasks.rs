@@ -28,6 +28,8 @@ pub struct Task {
     pub is_final: bool,
     /// Around it: the task that created it.
     around: *const Task,
+    /// Where it was created.
+    call: Call,
     code: Option<Code>,
     data: *mut u8,
     /// The innermost group that it belongs to, and the one that it has begun last.
@@ -132,6 +134,7 @@ pub fn prepare(call: Call, code: Code, bytes: usize, alignment: usize) -> (*mut 
     let task = block.cast::<Task>();
     // SAFETY: a fresh block, all zero, which is valid for the fields not named here.
     unsafe {
+        (*task).call = call;
         (*task).code = Some(code);
         (*task).data = data;
         (*task).references.set(1);
@@ -195,6 +198,7 @@ pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, do
         let task = Cell::new(null::<Task>());
         {
             let here = call.enter();
+            here.lets_others(team.size > 1 && team.lock.with(|| team.queue.outstanding() > 0));
             here.wait(WaitFor::Barrier, &raw const team.word as u64, &team.word, || {
                 team.lock.with(|| {
                     if !done() {
@@ -218,10 +222,12 @@ fn execute(call: Call, task: &Task, created: bool) {
     let before = me.task.replace(task);
     match task.code {
         // SAFETY: the program's own function and data.
-        Some(Code::Function(function)) => unsafe { run(function, task.data) },
+        Some(Code::Function(function)) => unsafe { run(task.call, || function(task.data)) },
         // SAFETY: as above.
         Some(Code::Entry(entry)) => unsafe {
-            entry(local().number as i32, task.data);
+            run(task.call, || {
+                entry(local().number as i32, task.data);
+            });
         },
         None => {}
     }

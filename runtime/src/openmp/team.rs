@@ -5,6 +5,7 @@ use super::settings;
 use super::shares::{Loop, Share};
 use super::tasks::{self, Queue, Task};
 use super::{Call, Here};
+use crate::hooks::{__tsan_func_entry, __tsan_func_exit};
 use crate::intercept::threads;
 use crate::lock::RawLock;
 use crate::real::real;
@@ -350,22 +351,26 @@ fn leave(call: Call, team: &Team) {
 fn execute(team: &Team, number: u32) {
     match team.body {
         // SAFETY: the program's own function and arguments, here and below.
-        Some(Body::Function(function, data)) => unsafe { run(function, data) },
-        Some(Body::Microtask(function, count, arguments)) => unsafe {
+        Some(Body::Function(function, data)) => unsafe { run(team.call, || function(data)) },
+        Some(Body::Microtask(function, count, arguments)) => {
             let global = local().number;
-            super::kmpc::call_microtask(function, &global, &number, count, arguments);
-        },
+            // SAFETY: as above.
+            unsafe { run(team.call, || super::kmpc::call_microtask(function, &global, &number, count, arguments)) };
+        }
         None => {}
     }
 }
 
-/// Calls `function(data)`.
+/// Calls code of the program, for which `call` stands in the call stack.
 ///
 /// # Safety
-/// As the function.
-pub unsafe fn run(function: unsafe extern "C" fn(*mut u8), data: *mut u8) {
-    // SAFETY: by the contract.
-    unsafe { function(data) }
+/// As the code.
+pub unsafe fn run(call: Call, code: impl FnOnce()) {
+    // SAFETY: they keep the calling thread's call stack, and come in pairs.
+    unsafe { __tsan_func_entry(call.site as *const u8) };
+    code();
+    // SAFETY: as above.
+    unsafe { __tsan_func_exit() };
 }
 
 /// The end of the region for one thread: all tasks are executed.

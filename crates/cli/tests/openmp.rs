@@ -1,0 +1,114 @@
+//! OpenMP: what its constructs order is known, with gcc's and with clang's entry points; what they do not order is proven.
+
+mod support;
+
+use serde_json::Value;
+use std::path::PathBuf;
+use support::place::{Ended, Place, is_installed, statuses};
+
+const CONSTRUCTS: &str = "780 39 113 6 3 1 13 116 4 4 39\n";
+
+fn source(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/openmp").join(name)
+}
+
+/// The compilers that are here and can link such a program.
+fn compilers(place: &Place) -> Vec<&'static str> {
+    place.write("probe.c", "int main(void) { return 0; }");
+    let works = |compiler: &&str| {
+        is_installed(compiler) && place.run(place.command(compiler, &["-fopenmp", "probe.c", "-o", "probe"])).code == 0
+    };
+    let found: Vec<_> = ["gcc", "clang-19"].into_iter().filter(works).collect();
+    assert!(found.contains(&"gcc"), "gcc's OpenMP is part of it");
+    found
+}
+
+#[track_caller]
+fn compile(place: &Place, compiler: &str, options: &[&str], name: &str) {
+    let mut command = place.tool(&["cc", "-fopenmp", "-g", "-w", "-o", "program"]);
+    command.env("RASHOMON_CC", compiler).args(options).arg(source(name));
+    place.run(command).expect(0, &[]);
+}
+
+fn check(place: &Place, options: &[&str]) -> (Ended, Value) {
+    let _ = std::fs::remove_dir_all(place.path("store"));
+    let start = ["check", "--json", "report.json", "--budget", "30", "--show", "everything", "-o", "store"];
+    let arguments: Vec<&str> = start.iter().chain(options).chain(&["--", "./program"]).copied().collect();
+    let ended = place.rashomon(&arguments);
+    (ended, place.json("report.json"))
+}
+
+#[test]
+fn a_correct_program_is_silent_and_is_replayed() {
+    let place = Place::new();
+    for compiler in compilers(&place) {
+        for level in ["-O0", "-O2"] {
+            compile(&place, compiler, &[level], "constructs.c");
+            let ended = place.rashomon(&["detect", "--", "./program"]).expect(0, &[]);
+            assert_eq!((ended.out.as_str(), ended.err.as_str()), (CONSTRUCTS, ""), "{compiler} {level}");
+            for seed in ["1", "2"] {
+                let (ended, report) = check(&place, &["--seed", seed]);
+                let ended = ended.expect(0, &[]);
+                assert!(ended.out.starts_with(CONSTRUCTS), "{compiler} {level}: {ended}");
+                assert_eq!(statuses(&report), [], "{compiler} {level}: {ended}");
+                assert!(!ended.err.contains("libgomp") && !ended.err.contains("libomp"), "{ended}");
+                let _ = std::fs::remove_dir_all(place.path("replayed"));
+                place.rashomon(&["replay", "--recording", "store", "-o", "replayed"]).expect(0, &[]);
+                place.rashomon(&["trace", "diff", "store", "replayed"]).expect(0, &[]);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_no_construct_orders_is_proven() {
+    const CASES: u32 = 15;
+    const DEADLOCK: u32 = 14;
+    let place = Place::new();
+    for compiler in compilers(&place) {
+        for case in 1..=CASES {
+            let define = format!("-DCASE={case}");
+            compile(&place, compiler, &["-O1", &define], "racy.c");
+            let (ended, report) = check(&place, &["--recordings", "4"]);
+            assert_eq!(ended.code, 66, "{compiler}, case {case}: {ended}");
+            let kind = if case == DEADLOCK { "deadlock" } else { "data-race" };
+            let findings = report["findings"].as_array().cloned().unwrap_or_default();
+            let proven = |finding: &&Value| finding["status"] == "proven" && finding["kind"] == kind;
+            let proof = findings.iter().find(proven).unwrap_or_else(|| panic!("{compiler}, case {case}: {ended}"));
+            // The stacks are those of the program.
+            let frames = proof["sides"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .flat_map(|side| side["stack"].as_array().cloned().unwrap_or_default());
+            for frame in frames {
+                let function = frame["function"].as_str().unwrap_or_default();
+                assert!(!function.contains("rashomon"), "{compiler}, case {case}: {ended}");
+            }
+        }
+    }
+}
+
+/// A process whose code calls what the runtime does not serve has the compiler's library, and the report says which call it was.
+#[test]
+fn what_is_not_served_is_left_to_the_compilers_library() {
+    let place = Place::new();
+    let program = "#include <stdio.h>
+int main(void) {
+    int a[8] = {0};
+#pragma omp parallel for ordered(1) num_threads(2)
+    for (int i = 1; i < 8; i++) {
+#pragma omp ordered depend(sink : i - 1)
+        a[i] = a[i - 1] + 1;
+#pragma omp ordered depend(source)
+    }
+    printf(\"%d\\n\", a[7]);
+    return 0;
+}
+";
+    place.write("doacross.c", program);
+    place.rashomon(&["cc", "-fopenmp", "-g", "-O1", "-o", "program", "doacross.c"]).expect(0, &[]);
+    let ended = place.rashomon(&["check", "--budget", "10", "-o", "store", "--", "./program"]);
+    assert!(ended.out.starts_with("7\n") && ended.err.contains("GOMP_doacross_post"), "{ended}");
+    assert!(ended.err.contains("0 proven, 0 predicted"), "{ended}");
+}
