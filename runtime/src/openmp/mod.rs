@@ -29,13 +29,13 @@ mod shares;
 mod tasks;
 mod team;
 
-use crate::real::Real;
+use crate::real::{Real, real};
 use crate::sched::{self, Wait, WaitFor};
 use crate::sys;
 use crate::thread::{self, Runtime};
 use crate::tls::{caller, hot};
 use crate::{config, modules, recorder};
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::Op;
 pub use team::ended;
@@ -86,12 +86,33 @@ use openmp;
 /// A function of the compiler's own library.
 pub struct Theirs {
     real: Real,
+    name: &'static CStr,
     library: &'static CStr,
 }
 
 impl Theirs {
     const fn new(name: &'static CStr, library: &'static CStr) -> Self {
-        Self { real: Real::new(name, None), library }
+        Self { real: Real::new(name, None), name, library }
+    }
+
+    /// Where it is, in a library that is loaded for it if none of the loaded ones has it: a static link that finds the name in the runtime may leave the library out.
+    fn address(&self) -> *mut c_void {
+        unsafe extern "C" {
+            fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+        }
+        let known = self.real.address();
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: terminated names. RTLD_LAZY
+        let found = unsafe {
+            let handle = real!(fn dlopen(*const c_char, c_int) -> *mut c_void)(self.library.as_ptr(), 1);
+            if handle.is_null() { handle } else { dlsym(handle, self.name.as_ptr()) }
+        };
+        if found.is_null() {
+            sys::die(&[b"no library has the function ", self.name.to_bytes()]);
+        }
+        found
     }
 }
 
@@ -145,7 +166,7 @@ unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut 
         let decided = if observed && !refers_to_more() { OURS } else { THEIRS };
         let _ = SERVED.compare_exchange(UNDECIDED, decided, AcqRel, Acquire);
     }
-    if SERVED.load(Acquire) == OURS { ours } else { theirs.real.address_in(theirs.library) }
+    if SERVED.load(Acquire) == OURS { ours } else { theirs.address() }
 }
 
 fn refers_to_more() -> bool {
