@@ -166,13 +166,7 @@ impl Tally {
     }
 
     /// Counts a recording, and notes what is wrong with it.
-    pub(crate) fn count(
-        &mut self,
-        loaded: &LoadedTrace,
-        process: &ProcessPath,
-        trusted: &[String],
-        observer: &mut dyn Observer,
-    ) {
+    pub(crate) fn count(&mut self, loaded: &LoadedTrace, process: &ProcessPath, trusted: &[String], observer: &mut dyn Observer) {
         self.events += loaded.trace.events.len() as u64;
         self.threads = self.threads.max(loaded.trace.threads.len() as u64);
         let mut notes: Vec<String> = Vec::new();
