@@ -371,7 +371,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             executions: tally.executions,
             untried: tally.untried,
             store: self.store.path().display().to_string(),
-            notes: run.notes.iter().chain(&tally.notes).cloned().collect(),
+            notes: run.notes.iter().chain(run.notes_of_recordings()).chain(&tally.notes).cloned().collect(),
             interrupted: false,
         }
     }
