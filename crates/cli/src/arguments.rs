@@ -461,6 +461,8 @@ pub struct ReportOptions {
 
 #[derive(Debug, Args)]
 pub struct DetectOptions {
+    #[command(flatten)]
+    pub client: ClientOptions,
     /// What makes two accesses a race: no order between them (hb), no common lock (lockset), or neither, where lock hand-overs order nothing (hybrid).
     #[arg(long, value_enum, default_value_t = Detector::Hb)]
     pub detector: Detector,

@@ -6,7 +6,7 @@
 
 use crate::descendants;
 use crate::error::ConfirmError;
-use crate::execution::{Output, Program};
+use crate::execution::{Output, Program, no_session};
 use crate::family::{self, Door};
 use crate::process::{self, Running, Setup};
 use rashomon_trace::{RunHeader, RunState};
@@ -258,7 +258,7 @@ impl Accompanied<'_> {
 
 /// The runtime ended the execution, because what was asked for is decided.
 fn was_stopped(session: &Path) -> bool {
-    RunHeader::read(session).is_ok_and(|header| header.state == RunState::Stopped)
+    session != no_session() && RunHeader::read(session).is_ok_and(|header| header.state == RunState::Stopped)
 }
 
 fn ending_of(status: std::process::ExitStatus) -> ClientEnding {

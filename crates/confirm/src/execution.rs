@@ -101,8 +101,14 @@ pub fn environment(program: &Program, session: &Path) -> Vec<(OsString, OsString
         }
         variables.push((LIBRARIES.into(), path));
     }
+    // An empty name is none.
     variables.push((rashomon_abi::SESSION_VARIABLE.into(), session.as_os_str().to_owned()));
     variables
+}
+
+/// The session of an execution that is not recorded.
+pub fn no_session() -> &'static Path {
+    Path::new("")
 }
 
 /// Runs the program in a session whose `control` is already written. `limit`: wall-clock time.

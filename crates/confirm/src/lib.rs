@@ -20,7 +20,7 @@ pub mod unordered;
 
 pub use client::{Client, ClientEnding, Served, ServerEnding};
 pub use error::ConfirmError;
-pub use execution::{Ending, Execution, Input, Output, Program, execute};
+pub use execution::{Ending, Execution, Input, Output, Program, execute, no_session};
 pub use force::{Attempt, Decision, Forcing, confirm, force};
 pub use outcome::{Divergence, Outcome};
 pub use process::kill_running;
