@@ -145,3 +145,54 @@ fn every_command_that_runs_the_program_has_its_client() {
     assert!(ended.out.contains("1:done"), "{ended}");
     place.rashomon(&["detect", "--with-client", "./ask 1:sum", "--", "./accounts", "0"]).expect(0, &[]);
 }
+
+#[test]
+fn virtual_time_does_not_run_ahead_of_a_server_that_waits() {
+    let place = place();
+    place.compile("patient", &source("patient.c"));
+    for policy in ["random", "run-to-block"] {
+        let line = ["record", "--policy", policy, "--with-client", "sleep 1; exec ./ask 1:sum >answers", "--", "./patient"];
+        let ended = place.rashomon(&line).expect(0, &[]);
+        let looks: u32 = ended.out.trim().parse().expect("how often it looked");
+        // Ten times a second: a loaded machine makes it fewer, or the client late.
+        assert!((1..200).contains(&looks), "looked {looks} times; {ended}");
+    }
+}
+
+#[test]
+fn a_process_that_stays_and_writes_does_not_end_the_check() {
+    let place = Place::new();
+    place.compile("daemon", DAEMON);
+    let line = ["check", "--budget", "5", "--timeout", "20", "--json", "report.json", "--", "./daemon"];
+    place.rashomon(&line).expect(66, &[]);
+    assert!(proven(&place.json("report.json")).contains(&("race".into(), "proven".into())));
+    // Nobody goes on: what it counts stands still.
+    let count = || std::fs::metadata(place.path("count")).map_or(0, |file| file.len());
+    let before = count();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(count(), before, "the daemon still writes");
+}
+
+/// Its race is in the first process; the second leaves the group and the session, and never stops to write and to start threads.
+const DAEMON: &str = "#include <pthread.h>
+#include <fcntl.h>
+#include <unistd.h>
+static int x;
+static void *task(void *unused) { x++; return 0; }
+int main(void) {
+    pthread_t thread;
+    if (fork() == 0) {
+        setsid();
+        int count = open(\"count\", O_WRONLY | O_CREAT | O_APPEND, 0666);
+        for (;;) {
+            write(count, \"x\", 1);
+            pthread_create(&thread, 0, task, 0);
+            pthread_join(thread, 0);
+        }
+    }
+    pthread_create(&thread, 0, task, 0);
+    x++;
+    pthread_join(thread, 0);
+    return 0;
+}
+";
