@@ -39,7 +39,7 @@ int main(int, char **arguments) {
                 if (i % 3 == 0)
                     batch.Delete(key(thread, i / 2));
                 check(db->Write(leveldb::WriteOptions(), &batch));
-                if (i % 16 == 0 && !db->Get(leveldb::ReadOptions(), key(thread, i), &value).ok())
+                if (i % 16 == 8 && !db->Get(leveldb::ReadOptions(), key(thread, i), &value).ok())
                     std::_Exit(2);
                 if (i % 1000 == 999) {
                     std::unique_ptr<leveldb::Iterator> at(db->NewIterator(leveldb::ReadOptions()));
