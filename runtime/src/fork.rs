@@ -17,7 +17,7 @@ use crate::thread::{self, Held, Runtime, Thread};
 use crate::tls::{current, hot};
 use crate::{
     atomics, clock, config, detect, explore, finish, header, init, loader, modules, openmp, outside, policy, provoke, recorder,
-    replay, report, sched, signals, tree, watchdog,
+    replay, report, sched, signals, tree, watchdog, world,
 };
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::field;
@@ -108,6 +108,7 @@ unsafe fn silence(thread: *mut Thread) {
     recorder::disable();
     header::set_page(core::ptr::null_mut());
     signals::reset_lock();
+    world::reset_lock();
     // SAFETY: by the contract; the thread's own block. The parent's memory behind these pointers stays as it is.
     unsafe {
         if let Some(thread) = thread.as_mut() {
@@ -131,6 +132,7 @@ unsafe fn go_on(thread: &mut Thread) {
     // SAFETY: the thread's own block, here and below.
     let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
     signals::reset_lock();
+    world::reset_lock();
     atomics::reset_locks();
     thread.pending_signals.store(0, Relaxed);
     thread.arrived_signals.forget();
@@ -161,6 +163,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     header::set(field::START_TIME, start);
     clock::advance_to(elapsed);
     signals::reset_lock();
+    world::reset_lock();
     atomics::reset_locks();
     // SAFETY: by the contract.
     unsafe {

@@ -87,6 +87,9 @@ unsafe fn detect() {
     detect::initialise(detector, detect::statistics::wanted(), filter);
     // SAFETY: by the caller.
     unsafe { begin_initial_thread() };
+    if report::options::get().end_on_sigterm {
+        signals::watch_termination();
+    }
     detect::background::begin();
     report::begun();
 }

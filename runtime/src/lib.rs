@@ -50,6 +50,7 @@ mod tls;
 mod tree;
 mod watchdog;
 mod wide;
+mod world;
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

@@ -15,7 +15,7 @@ use crate::memory::List;
 use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::{config, deadlock, explore, header, linger, provoke, recorder, replay, signals, snapshot, watchdog};
+use crate::{config, deadlock, explore, header, linger, provoke, recorder, replay, signals, snapshot, watchdog, world};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::field;
@@ -420,6 +420,7 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     if !(look || op == Op::Sleep && explore::on()) {
         thread.spins = 0;
         YIELDS.store(0, Relaxed);
+        world::goes_on();
     }
     if enforced(runtime, op, object, site, crate::replay::AccessAt::NONE) {
         return;
@@ -467,6 +468,7 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, 
         Op::AtomicLoad | Op::AtomicRmw => thread.spins,
         _ => {
             YIELDS.store(0, Relaxed);
+            world::goes_on();
             0
         }
     };
@@ -535,7 +537,10 @@ fn pass_time() {
                 _ => {}
             }
         }
-        if first != NEVER && YIELDS.fetch_add(1, Relaxed) >= YIELDS_TO_PASS_TIME * runnable {
+        if first != NEVER
+            && YIELDS.fetch_add(1, Relaxed) >= YIELDS_TO_PASS_TIME * runnable
+            && (!world::may_act() || world::has_passed(first.saturating_sub(clock::elapsed())))
+        {
             YIELDS.store(0, Relaxed);
             clock::advance_to(first);
         }

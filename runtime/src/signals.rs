@@ -10,7 +10,7 @@ use crate::real::{errno, real, set_errno};
 use crate::sys::{self, syscall};
 use crate::thread::{Runtime, State, Thread, all};
 use crate::tls::{current, hot};
-use crate::{config, detect, finish, header, hooks, outside, recorder, replay, sched};
+use crate::{config, detect, finish, header, hooks, outside, recorder, replay, report, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::header::note;
@@ -179,7 +179,7 @@ pub unsafe fn change(signal: c_int, new: *const Action, old: *mut Action) -> c_i
                     result
                 };
                 if result == 0 && !old.is_null() {
-                    let ours = replaced.handler == arrived_address() || replaced.handler == fatal_address();
+                    let ours = [arrived_address(), fatal_address(), terminated as *const () as usize].contains(&replaced.handler);
                     *old = if ours { Action { restorer: replaced.restorer, ..before } } else { replaced };
                 }
                 result
@@ -213,6 +213,29 @@ pub fn watch_fatal() {
             }
         }
     }
+}
+
+const SIGTERM: c_int = 15;
+
+/// At the start of a program that is asked to end by SIGTERM, whether it handles that or not: what was reported is not lost.
+pub fn watch_termination() {
+    let mut present = Action::new(0, 0);
+    // SAFETY: local actions.
+    unsafe {
+        if kernel_action(SIGTERM, core::ptr::null(), &mut present) == 0 && present.handler == 0 {
+            kernel_action(
+                SIGTERM,
+                &Action::new(terminated as *const () as usize, SA_SIGINFO | SA_ONSTACK),
+                core::ptr::null_mut(),
+            );
+        }
+    }
+}
+
+unsafe extern "C" fn terminated(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
+    report::ends_by_signal();
+    // SAFETY: the arguments are the kernel's.
+    unsafe { fatal(signal, information, context) }
 }
 
 /// What the kernel calls for a signal that kills: it still does.

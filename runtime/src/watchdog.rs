@@ -7,7 +7,7 @@ use crate::memory::List;
 use crate::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
 use crate::sys::{self, syscall};
 use crate::thread::{NO_THREAD, State, Thread, by_number};
-use crate::{config, deadlock, header, linger, nudge, replay, signals};
+use crate::{config, deadlock, header, linger, nudge, replay, signals, world};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{divergence, field};
@@ -189,7 +189,8 @@ fn idle(idle: u64) {
             first = first.min(thread.wait.deadline);
         }
     }
-    if first != NEVER && (!waits_for_world || idle >= first.saturating_sub(clock::elapsed())) {
+    let world_may_act = waits_for_world || world::may_act();
+    if first != NEVER && (!world_may_act || idle >= first.saturating_sub(clock::elapsed())) {
         clock::advance_to(first);
         // SAFETY: as above.
         for &number in unsafe { live() }.as_slice() {

@@ -24,6 +24,7 @@ mod provoke;
 mod public;
 mod raceinjector;
 mod races;
+mod real;
 mod replay;
 mod runtime;
 mod speedygo;
@@ -54,7 +55,7 @@ pub struct Options {
     #[arg(long)]
     quick: bool,
     /// Only programs (or inputs, or tests) whose name contains this.
-    #[arg(long, visible_alias = "filter")]
+    #[arg(long, visible_aliases = ["filter", "program"])]
     only: Option<String>,
     /// Folder of traces with known answers; without it `tests/corpora`.
     #[arg(long)]
@@ -82,7 +83,7 @@ impl Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 22] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 23] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
@@ -101,6 +102,7 @@ const EVALUATIONS: [(&str, &str, Evaluation); 22] = [
     ("public", "programs with races from --corpora: what check proves of what one run of ThreadSanitizer reports", public::run),
     ("pbzip2", "a real program from Debian's source package, built and checked", pbzip2::run),
     ("memcached", "a real server from Debian's source package under load, detected and recorded", memcached::run),
+    ("real", "programs from Debian's source packages: built as the README says, detected, recorded and checked", real::run),
     ("explore", "schedules that each strategy needs to make small programs fail, against stress", explore::run),
     ("budgets", "random programs and budgets, the tool ended at random: it ends in time and loses nothing", budgets::run),
     ("witnesses", "witnesses by model checking for the programs of Shacham et al. 2007: Tables 2 to 4", witnesses::run),

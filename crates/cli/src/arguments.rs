@@ -1,9 +1,11 @@
 //! The command line.
 
 mod analyse;
+mod client;
 mod trace;
 
 pub use analyse::{AnalyseOptions, FailOnFound};
+pub use client::ClientOptions;
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -258,6 +260,8 @@ pub struct RunOptions {
     /// Shell command that restores the program's world before every execution.
     #[arg(long, value_name = "CMD")]
     pub before_each: Option<OsString>,
+    #[command(flatten)]
+    pub client: ClientOptions,
     /// Standard input of every execution. Without it the recorded one has ours, and forced ones have none.
     #[arg(long, value_name = "FILE")]
     pub stdin: Option<PathBuf>,
@@ -471,6 +475,8 @@ pub struct ReportOptions {
 
 #[derive(Debug, Args)]
 pub struct DetectOptions {
+    #[command(flatten)]
+    pub client: ClientOptions,
     /// What makes two accesses a race: no order between them (hb), no common lock (lockset), or neither, where lock hand-overs order nothing (hybrid).
     #[arg(long, value_enum, default_value_t = Detector::Hb)]
     pub detector: Detector,

@@ -19,7 +19,7 @@ use crate::live::{self, Live};
 use crate::progress::Reporter;
 use crate::runtime;
 use anyhow::{Context as _, Result, bail};
-use rashomon_confirm::{Input, Output, Program};
+use rashomon_confirm::{Client, Input, Output, Program};
 use rashomon_event::Finding;
 use rashomon_pipeline::plan::{Fixed, Next, Plan, UntilNothingNew};
 use rashomon_pipeline::run::quoted;
@@ -95,6 +95,7 @@ pub fn program_of(run: &RunRecord) -> Result<Program> {
         randomise_addresses: run.randomise_addresses,
         environment: run.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         before_each: run.before_each.as_ref().map(OsString::from),
+        client: run.client.as_ref().map(Client::from),
     })
 }
 

@@ -87,7 +87,7 @@ pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
     let mut file = fs::File::open(&path).map_err(unreadable)?;
     let count = file.read(&mut start).map_err(unreadable)?;
     if start[..count].starts_with(b"#!") {
-        let note = "this is a script; the first instrumented program that it starts is recorded".to_owned();
+        let note = "this is a script: the instrumented programs that it starts are recorded".to_owned();
         return Ok(Inspection { path, instrumentation: Instrumentation::Script, notes: vec![note] });
     }
     let mode = fs::metadata(&path).map_err(unreadable)?.permissions().mode();

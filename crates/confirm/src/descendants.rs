@@ -1,5 +1,7 @@
 //! Processes of a session that outlive the one we started, such as a daemon: they belong to the execution as long as they record and do something.
 
+use crate::execution::no_session;
+use crate::{family, process};
 use rashomon_trace::{RunHeader, RunState, processes};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Waits until none of them records any more, or all are idle, or until `deadline`. Tells who still records.
 pub(crate) fn wait(session: &Path, deadline: Option<Instant>) -> Vec<i32> {
     // Without the header of the first process there are no others: a program that nobody observes is none of ours.
-    if !session.join(rashomon_abi::HEADER_FILE).is_file() {
+    if session == no_session() || !session.join(rashomon_abi::HEADER_FILE).is_file() {
         return Vec::new();
     }
     let start = Instant::now();
@@ -44,7 +46,30 @@ fn processor_time(id: i32) -> Option<u64> {
 
 /// Those that record now, without waiting.
 pub(crate) fn running(session: &Path) -> Vec<i32> {
-    look(session).0
+    if session == no_session() { Vec::new() } else { look(session).0 }
+}
+
+/// All that record now, the first one included.
+pub(crate) fn recording(session: &Path) -> Vec<i32> {
+    if session == no_session() {
+        return Vec::new();
+    }
+    let mut all = running(session);
+    let first = RunHeader::read(session).ok().and_then(|header| i32::try_from(header.process_id).ok());
+    all.extend(first.filter(|&id| id > 1 && records_into(id, session)));
+    all
+}
+
+/// How long the kernel may take to be done with a process that was ended.
+const DEATH: Duration = Duration::from_secs(5);
+
+/// Ends processes, and waits until they write no more: what they recorded will be read, and their folder may be used again.
+pub(crate) fn end(processes: &[i32]) {
+    processes.iter().for_each(|&id| process::kill(id));
+    let start = Instant::now();
+    while start.elapsed() < DEATH && processes.iter().any(|&id| family::is_alive(id)) {
+        std::thread::sleep(PAUSE / 5);
+    }
 }
 
 /// Numbers of the descendants that record now; whether there is one that has no number yet.

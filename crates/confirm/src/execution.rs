@@ -4,6 +4,7 @@
 //! session leader escapes); it dies with us; an execution that is not the recorded one reads nothing from our input
 //! and writes nothing to our output, so a program that prints gigabytes costs nothing.
 
+use crate::client::{self, Accompanied, Client, Served, ServerEnding};
 use crate::descendants;
 use crate::error::ConfirmError;
 use crate::process::{self, Setup};
@@ -31,6 +32,15 @@ pub struct Program {
     pub environment: Vec<(OsString, OsString)>,
     /// Shell command that restores the program's world before every execution.
     pub before_each: Option<OsString>,
+    /// Who asks a program that serves.
+    pub client: Option<Client>,
+}
+
+impl Program {
+    /// Whether an execution is the program's process and what that makes: then several can run at the same time, or go on from one point.
+    pub const fn runs_alone(&self) -> bool {
+        self.before_each.is_none() && self.client.is_none()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +74,8 @@ pub enum Ending {
 pub struct Execution {
     pub ending: Ending,
     pub duration: Duration,
+    /// Of a program with a client.
+    pub served: Option<Served>,
 }
 
 /// The command line of an execution in `session`, for whoever starts it in another way (a debugger).
@@ -89,8 +101,14 @@ pub fn environment(program: &Program, session: &Path) -> Vec<(OsString, OsString
         }
         variables.push((LIBRARIES.into(), path));
     }
+    // An empty name is none.
     variables.push((rashomon_abi::SESSION_VARIABLE.into(), session.as_os_str().to_owned()));
     variables
+}
+
+/// The session of an execution that is not recorded.
+pub fn no_session() -> &'static Path {
+    Path::new("")
 }
 
 /// Runs the program in a session whose `control` is already written. `limit`: wall-clock time.
@@ -103,9 +121,35 @@ pub fn execute(
 ) -> Result<Execution, ConfirmError> {
     let start = Instant::now();
     let (child, own_group) = spawn(program, session, input, output)?;
+    let Some(client) = &program.client else {
+        let ending = supervise(child, own_group, start, limit, Some(session))
+            .map_err(ConfirmError::io("wait for", &program.executable))?;
+        return Ok(Execution { ending, duration: start.elapsed(), served: None });
+    };
+    let running = process::Running::register(&child, own_group);
+    let deadline = limit.map(|limit| start + limit);
+    let accompanied = client::accompany(&Accompanied { program, child: &child, own_group, session, output, deadline }, client);
+    let limit = match &accompanied {
+        // It ends now, or has.
+        Ok((_, true)) | Err(_) => Some(Duration::ZERO),
+        Ok((_, false)) => limit,
+    };
+    drop(running);
     let ending =
         supervise(child, own_group, start, limit, Some(session)).map_err(ConfirmError::io("wait for", &program.executable))?;
-    Ok(Execution { ending, duration: start.elapsed() })
+    let (served, _) = accompanied?;
+    Ok(Execution { ending: in_order(ending, served.server), duration: start.elapsed(), served: Some(served) })
+}
+
+/// Who ends as it was asked to ends in order, also by the signal that asked.
+fn in_order(ending: Ending, server: ServerEnding) -> Ending {
+    const SIGKILL: i32 = 9;
+    const SIGTERM: i32 = 15;
+    match (ending, server) {
+        (Ending::Signal(SIGTERM), ServerEnding::Asked | ServerEnding::Killed)
+        | (Ending::Signal(SIGKILL), ServerEnding::Killed) => Ending::Code(0),
+        _ => ending,
+    }
 }
 
 /// Starts the program; whether it leads a group of its own.
@@ -198,7 +242,7 @@ pub(crate) fn supervise(
 pub(crate) fn end_descendants(session: &Path, timed_out: bool, deadline: Option<Instant>) {
     let in_order = !timed_out && RunHeader::read(session).is_ok_and(|header| header.state == RunState::Complete);
     let left = if in_order { descendants::wait(session, deadline) } else { descendants::running(session) };
-    left.into_iter().for_each(process::kill);
+    descendants::end(&left);
 }
 
 fn ending_of(status: ExitStatus) -> Ending {

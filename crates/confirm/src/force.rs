@@ -117,13 +117,27 @@ pub fn force_process(schedule: &Schedule, after: After, session: &Path, forcing:
 
 /// An empty session with its control file. What an earlier execution left there is removed.
 pub fn new_session(session: &Path, control: &[u8]) -> Result<(), ConfirmError> {
-    match std::fs::remove_dir_all(session) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(ConfirmError::io("remove", session)(error)),
-        _ => {}
-    }
+    remove(session)?;
     std::fs::create_dir_all(session).map_err(ConfirmError::io("create", session))?;
     let path = session.join(rashomon_abi::CONTROL_FILE);
     std::fs::write(&path, control).map_err(ConfirmError::io("write", path))
+}
+
+/// Removes what an earlier execution left, also while a process that escaped it still writes there.
+fn remove(session: &Path) -> Result<(), ConfirmError> {
+    const TRIES: u32 = 100;
+    for again in (0..TRIES).rev() {
+        match std::fs::remove_dir_all(session) {
+            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && again > 0 => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(ConfirmError::io("remove", session)(error));
+            }
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 /// The header of a session; `None` where no program with our runtime ran.

@@ -5,9 +5,11 @@
 //! inside the program, and (unless asked otherwise) it was made to happen twice.
 #![deny(unsafe_code)]
 
+pub mod client;
 mod descendants;
 pub mod error;
 pub mod execution;
+mod family;
 pub mod force;
 pub mod outcome;
 mod process;
@@ -16,8 +18,9 @@ pub mod schedule;
 pub mod snapshot;
 pub mod unordered;
 
+pub use client::{Client, ClientEnding, Served, ServerEnding};
 pub use error::ConfirmError;
-pub use execution::{Ending, Execution, Input, Output, Program, execute};
+pub use execution::{Ending, Execution, Input, Output, Program, execute, no_session};
 pub use force::{Attempt, Decision, Forcing, confirm, force};
 pub use outcome::{Divergence, Outcome};
 pub use process::kill_running;

@@ -95,6 +95,15 @@ pub(crate) fn has_ended(child: &Child) -> std::io::Result<bool> {
     }
 }
 
+/// What the child gave as its exit code, if it has ended; 128 and more if a signal ended it. It is not reaped.
+pub(crate) fn exit_code_of(child: &Child) -> Option<i32> {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let id = Pid::from_raw(child.id().cast_signed())?;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = waitid(WaitId::Pid(id), options).ok()??;
+    Some(status.exit_status().unwrap_or(128))
+}
+
 /// We are about to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -123,5 +132,13 @@ pub(crate) fn kill(id: i32) {
     if let Some(process) = Pid::from_raw(id.abs()) {
         // Failure means that it has ended by itself.
         let _ = if id < 0 { kill_process_group(process, Signal::KILL) } else { kill_process(process, Signal::KILL) };
+    }
+}
+
+/// Asks a process to end.
+pub(crate) fn ask_to_end(id: i32) {
+    if let Some(process) = rustix::process::Pid::from_raw(id) {
+        // Failure means that it has ended by itself.
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
     }
 }

@@ -69,7 +69,7 @@ pub fn begin(program: &Program, session: &Path, input: &Input, limit: Duration) 
     }
     let ending = supervise(child, own_group, start, Some(limit), Some(session));
     let ending = ending.map_err(ConfirmError::io("wait for", &program.executable))?;
-    Ok(Begun::Ended(Execution { ending, duration: start.elapsed() }))
+    Ok(Begun::Ended(Execution { ending, duration: start.elapsed(), served: None }))
 }
 
 impl Snapshot {
@@ -102,7 +102,7 @@ impl Snapshot {
         // Not reaped before the next command: its number still means its group.
         process::kill(-process);
         let ending = if timed_out { Ending::TimedOut } else { ending(how) };
-        Ok(Some(Execution { ending, duration: start.elapsed() }))
+        Ok(Some(Execution { ending, duration: start.elapsed(), served: None }))
     }
 }
 

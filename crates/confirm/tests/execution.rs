@@ -13,6 +13,7 @@ fn shell(script: &str, directory: &Path) -> Program {
         randomise_addresses: true,
         environment: Vec::new(),
         before_each: None,
+        client: None,
     }
 }
 

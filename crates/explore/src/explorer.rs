@@ -185,7 +185,7 @@ impl Explorer<'_> {
     ) -> Result<Summary, ExploreError> {
         let begin = Instant::now();
         let mut summary = Summary::default();
-        let at_once = if search.parallel() { self.jobs.max(1) } else { 1 };
+        let at_once = if search.parallel() && self.program.runs_alone() { self.jobs.max(1) } else { 1 };
         // By slot. None stands before it is known that one execution is not enough.
         let mut snapshots: Vec<Option<Snapshot>> = Vec::new();
         loop {

@@ -87,9 +87,9 @@ pub struct Gathered {
 
 impl Gathered {
     /// Keeps the schedule of a recording that is in memory now; a very long one is loaded again when it is wanted.
-    pub(crate) fn remember(&mut self, from: &Source, loaded: &LoadedTrace, quantum: u64) {
+    pub(crate) fn remember(&mut self, from: &Source, loaded: &LoadedTrace, quantum: u64, has_client: bool) {
         if loaded.turns().len() <= MOST_REMEMBERED {
-            self.replays.insert(from.key(), from.schedule(loaded, quantum));
+            self.replays.insert(from.key(), from.schedule(loaded, quantum, has_client));
         }
     }
 }
@@ -119,9 +119,12 @@ impl Source {
         (self.recording, self.process.clone())
     }
 
-    fn schedule(&self, loaded: &LoadedTrace, quantum: u64) -> Option<Arc<Schedule>> {
-        (loaded.trace.mode == rashomon_event::Mode::Serial)
-            .then(|| Arc::new(Schedule { surroundings: self.surroundings.clone(), ..loaded.replay_schedule(quantum) }))
+    /// A client asks the same again: with one it goes on behind what came from outside.
+    fn schedule(&self, loaded: &LoadedTrace, quantum: u64, has_client: bool) -> Option<Arc<Schedule>> {
+        (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| {
+            let recorded = if has_client { loaded.whole_schedule(quantum) } else { loaded.replay_schedule(quantum) };
+            Arc::new(Schedule { surroundings: self.surroundings.clone(), ..recorded })
+        })
     }
 }
 
@@ -317,7 +320,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             return Ok(known.clone());
         }
         let loaded = load(&process_folder(&self.store.recording(from.recording), &from.process))?;
-        let schedule = from.schedule(&loaded, self.settings.record.quantum);
+        let schedule = from.schedule(&loaded, self.settings.record.quantum, self.program.client.is_some());
         gathered.replays.insert(from.key(), schedule.clone());
         Ok(schedule)
     }
@@ -371,7 +374,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             executions: tally.executions,
             untried: tally.untried,
             store: self.store.path().display().to_string(),
-            notes: run.notes.iter().chain(&tally.notes).cloned().collect(),
+            notes: run.notes.iter().chain(run.notes_of_recordings()).chain(&tally.notes).cloned().collect(),
             interrupted: false,
         }
     }

@@ -155,6 +155,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             remove(&folder)?;
             return Ok(false);
         }
+        for note in recorded.notes.iter().filter(|_| is_first) {
+            gathering.observer.progress(Progress::Note(note));
+        }
         run.recordings.push(recorded);
         self.store.write_run(run)?;
         self.tell_numbers(run, gathering.tally, gathering.observer)?;
@@ -208,7 +211,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let with = (self.symbols, self.settings.record.quantum);
             let found = leads_of(&loaded, with, &from, exit, &mut examination, gathering.tally);
             if found.iter().any(Lead::replays_its_recording) {
-                gathering.gathered.remember(&from, &loaded, self.settings.record.quantum);
+                gathering.gathered.remember(&from, &loaded, self.settings.record.quantum, self.program.client.is_some());
             }
             for lead in found {
                 // Whether an exit code is wrong is known when all recordings are there.

@@ -247,7 +247,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
 
     fn jobs(&self) -> usize {
         // Executions at the same time would restore the world under each other's feet.
-        if self.job.program.before_each.is_some() { 1 } else { self.settings.jobs.max(1) }
+        if self.job.program.runs_alone() { self.settings.jobs.max(1) } else { 1 }
     }
 
     /// Executes until every target is decided.

@@ -1,10 +1,11 @@
 //! One recorded execution.
 
 use crate::error::PipelineError;
+use crate::recorded_processes;
 use crate::run::RecordedRun;
 use rashomon_abi::control::option;
 use rashomon_confirm::force::{header_of, new_session};
-use rashomon_confirm::{Ending, Input, Output, Program, execute};
+use rashomon_confirm::{Ending, Input, Output, Program, Served, execute};
 use rashomon_event::{ProcessPath, Surroundings};
 use rashomon_report::ProgramExit;
 use rashomon_trace::control::{self, ControlRequest, Policy};
@@ -137,12 +138,14 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         (_, _, Ending::Signal(signal)) => ProgramExit::Signal { signal },
         (_, _, Ending::TimedOut) => ProgramExit::TimedOut,
     };
+    let notes = execution.served.map(Served::phrases).unwrap_or_default();
     let run = RecordedRun {
         folder: session.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         policy: settings.scheduling.name().into(),
         seed: settings.seed,
         exit,
         milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),
+        notes: notes.into_iter().chain(recorded_processes::said_of(session, &program.executable)?).collect(),
     };
     Ok((run, header))
 }

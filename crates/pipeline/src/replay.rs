@@ -8,7 +8,7 @@ use rashomon_confirm::provoke::{Setting, provoking_session};
 use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provoke};
 use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, Verdict};
 use rashomon_trace::modules::ModuleLine;
-use rashomon_trace::{After, Policy, Recording, Watched, processes};
+use rashomon_trace::{After, LoadedTrace, Policy, Recording, Watched, processes};
 use std::path::Path;
 use std::time::Duration;
 
@@ -117,12 +117,16 @@ pub fn replay_recording(
     session: &Path,
     forcing: &Forcing,
 ) -> Result<Attempt, PipelineError> {
-    let schedule = load(recording)?.replay_schedule(quantum);
+    let again = |loaded: LoadedTrace| {
+        // A client asks the same again.
+        if program.client.is_some() { loaded.whole_schedule(quantum) } else { loaded.replay_schedule(quantum) }
+    };
+    let schedule = again(load(recording)?);
     forced_session(&schedule, After::Stop, session, forcing)?;
     let mut others = Vec::new();
     for process in processes(recording)?.into_iter().skip(1) {
         let surroundings = Surroundings { process: process.path, policy: Policy::Random.code(), seed: 1 };
-        let schedule = Schedule { surroundings: Some(surroundings), ..load(&process.folder)?.replay_schedule(quantum) };
+        let schedule = Schedule { surroundings: Some(surroundings), ..again(load(&process.folder)?) };
         force_process(&schedule, After::Stop, session, forcing)?;
         others.push(schedule);
     }

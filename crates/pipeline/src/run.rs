@@ -1,10 +1,13 @@
 //! What a store knows about the executions in it: enough to make each of them again.
 
+use rashomon_confirm::Client;
 use rashomon_report::ProgramExit;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Text of the operating system: a string where it is one, else its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +54,37 @@ pub struct RecordedRun {
     pub seed: u64,
     pub exit: ProgramExit,
     pub milliseconds: u64,
+    /// Things the user should know about this execution.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// Who asks a program that serves, in every execution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredClient {
+    pub command: ShellText,
+    pub ready: Option<ShellText>,
+    pub grace_milliseconds: u64,
+}
+
+impl From<&Client> for StoredClient {
+    fn from(client: &Client) -> Self {
+        Self {
+            command: client.command.as_os_str().into(),
+            ready: client.ready.as_deref().map(ShellText::from),
+            grace_milliseconds: u64::try_from(client.grace.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl From<&StoredClient> for Client {
+    fn from(client: &StoredClient) -> Self {
+        Self {
+            command: OsString::from(&client.command),
+            ready: client.ready.as_ref().map(OsString::from),
+            grace: Duration::from_millis(client.grace_milliseconds),
+        }
+    }
 }
 
 /// `run.json`.
@@ -66,6 +100,8 @@ pub struct RunRecord {
     #[serde(default)]
     pub environment: Vec<(ShellText, ShellText)>,
     pub before_each: Option<ShellText>,
+    #[serde(default)]
+    pub client: Option<StoredClient>,
     /// File that every execution reads as its standard input.
     pub input: Option<ShellText>,
     /// Whether the program loads the runtime (and does not have it linked in).
@@ -93,6 +129,12 @@ pub const RUN_VERSION: u32 = 1;
 impl RunRecord {
     pub fn command(&self) -> Vec<String> {
         std::iter::once(&self.executable).chain(&self.arguments).map(ShellText::shown).collect()
+    }
+
+    /// Each once.
+    pub fn notes_of_recordings(&self) -> impl Iterator<Item = &String> {
+        let all: BTreeSet<&String> = self.recordings.iter().flat_map(|recording| &recording.notes).collect();
+        all.into_iter()
     }
 }
 

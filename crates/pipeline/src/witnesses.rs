@@ -363,7 +363,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 expected: Expected::AnyCode,
                 jobs: settings.jobs,
                 // What restores the program's world would have to do so in the middle of it.
-                snapshots: settings.snapshots && self.program.before_each.is_none(),
+                snapshots: settings.snapshots && self.program.runs_alone(),
             };
             let mut search = PreemptionBounding::new(settings.preemptions);
             let limits = Limits { schedules: settings.schedules.saturating_sub(schedules), until };

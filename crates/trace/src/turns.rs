@@ -173,12 +173,21 @@ impl LoadedTrace {
 
     /// The recorded execution as a schedule, up to where something came from outside. `quantum` is the one it was recorded with.
     pub fn replay_schedule(&self, quantum: u64) -> Schedule {
+        self.schedule_of(self.replayable_turns(), quantum)
+    }
+
+    /// The same to the end of the recording: for executions in which what came from outside comes again.
+    pub fn whole_schedule(&self, quantum: u64) -> Schedule {
+        self.schedule_of(self.turns().to_vec(), quantum)
+    }
+
+    fn schedule_of(&self, turns: Vec<(ThreadId, Position)>, quantum: u64) -> Schedule {
         let trace = &self.trace;
         Schedule {
             version: SCHEDULE_VERSION,
             modules: schedule_modules(self),
             threads: trace.threads.iter().map(|thread| thread.path.clone()).collect(),
-            turns: self.replayable_turns().into_iter().map(|(thread, until)| Turn { thread: thread.0, until }).collect(),
+            turns: turns.into_iter().map(|(thread, until)| Turn { thread: thread.0, until }).collect(),
             goal: Goal::None,
             quantum,
             surroundings: None,

@@ -14,7 +14,7 @@ use crate::real::{errno, set_errno};
 use crate::sched::{self, PollFile, Wait, WaitFor, Wake};
 use crate::sys::{self, syscall};
 use crate::thread::Runtime;
-use crate::{config, detect, outside, recorder, signals};
+use crate::{config, detect, outside, recorder, signals, world};
 use core::ffi::c_int;
 use outside::Identity;
 use rashomon_abi::record::{Op, sync_source};
@@ -255,6 +255,9 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     sched::point(&runtime, op, object, site);
     let thread = runtime.thread();
     let mut ready = Ready::Yes;
+    if config::serial() && takes_in && descriptor.kind == Kind::Socket {
+        world::looks_at(call.file);
+    }
     if config::serial() && !call.external {
         let mut files = [PollFile { file: call.file, events: call.events, returned: 0 }];
         if poll_now(&mut files) == 0 {

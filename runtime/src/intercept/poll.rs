@@ -17,7 +17,7 @@ use crate::sched::{self, PollFile};
 use crate::sys::{self, syscall};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, recorder, world};
 use core::ffi::c_int;
 use rashomon_abi::record::{AccessClass, Op, sync_source};
 
@@ -58,6 +58,9 @@ fn wait(
     let thread = runtime.thread();
     sched::point(runtime, Op::Observe, 0, site);
     let mut result = 0;
+    if config::serial() {
+        files.iter().for_each(|file| world::looks_at(file.file));
+    }
     if !config::serial() {
         result = sched::external(runtime, blocking);
     } else if until == AT_ONCE {

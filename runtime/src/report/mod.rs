@@ -368,6 +368,13 @@ pub fn fails(parts: &[&[u8]]) {
     output::text(b"\n");
 }
 
+/// A signal that nobody handles is about to end the process: it ends as it should after what was reported so far, if anything was. For handlers of signals.
+pub fn ends_by_signal() {
+    if PRINTED.load(Acquire) != 0 {
+        sys::exit_group(options::get().exitcode as i32);
+    }
+}
+
 /// Ends a process in which nobody can go on.
 pub fn end_stuck() -> ! {
     let printed = PRINTED.load(Acquire);

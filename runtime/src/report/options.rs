@@ -104,6 +104,7 @@ options! {
     force_seq_cst_atomics: yes = false, "take every atomic operation as sequentially consistent";
     force_background_thread: yes = false, "start the thread that keeps memory_limit_mb and flush_memory_ms with the program, not with its first thread";
     halt_on_error: yes = false, "end the process after the first report";
+    end_on_sigterm: yes = false, "a SIGTERM that the program does not handle ends it with exitcode if something was reported";
     print_benign: yes = false, "no effect here";
     print_full_thread_history: yes = false, "describe the ancestors of the threads of a report too";
     atexit_sleep_ms: number = 1000, "milliseconds that other threads get at exit";

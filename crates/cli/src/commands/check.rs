@@ -12,7 +12,7 @@ use rashomon_confirm::{Output, Program};
 use rashomon_pipeline::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::store::DEFAULT_BASE;
 use rashomon_pipeline::witnesses::WitnessSettings;
-use rashomon_pipeline::{Binaries, Job, RunRecord, Scheduling, Settings, ShellText, Store, Tally};
+use rashomon_pipeline::{Binaries, Job, RunRecord, Scheduling, Settings, ShellText, Store, StoredClient, Tally};
 use rashomon_report::Counts;
 use rashomon_trace::{Recording, Stream, processes};
 use std::ffi::OsString;
@@ -181,6 +181,7 @@ pub fn prepare_inspected(
         randomise_addresses: run.randomise_addresses,
         environment,
         before_each: options.before_each.clone(),
+        client: options.client.asked(),
     };
     Ok(Prepared { program, store, run })
 }
@@ -211,6 +212,7 @@ fn run_record(
         randomise_addresses: randomises(options.aslr),
         environment: environment.iter().map(|(name, value)| (text(name), text(value))).collect(),
         before_each: options.before_each.as_deref().map(ShellText::from),
+        client: options.client.asked().as_ref().map(StoredClient::from),
         input: input.as_deref().map(|path| ShellText::from(path.as_os_str())),
         loads_runtime: inspection.instrumentation != Instrumentation::Linked,
         quantum: options.quantum,

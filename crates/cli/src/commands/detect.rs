@@ -1,14 +1,17 @@
 //! `rashomon detect`, and the reporter that the runtime starts under it.
 //!
-//! The program takes our place: its process id, its exit code and what signals do to it are what whoever called us sees. All there is to arrange is its environment.
+//! The program takes our place: its process id, its exit code and what signals do to it are what whoever called us sees. All there is to arrange is its environment. Only beside a program with a
+//! client we stay.
 
 use super::Ui;
 use crate::arguments::{Colour, DetectFormat, DetectOptions, Detector, Filter};
 use crate::exit::Exit;
-use crate::program::{self, Instrumentation};
+use crate::program::{self, Inspection, Instrumentation};
 use crate::runtime;
 use anyhow::{Context as _, Result, bail};
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE, SESSION_VARIABLE};
+use rashomon_confirm::{Client, Ending, Input, Output, Program, Served, execute, no_session};
+use rashomon_report::ProgramExit;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -21,6 +24,9 @@ pub fn detect(ui: Ui, options: &DetectOptions, mut command: Vec<OsString>) -> Re
     for note in inspection.notes.iter().filter(|_| !ui.quiet && inspection.instrumentation != Instrumentation::Script) {
         eprintln!("rashomon: {note}");
     }
+    if let Some(client) = options.client.asked() {
+        return with_client(ui, options, client, &inspection, command);
+    }
     let mut program = Command::new(&inspection.path);
     program
         .args(command)
@@ -32,6 +38,38 @@ pub fn detect(ui: Ui, options: &DetectOptions, mut command: Vec<OsString>) -> Re
     }
     let error = program.exec();
     Err(error).with_context(|| format!("cannot execute {}", inspection.path.display()))
+}
+
+/// The program and who asks it.
+fn with_client(
+    ui: Ui,
+    options: &DetectOptions,
+    client: Client,
+    inspection: &Inspection,
+    arguments: Vec<OsString>,
+) -> Result<Exit> {
+    super::end_children_on_interruption();
+    let mut list = Flags(flags(ui, options)?);
+    list.push("end_on_sigterm", "1")?;
+    let program = Program {
+        executable: inspection.path.clone(),
+        arguments,
+        directory: std::env::current_dir().context("cannot tell the working directory")?,
+        library_path: if inspection.instrumentation == Instrumentation::Linked { None } else { Some(runtime::folder()?) },
+        randomise_addresses: true,
+        environment: vec![(DETECT_VARIABLE.into(), list.0), (REPORTER_VARIABLE.into(), super::tool()?)],
+        before_each: None,
+        client: Some(client),
+    };
+    let execution = execute(&program, no_session(), &Input::Inherit, Output::Inherit, None)?;
+    for phrase in execution.served.map(Served::phrases).unwrap_or_default().iter().filter(|_| !ui.quiet) {
+        eprintln!("rashomon: {phrase}");
+    }
+    Ok(Exit::of_program(match execution.ending {
+        Ending::Code(code) => ProgramExit::Code { code },
+        Ending::Signal(signal) => ProgramExit::Signal { signal },
+        Ending::TimedOut => ProgramExit::TimedOut,
+    }))
 }
 
 /// Our runtime's folder before all others.

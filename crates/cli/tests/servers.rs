@@ -1,0 +1,198 @@
+//! Programs that serve: with `--with-client` every execution has its client, and ends when that has ended.
+
+mod support;
+
+use serde_json::Value;
+use support::place::{Ended, Place, statuses};
+
+/// Both connections are at work on two accounts, in opposite orders.
+const BOTH: &str = "./ask '1:add 1 10' '2:add 2 5' '1:move 1 2 1' '2:move 2 1 3' 1:sum";
+
+fn source(name: &str) -> String {
+    let path = support::manifest::folder().join("../servers").join(name);
+    std::fs::read_to_string(path).expect("the program is part of the sources")
+}
+
+/// The server, compiled through the wrapper, and its client, which is not instrumented.
+fn place() -> Place {
+    let place = Place::new();
+    place.compile("accounts", &source("accounts.c"));
+    place.write("ask.c", source("ask.c"));
+    place.must("cc", &["-w", "-o", "ask", "ask.c"]);
+    place
+}
+
+/// Kinds and verdicts.
+fn proven(report: &Value) -> Vec<(String, String)> {
+    let mut found = statuses(report);
+    for (id, _) in &mut found {
+        *id = id.rsplit_once('-').map_or(id.clone(), |(kind, _)| kind.to_owned());
+    }
+    found.sort();
+    found
+}
+
+fn race_and_deadlock() -> Vec<(String, String)> {
+    [("deadlock", "proven"), ("race", "proven")].map(|(kind, status)| (kind.into(), status.into())).to_vec()
+}
+
+fn sum_is_right(ended: &Ended) {
+    assert!(ended.out.ends_with("1:15\n"), "the client's output is shown; {ended}");
+}
+
+#[test]
+fn what_two_clients_do_to_a_server_is_proven() {
+    let place = place();
+    let client = format!("{BOTH} >answers");
+    let report = ["--fail-on", "never", "--json", "report.json"];
+    let line = [&["check", "--with-client", &client][..], &report, &["--", "./accounts", "0"]].concat();
+    place.rashomon(&line).expect(0, &["the program ended when it was asked to (SIGTERM), after its client"]);
+    let report = place.json("report.json");
+    assert_eq!(proven(&report), race_and_deadlock(), "{report}");
+    // The store knows the client.
+    for (id, _) in statuses(&report) {
+        place.rashomon(&["replay", &id, "--times", "2"]).expect(0, &[]);
+    }
+    place.rashomon(&["minimise", "deadlock", "--executions", "5"]).expect(0, &[]);
+    place.rashomon(&["confirm", "--fail-on", "never", "--json", "again.json"]).expect(0, &[]);
+    assert_eq!(proven(&place.json("again.json")), race_and_deadlock());
+}
+
+#[test]
+fn local_sockets_and_programs_that_do_not_end_when_asked() {
+    let place = place();
+    let path = place.path("socket");
+    let path = path.to_str().expect("a name in Unicode");
+    let line = ["check", "--with-client", BOTH, "--grace", "0.1", "--json", "report.json", "--", "./accounts", path, "stays"];
+    let ended = place.rashomon(&line).expect(66, &["did not end in time when it was asked to (SIGTERM)"]);
+    sum_is_right(&ended);
+    assert_eq!(proven(&place.json("report.json")), race_and_deadlock());
+}
+
+#[test]
+fn a_program_that_ends_by_itself_gives_its_own_exit_code() {
+    let place = place();
+    let ended = place.rashomon(&["record", "--with-client", "./ask 1:sum 1:shutdown", "--", "./accounts", "0"]).expect(7, &[]);
+    assert!(!ended.err.contains("SIGTERM"), "{ended}");
+    // Nobody came to listen.
+    place.compile("quick", "int main(void) { return 3; }");
+    place
+        .run(loud(&place, &["record", "--with-client", "touch begun", "--", "./quick"]))
+        .expect(3, &["the client was not started"]);
+    assert!(!place.path("begun").exists());
+}
+
+/// The tool, telling of what it does.
+fn loud(place: &Place, arguments: &[&str]) -> std::process::Command {
+    let mut command = place.command(env!("CARGO_BIN_EXE_rashomon"), arguments);
+    command.env_remove("CC");
+    command
+}
+
+#[test]
+fn what_is_recorded_is_named_and_never_the_client() {
+    let place = place();
+    // A client that is instrumented itself, and leaves a process behind.
+    place.rashomon(&["cc", "-w", "-o", "asking", "ask.c"]).expect(0, &[]);
+    let script = place.write("serve.sh", "#!/bin/sh\n./accounts 0\n");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("the folder is writable");
+    let client = "(exec 3<>left; exec sleep 1000) & ./asking 1:sum";
+    place.must("mkfifo", &["left"]);
+    let line = ["record", "--output", "store", "--with-client", client, "--", "./serve.sh"];
+    place.run(loud(&place, &line)).expect(0, &["recorded: accounts (initial process)"]);
+    let store = place.path("store/recording-0");
+    let processes = std::fs::read_dir(store).expect("the recording is there");
+    let others = processes.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("process-")).count();
+    assert_eq!(others, 0, "the client was recorded");
+    // What the client left behind is gone: opening the pipe for writing, without waiting, finds no reader.
+    let ended = place.run(place.command("dd", &["if=/dev/null", "of=left", "oflag=nonblock", "conv=notrunc"]));
+    assert_ne!(ended.code, 0, "the client's child is still there; {ended}");
+}
+
+#[test]
+fn ready_says_when_the_client_begins() {
+    let place = place();
+    // The client would find nothing where it is sent before: the command makes it.
+    let ready = "if test -e tried; then touch found; else touch tried; exit 1; fi";
+    let client = "test -e found && touch began";
+    place.rashomon(&["record", "--ready", ready, "--with-client", client, "--", "./accounts", "0"]).expect(0, &[]);
+    assert!(place.path("began").exists());
+}
+
+#[test]
+fn every_command_that_runs_the_program_has_its_client() {
+    let place = place();
+    let line = [
+        "provoke",
+        "--budget",
+        "20",
+        "--with-client",
+        BOTH,
+        "--fail-on",
+        "never",
+        "--json",
+        "provoked.json",
+        "--",
+        "./accounts",
+        "0",
+    ];
+    place.rashomon(&line).expect(0, &[]);
+    let races = proven(&place.json("provoked.json"));
+    assert!(races.contains(&("race".into(), "proven".into())), "{races:?}");
+    place.rashomon(&["explore", "--with-client", BOTH, "--", "./accounts", "0"]).expect(66, &["deadlock (proven, deadlocked)"]);
+    // Nothing orders the two requests; the program has no handler for what ends it, and its exit code still tells of the race.
+    let ended = place.rashomon(&["detect", "--with-client", BOTH, "--", "./accounts", "0"]).expect(66, &["accounts.c:52"]);
+    assert!(ended.out.contains("1:done"), "{ended}");
+    place.rashomon(&["detect", "--with-client", "./ask 1:sum", "--", "./accounts", "0"]).expect(0, &[]);
+}
+
+#[test]
+fn virtual_time_does_not_run_ahead_of_a_server_that_waits() {
+    let place = place();
+    place.compile("patient", &source("patient.c"));
+    for policy in ["random", "run-to-block"] {
+        let line = ["record", "--policy", policy, "--with-client", "sleep 1; exec ./ask 1:sum >answers", "--", "./patient"];
+        let ended = place.rashomon(&line).expect(0, &[]);
+        let looks: u32 = ended.out.trim().parse().expect("how often it looked");
+        // Ten times a second: a loaded machine makes it fewer, or the client late.
+        assert!((1..200).contains(&looks), "looked {looks} times; {ended}");
+    }
+}
+
+#[test]
+fn a_process_that_stays_and_writes_does_not_end_the_check() {
+    let place = Place::new();
+    place.compile("daemon", DAEMON);
+    let line = ["check", "--budget", "5", "--timeout", "20", "--json", "report.json", "--", "./daemon"];
+    place.rashomon(&line).expect(66, &[]);
+    assert!(proven(&place.json("report.json")).contains(&("race".into(), "proven".into())));
+    // Nobody goes on: what it counts stands still.
+    let count = || std::fs::metadata(place.path("count")).map_or(0, |file| file.len());
+    let before = count();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(count(), before, "the daemon still writes");
+}
+
+/// Its race is in the first process; the second leaves the group and the session, and never stops to write and to start threads.
+const DAEMON: &str = "#include <pthread.h>
+#include <fcntl.h>
+#include <unistd.h>
+static int x;
+static void *task(void *unused) { x++; return 0; }
+int main(void) {
+    pthread_t thread;
+    if (fork() == 0) {
+        setsid();
+        int count = open(\"count\", O_WRONLY | O_CREAT | O_APPEND, 0666);
+        for (;;) {
+            write(count, \"x\", 1);
+            pthread_create(&thread, 0, task, 0);
+            pthread_join(thread, 0);
+        }
+    }
+    pthread_create(&thread, 0, task, 0);
+    x++;
+    pthread_join(thread, 0);
+    return 0;
+}
+";

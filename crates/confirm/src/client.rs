@@ -1,0 +1,270 @@
+//! A program that serves, and who asks it: the client that begins once the program listens.
+//!
+//! Guarantees: the client is started once in every execution; when it has ended, what is left of the program is asked to end (SIGTERM), and ended if it has not after the time
+//! of grace; when the program has ended, what is left of the client is. The program's ending is its own, unless it was ended as asked: then it is in order. The client is not observed,
+//! even if it is instrumented.
+
+use crate::descendants;
+use crate::error::ConfirmError;
+use crate::execution::{Output, Program, no_session};
+use crate::family::{self, Door};
+use crate::process::{self, Running, Setup};
+use rashomon_trace::{RunHeader, RunState};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Who asks a program that serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Shell command.
+    pub command: OsString,
+    /// Shell command that succeeds once the client can begin; without it, when the program listens.
+    pub ready: Option<OsString>,
+    /// How long the program may take to end once it was asked to, and the client once the program has ended.
+    pub grace: Duration,
+}
+
+/// In the client's environment: the first port that the program listens at, and the first local socket.
+pub const PORT_VARIABLE: &str = "RASHOMON_PORT";
+pub const SOCKET_VARIABLE: &str = "RASHOMON_SOCKET";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientEnding {
+    /// The program ended, or its time was over, before it listened.
+    NotStarted,
+    Code(i32),
+    Signal(i32),
+    /// We ended it: the program had ended, or the time was over.
+    CutShort,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerEnding {
+    /// By itself, or when its time was over.
+    Unasked,
+    /// As it was asked to.
+    Asked,
+    /// It was asked to, and had to be ended.
+    Killed,
+}
+
+/// How the two ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub client: ClientEnding,
+    pub server: ServerEnding,
+}
+
+impl Served {
+    /// What a user has to know of it.
+    pub fn phrases(self) -> Vec<String> {
+        let client = match self.client {
+            ClientEnding::NotStarted => {
+                "the client was not started: the program did not come to listen (--ready says otherwise when it can)".into()
+            }
+            ClientEnding::Code(0) => String::new(),
+            ClientEnding::Code(code) => format!("the client ended with exit code {code}"),
+            ClientEnding::Signal(signal) => format!("the client was ended by signal {signal}"),
+            ClientEnding::CutShort => "the client was still there when the program had ended, and was ended".into(),
+        };
+        let server = match self.server {
+            ServerEnding::Unasked => "",
+            ServerEnding::Asked => "the program ended when it was asked to (SIGTERM), after its client",
+            ServerEnding::Killed => {
+                "the program did not end in time when it was asked to (SIGTERM), after its client, and was killed (--grace)"
+            }
+        };
+        [client, server.into()].into_iter().filter(|phrase| !phrase.is_empty()).collect()
+    }
+}
+
+/// The program while it is accompanied.
+pub(crate) struct Accompanied<'a> {
+    pub program: &'a Program,
+    pub child: &'a Child,
+    pub own_group: bool,
+    pub session: &'a Path,
+    pub output: Output,
+    pub deadline: Option<Instant>,
+}
+
+const PAUSE: Duration = Duration::from_millis(5);
+/// So long a program has opened nothing more, and rests, when it is taken to be ready; and so long at most it is waited for if it does not rest.
+const SETTLED: Duration = Duration::from_millis(10);
+const RESTLESS: Duration = Duration::from_secs(2);
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// Goes with the program from its start until nothing is left to wait for but its own end. Also whether its time was over before.
+pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served, bool), ConfirmError> {
+    let failed = |source| ConfirmError::Execute { program: "sh".into(), source };
+    let mut served = Served { client: ClientEnding::NotStarted, server: ServerEnding::Unasked };
+    let (doors, timed_out) = of.wait_until_ready(client).map_err(failed)?;
+    let Some(doors) = doors else { return Ok((served, timed_out)) };
+    let mut asking = of.start(&client.command, &doors, of.output).map_err(failed)?;
+    let running = Running::register(&asking, true);
+    let mut over = None;
+    let mut timed_out = false;
+    served.client = loop {
+        if let Some(status) = asking.try_wait().map_err(failed)? {
+            break ending_of(status);
+        }
+        timed_out = of.is_late();
+        if over.is_none() && of.has_ended() {
+            // Its last answers may still be on their way; in an execution that nobody looks at they interest nobody.
+            over = Some(Instant::now() + if of.output == Output::Discard { Duration::ZERO } else { client.grace });
+        }
+        if timed_out || over.is_some_and(|until| Instant::now() >= until) {
+            break ClientEnding::CutShort;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    // Not reaped before, unless it has ended: then what it left behind is still in its group.
+    running.kill();
+    asking.wait().map_err(failed)?;
+    drop(running);
+    if over.is_none() && !timed_out {
+        of.let_it_rest();
+        if !of.has_ended() {
+            served.server = of.ask_to_end(client.grace);
+        }
+        // It had decided what was asked for, and was about to end.
+        if was_stopped(of.session) {
+            served.server = ServerEnding::Unasked;
+        }
+    }
+    Ok((served, timed_out))
+}
+
+impl Accompanied<'_> {
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn members(&self) -> BTreeSet<i32> {
+        family::members(self.child.id().cast_signed(), self.own_group, self.session)
+    }
+
+    /// A program whose first process ended in order may have gone on as a daemon.
+    fn has_ended(&self) -> bool {
+        match process::exit_code_of(self.child) {
+            None => false,
+            Some(0) => self.members().is_empty() || was_stopped(self.session),
+            Some(_) => true,
+        }
+    }
+
+    /// Nothing if the program ended, or its time was over (and that).
+    fn wait_until_ready(&self, client: &Client) -> io::Result<(Option<Vec<Door>>, bool)> {
+        let mut known = Vec::new();
+        let mut since = Instant::now();
+        loop {
+            if self.has_ended() {
+                return Ok((None, false));
+            }
+            if self.is_late() {
+                return Ok((None, true));
+            }
+            if let Some(command) = &client.ready {
+                if self.succeeds(command)? {
+                    return Ok((Some(family::doors(&self.members())), false));
+                }
+                std::thread::sleep(BETWEEN_TRIES);
+                continue;
+            }
+            let members = self.members();
+            let doors = family::doors(&members);
+            if doors != known {
+                (known, since) = (doors, Instant::now());
+            } else if !known.is_empty()
+                && since.elapsed() >= SETTLED
+                && (since.elapsed() >= RESTLESS || !family::is_busy(&members))
+            {
+                return Ok((Some(known), false));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn succeeds(&self, command: &OsString) -> io::Result<bool> {
+        let mut child = self.start(command, &[], Output::Discard)?;
+        let running = Running::register(&child, true);
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break Some(status);
+            }
+            if self.is_late() || self.has_ended() {
+                break None;
+            }
+            std::thread::sleep(PAUSE);
+        };
+        running.kill();
+        child.wait()?;
+        Ok(status.is_some_and(|status| status.success()))
+    }
+
+    /// A shell with a group of its own, in the program's folder.
+    fn start(&self, command: &OsString, doors: &[Door], output: Output) -> io::Result<Child> {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(command).current_dir(&self.program.directory).stdin(Stdio::null());
+        shell.env_remove(rashomon_abi::SESSION_VARIABLE).env_remove(rashomon_abi::DETECT_VARIABLE);
+        let port = doors.iter().find_map(|door| if let Door::Port(port) = door { Some(port.to_string()) } else { None });
+        let socket = doors.iter().find_map(|door| if let Door::Socket(path) = door { Some(path.as_os_str()) } else { None });
+        port.map(|port| shell.env(PORT_VARIABLE, port));
+        socket.map(|path| shell.env(SOCKET_VARIABLE, path));
+        match output {
+            Output::Inherit => {}
+            Output::ToError => {
+                shell.stdout(io::stderr());
+            }
+            Output::Discard | Output::Keep => {
+                shell.stdout(Stdio::null()).stderr(Stdio::null());
+            }
+        }
+        process::prepare(&mut shell, Setup { randomise_addresses: true, own_group: true });
+        shell.spawn()
+    }
+
+    /// What the client sent last may still be in work.
+    fn let_it_rest(&self) {
+        let begin = Instant::now();
+        let mut since = begin;
+        while since.elapsed() < SETTLED && begin.elapsed() < RESTLESS && !self.is_late() && !self.has_ended() {
+            if family::is_busy(&self.members()) {
+                since = Instant::now();
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn ask_to_end(&self, grace: Duration) -> ServerEnding {
+        let until = Instant::now() + grace;
+        let mut left = self.members();
+        left.iter().for_each(|&number| process::ask_to_end(number));
+        while !left.is_empty() {
+            if Instant::now() >= until || self.is_late() {
+                descendants::end(&left.into_iter().collect::<Vec<_>>());
+                return ServerEnding::Killed;
+            }
+            std::thread::sleep(PAUSE);
+            left.retain(|&number| family::is_alive(number));
+        }
+        ServerEnding::Asked
+    }
+}
+
+/// The runtime ended the execution, because what was asked for is decided.
+fn was_stopped(session: &Path) -> bool {
+    session != no_session() && RunHeader::read(session).is_ok_and(|header| header.state == RunState::Stopped)
+}
+
+fn ending_of(status: std::process::ExitStatus) -> ClientEnding {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ClientEnding::Code(code),
+        (None, signal) => ClientEnding::Signal(signal.unwrap_or(0)),
+    }
+}
