@@ -1,7 +1,7 @@
 //! The ways a recording ends.
 
 use crate::thread::{State, all};
-use crate::{config, detect, family, header, modules, recorder, replay, sys};
+use crate::{config, deadlock, detect, family, header, modules, recorder, replay, sys};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::{field, state};
 
@@ -24,7 +24,11 @@ fn close_streams() {
 
 /// The process ends in an orderly way. False: the recording had ended before.
 pub fn complete() -> bool {
-    if config::mode() == 0 || detect::on() || DONE.swap(1, AcqRel) != 0 {
+    if config::mode() == 0 || detect::on() || is_done() {
+        return false;
+    }
+    deadlock::at_end();
+    if DONE.swap(1, AcqRel) != 0 {
         return false;
     }
     replay::process_ends();

@@ -414,6 +414,9 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     let thread = runtime.thread();
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
+    if deadlock::is_due() {
+        deadlock::at_point();
+    }
     // Whether a try was a look, its failure tells.
     let look =
         matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin);
@@ -814,6 +817,10 @@ pub fn ended(thread: &mut Thread) {
     remove_live(thread);
     let number = thread.number as u64;
     wake_locked(WaitFor::Join, number, usize::MAX);
+    // The kernel gives robust mutexes up for it.
+    for held in thread.held.as_slice() {
+        wake_locked(WaitFor::Lock, held.lock, usize::MAX);
+    }
     replay::ended(thread);
     EXITING.store(thread.kernel_id, Release);
     CURRENT.store(NO_THREAD, Release);

@@ -28,6 +28,8 @@ pub enum State {
 pub struct Held {
     pub lock: u64,
     pub shared: bool,
+    /// Grows with every lock that is taken.
+    pub since: u64,
 }
 
 pub struct Thread {

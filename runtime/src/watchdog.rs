@@ -112,12 +112,14 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             still = 0;
             let now = sys::clock(clock::MONOTONIC as usize);
             let since = *idle_since.get_or_insert(now);
+            deadlock::look(true);
             idle(now - since);
             if CURRENT.load(Acquire) != NO_THREAD {
                 idle_since = None;
             }
         } else {
             idle_since = None;
+            deadlock::look(false);
             // Data from other processes, and what the program wrote unseen, announces itself to nobody.
             sched::files_moved();
             let progress = PROGRESS.load(Relaxed);

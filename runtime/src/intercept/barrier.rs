@@ -59,7 +59,11 @@ unsafe extern "C" fn wait(barrier: *mut Barrier) -> c_int {
     let site = caller();
     let (thread, object) = (runtime.thread(), barrier as u64);
     // SAFETY: the program's own barrier; set when it was initialised.
-    let (count, shared) = unsafe { ((*barrier).count.max(1) as u64, (*barrier).shared != 0 && is_shared_mapping(object)) };
+    let (count, shared) = unsafe { ((*barrier).count as u64, (*barrier).shared != 0 && is_shared_mapping(object)) };
+    if count == 0 {
+        // It was never initialised: what comes of that is libc's affair.
+        return real();
+    }
     sched::point(&runtime, Op::BarrierEnter, object, site);
     let place = with_entered(object, |entered| core::mem::replace(entered, *entered + 1));
     let generation = place / count;
@@ -83,7 +87,9 @@ unsafe extern "C" fn wait(barrier: *mut Barrier) -> c_int {
 unsafe extern "C" fn init(barrier: *mut Barrier, attributes: *const u8, count: u32) -> c_int {
     // SAFETY: as above.
     let result = unsafe { real!(fn pthread_barrier_init(*mut Barrier, *const u8, u32) -> c_int)(barrier, attributes, count) };
-    if let Some(runtime) = Runtime::try_enter() {
+    if result == 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
         with_entered(barrier as u64, |entered| *entered = 0);
         recorder::sync(runtime.thread(), Op::BarrierInit, barrier as u64, 0, caller(), &[count as u64]);
     }

@@ -3,7 +3,7 @@
 //! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this process can wait on it either.
 
 use super::cancel;
-use super::lock_common::{deadline, drop_hold, is_shared_mapping, is_time};
+use super::lock_common::{deadline, drop_hold, is_clock, is_shared_mapping, is_time};
 use super::mutex::{Mutex, reacquire};
 use super::queue::{self, Outcome};
 use crate::clock::{MONOTONIC, NEVER, REALTIME};
@@ -126,7 +126,7 @@ unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: *con
 
 unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_int, time: *const [i64; 2]) -> c_int {
     // SAFETY: the program's own time.
-    if unsafe { !is_time(time) } {
+    if unsafe { !is_time(time) } || !is_clock(clock) {
         return EINVAL;
     }
     // SAFETY: as above.

@@ -6,7 +6,7 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{deadline, is_shared_mapping};
+use super::lock_common::{deadline, is_clock, is_shared_mapping, is_time};
 use crate::clock::{NEVER, REALTIME};
 use crate::real::{errno, real, set_errno};
 use crate::sched::{self, Wait, WaitFor, Wake};
@@ -95,8 +95,8 @@ unsafe fn timed(
     real: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: by the contract.
-    let (until, nanoseconds) = unsafe { (deadline(clock, time), (*time)[1]) };
-    if !(0..1_000_000_000).contains(&nanoseconds) || !(0..=1).contains(&clock) {
+    let (until, valid) = unsafe { (deadline(clock, time), is_time(time)) };
+    if !valid || !is_clock(clock) {
         let Some(runtime) = Runtime::try_enter() else { return real() };
         sched::point(&runtime, Op::SemaphoreWait, semaphore as u64, site);
         return done(&runtime, semaphore, site, EINVAL);

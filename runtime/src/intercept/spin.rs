@@ -45,7 +45,7 @@ unsafe extern "C" fn lock(lock: Lock) -> c_int {
     if config::serial() && !is_shared(lock) {
         let _ = acquire_by_trying(&runtime, lock as u64, false, NEVER, site, || try_lock(lock));
     } else if try_lock(lock) == EBUSY {
-        request(runtime.thread(), lock as u64, false, true, site);
+        request(runtime.thread(), lock as u64, false, !is_shared(lock), site);
         sched::external(&runtime, real);
     }
     acquired(runtime.thread(), lock, site, 0);
