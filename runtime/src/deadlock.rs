@@ -1,4 +1,4 @@
-//! Threads that wait for each other for ever, in serial mode.
+//! Threads that wait for each other for ever: in serial mode, and what is recorded of it in the others, where [`standstill`] finds them.
 //!
 //! An edge leads from a thread that waits without time-out to each holder of the lock (or to the thread it joins). A cycle through a shared lock with several holders counts when any
 //! holder closes it: that holder never releases, so the writer never gets in.
@@ -10,8 +10,8 @@ use crate::clock::NEVER;
 use crate::intercept::lock_common::since_last_exclusive;
 use crate::memory::List;
 use crate::sched::{LOCK, WaitFor, live};
-use crate::thread::{Held, State, Thread, by_number};
-use crate::{config, finish, recorder, replay, signals, sys};
+use crate::thread::{Held, NO_THREAD, State, Thread, all, by_number};
+use crate::{config, finish, provoke, recorder, replay, signals, standstill, sys};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::header::outcome;
 use rashomon_abi::record::Op;
@@ -26,7 +26,7 @@ static DUE: AtomicU32 = AtomicU32::new(0);
 /// The thread is about to block on a lock or a thread: does that close a cycle? Under the scheduler's lock.
 pub fn check(thread: &mut Thread) {
     let Some(cycle) = Cycle::through(thread.number) else { return };
-    if !signals::handlers_installed() && !anybody_can_run() {
+    if !signals::handlers_installed() && !anybody_can_run() && !standstill::timer_armed() {
         cycle.conclude();
     } else if SEEN.load(Relaxed) == 0 {
         SEEN.store(now(), Relaxed);
@@ -53,7 +53,7 @@ fn anybody_can_run() -> bool {
 /// The watchdog's look, under the scheduler's lock: has a cycle lasted too long? `idle`: nobody holds the turn.
 pub fn look(idle: bool) {
     let seen = SEEN.load(Relaxed);
-    if seen == 0 || now() - seen < PATIENCE_NS {
+    if seen == 0 || now() - seen < PATIENCE_NS || standstill::timer_armed() {
         return;
     }
     if idle {
@@ -161,6 +161,51 @@ fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32,
             })
         }
         _ => false,
+    }
+}
+
+/// The same where threads run in parallel: none of them can go on. `members`: those of a cycle, with the counts of their waits; empty: there is none.
+pub fn standstill(members: &[(u32, u64)]) -> ! {
+    standstill::stand();
+    if provoke::on() {
+        provoke::over();
+        record_threads();
+    }
+    let mut numbers: List<u32> = List::new();
+    members.iter().for_each(|&(number, _)| numbers.push(number));
+    if members.is_empty() {
+        // SAFETY: registered threads are never unmapped.
+        let live = all().map(|thread| unsafe { &*thread }).filter(|thread| thread.ended.load(Acquire) == 0);
+        live.for_each(|thread| numbers.push(thread.number));
+    }
+    for &number in numbers.as_slice() {
+        // SAFETY: as above; it stands, so its stream is ours to write.
+        let thread = unsafe { &mut *by_number(number) };
+        if let Some((op, object, site, holder)) = standstill::told(thread)
+            && !thread.hot.is_null()
+        {
+            let holder = if members.is_empty() { None } else { holder };
+            recorder::sync(thread, Op::Blocked, object, 0, site, &[op as u64, holder.map_or(u64::MAX, u64::from)]);
+        }
+    }
+    let side = |index: usize| numbers.as_slice().get(index).map_or(u64::MAX, |&number| number as u64);
+    let result = if members.is_empty() { outcome::STUCK } else { outcome::DEADLOCK };
+    replay::conclude(result, side(0), if members.len() == 1 { side(0) } else { side(1) });
+    finish::stop()
+}
+
+/// Of an execution of which nothing was recorded: who its threads are.
+fn record_threads() {
+    // SAFETY: registered threads are never unmapped; all stand.
+    for thread in all().map(|thread| unsafe { &mut *thread }).filter(|thread| !thread.hot.is_null()) {
+        let hot = thread.hot();
+        // The whole call stack is new to the stream.
+        hot.lowest = hot.bottom;
+        hot.dirty = 1;
+        recorder::begin(thread);
+        let (id, (low, high)) = (thread.kernel_id as u64, thread.stack);
+        let parent = if thread.parent == NO_THREAD { u64::MAX } else { thread.parent as u64 };
+        recorder::sync(thread, Op::ThreadStart, id, 0, 0, &[parent, thread.spawn_ordinal as u64, low, high, 0, 0]);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::memory::List;
 use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::{config, deadlock, explore, header, linger, provoke, recorder, replay, signals, snapshot, watchdog};
+use crate::{config, deadlock, explore, header, linger, provoke, recorder, replay, signals, snapshot, standstill, watchdog};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::field;
@@ -140,6 +140,7 @@ pub fn quantum(thread: &mut Thread) -> i64 {
 
 /// The initial thread takes the turn.
 pub fn begin(thread: &mut Thread) {
+    standstill::begins();
     LOCK.with(|| {
         // SAFETY: under the lock.
         unsafe { live().push(thread.number) };
@@ -164,12 +165,15 @@ pub unsafe fn only(thread: &mut Thread) {
     YIELDS.store(0, Relaxed);
     FILES_MOVED.store(0, Relaxed);
     begin(thread);
+    // SAFETY: by the contract.
+    unsafe { standstill::restart(thread) };
 }
 
 /// A thread was created: it can run from now on.
 pub fn created(thread: &mut Thread) {
     // SAFETY: under the lock.
     LOCK.with(|| unsafe { live().push(thread.number) });
+    standstill::begins();
     if explore::on() {
         explore::created(thread);
     }
@@ -177,6 +181,7 @@ pub fn created(thread: &mut Thread) {
 
 /// A created thread that never came to be.
 pub fn forget(thread: &mut Thread) {
+    standstill::ends(thread);
     LOCK.with(|| {
         remove_live(thread);
         if CURRENT.load(Relaxed) == thread.number {

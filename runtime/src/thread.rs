@@ -134,6 +134,7 @@ pub struct Thread {
 
     pub detect: detect::local::Local,
     pub provoke: crate::provoke::Local,
+    pub waiting: crate::standstill::Waiting,
 }
 
 static TABLE: [AtomicPtr<Thread>; MAX_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_THREADS];

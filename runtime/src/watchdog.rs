@@ -7,7 +7,7 @@ use crate::memory::List;
 use crate::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
 use crate::sys::{self, syscall};
 use crate::thread::{NO_THREAD, State, Thread, by_number};
-use crate::{config, deadlock, header, linger, nudge, replay, signals};
+use crate::{config, deadlock, header, linger, nudge, replay, signals, standstill};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{divergence, field};
@@ -203,7 +203,10 @@ fn idle(idle: u64) {
         }
         sched::dispatch_idle();
     } else if any && !waits_for_world && first == NEVER && (!signals::handlers_installed() || idle >= SIGNAL_GRACE_NS) {
-        deadlock::stuck();
+        // A signal is on its way.
+        if !standstill::timer_armed() {
+            deadlock::stuck();
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::real::real;
 use crate::sched::{self, Wait, WaitFor};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, recorder, standstill};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -68,8 +68,10 @@ unsafe extern "C" fn wait(barrier: *mut Barrier) -> c_int {
     let place = with_entered(object, |entered| core::mem::replace(entered, *entered + 1));
     let generation = place / count;
     recorder::sync(thread, Op::BarrierEnter, object, 0, site, &[generation, count]);
-    let result = if !config::serial() || shared {
+    let result = if shared {
         sched::external(&runtime, real)
+    } else if !config::serial() {
+        standstill::during(&runtime, standstill::For::on(Op::BarrierExit, object, site), real)
     } else if place % count == count - 1 {
         queue::serve(WaitFor::Barrier, object, usize::MAX, 0, 0, |_| true);
         sched::position(&runtime, Op::BarrierExit, object, site);

@@ -16,7 +16,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::{self, EINTR, ETIMEDOUT, syscall};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, finish, linger, recorder};
+use crate::{config, finish, linger, recorder, standstill};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, exit_stage, sync_source};
@@ -215,10 +215,13 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
             )
         }
     } else {
-        match sched::external(&runtime, real) {
-            -1 => Err(errno()),
-            result => Ok(result),
-        }
+        let for_ever = waits && time.is_null() && operation & operation::PRIVATE != 0;
+        let result = if for_ever {
+            standstill::during(&runtime, standstill::For::on(Op::Observe, address as u64, site), real)
+        } else {
+            sched::external(&runtime, real)
+        };
+        if result == -1 { Err(errno()) } else { Ok(result) }
     };
     let woken = waits && outcome == Ok(0);
     let shown = outcome.unwrap_or_else(|error| -error as isize) as u64;

@@ -3,7 +3,7 @@
 use crate::sched::{self, Wait, WaitFor, Wake};
 use crate::sys::{self, EBUSY, syscall};
 use crate::thread::{Held, Runtime, Thread, all};
-use crate::{clock, config, detect, filter, recorder};
+use crate::{clock, config, detect, filter, recorder, standstill};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rashomon_abi::record::Op;
@@ -70,13 +70,16 @@ pub fn acquire_by_trying(
     }
 }
 
-/// A lock is taken by somebody else: in free mode the thread will wait in libc. `for_ever`: until it has the lock.
-pub fn request(thread: &mut Thread, lock: u64, shared: bool, for_ever: bool, site: u64) {
+/// A lock is taken by somebody else: the thread waits in libc, by `real`. `for_ever`: until it has the lock, and nobody outside of the process can give it.
+pub fn request<R>(runtime: &Runtime, wait: standstill::For, for_ever: bool, real: impl FnOnce() -> R) -> R {
+    let thread = runtime.thread();
+    let shared = wait.op == Op::LockShared;
     if detect::on() {
-        detect::locks::requested(thread, lock, shared, for_ever, site);
+        detect::locks::requested(thread, wait.object, shared, for_ever, wait.site);
     } else {
-        recorder::sync(thread, Op::LockRequest, lock, shared as u16, site, &[]);
+        recorder::sync(thread, Op::LockRequest, wait.object, shared as u16, wait.site, &[]);
     }
+    if for_ever { standstill::during(runtime, wait, real) } else { sched::external(runtime, real) }
 }
 
 /// Notes that a thread holds a lock.

@@ -4,6 +4,7 @@ use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock,
 use crate::clock::{NEVER, REALTIME};
 use crate::real::real;
 use crate::sched::{self, WaitFor};
+use crate::standstill::For as Wait;
 use crate::sys::{EBUSY, ETIMEDOUT};
 use crate::thread::Runtime;
 use crate::tls::caller;
@@ -137,8 +138,8 @@ fn lock_until(mutex: *mut Mutex, deadline: u64, site: u64, real: impl FnOnce() -
     } else {
         match attempt(mutex) {
             EBUSY => {
-                request(runtime.thread(), mutex as u64, false, deadline == NEVER && !shared, site);
-                sched::external(&runtime, real)
+                let for_ever = deadline == NEVER && !shared;
+                request(&runtime, Wait::lock(false, lock_kind::MUTEX, mutex as u64, site), for_ever, real)
             }
             result => result,
         }

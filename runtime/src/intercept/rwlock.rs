@@ -11,6 +11,7 @@ use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock,
 use crate::clock::{NEVER, REALTIME};
 use crate::real::real;
 use crate::sched::{self, WaitFor};
+use crate::standstill::For as Wait;
 use crate::sys::{EBUSY, ETIMEDOUT};
 use crate::thread::{Runtime, State, all};
 use crate::tls::caller;
@@ -99,8 +100,7 @@ fn lock_until(lock: Lock, shared: bool, until: u64, site: u64, real: impl FnOnce
             EBUSY => {
                 // SAFETY: as above.
                 let private = unsafe { !(*lock).is_shared() };
-                request(runtime.thread(), lock as u64, shared, until == NEVER && private, site);
-                sched::external(&runtime, real)
+                request(&runtime, Wait::lock(shared, lock_kind::RWLOCK, lock as u64, site), until == NEVER && private, real)
             }
             result => result,
         }

@@ -13,7 +13,7 @@ use crate::sched::{self, Wait, WaitFor, Wake};
 use crate::sys::{EINTR, ETIMEDOUT};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, recorder, standstill};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -76,8 +76,14 @@ fn wait_until(semaphore: *mut Semaphore, until: u64, site: u64, real: impl FnOnc
         take(&runtime, semaphore, until, site)
     } else {
         match try_take(semaphore) {
-            EAGAIN if sched::external(&runtime, real) != 0 => errno(),
-            EAGAIN => 0,
+            EAGAIN => {
+                let result = if until == NEVER && !is_shared(semaphore) {
+                    standstill::during(&runtime, standstill::For::on(Op::SemaphoreWait, semaphore as u64, site), real)
+                } else {
+                    sched::external(&runtime, real)
+                };
+                if result == 0 { 0 } else { errno() }
+            }
             result => result,
         }
     };

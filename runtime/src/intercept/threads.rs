@@ -13,7 +13,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::Decimal;
 use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::tls::caller;
-use crate::{config, detect, provoke, recorder, replay, signals, sys, watchdog};
+use crate::{config, detect, provoke, recorder, replay, signals, standstill, sys, watchdog};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -79,13 +79,14 @@ unsafe extern "C" fn round(argument: *mut u8) {
     // SAFETY: the thread's last words are recorded.
     unsafe { detach_record(thread) };
     thread.ended.store(1, Release);
+    let last = standstill::ends(thread);
     if config::serial() {
         sched::ended(thread);
-        if sched::live_count() == 0 {
-            // The C library ends the process with its last thread, but counts the watchdog.
-            // SAFETY: as the C library would call it, from here.
-            unsafe { real!(fn exit(c_int) -> ())(0) };
-        }
+    }
+    if if config::serial() { sched::live_count() == 0 } else { last } {
+        // The C library ends the process with its last thread, but counts the runtime's own.
+        // SAFETY: as the C library would call it, from here.
+        unsafe { real!(fn exit(c_int) -> ())(0) };
     }
 }
 
@@ -327,11 +328,14 @@ fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, r
             }
         }
     }
-    if detect::on() && until == NEVER {
-        detect::blocked::joins(runtime.thread(), child.number);
-    }
     // It has ended, or (in free mode) this may take its time.
-    let result = if config::serial() { real() } else { sched::external(&runtime, real) };
+    let result = if config::serial() {
+        real()
+    } else if until == NEVER {
+        standstill::during(&runtime, standstill::For::on(Op::ThreadJoin, child.number as u64, site), real)
+    } else {
+        sched::external(&runtime, real)
+    };
     joined(&runtime, child, result, kind, site);
     result
 }

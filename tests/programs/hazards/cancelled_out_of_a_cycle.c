@@ -30,5 +30,6 @@ int main(void) {
     for (int pause = 0; pause < 50; pause++) sched_yield();
     pthread_cancel(joiner);
     pthread_join(joiner, 0);
+    pthread_join(waiter, 0);
     return 0;
 }
