@@ -1,32 +1,127 @@
-//! Threads that wait for each other for ever.
+//! Threads that wait for each other for ever: in serial mode, and what is recorded of it in the others, where [`standstill`] finds them.
+//!
+//! An edge leads from a thread that waits without time-out to each holder of the lock (or to the thread it joins). A cycle through a shared lock with several holders counts when any
+//! holder closes it: that holder never releases, so the writer never gets in.
+//!
+//! A cycle is no deadlock yet while somebody else can go on: libc lets any thread unlock a mutex, a join can be cancelled, and a signal's handler may leave the call. So it is one when nobody
+//! else can run any more, when the process ends, or when it has lasted [`PATIENCE_NS`].
 
 use crate::clock::NEVER;
+use crate::intercept::lock_common::since_last_exclusive;
 use crate::memory::List;
-use crate::replay;
-use crate::sched::{WaitFor, live};
-use crate::thread::{State, Thread, by_number};
-use crate::{finish, recorder};
+use crate::sched::{LOCK, WaitFor, live};
+use crate::thread::{Held, NO_THREAD, State, Thread, all, by_number};
+use crate::{config, finish, provoke, recorder, replay, signals, standstill, sys};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::header::outcome;
 use rashomon_abi::record::Op;
 
+/// How long a cycle may last, in real time, while others run.
+const PATIENCE_NS: u64 = 5_000_000_000;
+/// When a cycle was first seen that somebody might still break; 0: there is none.
+static SEEN: AtomicU64 = AtomicU64::new(0);
+/// It has lasted long enough: whoever has the turn says so.
+static DUE: AtomicU32 = AtomicU32::new(0);
+
 /// The thread is about to block on a lock or a thread: does that close a cycle? Under the scheduler's lock.
-///
-/// An edge leads from a thread that waits without time-out to each holder of the lock (or to the thread it joins). A cycle through a
-/// shared lock with several holders is reported when any holder closes it: that holder never releases, so the writer never gets in.
 pub fn check(thread: &mut Thread) {
-    let mut visited: List<u32> = List::new();
-    let mut path: List<(u32, u32)> = List::new();
-    let found = search(thread.number, thread.number, &mut visited, &mut path, 0);
-    if found {
-        for &(number, holder) in path.as_slice() {
+    let Some(cycle) = Cycle::through(thread.number) else { return };
+    if !signals::handlers_installed() && !anybody_can_run() && !standstill::timer_armed() {
+        cycle.conclude();
+    } else if SEEN.load(Relaxed) == 0 {
+        SEEN.store(now(), Relaxed);
+    }
+    cycle.free();
+}
+
+fn now() -> u64 {
+    sys::clock(crate::clock::MONOTONIC as usize)
+}
+
+/// Whether a thread could run, now or when time passes or the world does something. Under the scheduler's lock.
+fn anybody_can_run() -> bool {
+    // SAFETY: callers hold the scheduler's lock; registered threads are never unmapped.
+    unsafe { live() }.as_slice().iter().any(|&number| {
+        // SAFETY: as above.
+        let thread = unsafe { &*by_number(number) };
+        thread.state != State::Blocked
+            || thread.wait.deadline != NEVER
+            || matches!(thread.wait.what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
+    })
+}
+
+/// The watchdog's look, under the scheduler's lock: has a cycle lasted too long? `idle`: nobody holds the turn.
+pub fn look(idle: bool) {
+    let seen = SEEN.load(Relaxed);
+    if seen == 0 || now() - seen < PATIENCE_NS || standstill::timer_armed() {
+        return;
+    }
+    if idle {
+        conclude_any();
+    } else {
+        DUE.store(1, Relaxed);
+    }
+}
+
+/// Whether [`at_point`] has something to do.
+#[inline(always)]
+pub fn is_due() -> bool {
+    DUE.load(Relaxed) != 0
+}
+
+/// The holder of the turn looks whether a cycle is still there, and says so.
+#[cold]
+pub fn at_point() {
+    DUE.store(0, Relaxed);
+    LOCK.with(conclude_any);
+}
+
+/// The process is about to end, by the holder of the turn: who waits for each other now does so for ever.
+pub fn at_end() {
+    if config::serial() && SEEN.load(Relaxed) != 0 {
+        LOCK.with(conclude_any);
+    }
+}
+
+/// Says so if there is a cycle. Under the scheduler's lock.
+fn conclude_any() {
+    SEEN.store(0, Relaxed);
+    // SAFETY: callers hold the scheduler's lock.
+    let cycle = unsafe { live() }.as_slice().iter().find_map(|&number| Cycle::through(number));
+    if let Some(cycle) = cycle {
+        cycle.conclude();
+        cycle.free();
+    }
+}
+
+/// Threads, each of which waits for the next one; the last for the first.
+struct Cycle(List<(u32, u32)>);
+
+impl Cycle {
+    fn through(number: u32) -> Option<Self> {
+        let mut visited: List<u32> = List::new();
+        let mut path: List<(u32, u32)> = List::new();
+        let found = search(number, number, &mut visited, &mut path, 0);
+        visited.free();
+        if found {
+            return Some(Self(path));
+        }
+        path.free();
+        None
+    }
+
+    fn conclude(&self) {
+        for &(number, holder) in self.0.as_slice() {
             record(number, Some(holder));
         }
-        let (a, b) = (path.as_slice()[0].0, path.as_slice()[0].1);
+        let (a, b) = self.0.as_slice()[0];
         replay::conclude(outcome::DEADLOCK, a as u64, b as u64);
         finish::stop();
     }
-    visited.free();
-    path.free();
+
+    fn free(mut self) {
+        self.0.free();
+    }
 }
 
 /// Depth-first search for `goal` along the waits-for edges; `path` becomes the cycle, in order.
@@ -54,12 +149,63 @@ fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32,
     match thread.wait.what {
         WaitFor::Join => visit(thread.wait.object as u32),
         // SAFETY: callers hold the scheduler's lock.
-        WaitFor::Lock | WaitFor::LockShared => unsafe { live() }.as_slice().iter().any(|&holder| {
+        WaitFor::Lock | WaitFor::LockShared => {
+            let since = since_last_exclusive(thread.wait.object);
             // SAFETY: as above.
-            let held = unsafe { (*by_number(holder)).held.as_slice() };
-            held.iter().any(|held| held.lock == thread.wait.object && !(exclusive_only && held.shared)) && visit(holder)
-        }),
+            unsafe { live() }.as_slice().iter().any(|&holder| {
+                // SAFETY: as above.
+                let held = unsafe { (*by_number(holder)).held.as_slice() };
+                let holds =
+                    |held: &Held| held.lock == thread.wait.object && held.since >= since && !(exclusive_only && held.shared);
+                held.iter().any(holds) && visit(holder)
+            })
+        }
         _ => false,
+    }
+}
+
+/// The same where threads run in parallel: none of them can go on. `members`: those of a cycle, with the counts of their waits; empty: there is none.
+pub fn standstill(members: &[(u32, u64)]) -> ! {
+    standstill::stand();
+    if provoke::on() {
+        provoke::over();
+        record_threads();
+    }
+    let mut numbers: List<u32> = List::new();
+    members.iter().for_each(|&(number, _)| numbers.push(number));
+    if members.is_empty() {
+        // SAFETY: registered threads are never unmapped.
+        let live = all().map(|thread| unsafe { &*thread }).filter(|thread| thread.ended.load(Acquire) == 0);
+        live.for_each(|thread| numbers.push(thread.number));
+    }
+    for &number in numbers.as_slice() {
+        // SAFETY: as above; it stands, so its stream is ours to write.
+        let thread = unsafe { &mut *by_number(number) };
+        if let Some((op, object, site, holder)) = standstill::told(thread)
+            && !thread.hot.is_null()
+        {
+            let holder = if members.is_empty() { None } else { holder };
+            recorder::sync(thread, Op::Blocked, object, 0, site, &[op as u64, holder.map_or(u64::MAX, u64::from)]);
+        }
+    }
+    let side = |index: usize| numbers.as_slice().get(index).map_or(u64::MAX, |&number| number as u64);
+    let result = if members.is_empty() { outcome::STUCK } else { outcome::DEADLOCK };
+    replay::conclude(result, side(0), if members.len() == 1 { side(0) } else { side(1) });
+    finish::stop()
+}
+
+/// Of an execution of which nothing was recorded: who its threads are.
+fn record_threads() {
+    // SAFETY: registered threads are never unmapped; all stand.
+    for thread in all().map(|thread| unsafe { &mut *thread }).filter(|thread| !thread.hot.is_null()) {
+        let hot = thread.hot();
+        // The whole call stack is new to the stream.
+        hot.lowest = hot.bottom;
+        hot.dirty = 1;
+        recorder::begin(thread);
+        let (id, (low, high)) = (thread.kernel_id as u64, thread.stack);
+        let parent = if thread.parent == NO_THREAD { u64::MAX } else { thread.parent as u64 };
+        recorder::sync(thread, Op::ThreadStart, id, 0, 0, &[parent, thread.spawn_ordinal as u64, low, high, 0, 0]);
     }
 }
 
@@ -84,8 +230,9 @@ fn record(number: u32, holder: Option<u32>) {
     recorder::sync(thread, Op::Blocked, object, 0, site, &[op as u64, holder.map_or(u64::MAX, u64::from)]);
 }
 
-/// Nobody can ever run again, and no cycle of holders explains it. Under the scheduler's lock, called by the watchdog.
+/// Nobody can ever run again: a deadlock, or no cycle of holders explains it. Under the scheduler's lock, called by the watchdog.
 pub fn stuck() {
+    conclude_any();
     // SAFETY: callers hold the scheduler's lock.
     let live = unsafe { live() };
     for &number in live.as_slice() {

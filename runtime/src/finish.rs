@@ -1,7 +1,7 @@
 //! The ways a recording ends.
 
 use crate::thread::{State, all};
-use crate::{config, detect, family, header, modules, recorder, replay, sys};
+use crate::{config, deadlock, detect, family, header, modules, recorder, replay, standstill, sys};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::{field, state};
 
@@ -13,8 +13,10 @@ fn close_streams() {
     for thread in all() {
         // SAFETY: registered threads are never unmapped. Others are stopped (serial) or left alone (free).
         let thread = unsafe { &mut *thread };
-        if !thread.hot.is_null() && (thread.number as u64 == own || config::serial() && thread.state != State::External) {
-            if thread.number as u64 != own && thread.state == State::Runnable {
+        if !thread.hot.is_null()
+            && (thread.number as u64 == own || config::serial() && thread.state != State::External || standstill::stands())
+        {
+            if config::serial() && thread.number as u64 != own && thread.state == State::Runnable {
                 recorder::stands(thread);
             }
             recorder::finish(thread);
@@ -24,7 +26,11 @@ fn close_streams() {
 
 /// The process ends in an orderly way. False: the recording had ended before.
 pub fn complete() -> bool {
-    if config::mode() == 0 || detect::on() || DONE.swap(1, AcqRel) != 0 {
+    if config::mode() == 0 || detect::on() || is_done() {
+        return false;
+    }
+    deadlock::at_end();
+    if DONE.swap(1, AcqRel) != 0 {
         return false;
     }
     replay::process_ends();

@@ -188,7 +188,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, site, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
     init::given_by_kernel(thread);
     for at in 0..thread.held.len() {
-        let Held { lock, shared } = thread.held.as_slice()[at];
+        let Held { lock, shared, .. } = thread.held.as_slice()[at];
         let (op, kind) = if shared { (Op::LockShared, lock_kind::RWLOCK) } else { (Op::Lock, lock_kind::MUTEX) };
         recorder::sync(thread, op, lock, kind, site, &[]);
     }

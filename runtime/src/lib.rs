@@ -44,6 +44,7 @@ mod report;
 mod sched;
 mod signals;
 mod snapshot;
+mod standstill;
 mod sys;
 mod thread;
 mod tls;

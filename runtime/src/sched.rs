@@ -15,7 +15,9 @@ use crate::memory::List;
 use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::{config, deadlock, explore, header, linger, provoke, recorder, replay, signals, snapshot, watchdog, world};
+use crate::{
+    config, deadlock, explore, header, linger, provoke, recorder, replay, signals, snapshot, standstill, watchdog, world,
+};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::field;
@@ -140,6 +142,7 @@ pub fn quantum(thread: &mut Thread) -> i64 {
 
 /// The initial thread takes the turn.
 pub fn begin(thread: &mut Thread) {
+    standstill::begins();
     LOCK.with(|| {
         // SAFETY: under the lock.
         unsafe { live().push(thread.number) };
@@ -164,12 +167,15 @@ pub unsafe fn only(thread: &mut Thread) {
     YIELDS.store(0, Relaxed);
     FILES_MOVED.store(0, Relaxed);
     begin(thread);
+    // SAFETY: by the contract.
+    unsafe { standstill::restart(thread) };
 }
 
 /// A thread was created: it can run from now on.
 pub fn created(thread: &mut Thread) {
     // SAFETY: under the lock.
     LOCK.with(|| unsafe { live().push(thread.number) });
+    standstill::begins();
     if explore::on() {
         explore::created(thread);
     }
@@ -177,6 +183,7 @@ pub fn created(thread: &mut Thread) {
 
 /// A created thread that never came to be.
 pub fn forget(thread: &mut Thread) {
+    standstill::ends(thread);
     LOCK.with(|| {
         remove_live(thread);
         if CURRENT.load(Relaxed) == thread.number {
@@ -414,6 +421,9 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     let thread = runtime.thread();
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
+    if deadlock::is_due() {
+        deadlock::at_point();
+    }
     // Whether a try was a look, its failure tells.
     let look =
         matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin);
@@ -819,6 +829,10 @@ pub fn ended(thread: &mut Thread) {
     remove_live(thread);
     let number = thread.number as u64;
     wake_locked(WaitFor::Join, number, usize::MAX);
+    // The kernel gives robust mutexes up for it.
+    for held in thread.held.as_slice() {
+        wake_locked(WaitFor::Lock, held.lock, usize::MAX);
+    }
     replay::ended(thread);
     EXITING.store(thread.kernel_id, Release);
     CURRENT.store(NO_THREAD, Release);

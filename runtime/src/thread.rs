@@ -28,6 +28,8 @@ pub enum State {
 pub struct Held {
     pub lock: u64,
     pub shared: bool,
+    /// Grows with every lock that is taken.
+    pub since: u64,
 }
 
 pub struct Thread {
@@ -132,6 +134,7 @@ pub struct Thread {
 
     pub detect: detect::local::Local,
     pub provoke: crate::provoke::Local,
+    pub waiting: crate::standstill::Waiting,
 }
 
 static TABLE: [AtomicPtr<Thread>; MAX_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_THREADS];

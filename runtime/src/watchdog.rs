@@ -7,7 +7,7 @@ use crate::memory::List;
 use crate::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
 use crate::sys::{self, syscall};
 use crate::thread::{NO_THREAD, State, Thread, by_number};
-use crate::{config, deadlock, header, linger, nudge, replay, signals, world};
+use crate::{config, deadlock, header, linger, nudge, replay, signals, standstill, world};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{divergence, field};
@@ -112,12 +112,14 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             still = 0;
             let now = sys::clock(clock::MONOTONIC as usize);
             let since = *idle_since.get_or_insert(now);
+            deadlock::look(true);
             idle(now - since);
             if CURRENT.load(Acquire) != NO_THREAD {
                 idle_since = None;
             }
         } else {
             idle_since = None;
+            deadlock::look(false);
             // Data from other processes, and what the program wrote unseen, announces itself to nobody.
             sched::files_moved();
             let progress = PROGRESS.load(Relaxed);
@@ -202,7 +204,10 @@ fn idle(idle: u64) {
         }
         sched::dispatch_idle();
     } else if any && !waits_for_world && first == NEVER && (!signals::handlers_installed() || idle >= SIGNAL_GRACE_NS) {
-        deadlock::stuck();
+        // A signal is on its way.
+        if !standstill::timer_armed() {
+            deadlock::stuck();
+        }
     }
 }
 

@@ -56,7 +56,7 @@ pub mod item {
     pub const HEAD: u32 = 6;
     /// `flags (see super::access), address, size, thread, external tag, number of locks, locks: (index of the MUTEX item << 1 | write)…, stack`
     pub const ACCESS: u32 = 7;
-    /// `flags (1: suppressions may match it), stack`
+    /// `flags (1: suppressions may match it; from bit 8 on: place of the MUTEX that is waited for there, + 1), stack`
     pub const STACK: u32 = 8;
     /// `address, flags (1: destroyed), stack of its creation`
     pub const MUTEX: u32 = 9;
@@ -112,8 +112,12 @@ pub mod warning {
     pub const ERRNO_IN_SIGNAL: u64 = 14;
     pub const DEADLOCK: u64 = 15;
     pub const MUTEX_WRONG_CONTEXT: u64 = 16;
+    /// Threads that wait for each other for ever: of each in order UNIQUE_THREAD and the STACK of its wait.
+    pub const DEADLOCKED: u64 = 17;
+    /// The same of all threads of a process in which nobody is left to wake them.
+    pub const STUCK: u64 = 18;
     /// One above the last.
-    pub const END: u64 = 17;
+    pub const END: u64 = 19;
 }
 
 /// Flags of ACCESS.

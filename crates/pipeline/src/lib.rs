@@ -26,6 +26,7 @@ pub mod plan;
 pub mod progress;
 pub mod prove;
 pub mod provoke;
+mod provoke_blocked;
 mod provoke_catch;
 mod provoke_plan;
 mod provoke_vary;

@@ -8,6 +8,7 @@ use crate::describe::Describer;
 use crate::error::PipelineError;
 use crate::progress::{Observer, Progress};
 use crate::prove::load;
+use crate::provoke_blocked;
 use crate::provoke_catch::{finding_of, place_at};
 pub use crate::provoke_plan::{Decision, Pair, Strategy};
 use crate::provoke_plan::{HOLDS, Plan, Round};
@@ -20,7 +21,7 @@ use rashomon_confirm::{Ending, Output, ProvokedRun, provoke};
 use rashomon_event::provocation::PROVOCATION_VERSION;
 use rashomon_event::{Deadline, Descriptor, Evidence, First, Provocation};
 use rashomon_trace::{After, Catch, LoadedTrace, ProvokeRequest, Recording, TraceError, Watched};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How much longer than the monitored execution a thread is held at most (the paper's k).
@@ -129,6 +130,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let mut campaign =
                 Campaign::new((self, run, settings), (&session, &loaded), (native, deadline), known, told.executions)?;
             barren = if campaign.plan.open() > 0 { 0 } else { barren + 1 };
+            provoke_blocked::store(self, campaign.loaded, &mut campaign.known.blocked, observer)?;
             let start = Instant::now();
             campaign.decide(observer)?;
             campaign.tally.deciding = start.elapsed();
@@ -269,7 +271,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     fn execute(&mut self, rounds: &[Round], observer: &mut dyn Observer) -> Result<Vec<ProvokedRun>, PipelineError> {
         observer.progress(Progress::Provoking { execution: self.made + self.tally.executions + 1, open: self.plan.open() });
         let runs = self.execute_all(rounds)?;
-        for (round, run) in rounds.iter().zip(&runs) {
+        for (number, (round, run)) in rounds.iter().zip(&runs).enumerate() {
+            provoke_blocked::store_from(self.job, &self.session(number), &mut self.known.blocked, observer)?;
             self.tally.executions += 1;
             self.tally.holds += run.provoked.descriptors.iter().map(|state| state.holds).sum::<u64>();
             self.tally.held += run.provoked.held;
@@ -280,16 +283,21 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         Ok(runs)
     }
 
+    /// Of one of the executions that are made at the same time.
+    fn session(&self, number: usize) -> PathBuf {
+        self.job.store.scratch().join(format!("provoke-{number}"))
+    }
+
     fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
     /// The executions of one round, at the same time.
     fn execute_all(&self, rounds: &[Round]) -> Result<Vec<ProvokedRun>, PipelineError> {
-        let scratch = self.job.store.scratch();
         let after = if self.settings.stop { After::Stop } else { After::Continue };
         let (program, modules, known, usual) = (self.job.program, &self.plan.modules, self.known.proven.as_slice(), self.hold);
         let setting = self.setting(after, Output::Discard);
+        let sessions: Vec<PathBuf> = (0..rounds.len()).map(|number| self.session(number)).collect();
         let one = |number: usize, round: &Round| {
             let hold = round.hold.unwrap_or(usual);
             let request = ProvokeRequest {
@@ -301,7 +309,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
                 favoured: round.favoured.as_ref(),
                 first: First::Either,
             };
-            Ok(provoke(program, &request, &scratch.join(format!("provoke-{number}")), &setting)?)
+            Ok(provoke(program, &request, &sessions[number], &setting)?)
         };
         if let [round] = rounds {
             return Ok(vec![one(0, round)?]);

@@ -111,6 +111,8 @@ pub struct Known {
     pub findings: Vec<Proven>,
     /// How many of them were executed in both orders, or tried to be.
     pub compared: usize,
+    /// Ids of the deadlocks and lost wake-ups.
+    pub blocked: std::collections::BTreeSet<String>,
 }
 
 /// A finding, and what brought it about.

@@ -25,7 +25,7 @@ fn text(words: &mut Reader<'_>) -> String {
 }
 
 fn stack(words: &mut Reader<'_>, suppressable: bool) -> Stack {
-    Stack { addresses: words.stack().collect(), frames: Vec::new(), suppressable }
+    Stack { addresses: words.stack().collect(), frames: Vec::new(), suppressable, awaits: None }
 }
 
 pub fn hello(body: &[u64]) -> Hello {
@@ -73,8 +73,9 @@ pub fn warning(body: &[u64]) -> Option<Warning> {
         match code {
             item::ACCESS => warning.accesses.push(access(words)),
             item::STACK => {
-                let suppressable = words.word() & 1 != 0;
-                warning.stacks.push(stack(words, suppressable));
+                let flags = words.word();
+                let awaits = (flags >> 8).checked_sub(1).and_then(|index| usize::try_from(index).ok());
+                warning.stacks.push(Stack { awaits, ..stack(words, flags & 1 != 0) });
             }
             item::MUTEX => {
                 let (address, flags) = (words.word(), words.word());

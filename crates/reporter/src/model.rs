@@ -23,6 +23,8 @@ pub enum Kind {
     ErrnoInSignal,
     Deadlock,
     MutexWrongContext,
+    Deadlocked,
+    Stuck,
 }
 
 impl Kind {
@@ -44,6 +46,8 @@ impl Kind {
             warning::ERRNO_IN_SIGNAL => Self::ErrnoInSignal,
             warning::DEADLOCK => Self::Deadlock,
             warning::MUTEX_WRONG_CONTEXT => Self::MutexWrongContext,
+            warning::DEADLOCKED => Self::Deadlocked,
+            warning::STUCK => Self::Stuck,
             _ => return None,
         })
     }
@@ -67,6 +71,8 @@ impl Kind {
             Self::ErrnoInSignal => "signal handler spoils errno",
             Self::Deadlock => "lock-order-inversion (potential deadlock)",
             Self::MutexWrongContext => "mutex held in the wrong context",
+            Self::Deadlocked => "deadlock",
+            Self::Stuck => "every thread waits",
         }
     }
 }
@@ -99,6 +105,8 @@ pub struct Stack {
     pub frames: Vec<Frame>,
     /// Suppressions may match its frames.
     pub suppressable: bool,
+    /// Index of the mutex that the thread waits for there.
+    pub awaits: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

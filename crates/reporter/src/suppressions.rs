@@ -99,7 +99,7 @@ const fn type_of(kind: Kind) -> Option<&'static str> {
         | Kind::MutexBadReadUnlock
         | Kind::MutexWrongContext => "mutex",
         Kind::SignalUnsafe | Kind::ErrnoInSignal => "signal",
-        Kind::Deadlock => "deadlock",
+        Kind::Deadlock | Kind::Deadlocked | Kind::Stuck => "deadlock",
     })
 }
 

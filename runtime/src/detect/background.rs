@@ -8,7 +8,7 @@ use super::shadow;
 use crate::report::options;
 use crate::signals;
 use crate::sys::{self, syscall};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// Between two looks at the memory in use.
 const TICK_MS: u64 = 100;
@@ -16,6 +16,7 @@ const PAGE: u64 = 4096;
 const MEGABYTE: u64 = 1 << 20;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
+static KERNEL_ID: AtomicU32 = AtomicU32::new(0);
 pub static FLUSHES: AtomicU64 = AtomicU64::new(0);
 
 /// With the program.
@@ -39,9 +40,16 @@ pub fn start() {
 /// In a forked child it does not exist.
 pub fn forked() {
     STARTED.store(false, Release);
+    KERNEL_ID.store(0, Relaxed);
+}
+
+/// Whether the kernel's thread of that id is this one.
+pub fn is_own(kernel_id: u32) -> bool {
+    KERNEL_ID.load(Relaxed) == kernel_id
 }
 
 extern "C" fn run(_argument: *mut u8) -> *mut u8 {
+    KERNEL_ID.store(sys::thread_id(), Relaxed);
     let options = options::get();
     let limit = options.memory_limit_mb.max(0) as u64 * MEGABYTE;
     let period = options.flush_memory_ms.max(0) as u64;

@@ -5,7 +5,7 @@
 //! over the fork. An object whose own lock somebody held is begun anew, since whatever was released to it is known.
 
 use super::{
-    background, blocked, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks,
+    background, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks,
 };
 use crate::intercept::exits;
 use crate::lock::RawLock;
@@ -14,13 +14,12 @@ use crate::thread::{self, State, Thread};
 use crate::{sched, sys};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-fn locks() -> [&'static RawLock; 14] {
+fn locks() -> [&'static RawLock; 13] {
     [
         &lock_order::LOCK,
         &exits::LOCK,
         &fibers::LOCK,
         &libraries::LOCK,
-        &blocked::LOCK,
         &handlers::LOCK,
         &ignores::BENIGN_LOCK,
         &found::LOCK,

@@ -12,7 +12,7 @@ use super::spans::{self, Block, GRANULE, Granule, References, When};
 use super::stacks::{self, StackId};
 use super::statistics::Counts;
 use super::tree::{self, Tree};
-use super::{Detector, blocked, detector, lock_order};
+use super::{Detector, detector, lock_order};
 use crate::memory::List;
 use crate::sys;
 use crate::thread::{Thread, all};
@@ -46,7 +46,6 @@ pub struct Local {
     pub steps: locksets::Steps,
     pub held: List<Held>,
     pub orders: lock_order::Known,
-    pub waits: blocked::Waits,
     /// Depth of regions whose synchronisation the program does not want to count.
     pub ignores_sync: u32,
     /// Where regions began that leave out accesses, and synchronisation.
@@ -96,7 +95,6 @@ impl Local {
             steps: locksets::Steps::new(),
             held: List::new(),
             orders: lock_order::Known::new(),
-            waits: blocked::Waits::new(),
             ignores_sync: 0,
             ignores_begun: [Begun::new(), Begun::new()],
             handlers: Running::new(),

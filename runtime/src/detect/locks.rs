@@ -171,8 +171,6 @@ pub fn requested(thread: &mut Thread, address: u64, shared: bool, for_ever: bool
         if object.recursion > 0 && object.owner == thread.number + 1 && !shared {
             misuse::locks_again(object, stack);
         }
-        thread.detect.waits.begin(super::blocked::For::Lock(object.number));
-        super::blocked::check(thread);
     }
 }
 
@@ -184,7 +182,6 @@ pub fn acquired(thread: &mut Thread, address: u64, how: Taking, site: u64) {
     if site != 0 {
         touch(thread, object, address, site);
     }
-    thread.detect.waits.end();
     let ignores = thread.detect.ignores_sync > 0;
     let mut wrong = 0;
     object.lock.lock();

@@ -10,7 +10,7 @@
 //! | [`access`] | the happens-before and the hybrid detector; [`eraser`] the lock set detector |
 //! | [`descriptors`] | open files |
 //! | [`locks`], [`misuse`] | who holds which lock, and what is wrong with that |
-//! | [`lock_order`], [`blocked`] | deadlocks that are possible, and that happened |
+//! | [`lock_order`], [`blocked`] | deadlocks that are possible, and what is told of those that happened |
 //! | [`atomics`] | release sequences and fences |
 //! | [`tree`] | the filter in front of them |
 //! | [`memory`] | allocation, mappings, stacks of threads |
@@ -325,7 +325,7 @@ fn is_life(op: Op) -> bool {
 pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) {
     let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
     if libraries::leaves_out(site) && !is_life(op) {
-        return thread.detect.waits.end();
+        return;
     }
     match op {
         Op::ThreadStart => memory::stack_begins(thread),
@@ -344,7 +344,6 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
             clock::give_slot_back(thread.detect.slot, thread.detect.epoch);
         }
         Op::ThreadJoin => {
-            thread.detect.waits.end();
             // SAFETY: as above; it has ended.
             if let Some(child) = unsafe { thread::by_number(object as u32).as_mut() } {
                 thread.detect.clock.join(&child.detect.clock);
@@ -356,7 +355,6 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
             let how = Taking { shared: op == Op::LockShared, tries: aux & lock_kind::TRY != 0, kind, ..Taking::EXCLUSIVE };
             locks::acquired(thread, object, how, site);
         }
-        Op::LockFailed => thread.detect.waits.end(),
         Op::Unlock | Op::UnlockShared => {
             locks::released(thread, object, op == Op::UnlockShared, 1, site);
         }

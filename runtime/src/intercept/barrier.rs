@@ -11,7 +11,7 @@ use crate::real::real;
 use crate::sched::{self, Wait, WaitFor};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, recorder, standstill};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -59,13 +59,19 @@ unsafe extern "C" fn wait(barrier: *mut Barrier) -> c_int {
     let site = caller();
     let (thread, object) = (runtime.thread(), barrier as u64);
     // SAFETY: the program's own barrier; set when it was initialised.
-    let (count, shared) = unsafe { ((*barrier).count.max(1) as u64, (*barrier).shared != 0 && is_shared_mapping(object)) };
+    let (count, shared) = unsafe { ((*barrier).count as u64, (*barrier).shared != 0 && is_shared_mapping(object)) };
+    if count == 0 {
+        // It was never initialised: what comes of that is libc's affair.
+        return real();
+    }
     sched::point(&runtime, Op::BarrierEnter, object, site);
     let place = with_entered(object, |entered| core::mem::replace(entered, *entered + 1));
     let generation = place / count;
     recorder::sync(thread, Op::BarrierEnter, object, 0, site, &[generation, count]);
-    let result = if !config::serial() || shared {
+    let result = if shared {
         sched::external(&runtime, real)
+    } else if !config::serial() {
+        standstill::during(&runtime, standstill::For::on(Op::BarrierExit, object, site), real)
     } else if place % count == count - 1 {
         queue::serve(WaitFor::Barrier, object, usize::MAX, 0, 0, |_| true);
         sched::position(&runtime, Op::BarrierExit, object, site);
@@ -83,7 +89,9 @@ unsafe extern "C" fn wait(barrier: *mut Barrier) -> c_int {
 unsafe extern "C" fn init(barrier: *mut Barrier, attributes: *const u8, count: u32) -> c_int {
     // SAFETY: as above.
     let result = unsafe { real!(fn pthread_barrier_init(*mut Barrier, *const u8, u32) -> c_int)(barrier, attributes, count) };
-    if let Some(runtime) = Runtime::try_enter() {
+    if result == 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
         with_entered(barrier as u64, |entered| *entered = 0);
         recorder::sync(runtime.thread(), Op::BarrierInit, barrier as u64, 0, caller(), &[count as u64]);
     }

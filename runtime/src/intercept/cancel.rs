@@ -20,15 +20,26 @@ pub fn is_due(runtime: &Runtime, what: WaitFor) -> bool {
     point && runtime.thread().cancelled.load(Acquire) != 0 && is_enabled()
 }
 
-fn is_enabled() -> bool {
+pub fn is_enabled() -> bool {
+    deferring(|| ()).0
+}
+
+/// Calls what may be a cancellation point, and is to be none here.
+pub fn deferred<R>(call: impl FnOnce() -> R) -> R {
+    deferring(call).1
+}
+
+/// Calls with cancellation disabled. Whether it was enabled before, as it is again afterwards.
+fn deferring<R>(call: impl FnOnce() -> R) -> (bool, R) {
     let mut state = 1;
     // SAFETY: PTHREAD_CANCEL_DISABLE is 1; then back to what it was.
     unsafe {
         let set = real!(fn pthread_setcancelstate(c_int, *mut c_int) -> c_int);
         set(1, &mut state);
+        let result = call();
         set(state, core::ptr::null_mut());
+        (state == 0, result)
     }
-    state == 0
 }
 
 /// Does not come back if the thread is cancelled: callers hold nothing.

@@ -3,7 +3,7 @@
 //! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this process can wait on it either.
 
 use super::cancel;
-use super::lock_common::{deadline, drop_hold, is_shared_mapping, is_time};
+use super::lock_common::{deadline, drop_hold, is_clock, is_shared_mapping, is_time};
 use super::mutex::{Mutex, reacquire};
 use super::queue::{self, Outcome};
 use crate::clock::{MONOTONIC, NEVER, REALTIME};
@@ -12,7 +12,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::ETIMEDOUT;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, detect, explore, recorder};
+use crate::{config, detect, explore, recorder, standstill};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -73,7 +73,11 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
     recorder::sync(thread, Op::CondWaitBegin, condition as u64, 0, site, &[mutex as u64]);
     if !config::serial() || is_shared(condition) {
         let wait = || if detect::on() { with_cleanup(condition, mutex, site, real) } else { real() };
-        let result = sched::external(&runtime, wait);
+        let result = if until == NEVER && !is_shared(condition) {
+            standstill::during(&runtime, standstill::For::on(Op::CondWaitEnd, condition as u64, site), wait)
+        } else {
+            sched::external(&runtime, wait)
+        };
         super::lock_common::hold(thread, mutex as u64, false);
         recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, 0]);
         return result;
@@ -126,7 +130,7 @@ unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: *con
 
 unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_int, time: *const [i64; 2]) -> c_int {
     // SAFETY: the program's own time.
-    if unsafe { !is_time(time) } {
+    if unsafe { !is_time(time) } || !is_clock(clock) {
         return EINVAL;
     }
     // SAFETY: as above.

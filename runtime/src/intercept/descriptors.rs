@@ -109,9 +109,18 @@ impl Descriptor {
         matches!(&target[..length], b"anon_inode:[eventfd]" | b"anon_inode:[eventpoll]")
     }
     pub fn is_nonblocking(&self) -> bool {
+        self.flags() & 0o4000 != 0
+    }
+    /// What it was opened with; 0 if it is none.
+    fn flags(&self) -> isize {
         // SAFETY: F_GETFL.
-        let flags = unsafe { syscall!(sys::FCNTL, self.file, 3usize, 0usize) };
-        flags >= 0 && flags & 0o4000 != 0
+        unsafe { syscall!(sys::FCNTL, self.file, 3usize, 0usize) }.max(0)
+    }
+    /// A call in this direction fails at once: it was opened for the other one. poll(2) would wait.
+    fn refuses(&self, events: i16) -> bool {
+        const MODE: isize = 3;
+        let mode = self.flags() & MODE;
+        if events & POLLIN != 0 { mode == 1 } else { self.kind == Kind::Pipe && mode == 0 }
     }
     fn socket_option(&self, option: usize, value: &mut [i64; 2]) -> bool {
         let mut length = 16u32;
@@ -260,7 +269,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     }
     if config::serial() && !call.external {
         let mut files = [PollFile { file: call.file, events: call.events, returned: 0 }];
-        if poll_now(&mut files) == 0 {
+        if poll_now(&mut files) == 0 && !descriptor.refuses(call.events) {
             ready = if call.at_once || descriptor.is_nonblocking() {
                 Ready::No
             } else {

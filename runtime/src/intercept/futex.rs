@@ -6,17 +6,17 @@
 //!
 //! Limit: reads and writes made by number order nothing in the recording; those of the library functions do.
 
-use super::lock_common::{is_shared_mapping, nanoseconds};
+use super::lock_common::{is_shared_mapping, is_time, nanoseconds};
 use super::process::fork_bare;
 use super::queue::{self, Outcome};
 use super::time::{clock_sleep, fill_random, get_time, give_way, nano_sleep, seconds, time_of_day};
 use crate::clock::{self, MONOTONIC, NEVER, REALTIME};
 use crate::real::{errno, real, set_errno};
 use crate::sched::{self, Wait, WaitFor};
-use crate::sys::{EINTR, ETIMEDOUT};
+use crate::sys::{self, EINTR, ETIMEDOUT, syscall};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, finish, linger, recorder};
+use crate::{config, finish, linger, recorder, standstill};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, exit_stage, sync_source};
@@ -200,23 +200,28 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
         });
     }
     sched::point(&runtime, Op::Blocking, address as u64, site);
-    let outcome = if modelled {
+    let time = time as *const [i64; 2];
+    // SAFETY: the program's own time, if it gives one.
+    let outcome = if modelled && unsafe { time.is_null() || is_time(time) && (*time)[0] >= 0 } {
         // SAFETY: the program's own word and time.
         unsafe {
             wait(
                 &runtime,
                 word,
                 value as u32,
-                deadline(command, operation, time as *const [i64; 2]),
+                deadline(command, operation, time),
                 if command == operation::WAIT { u32::MAX } else { mask as u32 },
                 site,
             )
         }
     } else {
-        match sched::external(&runtime, real) {
-            -1 => Err(errno()),
-            result => Ok(result),
-        }
+        let for_ever = waits && time.is_null() && operation & operation::PRIVATE != 0;
+        let result = if for_ever {
+            standstill::during(&runtime, standstill::For::on(Op::Observe, address as u64, site), real)
+        } else {
+            sched::external(&runtime, real)
+        };
+        if result == -1 { Err(errno()) } else { Ok(result) }
     };
     let woken = waits && outcome == Ok(0);
     let shown = outcome.unwrap_or_else(|error| -error as isize) as u64;
@@ -238,16 +243,34 @@ unsafe fn deadline(command: c_int, operation: c_int, time: *const [i64; 2]) -> u
     if command == operation::WAIT { clock::elapsed().saturating_add(time) } else { clock::deadline(clock, time) }
 }
 
+/// What the kernel says of a wait whose time is up, if it is not that it would wait: the word may have another value, or be none.
+fn at_once(word: *mut AtomicU32, expected: u32) -> Option<Result<isize, c_int>> {
+    let time = [0u64; 2];
+    loop {
+        // SAFETY: the kernel reads the word, if there is one, and a local `timespec`.
+        let result = unsafe { syscall!(sys::FUTEX, word, operation::WAIT | operation::PRIVATE, expected, time.as_ptr()) };
+        match -result as c_int {
+            ETIMEDOUT => return None,
+            error if error == EINTR as c_int => {}
+            0 => return Some(Ok(0)),
+            error => return Some(Err(error)),
+        }
+    }
+}
+
 /// # Safety
 /// `word` is a word of the program.
 unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u64, mask: u32, site: u64) -> Result<isize, c_int> {
     if mask == 0 {
         return Err(EINVAL);
     }
-    // SAFETY: by the contract.
-    if unsafe { (*word).load(SeqCst) } != expected {
-        sched::failed_try(runtime);
-        return Err(EAGAIN);
+    match at_once(word, expected) {
+        None => {}
+        Some(Err(error)) => {
+            sched::failed_try(runtime);
+            return Err(error);
+        }
+        Some(woken) => return woken,
     }
     let thread = runtime.thread();
     thread.futex_mask = mask;

@@ -3,8 +3,9 @@
 use crate::sched::{self, Wait, WaitFor, Wake};
 use crate::sys::{self, EBUSY, syscall};
 use crate::thread::{Held, Runtime, Thread, all};
-use crate::{clock, config, detect, filter, recorder};
+use crate::{clock, config, detect, filter, recorder, standstill};
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rashomon_abi::record::Op;
 
 /// `struct timespec` as nanoseconds; negative fields count as zero.
@@ -24,6 +25,11 @@ pub unsafe fn nanoseconds(time: *const [i64; 2]) -> u64 {
 pub unsafe fn is_time(time: *const [i64; 2]) -> bool {
     // SAFETY: by the contract.
     (0..1_000_000_000).contains(&unsafe { *time }[1])
+}
+
+/// Whether libc waits by a clock: `CLOCK_REALTIME` or `CLOCK_MONOTONIC`.
+pub const fn is_clock(clock: c_int) -> bool {
+    matches!(clock, 0 | 1)
 }
 
 /// The virtual deadline of an absolute time.
@@ -64,20 +70,32 @@ pub fn acquire_by_trying(
     }
 }
 
-/// A lock is taken by somebody else: in free mode the thread will wait in libc. `for_ever`: until it has the lock.
-pub fn request(thread: &mut Thread, lock: u64, shared: bool, for_ever: bool, site: u64) {
+/// A lock is taken by somebody else: the thread waits in libc, by `real`. `for_ever`: until it has the lock, and nobody outside of the process can give it.
+pub fn request<R>(runtime: &Runtime, wait: standstill::For, for_ever: bool, real: impl FnOnce() -> R) -> R {
+    let thread = runtime.thread();
+    let shared = wait.op == Op::LockShared;
     if detect::on() {
-        detect::locks::requested(thread, lock, shared, for_ever, site);
+        detect::locks::requested(thread, wait.object, shared, for_ever, wait.site);
     } else {
-        recorder::sync(thread, Op::LockRequest, lock, shared as u16, site, &[]);
+        recorder::sync(thread, Op::LockRequest, wait.object, shared as u16, wait.site, &[]);
     }
+    if for_ever { standstill::during(runtime, wait, real) } else { sched::external(runtime, real) }
 }
 
 /// Notes that a thread holds a lock.
 pub fn hold(thread: &mut Thread, lock: u64, shared: bool) {
-    let held = Held { lock, shared };
+    static TAKEN: AtomicU64 = AtomicU64::new(1);
+    let since = if config::serial() { TAKEN.fetch_add(1, Relaxed) } else { 0 };
+    let held = Held { lock, shared, since };
     thread.held.push(held);
     filter::locks_changed(thread, held);
+}
+
+/// When a lock was last taken for one thread alone, in serial mode: who is said to have taken it before does not have it any more, as its memory was used for another lock meanwhile.
+pub fn since_last_exclusive(lock: u64) -> u64 {
+    // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
+    let held = all().flat_map(|thread| unsafe { (*thread).held.as_slice() });
+    held.filter(|held| held.lock == lock && !held.shared).map(|held| held.since).max().unwrap_or(0)
 }
 
 /// Notes that a lock was given up, by its holder or, where that is allowed, by somebody else. Tells how it was held.

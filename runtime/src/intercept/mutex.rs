@@ -1,9 +1,10 @@
 //! `pthread_mutex_*`.
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping, request};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_shared_mapping, is_time, request};
 use crate::clock::{NEVER, REALTIME};
 use crate::real::real;
 use crate::sched::{self, WaitFor};
+use crate::standstill::For as Wait;
 use crate::sys::{EBUSY, ETIMEDOUT};
 use crate::thread::Runtime;
 use crate::tls::caller;
@@ -14,8 +15,13 @@ use rashomon_abi::record::{Op, lock_kind};
 const EDEADLK: c_int = 35;
 const EINVAL: c_int = 22;
 const EOWNERDEAD: c_int = 130;
+const ENOTRECOVERABLE: c_int = 131;
+/// The owner of a robust mutex that was given up without being repaired.
+const NOT_RECOVERABLE: c_int = c_int::MAX - 1;
 /// Bit of a mutex's kind.
 const ROBUST: c_int = 16;
+/// The same: the kernel is told what priority its holder inherits.
+const INHERITS: c_int = 32;
 
 /// The part of glibc's `pthread_mutex_t` that tells what kind it is.
 #[repr(C)]
@@ -51,6 +57,13 @@ fn try_lock(mutex: *mut Mutex) -> c_int {
     unsafe { real!(fn pthread_mutex_trylock(*mut Mutex) -> c_int)(mutex) }
 }
 
+/// The same for a thread that would wait. A try of a mutex that nobody repaired leaves it locked in libc, so that the next one would wait for ever.
+fn attempt(mutex: *mut Mutex) -> c_int {
+    // SAFETY: the program's own mutex.
+    let lost = unsafe { (*mutex).kind & ROBUST != 0 && (*mutex).owner == NOT_RECOVERABLE };
+    if lost { ENOTRECOVERABLE } else { try_lock(mutex) }
+}
+
 /// Records an acquisition. `try_flag`: the thread would not have waited for ever.
 fn acquired(runtime: &Runtime, mutex: *mut Mutex, site: u64, try_flag: u16) {
     let thread = runtime.thread();
@@ -67,8 +80,10 @@ fn acquired(runtime: &Runtime, mutex: *mut Mutex, site: u64, try_flag: u16) {
 
 /// Takes a mutex for a thread that gave it up in a condition wait: nothing is recorded.
 pub fn reacquire(runtime: &Runtime, mutex: *mut Mutex, site: u64) -> c_int {
-    let result = acquire_by_trying(runtime, mutex as u64, false, NEVER, site, || try_lock(mutex)).unwrap_or(0);
-    hold(runtime.thread(), mutex as u64, false);
+    let result = acquire_by_trying(runtime, mutex as u64, false, NEVER, site, || attempt(mutex)).unwrap_or(0);
+    if result == 0 || result == EOWNERDEAD {
+        hold(runtime.thread(), mutex as u64, false);
+    }
     result
 }
 
@@ -79,6 +94,34 @@ fn repaired(mutex: *mut Mutex) {
     }
 }
 
+/// A lock that libc refuses to wait for, but not to take if it is free.
+fn lock_now(mutex: *mut Mutex, error: c_int, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    explore::concerns(runtime.thread(), explore::TRY);
+    sched::point(&runtime, Op::Lock, mutex as u64, site);
+    let result = match attempt(mutex) {
+        EBUSY if refuses_own(&runtime, mutex) => EDEADLK,
+        EBUSY => error,
+        result => result,
+    };
+    finished(&runtime, mutex, site, lock_kind::TRY, result)
+}
+
+/// Whether libc tells a thread that it holds the mutex itself, instead of letting it wait for ever.
+fn refuses_own(runtime: &Runtime, mutex: *mut Mutex) -> bool {
+    // SAFETY: the program's own mutex; fields that only its holder changes.
+    unsafe { (*mutex).checks_errors() && (*mutex).owner as u32 == runtime.thread().libc_id }
+}
+
+/// Whether libc, or the kernel, refuses to wait until then.
+///
+/// # Safety
+/// Both point to what they are.
+unsafe fn refuses_time(mutex: *mut Mutex, time: *const [i64; 2]) -> bool {
+    // SAFETY: by the contract.
+    unsafe { !is_time(time) || (*mutex).kind & INHERITS != 0 && (*time)[0] < 0 }
+}
+
 fn lock_until(mutex: *mut Mutex, deadline: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let try_flag = if deadline == NEVER { 0 } else { lock_kind::TRY };
@@ -86,26 +129,31 @@ fn lock_until(mutex: *mut Mutex, deadline: u64, site: u64, real: impl FnOnce() -
         explore::concerns(runtime.thread(), explore::TRY);
     }
     sched::point(&runtime, Op::Lock, mutex as u64, site);
-    // SAFETY: the program's own mutex; fields that only its holder changes.
-    let (checks, shared, owner) = unsafe { ((*mutex).checks_errors(), (*mutex).is_shared(), (*mutex).owner) };
-    let result = if checks && owner as u32 == runtime.thread().libc_id {
+    // SAFETY: the program's own mutex.
+    let shared = unsafe { (*mutex).is_shared() };
+    let result = if refuses_own(&runtime, mutex) {
         EDEADLK
     } else if config::serial() && !shared {
-        acquire_by_trying(&runtime, mutex as u64, false, deadline, site, || try_lock(mutex)).unwrap_or(ETIMEDOUT)
+        acquire_by_trying(&runtime, mutex as u64, false, deadline, site, || attempt(mutex)).unwrap_or(ETIMEDOUT)
     } else {
-        match try_lock(mutex) {
+        match attempt(mutex) {
             EBUSY => {
-                request(runtime.thread(), mutex as u64, false, deadline == NEVER, site);
-                sched::external(&runtime, real)
+                let for_ever = deadline == NEVER && !shared;
+                request(&runtime, Wait::lock(false, lock_kind::MUTEX, mutex as u64, site), for_ever, real)
             }
             result => result,
         }
     };
+    finished(&runtime, mutex, site, try_flag, result)
+}
+
+/// Records what came of it.
+fn finished(runtime: &Runtime, mutex: *mut Mutex, site: u64, try_flag: u16, result: c_int) -> c_int {
     if result == 0 || result == EOWNERDEAD {
         if result == EOWNERDEAD {
             repaired(mutex);
         }
-        acquired(&runtime, mutex, site, try_flag);
+        acquired(runtime, mutex, site, try_flag);
     } else {
         if result == EINVAL && detect::on() {
             detect::locks::invalid(runtime.thread(), mutex as u64, site);
@@ -121,21 +169,30 @@ unsafe extern "C" fn lock(mutex: *mut Mutex) -> c_int {
 }
 
 unsafe extern "C" fn timedlock(mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
-    // SAFETY: the program's own time.
-    let until = unsafe { deadline(REALTIME, time) };
     // SAFETY: as above.
-    lock_until(mutex, until, caller(), || unsafe {
-        real!(fn pthread_mutex_timedlock(*mut Mutex, *const [i64; 2]) -> c_int)(mutex, time)
-    })
+    let real = || unsafe { real!(fn pthread_mutex_timedlock(*mut Mutex, *const [i64; 2]) -> c_int)(mutex, time) };
+    // SAFETY: the program's own time.
+    unsafe {
+        if refuses_time(mutex, time) {
+            return lock_now(mutex, EINVAL, caller(), real);
+        }
+        lock_until(mutex, deadline(REALTIME, time), caller(), real)
+    }
 }
 
 unsafe extern "C" fn clocklock(mutex: *mut Mutex, clock: c_int, time: *const [i64; 2]) -> c_int {
-    // SAFETY: the program's own time.
-    let until = unsafe { deadline(clock, time) };
     // SAFETY: as above.
-    lock_until(mutex, until, caller(), || unsafe {
-        real!(fn pthread_mutex_clocklock(*mut Mutex, c_int, *const [i64; 2]) -> c_int)(mutex, clock, time)
-    })
+    let real = || unsafe { real!(fn pthread_mutex_clocklock(*mut Mutex, c_int, *const [i64; 2]) -> c_int)(mutex, clock, time) };
+    // SAFETY: the program's own time.
+    unsafe {
+        if !is_clock(clock) {
+            return real();
+        }
+        if refuses_time(mutex, time) {
+            return lock_now(mutex, EINVAL, caller(), real);
+        }
+        lock_until(mutex, deadline(clock, time), caller(), real)
+    }
 }
 
 unsafe extern "C" fn trylock(mutex: *mut Mutex) -> c_int {

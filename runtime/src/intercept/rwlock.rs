@@ -7,10 +7,11 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_shared_mapping, request};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_shared_mapping, is_time, request};
 use crate::clock::{NEVER, REALTIME};
 use crate::real::real;
 use crate::sched::{self, WaitFor};
+use crate::standstill::For as Wait;
 use crate::sys::{EBUSY, ETIMEDOUT};
 use crate::thread::{Runtime, State, all};
 use crate::tls::caller;
@@ -97,8 +98,9 @@ fn lock_until(lock: Lock, shared: bool, until: u64, site: u64, real: impl FnOnce
     } else {
         match try_lock(lock, shared) {
             EBUSY => {
-                request(runtime.thread(), lock as u64, shared, until == NEVER, site);
-                sched::external(&runtime, real)
+                // SAFETY: as above.
+                let private = unsafe { !(*lock).is_shared() };
+                request(&runtime, Wait::lock(shared, lock_kind::RWLOCK, lock as u64, site), until == NEVER && private, real)
             }
             result => result,
         }
@@ -129,8 +131,8 @@ fn try_once(lock: Lock, shared: bool, site: u64) -> c_int {
 /// `time` points to a timespec.
 unsafe fn timed(lock: Lock, shared: bool, clock: c_int, time: *const [i64; 2], site: u64, real: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: by the contract.
-    let (until, nanoseconds) = unsafe { (deadline(clock, time), (*time)[1]) };
-    if !(0..1_000_000_000).contains(&nanoseconds) || !(0..=1).contains(&clock) {
+    let (until, valid) = unsafe { (deadline(clock, time), is_time(time)) };
+    if !valid || !is_clock(clock) {
         let Some(runtime) = Runtime::try_enter() else { return EINVAL };
         sched::point(&runtime, if shared { Op::LockShared } else { Op::Lock }, lock as u64, site);
         return failed(&runtime, lock, site, EINVAL);

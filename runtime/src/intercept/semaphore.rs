@@ -6,14 +6,14 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{deadline, is_shared_mapping};
+use super::lock_common::{deadline, is_clock, is_shared_mapping, is_time};
 use crate::clock::{NEVER, REALTIME};
 use crate::real::{errno, real, set_errno};
 use crate::sched::{self, Wait, WaitFor, Wake};
 use crate::sys::{EINTR, ETIMEDOUT};
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{config, recorder};
+use crate::{config, recorder, standstill};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -76,8 +76,14 @@ fn wait_until(semaphore: *mut Semaphore, until: u64, site: u64, real: impl FnOnc
         take(&runtime, semaphore, until, site)
     } else {
         match try_take(semaphore) {
-            EAGAIN if sched::external(&runtime, real) != 0 => errno(),
-            EAGAIN => 0,
+            EAGAIN => {
+                let result = if until == NEVER && !is_shared(semaphore) {
+                    standstill::during(&runtime, standstill::For::on(Op::SemaphoreWait, semaphore as u64, site), real)
+                } else {
+                    sched::external(&runtime, real)
+                };
+                if result == 0 { 0 } else { errno() }
+            }
             result => result,
         }
     };
@@ -95,8 +101,8 @@ unsafe fn timed(
     real: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: by the contract.
-    let (until, nanoseconds) = unsafe { (deadline(clock, time), (*time)[1]) };
-    if !(0..1_000_000_000).contains(&nanoseconds) || !(0..=1).contains(&clock) {
+    let (until, valid) = unsafe { (deadline(clock, time), is_time(time)) };
+    if !valid || !is_clock(clock) {
         let Some(runtime) = Runtime::try_enter() else { return real() };
         sched::point(&runtime, Op::SemaphoreWait, semaphore as u64, site);
         return done(&runtime, semaphore, site, EINVAL);

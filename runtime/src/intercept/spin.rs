@@ -8,6 +8,7 @@ use super::lock_common::{acquire_by_trying, drop_hold, hold, is_shared_mapping, 
 use crate::clock::NEVER;
 use crate::real::real;
 use crate::sched::{self, WaitFor};
+use crate::standstill::For as Wait;
 use crate::sys::EBUSY;
 use crate::thread::{Runtime, Thread};
 use crate::tls::caller;
@@ -45,8 +46,7 @@ unsafe extern "C" fn lock(lock: Lock) -> c_int {
     if config::serial() && !is_shared(lock) {
         let _ = acquire_by_trying(&runtime, lock as u64, false, NEVER, site, || try_lock(lock));
     } else if try_lock(lock) == EBUSY {
-        request(runtime.thread(), lock as u64, false, true, site);
-        sched::external(&runtime, real);
+        request(&runtime, Wait::lock(false, lock_kind::SPIN, lock as u64, site), !is_shared(lock), real);
     }
     acquired(runtime.thread(), lock, site, 0);
     0

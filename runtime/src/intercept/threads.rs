@@ -3,6 +3,7 @@
 //! A thread ends, for the model, in the last round of its key destructors: that is behind its start routine, behind `pthread_exit` and cancellation, and
 //! behind the destructors of its thread-local objects and of the program's own keys.
 
+use super::cancel;
 use super::lock_common::deadline;
 use crate::clock::{NEVER, REALTIME};
 use crate::detect::fibers;
@@ -12,7 +13,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::Decimal;
 use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::tls::caller;
-use crate::{config, detect, openmp, provoke, recorder, replay, signals, sys, watchdog};
+use crate::{config, detect, openmp, provoke, recorder, replay, signals, standstill, sys, watchdog};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -79,13 +80,14 @@ unsafe extern "C" fn round(argument: *mut u8) {
     // SAFETY: the thread's last words are recorded.
     unsafe { detach_record(thread) };
     thread.ended.store(1, Release);
+    let last = standstill::ends(thread);
     if config::serial() {
         sched::ended(thread);
-        if sched::live_count() == 0 {
-            // The C library ends the process with its last thread, but counts the watchdog.
-            // SAFETY: as the C library would call it, from here.
-            unsafe { real!(fn exit(c_int) -> ())(0) };
-        }
+    }
+    if if config::serial() { sched::live_count() == 0 } else { last } {
+        // The C library ends the process with its last thread, but counts the runtime's own.
+        // SAFETY: as the C library would call it, from here.
+        unsafe { real!(fn exit(c_int) -> ())(0) };
     }
 }
 
@@ -274,6 +276,10 @@ fn by_handle(handle: u64) -> Option<&'static mut Thread> {
 
 /// In serial mode a new thread may not have run at all: its handle is what `pthread_create` returned, which is its thread pointer, once it has set it.
 pub fn find(handle: u64) -> Option<&'static mut Thread> {
+    // The record of a thread that has not stored its handle, or gave it up, has none: an id of 0 names nobody.
+    if handle == 0 {
+        return None;
+    }
     loop {
         // SAFETY: as above. Asked before the handles are compared: one may be stored in between.
         let all_known = all().all(|thread| unsafe {
@@ -291,10 +297,31 @@ pub fn find(handle: u64) -> Option<&'static mut Thread> {
     }
 }
 
-fn join_until(handle: u64, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
+/// What becomes of a join that finds the thread running, if it does not wait: libc refuses to join the calling thread, or one that is detached. `ask` is the same join, whose time is up.
+fn at_once(runtime: &Runtime, ask: impl FnOnce() -> c_int) -> Option<c_int> {
+    if cancel::is_due(runtime, WaitFor::Join) {
+        return None;
+    }
+    let result = cancel::deferred(ask);
+    (result != sys::ETIMEDOUT).then_some(result)
+}
+
+/// `ask`: see [`at_once`].
+fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     sched::point(&runtime, Op::ThreadJoin, handle, site);
     let Some(child) = find(handle) else { return sched::external(&runtime, real) };
+    let kind = if until == NEVER { 0 } else { lock_kind::TRY };
+    if child.ended.load(Acquire) == 0 {
+        match at_once(&runtime, ask) {
+            None => {}
+            Some(0) => {
+                joined(&runtime, child, 0, kind, site);
+                return 0;
+            }
+            Some(error) => return not_joined(&runtime, child, error, site),
+        }
+    }
     if config::serial() {
         while child.ended.load(Acquire) == 0 {
             if sched::block(&runtime, Wait::on(WaitFor::Join, child.number as u64).until(until), site) == sched::Wake::TimedOut {
@@ -302,12 +329,15 @@ fn join_until(handle: u64, until: u64, site: u64, real: impl FnOnce() -> c_int) 
             }
         }
     }
-    if detect::on() && until == NEVER {
-        detect::blocked::joins(runtime.thread(), child.number);
-    }
     // It has ended, or (in free mode) this may take its time.
-    let result = if config::serial() { real() } else { sched::external(&runtime, real) };
-    joined(&runtime, child, result, if until == NEVER { 0 } else { lock_kind::TRY }, site);
+    let result = if config::serial() {
+        real()
+    } else if until == NEVER {
+        standstill::during(&runtime, standstill::For::on(Op::ThreadJoin, child.number as u64, site), real)
+    } else {
+        sched::external(&runtime, real)
+    };
+    joined(&runtime, child, result, kind, site);
     result
 }
 
@@ -326,16 +356,28 @@ fn not_joined(runtime: &Runtime, child: &Thread, error: c_int, site: u64) -> c_i
     error
 }
 
+/// A time that is over.
+const PAST: [i64; 2] = [0, 0];
+
+unsafe fn clock_join(handle: u64, value: *mut *mut u8, clock: c_int, time: *const [i64; 2]) -> c_int {
+    // SAFETY: by the caller.
+    unsafe { real!(fn pthread_clockjoin_np(u64, *mut *mut u8, c_int, *const [i64; 2]) -> c_int)(handle, value, clock, time) }
+}
+
 pub unsafe extern "C" fn join(handle: u64, value: *mut *mut u8) -> c_int {
-    // SAFETY: the real function with the program's arguments, here and below.
-    join_until(handle, NEVER, caller(), || unsafe { real!(fn pthread_join(u64, *mut *mut u8) -> c_int)(handle, value) })
+    // SAFETY: the real functions with the program's arguments, here and below.
+    let ask = || unsafe { clock_join(handle, value, REALTIME, &PAST) };
+    // SAFETY: as above.
+    join_until(handle, NEVER, caller(), ask, || unsafe { real!(fn pthread_join(u64, *mut *mut u8) -> c_int)(handle, value) })
 }
 
 pub unsafe extern "C" fn join_until_time(handle: u64, value: *mut *mut u8, time: *const [i64; 2]) -> c_int {
     // SAFETY: as above; the program's own time, if it gives one.
     let until = if time.is_null() { NEVER } else { unsafe { deadline(REALTIME, time) } };
     // SAFETY: as above.
-    join_until(handle, until, caller(), || unsafe {
+    let ask = || unsafe { clock_join(handle, value, REALTIME, &PAST) };
+    // SAFETY: as above.
+    join_until(handle, until, caller(), ask, || unsafe {
         real!(fn pthread_timedjoin_np(u64, *mut *mut u8, *const [i64; 2]) -> c_int)(handle, value, time)
     })
 }
@@ -344,9 +386,9 @@ pub unsafe extern "C" fn join_until_clock(handle: u64, value: *mut *mut u8, cloc
     // SAFETY: as above; the program's own time, if it gives one.
     let until = if time.is_null() { NEVER } else { unsafe { deadline(clock, time) } };
     // SAFETY: as above.
-    join_until(handle, until, caller(), || unsafe {
-        real!(fn pthread_clockjoin_np(u64, *mut *mut u8, c_int, *const [i64; 2]) -> c_int)(handle, value, clock, time)
-    })
+    let ask = || unsafe { clock_join(handle, value, clock, &PAST) };
+    // SAFETY: as above.
+    join_until(handle, until, caller(), ask, || unsafe { clock_join(handle, value, clock, time) })
 }
 
 pub unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {

@@ -79,6 +79,11 @@ pub fn initialise() {
     ON.store(true, Release);
 }
 
+/// All threads stand: nobody is provoked any more, and what they wait for can be recorded.
+pub fn over() {
+    ON.store(false, Release);
+}
+
 /// A forked child is not provoked.
 ///
 /// # Safety

@@ -7,6 +7,7 @@
 //! A wrong answer ends a hold too early or too late; it makes no catch.
 
 use super::file;
+use crate::standstill;
 use crate::sys::{self, syscall};
 use crate::thread::{Thread, all};
 use crate::tls;
@@ -195,7 +196,7 @@ pub fn census(hold: u32, now: u64) -> Census {
             let record = (rest[16] as usize | (rest[17] as usize) << 8).clamp(20, rest.len());
             let id = number(&rest[19..record]);
             rest = &rest[record..];
-            let Some(id) = id.map(|id| id as u32).filter(|&id| id != own) else { continue };
+            let Some(id) = id.map(|id| id as u32).filter(|&id| id != own && !standstill::is_helper(id)) else { continue };
             let does = does(id);
             census.busy += matches!(does, Does::Busy) as u32;
             match does {

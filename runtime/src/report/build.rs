@@ -135,6 +135,13 @@ impl Builder {
         self.addresses(stack);
     }
 
+    /// The same, of a thread that waits for one of the locks told.
+    pub fn stack_of_wait(&mut self, stack: &[u64], lock: Option<usize>) {
+        self.writer.item(item::STACK);
+        self.writer.word(1 | lock.map_or(0, |index| (index as u64 + 1) << 8));
+        self.addresses(stack);
+    }
+
     /// Its place among the locks told.
     pub fn lock(&mut self, lock: &Lock) -> Option<usize> {
         if let Some(index) = self.locks[..self.lock_count].iter().position(|&known| known == lock.address) {

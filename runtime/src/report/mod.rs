@@ -194,6 +194,28 @@ pub fn deadlock(edges: &[Edge<'_>]) -> Verdict {
     })
 }
 
+/// What a thread waits for without a time limit.
+#[derive(Clone, Copy)]
+pub struct Waits<'a> {
+    pub thread: u32,
+    /// `None`: another thread's end, or something else that nobody holds.
+    pub lock: Option<Lock>,
+    pub stack: &'a [u64],
+}
+
+/// Threads that wait for ever. `warning`: [`warning::DEADLOCKED`], each for the next one, or [`warning::STUCK`].
+pub fn deadlocked(warning: u64, waits: &[Waits<'_>]) -> Verdict {
+    report(|builder| {
+        builder.head(warning, 0, 0, 0);
+        for wait in waits {
+            let lock = wait.lock.and_then(|lock| builder.lock(&lock));
+            builder.unique_thread(wait.thread);
+            builder.thread(wait.thread, false);
+            builder.stack_of_wait(wait.stack, lock);
+        }
+    })
+}
+
 /// A thread that nobody joined or detached; `alike`: how many there are from the same place, this one included.
 pub fn leak(thread: u32, alike: u32) -> Verdict {
     if !options::get().report_thread_leaks {

@@ -24,6 +24,8 @@ pub fn name(kind: u64) -> &'static [u8] {
         warning::SIGNAL_UNSAFE => b"signal-unsafe call inside of a signal",
         warning::ERRNO_IN_SIGNAL => b"signal handler spoils errno",
         warning::DEADLOCK => b"lock-order-inversion (potential deadlock)",
+        warning::DEADLOCKED => b"deadlock",
+        warning::STUCK => b"every thread waits",
         warning::MUTEX_WRONG_CONTEXT => b"mutex held in the wrong context",
         _ => b"data race",
     }

@@ -1,7 +1,7 @@
 //! Our own text, in the form of the reports of `rashomon check`.
 
 use super::frame::{base_name, clean, strip_prefix};
-use super::tsan::thread_name;
+use super::tsan::{thread_name, waits};
 use crate::model::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
 use crate::options::Options;
 use std::fmt::Write as _;
@@ -20,6 +20,8 @@ pub fn render(warning: &Warning, process: u64, options: &Options) -> String {
     }
     if warning.kind == Kind::Deadlock {
         printer.cycle()
+    } else if matches!(warning.kind, Kind::Deadlocked | Kind::Stuck) {
+        printer.waits()
     } else {
         printer.calls()
     }
@@ -137,12 +139,27 @@ impl Printer<'_> {
             self.stack(stack, 4);
         }
         if warning.accesses.is_empty() {
-            for (index, mutex) in warning.mutexes.iter().enumerate() {
-                let destroyed = if mutex.destroyed { " (destroyed)" } else { "" };
-                self.heading(&format!("{}{destroyed}, created at", self.mutex(index)));
-                self.stack(&mutex.created, 4);
-            }
+            self.mutexes();
         }
+    }
+
+    fn mutexes(&mut self) {
+        let warning = self.warning;
+        for (index, mutex) in warning.mutexes.iter().enumerate() {
+            let destroyed = if mutex.destroyed { " (destroyed)" } else { "" };
+            self.heading(&format!("{}{destroyed}, created at", self.mutex(index)));
+            self.stack(&mutex.created, 4);
+        }
+    }
+
+    fn waits(&mut self) {
+        let warning = self.warning;
+        let told = waits(warning, |index| self.mutex(index));
+        for (words, stack) in told {
+            self.heading(&words);
+            self.stack(stack, 4);
+        }
+        self.mutexes();
     }
 
     fn cycle(&mut self) {

@@ -54,6 +54,26 @@ pub fn thread_name(number: u64) -> String {
     if number == 0 { "main thread".to_owned() } else { format!("thread T{number}") }
 }
 
+/// What each thread of a deadlock waits for, in order.
+pub fn waits(warning: &Warning, mutex: impl Fn(usize) -> String) -> Vec<(String, &Stack)> {
+    let threads = &warning.unique_threads;
+    let wait = |(index, (&thread, stack)): (usize, (&u64, &'_ Stack))| {
+        let (own, next) = (thread_name(thread), thread_name(threads[(index + 1) % threads.len()]));
+        match (warning.kind, stack.awaits) {
+            (Kind::Stuck, Some(lock)) => format!("{own} waits for {}", mutex(lock)),
+            (Kind::Stuck, None) => format!("{own} waits"),
+            (_, Some(lock)) => format!("{own} waits for {}, held by {next}", mutex(lock)),
+            (_, None) => format!("{own} waits for {next} to end"),
+        }
+    };
+    threads
+        .iter()
+        .zip(&warning.stacks)
+        .enumerate()
+        .map(|(index, (thread, stack))| (wait((index, (thread, stack))), stack))
+        .collect()
+}
+
 impl Printer<'_> {
     fn paint(&self, colour: &'static str) -> &'static str {
         if self.options.colour { colour } else { "" }
@@ -90,6 +110,15 @@ impl Printer<'_> {
         }
         if warning.kind == Kind::Deadlock {
             self.cycle();
+        } else if matches!(warning.kind, Kind::Deadlocked | Kind::Stuck) {
+            let mutex = |index: usize| match warning.mutexes.get(index) {
+                Some(mutex) => format!("mutex M{index} ({})", pointer(mutex.address)),
+                None => format!("mutex M{index}"),
+            };
+            for (words, stack) in waits(warning, mutex) {
+                self.headed(colour::THREAD, &format!("  {}{}:", words[..1].to_uppercase(), &words[1..]));
+                self.stack(stack);
+            }
         } else {
             for (index, stack) in warning.stacks.iter().enumerate() {
                 if index > 0 {
