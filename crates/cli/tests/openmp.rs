@@ -62,11 +62,12 @@ fn a_correct_program_is_silent_and_is_replayed() {
 
 #[test]
 fn what_no_construct_orders_is_proven() {
-    const CASES: u32 = 15;
+    // Not among them: 5, whose task nearly always comes to be executed by the thread that created it, which orders it.
+    const CASES: [u32; 14] = [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
     const DEADLOCK: u32 = 14;
     let place = Place::new();
     for compiler in compilers(&place) {
-        for case in 1..=CASES {
+        for case in CASES {
             let define = format!("-DCASE={case}");
             compile(&place, compiler, &["-O1", &define], "racy.c");
             let (ended, report) = check(&place, &["--recordings", "4"]);

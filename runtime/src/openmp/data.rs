@@ -43,7 +43,9 @@ pub struct Vector<T: Copy> {
 }
 
 impl<T: Copy> Vector<T> {
-    pub const EMPTY: Self = Self { items: Cell::new(core::ptr::null_mut()), length: Cell::new(0), capacity: Cell::new(0) };
+    pub const fn new() -> Self {
+        Self { items: Cell::new(core::ptr::null_mut()), length: Cell::new(0), capacity: Cell::new(0) }
+    }
 
     /// Not to be kept while the array changes.
     pub fn as_slice(&self) -> &[T] {

@@ -310,7 +310,7 @@ mod flag {
 
 /// Addresses that a task depends on, and whether it writes there.
 unsafe fn dependences(of: *const usize) -> Vector<(u64, bool)> {
-    let all = Vector::EMPTY;
+    let all = Vector::new();
     if of.is_null() {
         return all;
     }

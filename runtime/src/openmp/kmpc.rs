@@ -102,7 +102,7 @@ unsafe extern "C" fn fork() {
 
 unsafe extern "C" fn fork_with(count: u32, function: Microtask, first: *const usize, further: *const usize) {
     let call = Call::current();
-    let all = Vector::EMPTY;
+    let all = Vector::new();
     for at in 0..count as usize {
         all.push(unsafe { if at < 3 { *first.add(at) } else { *further.add(at - 3) } });
     }
@@ -409,7 +409,7 @@ struct Dependence {
 }
 
 unsafe fn dependences(first: (i32, *const Dependence), second: (i32, *const Dependence)) -> Vector<(u64, bool)> {
-    let all = Vector::EMPTY;
+    let all = Vector::new();
     for (count, list) in [first, second] {
         for at in 0..count.max(0) as usize {
             let one = unsafe { &*list.add(at) };

@@ -6,6 +6,7 @@ use super::Call;
 use crate::clock::NEVER;
 use crate::intercept::lock_common::{acquire_by_trying, drop_hold, hold, request};
 use crate::sched::{self, WaitFor};
+use crate::standstill::For;
 use crate::sys::{self, EBUSY};
 use crate::thread::Runtime;
 use crate::{config, explore, recorder};
@@ -53,8 +54,8 @@ impl Lock {
             }
             Some(runtime) => {
                 if self.try_take() == EBUSY {
-                    request(runtime.thread(), self.object(), false, true, call.site);
-                    sched::external(runtime, || self.sleep());
+                    let wait = For::lock(false, lock_kind::OTHER, self.object(), call.site);
+                    request(runtime, wait, true, || self.sleep());
                 }
             }
             None => self.sleep(),

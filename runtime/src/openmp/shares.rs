@@ -328,7 +328,9 @@ pub fn take_turn(call: Call) {
     let object = unsafe { &raw const (*share).ordered as u64 };
     let here = call.enter();
     here.point(Op::SemaphoreWait, object);
-    here.wait(WaitFor::Semaphore, object, &team.word, || team.lock.with(|| unsafe { (*share).turn == first }));
+    // SAFETY: as above.
+    let has_come = || unsafe { (*share).turn == first };
+    here.wait(WaitFor::Semaphore, object, &team.word, || team.lock.with(has_come));
     if first > 0 {
         here.sync(Op::SemaphoreWait, object, 0, &[]);
     }

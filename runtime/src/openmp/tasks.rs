@@ -102,10 +102,9 @@ impl Queue {
             if task.is_ready() && accept(task) {
                 let next = task.next.get();
                 // SAFETY: as above.
-                if before.is_null() {
-                    self.first.set(next)
-                } else {
-                    unsafe { (*before).next.set(next) }
+                match unsafe { before.as_ref() } {
+                    Some(before) => before.next.set(next),
+                    None => self.first.set(next),
                 }
                 if self.last.get() == at {
                     self.last.set(before);
@@ -281,7 +280,7 @@ fn ends(call: Call, me: &Member, task: &Task, created: bool) {
         // SAFETY: executed at once, outside of every team: nobody knows of it.
         return unsafe { release((&raw const *task).cast_mut().cast()) };
     };
-    let free = Vector::EMPTY;
+    let free = Vector::new();
     {
         let here = call.enter();
         // In case somebody comes to depend on it.
@@ -390,7 +389,7 @@ impl Task {
 
 /// The end of an implicit task: what its children depended on is no longer asked for.
 pub fn end_implicit(call: Call, team: &Team, task: &Task) {
-    let free = Vector::EMPTY;
+    let free = Vector::new();
     let here = call.enter();
     team.lock.with(|| task.table.as_slice().iter().for_each(|known| drop_reference(known.task, &free)));
     drop(here);
