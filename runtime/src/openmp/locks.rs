@@ -8,7 +8,7 @@ use crate::intercept::lock_common::{acquire_by_trying, drop_hold, hold, request}
 use crate::sched::{self, WaitFor};
 use crate::sys::{self, EBUSY};
 use crate::thread::Runtime;
-use crate::{config, explore, recorder};
+use crate::{config, explore, recorder, standstill};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, lock_kind};
@@ -53,8 +53,7 @@ impl Lock {
             }
             Some(runtime) => {
                 if self.try_take() == EBUSY {
-                    request(runtime.thread(), self.object(), false, true, call.site);
-                    sched::external(runtime, || self.sleep());
+                    request(runtime, standstill::For::on(Op::Lock, self.object(), call.site), true, || self.sleep());
                 }
             }
             None => self.sleep(),
