@@ -1,4 +1,8 @@
 //! Users and groups. What looks them up may load a plug-in of the name service.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for, or looks at what a call left in them"
+)]
 
 use super::*;
 use crate::glibc;

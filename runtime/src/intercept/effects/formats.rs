@@ -126,11 +126,11 @@ impl Conversions {
     }
 
     fn peek(&self) -> u8 {
-        // SAFETY: not behind the end.
-        let character = match self.each {
-            1 => unsafe { *(self.at as *const u8) as usize },
-            _ => unsafe { number(self.at) },
-        };
+        // SAFETY: not behind the end, here and below.
+        let narrow = || unsafe { *(self.at as *const u8) as usize };
+        // SAFETY: as above.
+        let wide = || unsafe { number(self.at) };
+        let character = if self.each == 1 { narrow() } else { wide() };
         // What is no letter of formats is none.
         if character < 128 { character as u8 } else { 127 }
     }
