@@ -131,8 +131,8 @@ pub fn quantum(thread: &mut Thread) -> i64 {
     if let Some(quantum) = replay::quantum(thread) {
         return quantum;
     }
-    if explore::watches_accesses() {
-        return 0;
+    if explore::exploring() {
+        return if explore::watches_accesses() { 0 } else { explore::ACCESSES_WITHOUT_STEP };
     }
     match config::word(control::field::QUANTUM) {
         0 => UNBOUNDED,
@@ -624,6 +624,8 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
             // Where a schedule just ended, the thread stands at its last position.
             if (visible || held) && explore::asks(thread) {
                 offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
+            } else if !visible && !held && explore::runs_on(thread, access, used_up) {
+                offer(thread, Occasion::Yield);
             }
         } else if !held && used_up && !replay::active() {
             clock::advance(QUANTUM_TIME);
