@@ -104,7 +104,7 @@ pub fn before_end(runtime: &Runtime, stage: u16, site: u64) {
         if !others_end {
             begin(thread);
         }
-        sched::stand_at_end(runtime, site);
+        stand_at_end(runtime, site);
         if ENDER.load(Relaxed) == thread.number + 1 {
             ENDER.store(0, Relaxed);
         }
@@ -244,4 +244,27 @@ pub fn may_go_on(kernel_id: u32) -> bool {
         sys::Where::Call => call[0] != FUTEX || call[4] != 0,
         sys::Where::Elsewhere => true,
     }
+}
+
+/// The thread stands before its last step, the end of the process, and makes it when the others have had their turns.
+fn stand_at_end(runtime: &Runtime, site: u64) {
+    let thread = runtime.thread();
+    sched::come_back(thread);
+    sched::PROGRESS.fetch_add(1, Relaxed);
+    if !sched::enforced(runtime, Op::ExitGoesOn, PROCESS, site, crate::replay::AccessAt::NONE) {
+        sched::LOCK.lock();
+        thread.state = State::Runnable;
+        sched::pass_on(thread, true);
+    }
+}
+
+/// Counts a step of a thread that runs only because the process has not ended yet. True: it had enough of them, and stood here until others had ended the process, or gone on without that.
+pub fn stops(thread: &mut Thread, place: u64, steps: u32) -> bool {
+    if !on() || explore::on() || !step(thread, place, steps) {
+        return false;
+    }
+    sched::LOCK.lock();
+    thread.state = State::Runnable;
+    sched::pass_on(thread, true);
+    true
 }

@@ -298,7 +298,7 @@ fn await_leaving(thread: &Thread) {
 }
 
 /// Gives the turn away and comes back when it is given again. Under [`LOCK`], which is released.
-fn pass_on(thread: &mut Thread, others: bool) {
+pub fn pass_on(thread: &mut Thread, others: bool) {
     let waited = thread.state == State::Blocked;
     CURRENT.store(NO_THREAD, Release);
     dispatch(others);
@@ -412,32 +412,9 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
         return;
     }
     let occasion = if op == Op::Yield || thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point };
-    if !lingers(thread, linger::place(op as u64, site), 1) {
+    if !linger::stops(thread, linger::place(op as u64, site), 1) {
         offer(thread, occasion);
     }
-}
-
-/// The thread stands before its last step, the end of the process, and makes it when the others have had their turns.
-pub fn stand_at_end(runtime: &Runtime, site: u64) {
-    let thread = runtime.thread();
-    come_back(thread);
-    PROGRESS.fetch_add(1, Relaxed);
-    if !enforced(runtime, Op::ExitGoesOn, linger::PROCESS, site, crate::replay::AccessAt::NONE) {
-        LOCK.lock();
-        thread.state = State::Runnable;
-        pass_on(thread, true);
-    }
-}
-
-/// Counts a step of a thread that runs only because the process has not ended yet. True: it had enough of them, and stood here until others had ended the process, or gone on without that.
-fn lingers(thread: &mut Thread, place: u64, steps: u32) -> bool {
-    if !linger::on() || explore::on() || !linger::step(thread, place, steps) {
-        return false;
-    }
-    LOCK.lock();
-    thread.state = State::Runnable;
-    pass_on(thread, true);
-    true
 }
 
 /// The same for an atomic access, which a schedule may want to hold.
@@ -461,13 +438,13 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, 
     if enforced(runtime, op, access.address, site, access) {
         return;
     }
-    if !lingers(thread, linger::place(op as u64, site), 1) {
+    if !linger::stops(thread, linger::place(op as u64, site), 1) {
         offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
     }
 }
 
 /// Asks the schedule, if there is one. True: the thread goes on.
-fn enforced(runtime: &Runtime, op: Op, object: u64, site: u64, access: crate::replay::AccessAt) -> bool {
+pub fn enforced(runtime: &Runtime, op: Op, object: u64, site: u64, access: crate::replay::AccessAt) -> bool {
     if explore::on() {
         explore::at_synchronisation(runtime.thread(), op, object, access, site);
     }
@@ -606,7 +583,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
         } else if !held && used_up && !replay::active() {
             clock::advance(QUANTUM_TIME);
             PROGRESS.fetch_add(1, Relaxed);
-            if !lingers(thread, 0, linger::QUANTUM_STEPS) {
+            if !linger::stops(thread, 0, linger::QUANTUM_STEPS) {
                 offer(thread, Occasion::Quantum);
             }
         }
@@ -616,7 +593,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
 }
 
 /// A thread whose turn the watchdog took while it was in the kernel stands in line again.
-fn come_back(thread: &mut Thread) {
+pub fn come_back(thread: &mut Thread) {
     if thread.evicted.load(Acquire) == 0 {
         return;
     }

@@ -53,8 +53,7 @@ impl Lock {
             }
             Some(runtime) => {
                 if self.try_take() == EBUSY {
-                    request(runtime.thread(), self.object(), false, true, call.site);
-                    sched::external(runtime, || self.sleep());
+                    request(runtime, crate::standstill::For::on(Op::Lock, self.object(), call.site), true, || self.sleep());
                 }
             }
             None => self.sleep(),
