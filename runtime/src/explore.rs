@@ -11,18 +11,19 @@
 //!
 //! Nothing is decided while a schedule is in force: its end is where exploration begins. Until then accesses run at full speed. A forked child does not explore.
 
+use crate::lock::RawLock;
 use crate::memory::List;
 use crate::policy::Occasion;
 use crate::sched::{WaitFor, Wake};
 use crate::thread::{NO_THREAD, State, Thread, by_number};
 use crate::{clock, config, finish, linger, modules, recorder, replay, sched, sys};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::control::{self, policy};
 use rashomon_abi::exploration::{
-    self, HEAD_WORDS, MAGIC, MAX_THREADS, Operation, RECORD_WORDS, SITE_WORDS, accesses, end, field, record, strategy,
+    self, HEAD_WORDS, MAGIC, Operation, RECORD_WORDS, SET_THREADS, SITE_WORDS, accesses, end, field, record, strategy,
 };
 use rashomon_abi::header::outcome;
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{AccessClass, Op};
 
 static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
@@ -39,6 +40,11 @@ const CHANGED: u64 = 1 << 39;
 static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);
 /// Repeated looks, with nothing changed in between, after which a thread is passed over.
 pub const LOOKS: u32 = 3;
+/// Accesses in a row, none of them a step, after which a thread is passed over.
+pub const ACCESSES_WITHOUT_STEP: i64 = 1 << 20;
+/// How often all who can go on may have done nothing but look, in turns that are fair to all, with nothing changed in between: nothing ever will be.
+const ROUNDS_OF_LOOKS: u32 = 10_000;
+static ROUNDS: AtomicU32 = AtomicU32::new(0);
 /// Places of looks that are remembered: a loop that waits looks at few.
 const PLACES: usize = 16;
 
@@ -60,6 +66,8 @@ pub struct Pending {
     /// Site and object of the thread's looks since it changed anything.
     looks: [(u64, u64); PLACES],
     looked: usize,
+    /// Accesses since the last step.
+    unseen: i64,
 }
 
 /// Says of a lock operation that it does not wait.
@@ -170,15 +178,25 @@ fn random() -> u64 {
     mixed ^ mixed >> 31
 }
 
+/// One record at a time: a thread whose turn was taken in the kernel may come back at any time.
+static WRITING: RawLock = RawLock::new();
+
 fn write(words: [u64; RECORD_WORDS]) {
+    if !WRITING.with(|| append(words)) {
+        stop(end::LOG_FULL);
+    }
+}
+
+fn append(words: [u64; RECORD_WORDS]) -> bool {
     let used = word(field::LOG_USED) as usize;
     if used + RECORD_WORDS > word(field::LOG_WORDS) as usize {
-        stop(end::LOG_FULL);
+        return false;
     }
     for (at, value) in (log_start() + used..).zip(words) {
         set(at, value);
     }
     set(field::LOG_USED, (used + RECORD_WORDS) as u64);
+    true
 }
 
 fn stop(reason: u64) -> ! {
@@ -215,6 +233,7 @@ fn identity(number: u32) -> u64 {
 }
 
 fn stands_before(thread: &mut Thread, operation: Operation, site: u64) {
+    thread.explore.unseen = 0;
     thread.explore.operation = operation;
     thread.explore.site = site;
     thread.explore.ordinal = thread.ordinal as u64;
@@ -300,6 +319,26 @@ pub fn at_access(thread: &mut Thread, access: crate::replay::AccessAt, of_schedu
     }
     check_races(thread);
     visible
+}
+
+/// The thread is about to make an access that is no step. True: it has made so many of these in a row that it is taken to wait for somebody, in a loop that nobody sees.
+pub fn runs_on(thread: &mut Thread, access: crate::replay::AccessAt, quantum_used_up: bool) -> bool {
+    if !exploring() {
+        return false;
+    }
+    thread.explore.unseen += if watches_accesses() {
+        1
+    } else if quantum_used_up {
+        ACCESSES_WITHOUT_STEP
+    } else {
+        0
+    };
+    if thread.explore.unseen < ACCESSES_WITHOUT_STEP {
+        return false;
+    }
+    let operation = Operation { object: access.address, class: AccessClass::Read as u64, ..Operation::default() };
+    stands_before(thread, operation, access.site);
+    true
 }
 
 /// Accesses have to be looked at.
@@ -402,8 +441,9 @@ fn would_block(thread: &Thread, live: &[u32]) -> bool {
     }
 }
 
+/// Sets in the log have the first threads only.
 fn bit(number: u32) -> u64 {
-    if (number as usize) < MAX_THREADS { 1 << number } else { 0 }
+    if (number as usize) < SET_THREADS { 1 << number } else { 0 }
 }
 
 fn bits(numbers: &List<u32>, of: impl Fn(&Thread) -> bool) -> u64 {
@@ -531,9 +571,6 @@ fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
     if all.is_empty() {
         return None;
     }
-    if all.iter().any(|&number| number as usize >= MAX_THREADS) {
-        stop(end::TOO_MANY_THREADS);
-    }
     let choices = word(field::CHOICES);
     if choices >= word(field::STEPS) {
         stop(end::STEPS);
@@ -547,36 +584,41 @@ fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
     if decided.is_some() && met.is_none() && word(field::UNMET) == 0 {
         set(field::UNMET, choices + 1);
     }
-    let mut waiting = bits(enabled, |thread| thread.explore.waiting);
-    let asleep = bits(enabled, |thread| thread.explore.asleep);
-    let everybody = bits(enabled, |_| true);
-    if waiting == everybody {
-        all.iter().for_each(|&number| of(number).explore.waiting = false);
-        waiting = if waiting.count_ones() > 1 { waiting & bit(outgoing) } else { 0 };
+    if all.iter().all(|&number| of(number).explore.waiting) {
+        if ROUNDS.fetch_add(1, Relaxed) >= ROUNDS_OF_LOOKS {
+            stop(end::STEPS);
+        }
+        // Who ran last still waits for the others.
+        all.iter().for_each(|&number| of(number).explore.waiting = number == outgoing && all.len() > 1);
     }
+    let passed_over = |number: u32| of(number).explore.waiting || of(number).explore.asleep;
     let next = match met {
         Some(number) => number,
-        None if everybody & !waiting & !asleep == 0 && asleep != 0 => stop(end::ASLEEP),
-        None => by_strategy(enabled, everybody & !waiting & !asleep, outgoing, choices),
+        None if all.iter().all(|&number| passed_over(number)) && all.iter().any(|&number| of(number).explore.asleep) => {
+            stop(end::ASLEEP)
+        }
+        None => by_strategy(enabled, &passed_over, outgoing, choices),
     };
     let head = record::head(record::CHOICE, next, 0, 0, false);
-    write([head, everybody, asleep, waiting, 0, 0, 0, choices]);
+    let asleep = bits(enabled, |thread| thread.explore.asleep);
+    let waiting = bits(enabled, |thread| thread.explore.waiting);
+    write([head, bits(enabled, |_| true), asleep, waiting, 0, 0, 0, choices]);
     set(field::CHOICES, choices + 1);
     Some(next)
 }
 
-/// One of the threads of the set, which is not empty.
-fn by_strategy(enabled: &List<u32>, among: u64, outgoing: u32, choices: u64) -> u32 {
+/// One of those that are not passed over; there is one.
+fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing: u32, choices: u64) -> u32 {
     // SAFETY: as in `choose`.
     let of = |number: u32| unsafe { &mut *by_number(number) };
-    let candidates = || enabled.as_slice().iter().copied().filter(|&number| among & bit(number) != 0);
+    let candidates = || enabled.as_slice().iter().copied().filter(|&number| !passed_over(number));
     let preferred = candidates()
         .find(|&number| of(number).schedule_index != NO_THREAD && word(field::PREFER) == of(number).schedule_index as u64 + 1);
     if let Some(number) = preferred {
         return number;
     }
     let found = match word(field::STRATEGY) {
-        strategy::RANDOM => candidates().nth((random() % among.count_ones().max(1) as u64) as usize),
+        strategy::RANDOM => candidates().nth((random() % candidates().count().max(1) as u64) as usize),
         strategy::PCT => {
             for (index, change) in CHANGES.iter().enumerate() {
                 if change.load(Relaxed) == choices && enabled.as_slice().contains(&outgoing) {
@@ -596,6 +638,9 @@ fn step(thread: &mut Thread, live: &[u32]) {
     let operation = thread.explore.operation;
     let looks = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
     thread.explore.asleep = false;
+    if !looks {
+        ROUNDS.store(0, Relaxed);
+    }
     for &number in live.iter().filter(|&&number| number != thread.number) {
         // SAFETY: as in `choose`.
         let other = unsafe { &mut *by_number(number) };

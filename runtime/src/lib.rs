@@ -34,6 +34,7 @@ mod modules;
 mod nudge;
 mod openmp;
 mod outside;
+mod patience;
 mod policy;
 mod provoke;
 mod real;

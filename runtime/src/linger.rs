@@ -5,8 +5,8 @@
 //! *repeats itself*: it has made [`SAME_STEPS`] steps without coming to a place (operation and call site) where it had not been since the end began, or [`ALL_STEPS`] in all. Sleeps pass in virtual
 //! time. A thread that repeats itself is passed over from there on. Any such schedule is one that the program can have.
 //!
-//! Where each thread stood when it ran last is in the recording, as for every turn, so replays and forced schedules do not ask any of this. Bounds are numbers of steps; real time decides only when a
-//! thread makes none ([`LONGEST_NS`], and calls into the kernel that do not come back, [`KERNEL_NS`]).
+//! Where each thread stood when it ran last is in the recording, as for every turn, so replays and forced schedules do not ask any of this. Bounds are numbers of steps; time decides only when these
+//! take long ([`LONGEST_NS`]), and for calls into the kernel that do not come back ([`KERNEL_NS`]).
 //!
 //! Exploration stands behind the handlers only: there the end of the process is a step like others, which is made when nobody else can go on (`explore`).
 //!
@@ -28,7 +28,7 @@ pub const PROCESS: u64 = u32::MAX as u64;
 static ENDER: AtomicU32 = AtomicU32::new(0);
 /// Nobody else gets the turn any more.
 static OVER: AtomicBool = AtomicBool::new(false);
-/// When it began: real time.
+/// When it began: processor time, which is that of one thread after the other.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 /// Places by thread. For the holder of the turn.
 static mut PLACES: Map = Map::new();
@@ -39,6 +39,8 @@ const ALL_STEPS: u32 = 1 << 16;
 const SAME_STEPS_EXPLORED: u32 = 256;
 /// Steps that a used-up quantum of accesses is worth.
 pub const QUANTUM_STEPS: u32 = 16;
+/// `CLOCK_PROCESS_CPUTIME_ID`
+const PROCESSOR: usize = 2;
 const LONGEST_NS: u64 = 200_000_000;
 const KERNEL_NS: u64 = 50_000_000;
 /// Without turns.
@@ -102,7 +104,7 @@ pub fn before_end(runtime: &Runtime, stage: u16, site: u64) {
         if !others_end {
             begin(thread);
         }
-        sched::stand_at_end(runtime, site);
+        stand_at_end(runtime, site);
         if ENDER.load(Relaxed) == thread.number + 1 {
             ENDER.store(0, Relaxed);
         }
@@ -121,7 +123,7 @@ fn begin(thread: &Thread) {
         let linger = unsafe { &mut (*other).linger };
         *linger = Local { ends: linger.ends, ..Local::default() };
     }
-    BEGAN.store(sys::clock(MONOTONIC as usize), Relaxed);
+    BEGAN.store(sys::clock(PROCESSOR), Relaxed);
     OVER.store(false, Relaxed);
     ENDER.store(thread.number + 1, Release);
 }
@@ -156,7 +158,7 @@ pub fn step(thread: &mut Thread, place: u64, steps: u32) -> bool {
     linger.passed_over |= linger.same >= most || linger.steps >= ALL_STEPS;
     if !explore::on()
         && linger.steps % STEPS_PER_LOOK_AT_THE_CLOCK < steps
-        && sys::clock(MONOTONIC as usize).saturating_sub(BEGAN.load(Relaxed)) >= LONGEST_NS
+        && sys::clock(PROCESSOR).saturating_sub(BEGAN.load(Relaxed)) >= LONGEST_NS
     {
         OVER.store(true, Relaxed);
     }
@@ -242,4 +244,27 @@ pub fn may_go_on(kernel_id: u32) -> bool {
         sys::Where::Call => call[0] != FUTEX || call[4] != 0,
         sys::Where::Elsewhere => true,
     }
+}
+
+/// The thread stands before its last step, the end of the process, and makes it when the others have had their turns.
+fn stand_at_end(runtime: &Runtime, site: u64) {
+    let thread = runtime.thread();
+    sched::come_back(thread);
+    sched::PROGRESS.fetch_add(1, Relaxed);
+    if !sched::enforced(runtime, Op::ExitGoesOn, PROCESS, site, crate::replay::AccessAt::NONE) {
+        sched::LOCK.lock();
+        thread.state = State::Runnable;
+        sched::pass_on(thread, true);
+    }
+}
+
+/// Counts a step of a thread that runs only because the process has not ended yet. True: it had enough of them, and stood here until others had ended the process, or gone on without that.
+pub fn stops(thread: &mut Thread, place: u64, steps: u32) -> bool {
+    if !on() || explore::on() || !step(thread, place, steps) {
+        return false;
+    }
+    sched::LOCK.lock();
+    thread.state = State::Runnable;
+    sched::pass_on(thread, true);
+    true
 }

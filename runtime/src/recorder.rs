@@ -3,10 +3,11 @@
 //! A stream is written by its own thread, or by the holder of the turn while its thread is stopped. Records are written front to
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
+use crate::memory::Map;
 use crate::sys::{self, syscall};
-use crate::thread::Thread;
+use crate::thread::{State, Thread, all};
 use crate::{config, detect, filter, finish, header, provoke, tree};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{field, note};
 use rashomon_abi::record::{
@@ -22,6 +23,13 @@ static mut DIRECTORY: [u8; 4096] = [0; 4096];
 static ENABLED: AtomicU32 = AtomicU32::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static FULL: AtomicU32 = AtomicU32::new(0);
+/// Serial mode: nothing is kept any more, as what happens is what happened before.
+static REPEATS: AtomicBool = AtomicBool::new(false);
+/// Operations since the last one at a place (operation and call site) where none had been. For the holder of the turn, like the places.
+static SAME: AtomicU32 = AtomicU32::new(0);
+static mut PLACES: Map = Map::new();
+/// So many of them are enough.
+const MOST_SAME: u32 = 1 << 21;
 
 /// # Safety
 /// Before any thread records, or in a child that has one thread.
@@ -29,6 +37,8 @@ pub unsafe fn enable(directory: &[u8; 4096]) {
     // SAFETY: nobody reads yet.
     unsafe { (&raw mut DIRECTORY).write(*directory) };
     BYTES.store(0, Relaxed);
+    REPEATS.store(false, Relaxed);
+    SAME.store(0, Relaxed);
     FULL.store(0, Relaxed);
     ENABLED.store(1, Release);
 }
@@ -177,6 +187,10 @@ fn close_chunk(thread: &mut Thread, last: bool) {
 
 /// Room for `words` words in one chunk. False when nothing is kept any more.
 fn reserve(thread: &mut Thread, words: usize) -> bool {
+    if REPEATS.load(Relaxed) {
+        // One that was in the kernel when recording ended.
+        close_chunk(thread, true);
+    }
     if thread.chunk.is_null() {
         return false;
     }
@@ -315,14 +329,40 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         passed(thread, op);
         return 0;
     }
+    if config::serial() && !REPEATS.load(Relaxed) {
+        watch_repetition(op, site);
+    }
     let sequence = next_sequence(thread);
     sync_at(thread, op, object, aux, site, arguments, sequence);
     sequence
 }
 
+/// Serial mode: the recording is a beginning of the execution if nothing has happened for long but what had happened before; the execution goes on. For the holder of the turn.
+fn watch_repetition(op: Op, site: u64) {
+    let places = &raw mut PLACES;
+    // SAFETY: for the holder of the turn, and nobody else has a reference.
+    let visits = unsafe { (*places).entry((site ^ (op as u64) << 48, 1)) };
+    if *visits == 0 {
+        *visits = 1;
+        SAME.store(0, Relaxed);
+    } else if SAME.fetch_add(1, Relaxed) >= MOST_SAME {
+        header::note(note::REPEATS);
+        ENABLED.store(0, Release);
+        for thread in all() {
+            // SAFETY: registered threads are never unmapped; all but the calling one stand still, or are in the kernel and write nothing more.
+            let thread = unsafe { &mut *thread };
+            thread.keep_accesses = false;
+            if !thread.hot.is_null() && thread.state != State::External {
+                close_chunk(thread, true);
+            }
+        }
+        REPEATS.store(true, Release);
+    }
+}
+
 /// The next place in the global order; none for what runs on after its stream was closed with the recording: nobody is to look for it.
 pub fn next_sequence(thread: &Thread) -> u64 {
-    if thread.chunk.is_null() && finish::is_done() { 0 } else { header::next_sequence() }
+    if thread.chunk.is_null() && finish::is_done() || REPEATS.load(Relaxed) { 0 } else { header::next_sequence() }
 }
 
 /// A synchronisation event of an execution of which nothing is kept.

@@ -23,6 +23,7 @@ use rashomon_abi::control;
 use rashomon_abi::header::field;
 use rashomon_abi::record::{Op, access_of_kind};
 
+pub use crate::patience::{patiently, settles, stands_in_line};
 pub static LOCK: RawLock = RawLock::new();
 /// Who holds the turn.
 pub static CURRENT: AtomicU32 = AtomicU32::new(NO_THREAD);
@@ -131,8 +132,8 @@ pub fn quantum(thread: &mut Thread) -> i64 {
     if let Some(quantum) = replay::quantum(thread) {
         return quantum;
     }
-    if explore::watches_accesses() {
-        return 0;
+    if explore::exploring() {
+        return if explore::watches_accesses() { 0 } else { explore::ACCESSES_WITHOUT_STEP };
     }
     match config::word(control::field::QUANTUM) {
         0 => UNBOUNDED,
@@ -296,33 +297,8 @@ fn await_leaving(thread: &Thread) {
     }
 }
 
-/// Waits until a thread that gave its turn up for a call into the kernel waits there or has come back. For the holder of the turn.
-pub fn settles(thread: &Thread) {
-    patiently(|| {
-        thread.evicted.load(Acquire) != LET_GO
-            || thread.ended.load(Acquire) != 0
-            || thread.in_call.load(Acquire) != 0 && watchdog::sleeps(thread.kernel_id)
-    });
-}
-
-/// Waits until a thread that a signal has just reached waits for its turn. For the holder of the turn.
-pub fn stands_in_line(thread: &Thread) {
-    settles(thread);
-    patiently(|| thread.state != State::Blocked);
-}
-
-/// Until `done`, but not for ever: a debugger may hold the thread that is waited for, or the kernel be busy with its call.
-pub fn patiently(done: impl Fn() -> bool) {
-    const PATIENCE_NS: u64 = 1_000_000_000;
-    let until = sys::clock(clock::MONOTONIC as usize) + PATIENCE_NS;
-    while !done() && sys::clock(clock::MONOTONIC as usize) < until {
-        // SAFETY: no arguments.
-        unsafe { sys::syscall!(sys::SCHED_YIELD) };
-    }
-}
-
 /// Gives the turn away and comes back when it is given again. Under [`LOCK`], which is released.
-fn pass_on(thread: &mut Thread, others: bool) {
+pub fn pass_on(thread: &mut Thread, others: bool) {
     let waited = thread.state == State::Blocked;
     CURRENT.store(NO_THREAD, Release);
     dispatch(others);
@@ -436,32 +412,9 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
         return;
     }
     let occasion = if op == Op::Yield || thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point };
-    if !lingers(thread, linger::place(op as u64, site), 1) {
+    if !linger::stops(thread, linger::place(op as u64, site), 1) {
         offer(thread, occasion);
     }
-}
-
-/// The thread stands before its last step, the end of the process, and makes it when the others have had their turns.
-pub fn stand_at_end(runtime: &Runtime, site: u64) {
-    let thread = runtime.thread();
-    come_back(thread);
-    PROGRESS.fetch_add(1, Relaxed);
-    if !enforced(runtime, Op::ExitGoesOn, linger::PROCESS, site, crate::replay::AccessAt::NONE) {
-        LOCK.lock();
-        thread.state = State::Runnable;
-        pass_on(thread, true);
-    }
-}
-
-/// Counts a step of a thread that runs only because the process has not ended yet. True: it had enough of them, and stood here until others had ended the process, or gone on without that.
-fn lingers(thread: &mut Thread, place: u64, steps: u32) -> bool {
-    if !linger::on() || explore::on() || !linger::step(thread, place, steps) {
-        return false;
-    }
-    LOCK.lock();
-    thread.state = State::Runnable;
-    pass_on(thread, true);
-    true
 }
 
 /// The same for an atomic access, which a schedule may want to hold.
@@ -485,13 +438,13 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, 
     if enforced(runtime, op, access.address, site, access) {
         return;
     }
-    if !lingers(thread, linger::place(op as u64, site), 1) {
+    if !linger::stops(thread, linger::place(op as u64, site), 1) {
         offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
     }
 }
 
 /// Asks the schedule, if there is one. True: the thread goes on.
-fn enforced(runtime: &Runtime, op: Op, object: u64, site: u64, access: crate::replay::AccessAt) -> bool {
+pub fn enforced(runtime: &Runtime, op: Op, object: u64, site: u64, access: crate::replay::AccessAt) -> bool {
     if explore::on() {
         explore::at_synchronisation(runtime.thread(), op, object, access, site);
     }
@@ -624,11 +577,13 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
             // Where a schedule just ended, the thread stands at its last position.
             if (visible || held) && explore::asks(thread) {
                 offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
+            } else if !visible && !held && explore::runs_on(thread, access, used_up) {
+                offer(thread, Occasion::Yield);
             }
         } else if !held && used_up && !replay::active() {
             clock::advance(QUANTUM_TIME);
             PROGRESS.fetch_add(1, Relaxed);
-            if !lingers(thread, 0, linger::QUANTUM_STEPS) {
+            if !linger::stops(thread, 0, linger::QUANTUM_STEPS) {
                 offer(thread, Occasion::Quantum);
             }
         }
@@ -638,7 +593,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
 }
 
 /// A thread whose turn the watchdog took while it was in the kernel stands in line again.
-fn come_back(thread: &mut Thread) {
+pub fn come_back(thread: &mut Thread) {
     if thread.evicted.load(Acquire) == 0 {
         return;
     }

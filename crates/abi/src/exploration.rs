@@ -13,8 +13,8 @@
 pub const FILE: &str = "exploration";
 pub const MAGIC: u64 = 0x4c50_5845_4853_4152; // "RASHEXPL"
 pub const HEAD_WORDS: usize = 64;
-/// Threads are bits of words: an execution with more ends with [`end::TOO_MANY_THREADS`].
-pub const MAX_THREADS: usize = 64;
+/// Sets of threads are words, and tell of so many threads, by number. Further ones run and are chosen like these, but searches that learn from sets do not learn from such executions.
+pub const SET_THREADS: usize = 64;
 
 /// Word numbers of the head.
 pub mod field {
@@ -86,7 +86,6 @@ pub mod end {
     pub const STEPS: u64 = 1;
     /// All who could run are asleep: another execution shows what follows.
     pub const ASLEEP: u64 = 2;
-    pub const TOO_MANY_THREADS: u64 = 3;
     pub const LOG_FULL: u64 = 4;
     /// Nobody can go on but the thread that is held.
     pub const HELD: u64 = 5;

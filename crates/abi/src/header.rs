@@ -100,6 +100,8 @@ pub mod note {
     pub const FILTERED: u64 = 128;
     /// A thread ran without any event for so long that others went on beside it: what it did meanwhile is not known.
     pub const UNSEEN: u64 = 256;
+    /// Serial: the recording is a beginning of the execution, which only repeated what had happened before.
+    pub const REPEATS: u64 = 512;
 }
 
 pub mod outcome {

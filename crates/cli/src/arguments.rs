@@ -318,9 +318,9 @@ pub struct ExploreOptions {
     /// Most preemptions of --strategy preemptions; priority changes of pct.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=32))]
     pub preemptions: usize,
-    /// Steps after which an execution counts as endless.
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000))]
-    pub steps: u64,
+    /// Steps after which an execution counts as endless (default: a hundred times the events of the first recording, at least 200 000).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4_000_000))]
+    pub steps: Option<u64>,
     /// Plain accesses at which threads stop: those that may race by a first recording, none, or all.
     #[arg(long, value_enum, default_value_t = Accesses::Racing)]
     pub accesses: Accesses,

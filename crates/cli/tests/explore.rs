@@ -256,17 +256,17 @@ fn of_several_ends_of_the_process_each_is_tried() {
     const ENDS: &str = "#include <pthread.h>
 #include <stdlib.h>
 static void *leave(void *p) { exit(7); return p; }
-int main(void) { pthread_t t; pthread_create(&t, 0, leave, 0); return 0; }
+int main(void) { pthread_t t; pthread_create(&t, 0, leave, 0); return 8; }
 ";
     let place = Place::new();
     place.compile("program", ENDS);
     for strategy in ["dpor", "preemptions"] {
-        let (ended, report) = explore(&place, &["--strategy", strategy, "--exit-code", "0"]);
+        let (ended, report) = explore(&place, &["--strategy", strategy, "--exit-code", "8"]);
         ended.expect(66, &["exit code 7"]);
         replays(&place, &only(&report).0);
         std::fs::remove_dir_all(place.path("store")).unwrap();
         let (ended, report) = explore(&place, &["--strategy", strategy, "--exit-code", "7"]);
-        ended.expect(66, &["exit code 0"]);
+        ended.expect(66, &["exit code 8"]);
         replays(&place, &only(&report).0);
         std::fs::remove_dir_all(place.path("store")).unwrap();
     }
@@ -286,4 +286,32 @@ int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); return 0; }
     let ended = ended.expect(0, &["explored"]);
     assert!(!ended.err.contains("nothing is left"), "{ended}");
     assert_eq!(report["findings"].as_array().map(Vec::len), Some(0), "{report}");
+}
+
+/// Seventy threads; and one that waits in a loop of which no access is a step.
+#[test]
+fn many_threads_and_loops_that_nobody_sees_are_no_obstacle() {
+    const MANY: &str = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static volatile int never;
+static int x;
+static void *work(void *p) { pthread_mutex_lock(&m); x++; pthread_mutex_unlock(&m); return p; }
+static void *spin(void *p) { while (!never) { } return p; }
+int main(void) {
+    pthread_t t[70], s;
+    pthread_create(&s, 0, spin, 0);
+    for (int i = 0; i < 70; i++) pthread_create(&t[i], 0, work, 0);
+    for (int i = 0; i < 70; i++) pthread_join(t[i], 0);
+    return x == 70 ? 0 : 1;
+}
+";
+    let place = Place::new();
+    place.compile("program", MANY);
+    for strategy in ["pos", "random", "pct", "dpor", "preemptions"] {
+        let (ended, report) = explore(&place, &["--strategy", strategy, "--schedules", "3"]);
+        let ended = ended.expect(0, &["explored"]);
+        assert!(!ended.err.contains("damaged") && !ended.err.contains("nothing is left"), "{ended}");
+        assert_eq!(report["findings"].as_array().map(Vec::len), Some(0), "{report}");
+        std::fs::remove_dir_all(place.path("store")).unwrap();
+    }
 }

@@ -113,6 +113,11 @@ impl Search for Dpor {
         // What would have followed is not known.
         self.cut |= !matches!(end, End::None | End::Asleep | End::Held);
         self.opaque |= log.steps.iter().any(|step| is_opaque(&step.does.operation));
+        if !log.has_whole_sets() {
+            self.cut = true;
+            self.path.clear();
+            return;
+        }
         let known = self.path.len();
         let followed =
             log.steps.len() >= known && log.steps.iter().zip(&self.path).all(|(step, node)| step.thread == node.chosen);

@@ -14,8 +14,6 @@ pub enum ExploreError {
     Damaged { path: PathBuf, offset: u64, what: String },
     #[error("the program ran without our runtime: build it with `rashomon cc`, `rashomon c++` or -fsanitize=thread")]
     NotObserved,
-    #[error("the program has more than {limit} threads; exploration keeps sets of threads in one word")]
-    TooManyThreads { limit: usize },
 }
 
 impl ExploreError {

@@ -6,7 +6,6 @@ use crate::file::{self, Answer, End, Refusal, Request, VisibleAccesses};
 use crate::log::Log;
 use crate::search::{Plan, Search};
 use rashomon_abi::control::option;
-use rashomon_abi::exploration::MAX_THREADS;
 use rashomon_confirm::force::{header_of, new_session};
 use rashomon_confirm::snapshot::{self, Begun};
 use rashomon_confirm::{Ending, Execution, Forcing, Output, Program, Snapshot, execute};
@@ -140,13 +139,10 @@ impl Explorer<'_> {
     fn observe(&self, session: &Path, execution: Execution) -> Result<Observation, ExploreError> {
         let header = header_of(session)?.ok_or(ExploreError::NotObserved)?;
         let Answer { log, end, unmet, race, refused } = file::read(&session.join(rashomon_abi::exploration::FILE))?;
-        if end == End::TooManyThreads {
-            return Err(ExploreError::TooManyThreads { limit: MAX_THREADS });
-        }
         let failure = match end {
-            End::None | End::Repeating => Failure::of(&header, execution.ending, self.expected),
+            End::None | End::Repeating | End::Torn => Failure::of(&header, execution.ending, self.expected),
             End::Steps | End::LogFull => Some(Failure::Endless),
-            End::Asleep | End::Held | End::TooManyThreads => None,
+            End::Asleep | End::Held => None,
         };
         Ok(Observation { failure, log, end, unmet, race, header, execution, refused })
     }

@@ -60,12 +60,13 @@ pub enum End {
     Steps,
     /// Redundant: sleep sets.
     Asleep,
-    TooManyThreads,
     LogFull,
     /// Nobody can go on but the thread that is held.
     Held,
     /// By itself, while threads only repeated themselves.
     Repeating,
+    /// The log makes no sense from some record on: what was written there by threads that ran outside their turns. It ends before.
+    Torn,
 }
 
 /// Why a process could not be continued more than once.
@@ -205,18 +206,15 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
     let log = bytes.get(tables as usize..).ok_or_else(|| damaged(field::DECISIONS, "the file is cut short".into()))?;
     let mut builder = LogBuilder::default();
     let all: Vec<u64> = words(log).collect();
-    for (index, record) in all.chunks_exact(RECORD_WORDS).enumerate() {
-        let at = HEAD_WORDS as u64 * 8 + tables + (index * RECORD_WORDS * 8) as u64;
-        builder.record(record).map_err(|what| ExploreError::Damaged { path: path.to_path_buf(), offset: at, what })?;
-    }
+    let torn = all.chunks_exact(RECORD_WORDS).any(|record| builder.record(record).is_none());
     Ok(Answer {
         log: builder.finish(),
         end: match head[field::END] {
             end::STEPS => End::Steps,
             end::ASLEEP => End::Asleep,
-            end::TOO_MANY_THREADS => End::TooManyThreads,
             end::LOG_FULL => End::LogFull,
             end::HELD => End::Held,
+            _ if torn => End::Torn,
             _ if head[field::PASSED_OVER] != 0 => End::Repeating,
             _ => End::None,
         },

@@ -1,6 +1,6 @@
 //! What an explored execution did, choice by choice.
 
-use rashomon_abi::exploration::{MAX_THREADS, Operation, record};
+use rashomon_abi::exploration::{Operation, SET_THREADS, record};
 use rashomon_abi::record::Op;
 
 /// What a thread stands before. Addresses are those of that execution.
@@ -66,6 +66,11 @@ impl Log {
         self.steps.iter().map(|step| step.thread).collect()
     }
 
+    /// Whether the sets of its steps tell of all threads.
+    pub fn has_whole_sets(&self) -> bool {
+        self.threads.len() <= SET_THREADS
+    }
+
     /// Changes of the running thread where it could have gone on.
     pub fn preemptions(&self) -> usize {
         (1..self.steps.len()).filter(|&at| self.is_preemption(at, self.steps[at].thread)).count()
@@ -75,7 +80,8 @@ impl Log {
     pub fn is_preemption(&self, at: usize, thread: u32) -> bool {
         let Some(before) = at.checked_sub(1).and_then(|before| self.steps.get(before)) else { return false };
         let step = &self.steps[at];
-        before.thread != thread && (step.enabled & !step.waiting) >> before.thread & 1 != 0
+        let enabled = step.enabled & !step.waiting;
+        before.thread != thread && enabled.checked_shr(before.thread).is_some_and(|rest| rest & 1 != 0)
     }
 }
 
@@ -86,12 +92,10 @@ pub(crate) struct LogBuilder {
 }
 
 impl LogBuilder {
-    pub(crate) fn record(&mut self, words: &[u64]) -> Result<(), String> {
-        let &[head, a, b, c, site, ordinal, count, choices] = words else { return Err("a record is cut short".into()) };
+    /// `None`: such a record cannot follow those before.
+    pub(crate) fn record(&mut self, words: &[u64]) -> Option<()> {
+        let &[head, a, b, c, site, ordinal, count, choices] = words else { return None };
         let thread = record::thread(head);
-        if thread as usize >= MAX_THREADS {
-            return Err(format!("thread {thread} is beyond the limit"));
-        }
         let slot = thread as usize;
         if self.pending.len() <= slot {
             self.pending.resize(slot + 1, None);
@@ -124,15 +128,15 @@ impl LogBuilder {
             }
             record::CHOICE => {
                 if choices != self.log.steps.len() as u64 {
-                    return Err(format!("choice {choices} follows {} others", self.log.steps.len()));
+                    return None;
                 }
-                let does = self.pending[slot].ok_or_else(|| format!("thread {thread} was chosen, but stood nowhere"))?;
+                let does = self.pending[slot]?;
                 let after = (!does.ends_thread()).then_some(does);
                 self.log.steps.push(Step { thread, enabled: a, asleep: b, waiting: c, does, after });
             }
-            kind => return Err(format!("{kind} is no kind of record")),
+            _ => return None,
         }
-        Ok(())
+        Some(())
     }
 
     pub(crate) fn finish(mut self) -> Log {

@@ -89,7 +89,10 @@ impl Search for PreemptionBounding {
 
     fn learn(&mut self, plan: &Plan, log: &Log, end: End) {
         self.executed += 1;
-        self.dropped |= !matches!(end, End::None | End::Held);
+        self.dropped |= !matches!(end, End::None | End::Held) || !log.has_whole_sets();
+        if !log.has_whole_sets() {
+            return;
+        }
         let decisions = log.decisions();
         let states = if self.states.is_some() { Order::of(log).states() } else { Vec::new() };
         let mut preemptions = 0;

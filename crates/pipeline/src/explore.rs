@@ -84,8 +84,8 @@ pub struct ExploreSettings {
     /// Of [`Strategy::Preemptions`]; also PCT's change points.
     pub preemptions: usize,
     pub seed: u64,
-    /// Steps of one execution.
-    pub steps: u64,
+    /// Steps of one execution; `None`: many times those of the recorded one.
+    pub steps: Option<u64>,
     pub stops: Stops,
     pub expected: Expected,
     pub budget: Duration,
@@ -149,6 +149,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             Stops::None => VisibleAccesses::None,
             Stops::All => VisibleAccesses::All,
         };
+        let steps = settings.steps.unwrap_or_else(|| steps_of(loaded.trace.events.len()));
         drop(loaded);
         // So that sites can be compared between executions; schedules do not need it.
         let program = rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() };
@@ -161,7 +162,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             races: false,
             hold: None,
             prefer: None,
-            steps: settings.steps,
+            steps,
             expected: settings.expected,
             jobs: settings.jobs,
             snapshots: false,
@@ -270,6 +271,15 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         self.complete(&mut finding);
         Ok(finding)
     }
+}
+
+/// Steps after which an execution counts as endless, where the recorded one has so many events. Other schedules of a program that ends make more rounds of its loops that wait, retry or poll, and do other work than
+/// this one; but hardly a hundred times as much. Loops that only wait are told apart before, by fairness.
+fn steps_of(events: usize) -> u64 {
+    const FACTOR: u64 = 100;
+    const FEWEST: u64 = 200_000;
+    const MOST: u64 = 4_000_000;
+    (events as u64).saturating_mul(FACTOR).clamp(FEWEST, MOST)
 }
 
 fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {

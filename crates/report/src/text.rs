@@ -119,6 +119,9 @@ fn explanation(finding: &Finding) -> Option<String> {
         }
         .into(),
         Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
+        Verdict::Suspected if finding.kind == FindingKind::ThreadLeak => {
+            "what the system keeps of a thread is given back when it is joined or detached, or when the process ends".into()
+        }
         Verdict::Suspected if finding.kind.is_misuse() => {
             "the recorded execution did it, and the lock, which checks for errors, refused: a bug unless the program looks at the result".into()
         }

@@ -97,6 +97,10 @@ impl RunNotes {
     pub const fn filtered(self) -> bool {
         self.0 & note::FILTERED != 0
     }
+    /// It is a beginning of the execution, which only repeated what had happened before.
+    pub const fn repeats(self) -> bool {
+        self.0 & note::REPEATS != 0
+    }
     /// A thread ran beside others without any event.
     pub const fn unseen(self) -> bool {
         self.0 & note::UNSEEN != 0
@@ -117,6 +121,10 @@ impl RunNotes {
                 "accesses that are redundant for detectors of races were left out (TREE): races are all there, but nothing is predicted, only suspected and proven",
             ),
             (self.executed(), "another program was started in place of this one"),
+            (
+                self.repeats(),
+                "nothing was recorded any more when for two million operations nothing had happened but what had happened before",
+            ),
             (
                 self.unseen(),
                 "a thread ran for so long without any event that others went on beside it: what it did meanwhile is not known",

@@ -406,7 +406,10 @@ impl<'a> Loader<'a> {
             accesses_executed[cursor.thread.index()] = cursor.executed;
             self.handovers.leaves(cursor.thread, cursor.ended, cursor.accesses);
         }
-        if let Some(last) = self.running.map(|running| &self.cursors[running]) {
+        // What was not recorded the schedule leaves to the policy.
+        if let Some(last) = self.running.map(|running| &self.cursors[running])
+            && !header.notes.repeats()
+        {
             self.handovers.ends(last.thread, last.ordinal);
         }
         let (objects, ids) = self.space.into_objects();
@@ -426,7 +429,7 @@ impl<'a> Loader<'a> {
             header: header.clone(),
             goals: self.goals,
             blocked: self.blocked,
-            misuses: self.misuses.finish(header.state == RunState::Complete),
+            misuses: self.misuses.finish(header.state == RunState::Complete && !header.notes.repeats()),
             sync_objects: self.identities.into_objects(),
             shortcomings: self.shortcomings,
             accesses_executed,

@@ -10,7 +10,7 @@ use crate::memory::List;
 use crate::real::real;
 use crate::thread::Runtime;
 use crate::tls::caller;
-use crate::{detect, linger, recorder};
+use crate::{detect, explore, linger, recorder};
 use core::arch::global_asm;
 use core::ffi::{c_char, c_int, c_void};
 use rashomon_abi::record::{Op, exit_stage, sync_source};
@@ -176,14 +176,21 @@ unsafe extern "C" fn exit_quickly(status: c_int) {
     unsafe { real!(fn quick_exit(c_int) -> ())(status) }
 }
 
+/// The process ends because something failed. Where that is looked for, it has been found.
+fn failed(site: u64) {
+    if !explore::on() {
+        asked(site);
+    }
+}
+
 unsafe extern "C" fn aborted() {
-    asked(caller());
+    failed(caller());
     // SAFETY: as above.
     unsafe { real!(fn abort() -> ())() }
 }
 
 unsafe extern "C" fn assertion_failed(text: *const c_char, file: *const c_char, line: u32, function: *const c_char) {
-    asked(caller());
+    failed(caller());
     // SAFETY: as above.
     unsafe { real!(fn __assert_fail(*const c_char, *const c_char, u32, *const c_char) -> ())(text, file, line, function) }
 }
