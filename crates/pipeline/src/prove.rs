@@ -7,9 +7,10 @@ use crate::modules::Unseen;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
-use rashomon_event::{Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
+use rashomon_event::{Deadline, Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
 use rashomon_trace::{LoadedTrace, Recording};
 use std::path::Path;
+use std::time::Duration;
 
 /// What forcing needs, for all findings of one program.
 pub struct Prover<'a, S: ?Sized> {
@@ -20,6 +21,10 @@ pub struct Prover<'a, S: ?Sized> {
     pub scratch: &'a Path,
     /// Forced executions so far.
     pub executions: u64,
+}
+
+pub(crate) fn load_until(session: &Path, deadline: Deadline) -> Result<LoadedTrace, PipelineError> {
+    Ok(Recording::open(session)?.load_until(deadline)?)
 }
 
 pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
@@ -51,7 +56,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
 
     /// The proof's trace knows the stacks of the very execution that shows the finding. If it cannot be read the prediction's stay.
     fn take_sides_of_proof(&self, finding: &mut Finding, schedule: &Schedule, session: &Path) {
-        let Ok(loaded) = load(&folder_of(schedule, session)) else {
+        // What is proven is told whatever the time; a moment longer for its stacks.
+        let Ok(loaded) = load_until(&folder_of(schedule, session), self.forcing.deadline.and(Duration::from_millis(200))) else {
             finding.notes.push("the stacks are those of the recorded execution: the proof's trace cannot be read".into());
             return;
         };
@@ -85,7 +91,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             let session = if number == 0 { session } else { self.scratch };
             force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
-            let Ok(loaded) = load(&folder_of(recorded, session)) else { return Ok(false) };
+            let Ok(loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
             let unseen = Unseen::of(&loaded.trace, self.symbols.trusted());
             if !unseen.is_empty() {
                 let all: Vec<&str> = unseen.all().map(String::as_str).collect();
