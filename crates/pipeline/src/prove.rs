@@ -8,6 +8,7 @@ use crate::symbols::Symbols;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
 use rashomon_event::{Deadline, Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
+use rashomon_explore::Failure;
 use rashomon_trace::{LoadedTrace, Recording};
 use std::path::Path;
 use std::time::Duration;
@@ -150,10 +151,15 @@ pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Resul
         Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled,
         Verdict::Proven { grade: Grade::Deadlocked } => attempt.outcome == Outcome::Deadlocked,
         Verdict::Proven { grade: Grade::Stuck } => attempt.outcome == Outcome::Stuck,
-        Verdict::Proven { grade: Grade::Crashed } => matches!(attempt.execution.ending, Ending::Signal(_)),
-        Verdict::Proven { grade: Grade::WrongExit } => {
-            matches!(attempt.execution.ending, Ending::Code(code) if code != 0) && attempt.outcome.is_orderly()
-        }
+        // One failure for another is none: the subject names it.
+        Verdict::Proven { grade: Grade::Crashed } => match attempt.execution.ending {
+            Ending::Signal(signal) => finding.subject == Failure::Signal(signal).to_string(),
+            _ => false,
+        },
+        Verdict::Proven { grade: Grade::WrongExit } => match attempt.execution.ending {
+            Ending::Code(code) => finding.subject == Failure::Code(code).to_string() && attempt.outcome.is_orderly(),
+            _ => false,
+        },
         Verdict::Proven { grade: Grade::Unordered } => {
             let Some(places) = places_of(finding) else { return Ok(false) };
             let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
