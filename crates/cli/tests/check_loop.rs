@@ -131,14 +131,17 @@ fn a_crash_of_every_schedule_is_proven_with_all_stacks() {
     place.compile(
         "program",
         "#include <pthread.h>
+#include <sched.h>
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static void *task(void *p) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); return p; }
+static _Atomic int here;
+static void *task(void *p) { here = 1; pthread_mutex_lock(&m); pthread_mutex_unlock(&m); return p; }
 static int *volatile nothing;
 static void die(void) { *nothing = 1; }
 int main(void) {
     pthread_t thread;
     pthread_mutex_lock(&m);
     pthread_create(&thread, 0, task, 0);
+    while (!here) sched_yield();
     die();
     return 0;
 }

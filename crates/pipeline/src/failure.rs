@@ -72,14 +72,17 @@ const RECENT_EVENTS: usize = 256;
 const MOST_THREADS: usize = 64;
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
-    /// A failure that no blocked thread shows: the thread that did something last is where it came about. The others are shown where they did something last.
+    /// A failure that no blocked thread shows: the thread that had the last turn (of a free run, did something last) is where it came about. The others are shown where they did something
+    /// last.
     pub fn of_failure(&self, failure: Failure) -> Finding {
         let trace = &self.loaded.trace;
         let own = |index: &EventIndex| {
             let frame = self.describer.place_of(*index);
             frame.is_some_and(|frame| !is_library(&frame) && frame.file.as_deref().is_some_and(|file| !is_system(file)))
         };
-        let recent = || trace.indices().rev().take(RECENT_EVENTS);
+        let runner = self.loaded.turns().last().map(|(thread, _)| *thread);
+        let ran = |index: &EventIndex| runner.is_none_or(|runner| trace.event(*index).thread == runner);
+        let recent = || trace.indices().rev().filter(ran).take(RECENT_EVENTS);
         let last = recent().find(own).or_else(|| recent().next());
         let side = |index: EventIndex, action: &str| {
             let event = trace.event(index);
@@ -87,13 +90,26 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
                 // It was somewhere before the program's own code.
                 EventKind::Start => Side {
                     stack: Vec::new(),
-                    ..self.describer.side(event.thread, "had not done anything yet".into(), event.site, event.context, None)
+                    ..self.describer.side(
+                        event.thread,
+                        format!("{action}, before any operation that is recorded"),
+                        event.site,
+                        event.context,
+                        None,
+                    )
                 },
                 _ => self.describer.side(event.thread, action.into(), event.site, event.context, None),
             }
         };
         let mut places = vec![failure.to_string()];
-        places.extend(last.map(|index| place_key(trace, self.symbols, trace.event(index).site, trace.event(index).context)));
+        // A thread that has done nothing is called by where it was created.
+        let named =
+            last.map(
+                |index| {
+                    if trace.event(index).kind == EventKind::Start { self.creation_of(index).unwrap_or(index) } else { index }
+                },
+            );
+        places.extend(named.map(|index| place_key(trace, self.symbols, trace.event(index).site, trace.event(index).context)));
         let mut sides: Vec<Side> = last.map(|index| side(index, "ran last")).into_iter().collect();
         let ran_last = last.map(|index| trace.event(index).thread);
         let others = self.standing().into_iter().filter(|(thread, _)| Some(*thread) != ran_last);
@@ -114,6 +130,12 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             notes: Vec::new(),
             occurrences: 1,
         }
+    }
+
+    /// Where the thread of an event was created.
+    fn creation_of(&self, event: EventIndex) -> Option<EventIndex> {
+        let (trace, child) = (&self.loaded.trace, self.loaded.trace.event(event).thread);
+        trace.indices().find(|index| trace.event(*index).kind == EventKind::Fork { child })
     }
 
     /// The last event of each thread that had begun and not ended.

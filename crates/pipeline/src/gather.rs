@@ -72,8 +72,15 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 let bytes = size_of(&self.store.recording(number));
                 history.bytes += bytes;
                 history.largest = history.largest.max(bytes);
-                let shown = self.analyse(run, number, &mut gathering)?;
-                shown.is_some_and(|shown| gathering.novelty.learn(shown).is_any())
+                match self.analyse(run, number, &mut gathering) {
+                    Ok(shown) => shown.is_some_and(|shown| gathering.novelty.learn(shown).is_any()),
+                    Err(error) if is_first => return Err(error),
+                    // The others are worth what they are.
+                    Err(error) => {
+                        gathering.tell(format!("recording {} is of no use: {error}", number + 1));
+                        false
+                    }
+                }
             };
             history.recordings += 1;
             history.barren = if of_use { 0 } else { history.barren + 1 };
@@ -159,8 +166,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             gathering.observer.progress(Progress::Note(note));
         }
         run.recordings.push(recorded);
-        self.store.write_run(run)?;
         self.tell_numbers(run, gathering.tally, gathering.observer)?;
+        self.store.write_run(run)?;
         for phrase in header.notes.phrases() {
             gathering.tell_once(phrase);
         }

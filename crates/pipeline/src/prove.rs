@@ -7,9 +7,11 @@ use crate::modules::Unseen;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
-use rashomon_event::{Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
+use rashomon_event::{Deadline, Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
+use rashomon_explore::Failure;
 use rashomon_trace::{LoadedTrace, Recording};
 use std::path::Path;
+use std::time::Duration;
 
 /// What forcing needs, for all findings of one program.
 pub struct Prover<'a, S: ?Sized> {
@@ -20,6 +22,10 @@ pub struct Prover<'a, S: ?Sized> {
     pub scratch: &'a Path,
     /// Forced executions so far.
     pub executions: u64,
+}
+
+pub(crate) fn load_until(session: &Path, deadline: Deadline) -> Result<LoadedTrace, PipelineError> {
+    Ok(Recording::open(session)?.load_until(deadline)?)
 }
 
 pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
@@ -51,7 +57,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
 
     /// The proof's trace knows the stacks of the very execution that shows the finding. If it cannot be read the prediction's stay.
     fn take_sides_of_proof(&self, finding: &mut Finding, schedule: &Schedule, session: &Path) {
-        let Ok(loaded) = load(&folder_of(schedule, session)) else {
+        // What is proven is told whatever the time; a moment longer for its stacks.
+        let Ok(loaded) = load_until(&folder_of(schedule, session), self.forcing.deadline.and(Duration::from_millis(200))) else {
             finding.notes.push("the stacks are those of the recorded execution: the proof's trace cannot be read".into());
             return;
         };
@@ -85,7 +92,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             let session = if number == 0 { session } else { self.scratch };
             force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
-            let Ok(loaded) = load(&folder_of(recorded, session)) else { return Ok(false) };
+            let Ok(loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
             let unseen = Unseen::of(&loaded.trace, self.symbols.trusted());
             if !unseen.is_empty() {
                 let all: Vec<&str> = unseen.all().map(String::as_str).collect();
@@ -144,10 +151,15 @@ pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Resul
         Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled,
         Verdict::Proven { grade: Grade::Deadlocked } => attempt.outcome == Outcome::Deadlocked,
         Verdict::Proven { grade: Grade::Stuck } => attempt.outcome == Outcome::Stuck,
-        Verdict::Proven { grade: Grade::Crashed } => matches!(attempt.execution.ending, Ending::Signal(_)),
-        Verdict::Proven { grade: Grade::WrongExit } => {
-            matches!(attempt.execution.ending, Ending::Code(code) if code != 0) && attempt.outcome.is_orderly()
-        }
+        // One failure for another is none: the subject names it.
+        Verdict::Proven { grade: Grade::Crashed } => match attempt.execution.ending {
+            Ending::Signal(signal) => finding.subject == Failure::Signal(signal).to_string(),
+            _ => false,
+        },
+        Verdict::Proven { grade: Grade::WrongExit } => match attempt.execution.ending {
+            Ending::Code(code) => finding.subject == Failure::Code(code).to_string() && attempt.outcome.is_orderly(),
+            _ => false,
+        },
         Verdict::Proven { grade: Grade::Unordered } => {
             let Some(places) = places_of(finding) else { return Ok(false) };
             let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));

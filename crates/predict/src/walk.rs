@@ -97,7 +97,7 @@ fn walk(closures: &Closures<'_, '_>, one: &List, other: &List, left: &mut usize,
     while at[0] < one.events.len() && at[1] < other.events.len() {
         *left = left.checked_sub(1)?;
         // An ideal of a long trace takes a while.
-        if *left % LOOK_EVERY == 0 && deadline.is_over() {
+        if left.is_multiple_of(LOOK_EVERY) && deadline.is_over() {
             return None;
         }
         let goals = [one.events[at[0]], other.events[at[1]]];

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use rashomon_engine::Kind;
 use rashomon_engine::serialisability::Regions;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct AnalyseOptions {
@@ -22,6 +23,9 @@ pub struct AnalyseOptions {
     /// Threads that analyse; without it as many as there are processors. The answer is the same for any number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub workers: Option<u32>,
+    /// Seconds for reading the trace; what comes behind is left out, and that is said. Further passes, for lack of --memory, end where the first did.
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
+    pub budget: Option<Duration>,
     /// Memory for tables, such as 4G. What does not fit is done in several passes; tables of shb, wcp, cp and serialisability go to disk.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<usize>,

@@ -2,6 +2,7 @@
 
 mod json;
 mod text;
+mod timed;
 
 use super::trace::files::{is_file, open_checked};
 use super::trace::loaded;
@@ -11,6 +12,7 @@ use crate::exit::Exit;
 use crate::progress::Counter;
 use anyhow::{Result, bail};
 use rashomon_engine::{Kind, Outcome, Settings};
+use rashomon_event::Deadline;
 use rashomon_packed::{Source, TraceError};
 use rashomon_pipeline::Recorded;
 use std::io::Error;
@@ -60,6 +62,7 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome>
         };
         counter.reached(progress.events);
     };
+    let end = timed::End::new(options.budget.map_or(Deadline::NEVER, Deadline::within));
     let outcome = if is_file(trace) {
         let mut opened = false;
         let mut open = || -> Result<Box<dyn Source + Send>, TraceError> {
@@ -67,7 +70,7 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome>
                 let source = Error::other("it can be read only once; write it to a file, or allow more --memory");
                 return Err(TraceError::Io { action: "read again", path: trace.clone(), source });
             }
-            open_checked(trace, &options.reading)
+            Ok(end.bound(open_checked(trace, &options.reading)?))
         };
         rashomon_engine::analyse(&mut open, settings, &mut progress)
     } else {
@@ -79,11 +82,14 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome>
                 trace.display()
             );
         }
-        let mut open = || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(Box::new(Recorded::new(&loaded.trace)?)) };
+        let mut open =
+            || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(end.bound(Box::new(Recorded::new(&loaded.trace)?))) };
         rashomon_engine::analyse(&mut open, settings, &mut progress)
     };
     if let Some((_, mut counter)) = shown {
         counter.finish();
     }
-    Ok(outcome?)
+    let mut outcome = outcome?;
+    outcome.notices.extend(end.words());
+    Ok(outcome)
 }
