@@ -8,6 +8,7 @@ use crate::arguments::{Colour, DetectFormat, DetectOptions, Detector, Filter};
 use crate::exit::Exit;
 use crate::program::{self, Inspection, Instrumentation};
 use crate::runtime;
+use crate::terminal::{error_is_terminal, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE, SESSION_VARIABLE};
 use rashomon_confirm::{Client, Ending, Input, Output, Program, Served, execute, no_session};
@@ -22,7 +23,7 @@ use std::process::Command;
 pub fn detect(ui: Ui, options: &DetectOptions, mut command: Vec<OsString>) -> Result<Exit> {
     let inspection = program::inspect(&command.remove(0))?;
     for note in inspection.notes.iter().filter(|_| !ui.quiet && inspection.instrumentation != Instrumentation::Script) {
-        eprintln!("rashomon: {note}");
+        say!("{note}");
     }
     if let Some(client) = options.client.asked() {
         return with_client(ui, options, client, &inspection, command);
@@ -101,7 +102,9 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<OsString> {
     match ui.colour {
         Colour::Always => list.push("color", "always")?,
         Colour::Never => list.push("color", "never")?,
-        Colour::Auto if options.format != DetectFormat::Tsan && !ui.colours(&std::io::stderr()) => list.push("color", "never")?,
+        Colour::Auto if options.format != DetectFormat::Tsan && !ui.colours(error_is_terminal()) => {
+            list.push("color", "never")?
+        }
         Colour::Auto => {}
     }
     if let Some(file) = &options.suppressions {

@@ -21,7 +21,7 @@ pub const NULL: &str = "<null>";
 
 /// Names of the program's must not bring line ends or escape sequences into a report.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    rashomon_event::harmless(text).into_owned()
 }
 
 /// As pointers are printed.
