@@ -50,6 +50,20 @@ pub(crate) fn regular(file: File) -> Result<File, Error> {
     Err(Error::other(format!("it is {what}, not a regular file")))
 }
 
+/// Opens what a program reads as its input: a file or a device. A pipe has one content for one execution, and waits for a writer.
+pub fn open_input(path: &Path) -> Result<File, Error> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile | FileType::CharacterDevice => {
+            let flags = fcntl_getfl(&file)?;
+            fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+            Ok(file)
+        }
+        _ => Err(Error::other("it is no file that every execution could read")),
+    }
+}
+
 /// The bytes of a regular file, at most so many.
 pub fn read(path: &Path, links: Links, most: u64) -> Result<Vec<u8>, Error> {
     read_from(open(path, links)?, most)

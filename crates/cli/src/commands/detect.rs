@@ -12,6 +12,7 @@ use crate::terminal::{error_is_terminal, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE, SESSION_VARIABLE};
 use rashomon_confirm::{Client, Ending, Input, Output, Program, Served, execute, no_session};
+use rashomon_files::Links;
 use rashomon_report::ProgramExit;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
@@ -108,6 +109,7 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<OsString> {
         Colour::Auto => {}
     }
     if let Some(file) = &options.suppressions {
+        check_suppressions(file)?;
         list.push("suppressions", std::path::absolute(file)?)?;
     }
     if let Some(file) = &options.log {
@@ -130,6 +132,17 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<OsString> {
     }
     Ok(list.0)
 }
+
+/// A file that cannot be understood is told of before the program runs, and not at its first race.
+fn check_suppressions(file: &Path) -> Result<()> {
+    let bytes = rashomon_files::read(file, Links::Followed, LARGEST_SUPPRESSIONS)
+        .with_context(|| format!("cannot read the suppressions {}", file.display()))?;
+    let read = rashomon_reporter::Suppressions::default().read(&String::from_utf8_lossy(&bytes));
+    read.with_context(|| format!("{} is no file of suppressions", file.display()))
+}
+
+/// No file that people write is larger.
+const LARGEST_SUPPRESSIONS: u64 = 1 << 26;
 
 struct Flags(OsString);
 

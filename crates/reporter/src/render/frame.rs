@@ -176,6 +176,6 @@ mod tests {
     #[test]
     fn control_characters_stay_out() {
         let odd = Frame { function: Some("a\n\x1b[31m".into()), ..frame() };
-        assert_eq!(render("%f", 0, &odd, &Options::default()), "a\u{fffd}\u{fffd}[31m");
+        assert_eq!(render("%f", 0, &odd, &Options::default()), "a\\n\\u{1b}[31m");
     }
 }
