@@ -186,6 +186,10 @@ impl RunRecord {
         words.extend(std::iter::once(&self.executable).chain(&self.arguments).map(word));
         words.extend(self.input.iter().map(|input| format!("< {}", word(input))));
         let mut lines = vec![format!("in {}: {}", word(&self.directory), words.join(" "))];
+        if let Some(client) = &self.client {
+            lines.push(format!("beside it, as its client: sh -c {}", word(&client.command)));
+            lines.extend(client.ready.iter().map(|command| format!("until it is ready: sh -c {}", word(command))));
+        }
         lines.extend(self.before_each.iter().map(|command| format!("before each execution: sh -c {}", word(command))));
         lines
     }

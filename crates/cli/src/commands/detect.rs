@@ -65,7 +65,7 @@ fn with_client(
     };
     let execution = execute(&program, no_session(), &Input::Inherit, Output::Inherit, None)?;
     for phrase in execution.served.map(Served::phrases).unwrap_or_default().iter().filter(|_| !ui.quiet) {
-        eprintln!("rashomon: {phrase}");
+        say!("{phrase}");
     }
     Ok(Exit::of_program(match execution.ending {
         Ending::Code(code) => ProgramExit::Code { code },
