@@ -21,6 +21,7 @@ const MAX_CONTEXTS: u32 = 1 << 22;
 /// The session directory, terminated by zero.
 static mut DIRECTORY: [u8; 4096] = [0; 4096];
 static ENABLED: AtomicU32 = AtomicU32::new(0);
+/// Bytes of closed chunks.
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static FULL: AtomicU32 = AtomicU32::new(0);
 /// Serial mode: nothing is kept any more, as what happens is what happened before.
@@ -123,7 +124,8 @@ fn open_chunk(thread: &mut Thread) {
             thread.chunk = chunk;
             thread.written_context = u32::MAX;
             let limit = config::word(control::field::TRACE_LIMIT);
-            let total = BYTES.fetch_add(CHUNK_BYTES as u64, Relaxed);
+            // What is only reserved is given back when the chunk is closed, and must not use up what may be written.
+            let total = BYTES.load(Relaxed);
             if limit != 0 && total > limit / 2 {
                 filter::run_short(thread);
             }
@@ -165,6 +167,7 @@ fn close_chunk(thread: &mut Thread, last: bool) {
             checksum = checksum.add(*first.add(at));
         }
         *chunk.add(CHUNK_CHECKSUM_WORD) = checksum.finish();
+        BYTES.fetch_add(((CHUNK_HEADER_WORDS + words) * 8) as u64, Relaxed);
         core::sync::atomic::fence(Release);
         chunk.add(CHUNK_USED_WORD).write_volatile(words as u64 * 8);
         sys::unmap(chunk.cast(), CHUNK_BYTES);

@@ -76,6 +76,9 @@ pub enum Command {
         /// A store whose first recording is taken. Without it and without a command the latest.
         #[arg(conflicts_with = "command")]
         store: Option<PathBuf>,
+        /// Run what the store says, although it was not recorded by you on this machine.
+        #[arg(long)]
+        trust: bool,
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -144,8 +147,11 @@ pub enum Command {
     Confirm {
         /// The latest store if not given.
         trace: Option<PathBuf>,
+        /// Run what the store says, although it was not recorded by you on this machine.
+        #[arg(long)]
+        trust: bool,
         #[command(flatten)]
-        trust: TrustOptions,
+        libraries: TrustOptions,
         #[command(flatten)]
         confirm: ConfirmOptions,
         #[command(flatten)]
@@ -172,6 +178,9 @@ pub enum Command {
         /// Seconds of one execution.
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
         timeout: Option<Duration>,
+        /// Run what the store says, although it was not recorded by you on this machine.
+        #[arg(long)]
+        trust: bool,
         /// Further arguments for gdb, such as `-batch -ex 'thread apply all bt'`.
         #[arg(last = true, value_name = "GDB ARGUMENTS", requires = "gdb", allow_hyphen_values = true)]
         gdb_arguments: Vec<OsString>,
@@ -194,6 +203,9 @@ pub enum Command {
         /// Seconds of one execution.
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
         timeout: Option<Duration>,
+        /// Run what the store says, although it was not recorded by you on this machine.
+        #[arg(long)]
+        trust: bool,
     },
     /// Print the findings of a store.
     Report {

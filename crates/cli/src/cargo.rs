@@ -17,6 +17,7 @@ pub mod toolchain;
 
 use crate::exit::Exit;
 use crate::runtime;
+use crate::terminal::{say, show, tell};
 use anyhow::{Context as _, Result, bail};
 use arguments::RunnerOptions;
 use clap::{CommandFactory as _, Parser as _};
@@ -39,13 +40,13 @@ pub fn cargo(words: &[String], quiet: bool) -> Result<Exit> {
     if words.is_empty() || ["--help", "-h", "help"].contains(&words[0].as_str()) {
         let options = RunnerOptions::command().disable_help_flag(true).render_long_help().to_string();
         let options = options.find("Options:").map_or("", |at| &options[at..]);
-        crate::commands::print(&format!("{ABOUT}\n{options}\n{}\n", crate::exit::HELP))?;
+        crate::terminal::print(&format!("{ABOUT}\n{options}\n{}\n", crate::exit::HELP))?;
         return Ok(Exit::Success);
     }
     let split = match arguments::split(words) {
         Ok(split) => split,
         Err(error) => {
-            eprintln!("cargo rashomon: {error:#}");
+            tell("cargo rashomon", &format!("{error:#}"));
             return Ok(Exit::Usage);
         }
     };
@@ -67,19 +68,19 @@ pub fn cargo(words: &[String], quiet: bool) -> Result<Exit> {
     }
     let standard = toolchain.standard(options.cargo.standard, || {
         if !quiet {
-            eprintln!("rashomon: instrumenting the toolchain's standard library (once)");
+            say!("instrumenting the toolchain's standard library (once)");
         }
     })?;
     if let Standard::Plain { reason } = &standard {
-        eprintln!(
-            "rashomon: Rust's standard library is not instrumented ({reason}); what it orders is not seen, so nothing is predicted and nothing proven \
+        say!(
+            "Rust's standard library is not instrumented ({reason}); what it orders is not seen, so nothing is predicted and nothing proven \
              unordered. The component rust-src cures that."
         );
     }
     let call = Call { split, toolchain, standard, quiet };
     let (exit, results) = call.run()?;
     if !quiet && !results.is_empty() {
-        eprint!("{}", summary(&results));
+        show(&summary(&results));
     }
     Ok(if results.iter().any(|result| result.met) {
         Exit::Findings

@@ -11,6 +11,7 @@ pub mod provoke;
 pub mod replay;
 pub mod report;
 pub mod trace;
+pub mod trust;
 pub mod witness;
 
 use crate::arguments::{Colour, ConfirmOptions, FailOn, Filter, FilterOptions, ReportOptions, RunOptions, Show, Switch};
@@ -18,16 +19,16 @@ use crate::exit::Exit;
 use crate::live::{self, Live};
 use crate::progress::Reporter;
 use crate::runtime;
+use crate::terminal::{self, error_is_terminal, print, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_confirm::{Client, Input, Output, Program};
 use rashomon_event::Finding;
 use rashomon_pipeline::plan::{Fixed, Next, Plan, UntilNothingNew};
-use rashomon_pipeline::run::quoted;
+use rashomon_pipeline::run::pasted;
 use rashomon_pipeline::{Accesses, Budget, RecordSettings, RunRecord, Scheduling, Settings, Store};
 use rashomon_report::{Counts, RunSummary, Shown, json, text};
 use rashomon_trace::Policy;
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,11 +45,12 @@ pub struct Ui {
 }
 
 impl Ui {
-    fn colours(self, stream: &impl IsTerminal) -> bool {
+    /// Whether there are colours on a stream that is a terminal or not.
+    fn colours(self, is_terminal: bool) -> bool {
         match self.colour {
             Colour::Always => true,
             Colour::Never => false,
-            Colour::Auto => stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            Colour::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         }
     }
 }
@@ -67,7 +69,7 @@ pub fn end_children_on_interruption() {
     let _ = ctrlc::set_handler(|| {
         rashomon_confirm::kill_running();
         live::interrupted();
-        eprintln!("rashomon: interrupted; what was found so far is in the store: see `rashomon report`");
+        say!("interrupted; what was found so far is in the store: see `rashomon report`");
         std::process::exit(130);
     });
 }
@@ -216,9 +218,7 @@ fn tool() -> Result<OsString> {
 /// Writes the reports of `check`, `predict` and `confirm`, and says whether `--fail-on` is met.
 pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &ReportOptions) -> Result<bool> {
     let shown = shown(options.show);
-    let stderr = std::io::stderr();
-    let report = text::render(findings, summary, text::Options { shown, colour: ui.colours(&stderr) });
-    stderr.lock().write_all(report.as_bytes()).context("cannot write the report")?;
+    terminal::show(&text::render(findings, summary, text::Options { shown, colour: ui.colours(error_is_terminal()) }));
     match options.json.as_deref() {
         None => {}
         Some(path) if path == Path::new("-") => {
@@ -235,19 +235,10 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
     })
 }
 
-/// To standard output. A reader that went away (`| head`) is no failure.
-pub fn print(text: &str) -> Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot write to standard output"),
-        _ => Ok(()),
-    }
-}
-
 /// Where the wrappers can be found under names of one word.
 pub fn environment() -> Result<Exit> {
     let tool = PathBuf::from(tool()?);
-    let quoted = quoted(tool.as_os_str());
-    let quoted = quoted.to_string_lossy();
+    let quoted = pasted(tool.as_os_str());
     print(&format!(
         "export CC='{quoted} cc'\nexport CXX='{quoted} c++'\n# cmake: make links named rashomon-cc and rashomon-c++ to {quoted}, \
          and use -DCMAKE_C_COMPILER=… -DCMAKE_CXX_COMPILER=…\n"

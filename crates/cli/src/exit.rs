@@ -70,4 +70,5 @@ Exit codes:
   124  the recorded program did not end by itself (time limit, deadlock)
   125  recording or analysis failed
   126  the program cannot be executed
-  127  the program was not found";
+  127  the program was not found
+  130  interrupted (Ctrl-C); what was decided is in the store";

@@ -3,7 +3,7 @@
 //! It is written beside its place and renamed, so that a reader sees one whole report or another. What is no regular file (a pipe, a terminal) gets the report once, at the end.
 
 use anyhow::{Context as _, Result};
-use rashomon_event::{Finding, Verdict};
+use rashomon_event::{Finding, FindingId, Verdict};
 use rashomon_pipeline::Progress;
 use rashomon_report::{RunSummary, Shown, json};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ enum Target {
 #[derive(Default)]
 struct State {
     summary: Option<RunSummary>,
-    findings: BTreeMap<String, Finding>,
+    findings: BTreeMap<FindingId, Finding>,
     written: Option<Instant>,
     /// The last report is the whole one.
     finished: bool,
@@ -126,7 +126,7 @@ pub fn interrupted() {
     let _ = match &live.target {
         Target::File(path) => live.write(&mut state, path),
         Target::Once(path) => match live.render(&state) {
-            Some(text) if path == Path::new("-") => std::io::stdout().lock().write_all(text.as_bytes()).map_err(Into::into),
+            Some(text) if path == Path::new("-") => crate::terminal::print(&text),
             Some(text) => fs::write(path, text).map_err(Into::into),
             None => Ok(()),
         },

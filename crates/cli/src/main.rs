@@ -10,11 +10,14 @@ mod live;
 mod program;
 mod progress;
 mod runtime;
+mod terminal;
 mod wrapper;
 
 use crate::arguments::{Arguments, Command};
 use crate::cargo::session::Role;
+use crate::commands::provoke::Stored;
 use crate::exit::Exit;
+use crate::terminal::say;
 use anyhow::Result;
 use clap::Parser as _;
 use std::ffi::OsString;
@@ -66,7 +69,7 @@ fn wrapper_call(arguments: &[OsString]) -> Option<(Language, &[OsString])> {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("rashomon: {error:#}");
+    say!("{error:#}");
     let exit = match error.downcast_ref::<program::Unfit>() {
         Some(program::Unfit::NotFound(_)) => Exit::NotFound,
         Some(program::Unfit::NotExecutable(_)) => Exit::NotExecutable,
@@ -82,8 +85,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::check::check(ui, &run, &confirm, &report, file, command)
         }
         Command::Record { run, command } => commands::check::record(ui, &run, command),
-        Command::Provoke { run, provoke, report, store, command } => {
-            commands::provoke::provoke(ui, &run, &provoke, &report, store, command)
+        Command::Provoke { run, provoke, report, store, trust, command } => {
+            commands::provoke::provoke(ui, &run, &provoke, &report, Stored { store, trust }, command)
         }
         Command::Detect { detect, command } => commands::detect::detect(ui, &detect, command),
         Command::Explore { run, explore, report, file, command } => {
@@ -97,16 +100,18 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::analyse::predict(ui, trace, predict_within, &trust, &report)
         }
         Command::Analyse { analyse } => commands::linear::analyse(ui, &analyse),
-        Command::Confirm { trace, trust, confirm, report } => commands::analyse::confirm(ui, trace, &trust, &confirm, &report),
-        Command::Replay { finding: None, recording, output, timeout, .. } => {
-            commands::replay::recording(ui, recording.flatten(), output, timeout)
+        Command::Confirm { trace, trust, libraries, confirm, report } => {
+            commands::analyse::confirm(ui, trace, (&libraries, trust), &confirm, &report)
         }
-        Command::Replay { finding: Some(finding), store, gdb, times, timeout, gdb_arguments, .. } => {
-            let request = commands::replay::Request { finding, store, times, timeout };
-            if gdb { commands::replay::under_gdb(&request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
+        Command::Replay { finding: None, recording, output, timeout, trust, .. } => {
+            commands::replay::recording(ui, recording.flatten(), output, timeout, trust)
         }
-        Command::Minimise { finding, store, executions, budget, timeout } => {
-            commands::minimise::minimise(ui, &finding, store.as_deref(), (executions, budget), timeout)
+        Command::Replay { finding: Some(finding), store, gdb, times, timeout, trust, gdb_arguments, .. } => {
+            let request = commands::replay::Request { finding, store, times, timeout, trust };
+            if gdb { commands::replay::under_gdb(ui, &request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
+        }
+        Command::Minimise { finding, store, executions, budget, timeout, trust } => {
+            commands::minimise::minimise(ui, &finding, store.as_deref(), (executions, budget), timeout, trust)
         }
         Command::Report { store, format, show } => commands::report::report(ui, store, format, show),
         Command::Trace { command } => commands::trace::trace(ui, command),
@@ -115,7 +120,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Cargo { arguments } => cargo::cargo(&arguments, ui.quiet),
         Command::Doctor { program } => commands::doctor::doctor(program),
         Command::RuntimePath => {
-            commands::print(&format!("{}\n", runtime::folder()?.display()))?;
+            terminal::print(&format!("{}\n", runtime::folder()?.display()))?;
             Ok(Exit::Success)
         }
         Command::Env => commands::environment(),

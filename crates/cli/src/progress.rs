@@ -1,11 +1,11 @@
 //! Progress on standard error: a line that changes on a terminal, plain lines elsewhere, nothing when asked to be quiet.
 
 use crate::live::Live;
+use crate::terminal::{error_is_terminal, say};
 use indicatif::{ProgressBar, ProgressStyle};
-use rashomon_event::Verdict;
+use rashomon_event::{Verdict, harmless};
 use rashomon_pipeline::{Observer, Progress};
 use rashomon_report::text;
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,8 +30,8 @@ impl Reporter {
             return;
         }
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("rashomon: {text}")),
-            None => eprintln!("rashomon: {text}"),
+            Some(bar) => bar.suspend(|| say!("{text}")),
+            None => say!("{text}"),
         }
     }
 
@@ -40,7 +40,7 @@ impl Reporter {
         if self.quiet {
             return;
         }
-        if !std::io::stderr().is_terminal() {
+        if !error_is_terminal() {
             self.line(&text);
             return;
         }
@@ -50,12 +50,12 @@ impl Reporter {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        bar.set_message(text);
+        bar.set_message(harmless(&text).into_owned());
     }
 
     /// What goes by quickly and often: only where the next one takes its place.
     fn passing(&mut self, text: String) {
-        if std::io::stderr().is_terminal() {
+        if error_is_terminal() {
             self.now(text);
         }
     }
@@ -125,7 +125,7 @@ impl Counter {
 
     pub fn new(quiet: bool, what: &'static str, of: Option<u64>) -> Self {
         let began = Instant::now();
-        let shown = !quiet && std::io::stderr().is_terminal();
+        let shown = !quiet && error_is_terminal();
         Self { what, of, shown, began, next: began + Duration::from_secs(1), bar: None }
     }
 

@@ -120,7 +120,7 @@ pub fn execute(
     limit: Option<Duration>,
 ) -> Result<Execution, ConfirmError> {
     let start = Instant::now();
-    let (child, own_group) = spawn(program, session, input, output)?;
+    let (child, own_group) = spawn(program, session, input, output, limit)?;
     let Some(client) = &program.client else {
         let ending = supervise(child, own_group, start, limit, Some(session))
             .map_err(ConfirmError::io("wait for", &program.executable))?;
@@ -153,15 +153,21 @@ fn in_order(ending: Ending, server: ServerEnding) -> Ending {
 }
 
 /// Starts the program; whether it leads a group of its own.
-pub(crate) fn spawn(program: &Program, session: &Path, input: &Input, output: Output) -> Result<(Child, bool), ConfirmError> {
+pub(crate) fn spawn(
+    program: &Program,
+    session: &Path,
+    input: &Input,
+    output: Output,
+    limit: Option<Duration>,
+) -> Result<(Child, bool), ConfirmError> {
     if let Some(restore) = &program.before_each {
-        before_each(program, restore)?;
+        before_each(program, restore, limit)?;
     }
     let mut command = command(program, session);
     command.stdin(match input {
         Input::Inherit => Stdio::inherit(),
         Input::Empty => Stdio::null(),
-        Input::File(path) => File::open(path).map_err(ConfirmError::io("open", path))?.into(),
+        Input::File(path) => rashomon_files::open_input(path).map_err(ConfirmError::io("open", path))?.into(),
     });
     match output {
         Output::Inherit => {}
@@ -184,20 +190,21 @@ pub(crate) fn spawn(program: &Program, session: &Path, input: &Input, output: Ou
     Ok((child, own_group))
 }
 
-fn before_each(program: &Program, restore: &OsString) -> Result<(), ConfirmError> {
+/// It may take as long as the execution itself.
+fn before_each(program: &Program, restore: &OsString, limit: Option<Duration>) -> Result<(), ConfirmError> {
     let mut command = Command::new("sh");
     // What it prints belongs to neither the program's output nor the report.
     command.arg("-c").arg(restore).current_dir(&program.directory).stdin(Stdio::null()).stdout(Stdio::null());
     process::prepare(&mut command, Setup { randomise_addresses: true, own_group: true });
     let child = command.spawn().map_err(|source| ConfirmError::Execute { program: "sh".into(), source })?;
-    match supervise(child, true, Instant::now(), None, None).map_err(ConfirmError::io("wait for", "sh"))? {
+    match supervise(child, true, Instant::now(), limit, None).map_err(ConfirmError::io("wait for", "sh"))? {
         Ending::Code(0) => Ok(()),
         ending => Err(ConfirmError::BeforeEach {
             command: restore.clone(),
             status: match ending {
                 Ending::Code(code) => format!("exit code {code}"),
                 Ending::Signal(signal) => format!("signal {signal}"),
-                Ending::TimedOut => "timed out".into(),
+                Ending::TimedOut => "it did not end within the time of an execution".into(),
             },
         }),
     }

@@ -7,6 +7,7 @@ use crate::error::ConfirmError;
 use crate::execution::{Execution, Input, Output, Program, execute};
 use crate::force::new_session;
 use rashomon_event::ModuleInfo;
+use rashomon_files::Links;
 use rashomon_trace::control::{self, After, ControlRequest};
 use rashomon_trace::modules::{self, ModuleLine};
 use rashomon_trace::{DescriptorState, HoldEnd, ProvokeRequest, Provoked, RunMode, Step, TraceError};
@@ -58,7 +59,7 @@ pub fn provoke(
 
 fn modules_of(session: &Path) -> Result<Vec<ModuleInfo>, ConfirmError> {
     let path = session.join(rashomon_abi::MODULES_FILE);
-    let bytes = match std::fs::read(&path) {
+    let bytes = match rashomon_files::read(&path, Links::Refused, modules::LARGEST) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(TraceError::Io { action: "read", path, source }.into()),

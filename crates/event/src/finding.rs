@@ -1,6 +1,7 @@
 //! What the user is told. One model; renderers live in `report`.
 
 use crate::candidate::{Evidence, WitnessLevel};
+use crate::finding_id::FindingId;
 use crate::provocation::Provocation;
 use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
@@ -122,7 +123,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable over runs and rebuilds that do not touch the two places: kind and function-relative sites. Also the name to replay by.
-    pub id: String,
+    pub id: FindingId,
     pub kind: FindingKind,
     pub verdict: Verdict,
     pub evidence: Evidence,

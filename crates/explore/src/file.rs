@@ -5,6 +5,7 @@ use crate::log::{Log, LogBuilder};
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, RECORD_WORDS, SITE_WORDS, accesses, end, field, snapshot::refusal, strategy};
 use rashomon_event::CodePlace;
+use rashomon_files::Links;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -188,7 +189,7 @@ pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
 
 /// Reads what an execution left.
 pub fn read(path: &Path) -> Result<Answer, ExploreError> {
-    let mut file = File::open(path).map_err(ExploreError::io("open", path))?;
+    let mut file = rashomon_files::open(path, Links::Refused).map_err(ExploreError::io("open", path))?;
     let mut head = [0u8; HEAD_WORDS * 8];
     file.read_exact(&mut head).map_err(ExploreError::io("read", path))?;
     let head: Vec<u64> = words(&head).collect();

@@ -6,6 +6,7 @@ use rashomon_event::{Frame, ModuleInfo};
 use rashomon_symbolize::Symbolizer;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::Path;
 use std::rc::Rc;
 
 /// Not for sharing between threads: caches what it reads.
@@ -34,11 +35,12 @@ impl Binaries {
 
 /// Empty where the file cannot be read: ids then count from the module's beginning.
 fn read_starts(path: &str) -> Vec<u64> {
-    let Ok(bytes) = std::fs::read(path) else { return Vec::new() };
-    let Ok(file) = object::File::parse(bytes.as_slice()) else { return Vec::new() };
-    let functions = file.symbols().chain(file.dynamic_symbols());
-    let defined = functions.filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
-    let mut starts: Vec<u64> = defined.map(|symbol| symbol.address()).collect();
+    let starts = rashomon_symbolize::with_object(Path::new(path), |file| {
+        let functions = file.symbols().chain(file.dynamic_symbols());
+        let defined = functions.filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
+        Ok(defined.map(|symbol| symbol.address()).collect())
+    });
+    let mut starts: Vec<u64> = starts.unwrap_or_default();
     starts.sort_unstable();
     starts.dedup();
     starts

@@ -9,11 +9,11 @@ use crate::modules::Unseen;
 use crate::progress::{Observer, Progress};
 use crate::prove::{Prover, load, may_be_unordered};
 use crate::record::RecordSettings;
-use crate::run::{RunRecord, quoted};
+use crate::run::{RunRecord, pasted};
 use crate::store::Store;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Forcing, Input, Program};
-use rashomon_event::{Deadline, Finding, ProcessPath, Schedule, Surroundings, Verdict};
+use rashomon_event::{Deadline, Finding, FindingId, ProcessPath, Schedule, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{LoadedTrace, Shortcoming, process_folder, processes};
 use std::cell::LazyCell;
@@ -76,9 +76,9 @@ impl Lead {
 /// What recordings gave.
 #[derive(Default)]
 pub struct Gathered {
-    pub(crate) leads: BTreeMap<String, Lead>,
+    pub(crate) leads: BTreeMap<FindingId, Lead>,
     /// Exits that are wrong if another recording ends with 0.
-    pub(crate) exits: BTreeMap<String, Lead>,
+    pub(crate) exits: BTreeMap<FindingId, Lead>,
     /// Schedules of recorded processes.
     replays: Replays,
     pub(crate) told: BTreeSet<&'static str>,
@@ -471,9 +471,8 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
 }
 
 /// Ready to paste into a shell, whatever its working directory.
-pub(crate) fn reproduce_command(tool: &OsStr, store: &Store, id: &str) -> String {
-    let words = [quoted(tool), "replay".into(), "--store".into(), quoted(store.path().as_os_str()), id.into()];
-    words.map(|word: OsString| word.to_string_lossy().into_owned()).join(" ")
+pub(crate) fn reproduce_command(tool: &OsStr, store: &Store, id: &FindingId) -> String {
+    [pasted(tool), "replay".into(), "--store".into(), pasted(store.path().as_os_str()), id.to_string()].join(" ")
 }
 
 pub(crate) const fn verdict_rank(verdict: &Verdict) -> u8 {
@@ -500,7 +499,7 @@ fn is_open(lead: &Lead) -> bool {
 }
 
 /// One finding per id: the surer one stays, the other's schedule may be tried too. Says whether more is known now than before.
-pub(crate) fn merge(leads: &mut BTreeMap<String, Lead>, new: Lead) -> bool {
+pub(crate) fn merge(leads: &mut BTreeMap<FindingId, Lead>, new: Lead) -> bool {
     let Some(old) = leads.get_mut(&new.finding.id) else {
         leads.insert(new.finding.id.clone(), new);
         return true;

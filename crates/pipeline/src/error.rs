@@ -11,6 +11,10 @@ pub enum PipelineError {
     Malformed { path: PathBuf, reason: String },
     #[error("{path} is not empty; name another folder for the output, or remove it", path = path.display())]
     OutputExists { path: PathBuf },
+    #[error("{path} is a link, or no file or folder of ours: a store has none; remove it, or do not use this store", path = path.display())]
+    Foreign { path: PathBuf },
+    #[error("{path} is in use by {by}; wait until that ends, or use a copy of the store", path = path.display())]
+    InUse { path: PathBuf, by: String },
     #[error("no store in {path}; run `rashomon check` or `rashomon record` there first, or name one with --store", path = path.display())]
     NoStore { path: PathBuf },
     #[error("no finding {id} in {path}; it has: {known}", path = path.display())]
@@ -28,7 +32,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Trace(#[from] rashomon_trace::TraceError),
     #[error(transparent)]
-    Foreign(#[from] rashomon_packed::TraceError),
+    TraceFile(#[from] rashomon_packed::TraceError),
     #[error(transparent)]
     Import(#[from] rashomon_packed::ImportError),
     #[error(transparent)]

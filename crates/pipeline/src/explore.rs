@@ -12,7 +12,9 @@ use crate::prove::load;
 use crate::run::RunRecord;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
-use rashomon_event::{CodePlace, Deadline, EventIndex, EventKind, Finding, Grade, Schedule, SiteId, ThreadPath, Trace, Verdict};
+use rashomon_event::{
+    CodePlace, Deadline, EventIndex, EventKind, Finding, FindingId, Grade, Schedule, SiteId, ThreadPath, Trace, Verdict,
+};
 pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits};
@@ -173,7 +175,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let until = total.less((once * 2).min(settings.budget / 3));
         let limits = Limits { schedules: settings.schedules, until };
         let mut found: Vec<(Failure, u64, Observation)> = Vec::new();
-        let mut found_ids: Vec<String> = Vec::new();
+        let mut found_ids: Vec<FindingId> = Vec::new();
         let mut refused = None;
         let mut tried = 0;
         let summary = explorer.search(search.as_mut(), limits, |_, observation| {
@@ -229,7 +231,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         explorer: &Explorer<'_>,
         shown: &Shown<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<String, PipelineError> {
+    ) -> Result<FindingId, PipelineError> {
         let finding = self.finding_of(explorer, shown, observer)?;
         self.store.write_finding(&finding)?;
         observer.progress(Progress::Decided(&finding));

@@ -7,7 +7,7 @@
 //! touch the same variable are one finding.
 
 use crate::symbols::Symbols;
-use rashomon_event::{ContextId, FindingKind, Frame, SiteId, Trace};
+use rashomon_event::{ContextId, FindingId, FindingKind, Frame, SiteId, Trace};
 
 /// Files that belong to the system and not to the program.
 const SYSTEM_SOURCES: [&str; 3] = ["/usr/", "./", "../"];
@@ -60,7 +60,7 @@ fn offset_key<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> 
 }
 
 /// `race-3f2a91c4`. The order of the places does not matter.
-pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> String {
+pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> FindingId {
     places.sort();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for place in &places {
@@ -80,7 +80,7 @@ pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> String {
         FindingKind::UseOfDestroyed => "destroyed",
         FindingKind::ThreadLeak => "leak",
     };
-    format!("{word}-{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff))
+    FindingId::of(word, (hash >> 32) as u32 ^ hash as u32)
 }
 
 #[cfg(test)]

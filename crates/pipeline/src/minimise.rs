@@ -84,12 +84,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         observer: &mut dyn Observer,
     ) -> Result<Shortened, PipelineError> {
         let original = schedule_of(finding)?.clone();
-        let scratch = self.store.path().join(format!("minimise-{}", std::process::id()));
+        let scratch = self.store.temporary("minimise")?;
         let program = Program { randomise_addresses: false, ..self.program.clone() };
         let mut shortener = Shortener {
             program: &program,
             forcing: Forcing { times: 1, deadline: Deadline::within(within), ..self.forcing(run) },
-            session: scratch.join("tried"),
+            session: scratch.path().join("tried"),
             finding: finding.clone(),
             ending: Ending::TimedOut,
             executions: 0,
@@ -97,9 +97,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             until: Deadline::within(within),
         };
         let shortened = self.shorten(&mut shortener, &original, observer);
-        if scratch.exists() {
-            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
-        }
+        scratch.close().map_err(PipelineError::io("remove the folder of", self.store.path()))?;
         let (mut best, shown) = shortened?;
         let before = original.turns.len();
         if !shown {

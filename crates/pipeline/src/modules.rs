@@ -115,14 +115,11 @@ pub fn unseen_functions(trace: &Trace) -> Vec<String> {
     let mut wanted = BTreeSet::new();
     let mut defined = BTreeSet::new();
     for module in &trace.modules {
-        let Ok(bytes) = std::fs::read(&module.path) else { continue };
-        let Ok(file) = object::File::parse(bytes.as_slice()) else { continue };
-        let mut symbols = Vec::new();
-        for symbol in file.dynamic_symbols() {
-            if let Ok(name) = symbol.name() {
-                symbols.push((name.to_owned(), symbol.is_definition()));
-            }
-        }
+        let symbols = rashomon_symbolize::with_object(Path::new(&module.path), |file| {
+            let named = |symbol: object::Symbol<'_, '_, _>| Some((symbol.name().ok()?.to_owned(), symbol.is_definition()));
+            Ok(file.dynamic_symbols().filter_map(named).collect::<Vec<(String, bool)>>())
+        });
+        let Ok(symbols) = symbols else { continue };
         // The runtime, or the program it is linked into.
         if symbols.iter().any(|(name, is_defined)| *is_defined && name == MARKER) {
             defined.extend(symbols.iter().filter(|(_, is_defined)| *is_defined).map(|(name, _)| name.clone()));
@@ -149,10 +146,11 @@ fn is_modelled(path: &str) -> bool {
 
 /// Whether any of the file's code calls the instrumentation's hooks. A file that cannot be read is not.
 pub fn is_instrumented(path: &Path) -> bool {
-    let Ok(bytes) = std::fs::read(path) else { return false };
-    let Ok(file) = object::File::parse(bytes.as_slice()) else { return false };
-    let mut symbols = file.dynamic_symbols().chain(file.symbols());
-    symbols.any(|symbol| symbol.name().is_ok_and(|name| name.starts_with("__tsan_func_entry") || name == "__tsan_init"))
+    let calls = rashomon_symbolize::with_object(path, |file| {
+        let mut symbols = file.dynamic_symbols().chain(file.symbols());
+        Ok(symbols.any(|symbol| symbol.name().is_ok_and(|name| name.starts_with("__tsan_func_entry") || name == "__tsan_init")))
+    });
+    calls.unwrap_or(false)
 }
 
 #[cfg(test)]

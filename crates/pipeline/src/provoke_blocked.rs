@@ -14,7 +14,7 @@ use std::path::Path;
 pub fn store<S: Symbols + ?Sized>(
     job: &Job<'_, S>,
     loaded: &LoadedTrace,
-    known: &mut BTreeSet<String>,
+    known: &mut BTreeSet<rashomon_event::FindingId>,
     observer: &mut dyn Observer,
 ) -> Result<(), PipelineError> {
     let Some(finding) = Composer::new(loaded, job.symbols, 0).of_blocked() else { return Ok(()) };
@@ -29,7 +29,7 @@ pub fn store<S: Symbols + ?Sized>(
 pub fn store_from<S: Symbols + ?Sized>(
     job: &Job<'_, S>,
     session: &Path,
-    known: &mut BTreeSet<String>,
+    known: &mut BTreeSet<rashomon_event::FindingId>,
     observer: &mut dyn Observer,
 ) -> Result<(), PipelineError> {
     let blocked = RunHeader::read(session).is_ok_and(|header| matches!(header.outcome, Outcome::Deadlock | Outcome::Stuck));

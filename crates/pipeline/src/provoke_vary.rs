@@ -112,7 +112,7 @@ pub struct Known {
     /// How many of them were executed in both orders, or tried to be.
     pub compared: usize,
     /// Ids of the deadlocks and lost wake-ups.
-    pub blocked: std::collections::BTreeSet<String>,
+    pub blocked: std::collections::BTreeSet<rashomon_event::FindingId>,
 }
 
 /// A finding, and what brought it about.

@@ -11,6 +11,7 @@
 //!
 //! Cost: a sort of all boundaries; memory: 12 bytes a boundary. [`Recorded::origin`] leads back to the recording's events.
 
+use rashomon_event::harmless;
 use rashomon_event::{Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, Trace};
 use rashomon_packed::{BLOCK, Event, Names, Op, Source, Space, TraceError, order};
 use std::collections::HashMap;
@@ -119,7 +120,7 @@ impl<'t> Recorded<'t> {
         names.push(Space::Location, "-");
         for site in &trace.sites {
             let module = site.module.and_then(|module| trace.modules.get(module as usize));
-            let file = module.map_or("", |module| module.path.rsplit('/').next().unwrap_or_default());
+            let file = harmless(module.map_or("", |module| module.path.rsplit('/').next().unwrap_or_default()));
             names.push(Space::Location, &format!("{file}+{:#x}", site.offset));
         }
         for (boundary, variable) in pieces.boundaries.iter().zip(&pieces.variables) {

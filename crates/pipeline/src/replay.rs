@@ -20,7 +20,7 @@ const DEBUGGED_HOLD: Duration = Duration::from_secs(60);
 /// The finding's schedule, if it has one and is for the binaries that are there now.
 pub fn schedule_of(finding: &Finding) -> Result<&Schedule, PipelineError> {
     let schedule = finding.schedule.as_ref().ok_or_else(|| PipelineError::NoSchedule {
-        id: finding.id.clone(),
+        id: finding.id.to_string(),
         verdict: match finding.verdict {
             Verdict::Proven { .. } => "proven",
             Verdict::Predicted => "predicted",

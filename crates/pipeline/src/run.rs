@@ -1,6 +1,7 @@
 //! What a store knows about the executions in it: enough to make each of them again.
 
 use rashomon_confirm::Client;
+use rashomon_event::harmless::is_harmful;
 use rashomon_report::ProgramExit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -157,6 +158,43 @@ pub fn quoted(word: &OsStr) -> OsString {
     OsString::from_vec(out)
 }
 
+/// Quotes a word so that it can be printed, copied and pasted: what is not plain text stands as `$'\\xff'`, which bash, zsh, ksh and POSIX.1-2024's shell read.
+pub fn pasted(word: &OsStr) -> String {
+    match quoted(word).into_string() {
+        Ok(text) if !text.contains(is_harmful) => text,
+        _ => {
+            let mut out = String::from("$'");
+            for &byte in word.as_bytes() {
+                match byte {
+                    b'\'' | b'\\' => out.extend(['\\', char::from(byte)]),
+                    b' '..=b'~' => out.push(char::from(byte)),
+                    _ => out.push_str(&format!("\\x{byte:02x}")),
+                }
+            }
+            out.push('\'');
+            out
+        }
+    }
+}
+
+impl RunRecord {
+    /// Everything that an execution from this store makes the machine do, in lines.
+    pub fn deeds(&self) -> Vec<String> {
+        let word = |text: &ShellText| pasted(&OsString::from(text));
+        let mut words: Vec<String> = Vec::new();
+        words.extend(self.environment.iter().map(|(name, value)| format!("{}={}", word(name), word(value))));
+        words.extend(std::iter::once(&self.executable).chain(&self.arguments).map(word));
+        words.extend(self.input.iter().map(|input| format!("< {}", word(input))));
+        let mut lines = vec![format!("in {}: {}", word(&self.directory), words.join(" "))];
+        if let Some(client) = &self.client {
+            lines.push(format!("beside it, as its client: sh -c {}", word(&client.command)));
+            lines.extend(client.ready.iter().map(|command| format!("until it is ready: sh -c {}", word(command))));
+        }
+        lines.extend(self.before_each.iter().map(|command| format!("before each execution: sh -c {}", word(command))));
+        lines
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,6 +205,25 @@ mod tests {
             let script = format!("printf %s {}", quoted(OsStr::new(word)).to_str().unwrap());
             let output = std::process::Command::new("sh").arg("-c").arg(&script).output().unwrap();
             assert_eq!(String::from_utf8(output.stdout).unwrap(), word, "{script}");
+        }
+    }
+
+    #[test]
+    fn words_survive_copying_and_pasting() {
+        let words: [&[u8]; 7] = [
+            b"plain",
+            b"two words",
+            b"it's",
+            b"\xff\xfe/a b",
+            b"new\nline\x1b[2J",
+            "\u{202e}\\'".as_bytes(),
+            "\u{e4}".as_bytes(),
+        ];
+        for word in words {
+            let text = pasted(OsStr::from_bytes(word));
+            assert!(!text.contains(is_harmful), "{text}");
+            let output = std::process::Command::new("bash").arg("-c").arg(format!("printf %s {text}")).output().unwrap();
+            assert_eq!(output.stdout, word, "{text}");
         }
     }
 

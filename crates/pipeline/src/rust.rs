@@ -6,6 +6,7 @@
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use rashomon_event::Frame;
+use rashomon_symbolize::CachedObject;
 use std::path::Path;
 
 /// Called by the library around `main`, a thread's closure and a test: what is further out is its own. Its panic messages end their backtraces there too.
@@ -46,8 +47,10 @@ pub fn cut_library_calls(frames: &mut Vec<Frame>) {
 /// Whether the file holds the library without instrumentation. Told by its functions: one that was instrumented calls the runtime. Limits: a file
 /// without symbols is taken for one without the library; a shared library, whose calls go through a table, for one with the plain library.
 pub fn holds_plain_library(path: &Path) -> bool {
-    let Ok(bytes) = std::fs::read(path) else { return false };
-    let Ok(file) = object::File::parse(bytes.as_slice()) else { return false };
+    rashomon_symbolize::with_object(path, |file| Ok(is_plain_library(file))).unwrap_or(false)
+}
+
+fn is_plain_library(file: &CachedObject<'_>) -> bool {
     let mut functions = Vec::new();
     let mut hook = None;
     for symbol in file.symbols().filter(|symbol| symbol.is_definition()) {

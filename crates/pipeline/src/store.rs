@@ -4,7 +4,7 @@
 //! .rashomon/
 //!   latest -> 2-prog
 //!   2-prog/
-//!     run.json                 the program and how it was run
+//!     run.json                 the program and how it was run, sealed by who recorded it
 //!     summary.json             numbers of the report, once known
 //!     build/                   the program, if it was compiled here
 //!     recording-0/             a session: the trace
@@ -13,18 +13,27 @@
 //! ```
 //!
 //! Files appear under their names only when they are whole (written beside, then renamed). The folder can be moved: nothing in it
-//! names it, the reproduce commands excepted.
+//! names it; reproduce commands are computed when a finding is read.
+//!
+//! A store is data, perhaps from somebody else: it is reached through a handle, holds folders and regular files and no links, ids are checked before they become names of
+//! files, and nothing of it is executed before [`Store::origin`] was asked. Commands that use it at the same time find each other by a lock.
 
+use crate::check::reproduce_command;
 use crate::error::PipelineError;
+use crate::lock;
 use crate::run::{RUN_FORMAT, RUN_VERSION, RunRecord};
-use rashomon_event::{Finding, Verdict};
+use crate::seal::{self, Origin};
+use rashomon_event::{Finding, FindingId, Verdict};
+use rashomon_files::{Folder, Kind};
 use rashomon_report::RunSummary;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{BufReader, ErrorKind, Read as _};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
 
 /// The folder of stores in the working directory.
 pub const DEFAULT_BASE: &str = ".rashomon";
@@ -32,16 +41,30 @@ const LATEST: &str = "latest";
 const RUN_FILE: &str = "run.json";
 const SUMMARY_FILE: &str = "summary.json";
 const FINDINGS: &str = "findings";
+const PROOFS: &str = "proofs";
+const SCRATCH: &str = "scratch";
+/// Folders of these names are a command's own, and left over where it was killed.
+const TEMPORARY: [&str; 2] = ["replay-", "minimise-"];
 const FINDING_FORMAT: &str = "rashomon-finding";
 const FINDING_VERSION: u32 = 1;
-/// No file of a store is larger; a schedule of a million turns is smaller.
-const MAX_FILE_BYTES: u64 = 1 << 30;
+/// A schedule of a million turns is smaller.
+const LARGEST_FINDING: u64 = 1 << 29;
+const LARGEST_RUN: u64 = 1 << 24;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Store {
     /// Absolute.
     path: PathBuf,
+    folder: Arc<Folder>,
 }
+
+impl PartialEq for Store {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for Store {}
 
 #[derive(Serialize, Deserialize)]
 struct FindingFile {
@@ -71,7 +94,7 @@ impl Store {
                 Err(error) => return Err(PipelineError::io("create", path)(error)),
             }
         };
-        let store = Self { path }.with_folders()?;
+        let store = Self::at(path)?.with_folders()?;
         store.make_latest(&base)?;
         Ok(store)
     }
@@ -83,12 +106,16 @@ impl Store {
         if fs::read_dir(&path).map_err(PipelineError::io("list", &path))?.next().is_some() {
             return Err(PipelineError::OutputExists { path });
         }
-        Self { path }.with_folders()
+        Self::at(path)?.with_folders()
+    }
+
+    fn at(path: PathBuf) -> Result<Self, PipelineError> {
+        let folder = Folder::open(&path).map_err(PipelineError::io("open", &path))?;
+        Ok(Self { path, folder: Arc::new(folder) })
     }
 
     fn with_folders(self) -> Result<Self, PipelineError> {
-        let folder = self.path.join(FINDINGS);
-        fs::create_dir(&folder).map_err(PipelineError::io("create", folder))?;
+        self.folder.folder_made(FINDINGS).map_err(PipelineError::io("create", self.path.join(FINDINGS)))?;
         Ok(self)
     }
 
@@ -105,12 +132,88 @@ impl Store {
 
     /// An existing store: `path` itself, or the latest one if `path` is a folder of stores or has one.
     pub fn open(path: &Path) -> Result<Self, PipelineError> {
-        for candidate in [path.to_path_buf(), path.join(LATEST), path.join(DEFAULT_BASE).join(LATEST)] {
-            if candidate.join(RUN_FILE).is_file() {
-                return Ok(Self { path: fs::canonicalize(&candidate).map_err(PipelineError::io("find", candidate))? });
+        for (candidate, is_latest) in
+            [(path.to_path_buf(), false), (path.join(LATEST), true), (path.join(DEFAULT_BASE).join(LATEST), true)]
+        {
+            let run = candidate.join(RUN_FILE);
+            if fs::symlink_metadata(&run).is_err() {
+                continue;
             }
+            if is_latest {
+                stays_beside(&candidate)?;
+            }
+            let path = fs::canonicalize(&candidate).map_err(PipelineError::io("find", &candidate))?;
+            let store = Self::at(path)?;
+            store.check_contents()?;
+            return Ok(store);
         }
         Err(PipelineError::NoStore { path: std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()) })
+    }
+
+    /// Links would lead what is written or removed in the store out of it, and no command of ours makes any.
+    fn check_contents(&self) -> Result<(), PipelineError> {
+        let top = (self.path.clone(), None);
+        let proofs = (self.path.join(PROOFS), Some(PROOFS));
+        for (path, name) in [top, proofs] {
+            let failed = |source| PipelineError::io("look into", &path)(source);
+            let entries = match name {
+                None => self.folder.entries(),
+                Some(name) if self.folder.kind(name).map_err(failed)? == Some(Kind::Folder) => {
+                    self.folder.folder(name).and_then(|folder| folder.entries())
+                }
+                Some(_) => continue,
+            };
+            for entry in entries.map_err(failed)? {
+                if matches!(entry.kind, Kind::Link | Kind::Special) {
+                    return Err(PipelineError::Foreign { path: path.join(entry.name) });
+                }
+            }
+        }
+        for name in [FINDINGS, PROOFS, SCRATCH] {
+            let path = self.path.join(name);
+            if self.folder.kind(name).map_err(PipelineError::io("look at", &path))? == Some(Kind::File) {
+                return Err(PipelineError::Foreign { path });
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody else may use the store until this value and its clones are gone; what ended commands left behind is removed.
+    pub fn use_alone(&self) -> Result<(), PipelineError> {
+        lock::lock(&self.folder, true)?;
+        let entries = self.folder.entries().map_err(PipelineError::io("list", &self.path))?;
+        let left = entries
+            .iter()
+            .map(|entry| entry.name.as_str())
+            .filter(|name| *name == SCRATCH || TEMPORARY.iter().any(|start| name.starts_with(start)));
+        for name in left {
+            // What cannot be removed can be used neither, which is told where it is.
+            let _ = self.folder.remove_all(name);
+        }
+        Ok(())
+    }
+
+    /// The same, beside others that want no more.
+    pub fn use_together(&self) -> Result<(), PipelineError> {
+        lock::lock(&self.folder, false)
+    }
+
+    /// A folder for executions of one command; its name begins so. Where the store cannot be written it is a private one elsewhere.
+    pub fn temporary(&self, command: &str) -> Result<TempDir, PipelineError> {
+        let prefix = format!("{command}-");
+        debug_assert!(TEMPORARY.contains(&prefix.as_str()));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix);
+        match builder.tempdir_in(&self.path) {
+            Ok(folder) => Ok(folder),
+            Err(_) => builder.tempdir().map_err(PipelineError::io("create a folder in", std::env::temp_dir())),
+        }
+    }
+
+    /// Who recorded what [`Store::run`] says is to be executed.
+    pub fn origin(&self) -> Result<Origin, PipelineError> {
+        let run: serde_json::Value = self.read_json(&self.folder, RUN_FILE, LARGEST_RUN)?;
+        Ok(seal::origin(&run))
     }
 
     pub fn path(&self) -> &Path {
@@ -126,33 +229,41 @@ impl Store {
         self.path.join("build")
     }
 
-    pub fn proof(&self, id: &str) -> PathBuf {
-        self.path.join("proofs").join(id)
+    pub fn proof(&self, id: &FindingId) -> PathBuf {
+        self.path.join(PROOFS).join(id.as_str())
     }
 
     /// A folder for executions whose traces are not kept.
     pub fn scratch(&self) -> PathBuf {
-        self.path.join("scratch")
+        self.path.join(SCRATCH)
     }
 
     pub fn write_run(&self, run: &RunRecord) -> Result<(), PipelineError> {
-        write_json(&self.path.join(RUN_FILE), run)
+        let path = self.path.join(RUN_FILE);
+        let malformed = |error: serde_json::Error| PipelineError::Malformed { path: path.clone(), reason: error.to_string() };
+        let mut value = serde_json::to_value(run).map_err(malformed)?;
+        // Recorded without a key it is as if somebody else had recorded it.
+        if let Ok(key) = seal::key() {
+            seal::seal(&mut value, &key, &self.path);
+        }
+        write_json(&self.folder, RUN_FILE, &value)
     }
 
     pub fn run(&self) -> Result<RunRecord, PipelineError> {
-        let path = self.path.join(RUN_FILE);
-        let run: RunRecord = read_json(&path)?;
-        check_version(&path, (&run.format, run.version), (RUN_FORMAT, RUN_VERSION))?;
+        let run: RunRecord = self.read_json(&self.folder, RUN_FILE, LARGEST_RUN)?;
+        check_version(&self.path.join(RUN_FILE), (&run.format, run.version), (RUN_FORMAT, RUN_VERSION))?;
         Ok(run)
     }
 
     pub fn write_summary(&self, summary: &RunSummary) -> Result<(), PipelineError> {
-        write_json(&self.path.join(SUMMARY_FILE), summary)
+        write_json(&self.folder, SUMMARY_FILE, summary)
     }
 
     pub fn summary(&self) -> Result<Option<RunSummary>, PipelineError> {
-        let path = self.path.join(SUMMARY_FILE);
-        if path.exists() { read_json(&path).map(Some) } else { Ok(None) }
+        match self.folder.kind(SUMMARY_FILE).map_err(PipelineError::io("look at", self.path.join(SUMMARY_FILE)))? {
+            None => Ok(None),
+            Some(_) => self.read_json(&self.folder, SUMMARY_FILE, LARGEST_RUN).map(Some),
+        }
     }
 
     /// What was proven once stays so: a later step that does not prove it, or is ended before it could, replaces nothing.
@@ -164,26 +275,29 @@ impl Store {
             return Ok(());
         }
         let file = FindingFile { format: FINDING_FORMAT.into(), version: FINDING_VERSION, finding: finding.clone() };
-        write_json(&self.finding_path(&finding.id), &file)
+        write_json(&self.findings_folder()?, &file_name(&finding.id), &file)
     }
 
     /// Takes back a finding that another one has replaced.
-    pub fn remove_finding(&self, id: &str) -> Result<(), PipelineError> {
-        let path = self.finding_path(id);
-        fs::remove_file(&path).map_err(PipelineError::io("remove", path))
+    pub fn remove_finding(&self, id: &FindingId) -> Result<(), PipelineError> {
+        let folder = self.findings_folder()?;
+        folder.remove(&file_name(id)).map_err(PipelineError::io("remove", folder.path().join(file_name(id))))
     }
 
-    fn finding_path(&self, id: &str) -> PathBuf {
-        self.path.join(FINDINGS).join(format!("{id}.json"))
+    fn findings_folder(&self) -> Result<Folder, PipelineError> {
+        self.folder.folder(FINDINGS).map_err(PipelineError::io("open", self.path.join(FINDINGS)))
     }
 
-    fn finding_ids(&self) -> Result<Vec<String>, PipelineError> {
-        let folder = self.path.join(FINDINGS);
+    fn finding_ids(&self) -> Result<Vec<FindingId>, PipelineError> {
+        let folder = self.findings_folder()?;
         let mut ids = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(PipelineError::io("list", &folder))? {
-            let entry = entry.map_err(PipelineError::io("list", &folder))?;
-            if let Some(id) = entry.file_name().to_str().and_then(|name| name.strip_suffix(".json")) {
-                ids.push(id.to_owned());
+        for entry in folder.entries().map_err(PipelineError::io("list", folder.path()))? {
+            if let Some(id) = entry.name.strip_suffix(FINDING_SUFFIX) {
+                let malformed = |error: rashomon_event::NoFindingId| PipelineError::Malformed {
+                    path: folder.path().join(&entry.name),
+                    reason: error.to_string(),
+                };
+                ids.push(FindingId::new(id).map_err(malformed)?);
             }
         }
         ids.sort();
@@ -198,14 +312,14 @@ impl Store {
     /// The finding with this id, or the only one whose id, with or without its kind, starts so.
     pub fn finding(&self, prefix: &str) -> Result<Finding, PipelineError> {
         let ids = self.finding_ids()?;
-        if ids.iter().any(|id| id == prefix) {
-            return self.read_finding(prefix);
+        if let Some(id) = ids.iter().find(|id| **id == *prefix) {
+            return self.read_finding(id);
         }
-        let starts = |id: &&String| {
+        let starts = |id: &&FindingId| {
             !prefix.is_empty() && (id.starts_with(prefix) || id.rsplit('-').next().is_some_and(|hash| hash.starts_with(prefix)))
         };
-        let matching: Vec<&String> = ids.iter().filter(starts).collect();
-        let list = |ids: &[&String]| ids.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
+        let matching: Vec<&FindingId> = ids.iter().filter(starts).collect();
+        let list = |ids: &[&FindingId]| ids.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
         match matching.as_slice() {
             [id] => self.read_finding(id),
             [] => {
@@ -216,11 +330,55 @@ impl Store {
         }
     }
 
-    fn read_finding(&self, id: &str) -> Result<Finding, PipelineError> {
-        let path = self.finding_path(id);
-        let file: FindingFile = read_json(&path)?;
+    fn read_finding(&self, id: &FindingId) -> Result<Finding, PipelineError> {
+        let folder = self.findings_folder()?;
+        let name = file_name(id);
+        let path = folder.path().join(&name);
+        let file: FindingFile = self.read_json(&folder, &name, LARGEST_FINDING)?;
         check_version(&path, (&file.format, file.version), (FINDING_FORMAT, FINDING_VERSION))?;
-        Ok(file.finding)
+        let mut finding = file.finding;
+        if finding.id != *id {
+            return Err(PipelineError::Malformed { path, reason: format!("it holds another finding, {}", finding.id) });
+        }
+        // What the file says may be old, or anything.
+        let again = finding.schedule.is_some() || finding.provocation.is_some();
+        let tool = std::env::current_exe().unwrap_or_else(|_| "rashomon".into());
+        finding.reproduce = again.then(|| reproduce_command(tool.as_os_str(), self, id));
+        Ok(finding)
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, folder: &Folder, name: &str, most: u64) -> Result<T, PipelineError> {
+        let path = folder.path().join(name);
+        let file = folder.file(name).map_err(PipelineError::io("read", &path))?;
+        let size = file.metadata().map_err(PipelineError::io("read", &path))?.len();
+        if size > most {
+            return Err(PipelineError::Malformed { path, reason: format!("{size} bytes are more than {most}") });
+        }
+        let malformed = |error: serde_json::Error| PipelineError::Malformed { path: path.clone(), reason: error.to_string() };
+        if size > SMALL {
+            // Not kept beside what is made of it.
+            return serde_json::from_reader(BufReader::with_capacity(1 << 16, file.take(most))).map_err(malformed);
+        }
+        let bytes = rashomon_files::read_from(file, SMALL).map_err(PipelineError::io("read", &path))?;
+        serde_json::from_slice(&bytes).map_err(malformed)
+    }
+}
+
+/// Files up to here are read at once, which is faster.
+const SMALL: u64 = 1 << 22;
+const FINDING_SUFFIX: &str = ".json";
+
+fn file_name(id: &FindingId) -> String {
+    format!("{id}{FINDING_SUFFIX}")
+}
+
+/// The latest store is a neighbour of the link to it.
+fn stays_beside(link: &Path) -> Result<(), PipelineError> {
+    let Ok(target) = fs::read_link(link) else { return Ok(()) };
+    let mut parts = target.components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(_)), None) => Ok(()),
+        _ => Err(PipelineError::Foreign { path: link.to_path_buf() }),
     }
 }
 
@@ -241,22 +399,10 @@ fn check_version(path: &Path, found: (&str, u32), expected: (&str, u32)) -> Resu
     Err(PipelineError::Malformed { path: path.to_path_buf(), reason })
 }
 
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), PipelineError> {
+fn write_json<T: Serialize>(folder: &Folder, name: &str, value: &T) -> Result<(), PipelineError> {
+    let path = folder.path().join(name);
     let mut text = serde_json::to_vec_pretty(value)
-        .map_err(|error| PipelineError::Malformed { path: path.to_path_buf(), reason: error.to_string() })?;
+        .map_err(|error| PipelineError::Malformed { path: path.clone(), reason: error.to_string() })?;
     text.push(b'\n');
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(".new");
-    fs::write(&fresh, text).map_err(PipelineError::io("write", &fresh))?;
-    fs::rename(&fresh, path).map_err(PipelineError::io("replace", path))
-}
-
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, PipelineError> {
-    let size = fs::metadata(path).map_err(PipelineError::io("read", path))?.len();
-    if size > MAX_FILE_BYTES {
-        return Err(PipelineError::Malformed { path: path.to_path_buf(), reason: format!("{size} bytes are too many") });
-    }
-    let bytes = fs::read(path).map_err(PipelineError::io("read", path))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| PipelineError::Malformed { path: path.to_path_buf(), reason: error.to_string() })
+    folder.write(name, &text).map_err(PipelineError::io("write", path))
 }

@@ -21,8 +21,8 @@ use crate::witness_steps::steps;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Forcing, Planner};
 use rashomon_event::{
-    Candidate, CandidateKind, Deadline, Evidence, Finding, FindingKind, Goal, Schedule, SiteId, Trace, Verdict, Witness,
-    WitnessLevel,
+    Candidate, CandidateKind, Deadline, Evidence, Finding, FindingId, FindingKind, Goal, Schedule, SiteId, Trace, Verdict,
+    Witness, WitnessLevel,
 };
 use rashomon_explore::explorer::{Go, Limits};
 use rashomon_explore::file::{Refusal, Sampling};
@@ -115,7 +115,7 @@ pub struct Searched {
     /// Accesses executed before the search began; by the prefix alone, before both threads stood side by side.
     pub prefix: u64,
     pub pairs: usize,
-    pub id: Option<String>,
+    pub id: Option<FindingId>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -207,7 +207,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let forcing = Forcing { deadline: until, ..self.forcing(run) };
         let mut prover =
             Prover { program: self.program, forcing: forcing.clone(), symbols: self.symbols, scratch: &scratch, executions: 0 };
-        let undecided: Option<BTreeSet<String>> = match settings.undecided {
+        let undecided: Option<BTreeSet<FindingId>> = match settings.undecided {
             true => Some(self.store.findings()?.into_iter().filter(is_undecided).map(|finding| finding.id).collect()),
             false => None,
         };

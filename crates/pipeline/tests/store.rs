@@ -1,6 +1,6 @@
 //! The store on disk.
 
-use rashomon_event::{Evidence, Finding, FindingKind, Verdict};
+use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Verdict};
 use rashomon_pipeline::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::{PipelineError, RunRecord, ShellText, Store};
 use std::fs;
@@ -32,7 +32,7 @@ fn run_record() -> RunRecord {
 
 fn finding(id: &str) -> Finding {
     Finding {
-        id: id.into(),
+        id: FindingId::new(id).unwrap(),
         kind: FindingKind::DataRace,
         verdict: Verdict::Diverged { expected: "a".into(), actual: "b".into() },
         evidence: Evidence::Hybrid,

@@ -8,6 +8,7 @@ use crate::lost::Lost;
 use crate::order::{Shown, by_importance};
 use crate::summary::{Counts, ProgramExit, RunSummary, Status, is_false};
 use rashomon_event::finding::{HeldLock, Step};
+use rashomon_event::harmless::harmless_json;
 use rashomon_event::{Evidence, Finding, FindingKind, Frame, Side, Verdict, WitnessLevel};
 use serde::Serialize;
 
@@ -187,7 +188,8 @@ pub fn render(findings: &[Finding], run: &RunSummary, shown: Shown) -> String {
         findings: by_importance(findings, shown).into_iter().map(FindingView::from).collect(),
     };
     // Only maps with non-string keys and failing `Serialize` impls can fail; there are none here.
-    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    let mut text = harmless_json(&text).into_owned();
     text.push('\n');
     text
 }

@@ -4,6 +4,7 @@
 use crate::lost::Lost;
 use crate::order::{Shown, by_importance};
 use crate::summary::{Counts, ProgramExit, RunSummary};
+use rashomon_event::harmless::harmless;
 use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
 use std::fmt::Write as _;
 
@@ -43,9 +44,9 @@ impl Painter {
     }
 }
 
-/// Names come from the program under test: control characters must not reach the terminal.
+/// Names come from the program under test.
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    harmless(text).into_owned()
 }
 
 pub const fn kind_name(kind: FindingKind) -> &'static str {
@@ -234,7 +235,7 @@ fn one(out: &mut String, painter: Painter, finding: &Finding) {
     }
     if let Some(command) = &finding.reproduce {
         let _ = writeln!(out, "  make it happen again:");
-        let _ = writeln!(out, "    {command}");
+        let _ = writeln!(out, "    {}", clean(command));
     }
 }
 

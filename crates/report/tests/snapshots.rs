@@ -1,7 +1,7 @@
 //! Every renderer on the same fixtures.
 
 use rashomon_event::finding::{HeldLock, Step};
-use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
+use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
 use rashomon_report::{ProgramExit, RunSummary, Shown, json, text};
 
 fn frame(function: &str, line: u32) -> Frame {
@@ -18,7 +18,7 @@ fn frame(function: &str, line: u32) -> Frame {
 
 fn race() -> Finding {
     Finding {
-        id: "race-3f2a91c4".into(),
+        id: FindingId::new("race-3f2a91c4").unwrap(),
         kind: FindingKind::DataRace,
         verdict: Verdict::Proven { grade: Grade::CoEnabled },
         evidence: Evidence::Hybrid,
@@ -62,7 +62,7 @@ fn deadlock() -> Finding {
         created_at: vec![],
     };
     Finding {
-        id: "deadlock-00c0ffee".into(),
+        id: FindingId::new("deadlock-00c0ffee").unwrap(),
         kind: FindingKind::Deadlock,
         verdict: Verdict::Predicted,
         evidence: Evidence::LockOrder,
@@ -83,7 +83,7 @@ fn deadlock() -> Finding {
 fn diverged() -> Finding {
     let bare = Frame { module: "/usr/lib/lib\u{1b}[31mx.so".into(), offset: 0x1234, ..Frame::default() };
     Finding {
-        id: "race-0badf00d".into(),
+        id: FindingId::new("race-0badf00d").unwrap(),
         verdict: Verdict::Diverged { expected: "Lock at ordinal 3".into(), actual: "Unlock at ordinal 3".into() },
         evidence: Evidence::HappensBefore,
         subject: "heap block of 16 bytes".into(),

@@ -17,3 +17,4 @@ pub mod suppressions;
 pub use error::ReporterError;
 pub use serve::serve;
 pub use session::Session;
+pub use suppressions::Suppressions;

@@ -10,4 +10,4 @@ mod variables;
 pub use demangle::demangle;
 pub use error::SymbolizeError;
 pub use symbolizer::{DataSymbol, Symbolizer, Variable};
-pub use symbols::build_id;
+pub use symbols::{CachedObject, build_id, with_object};

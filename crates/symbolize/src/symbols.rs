@@ -4,6 +4,7 @@
 
 use crate::error::SymbolizeError;
 use object::{Object, ObjectSymbol, ReadCache, SymbolKind};
+use rashomon_files::Links;
 use std::fs::File;
 use std::path::Path;
 
@@ -68,35 +69,42 @@ pub fn build_id(path: &Path) -> Result<Option<String>, SymbolizeError> {
     with_object(path, build_id_of)
 }
 
-type CachedObject<'a> = object::File<'a, &'a ReadCache<File>>;
+/// An object file of which only what is asked for is in memory.
+pub type CachedObject<'a> = object::File<'a, &'a ReadCache<File>>;
 
 fn build_id_of(object: &CachedObject<'_>) -> Result<Option<String>, object::Error> {
     let bytes = object.build_id()?;
     Ok(bytes.map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-fn with_object<T>(
+/// Looks into an object file.
+pub fn with_object<T>(
     path: &Path,
     use_object: impl FnOnce(&CachedObject<'_>) -> Result<T, object::Error>,
 ) -> Result<T, SymbolizeError> {
     let unreadable = |cause: std::io::Error| SymbolizeError::Unreadable { path: path.to_path_buf(), cause: cause.to_string() };
     let no_object = |cause: object::Error| SymbolizeError::NotAnObject { path: path.to_path_buf(), cause: cause.to_string() };
-    let file = File::open(path).map_err(unreadable)?;
-    // A pipe or device would block or never end.
-    if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err(unreadable(std::io::Error::other("not a regular file")));
-    }
+    let file = rashomon_files::open(path, Links::Followed).map_err(unreadable)?;
     let cache = ReadCache::new(file);
     let object = object::File::parse(&cache).map_err(no_object)?;
     use_object(&object).map_err(no_object)
 }
+
+/// What unfolds to more bytes is left out: no debug information is that large, and a small file can claim to.
+const LARGEST_SECTION: u64 = 4 << 30;
 
 /// Sections of a file as shared bytes, for DWARF readers that outlive the file.
 pub fn sections(path: &Path, names: &[&str]) -> Result<(Vec<Vec<u8>>, bool), SymbolizeError> {
     use object::ObjectSection;
     with_object(path, |object| {
         let contents = names.iter().map(|name| match object.section_by_name(name) {
-            Some(section) => section.uncompressed_data().map(|data| data.into_owned()),
+            Some(section) => {
+                let data = section.compressed_data()?;
+                match data.uncompressed_size <= LARGEST_SECTION {
+                    true => data.decompress().map(|data| data.into_owned()),
+                    false => Ok(Vec::new()),
+                }
+            }
             None => Ok(Vec::new()),
         });
         Ok((contents.collect::<Result<_, _>>()?, object.is_little_endian()))

@@ -4,6 +4,7 @@ use crate::bytes::word_at;
 use crate::error::TraceError;
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, divergence, field, note, origin, outcome, state};
 use rashomon_abi::{HEADER_FILE, PROTOCOL_VERSION, control};
+use rashomon_files::Links;
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,11 +171,14 @@ pub struct RunHeader {
     pub processes: u64,
 }
 
+/// Bytes of a file that is read at most.
+const LARGEST: u64 = 1 << 20;
+
 impl RunHeader {
     /// Reads the header of a session without looking at its streams.
     pub fn read(session: &Path) -> Result<Self, TraceError> {
         let path = session.join(HEADER_FILE);
-        match std::fs::read(&path) {
+        match rashomon_files::read(&path, Links::Refused, LARGEST) {
             Ok(bytes) => Self::parse(&path, &bytes),
             Err(source) if matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
                 Err(TraceError::NotARecording { path: session.to_path_buf() })

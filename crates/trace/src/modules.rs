@@ -6,6 +6,8 @@ use rashomon_abi::record::LOW_MASK;
 use rashomon_event::ModuleInfo;
 use std::path::Path;
 
+/// Bytes of a file that is read at most.
+pub const LARGEST: u64 = 1 << 28;
 /// More lines than this are refused.
 const MAX_LINES: usize = 1 << 20;
 

@@ -13,7 +13,9 @@
 
 use crate::identity::SyncKind;
 use crate::loaded::LoadedTrace;
+use rashomon_event::harmless;
 use rashomon_event::{Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, ObjectKind, SiteId, ThreadId};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -31,7 +33,7 @@ enum Detail {
 pub struct Names<'a> {
     loaded: &'a LoadedTrace,
     detail: Detail,
-    modules: Vec<&'a str>,
+    modules: Vec<Cow<'a, str>>,
     threads: Vec<String>,
     /// Hash of the chain of call sites of each context, in comparable form.
     contexts: Vec<u32>,
@@ -54,7 +56,7 @@ impl<'a> Names<'a> {
         let mut names = Self {
             loaded,
             detail,
-            modules: trace.modules.iter().map(|module| base_name(&module.path)).collect(),
+            modules: trace.modules.iter().map(|module| harmless(base_name(&module.path))).collect(),
             threads: trace.threads.iter().map(|thread| thread.path.to_string()).collect(),
             contexts: Vec::with_capacity(trace.contexts.len()),
         };

@@ -3,6 +3,7 @@
 use crate::error::TraceError;
 use rashomon_abi::{HEADER_FILE, PROCESS_FOLDER_PREFIX};
 use rashomon_event::ProcessPath;
+use rashomon_files::Links;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,9 @@ pub fn processes(session: &Path) -> Result<Vec<ProcessFolder>, TraceError> {
         for entry in entries {
             let entry = entry.map_err(failed)?;
             let place = entry.file_name().to_str().and_then(|name| name.strip_prefix(PROCESS_FOLDER_PREFIX)?.parse().ok());
+            // A link would lead out of the session, or round in circles.
             if let Some(place) = place
+                && entry.file_type().is_ok_and(|kind| kind.is_dir())
                 && began(&entry.path().join(HEADER_FILE))
             {
                 let mut path = path.clone();
@@ -55,5 +58,5 @@ pub fn processes(session: &Path) -> Result<Vec<ProcessFolder>, TraceError> {
 /// Whether a process began to record. The magic word is the last that is written of a new header: who was killed before has recorded nothing.
 fn began(header: &Path) -> bool {
     let mut magic = [0; 8];
-    std::fs::File::open(header).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic != [0; 8])
+    rashomon_files::open(header, Links::Refused).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic != [0; 8])
 }

@@ -10,6 +10,7 @@ use rashomon_abi::provoke::{
     catch, head, log, side, state,
 };
 use rashomon_event::{AccessClass, ThreadPath};
+use rashomon_files::Links;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
@@ -100,11 +101,14 @@ pub struct Provoked {
     pub head_start: Duration,
 }
 
+/// Bytes of a file that is read at most.
+const LARGEST: u64 = 1 << 28;
+
 impl Provoked {
     /// `None`: the execution did not get so far as to make the file.
     pub fn read(session: &Path) -> Result<Option<Self>, TraceError> {
         let path = session.join(PROVOKED_FILE);
-        let bytes = match std::fs::read(&path) {
+        let bytes = match rashomon_files::read(&path, Links::Refused, LARGEST) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(TraceError::Io { action: "read", path, source }),
@@ -210,7 +214,7 @@ pub fn identities(session: &Path) -> Result<BTreeMap<u32, u64>, TraceError> {
     const LONGEST: u64 = 1 << 22;
     let path = session.join(rashomon_abi::IDENTITIES_FILE);
     let mut text = String::new();
-    match std::fs::File::open(&path) {
+    match rashomon_files::open(&path, Links::Refused) {
         Ok(file) => file.take(LONGEST).read_to_string(&mut text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(source) => return Err(TraceError::Io { action: "read", path, source }),

@@ -7,6 +7,7 @@ use crate::map::FileMap;
 use crate::modules::{self, ModuleLines};
 use crate::stream::{Chunks, Reader};
 use rashomon_abi::{MAX_THREADS, MODULES_FILE, THREAD_FILE_PREFIX};
+use rashomon_files::Links;
 use std::path::{Path, PathBuf};
 
 /// The mapped stream of one thread.
@@ -35,7 +36,7 @@ impl Stream {
     }
 
     pub fn file_bytes(&self) -> u64 {
-        self.map.len() as u64
+        self.map.size()
     }
 }
 
@@ -54,7 +55,7 @@ impl Recording {
     pub fn open(directory: &Path) -> Result<Self, TraceError> {
         let header = RunHeader::read(directory)?;
         let modules_path = directory.join(MODULES_FILE);
-        let modules = match std::fs::read(&modules_path) {
+        let modules = match rashomon_files::read(&modules_path, Links::Refused, modules::LARGEST) {
             Ok(bytes) => modules::parse(&modules_path, &bytes)?,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => ModuleLines::default(),
             Err(source) => {

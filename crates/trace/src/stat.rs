@@ -6,6 +6,7 @@ use crate::modules::ModuleLine;
 use crate::recording::Recording;
 use crate::stream::{Fault, Record};
 use rashomon_abi::record::{AccessClass, Op};
+use rashomon_event::harmless;
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -126,7 +127,13 @@ impl Recording {
         });
         writeln!(out, "modules            {}", loaded.clone().count())?;
         for module in loaded {
-            writeln!(out, "  {:#014x} {} {}", module.base, module.build_id.as_deref().unwrap_or("-"), module.path)?;
+            writeln!(
+                out,
+                "  {:#014x} {} {}",
+                module.base,
+                harmless(module.build_id.as_deref().unwrap_or("-")),
+                harmless(&module.path)
+            )?;
         }
         for phrase in header.notes.phrases() {
             writeln!(out, "note: {phrase}")?;

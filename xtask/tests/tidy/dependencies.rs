@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("rashomon-abi", &[]),
     ("rashomon-event", &[]),
-    ("rashomon-trace", &["rashomon-abi", "rashomon-event"]),
+    ("rashomon-files", &[]),
+    ("rashomon-trace", &["rashomon-abi", "rashomon-event", "rashomon-files"]),
     ("rashomon-order", &["rashomon-event"]),
     // The trusted checker: it must not share code, and so no mistake, with what it checks.
     ("rashomon-witness", &["rashomon-event"]),
@@ -18,9 +19,9 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("rashomon-packed", &["rashomon-event"]),
     ("rashomon-spill", &[]),
     ("rashomon-engine", &["rashomon-packed", "rashomon-spill"]),
-    ("rashomon-confirm", &["rashomon-abi", "rashomon-event", "rashomon-order", "rashomon-trace"]),
-    ("rashomon-explore", &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-trace"]),
-    ("rashomon-symbolize", &["rashomon-event"]),
+    ("rashomon-confirm", &["rashomon-abi", "rashomon-event", "rashomon-files", "rashomon-order", "rashomon-trace"]),
+    ("rashomon-explore", &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-files", "rashomon-trace"]),
+    ("rashomon-symbolize", &["rashomon-event", "rashomon-files"]),
     ("rashomon-report", &["rashomon-event"]),
     ("rashomon-reporter", &["rashomon-abi", "rashomon-event", "rashomon-symbolize"]),
     ("rashomon-testkit", &["rashomon-event"]),
@@ -32,6 +33,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "rashomon-engine",
             "rashomon-event",
             "rashomon-explore",
+            "rashomon-files",
             "rashomon-order",
             "rashomon-packed",
             "rashomon-predict",
@@ -48,6 +50,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "rashomon-confirm",
             "rashomon-engine",
             "rashomon-event",
+            "rashomon-files",
             "rashomon-packed",
             "rashomon-pipeline",
             "rashomon-report",

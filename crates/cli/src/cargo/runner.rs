@@ -9,6 +9,7 @@ use crate::commands::check::{check_prepared, prepare_inspected};
 use crate::commands::{Ui, end_children_on_interruption};
 use crate::exit::Exit;
 use crate::program::{self, Instrumentation, Unfit};
+use crate::terminal::say;
 use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
 use rashomon_pipeline::Store;
@@ -32,7 +33,7 @@ pub fn run(arguments: &[OsString]) -> Result<Exit> {
     let exit = match check(&settings, executable, arguments, &mut result) {
         Ok(exit) => exit,
         Err(error) => {
-            eprintln!("rashomon: {error:#}");
+            say!("{error:#}");
             result.failure = Some(format!("{error:#}"));
             Exit::Failed
         }
@@ -46,7 +47,7 @@ fn check(settings: &Settings, executable: &OsStr, arguments: &[OsString], result
         Ok(found) if found.instrumentation == Instrumentation::Linked => found,
         // Procedural macros and their tests are programs of the host.
         Ok(_) | Err(Unfit::Unsuitable(_)) => {
-            eprintln!("rashomon: {} is not instrumented and runs as it is", result.program);
+            say!("{} is not instrumented and runs as it is", result.program);
             return plainly(Command::new(executable).args(arguments));
         }
         Err(unfit) => return Err(unfit.into()),

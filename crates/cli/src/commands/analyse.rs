@@ -1,5 +1,6 @@
 //! `rashomon predict` and `rashomon confirm`: the later phases on what is already recorded.
 
+use super::trust::may_run;
 use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, reporter, settings_of};
 use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
 use crate::exit::Exit;
@@ -21,6 +22,7 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOp
     }
     let store = open_store(trace.as_deref())?;
     let mut run = store.run()?;
+    store.use_alone()?;
     add_trusted(&store, &mut run, trust)?;
     check_binaries(&store, &run)?;
     let settings = settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })?;
@@ -78,13 +80,15 @@ fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOption
 pub fn confirm(
     ui: Ui,
     trace: Option<PathBuf>,
-    trust: &TrustOptions,
+    (trust, may): (&TrustOptions, bool),
     confirm: &ConfirmOptions,
     report: &ReportOptions,
 ) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(trace.as_deref())?;
     let mut run = store.run()?;
+    store.use_alone()?;
+    may_run(ui, &store, &run, may)?;
     add_trusted(&store, &mut run, trust)?;
     let program = program_of(&run)?;
     check_binaries(&store, &run)?;

@@ -6,10 +6,12 @@ use crate::exit::Exit;
 use crate::program::{self, Inspection, Instrumentation};
 use crate::progress::Reporter;
 use crate::runtime;
+use crate::terminal::{error_for_child, say};
 use crate::wrapper::{self, Language};
 use anyhow::{Context as _, Result, bail};
 use rashomon_confirm::{Output, Program};
 use rashomon_pipeline::run::{RUN_FORMAT, RUN_VERSION};
+use rashomon_pipeline::seal;
 use rashomon_pipeline::store::DEFAULT_BASE;
 use rashomon_pipeline::witnesses::WitnessSettings;
 use rashomon_pipeline::{Binaries, Job, RunRecord, Scheduling, Settings, ShellText, Store, StoredClient, Tally};
@@ -87,9 +89,9 @@ pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> 
     let summary = job.summary(&record, &Tally::default());
     store.write_summary(&summary)?;
     if !ui.quiet {
-        eprintln!("rashomon: recorded in {}", store.path().display());
+        say!("recorded in {}", store.path().display());
         for number in (0..record.recordings.len() as u32).filter(|_| run.filter.filter == Filter::Tree) {
-            eprintln!("rashomon: {}", Saving::of(&store.recording(number))?);
+            say!("{}", Saving::of(&store.recording(number))?);
         }
     }
     Ok(Exit::of_program(summary.exit))
@@ -170,7 +172,11 @@ pub fn prepare_inspected(
     environment: Vec<(OsString, OsString)>,
 ) -> Result<Prepared> {
     for note in &inspection.notes {
-        eprintln!("rashomon: {note}");
+        say!("{note}");
+    }
+    store.use_alone()?;
+    if let Err(error) = seal::key() {
+        say!("the store cannot be sealed as yours ({error}); commands that run it again will want --trust");
     }
     let run = run_record(options, &inspection, &arguments, &environment)?;
     let program = Program {
@@ -239,11 +245,11 @@ fn compile(store: &Store, file: &Path, language: Language) -> Result<Option<Path
     let mut command = wrapper::command(&compiler, &arguments)?;
     let status = command
         .stdin(Stdio::null())
-        .stdout(std::io::stderr())
+        .stdout(error_for_child())
         .status()
         .with_context(|| format!("cannot execute the compiler {}; set CC or CXX", compiler.to_string_lossy()))?;
     if !status.success() {
-        eprintln!("rashomon: {} was not compiled", file.display());
+        say!("{} was not compiled", file.display());
         return Ok(None);
     }
     Ok(Some(executable))

@@ -8,9 +8,11 @@ use crate::arguments::{Colour, DetectFormat, DetectOptions, Detector, Filter};
 use crate::exit::Exit;
 use crate::program::{self, Inspection, Instrumentation};
 use crate::runtime;
+use crate::terminal::{error_is_terminal, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE, SESSION_VARIABLE};
 use rashomon_confirm::{Client, Ending, Input, Output, Program, Served, execute, no_session};
+use rashomon_files::Links;
 use rashomon_report::ProgramExit;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
@@ -22,7 +24,7 @@ use std::process::Command;
 pub fn detect(ui: Ui, options: &DetectOptions, mut command: Vec<OsString>) -> Result<Exit> {
     let inspection = program::inspect(&command.remove(0))?;
     for note in inspection.notes.iter().filter(|_| !ui.quiet && inspection.instrumentation != Instrumentation::Script) {
-        eprintln!("rashomon: {note}");
+        say!("{note}");
     }
     if let Some(client) = options.client.asked() {
         return with_client(ui, options, client, &inspection, command);
@@ -63,7 +65,7 @@ fn with_client(
     };
     let execution = execute(&program, no_session(), &Input::Inherit, Output::Inherit, None)?;
     for phrase in execution.served.map(Served::phrases).unwrap_or_default().iter().filter(|_| !ui.quiet) {
-        eprintln!("rashomon: {phrase}");
+        say!("{phrase}");
     }
     Ok(Exit::of_program(match execution.ending {
         Ending::Code(code) => ProgramExit::Code { code },
@@ -101,10 +103,13 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<OsString> {
     match ui.colour {
         Colour::Always => list.push("color", "always")?,
         Colour::Never => list.push("color", "never")?,
-        Colour::Auto if options.format != DetectFormat::Tsan && !ui.colours(&std::io::stderr()) => list.push("color", "never")?,
+        Colour::Auto if options.format != DetectFormat::Tsan && !ui.colours(error_is_terminal()) => {
+            list.push("color", "never")?
+        }
         Colour::Auto => {}
     }
     if let Some(file) = &options.suppressions {
+        check_suppressions(file)?;
         list.push("suppressions", std::path::absolute(file)?)?;
     }
     if let Some(file) = &options.log {
@@ -127,6 +132,17 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<OsString> {
     }
     Ok(list.0)
 }
+
+/// A file that cannot be understood is told of before the program runs, and not at its first race.
+fn check_suppressions(file: &Path) -> Result<()> {
+    let bytes = rashomon_files::read(file, Links::Followed, LARGEST_SUPPRESSIONS)
+        .with_context(|| format!("cannot read the suppressions {}", file.display()))?;
+    let read = rashomon_reporter::Suppressions::default().read(&String::from_utf8_lossy(&bytes));
+    read.with_context(|| format!("{} is no file of suppressions", file.display()))
+}
+
+/// No file that people write is larger.
+const LARGEST_SUPPRESSIONS: u64 = 1 << 26;
 
 struct Flags(OsString);
 

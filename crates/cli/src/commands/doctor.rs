@@ -1,9 +1,9 @@
 //! `rashomon doctor`: what works here, and whether a program can be recorded.
 
-use super::print;
 use crate::exit::Exit;
 use crate::program::{self, Instrumentation};
 use crate::runtime;
+use crate::terminal::print;
 use crate::wrapper::Language;
 use anyhow::Result;
 use rashomon_pipeline::modules::{is_instrumented, is_synchronisation};

@@ -4,6 +4,7 @@ use super::check::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, fixed_plan, present, refuse_filter, reporter, settings_for};
 use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions};
 use crate::exit::Exit;
+use crate::terminal::say;
 use anyhow::Result;
 use rashomon_confirm::Output;
 use rashomon_pipeline::explore::{ExpectedExit, ExploreSettings, Stops};
@@ -53,9 +54,9 @@ pub fn explore(
     if !ui.quiet {
         let seconds = explored.summary.duration.as_secs_f64();
         let end = if explored.summary.exhausted { "; nothing is left within the bounds" } else { "" };
-        eprintln!("rashomon: explored {} in {seconds:.1} s{end}", explored.covered);
+        say!("explored {} in {seconds:.1} s{end}", explored.covered);
         for (failure, after) in &explored.found {
-            eprintln!("rashomon: {failure}: schedule {after}");
+            say!("{failure}: schedule {after}");
         }
     }
     let tally = Tally { executions: explored.executions, ..Tally::default() };

@@ -4,12 +4,14 @@ mod json;
 mod text;
 mod timed;
 
+use super::Ui;
 use super::trace::files::{is_file, open_checked};
 use super::trace::loaded;
-use super::{Ui, print};
 use crate::arguments::{AnalyseOptions, FailOnFound};
 use crate::exit::Exit;
 use crate::progress::Counter;
+use crate::terminal::print;
+use crate::terminal::say;
 use anyhow::{Result, bail};
 use rashomon_engine::{Kind, Outcome, Settings};
 use rashomon_event::Deadline;
@@ -29,7 +31,7 @@ pub fn analyse(ui: Ui, options: &AnalyseOptions) -> Result<Exit> {
     };
     let outcome = run(ui, options, &settings)?;
     for notice in &outcome.notices {
-        eprintln!("rashomon: {notice}");
+        say!("{notice}");
     }
     let name = options.trace.display().to_string();
     print(&if options.json { json::render(&name, &outcome) } else { text::render(&name, &outcome, options.limit) })?;

@@ -1,9 +1,11 @@
 //! `rashomon minimise`: a stored finding's schedule becomes a shorter one.
 
-use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, print, program_of, settings_of};
+use super::trust::may_run;
+use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, program_of, settings_of};
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
 use crate::progress::Reporter;
+use crate::terminal::print;
 use anyhow::Result;
 use rashomon_pipeline::{Binaries, Job};
 use std::path::Path;
@@ -15,11 +17,14 @@ pub fn minimise(
     store: Option<&Path>,
     (executions, budget): (u64, Duration),
     timeout: Option<Duration>,
+    trust: bool,
 ) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(store)?;
     let finding = store.finding(finding)?;
     let run = store.run()?;
+    store.use_alone()?;
+    may_run(ui, &store, &run, trust)?;
     let program = program_of(&run)?;
     let options = ConfirmOptions { forced_timeout: timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;

@@ -1,6 +1,7 @@
 //! `rashomon provoke`: races proven without a schedule.
 
 use super::check::{Prepared, prepare};
+use super::trust::may_run;
 use super::{
     NOTHING_FORCED, Ui, end_children_on_interruption, fixed_plan, open_store, present, program_of, refuse_filter, reporter,
     settings_for, settings_of,
@@ -16,12 +17,18 @@ use rashomon_trace::RunHeader;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// Where nothing is recorded first.
+pub struct Stored {
+    pub store: Option<PathBuf>,
+    pub trust: bool,
+}
+
 pub fn provoke(
     ui: Ui,
     run: &RunOptions,
     options: &ProvokeOptions,
     report: &ReportOptions,
-    store: Option<PathBuf>,
+    stored: Stored,
     command: Vec<OsString>,
 ) -> Result<Exit> {
     refuse_filter(&run.filter, "rashomon provoke")?;
@@ -34,8 +41,10 @@ pub fn provoke(
         let settings = settings_for(run, None, prepared.run.base_time_nanoseconds, output)?;
         (prepared, settings)
     } else {
-        let store = open_store(store.as_deref())?;
+        let store = open_store(stored.store.as_deref())?;
         let run = store.run()?;
+        store.use_alone()?;
+        may_run(ui, &store, &run, stored.trust)?;
         let program = program_of(&run)?;
         check_recording(&store.recording(0))?;
         if RunHeader::read(&store.recording(0))?.notes.filtered() {

@@ -1,8 +1,10 @@
 //! `rashomon replay`: a stored finding happens again, alone or under gdb.
 
-use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, print, program_of, settings_of};
+use super::trust::may_run;
+use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, program_of, settings_of};
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
+use crate::terminal::print;
 use anyhow::{Context as _, Result};
 use rashomon_confirm::{Forcing, Program, execution};
 use rashomon_event::Finding;
@@ -13,40 +15,29 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
+use tempfile::TempDir;
 
 pub struct Request {
     pub finding: String,
     pub store: Option<PathBuf>,
     pub times: u32,
     pub timeout: Option<Duration>,
+    pub trust: bool,
 }
 
 struct Found {
+    /// In use as long as this is there.
+    #[expect(dead_code, reason = "held for its lock")]
+    store: Store,
     finding: Finding,
     program: Program,
     forcing: Forcing,
-    session: Session,
+    #[expect(dead_code, reason = "goes away with us")]
+    folder: TempDir,
+    session: PathBuf,
 }
 
-/// A session that goes away with us.
-struct Session(PathBuf);
-
-impl Session {
-    fn new(store: &Store) -> Self {
-        let folder = store.path().join(format!("replay-{}", std::process::id()));
-        // A store that cannot be written can still be replayed from.
-        let writable = std::fs::create_dir_all(&folder).is_ok();
-        Self(if writable { folder } else { std::env::temp_dir().join(format!("rashomon-replay-{}", std::process::id())) })
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn find(request: &Request) -> Result<Found> {
+fn find(ui: Ui, request: &Request) -> Result<Found> {
     let store = open_store(request.store.as_deref())?;
     let finding = store.finding(&request.finding)?;
     // Said before anything else: a schedule for another binary explains every other failure.
@@ -54,26 +45,29 @@ fn find(request: &Request) -> Result<Found> {
         pipeline::schedule_of(&finding)?;
     }
     let run = store.run()?;
+    store.use_together()?;
+    may_run(ui, &store, &run, request.trust)?;
     let program = program_of(&run)?;
     let options = ConfirmOptions { forced_timeout: request.timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;
     let forcing = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() }.forcing(&run);
-    let session = Session::new(&store);
-    Ok(Found { finding, program, forcing, session })
+    let folder = store.temporary("replay")?;
+    let session = folder.path().join("session");
+    Ok(Found { store, finding, program, forcing, folder, session })
 }
 
 pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
     end_children_on_interruption();
-    let found = find(request)?;
+    let found = find(ui, request)?;
     let mut all = true;
     for number in 1..=request.times {
         let (words, same) = match &found.finding.provocation {
-            Some(provocation) => match pipeline::provoke_again(&found.program, provocation, &found.session.0, &found.forcing)? {
+            Some(provocation) => match pipeline::provoke_again(&found.program, provocation, &found.session, &found.forcing)? {
                 Some(executions) => (format!("both threads stood at their accesses (execution {executions})"), true),
                 None => ("the accesses did not meet".to_owned(), false),
             },
             None => {
-                let (attempt, same) = pipeline::replay(&found.program, &found.finding, &found.session.0, &found.forcing)?;
+                let (attempt, same) = pipeline::replay(&found.program, &found.finding, &found.session, &found.forcing)?;
                 (attempt.outcome.to_string(), same)
             }
         };
@@ -88,10 +82,18 @@ pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
 }
 
 /// The recorded schedule itself, enforced. Exit code 0 if the program did not leave it.
-pub fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeout: Option<Duration>) -> Result<Exit> {
+pub fn recording(
+    ui: Ui,
+    store: Option<PathBuf>,
+    output: Option<PathBuf>,
+    timeout: Option<Duration>,
+    trust: bool,
+) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(store.as_deref())?;
     let mut run = store.run()?;
+    store.use_together()?;
+    may_run(ui, &store, &run, trust)?;
     let program = program_of(&run)?;
     let options = ConfirmOptions { forced_timeout: timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;
@@ -105,8 +107,8 @@ pub fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeou
             again.recording(0)
         }
         None => {
-            temporary = Session::new(&store);
-            temporary.0.clone()
+            temporary = store.temporary("replay")?;
+            temporary.path().join("session")
         }
     };
     let attempt = pipeline::replay_recording(&program, &store.recording(0), run.quantum, &session, &forcing)?;
@@ -116,11 +118,11 @@ pub fn recording(ui: Ui, store: Option<PathBuf>, output: Option<PathBuf>, timeou
     Ok(if attempt.outcome.is_orderly() { Exit::Success } else { Exit::Different })
 }
 
-pub fn under_gdb(request: &Request, arguments: &[OsString]) -> Result<Exit> {
+pub fn under_gdb(ui: Ui, request: &Request, arguments: &[OsString]) -> Result<Exit> {
     // Keys go to gdb, which is in our process group; it decides what an interruption means.
     let _ = ctrlc::set_handler(|| {});
-    let found = find(request)?;
-    pipeline::prepare_for_debugger(&found.finding, &found.session.0, &found.forcing)?;
+    let found = find(ui, request)?;
+    pipeline::prepare_for_debugger(&found.finding, &found.session, &found.forcing)?;
     let mut run = OsString::from("run");
     match &found.forcing.input {
         rashomon_confirm::Input::File(path) => {
@@ -134,7 +136,7 @@ pub fn under_gdb(request: &Request, arguments: &[OsString]) -> Result<Exit> {
     for command in ["set breakpoint pending on", "set pagination off", "set confirm off", "break rashomon_finding_reached"] {
         gdb.args(["-ex", command]);
     }
-    for (name, value) in execution::environment(&found.program, &found.session.0) {
+    for (name, value) in execution::environment(&found.program, &found.session) {
         // gdb itself must not load the runtime or claim the session.
         if [rashomon_abi::SESSION_VARIABLE, "LD_LIBRARY_PATH", "LD_PRELOAD"].iter().any(|own| name == *own) {
             let mut set = OsString::from("set environment ");

@@ -1,8 +1,9 @@
 //! `rashomon report`.
 
-use super::{Ui, open_store, print, shown};
+use super::{Ui, open_store, shown};
 use crate::arguments::{Format, Show};
 use crate::exit::Exit;
+use crate::terminal::{output_is_terminal, print};
 use anyhow::Result;
 use rashomon_report::{ProgramExit, RunSummary, json, text};
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ pub fn report(ui: Ui, store: Option<PathBuf>, format: Format, show: Show) -> Res
     match format {
         Format::Json => print(&json::render(&findings, &summary, shown))?,
         Format::Text => {
-            let colour = ui.colours(&std::io::stdout());
+            let colour = ui.colours(output_is_terminal());
             print(&text::render(&findings, &summary, text::Options { shown, colour }))?;
         }
     }

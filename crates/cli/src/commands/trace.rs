@@ -2,24 +2,27 @@
 
 pub mod files;
 
-use super::{Ui, print};
+use super::Ui;
 use crate::arguments::{FileFormat, TraceCommand};
 use crate::exit::Exit;
+use crate::terminal::say;
+use crate::terminal::{output, print};
 use anyhow::{Context as _, Result, bail};
 use rashomon_packed::WriteOptions;
-use rashomon_pipeline::Store;
+use rashomon_pipeline::{PipelineError, Store};
 use rashomon_trace::{DumpOptions, LoadedTrace, ProcessFolder, Recording, processes};
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A recording itself, or the first one of a store.
-fn session_of(path: &Path) -> PathBuf {
+fn session_of(path: &Path) -> Result<PathBuf> {
     if path.join(rashomon_abi::HEADER_FILE).exists() {
-        return path.to_path_buf();
+        return Ok(path.to_path_buf());
     }
     match Store::open(path) {
-        Ok(store) => store.recording(0),
-        Err(_) => path.to_path_buf(),
+        Ok(store) => Ok(store.recording(0)),
+        Err(PipelineError::NoStore { .. }) => Ok(path.to_path_buf()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -29,7 +32,7 @@ fn load(folder: &Path) -> Result<LoadedTrace> {
 
 /// The one recording of a session, or of a store's first.
 pub fn loaded(path: &Path) -> Result<LoadedTrace> {
-    let all = processes(&session_of(path))?;
+    let all = processes(&session_of(path)?)?;
     let [process] = &all[..] else {
         bail!("{} has recordings of {} processes; name the folder of one of them", path.display(), all.len());
     };
@@ -38,7 +41,7 @@ pub fn loaded(path: &Path) -> Result<LoadedTrace> {
 
 /// The recordings of a session, each with a heading if there are several.
 fn all_of(path: &Path) -> Result<Vec<(String, ProcessFolder)>> {
-    let all = processes(&session_of(path))?;
+    let all = processes(&session_of(path)?)?;
     let heading = |process: &ProcessFolder| if all.len() > 1 { format!("process {}\n", process.path) } else { String::new() };
     Ok(all.iter().map(|process| (heading(process), process.clone())).collect())
 }
@@ -65,7 +68,7 @@ pub fn trace(ui: Ui, command: TraceCommand) -> Result<Exit> {
             Ok(Exit::Success)
         }
         TraceCommand::Dump { trace, .. } => {
-            let mut out = BufWriter::new(std::io::stdout().lock());
+            let mut out = output();
             let mut written = Ok(());
             for (heading, process) in all_of(&trace)? {
                 written = out.write_all(heading.as_bytes()).map_err(anyhow::Error::from);
@@ -85,7 +88,7 @@ pub fn trace(ui: Ui, command: TraceCommand) -> Result<Exit> {
             Ok(Exit::Success)
         }
         TraceCommand::Verify { trace, .. } => verify(&trace),
-        TraceCommand::Diff { one, other } => diff(&session_of(&one), &session_of(&other)),
+        TraceCommand::Diff { one, other } => diff(&session_of(&one)?, &session_of(&other)?),
     }
 }
 
@@ -95,7 +98,7 @@ fn verify(trace: &Path) -> Result<Exit> {
         match Recording::open(&process.folder).and_then(|recording| recording.verify()) {
             Ok(verification) => print(&format!("{heading}{verification}\n"))?,
             Err(error) => {
-                eprintln!("rashomon: {error}");
+                say!("{error}");
                 exit = Exit::Different;
             }
         }

@@ -1,9 +1,10 @@
 //! `rashomon witness`: lockset warnings, and an execution for each that is no false alarm.
 
 use super::check::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, fixed_plan, present, print, refuse_filter, reporter, settings_for};
+use super::{Ui, end_children_on_interruption, fixed_plan, present, refuse_filter, reporter, settings_for};
 use crate::arguments::{ReportOptions, RunOptions, WitnessOptions};
 use crate::exit::Exit;
+use crate::terminal::print;
 use anyhow::Result;
 use rashomon_confirm::Output;
 use rashomon_pipeline::witnesses::{LocksetStates, WitnessSettings, Witnessed};

@@ -21,7 +21,7 @@ pub const NULL: &str = "<null>";
 
 /// Names of the program's must not bring line ends or escape sequences into a report.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    rashomon_event::harmless(text).into_owned()
 }
 
 /// As pointers are printed.
@@ -176,6 +176,6 @@ mod tests {
     #[test]
     fn control_characters_stay_out() {
         let odd = Frame { function: Some("a\n\x1b[31m".into()), ..frame() };
-        assert_eq!(render("%f", 0, &odd, &Options::default()), "a\u{fffd}\u{fffd}[31m");
+        assert_eq!(render("%f", 0, &odd, &Options::default()), "a\\n\\u{1b}[31m");
     }
 }

@@ -4,6 +4,7 @@
 //! meaning or goes away needs one. Addresses are texts, as they do not fit into the numbers of every reader.
 
 use crate::model::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
+use rashomon_event::harmless::harmless_json;
 use serde::Serialize;
 
 pub const FORMAT: &str = "rashomon-warning";
@@ -187,5 +188,6 @@ pub fn render(warning: &Warning, process: u64) -> String {
         slept: warning.sleep.as_ref().map(frames),
     };
     // Plain data: serialising it cannot fail.
-    serde_json::to_string(&view).map_or_else(|_| String::new(), |line| line + "\n")
+    let line = serde_json::to_string(&view).unwrap_or_default();
+    if line.is_empty() { line } else { harmless_json(&line).into_owned() + "\n" }
 }

@@ -4,6 +4,7 @@
 use rashomon_engine::serialisability::Violations;
 use rashomon_engine::transactions::Region;
 use rashomon_engine::{Access, Findings, Outcome, Races};
+use rashomon_event::harmless::harmless_json;
 use rashomon_packed::{Names, Space};
 use serde::Serialize;
 
@@ -108,7 +109,8 @@ pub fn render(trace: &str, outcome: &Outcome) -> String {
         notices: &outcome.notices,
         analyses: analyses.collect(),
     };
-    let mut text = serde_json::to_string_pretty(&document).expect("text and numbers");
+    let text = serde_json::to_string_pretty(&document).expect("text and numbers");
+    let mut text = harmless_json(&text).into_owned();
     text.push('\n');
     text
 }

@@ -1,10 +1,11 @@
 //! Trace files: in any format, or recordings seen as packed events.
 
-use super::super::{Ui, print};
+use super::super::Ui;
 use super::loaded;
 use crate::arguments::{FileFormat, Reading, ShapeOptions};
 use crate::exit::Exit;
 use crate::progress::Counter;
+use crate::terminal::{output, print, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_packed::{
     CheckOptions, Checked, Event, Generator, Names, OpenOptions, Sink, Source, Space, TraceError, WriteOptions, copy, create,
@@ -34,9 +35,7 @@ fn with_source<T>(trace: &Path, reading: &Reading, act: impl FnOnce(&mut dyn Sou
     }
     let loaded = loaded(trace)?;
     if loaded.header.notes.filtered() {
-        eprintln!(
-            "rashomon: recorded with a filter: of analyses only happens-before, lock sets and the hybrid say the same as without"
-        );
+        say!("recorded with a filter: of analyses only happens-before, lock sets and the hybrid say the same as without");
     }
     act(&mut Recorded::new(&loaded.trace)?)
 }
@@ -44,7 +43,7 @@ fn with_source<T>(trace: &Path, reading: &Reading, act: impl FnOnce(&mut dyn Sou
 /// Tells what was noticed on the way.
 fn tell_notices(source: &dyn Source) {
     for notice in source.notices() {
-        eprintln!("rashomon: {notice}");
+        say!("{notice}");
     }
 }
 
@@ -65,7 +64,7 @@ fn write(ui: Ui, source: &mut dyn Source, output: &Path, to: FileFormat, options
                     0 => String::new(),
                     count => format!(", {count} of them left out"),
                 };
-                eprintln!("rashomon: {events} events{left_out} → {}", output.display());
+                say!("{events} events{left_out} → {}", output.display());
             }
             Ok(Exit::Success)
         }
@@ -182,7 +181,7 @@ pub fn stat(ui: Ui, trace: &Path, reading: &Reading) -> Result<Exit> {
 }
 
 pub fn dump(trace: &Path, reading: &Reading) -> Result<Exit> {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = output();
     let quiet = Ui { colour: crate::arguments::Colour::Never, quiet: true };
     let mut number = 0_u64;
     let written = with_source(trace, reading, |source| {
@@ -224,7 +223,7 @@ pub fn verify(ui: Ui, trace: &Path, reading: &Reading) -> Result<Exit> {
             Ok(Exit::Success)
         }
         Err(error) => {
-            eprintln!("rashomon: {error:#}");
+            say!("{error:#}");
             Ok(Exit::Different)
         }
     }

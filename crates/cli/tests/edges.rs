@@ -1,0 +1,91 @@
+//! Around the edges of a run: limits, readers that go away, files that are refused before anything runs.
+
+mod support;
+
+use support::place::Place;
+
+/// So many threads one after the other, each of which writes next to nothing; then two accesses that nothing orders.
+const SHORT_THREADS: &str = "#include <pthread.h>
+static int early[64], late;
+static void *brief(void *slot) { *(int *)slot = 1; return 0; }
+static void *task(void *unused) { late++; return 0; }
+int main(void) {
+    pthread_t thread;
+    for (int i = 0; i < 64; i++) {
+        pthread_create(&thread, 0, brief, early + i);
+        pthread_join(thread, 0);
+    }
+    pthread_create(&thread, 0, task, 0);
+    late++;
+    pthread_join(thread, 0);
+    return 0;
+}
+";
+
+#[test]
+fn what_short_threads_reserve_does_not_use_up_the_trace_limit() {
+    let place = Place::new();
+    place.compile("threads", SHORT_THREADS);
+    // 64 threads reserve 16 megabytes, and write some kilobytes.
+    let ended = place.rashomon(&["check", "--trace-limit", "4", "--", "./threads"]).expect(66, &["proven", "global late"]);
+    assert!(!ended.err.contains("limit reached"), "{ended}");
+}
+
+#[test]
+fn a_malformed_suppression_file_is_refused_before_the_program_runs() {
+    let place = Place::new();
+    place.compile("race", support::place::RACE);
+    place.write("bad", "race:fine\nno colon here\n");
+    place.write("mark.c", "#include <stdio.h>\nint main(void) { puts(\"it ran\"); return 0; }\n");
+    place.must("gcc", &["-fsanitize=thread", "mark.c", "-o", "mark"]);
+    let ended = place.rashomon(&["detect", "--suppressions", "bad", "--", "./mark"]).expect(125, &["bad", "line 2"]);
+    assert!(!ended.out.contains("it ran"), "{ended}");
+    place.rashomon(&["detect", "--suppressions", "absent", "--", "./mark"]).expect(125, &["absent"]);
+}
+
+#[test]
+fn standard_error_that_nobody_reads_changes_no_exit_code() {
+    let place = Place::new();
+    place.compile("race", support::place::RACE);
+    let gone = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        std::process::Stdio::from(writer)
+    };
+    let full = || std::process::Stdio::from(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    for (error, output) in [(gone(), gone()), (full(), full())] {
+        let mut check = place.tool(&["check", "--", "./race"]);
+        let status = check.stderr(error).stdout(output).status().unwrap();
+        assert_eq!(status.code(), Some(66));
+    }
+    let mut report = place.tool(&["report"]);
+    assert_eq!(report.stdout(gone()).stderr(gone()).status().unwrap().code(), Some(0), "a reader that went away");
+    let mut report = place.tool(&["report"]);
+    assert_eq!(report.stdout(full()).stderr(full()).status().unwrap().code(), Some(125), "a full disk");
+}
+
+#[test]
+fn a_command_before_each_execution_that_does_not_end_is_ended() {
+    let place = Place::new();
+    place.compile("race", support::place::RACE);
+    place
+        .rashomon(&["check", "--timeout", "1", "--before-each", "sleep 1000", "--", "./race"])
+        .expect(125, &["sleep 1000", "did not end within the time"]);
+}
+
+#[test]
+fn a_folder_that_is_not_unicode_can_be_pasted() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let place = Place::new();
+    place.compile("race", support::place::RACE);
+    let folder = place.path("").join(std::ffi::OsStr::from_bytes(b"odd\xff\x1b folder"));
+    std::fs::create_dir(&folder).unwrap();
+    let mut check = place.tool(&["check", "--json", "report.json", "--", "../race"]);
+    check.current_dir(&folder);
+    let ended = place.run(check).expect(66, &["make it happen again"]);
+    let command = ended.err.lines().skip_while(|line| !line.contains("make it happen again")).nth(1).unwrap().trim();
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("report.json")).unwrap()).unwrap();
+    assert_eq!(report["findings"][0]["reproduce"], command);
+    let again = place.run(place.command("bash", &["-c", command]));
+    assert_eq!(again.code, 0, "{again}");
+}
