@@ -17,5 +17,5 @@ pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, Memor
 pub use finding::{Finding, FindingKind, Frame, Grade, Side, Verdict};
 pub use ids::{Address, ContextId, EventIndex, ObjectId, ProcessPath, SiteId, ThreadId, ThreadPath};
 pub use provocation::{Descriptor, First, Provocation};
-pub use schedule::{CodePlace, Goal, ObjectName, Place, Position, Schedule, Surroundings, Turn};
+pub use schedule::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, Surroundings, Turn};
 pub use trace::{Context, Mode, ModuleInfo, Object, ObjectKind, Site, ThreadInfo, Trace};
