@@ -107,7 +107,6 @@ const MOST_REMEMBERED: usize = 1 << 16;
 
 type Replays = BTreeMap<(u32, ProcessPath), Option<Arc<Schedule>>>;
 
-
 /// Where a finding was seen first.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {

@@ -1,8 +1,8 @@
 //! Control files decoded again with nothing but the layout in `rashomon_abi::control`.
 
 use rashomon_abi::control::{
-    GOAL_WORDS, HEAD_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal, mode, object,
-    option, policy, turn,
+    GOAL_WORDS, HEAD_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal,
+    mode, object, option, policy, turn,
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
@@ -16,6 +16,7 @@ struct Decoded {
     objects: Vec<Vec<u64>>,
     turns: Vec<Vec<u64>>,
     goals: Vec<Vec<u64>>,
+    known: Vec<Vec<u64>>,
     strings: Vec<u8>,
 }
 
@@ -35,8 +36,9 @@ fn decode(bytes: &[u8]) -> Decoded {
     let objects = table(field::OBJECTS, OBJECT_WORDS);
     let turns = table(field::TURNS, TURN_WORDS);
     let goals = table(field::GOALS, GOAL_WORDS);
+    let known = table(field::KNOWN, KNOWN_WORDS);
     assert_eq!(rest.len() as u64, head[field::STRING_BYTES]);
-    Decoded { head, modules, threads, objects, turns, goals, strings: rest.to_vec() }
+    Decoded { head, modules, threads, objects, turns, goals, known, strings: rest.to_vec() }
 }
 
 fn schedule() -> Schedule {
@@ -136,7 +138,7 @@ fn elasticity_is_in_the_options_and_landmarks_in_the_turns() {
         let request = ControlRequest { schedule: Some(&schedule), enforcement, known: &known, ..ControlRequest::default() };
         let decoded = decode(&encode(&request).expect("encodes"));
         assert_eq!(decoded.turns[0], [0, turn::LANDMARK, 3, 6, 1, 0x50, u64::MAX, 0, 0, 16]);
-        assert_eq!(decoded.head[field::KNOWN], 1);
+        assert_eq!(decoded.known, [vec![1, 0x50, 0, 0x60]]);
         decoded.head[field::OPTIONS]
     };
     assert_eq!(options(Enforcement::Strict), 0);
