@@ -16,6 +16,7 @@ mod clock;
 mod config;
 mod deadlock;
 mod detect;
+mod elastic;
 mod explore;
 mod family;
 mod filter;

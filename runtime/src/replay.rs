@@ -4,6 +4,7 @@
 //! address-space layout changes. Whoever leaves the schedule is reported with what was expected and what came instead; it is never repaired silently.
 
 use crate::clock::{self, NEVER};
+use crate::elastic::{self, Arrival};
 use crate::sched::{self, LOCK, WaitFor, Wake};
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
 use crate::{config, finish, header, modules, recorder, signals};
@@ -45,19 +46,19 @@ impl AccessAt {
 pub type GoalAccess = AccessAt;
 
 #[derive(Clone, Copy)]
-struct Turn {
-    thread: u32,
-    flags: u64,
-    ordinal: u64,
-    count: u64,
+pub struct Turn {
+    pub thread: u32,
+    pub flags: u64,
+    pub ordinal: u64,
+    pub count: u64,
     site: (u64, u64),
     object: u64,
     delta: u64,
     size: u64,
-    op: u64,
+    pub op: u64,
 }
 
-fn turn_at(index: usize) -> Turn {
+pub fn turn_at(index: usize) -> Turn {
     let at = config::tables().turns + index * TURN_WORDS;
     let word = |offset: usize| config::word(at + offset);
     Turn {
@@ -97,15 +98,17 @@ fn turns() -> usize {
 pub unsafe fn restart() {
     TURN.store(0, Relaxed);
     ACTIVE.store(0, Relaxed);
+    elastic::restart();
     NUMBERS.iter().for_each(|number| number.store(0, Relaxed));
     OBJECTS.iter().for_each(|object| object.store(0, Relaxed));
     initialise();
 }
 
 pub fn initialise() {
-    if turns() > 0 && config::serial() {
+    if turns() > 0 && config::serial() && !config::option(control::option::HOLD_ONLY) {
         ACTIVE.store(1, Release);
     }
+    elastic::initialise();
 }
 
 pub fn active() -> bool {
@@ -176,8 +179,29 @@ fn place(index: u64, delta: u64) -> Option<Option<u64>> {
     }
 }
 
+/// Whether the turn ends at that code address.
+pub fn is_site(turn: &Turn, site: u64) -> bool {
+    modules::address(turn.site.0, turn.site.1) == Some(site)
+}
+
+/// Whether an access may be of the turn's object: heap and stack objects may be others' in another order.
+pub fn may_be_object(turn: &Turn, access: &AccessAt) -> bool {
+    let global = turn.flags & turn::AT_SITE != 0
+        && config::word(config::tables().objects + turn.object as usize * control::OBJECT_WORDS) == object::GLOBAL;
+    !global || matches_site(turn, access)
+}
+
+/// Whether two threads that stand at these accesses are about to race.
+pub fn conflict(first: &AccessAt, second: &AccessAt) -> bool {
+    first.class != 0
+        && second.class != 0
+        && first.overlaps(second.address, second.bytes)
+        && (first.writes() || second.writes())
+        && !(first.atomic && second.atomic)
+}
+
 fn matches_site(turn: &Turn, access: &AccessAt) -> bool {
-    modules::address(turn.site.0, turn.site.1) == Some(access.site)
+    is_site(turn, access.site)
         && match place(turn.object, turn.delta) {
             Some(Some(address)) => access.overlaps(address, turn.size),
             Some(None) => true,
@@ -188,10 +212,16 @@ fn matches_site(turn: &Turn, access: &AccessAt) -> bool {
 /// The quantum a schedule asks for; `None` without one.
 pub fn quantum(thread: &Thread) -> Option<i64> {
     const UNBOUNDED: i64 = i64::MAX / 2;
+    if elastic::watching() {
+        return Some(0);
+    }
     if !active() {
         return None;
     }
     let turn = current();
+    if elastic::asked() && turn.thread == thread.schedule_index && turn.flags & turn::AT_SITE != 0 {
+        return Some(0);
+    }
     if turn.thread != thread.schedule_index || turn.ordinal != thread.ordinal as u64 {
         return Some(UNBOUNDED);
     }
@@ -217,6 +247,11 @@ fn family(op: u64) -> u64 {
     }
 }
 
+/// Whether an operation may be the one that a turn expects.
+pub fn same_family(expected: u64, op: Op) -> bool {
+    expected == 0 || family(expected) == family(op as u64)
+}
+
 /// Whether an event may follow in place of one that a thread is about to make: what `pthread_atfork` registered comes before a fork, and where a thread is cancelled
 /// the unwinder begins.
 fn may_precede(op: Op, other: u64) -> bool {
@@ -237,10 +272,17 @@ fn may_precede(op: Op, other: u64) -> bool {
 
 /// A synchronisation event is about to happen. True: a schedule is in force, the policy has no say.
 pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, access: AccessAt) -> bool {
+    let thread = runtime.thread();
+    if elastic::asked() {
+        follow(thread, op, site, access);
+        if elastic::watching() {
+            elastic::at_synchronisation(thread, op, site, access);
+        }
+        return active();
+    }
     if !active() {
         return false;
     }
-    let thread = runtime.thread();
     while active() {
         let turn = current();
         if turn.thread != thread.schedule_index {
@@ -275,12 +317,72 @@ pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, acc
     true
 }
 
+/// The same where positions are recognised elastically: by operation, site and occurrence.
+fn follow(thread: &mut Thread, op: Op, site: u64, access: AccessAt) {
+    while active() {
+        let index = current_index();
+        let turn = turn_at(index);
+        if turn.thread != thread.schedule_index {
+            hand_over(thread);
+            continue;
+        }
+        if elastic::is_done(thread, index) {
+            advance();
+            continue;
+        }
+        if turn.flags & turn::TO_END != 0 {
+            break;
+        }
+        match elastic::at_turn(thread, index, op, site) {
+            Arrival::There => reached(thread, AccessAt { site, ..access }),
+            Arrival::Over if is_goal(index) => diverged(divergence::PASSED, thread, Some((op, 0, site))),
+            Arrival::Over => {
+                thread.goal = AccessAt { site, ..access };
+                advance();
+                thread.reload_quantum();
+            }
+            Arrival::Later => break,
+        }
+    }
+}
+
+/// The same at an access.
+fn follow_access(thread: &mut Thread, access: AccessAt) {
+    while active() {
+        let index = current_index();
+        let turn = turn_at(index);
+        if turn.thread != thread.schedule_index {
+            hand_over(thread);
+            continue;
+        }
+        if elastic::is_done(thread, index) {
+            advance();
+            continue;
+        }
+        let there = turn.flags & turn::AT_SITE != 0
+            && is_site(&turn, access.site)
+            && may_be_object(&turn, &access)
+            && matches!(elastic::at_access_turn(thread, index, &turn), Arrival::There);
+        if !there {
+            break;
+        }
+        reached(thread, access);
+    }
+}
+
 /// An access is about to be made. True: a schedule is in force.
 pub fn at_access(runtime: &Runtime, access: AccessAt) -> bool {
+    let thread = runtime.thread();
+    if elastic::asked() {
+        follow_access(thread, access);
+        if elastic::watching() {
+            elastic::at_access(thread, access);
+        }
+        return active();
+    }
     if !active() {
         return false;
     }
-    let thread = runtime.thread();
     while active() {
         let turn = current();
         if turn.thread != thread.schedule_index {
@@ -309,16 +411,28 @@ fn hand_over(thread: &mut Thread) {
 
 /// The thread stands at its turn's position.
 fn reached(thread: &mut Thread, access: AccessAt) {
-    let index = current_index();
-    let goals = config::tables().goals;
-    let is_goal = (0..config::count(control::field::GOALS))
-        .any(|goal| config::word(goals + goal * control::GOAL_WORDS + 1) == index as u64);
-    if is_goal {
+    if is_goal(current_index()) {
         thread.goal = access;
-        recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &[access.class, access.bytes]);
+        // Elastically it may not be the last place at which it stands.
+        if !elastic::asked() {
+            say_goal_reached(thread);
+        }
     }
     advance();
     thread.reload_quantum();
+}
+
+fn is_goal(index: usize) -> bool {
+    let goals = config::tables().goals;
+    (0..config::count(control::field::GOALS)).any(|goal| config::word(goals + goal * control::GOAL_WORDS + 1) == index as u64)
+}
+
+/// The thread, which stands still, is about to make its access.
+pub fn say_goal_reached(thread: &mut Thread) {
+    let access = thread.goal;
+    let executed = thread.accesses_since_sync();
+    let arguments = [access.class, access.bytes, executed];
+    recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &arguments);
 }
 
 /// The current turn is over.
@@ -346,17 +460,27 @@ fn turns_done() {
                 // SAFETY: registered threads are never unmapped.
                 Some((number, unsafe { (*by_number(number)).goal }))
             };
-            let (Some((a, first)), Some((b, second))) = (side(0), side(1)) else {
-                over(0);
-                return conclude(outcome::NO_OVERLAP, 0, 0);
-            };
-            let conflict = first.class != 0
-                && second.class != 0
-                && first.overlaps(second.address, second.bytes)
-                && (first.writes() || second.writes())
-                && !(first.atomic && second.atomic);
+            let sides = (side(0), side(1));
             over(0);
-            conclude(if conflict { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
+            let (Some((a, first)), Some((b, second))) = sides else {
+                return if elastic::asked() { begin_to_hold() } else { conclude(outcome::NO_OVERLAP, 0, 0) };
+            };
+            let met = conflict(&first, &second);
+            if elastic::asked() {
+                // Only those who stand there have a goal: who went on has none.
+                if !met || a == b || ![a, b].into_iter().all(stands_at_goal) {
+                    return begin_to_hold();
+                }
+                for number in [a, b] {
+                    // SAFETY: registered threads are never unmapped; both stand in the runtime.
+                    say_goal_reached(unsafe { &mut *by_number(number) });
+                }
+            }
+            conclude(if met { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
+        }
+        goal::DEADLOCK if elastic::asked() => {
+            over(0);
+            begin_to_hold();
         }
         goal::DEADLOCK => over(2),
         _ => {
@@ -364,6 +488,22 @@ fn turns_done() {
             header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
         }
     }
+}
+
+/// Whether the thread stands at the position of its goal's turn, where it came elastically.
+fn stands_at_goal(number: u32) -> bool {
+    let goals = config::tables().goals;
+    // SAFETY: registered threads are never unmapped.
+    let thread = unsafe { &*by_number(number) };
+    (0..config::count(control::field::GOALS)).any(|goal| {
+        let entry = goals + goal * control::GOAL_WORDS;
+        config::word(entry) == thread.schedule_index as u64 && elastic::stands_at(thread, config::word(entry + 1) as usize)
+    })
+}
+
+/// The turns are over or were left: those who stand at their goals are held there.
+fn begin_to_hold() {
+    elastic::begin(stands_at_goal);
 }
 
 /// The outcome is decided: the process ends here, or a debugger looks at it and the policy goes on.
@@ -390,6 +530,10 @@ pub extern "C" fn rashomon_finding_reached() {
 /// The execution left the schedule.
 pub fn diverged(kind: u64, thread: &Thread, actual: Option<(Op, u64, u64)>) {
     let turn = current();
+    if elastic::asked() {
+        over(0);
+        return begin_to_hold();
+    }
     header::set(field::DIVERGENCE, kind);
     header::set(field::EXPECTED_ORDINAL, turn.ordinal);
     header::set(field::ACTUAL_ORDINAL, thread.ordinal as u64);
@@ -443,6 +587,9 @@ fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
 
 /// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.
 pub fn choose() -> Choice {
+    if let Some(thread) = elastic::closing() {
+        return Choice::Thread(thread);
+    }
     if ACTIVE.load(Relaxed) == 2 {
         let goals = config::tables().goals;
         for goal in 0..config::count(control::field::GOALS) {
@@ -466,10 +613,14 @@ pub fn choose() -> Choice {
         };
         // SAFETY: registered threads are never unmapped; under the lock.
         let thread = unsafe { &mut *by_number(number) };
+        if elastic::asked() && elastic::is_done(thread, current_index()) {
+            advance();
+            continue;
+        }
         let to_end = turn.flags & turn::TO_END != 0;
         let waits_here = waits_at(&turn, thread);
         match thread.state {
-            State::Runnable | State::Running => return Choice::Thread(thread),
+            State::Runnable | State::Running | State::Held => return Choice::Thread(thread),
             State::Blocked | State::External if waits_here => {
                 thread.turn_ended = true;
                 advance();
@@ -479,6 +630,7 @@ pub fn choose() -> Choice {
             }
             State::External => return Choice::Wait,
             State::Ended if ends_unseen(&turn) => advance(),
+            State::Ended if elastic::asked() && !is_goal(current_index()) => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),
             State::Blocked if thread.wait.what == WaitFor::Files => {
                 sched::poll_files(0);
@@ -491,6 +643,8 @@ pub fn choose() -> Choice {
                 sched::let_go(thread, Wake::TimedOut);
             }
             State::Blocked if to_end => advance(),
+            // Others go first, who may let it go on in its next turn.
+            State::Blocked if elastic::asked() && !is_goal(current_index()) => advance(),
             State::Blocked => diverged(divergence::BLOCKED, thread, Some((Op::Blocked, thread.wait.object, thread.wait_site))),
         }
     }

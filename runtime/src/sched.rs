@@ -16,7 +16,7 @@ use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
 use crate::{
-    config, deadlock, explore, header, linger, provoke, recorder, replay, signals, snapshot, standstill, watchdog, world,
+    config, deadlock, elastic, explore, header, linger, provoke, recorder, replay, signals, snapshot, standstill, watchdog, world,
 };
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
@@ -347,6 +347,7 @@ fn give_turn(others: bool) -> bool {
         // SAFETY: under the lock.
         replay::Choice::Free => policy::choose(unsafe { live() }.as_slice(), LAST.load(Relaxed), others),
     };
+    let next = if next.is_null() { elastic::relieve() } else { next };
     if next.is_null() {
         return false;
     }
@@ -573,6 +574,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
         let access = crate::replay::AccessAt { address, bytes, class, atomic: false, site };
         let visible = explore::on() && explore::at_access(thread, access, replay::active());
         let held = replay::at_access(runtime, access);
+        let used_up = used_up || elastic::tires();
         if explore::on() {
             // Where a schedule just ended, the thread stands at its last position.
             if (visible || held) && explore::asks(thread) {

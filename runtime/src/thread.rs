@@ -21,6 +21,8 @@ pub enum State {
     Blocked,
     /// In a call into the kernel that the scheduler let go of.
     External,
+    /// It could run, but stands at a place of the goal until another thread arrives. See [`crate::elastic`].
+    Held,
     Ended,
 }
 
@@ -104,6 +106,7 @@ pub struct Thread {
     pub points: u32,
     pub priority: u64,
     pub goal: crate::replay::GoalAccess,
+    pub elastic: crate::elastic::Local,
     pub explore: crate::explore::Pending,
     pub standing: crate::snapshot::Standing,
     pub linger: crate::linger::Local,
@@ -356,6 +359,7 @@ pub unsafe fn detach(thread: &mut Thread) {
     thread.contexts.clear_and_free();
     thread.context_path.clear_and_free();
     thread.allocations.clear_and_free();
+    thread.elastic.forget();
     // What it still holds, others may have to give up.
     if thread.held.as_slice().is_empty() {
         thread.held.clear_and_free();

@@ -7,7 +7,7 @@ use crate::memory::List;
 use crate::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
 use crate::sys::{self, syscall};
 use crate::thread::{NO_THREAD, State, Thread, by_number};
-use crate::{config, deadlock, header, linger, nudge, replay, signals, standstill, world};
+use crate::{config, deadlock, elastic, header, linger, nudge, replay, signals, standstill, world};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{divergence, field};
@@ -22,6 +22,8 @@ const PATIENT_TICKS_OF_RUNNING: u32 = 50;
 const PATIENT_TICKS_AT_END: u32 = 8;
 /// With handlers installed a signal may still come: how long to wait before calling it stuck.
 const SIGNAL_GRACE_NS: u64 = 2_000_000_000;
+/// How long a thread is held while others wait for the world.
+const HELD_FOR_NS: u64 = 50_000_000;
 
 /// Nobody can run: have a look.
 pub fn kick() {
@@ -159,6 +161,10 @@ fn idle(idle: u64) {
     sched::poll_files(0);
     sched::dispatch_idle();
     if CURRENT.load(Acquire) != NO_THREAD {
+        return;
+    }
+    if elastic::holds_anybody() && idle >= HELD_FOR_NS && elastic::give_up_waiting() {
+        sched::dispatch_idle();
         return;
     }
     let patience = config::word(control::field::PATIENCE_MS).saturating_mul(1_000_000).max(1_000_000);

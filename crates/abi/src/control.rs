@@ -98,6 +98,10 @@ pub mod option {
     pub const PROVOKE: u64 = 16;
     /// Leave out plain accesses that are redundant for detectors of races (TREE). Without effect beside [`NO_FILTER`].
     pub const TREE: u64 = 32;
+    /// Serial, with a goal: who leaves the turns is let go on, and where they cannot be kept threads are held at the goal's places until the goal comes about.
+    pub const ELASTIC: u64 = 64;
+    /// With [`ELASTIC`]: no turn is enforced. The policy says who runs, and the goal's turns only tell where threads are held.
+    pub const HOLD_ONLY: u64 = 128;
 }
 
 /// Which of two threads that stand at conflicting accesses makes its own first.
@@ -166,6 +170,8 @@ pub mod turn {
     pub const TO_END: u64 = 4;
     /// The thread waits, in the model or in the kernel, inside the operation that it began after `count` accesses since the last synchronisation event.
     pub const WAITING: u64 = 8;
+    /// Of a synchronisation event, for elastic enforcement: its site is module+offset, and it is the `count`-th of the thread (from 0) with this operation and site.
+    pub const LANDMARK: u64 = 16;
 }
 
 /// A goal thread: `thread, turn` where `turn` is the index of the turn whose position is the goal access (race) or the

@@ -60,6 +60,23 @@ fn accesses_that_nothing_orders_happen_again() {
     happens_again("measured/relaxed_flag.cpp");
 }
 
+/// A suspicion that no execution showed has no command that makes it happen again, is listed with a next step, and its replay does not succeed.
+#[test]
+fn what_never_came_about_does_not_happen_again() {
+    let place = Place::new();
+    place.compile_cxx("program", &program_text("racy/lazy_elsewhere.cpp"));
+    let ended = place.rashomon(&["check", "--", "./program"]).expect(66, &["PROVEN: 1 data race", "suspected, and not shown"]);
+    let listed = ended.err.lines().find(|line| line.trim_start().starts_with("data race [")).expect("a line for it");
+    let id = listed.split(['[', ']']).nth(1).expect("an id");
+    assert!(listed.contains(" / "), "both sides: {listed}");
+    let all = place.rashomon(&["report", "--show", "suspicions"]);
+    let block = format!("{}{}", all.out, all.err);
+    let block = block.split("\n\n").find(|block| block.contains(id)).expect("its own part");
+    assert!(!block.contains("make it happen again"), "{block}");
+    let replayed = place.rashomon(&["replay", id]).expect(1, &[]);
+    assert!(replayed.out.contains("not again"), "{replayed}");
+}
+
 /// Whether gdb may follow programs here; containers can forbid it.
 fn gdb_works(place: &Place) -> bool {
     if !is_installed("gdb") {

@@ -6,8 +6,8 @@
 use crate::error::ConfirmError;
 use crate::execution::{Execution, Input, Output, Program, execute};
 use crate::outcome::{Divergence, Outcome};
-use rashomon_event::{Deadline, Goal, Grade, Schedule, Surroundings};
-use rashomon_trace::control::{self, After, ControlRequest, Policy};
+use rashomon_event::{CodePlace, Deadline, Goal, Grade, Schedule, Surroundings};
+use rashomon_trace::control::{self, After, ControlRequest, Enforcement, Policy};
 use rashomon_trace::{RunHeader, RunMode, TraceError, process_folder};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,11 +58,32 @@ pub enum Decision {
     },
 }
 
+/// How a schedule is kept, and who runs where it does not say.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    pub enforcement: Enforcement,
+    pub policy: Policy,
+    pub seed: u64,
+}
+
+impl Manner {
+    /// The policy is fair, so that a thread that waits in a loop does not keep the others from the goal.
+    pub const STRICT: Self = Self { enforcement: Enforcement::Strict, policy: Policy::Random, seed: 1 };
+}
+
 /// The control file of the process that a schedule is for.
-fn control_of(schedule: &Schedule, after: After, forcing: &Forcing) -> Result<Vec<u8>, ConfirmError> {
+fn control_of(
+    schedule: &Schedule,
+    after: After,
+    manner: Manner,
+    known: &[[CodePlace; 2]],
+    forcing: &Forcing,
+) -> Result<Vec<u8>, ConfirmError> {
     let request = ControlRequest {
-        // Fair, so that a thread that waits in a loop does not keep the others from the goal.
-        policy: Policy::Random,
+        policy: manner.policy,
+        seed: manner.seed,
+        enforcement: manner.enforcement,
+        known,
         after,
         schedule: Some(schedule),
         ..request_of(schedule.quantum, forcing)
@@ -98,21 +119,43 @@ pub fn folder_of(schedule: &Schedule, session: &Path) -> PathBuf {
 
 /// An empty session in which the program will be forced, with its control files.
 pub fn forced_session(schedule: &Schedule, after: After, session: &Path, forcing: &Forcing) -> Result<(), ConfirmError> {
+    session_in_manner(schedule, after, Manner::STRICT, &[], session, forcing)
+}
+
+fn session_in_manner(
+    schedule: &Schedule,
+    after: After,
+    manner: Manner,
+    known: &[[CodePlace; 2]],
+    session: &Path,
+    forcing: &Forcing,
+) -> Result<(), ConfirmError> {
     match &schedule.surroundings {
-        None => new_session(session, &control_of(schedule, after, forcing)?),
+        None => new_session(session, &control_of(schedule, after, manner, known, forcing)?),
         Some(surroundings) => {
             new_session(session, &control_of_surroundings(surroundings, schedule.quantum, forcing)?)?;
-            force_process(schedule, after, session, forcing)
+            process_in_manner(schedule, after, manner, known, session, forcing)
         }
     }
 }
 
 /// Adds what is asked of one more process to a session.
 pub fn force_process(schedule: &Schedule, after: After, session: &Path, forcing: &Forcing) -> Result<(), ConfirmError> {
+    process_in_manner(schedule, after, Manner::STRICT, &[], session, forcing)
+}
+
+fn process_in_manner(
+    schedule: &Schedule,
+    after: After,
+    manner: Manner,
+    known: &[[CodePlace; 2]],
+    session: &Path,
+    forcing: &Forcing,
+) -> Result<(), ConfirmError> {
     let folder = folder_of(schedule, session);
     std::fs::create_dir_all(&folder).map_err(ConfirmError::io("create", &folder))?;
     let path = folder.join(rashomon_abi::CONTROL_FILE);
-    std::fs::write(&path, control_of(schedule, after, forcing)?).map_err(ConfirmError::io("write", path))
+    std::fs::write(&path, control_of(schedule, after, manner, known, forcing)?).map_err(ConfirmError::io("write", path))
 }
 
 /// An empty session with its control file. What an earlier execution left there is removed.
@@ -151,7 +194,19 @@ pub fn header_of(session: &Path) -> Result<Option<RunHeader>, ConfirmError> {
 
 /// Executes the program under the schedule once; the trace stays in `session`.
 pub fn force(program: &Program, schedule: &Schedule, session: &Path, forcing: &Forcing) -> Result<Attempt, ConfirmError> {
-    forced_session(schedule, After::Stop, session, forcing)?;
+    force_in(Manner::STRICT, &[], program, schedule, session, forcing)
+}
+
+/// The same, with the schedule kept more or less closely. `known`: pairs of code places whose races are not looked for.
+pub fn force_in(
+    manner: Manner,
+    known: &[[CodePlace; 2]],
+    program: &Program,
+    schedule: &Schedule,
+    session: &Path,
+    forcing: &Forcing,
+) -> Result<Attempt, ConfirmError> {
+    session_in_manner(schedule, After::Stop, manner, known, session, forcing)?;
     let execution = execute(program, session, &forcing.input, Output::Discard, Some(forcing.limit()))?;
     attempt(schedule, session, execution)
 }

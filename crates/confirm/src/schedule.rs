@@ -17,15 +17,18 @@ use crate::error::ConfirmError;
 use rashomon_abi::record::Op;
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
 use rashomon_event::{
-    AtomicOp, CandidateKind, CodePlace, Event, EventIndex, EventKind, Goal, LockMode, ObjectKind, ObjectName, Place, Position,
-    Schedule, SiteId, ThreadId, Trace, Turn, Witness,
+    AtomicOp, CandidateKind, CodePlace, Event, EventIndex, EventKind, Goal, Landmark, LockMode, ObjectKind, ObjectName, Place,
+    Position, Schedule, SiteId, ThreadId, Trace, Turn, Witness,
 };
+use std::collections::HashMap;
 
 /// The trace with, for every event, the next event of the same thread.
 pub struct Planner<'a> {
     trace: &'a Trace,
     /// `NONE` where the thread has no further event.
     next: Vec<u32>,
+    /// By event: how many events with an ordinal its thread has made at its site before.
+    occurrence: Vec<u32>,
     quantum: u64,
 }
 
@@ -51,7 +54,15 @@ impl<'a> Planner<'a> {
             next[index.index()] = first[thread];
             first[thread] = index.0;
         }
-        Self { trace, next, quantum }
+        let mut planner = Self { trace, next, occurrence: vec![0; trace.events.len()], quantum };
+        let mut seen: HashMap<(ThreadId, SiteId), u32> = HashMap::new();
+        for index in trace.indices().filter(|index| planner.has_ordinal(*index)).collect::<Vec<_>>() {
+            let event = trace.event(index);
+            let count = seen.entry((event.thread, event.site)).or_default();
+            planner.occurrence[index.index()] = *count;
+            *count += 1;
+        }
+        planner
     }
 
     /// The schedule that executes the witness's order and ends with every goal thread at its goal.
@@ -79,7 +90,7 @@ impl<'a> Planner<'a> {
                 Some(turn) => turn,
                 None => {
                     let (until, stop) = self.stop_from(Some(goal)).ok_or(ConfirmError::NoGoalEvent { thread: thread.0 })?;
-                    turns.push((Turn { thread: thread.0, until }, stop));
+                    turns.push((self.turn(thread, until, stop), stop));
                     turns.len() as u32 - 1
                 }
             };
@@ -123,10 +134,19 @@ impl<'a> Planner<'a> {
         let (until, stop) = self.stop_from(next).unwrap_or(end);
         match turns.last_mut() {
             // Two runs with nothing between them that can be stood at are one.
-            Some((turn, last_stop)) if turn.thread == thread.0 => (turn.until, *last_stop) = (until, stop),
-            _ => turns.push((Turn { thread: thread.0, until }, stop)),
+            Some((turn, last_stop)) if turn.thread == thread.0 => (*turn, *last_stop) = (self.turn(thread, until, stop), stop),
+            _ => turns.push((self.turn(thread, until, stop), stop)),
         }
         stands[thread.index()] = Some(turns.len() as u32 - 1);
+    }
+
+    fn turn(&self, thread: ThreadId, until: Position, stop: Option<EventIndex>) -> Turn {
+        let synchronisation = matches!(until.place, Place::Synchronisation { .. });
+        let landmark = stop.filter(|_| synchronisation).map(|stop| Landmark {
+            site: self.code_place(self.trace.event(stop).site),
+            occurrence: self.occurrence[stop.index()],
+        });
+        Turn { thread: thread.0, until, landmark }
     }
 
     /// The position of the first event from `index` on, in its thread, that can be stood at.

@@ -21,5 +21,5 @@ pub use finding_id::{FindingId, NoFindingId};
 pub use harmless::harmless;
 pub use ids::{Address, ContextId, EventIndex, ObjectId, ProcessPath, SiteId, ThreadId, ThreadPath};
 pub use provocation::{Descriptor, First, Provocation};
-pub use schedule::{CodePlace, Goal, ObjectName, Place, Position, Schedule, Surroundings, Turn};
+pub use schedule::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, Surroundings, Turn};
 pub use trace::{Context, Mode, ModuleInfo, Object, ObjectKind, Site, ThreadInfo, Trace};

@@ -63,11 +63,22 @@ pub struct Position {
     pub place: Place,
 }
 
+/// A synchronisation event by which a position is recognised where the thread's ordinals are others than in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Landmark {
+    pub site: CodePlace,
+    /// The how-manieth synchronisation event of the thread at this site it is, from 0.
+    pub occurrence: u32,
+}
+
 /// `thread` (index into [`Schedule::threads`]) runs alone until the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Turn {
     pub thread: u32,
     pub until: Position,
+    /// For elastic enforcement, of positions at synchronisation events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landmark: Option<Landmark>,
 }
 
 /// What must hold after the last turn. Goal sides are indices of the turns that bring the threads there.

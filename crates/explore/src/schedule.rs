@@ -50,7 +50,7 @@ pub fn of_log(base: &Schedule, log: &Log, race: Option<[u32; 2]>) -> Schedule {
             (Some(after), false) => position(&after),
             _ => END,
         };
-        schedule.turns.push(Turn { thread: indices[step.thread as usize], until });
+        schedule.turns.push(Turn { thread: indices[step.thread as usize], until, landmark: None });
     }
     if let Some(race) = race {
         let turns = race.map(|thread| {
@@ -58,7 +58,7 @@ pub fn of_log(base: &Schedule, log: &Log, race: Option<[u32; 2]>) -> Schedule {
             let known = schedule.turns.iter().rposition(|turn| turn.thread == index);
             known.unwrap_or_else(|| {
                 let pending = log.left.iter().find(|(left, _)| *left == thread).map(|(_, pending)| position(pending));
-                schedule.turns.push(Turn { thread: index, until: pending.unwrap_or(END) });
+                schedule.turns.push(Turn { thread: index, until: pending.unwrap_or(END), landmark: None });
                 schedule.turns.len() - 1
             }) as u32
         });

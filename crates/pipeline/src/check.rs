@@ -8,6 +8,7 @@ use crate::failure::{Norm, Replayed, failure_of};
 use crate::modules::Unseen;
 use crate::progress::{Observer, Progress};
 use crate::prove::{Prover, load, may_be_unordered};
+use crate::pursue::Pursuit;
 use crate::record::RecordSettings;
 use crate::run::{RunRecord, pasted};
 use crate::store::Store;
@@ -70,6 +71,13 @@ impl Lead {
     /// Whether the recorded schedule may be wanted again.
     pub(crate) fn replays_its_recording(&self) -> bool {
         self.exit.is_some() || self.finding.schedule.is_none() && is_proven(&self.finding) || may_be_unordered(&self.finding)
+    }
+
+    /// What can be gone after when its schedules have not shown it.
+    fn pursued(self, run: &RunRecord) -> (Finding, Pursuit) {
+        let schedules = self.finding.schedule.iter().cloned().chain(self.alternatives);
+        let pursuit = Pursuit::new(schedules, run.recordings.get(self.from.recording as usize));
+        (self.finding, pursuit)
     }
 }
 
@@ -226,6 +234,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         prover.forcing.deadline = gathered.deadlines.total.less(whole);
         let nothing = self.settings.budget.total.is_zero();
         let of = leads.len();
+        let mut undecided = Vec::new();
         for (number, mut lead) in leads.into_iter().enumerate() {
             let is_late = || nothing || prover.forcing.deadline.is_over();
             if is_late() {
@@ -245,7 +254,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let so_far = Tally { executions: tally.executions + prover.executions, ..tally.clone() };
             self.tell_numbers(run, &so_far, observer)?;
             observer.progress(Progress::Decided(&lead.finding));
+            undecided.push(lead.pursued(run));
         }
+        self.pursue_all(undecided, &mut prover, observer)?;
         tally.executions += prover.executions;
         // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each execution
         // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
@@ -292,11 +303,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         }
         if lead.finding.schedule.is_none() && is_proven(&lead.finding) {
             if let Some(schedule) = self.recorded(&lead.from, gathered)? {
-                if lead.finding.kind.is_misuse() {
-                    prover.replay_misuse(&mut lead.finding, &schedule, &session)?;
-                } else {
-                    prover.replay_blocked(&mut lead.finding, &schedule, &session)?;
-                }
+                prover.replay_observed(&mut lead.finding, &schedule, &session)?;
             }
             return self.clean_up(&session);
         }
@@ -325,7 +332,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(schedule)
     }
 
-    fn clean_up(&self, session: &std::path::Path) -> Result<(), PipelineError> {
+    pub(crate) fn clean_up(&self, session: &std::path::Path) -> Result<(), PipelineError> {
         if !self.settings.keep && session.exists() {
             std::fs::remove_dir_all(session).map_err(PipelineError::io("remove", session))?;
         }
@@ -351,9 +358,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         }
     }
 
-    /// Adds the reproduce command where there is something to reproduce.
+    /// Adds the reproduce command where something came about that can be reproduced.
     pub(crate) fn complete(&self, finding: &mut Finding) {
-        let again = finding.schedule.is_some() || finding.provocation.is_some();
+        let came_about = matches!(finding.verdict, Verdict::Proven { .. });
+        let again = came_about && (finding.schedule.is_some() || finding.provocation.is_some());
         finding.reproduce = again.then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
     }
 

@@ -11,7 +11,7 @@ use rashomon_event::{
     Access, Candidate, CandidateKind, EventKind, Evidence, Finding, FindingKind, Grade, Mode, Schedule, Side, ThreadPath, Trace,
     Verdict, Witness, WitnessLevel,
 };
-use rashomon_trace::{BlockedRecord, LoadedTrace, Outcome};
+use rashomon_trace::{BlockedRecord, GoalRecord, LoadedTrace, Outcome};
 
 /// Longest schedule that is told step by step.
 pub(crate) const MAX_STEPS: usize = 24;
@@ -222,18 +222,46 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         if goals.len() != 2 {
             return None;
         }
-        let sides = goals.iter().map(|goal| {
-            let size = u32::try_from(goal.size).unwrap_or(u32::MAX);
-            let access = Access { address: goal.address, size, class: goal.class, atomic: false };
-            self.describer.side(goal.thread, access_words(&access), goal.site, goal.context, None)
-        });
+        let sides = goals
+            .iter()
+            .map(|goal| self.describer.side(goal.thread, access_words(&goal_access(goal)), goal.site, goal.context, None));
         Some(sides.collect())
+    }
+
+    /// The race of an execution that ended with two threads at their accesses; `None` if it did not.
+    pub fn of_goals(&self) -> Option<Finding> {
+        let [first, second] = self.loaded.goals.as_slice() else { return None };
+        let accesses = [first, second].map(goal_access);
+        let touched = common_bytes(&accesses[0], &accesses[1]);
+        let mut places: Vec<String> =
+            [first, second].iter().map(|goal| place_key(self.trace(), self.symbols, goal.site, goal.context)).collect();
+        places.extend(self.describer.variable(touched.0));
+        Some(Finding {
+            id: finding_id(FindingKind::DataRace, places),
+            kind: FindingKind::DataRace,
+            verdict: Verdict::Proven { grade: Grade::CoEnabled },
+            evidence: Evidence::Observed,
+            witness_level: None,
+            subject: self.describer.data(touched.0, touched.1),
+            sides: self.goal_sides()?,
+            steps: Vec::new(),
+            schedule: None,
+            provocation: None,
+            reproduce: None,
+            notes: Vec::new(),
+            occurrences: 1,
+        })
     }
 
     /// The recorded execution as a schedule.
     pub fn replay_schedule(&self, quantum: u64) -> Schedule {
         self.loaded.replay_schedule(quantum)
     }
+}
+
+fn goal_access(goal: &GoalRecord) -> Access {
+    let size = u32::try_from(goal.size).unwrap_or(u32::MAX);
+    Access { address: goal.address, size, class: goal.class, atomic: goal.atomic }
 }
 
 fn is_join(record: &BlockedRecord) -> bool {

@@ -31,6 +31,7 @@ mod provoke_blocked;
 mod provoke_catch;
 mod provoke_plan;
 mod provoke_vary;
+pub mod pursue;
 pub mod record;
 pub mod recorded;
 mod recorded_processes;

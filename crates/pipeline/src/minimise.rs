@@ -395,6 +395,7 @@ mod tests {
 
     fn schedule(turns: &[(u32, u32)], goal: Goal) -> Schedule {
         let turn = |&(thread, ordinal): &(u32, u32)| Turn {
+            landmark: None,
             thread,
             until: Position { ordinal, place: Place::Synchronisation { op: 0 } },
         };

@@ -7,7 +7,7 @@ use crate::modules::Unseen;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
-use rashomon_event::{Deadline, Evidence, Finding, FindingKind, Frame, Goal, Grade, Schedule, Verdict};
+use rashomon_event::{Deadline, Evidence, Finding, FindingKind, Frame, Grade, Schedule, Verdict};
 use rashomon_explore::Failure;
 use rashomon_trace::{LoadedTrace, Recording};
 use std::path::Path;
@@ -56,7 +56,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     }
 
     /// The proof's trace knows the stacks of the very execution that shows the finding. If it cannot be read the prediction's stay.
-    fn take_sides_of_proof(&self, finding: &mut Finding, schedule: &Schedule, session: &Path) {
+    pub(crate) fn take_sides_of_proof(&self, finding: &mut Finding, schedule: &Schedule, session: &Path) {
         // What is proven is told whatever the time; a moment longer for its stacks.
         let Ok(loaded) = load_until(&folder_of(schedule, session), self.forcing.deadline.and(Duration::from_millis(200))) else {
             finding.notes.push("the stacks are those of the recorded execution: the proof's trace cannot be read".into());
@@ -116,33 +116,36 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         Ok(true)
     }
 
-    /// An execution that ended blocked, again.
-    pub fn replay_blocked(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
+    /// What the recorded execution itself did, again. The one place that decides about a proof that does not: it is tried [`REPLAYS`] times, and then it is none.
+    pub fn replay_observed(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
         finding.schedule = Some(recorded.clone());
-        let attempt = force(self.program, recorded, session, &self.forcing)?;
-        self.executions += 1;
-        if grade_of(&Goal::None, &attempt.outcome).is_none() {
-            finding
-                .notes
-                .push(format!("it happened when recorded, but not when the recorded schedule was replayed: {}", attempt.outcome));
+        let mut actual = String::new();
+        for _ in 0..REPLAYS {
+            let attempt = force(self.program, recorded, session, &self.forcing)?;
+            self.executions += 1;
+            if same_again(finding, &attempt, session)? && self.shows_same(finding, &attempt, session) {
+                return Ok(());
+            }
+            actual = attempt.outcome.to_string();
         }
+        demote(finding, actual);
         Ok(())
+    }
+
+    /// Of an execution that ended blocked: whether it is blocked at the places of the finding.
+    fn shows_same(&self, finding: &Finding, attempt: &Attempt, session: &Path) -> bool {
+        let Some(schedule) = finding.schedule.as_ref().filter(|_| !finding.kind.is_misuse()) else { return true };
+        self.shown(schedule, &attempt.outcome, session).is_some_and(|(shown, _)| shown.id == finding.id)
     }
 }
 
-impl<S: Symbols + ?Sized> Prover<'_, S> {
-    /// An execution that misused a lock or a thread, again.
-    pub fn replay_misuse(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
-        finding.schedule = Some(recorded.clone());
-        let attempt = force(self.program, recorded, session, &self.forcing)?;
-        self.executions += 1;
-        if !same_again(finding, &attempt, session)? {
-            let outcome = attempt.outcome;
-            finding.schedule = None;
-            finding.notes.push(format!("it happened when recorded, but not when the recorded schedule was replayed: {outcome}"));
-        }
-        Ok(())
-    }
+/// How often a proof may be replayed until it comes about again.
+const REPLAYS: u32 = 3;
+
+/// The finding was seen once and does not come about again: that is no proof.
+fn demote(finding: &mut Finding, actual: String) {
+    finding.verdict =
+        Verdict::Diverged { expected: "what the recorded execution did, when its schedule was replayed".into(), actual };
 }
 
 /// Whether an outcome of replaying a stored finding is the one it was proven by. `session` holds the replayed execution.
@@ -170,8 +173,8 @@ pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Resul
             let folder = finding.schedule.as_ref().map_or_else(|| session.to_path_buf(), |schedule| folder_of(schedule, session));
             shows_misuse(&load(&folder)?, finding)
         }
-        Verdict::Diverged { .. } => matches!(attempt.outcome, Outcome::Diverged(_)),
-        Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {
+        // That it did not come about before is nothing to come about again.
+        Verdict::Diverged { .. } | Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {
             finding.schedule.as_ref().is_some_and(|schedule| grade_of(&schedule.goal, &attempt.outcome).is_some())
         }
     })

@@ -7,6 +7,7 @@ pub mod lost;
 pub mod order;
 pub mod summary;
 pub mod text;
+mod undecided;
 
 pub use lost::Lost;
 pub use order::{Shown, by_importance};

@@ -4,8 +4,10 @@
 use crate::lost::Lost;
 use crate::order::{Shown, by_importance};
 use crate::summary::{Counts, ProgramExit, RunSummary};
+use crate::undecided;
 use rashomon_event::harmless::harmless;
 use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,7 @@ impl Painter {
 }
 
 /// Names come from the program under test.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     harmless(text).into_owned()
 }
 
@@ -253,6 +255,20 @@ fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// What the run says, in one line that tells a program with bugs from one without.
+fn result_words(findings: &[Finding], counts: Counts) -> String {
+    if counts.proven == 0 {
+        let predicted = if counts.predicted > 0 { format!(", {} predicted", counts.predicted) } else { String::new() };
+        return format!("no bug was made to happen{predicted}");
+    }
+    let mut kinds: BTreeMap<FindingKind, u64> = BTreeMap::new();
+    for finding in findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Proven { .. })) {
+        *kinds.entry(finding.kind).or_default() += 1;
+    }
+    let words: Vec<String> = kinds.into_iter().map(|(kind, count)| plural(count, kind_name(kind))).collect();
+    format!("PROVEN: {}", words.join(", "))
+}
+
 /// All findings, one empty line behind each, then the summary of the run.
 pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> String {
     let painter = Painter { colour: options.colour };
@@ -261,7 +277,11 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
         one(&mut out, painter, finding);
         out.push('\n');
     }
+    if options.shown == Shown::Claims {
+        out.push_str(&undecided::lines(findings, &run.store));
+    }
     let counts = Counts::of(findings);
+    let _ = writeln!(out, "{}", result_words(findings, counts));
     let _ = writeln!(
         out,
         "{} proven, {} predicted, {} suspected, {} diverged, {} refuted",

@@ -25,7 +25,12 @@ fn library(function: &str) -> Frame {
 }
 
 fn stack(frames: &[Frame]) -> Stack {
-    Stack { addresses: frames.iter().map(|frame| frame.address).collect(), frames: frames.to_vec(), suppressable: true, awaits: None }
+    Stack {
+        addresses: frames.iter().map(|frame| frame.address).collect(),
+        frames: frames.to_vec(),
+        suppressable: true,
+        awaits: None,
+    }
 }
 
 fn empty(kind: Kind) -> Warning {

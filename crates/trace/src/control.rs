@@ -56,6 +56,28 @@ pub enum After {
     Continue,
 }
 
+/// How closely a schedule is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Enforcement {
+    /// Who leaves the schedule has diverged.
+    #[default]
+    Strict,
+    /// Positions are recognised by what the thread does there; where the turns cannot be kept, threads are held at the goal's places.
+    Elastic,
+    /// No turn is enforced: the policy says who runs, and threads are held at the goal's places.
+    HoldOnly,
+}
+
+impl Enforcement {
+    const fn options(self) -> u64 {
+        match self {
+            Self::Strict => 0,
+            Self::Elastic => option::ELASTIC,
+            Self::HoldOnly => option::ELASTIC | option::HOLD_ONLY,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct ControlRequest<'a> {
     pub mode: RunMode,
@@ -82,6 +104,10 @@ pub struct ControlRequest<'a> {
     /// Serial: nanoseconds of `CLOCK_REALTIME` at which virtual time begins; 0: the real time at the start.
     pub base_time_nanoseconds: u64,
     pub schedule: Option<&'a Schedule>,
+    /// What to do where the program leaves the schedule; only with a goal.
+    pub enforcement: Enforcement,
+    /// With an enforcement that holds threads: pairs of code places of the schedule's modules whose meeting is no news.
+    pub known: &'a [[CodePlace; 2]],
     /// Free mode: what to provoke. There must be no schedule then.
     pub provoke: Option<&'a ProvokeRequest<'a>>,
 }
@@ -106,6 +132,8 @@ impl Default for ControlRequest<'_> {
             after: After::Stop,
             base_time_nanoseconds: 0,
             schedule: None,
+            enforcement: Enforcement::Strict,
+            known: &[],
             provoke: None,
         }
     }
@@ -123,7 +151,8 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::SWITCH_PERIOD] = request.switch_period;
     head[field::PCT_CHANGES] = request.pct_changes;
     head[field::PCT_LENGTH] = request.pct_length;
-    head[field::OPTIONS] = request.options | if request.provoke.is_some() { option::PROVOKE } else { 0 };
+    let provoke = if request.provoke.is_some() { option::PROVOKE } else { 0 };
+    head[field::OPTIONS] = request.options | provoke | request.enforcement.options();
     head[field::PATIENCE_MS] = request.patience_ms;
     head[field::TRACE_LIMIT] = request.trace_limit;
     head[field::ACCESS_CAP] = request.access_cap;
@@ -135,7 +164,15 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     };
     head[field::BASE_TIME] = request.base_time_nanoseconds;
     let tables = match (request.schedule, request.provoke) {
-        (Some(schedule), _) => Tables::of(schedule)?,
+        (Some(schedule), _) => {
+            let mut tables = Tables::of(schedule)?;
+            for &[first, second] in request.known {
+                let ([first, at], [second, then]) = (tables.code_place(first)?, tables.code_place(second)?);
+                tables.known.push([first, at, second, then]);
+            }
+            tables.check_lengths()?;
+            tables
+        }
         (None, Some(provoke)) => Tables::of_provocation(provoke, &mut head)?,
         (None, None) => Tables::default(),
     };
@@ -307,7 +344,14 @@ impl Tables {
         let ordinal = u64::from(entry.until.ordinal);
         let plain = |flags, count, op| [thread, flags, ordinal, count, NO_MODULE, 0, UNUSED, 0, 0, op];
         Ok(match entry.until.place {
-            Place::Synchronisation { op } => plain(0, 0, u64::from(op)),
+            Place::Synchronisation { op } => match entry.landmark {
+                None => plain(0, 0, u64::from(op)),
+                Some(landmark) => {
+                    let [module, offset] = self.code_place(landmark.site)?;
+                    let occurrence = u64::from(landmark.occurrence);
+                    [thread, turn::LANDMARK, ordinal, occurrence, module, offset, UNUSED, 0, 0, u64::from(op)]
+                }
+            },
             Place::Count { accesses } => plain(turn::AT_COUNT, accesses, 0),
             Place::Waiting { accesses } => plain(turn::WAITING, accesses, 0),
             Place::End => plain(turn::TO_END, 0, 0),

@@ -255,6 +255,9 @@ impl Loader<'_> {
             machine_address: sync.object,
             class,
             size,
+            atomic: sync.aux != 0,
+            ordinal: cursor.ordinal,
+            executed: (sync.arguments.count() > 2).then(|| sync.arguments.get(2)),
         });
     }
 }

@@ -28,7 +28,7 @@ pub mod turns;
 pub mod verify;
 pub mod write;
 
-pub use control::{After, ControlRequest, Policy};
+pub use control::{After, ControlRequest, Enforcement, Policy};
 pub use control_provoke::{ProvokeRequest, Watched};
 pub use dump::DumpOptions;
 pub use error::{ControlError, TraceError};

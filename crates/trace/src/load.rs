@@ -75,7 +75,7 @@ pub(crate) struct ThreadCursor<'a> {
     contexts: Vec<Option<ContextId>>,
     max_contexts: usize,
     pub(crate) context: ContextId,
-    ordinal: u32,
+    pub(crate) ordinal: u32,
     pub(crate) hits: LastHits,
     /// Recorded accesses since the last operation with an ordinal.
     accesses: u64,
@@ -343,7 +343,9 @@ impl<'a> Loader<'a> {
             self.handovers.stands(self.cursors[at].thread, accesses);
             return Ok(());
         }
-        if self.serial && self.running != Some(at) {
+        // Who stands at a goal did not run to say so.
+        let runs = !matches!(&next, Sequenced::Sync(sync) if sync.op == record::Op::GoalReached);
+        if self.serial && runs && self.running != Some(at) {
             if let Some(outgoing) = self.running.map(|running| &self.cursors[running]) {
                 self.handovers.stops(outgoing.thread, outgoing.ordinal, outgoing.accesses);
             }

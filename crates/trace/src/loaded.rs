@@ -40,6 +40,10 @@ pub struct GoalRecord {
     pub machine_address: u64,
     pub class: AccessClass,
     pub size: u64,
+    pub atomic: bool,
+    /// Synchronisation events that the thread had completed, and accesses it had executed since (`None`: an older recording).
+    pub ordinal: u32,
+    pub executed: Option<u64>,
 }
 
 /// A thread that was blocked for good.

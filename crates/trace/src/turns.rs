@@ -187,11 +187,35 @@ impl LoadedTrace {
             version: SCHEDULE_VERSION,
             modules: schedule_modules(self),
             threads: trace.threads.iter().map(|thread| thread.path.clone()).collect(),
-            turns: turns.into_iter().map(|(thread, until)| Turn { thread: thread.0, until }).collect(),
+            turns: turns.into_iter().map(|(thread, until)| Turn { thread: thread.0, until, landmark: None }).collect(),
             goal: Goal::None,
             quantum,
             surroundings: None,
         }
+    }
+}
+
+impl LoadedTrace {
+    /// The execution as a schedule that ends where it ended: with two threads right before conflicting accesses. `None`: it did not.
+    pub fn goal_schedule(&self, quantum: u64) -> Option<Schedule> {
+        let [first, second] = self.goals.as_slice() else { return None };
+        let mut schedule = Schedule {
+            turns: self.turns().iter().map(|&(thread, until)| Turn { thread: thread.0, until, landmark: None }).collect(),
+            ..self.replay_schedule(quantum)
+        };
+        let mut turns = [0; 2];
+        for (index, goal) in turns.iter_mut().zip([first, second]) {
+            let place = match (goal.atomic, goal.executed) {
+                (true, _) => Place::Synchronisation { op: 0 },
+                (false, Some(accesses)) => Place::Count { accesses },
+                (false, None) => return None,
+            };
+            let last = schedule.turns.iter().rposition(|turn| turn.thread == goal.thread.0)?;
+            schedule.turns[last].until = Position { ordinal: goal.ordinal, place };
+            *index = u32::try_from(last).ok()?;
+        }
+        schedule.goal = Goal::Race { turns };
+        Some(schedule)
     }
 }
 

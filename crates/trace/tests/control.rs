@@ -1,13 +1,13 @@
 //! Control files decoded again with nothing but the layout in `rashomon_abi::control`.
 
 use rashomon_abi::control::{
-    GOAL_WORDS, HEAD_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal, mode, object,
-    policy, turn,
+    GOAL_WORDS, HEAD_WORDS, KNOWN_WORDS, MAGIC, MODULE_WORDS, NO_MODULE, OBJECT_WORDS, THREAD_WORDS, TURN_WORDS, field, goal,
+    mode, object, option, policy, turn,
 };
 use rashomon_event::schedule::{SCHEDULE_VERSION, ScheduleModule};
-use rashomon_event::{CodePlace, Goal, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
+use rashomon_event::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, ThreadPath, Turn};
 use rashomon_trace::control::encode;
-use rashomon_trace::{After, ControlError, ControlRequest, Policy, RunMode};
+use rashomon_trace::{After, ControlError, ControlRequest, Enforcement, Policy, RunMode};
 
 struct Decoded {
     head: Vec<u64>,
@@ -16,6 +16,7 @@ struct Decoded {
     objects: Vec<Vec<u64>>,
     turns: Vec<Vec<u64>>,
     goals: Vec<Vec<u64>>,
+    known: Vec<Vec<u64>>,
     strings: Vec<u8>,
 }
 
@@ -35,8 +36,9 @@ fn decode(bytes: &[u8]) -> Decoded {
     let objects = table(field::OBJECTS, OBJECT_WORDS);
     let turns = table(field::TURNS, TURN_WORDS);
     let goals = table(field::GOALS, GOAL_WORDS);
+    let known = table(field::KNOWN, KNOWN_WORDS);
     assert_eq!(rest.len() as u64, head[field::STRING_BYTES]);
-    Decoded { head, modules, threads, objects, turns, goals, strings: rest.to_vec() }
+    Decoded { head, modules, threads, objects, turns, goals, known, strings: rest.to_vec() }
 }
 
 fn schedule() -> Schedule {
@@ -53,11 +55,11 @@ fn schedule() -> Schedule {
         // The path 0.3 has a parent that the schedule does not name.
         threads: vec![ThreadPath::default(), ThreadPath(vec![0, 3])],
         turns: vec![
-            Turn { thread: 0, until: until(3, Place::Synchronisation { op: 16 }) },
-            Turn { thread: 1, until: until(1, access(8)) },
-            Turn { thread: 0, until: until(3, Place::Count { accesses: 7 }) },
-            Turn { thread: 1, until: until(1, access(12)) },
-            Turn { thread: 0, until: until(9, Place::End) },
+            Turn { thread: 0, until: until(3, Place::Synchronisation { op: 16 }), landmark: None },
+            Turn { thread: 1, until: until(1, access(8)), landmark: None },
+            Turn { thread: 0, until: until(3, Place::Count { accesses: 7 }), landmark: None },
+            Turn { thread: 1, until: until(1, access(12)), landmark: None },
+            Turn { thread: 0, until: until(9, Place::End), landmark: None },
         ],
         goal: Goal::Race { turns: [1, 2] },
         quantum: 77,
@@ -84,6 +86,8 @@ fn parameters_are_where_the_layout_says() {
         after: After::Continue,
         base_time_nanoseconds: 4711,
         schedule: None,
+        enforcement: Enforcement::Strict,
+        known: &[],
         provoke: None,
     };
     let decoded = decode(&encode(&request).expect("encodes"));
@@ -121,6 +125,25 @@ fn a_schedule_is_rewritten_into_tables() {
         ]
     );
     assert_eq!(decoded.goals, [vec![2, 1], vec![0, 2]]);
+}
+
+/// Elastic enforcement is asked for, and a position then says by what it is recognised.
+#[test]
+fn elasticity_is_in_the_options_and_landmarks_in_the_turns() {
+    let mut schedule = schedule();
+    let site = CodePlace { module: Some(1), offset: 0x50 };
+    schedule.turns[0].landmark = Some(Landmark { site, occurrence: 6 });
+    let known = [[site, CodePlace { module: Some(0), offset: 0x60 }]];
+    let options = |enforcement| {
+        let request = ControlRequest { schedule: Some(&schedule), enforcement, known: &known, ..ControlRequest::default() };
+        let decoded = decode(&encode(&request).expect("encodes"));
+        assert_eq!(decoded.turns[0], [0, turn::LANDMARK, 3, 6, 1, 0x50, u64::MAX, 0, 0, 16]);
+        assert_eq!(decoded.known, [vec![1, 0x50, 0, 0x60]]);
+        decoded.head[field::OPTIONS]
+    };
+    assert_eq!(options(Enforcement::Strict), 0);
+    assert_eq!(options(Enforcement::Elastic), option::ELASTIC);
+    assert_eq!(options(Enforcement::HoldOnly), option::ELASTIC | option::HOLD_ONLY);
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn call_site(thread: &mut Thread, depth: usize) -> Option<u64> {
 }
 
 /// Whether the host knows of this pair of sites already.
-fn is_known(one: u64, other: u64) -> bool {
+pub fn is_known(one: u64, other: u64) -> bool {
     let table = config::tables().known;
     (0..config::count(field::KNOWN)).any(|index| {
         let at = table + index * KNOWN_WORDS;

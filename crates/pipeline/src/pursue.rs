@@ -1,0 +1,221 @@
+//! After the schedules of a finding were left: the same goal, elastically, then by holding threads at its places, under other policies and seeds.
+//!
+//! What such an execution shows is a lead only. Its own recording is turned into a schedule, the interleaving that was really executed, and that one has to come
+//! about again, strictly, as often as any other proof. Another pair of accesses, or another cycle, that came about instead is a finding of its own.
+
+use crate::check::Job;
+use crate::compose::Composer;
+use crate::error::PipelineError;
+use crate::progress::{Observer, Progress};
+use crate::prove::{Prover, load};
+use crate::record::Scheduling;
+use crate::run::RecordedRun;
+use crate::symbols::Symbols;
+use rashomon_confirm::force::{Manner, folder_of, force_in};
+use rashomon_confirm::{Outcome, force};
+use rashomon_event::{CodePlace, Finding, FindingKind, Goal, Grade, Place, Schedule, Verdict};
+use rashomon_trace::{Enforcement, GoalRecord, Policy};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Executions for one finding, beside one for each of its schedules.
+const EXECUTIONS: u64 = 20;
+/// Rounds of tries, one for each finding that is still open, that show nothing before all are given up.
+const FRUITLESS_ROUNDS: u32 = 6;
+/// How often an interleaving that was executed may fail to come about again.
+const FAILED_REPLAYS: u32 = 3;
+
+/// What is known of the pursuit of one finding.
+pub struct Pursuit {
+    schedules: Vec<Schedule>,
+    /// What is still to be tried, the last one first.
+    manners: Vec<(usize, Manner)>,
+    /// Ids of what came about instead, and the places of those races, which are no news any more.
+    others: BTreeSet<String>,
+    known: Vec<[CodePlace; 2]>,
+    failed_replays: u32,
+}
+
+impl Pursuit {
+    /// `recorded`: the recording that the finding is from. Under its policy and seed the program comes to its places as it did there.
+    pub fn new(schedules: impl Iterator<Item = Schedule>, recorded: Option<&RecordedRun>) -> Self {
+        let policy = match recorded.and_then(|recorded| recorded.policy.parse().ok()) {
+            Some(Scheduling::Serial(policy)) => policy,
+            _ => Policy::Random,
+        };
+        let seed = recorded.map_or(1, |recorded| recorded.seed);
+        let schedules: Vec<Schedule> = schedules.filter(|schedule| schedule.goal != Goal::None).collect();
+        let elastic = |seed| Manner { enforcement: Enforcement::Elastic, policy: Policy::Random, seed };
+        let hold = |policy, seed| Manner { enforcement: Enforcement::HoldOnly, policy, seed };
+        let mut manners: Vec<(usize, Manner)> = (0..schedules.len()).map(|schedule| (schedule, elastic(1))).collect();
+        manners.insert(manners.len().min(1), (0, hold(policy, seed)));
+        for number in 1..=EXECUTIONS {
+            let schedule = number as usize % schedules.len().max(1);
+            let seed = seed.wrapping_add(number);
+            manners.push(match number % 4 {
+                0 => (schedule, elastic(seed)),
+                2 => (schedule, hold(Policy::Pct, seed)),
+                _ => (schedule, hold(Policy::Random, seed)),
+            });
+        }
+        manners.retain(|(schedule, _)| *schedule < schedules.len());
+        manners.reverse();
+        Self { schedules, manners, others: BTreeSet::new(), known: Vec::new(), failed_replays: 0 }
+    }
+
+    /// Whether nothing is left to try.
+    pub fn is_over(&self) -> bool {
+        self.manners.is_empty() || self.failed_replays >= FAILED_REPLAYS
+    }
+}
+
+impl<S: Symbols + ?Sized> Job<'_, S> {
+    /// Goes on after what the schedules did not show: everybody's next try in turn, until the time is up or several rounds have shown nothing.
+    pub(crate) fn pursue_all(
+        &self,
+        mut pursued: Vec<(Finding, Pursuit)>,
+        prover: &mut Prover<'_, S>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), PipelineError> {
+        let is_proven = |finding: &Finding| matches!(finding.verdict, Verdict::Proven { .. });
+        let mut shown: BTreeSet<String> =
+            pursued.iter().filter(|(finding, _)| is_proven(finding)).map(|(finding, _)| finding.id.clone()).collect();
+        pursued.retain(|(finding, _)| !is_proven(finding));
+        let mut fruitless = 0;
+        while fruitless < FRUITLESS_ROUNDS && pursued.iter().any(|(_, pursuit)| !pursuit.is_over()) {
+            fruitless += 1;
+            let of = pursued.len();
+            for (number, (finding, pursuit)) in pursued.iter_mut().enumerate() {
+                if prover.forcing.deadline.is_over() {
+                    return Ok(());
+                }
+                if pursuit.is_over() || shown.contains(&finding.id) {
+                    continue;
+                }
+                observer.progress(Progress::Forcing { id: &finding.id, number, of });
+                let session = self.store.proof(&finding.id);
+                let other = prover.pursue(finding, pursuit, &session)?;
+                self.clean_up(&session)?;
+                for finding in other.iter().chain([&*finding]) {
+                    if is_proven(finding) && shown.insert(finding.id.clone()) {
+                        fruitless = 0;
+                        let mut finding = finding.clone();
+                        self.complete(&mut finding);
+                        self.store.write_finding(&finding)?;
+                        observer.progress(Progress::Decided(&finding));
+                    }
+                }
+            }
+            pursued.retain(|(finding, _)| !shown.contains(&finding.id));
+        }
+        Ok(())
+    }
+}
+
+impl<S: Symbols + ?Sized> Prover<'_, S> {
+    /// Tries what is next. Changes the finding's verdict if it comes about; what came about instead is handed back, proven.
+    pub fn pursue(
+        &mut self,
+        finding: &mut Finding,
+        pursuit: &mut Pursuit,
+        session: &Path,
+    ) -> Result<Option<Finding>, PipelineError> {
+        let Some((number, manner)) = pursuit.manners.pop() else { return Ok(None) };
+        let schedule = &pursuit.schedules[number];
+        let attempt = force_in(manner, &pursuit.known, self.program, schedule, session, &self.forcing)?;
+        self.executions += 1;
+        let Some((mut shown, places)) = self.shown(schedule, &attempt.outcome, session) else { return Ok(None) };
+        let is_same = shown.id == finding.id;
+        if !is_same {
+            // The wanted race may be of the same code with another object.
+            let wanted = goal_sites(schedule);
+            pursuit.known.extend(places.filter(|[one, other]| !(wanted.contains(one) && wanted.contains(other))));
+            if !pursuit.others.insert(shown.id.clone()) {
+                return Ok(None);
+            }
+        }
+        if !self.comes_about_again(&mut shown, session)? {
+            pursuit.failed_replays += 1;
+            return Ok(None);
+        }
+        if !is_same {
+            return Ok(Some(shown));
+        }
+        take(finding, shown);
+        Ok(None)
+    }
+
+    /// What an execution has come to, with the interleaving that was executed as its schedule, and the code of a race in terms of `schedule`.
+    pub(crate) fn shown(
+        &self,
+        schedule: &Schedule,
+        outcome: &Outcome,
+        session: &Path,
+    ) -> Option<(Finding, Option<[CodePlace; 2]>)> {
+        if !matches!(outcome, Outcome::CoEnabled | Outcome::Deadlocked | Outcome::Stuck) {
+            return None;
+        }
+        let loaded = load(&folder_of(schedule, session)).ok()?;
+        let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
+        let (mut finding, executed) = match outcome {
+            Outcome::CoEnabled => (composer.of_goals()?, loaded.goal_schedule(schedule.quantum)?),
+            _ => (composer.of_blocked()?, loaded.replay_schedule(schedule.quantum)),
+        };
+        let place = |goal: &GoalRecord| {
+            let site = loaded.trace.site(goal.site);
+            let path = &loaded.trace.modules.get(site.module? as usize)?.path;
+            let module = schedule.modules.iter().position(|module| module.path == *path)?;
+            Some(CodePlace { module: Some(u32::try_from(module).ok()?), offset: site.offset })
+        };
+        let places = match loaded.goals.as_slice() {
+            [first, second] => place(first).zip(place(second)).map(|(first, second)| [first, second]),
+            _ => None,
+        };
+        finding.schedule = Some(Schedule { surroundings: schedule.surroundings.clone(), ..executed });
+        Some((finding, places))
+    }
+
+    /// Whether the finding's schedule shows it, strictly enforced, as often as a proof has to.
+    fn comes_about_again(&mut self, finding: &mut Finding, session: &Path) -> Result<bool, PipelineError> {
+        let Some(schedule) = finding.schedule.clone() else { return Ok(false) };
+        let Verdict::Proven { grade } = finding.verdict else { return Ok(false) };
+        for _ in 0..self.forcing.times.max(1) {
+            let attempt = force(self.program, &schedule, session, &self.forcing)?;
+            self.executions += 1;
+            let again = match grade {
+                Grade::CoEnabled => attempt.outcome == Outcome::CoEnabled,
+                Grade::Deadlocked => attempt.outcome == Outcome::Deadlocked,
+                Grade::Stuck => attempt.outcome == Outcome::Stuck,
+                _ => false,
+            };
+            // The same outcome at other places would be another finding.
+            if !again || self.shown(&schedule, &attempt.outcome, session).is_none_or(|(shown, _)| shown.id != finding.id) {
+                return Ok(false);
+            }
+        }
+        self.take_sides_of_proof(finding, &schedule, session);
+        Ok(true)
+    }
+}
+
+/// The code places of a race that is wanted.
+fn goal_sites(schedule: &Schedule) -> Vec<CodePlace> {
+    let Goal::Race { turns } = &schedule.goal else { return Vec::new() };
+    let turns = turns.iter().filter_map(|turn| schedule.turns.get(*turn as usize));
+    turns
+        .filter_map(|turn| match turn.until.place {
+            Place::Access { site, .. } => Some(site),
+            _ => turn.landmark.map(|landmark| landmark.site),
+        })
+        .collect()
+}
+
+/// The proof takes the place of what was only expected.
+fn take(finding: &mut Finding, shown: Finding) {
+    finding.verdict = shown.verdict;
+    finding.schedule = shown.schedule;
+    if finding.kind != FindingKind::DataRace || !shown.sides.is_empty() {
+        finding.sides = shown.sides;
+    }
+    finding.steps = Vec::new();
+}

@@ -1,0 +1,53 @@
+//! What forcing left undecided, a line each, with what to do next: neither claims nor an all-clear.
+
+use crate::text::{clean, kind_name};
+use rashomon_event::{Finding, Frame, Side, Verdict};
+use std::fmt::Write as _;
+
+/// Lines that are shown; the others are counted.
+const MOST: usize = 20;
+
+/// One line for each finding that diverged, and a next step; empty if there is none.
+pub fn lines(findings: &[Finding], store: &str) -> String {
+    let diverged: Vec<&Finding> = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Diverged { .. })).collect();
+    let mut out = String::new();
+    if diverged.is_empty() {
+        return out;
+    }
+    let _ = writeln!(
+        out,
+        "suspected, and not shown by any execution within the budget (which does not say that they cannot happen):"
+    );
+    for finding in diverged.iter().take(MOST) {
+        let sides: Vec<String> = finding.sides.iter().map(side).collect();
+        let (kind, subject) = (kind_name(finding.kind), clean(&finding.subject));
+        let _ = writeln!(out, "  {kind} [{}] {}: {subject}", clean(&finding.id), sides.join(" / "));
+    }
+    if diverged.len() > MOST {
+        let _ = writeln!(out, "  and {} more", diverged.len() - MOST);
+    }
+    let _ = writeln!(
+        out,
+        "  next: `rashomon provoke {}` holds threads at these places without any schedule; `rashomon check --recordings 10 …` takes other schedules; \
+         `--show suspicions` says all that is known of them",
+        clean(store)
+    );
+    out
+}
+
+/// Where the program's own code is, at this side.
+fn side(side: &Side) -> String {
+    let own = |frame: &&Frame| {
+        frame.file.as_deref().is_some_and(|file| !["/usr/", "./", "../"].iter().any(|start| file.starts_with(start)))
+    };
+    match side.stack.iter().find(own).or_else(|| side.stack.first()) {
+        Some(Frame { file: Some(file), line: Some(line), .. }) => {
+            format!("{}:{line}", clean(file.rsplit('/').next().unwrap_or(file)))
+        }
+        Some(frame) => {
+            let module = frame.module.rsplit('/').next().unwrap_or(&frame.module);
+            format!("{}+{:#x}", clean(module), frame.offset)
+        }
+        None => "an unknown place".into(),
+    }
+}
