@@ -248,6 +248,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             schedule: None,
             provocation: None,
             reproduce: None,
+            unseen: Vec::new(),
             notes: Vec::new(),
             occurrences: 1,
         })

@@ -13,7 +13,7 @@ use crate::run::RecordedRun;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{Manner, folder_of, force_in};
 use rashomon_confirm::{Outcome, force};
-use rashomon_event::{CodePlace, Finding, FindingKind, Goal, Grade, Place, Schedule, Verdict};
+use rashomon_event::{CodePlace, Finding, FindingId, FindingKind, Goal, Grade, Place, Schedule, Verdict};
 use rashomon_trace::{Enforcement, GoalRecord, Policy};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub struct Pursuit {
     /// What is still to be tried, the last one first.
     manners: Vec<(usize, Manner)>,
     /// Ids of what came about instead, and the places of those races, which are no news any more.
-    others: BTreeSet<String>,
+    others: BTreeSet<FindingId>,
     known: Vec<[CodePlace; 2]>,
     failed_replays: u32,
 }
@@ -78,7 +78,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
         let is_proven = |finding: &Finding| matches!(finding.verdict, Verdict::Proven { .. });
-        let mut shown: BTreeSet<String> =
+        let mut shown: BTreeSet<FindingId> =
             pursued.iter().filter(|(finding, _)| is_proven(finding)).map(|(finding, _)| finding.id.clone()).collect();
         pursued.retain(|(finding, _)| !is_proven(finding));
         let mut fruitless = 0;
