@@ -213,19 +213,19 @@ fn a_stream_that_is_lost() {
 #[test]
 fn a_thread_that_never_ran_has_no_stream() {
     let place = Place::new();
-    let exit = "_exit(0);\n    pthread_join(thread, 0);";
+    let kill = "raise(SIGKILL);\n    pthread_join(thread, 0);";
     place.compile(
         "early",
         &RACE
-            .replace("x++;\n    pthread_join(thread, 0);", exit)
-            .replace("#include <pthread.h>", "#include <pthread.h>\n#include <unistd.h>"),
+            .replace("x++;\n    pthread_join(thread, 0);", kill)
+            .replace("#include <pthread.h>", "#include <pthread.h>\n#include <signal.h>"),
     );
-    place.rashomon(&["record", "--policy", "run-to-block", "-o", "store", "--", "./early"]).expect(0, &[]);
+    place.rashomon(&["record", "--policy", "run-to-block", "-o", "store", "--", "./early"]).expect(137, &[]);
     assert!(!place.path("store/recording-0/thread-0001").exists());
-    let verified = place.rashomon(&["trace", "verify", "store"]).expect(0, &[]);
-    assert!(!verified.out.contains("incomplete"), "{verified}");
+    let verified = place.rashomon(&["trace", "verify", "store"]);
+    assert!(!verified.out.contains("has no stream") && !verified.err.contains("has no stream"), "{verified}");
     let predicted = place.rashomon(&["predict", "store"]).expect(0, &["0 proven, 0 predicted"]);
-    assert!(!predicted.err.contains("not complete"), "{predicted}");
+    assert!(!predicted.err.contains("has no stream"), "{predicted}");
 }
 
 #[test]

@@ -144,8 +144,12 @@ fn suppressed_races_are_none() {
     let ended = ended.expect(3, &["ThreadSanitizer: Matched ", " race:^ta*k$\n"]);
     assert!(!ended.err.contains("WARNING"), "{ended}");
     place.write("bad.supp", "rase:task\n");
-    detect(&place, &["--suppressions", "bad.supp"]).expect(66, &["failed to parse suppressions: line 1: 'rase:task'"]);
-    detect(&place, &["--suppressions", "none.supp"]).expect(66, &["failed to read suppressions file '"]);
+    // Refused before the program has begun.
+    let refused = detect(&place, &["--suppressions", "bad.supp"]);
+    let refused = refused.expect(125, &["bad.supp", "failed to parse suppressions: line 1: 'rase:task'"]);
+    assert!(!refused.out.contains("children"), "{refused}");
+    let refused = detect(&place, &["--suppressions", "none.supp"]).expect(125, &["none.supp"]);
+    assert!(!refused.out.contains("children"), "{refused}");
 }
 
 #[test]
