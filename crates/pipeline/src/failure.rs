@@ -20,7 +20,6 @@ use rashomon_event::{EventIndex, EventKind, Evidence, Finding, FindingKind, Grad
 use rashomon_explore::Failure;
 use rashomon_report::ProgramExit;
 use rashomon_trace::After;
-use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
