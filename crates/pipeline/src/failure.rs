@@ -20,7 +20,6 @@ use rashomon_event::{EventIndex, EventKind, Evidence, Finding, FindingKind, Grad
 use rashomon_explore::Failure;
 use rashomon_report::ProgramExit;
 use rashomon_trace::After;
-use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
@@ -218,7 +217,7 @@ const LINES: usize = 4;
 
 /// The last lines that an execution wrote: what a failed assertion, an uncaught exception or a damaged heap says of itself.
 fn last_words(output: &Path) -> Option<String> {
-    let mut file = File::open(output).ok()?;
+    let mut file = rashomon_files::open(output, rashomon_files::Links::Refused).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(END))).ok()?;
     let mut bytes = Vec::new();

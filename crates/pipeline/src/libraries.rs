@@ -100,9 +100,12 @@ pub fn is_trusted(path: &str, trusted: &[String]) -> bool {
     known || trusted.iter().any(|name| is_named(&soname, name) || is_named(file, name) || name == path)
 }
 
+/// No shared library is larger; a recording can name any file.
+const LARGEST_LIBRARY: u64 = 1 << 29;
+
 /// The name that a shared library says it has.
 fn soname(path: &Path) -> Option<String> {
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = rashomon_files::read(path, rashomon_files::Links::Followed, LARGEST_LIBRARY).ok()?;
     let header = elf::FileHeader64::<Endianness>::parse(bytes.as_slice()).ok()?;
     let endian = header.endian().ok()?;
     for segment in header.program_headers(endian, bytes.as_slice()).ok()? {

@@ -37,7 +37,7 @@ pub fn said_of(session: &Path, expected: &Path) -> Result<Option<String>, Pipeli
 fn program_of(folder: &Path) -> Result<Option<String>, PipelineError> {
     let path = folder.join(MODULES_FILE);
     let mut bytes = Vec::new();
-    match std::fs::File::open(&path) {
+    match rashomon_files::open(&path, rashomon_files::Links::Refused) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(TraceError::Io { action: "open", path, source }.into()),
         Ok(file) => file.take(HEAD_BYTES).read_to_end(&mut bytes).map_err(|source| TraceError::Io {
