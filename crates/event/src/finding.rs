@@ -145,3 +145,10 @@ pub struct Finding {
     /// Event pairs with the same two places.
     pub occurrences: u64,
 }
+
+impl Finding {
+    /// Whether it came about, and is known how to make it come about again.
+    pub const fn can_happen_again(&self) -> bool {
+        matches!(self.verdict, Verdict::Proven { .. }) && (self.schedule.is_some() || self.provocation.is_some())
+    }
+}

@@ -360,9 +360,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 
     /// Adds the reproduce command where something came about that can be reproduced.
     pub(crate) fn complete(&self, finding: &mut Finding) {
-        let came_about = matches!(finding.verdict, Verdict::Proven { .. });
-        let again = came_about && (finding.schedule.is_some() || finding.provocation.is_some());
-        finding.reproduce = again.then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
+        finding.reproduce = finding.can_happen_again().then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
     }
 
     /// The numbers so far, for whoever watches and for the store: the tool may be ended at any moment.

@@ -341,7 +341,7 @@ impl Store {
             return Err(PipelineError::Malformed { path, reason: format!("it holds another finding, {}", finding.id) });
         }
         // What the file says may be old, or anything.
-        let again = finding.schedule.is_some() || finding.provocation.is_some();
+        let again = finding.can_happen_again();
         let tool = std::env::current_exe().unwrap_or_else(|_| "rashomon".into());
         finding.reproduce = again.then(|| reproduce_command(tool.as_os_str(), self, id));
         Ok(finding)
