@@ -20,7 +20,7 @@ static long fibonacci(int n) {
 int main(void) {
     enum { N = 40 };
     long values[N], total = 0, sum = 0, most = 0;
-    int shared = 0, once = 0, order[N], at = 0;
+    int shared = 0, once = 0, held = 0, order[N], at = 0;
     omp_lock_t lock;
     omp_nest_lock_t nest;
     omp_init_lock(&lock);
@@ -41,7 +41,7 @@ int main(void) {
 #pragma omp atomic
         once++;
         omp_set_lock(&lock);
-        shared += 0;
+        held++;
         omp_unset_lock(&lock);
 #pragma omp barrier
 #pragma omp single
@@ -72,6 +72,7 @@ int main(void) {
         handed = 5;
         if (handed != 5) abort();
     }
+    if (held != 3) abort();
     int same = 1;
 #pragma omp parallel num_threads(3) reduction(&& : same)
     same = kept == omp_get_thread_num() + 1;
