@@ -322,7 +322,7 @@ pub fn tires() -> bool {
 pub fn at_synchronisation(thread: &mut Thread, op: Op, site: u64, access: AccessAt) {
     thread.elastic.closes = false;
     if holds_anybody() && EVENTS.fetch_add(1, Relaxed) >= MOST_EVENTS {
-        LOCK.with(|| release_last());
+        LOCK.with(release_last);
     }
     if access.class != 0 {
         return at_access(thread, AccessAt { site, ..access });

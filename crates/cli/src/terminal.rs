@@ -116,7 +116,7 @@ mod tests {
         let shown = "\x1b[1;31mrace\x1b[0m \\u{1b}[2J\\u{1b}]0;title\\u{7}\\u{202e}\n\tä\\u{1b}[31m";
         assert_eq!(with_own_colours(text), shown);
         let mut out = Harmless(Vec::new());
-        write!(out, "{}\n\x1b[1mb\u{200b}", "a").unwrap();
+        write!(out, "a\n\x1b[1mb\u{200b}").unwrap();
         assert_eq!(out.0, b"a\n\\u{1b}[1mb\\u{200b}");
     }
 }

@@ -36,7 +36,10 @@ fn bytes_of(folder: &Path) -> u64 {
 fn a_recording_is_a_beginning_of_what_repeats_itself() {
     let place = Place::new();
     place.compile("program", LONG);
-    let ended = place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &["nothing was recorded any more"]);
+    // Not quiet: what was left out is told.
+    let tool = env!("CARGO_BIN_EXE_rashomon");
+    let ended = place.run(place.command(tool, &["record", "--output", "store", "--", "./program"]));
+    let ended = ended.expect(0, &["nothing was recorded any more"]);
     assert_eq!(ended.out, "2400000\n", "{ended}");
     let bytes = bytes_of(&place.path("store"));
     assert!(bytes < 128 << 20, "{bytes} bytes");
