@@ -1,7 +1,7 @@
 // Two threads use all of their blocks, as malloc_usable_size tells, and each may get the other's.
 // Shows: a block that is longer than what was asked for, in memory that belonged to another block before.
 // True:  the blocks never live at the same time, and the allocator orders them.
-// expect: nothing
+// expect: none
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
