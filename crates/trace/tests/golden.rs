@@ -70,6 +70,9 @@ fn arguments(op: Op) -> (u64, u16, Vec<u64>) {
     }
 }
 
+/// Operations that were added to version 1 after its golden files: those stay as they are.
+const LATER: [Op; 2] = [Op::ExitBegin, Op::ExitGoesOn];
+
 fn session() -> SessionWriter {
     let mut session = SessionWriter::new(header());
     let program = ModuleInfo {
@@ -104,7 +107,7 @@ fn session() -> SessionWriter {
     session.stream(0).access(AccessClass::Write, HEAP + 8, 8, CODE + 0x11_040);
     session.turn(1, 9);
     for &op in Op::ALL {
-        if !matches!(op, Op::ThreadStart | Op::ThreadEnd) {
+        if !matches!(op, Op::ThreadStart | Op::ThreadEnd) && !LATER.contains(&op) {
             let (object, aux, arguments) = arguments(op);
             session.sync(1, op, object, aux, CODE + 0x80, &arguments);
         }
@@ -183,6 +186,7 @@ fn version_1_is_written_as_ever() {
     for file in [HEADER_FILE.to_owned(), MODULES_FILE.to_owned(), stream_file_name(0), stream_file_name(1)] {
         let written = std::fs::read(directory.path().join(&file)).expect("written");
         let kept = std::fs::read(golden().join(&file)).expect("the golden file is there");
-        assert!(written == kept, "{file} differs");
+        let at = written.iter().zip(&kept).position(|(one, other)| one != other);
+        assert!(written == kept, "{file} differs at {at:?}, {} and {} bytes long", written.len(), kept.len());
     }
 }
