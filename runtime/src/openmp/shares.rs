@@ -324,14 +324,15 @@ pub fn take_turn(call: Call) {
     if share.is_null() || me.has_turn.get() || first >= behind {
         return;
     }
-    // SAFETY: the thread's present construct, which is there until this thread leaves it, here and below.
-    let object = unsafe { &raw const (*share).ordered as u64 };
-    let here = call.enter();
-    here.point(Op::SemaphoreWait, object);
-    // SAFETY: as above.
-    let has_come = || unsafe { (*share).turn == first };
-    here.wait(WaitFor::Semaphore, object, &team.word, || team.lock.with(has_come));
+    // The first chunk has it from the beginning: an operation that is announced is also made, or a schedule would not know where the thread stands.
     if first > 0 {
+        // SAFETY: the thread's present construct, which is there until this thread leaves it, here and below.
+        let object = unsafe { &raw const (*share).ordered as u64 };
+        let here = call.enter();
+        here.point(Op::SemaphoreWait, object);
+        // SAFETY: as above.
+        let has_come = || unsafe { (*share).turn == first };
+        here.wait(WaitFor::Semaphore, object, &team.word, || team.lock.with(has_come));
         here.sync(Op::SemaphoreWait, object, 0, &[]);
     }
     me.has_turn.set(true);
