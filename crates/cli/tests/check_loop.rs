@@ -290,3 +290,20 @@ fn explore_and_minimise_keep_to_their_budgets() {
     assert!(begin.elapsed() <= Duration::from_millis(2100), "{:?}", begin.elapsed());
     place.rashomon(&["replay", "--store", "store", id]).expect(0, &[]);
 }
+
+#[test]
+fn a_flood_of_pairs_of_places_leaves_time_for_some() {
+    let place = Place::new();
+    let many = "    x++;\n".repeat(60);
+    let source = format!(
+        "#include <pthread.h>\nstatic volatile int x;\nstatic void *task(void *a) {{\n{many}    return a;\n}}\nint main(void) {{\n    pthread_t t;\n    \
+         pthread_create(&t, 0, task, 0);\n{many}    pthread_join(t, 0);\n    return 0;\n}}\n"
+    );
+    place.compile("program", &source);
+    // Threads that take turns at every access meet at every pair of places.
+    let turns = ["--every-access", "--policy", "round-robin", "--quantum", "1", "--recordings", "1", "--budget", "3"];
+    let told = ["more suspicions were set aside"];
+    let (_, report) = check(&place, &turns, 66, &told);
+    let found = statuses(&report);
+    assert!(found.len() <= 1000 && found.iter().any(|(_, status)| status == "proven"), "{} findings", found.len());
+}
