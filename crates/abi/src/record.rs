@@ -225,8 +225,9 @@ operations! {
     /// Recorded when the count was taken.
     SemaphoreWait = 65, true;
     SemaphoreFailed = 66, true;
-    /// Argument: initial count.
+    /// Argument: its count. Aux: [`semaphore`].
     SemaphoreInit = 67, false;
+    /// Aux: [`semaphore`].
     SemaphoreDestroy = 68, false;
 
     /// The thread runs the once routine (or static initialiser) itself. Object: the once control or guard.
@@ -333,6 +334,14 @@ pub mod thread_create {
 pub mod allocation_kind {
     pub const HEAP: u16 = 1;
     pub const MAPPING: u16 = 2;
+}
+
+/// Aux of `SemaphoreInit` and `SemaphoreDestroy`.
+pub mod semaphore {
+    /// Opened or closed by name. A process that opens a name twice has it at one address, until it is closed as often.
+    pub const NAMED: u16 = 1;
+    /// glibc's `SEM_VALUE_MAX`.
+    pub const MOST: u64 = i32::MAX as u64;
 }
 
 /// Aux of atomics: `size_log2:3 | order:3 | failure_order:3`, orders as in the `__tsan_atomic*` interface.

@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::ids::{Address, ContextId, EventIndex, ObjectId, SiteId, ThreadId, ThreadPath};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
@@ -105,6 +106,8 @@ pub struct Trace {
     /// Sorted by `base`; synthetic ranges are disjoint.
     pub objects: Vec<Object>,
     pub events: Vec<Event>,
+    /// The counts that semaphores were given when they began. One that is not here begins with the least count under which the trace is possible.
+    pub semaphores: BTreeMap<Address, u64>,
     /// False: the program did not end in an orderly way, or the recording was cut.
     pub complete: bool,
     /// First event from which on a re-execution may differ, where known.

@@ -6,13 +6,14 @@
 //! received by exclusive acquisitions only), fork and join, conditions (through the mutex, and from the signal to the wake-up), barriers (all
 //! entries of a generation to each exit), semaphores (all earlier posts to a take), once, publication (all earlier ones to an observation).
 //! The *weak* order (Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §3) leaves out
-//! locks and atomics.
+//! locks, atomics, and posts that a take can do without (see [`crate::semaphores`]).
 //!
 //! Guarantee: exact for the edges above. Deviations, towards more order: (1) `signal` to wake-up is an edge though C++ has it only through
 //! the mutex; (2) a wake-up whose signal is unknown receives from every earlier signal of the condition; (3) those of `release_sequence`.
 
 use crate::clock::{Knowledge, Stamp, ThreadClock};
 use crate::release_sequence::Locations;
+use crate::semaphores::{Needed, initial_counts};
 pub use crate::release_sequence::ReleaseSequences;
 use rashomon_event::{Address, AtomicOp, Event, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
 use rustc_hash::FxHashMap;
@@ -22,6 +23,8 @@ use rustc_hash::FxHashMap;
 pub struct Edges {
     pub locks: bool,
     pub atomics: bool,
+    /// From every earlier post to a take, not only from as many as it needs.
+    pub spare_posts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,10 +34,10 @@ pub struct Model {
 }
 
 impl Model {
-    pub const CPP20: Self = Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: true, atomics: true } };
-    pub const C11: Self = Self { release_sequences: ReleaseSequences::C11, edges: Edges { locks: true, atomics: true } };
-    /// Carril, Tichy §3: without mutex edges (and without atomics).
-    pub const WEAK: Self = Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: false, atomics: false } };
+    pub const CPP20: Self = Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: true, atomics: true, spare_posts: true } };
+    pub const C11: Self = Self { release_sequences: ReleaseSequences::C11, edges: Edges { locks: true, atomics: true, spare_posts: true } };
+    /// Carril, Tichy §3: without mutex edges (and without atomics and spare posts).
+    pub const WEAK: Self = Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: false, atomics: false, spare_posts: false } };
 }
 
 #[derive(Default)]
@@ -82,6 +85,8 @@ pub struct HappensBefore {
     barriers: FxHashMap<(Address, u32), Knowledge>,
     /// Semaphores, once controls and published objects.
     objects: FxHashMap<Address, Knowledge>,
+    /// Semaphores, where only some posts count.
+    needed: FxHashMap<Address, Needed>,
 }
 
 impl HappensBefore {
@@ -97,6 +102,8 @@ impl HappensBefore {
                 waking.insert(signal);
             }
         }
+        let counts = if model.edges.spare_posts { FxHashMap::default() } else { initial_counts(trace) };
+        let needed = counts.into_iter().map(|(semaphore, initial)| (semaphore, Needed::new(initial))).collect();
         Self {
             model,
             threads: (0..count).map(|thread| ThreadClock::new(ThreadId(thread as u32), count)).collect(),
@@ -108,6 +115,7 @@ impl HappensBefore {
             conditions: FxHashMap::default(),
             barriers: FxHashMap::default(),
             objects: FxHashMap::default(),
+            needed,
         }
     }
 
@@ -164,6 +172,11 @@ impl HappensBefore {
                     clock.receive_all(entered);
                 }
             }
+            EventKind::Take { semaphore } if !edges.spare_posts => {
+                if let Some(needed) = self.needed.get_mut(&semaphore) {
+                    clock.receive_all(needed.take());
+                }
+            }
             EventKind::Take { semaphore: object } | EventKind::OnceSeen { once: object } | EventKind::Observe { object } => {
                 if let Some(all) = self.objects.get(&object) {
                     clock.receive_all(all);
@@ -207,6 +220,10 @@ impl HappensBefore {
                 if let Some(old) = generation.checked_sub(2) {
                     self.barriers.remove(&(barrier, old));
                 }
+            }
+            EventKind::Post { semaphore } if !edges.spare_posts => {
+                let stamp = clock.release();
+                self.needed.entry(semaphore).or_default().post(stamp);
             }
             EventKind::Post { semaphore: object } | EventKind::OnceDone { once: object } | EventKind::Publish { object } => {
                 let stamp = clock.release();

@@ -11,6 +11,7 @@ pub mod lock_graph;
 pub mod lockset;
 pub mod pairs;
 pub mod release_sequence;
+mod semaphores;
 pub mod shared_memory;
 pub mod spanning;
 pub mod targets;
@@ -21,4 +22,5 @@ pub use happens_before::{Edges, HappensBefore, Model, ReleaseSequences, unordere
 pub use lock_graph::{Dependency, Instance, LockGraph, Pattern, Wish};
 pub use lockset::{Held, LockSetId, LockSets, held_at};
 pub use pairs::SitePair;
+pub use semaphores::initial_counts;
 pub use shared_memory::{GRANULE, SharedMemory};

@@ -1,6 +1,6 @@
 //! Vector clocks against the definition: edges written down from the standard's words, closed by brute force.
 
-use rashomon_event::{AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
+use rashomon_event::{Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
 use rashomon_order::{Model, ReleaseSequences, SharedMemory, hybrid, races, unordered};
 use rashomon_testkit::{Features, Shape, describe, parse, random};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ fn closure(trace: &Trace, model: Model) -> Vec<Vec<bool>> {
     for b in 0..n {
         for a in 0..b {
             let synchronises = events[a].thread == events[b].thread
-                || edge(trace, a, b)
+                || edge(trace, a, b, model)
                 || (model.edges.locks && lock_edge(trace, a, b))
                 || (model.edges.atomics && atomic_edge(trace, a, b, model.release_sequences));
             before[a][b] = synchronises;
@@ -29,7 +29,7 @@ fn closure(trace: &Trace, model: Model) -> Vec<Vec<bool>> {
     before
 }
 
-fn edge(trace: &Trace, a: usize, b: usize) -> bool {
+fn edge(trace: &Trace, a: usize, b: usize, model: Model) -> bool {
     let (one, other) = (&trace.events[a], &trace.events[b]);
     match (one.kind, other.kind) {
         (EventKind::Fork { child }, _) if child == other.thread => true,
@@ -42,11 +42,23 @@ fn edge(trace: &Trace, a: usize, b: usize) -> bool {
         (EventKind::BarrierEnter { barrier: x, generation: g }, EventKind::BarrierExit { barrier: y, generation: h }) => {
             (x, g) == (y, h)
         }
-        (EventKind::Post { semaphore: x }, EventKind::Take { semaphore: y })
-        | (EventKind::OnceDone { once: x }, EventKind::OnceSeen { once: y })
+        (EventKind::Post { semaphore: x }, EventKind::Take { semaphore: y }) => {
+            x == y && (model.edges.spare_posts || is_needed(trace, a, b, x))
+        }
+        (EventKind::OnceDone { once: x }, EventKind::OnceSeen { once: y })
         | (EventKind::Publish { object: x }, EventKind::Observe { object: y }) => x == y,
         _ => false,
     }
+}
+
+/// Whether the take `b` cannot do without the post `a`, if posts and takes keep their orders.
+fn is_needed(trace: &Trace, a: usize, b: usize, semaphore: Address) -> bool {
+    let kinds = |end: usize| trace.events[..end].iter().map(|event| event.kind);
+    let posts = |end: usize| kinds(end).filter(|&kind| kind == EventKind::Post { semaphore }).count() as i64;
+    let takes = |end: usize| kinds(end).filter(|&kind| kind == EventKind::Take { semaphore }).count() as i64;
+    let least = (0..=trace.events.len()).map(|end| takes(end) - posts(end)).max().unwrap_or(0);
+    let initial = trace.semaphores.get(&semaphore).map_or(least, |&said| least.max(said as i64));
+    posts(a) < takes(b) + 1 - initial
 }
 
 fn lock_edge(trace: &Trace, a: usize, b: usize) -> bool {

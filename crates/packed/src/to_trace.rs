@@ -14,7 +14,7 @@ use rashomon_event::{
     Access, AccessClass, Address, AtomicOp, Context, ContextId, Event, EventKind, LockMode, MemoryOrder, Mode, Site, SiteId,
     ThreadId, ThreadInfo, ThreadPath, Trace,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// First synthetic addresses.
 pub const VARIABLES: u64 = 1 << 40;
@@ -204,6 +204,7 @@ impl Builder {
             contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
             objects: Vec::new(),
             events: self.events,
+            semaphores: BTreeMap::new(),
             complete: true,
             not_reexecutable_from: None,
         };

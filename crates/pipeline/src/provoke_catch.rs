@@ -14,6 +14,7 @@ use rashomon_event::{
     Site, SiteId, ThreadId, ThreadInfo, Trace, Verdict,
 };
 use rashomon_trace::{Catch, CatchSide, SyncObjects};
+use std::collections::BTreeMap;
 
 /// An address of an execution as a place, its module an index into `modules`.
 pub fn place_at(loaded: &[ModuleInfo], modules: &[ScheduleModule], address: u64) -> CodePlace {
@@ -35,6 +36,7 @@ fn trace_of(loaded: &[ModuleInfo], catch: &Catch) -> Trace {
         contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
         objects: Vec::new(),
         events: Vec::new(),
+        semaphores: BTreeMap::new(),
         complete: false,
         not_reexecutable_from: None,
     };

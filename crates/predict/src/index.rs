@@ -2,11 +2,11 @@
 //!
 //! Three lists of needs, each containing the one before: *instances* (creation, join, conditions, barriers, semaphores, once, publication),
 //! *atomic* (and each atomic read its writers), *causal* (and each plain read its writers, byte by byte). The k-th take of a
-//! semaphore needs the first k − n posts of the trace, n being the least possible initial count: sufficient under any order of the takes.
+//! semaphore needs the first k − n posts of the trace, n being the initial count: sufficient under any order of the takes.
 
 use crate::dependences::Dependences;
 use rashomon_event::{Address, Deadline, EventIndex, EventKind, LockMode, Trace};
-use rashomon_order::SharedMemory;
+use rashomon_order::{SharedMemory, initial_counts};
 use rustc_hash::FxHashMap;
 
 /// No such position.
@@ -94,8 +94,8 @@ pub struct Index<'t> {
 
 #[derive(Default)]
 struct Semaphore {
-    initial: u32,
-    takes: u32,
+    initial: u64,
+    takes: u64,
     /// Thread and position of each post.
     posts: Vec<(u32, u32)>,
     /// Per thread, how many of its events the takes so far need; for the first `counted` posts.
@@ -147,7 +147,10 @@ impl<'t> Index<'t> {
             open: vec![Vec::new(); count],
             waiting: vec![NEVER; count],
             entered: FxHashMap::default(),
-            semaphores: initial_counts(trace),
+            semaphores: initial_counts(trace)
+                .into_iter()
+                .map(|(semaphore, initial)| (semaphore, Semaphore { initial, ..Semaphore::default() }))
+                .collect(),
             published: FxHashMap::default(),
             writers: vec![[0; 8]; memory.len()],
         };
@@ -195,23 +198,6 @@ impl<'t> Index<'t> {
     pub fn place(&self, event: EventIndex) -> (u32, u32) {
         (self.trace.event(event).thread.0, self.position[event.index()])
     }
-}
-
-fn initial_counts(trace: &Trace) -> FxHashMap<Address, Semaphore> {
-    let mut balance: FxHashMap<Address, i64> = FxHashMap::default();
-    let mut semaphores: FxHashMap<Address, Semaphore> = FxHashMap::default();
-    for event in &trace.events {
-        let (of, change) = match event.kind {
-            EventKind::Post { semaphore } => (semaphore, 1),
-            EventKind::Take { semaphore } => (semaphore, -1),
-            _ => continue,
-        };
-        let balance = balance.entry(of).or_default();
-        *balance += change;
-        let semaphore = semaphores.entry(of).or_default();
-        semaphore.initial = semaphore.initial.max(u32::try_from(-*balance).unwrap_or(0));
-    }
-    semaphores
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -376,7 +362,7 @@ impl Semaphore {
     /// The latest post of each thread among those that the next take needs.
     fn take(&mut self) -> Vec<(u32, u32)> {
         self.takes += 1;
-        let count = (self.takes.saturating_sub(self.initial) as usize).min(self.posts.len());
+        let count = usize::try_from(self.takes.saturating_sub(self.initial)).unwrap_or(usize::MAX).min(self.posts.len());
         for &(thread, at) in &self.posts[self.counted.min(count)..count] {
             match self.needed.iter_mut().find(|needed| needed.0 == thread) {
                 Some(needed) => needed.1 = at,

@@ -131,6 +131,24 @@ fn a_signal_may_come_before_its_waiter() {
 const CROSS: &str = "main lock m; main lock n #a; main unlock n; main unlock m; t lock n; t lock m #b; t unlock m; t unlock n";
 
 #[test]
+fn a_take_needs_as_many_posts_as_the_semaphore_did_not_begin_with() {
+    let text = "main count s COUNT; main fork t; main fork u; t start; t w x #a; t post s; u start; u take s; u w x #b";
+    let findings = |count: &str| predictions(&trace(&text.replace("COUNT", count)).trace);
+    assert!(findings("0").is_empty(), "{:?}", findings("0"));
+    let of = trace(&text.replace("COUNT", "1"));
+    let found = findings("1");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].candidate.kind, CandidateKind::Race { first: of.at("a"), second: of.at("b") });
+    assert_eq!((found[0].candidate.evidence, level(&found[0])), (Evidence::Hybrid, Some(WitnessLevel::Causal)));
+    // A semaphore used as a lock; with two permits it excludes nobody.
+    let permits = "main count s COUNT; t take s; t w x; t post s; u take s; u w x; u post s";
+    assert!(predictions(&trace(&permits.replace("COUNT", "1")).trace).is_empty());
+    assert_eq!(predictions(&trace(&permits.replace("COUNT", "2")).trace).len(), 1);
+    // A post that the take can do without hides nothing: the first one suffices.
+    assert_eq!(predictions(&trace("main count s 0; t post s; u w x; u post s; v take s; v w x").trace).len(), 1);
+}
+
+#[test]
 fn crossed_locks_deadlock() {
     let (of, finding) = only(CROSS);
     let CandidateKind::Deadlock { waits, .. } = &finding.candidate.kind else { panic!("{finding:?}") };

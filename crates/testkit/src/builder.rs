@@ -4,6 +4,7 @@ use rashomon_event::{
     Access, AccessClass, Address, Context, ContextId, Event, EventIndex, EventKind, Mode, Site, SiteId, ThreadId, ThreadInfo,
     ThreadPath, Trace,
 };
+use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct TraceBuilder {
@@ -12,6 +13,7 @@ pub struct TraceBuilder {
     ordinals: Vec<u32>,
     sites: u32,
     events: Vec<Event>,
+    semaphores: BTreeMap<Address, u64>,
 }
 
 impl TraceBuilder {
@@ -66,6 +68,11 @@ impl TraceBuilder {
         self.push(thread, EventKind::Access(Access { address, size, class, atomic: false }))
     }
 
+    /// Says with which count a semaphore begins.
+    pub fn semaphore(&mut self, semaphore: Address, count: u64) {
+        self.semaphores.insert(semaphore, count);
+    }
+
     pub fn len(&self) -> usize {
         self.events.len()
     }
@@ -84,6 +91,7 @@ impl TraceBuilder {
             contexts: vec![Context { parent: ContextId::ROOT, call: SiteId(0) }],
             objects: Vec::new(),
             events: self.events,
+            semaphores: self.semaphores,
             complete: true,
             not_reexecutable_from: None,
         }

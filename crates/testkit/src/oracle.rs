@@ -154,7 +154,8 @@ impl<'t> Oracle<'t> {
 
     fn initial(&self, of: Address) -> i64 {
         let kinds = || self.trace.events.iter().map(|event| event.kind);
-        -(0..=self.trace.events.len()).map(|end| self.semaphore(kinds().take(end), of)).min().unwrap_or(0)
+        let least = -(0..=self.trace.events.len()).map(|end| self.semaphore(kinds().take(end), of)).min().unwrap_or(0);
+        self.trace.semaphores.get(&of).map_or(least, |&said| least.max(said as i64))
     }
 
     fn enabled(&self, state: &State, index: u32) -> bool {

@@ -110,10 +110,11 @@ pub fn random(seed: u64, shape: Shape) -> Trace {
         held: vec![Vec::new(); shape.threads as usize],
         generation: 0,
         in_barrier: 0,
-        semaphore: 1,
+        semaphore: 0,
         once_done: false,
         published: false,
     };
+    simulation.begin_semaphore(seed);
     // A draw may be impossible in its state; enough draws fill any trace that is not blocked.
     for _ in 0..shape.events * 40 {
         if simulation.builder.len() >= shape.events {
@@ -128,6 +129,20 @@ pub fn random(seed: u64, shape: Shape) -> Trace {
 impl Simulation {
     fn push(&mut self, thread: usize, kind: EventKind) -> EventIndex {
         self.builder.push(ThreadId(thread as u32), kind)
+    }
+
+    /// It begins with 0 to 3. One trace in four does not say so, one says too little, as where posts are missing.
+    fn begin_semaphore(&mut self, seed: u64) {
+        let mut rng = SplitMix(!seed);
+        self.semaphore = rng.below(4);
+        let said = match rng.below(4) {
+            0 => None,
+            1 => Some(self.semaphore.saturating_sub(1)),
+            _ => Some(self.semaphore),
+        };
+        if let Some(count) = said.filter(|_| self.shape.features.semaphores) {
+            self.builder.semaphore(Address(SEMAPHORE), count);
+        }
     }
 
     fn free(&self, lock: u64, mode: LockMode) -> bool {

@@ -3,7 +3,7 @@
 //! `main` is the initial thread; others appear with `fork` or at their first mention. Variables are `x`, `x+2:4` (offset, bytes; 8
 //! bytes if not said). Operations: `r w rw X`, `ld st rmw casf X ORDER`, `fence ORDER`, `fork join tryjoin T`, `start end`, `lock trylock
 //! rlock unlock runlock request M`, `wait C M`, `woken C M [LABEL]`, `timeout C M`, `signal broadcast C`, `enter exit B [GENERATION]`,
-//! `post take S`, `begin done seen O`, `publish observe O`, `blocked M`, `other`. `//` starts a comment.
+//! `post take S`, `count S N` (what a semaphore begins with), `begin done seen O`, `publish observe O`, `blocked M`, `other`. `//` starts a comment.
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{
@@ -184,6 +184,10 @@ impl Statement<'_> {
             "exit" => EventKind::BarrierExit { barrier: first?, generation: generation()? },
             "post" => EventKind::Post { semaphore: first? },
             "take" => EventKind::Take { semaphore: first? },
+            "count" => {
+                builder.semaphore(first?, self.operands.get(1).map_or(Ok(0), |word| self.number(word))?);
+                EventKind::Other
+            }
             "begin" => EventKind::OnceBegin { once: first? },
             "done" => EventKind::OnceDone { once: first? },
             "seen" => EventKind::OnceSeen { once: first? },

@@ -84,10 +84,12 @@ impl Loader<'_> {
             | Op::CondInit
             | Op::CondDestroy
             | Op::BarrierInit
-            | Op::BarrierDestroy
-            | Op::SemaphoreInit
-            | Op::SemaphoreDestroy => {
+            | Op::BarrierDestroy => {
                 self.identity(at, sync);
+                return None;
+            }
+            Op::SemaphoreInit | Op::SemaphoreDestroy => {
+                self.semaphore_life(at, sync);
                 return None;
             }
 
@@ -149,6 +151,23 @@ impl Loader<'_> {
             | Op::ExitBegin
             | Op::ExitGoesOn => EventKind::Other,
         })
+    }
+
+    /// A semaphore begins or is over. A named one does so where its process opens it for the first and closes it for the last time.
+    fn semaphore_life(&mut self, at: usize, sync: &SyncRecord<'_>) {
+        let begins = sync.op == Op::SemaphoreInit;
+        if sync.aux & record::semaphore::NAMED != 0 {
+            let open = self.named.entry(sync.object).or_default();
+            let before = *open;
+            *open = if begins { before.saturating_add(1) } else { before.saturating_sub(1) };
+            if before != u32::from(!begins) {
+                return;
+            }
+        }
+        let semaphore = self.identity(at, sync);
+        if begins {
+            self.semaphores.insert(semaphore, sync.arguments.get(0).min(record::semaphore::MOST));
+        }
     }
 
     fn atomic(&mut self, at: usize, sync: &SyncRecord<'_>, op: AtomicOp, value: u64) -> EventKind {

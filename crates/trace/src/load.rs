@@ -23,10 +23,10 @@ use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
 use rashomon_abi::record;
-use rashomon_event::{Access, ContextId, Deadline, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
+use rashomon_event::{Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::path::PathBuf;
 
 /// Events are numbered with 32 bits.
@@ -94,6 +94,10 @@ pub(crate) struct Loader<'a> {
     sites: Sites,
     contexts: Contexts,
     pub(crate) identities: Identities,
+    /// Counts that semaphores were given.
+    pub(crate) semaphores: BTreeMap<Address, u64>,
+    /// Named semaphores, by machine address: how often each is open.
+    pub(crate) named: FxHashMap<u64, u32>,
     pub(crate) threads: ThreadTable,
     handovers: HandoverLog,
     serial: bool,
@@ -141,6 +145,8 @@ impl<'a> Loader<'a> {
             sites: Sites::default(),
             contexts: Contexts::default(),
             identities: Identities::default(),
+            semaphores: BTreeMap::new(),
+            named: FxHashMap::default(),
             threads: ThreadTable::default(),
             handovers: HandoverLog::default(),
             serial: recording.header.mode == RunMode::Serial,
@@ -423,6 +429,7 @@ impl<'a> Loader<'a> {
             contexts: self.contexts.list,
             objects,
             events: self.events,
+            semaphores: self.semaphores,
             complete: self.shortcomings.is_empty(),
             not_reexecutable_from: self.not_reexecutable_from,
         };

@@ -12,7 +12,8 @@
 //! next one holds, for its end or for its entry of a barrier. Limit: what the trace does not say (values, branches, unmodelled code) is not
 //! checked, so only forcing proves an order of the synchronisation level.
 //!
-//! Choices: (1) The initial count of a semaphore is the least one under which the trace is possible. (2) The release of a lock that the
+//! Choices: (1) The initial count of a semaphore is the one that the trace says. Where it says none, or takes were seen for which that is too little (posts
+//! that nobody recorded), it is the least one under which the trace is possible. (2) The release of a lock that the
 //! thread does not hold has no effect. (3) A thread's events all come after its fork and before its join, also where the trace lacks its
 //! `Start` or `End`; its join comes after its fork. (4) A wake-up of unknown cause, or by a time-out, needs no signal.
 

@@ -12,7 +12,7 @@ pub(crate) struct Facts {
     /// Per `WaitEnd`: its own `WaitBegin`.
     pub wait_begin: HashMap<EventIndex, EventIndex>,
     pub entered: HashMap<(Address, u32), Vec<EventIndex>>,
-    /// The least initial count under which the trace itself is possible.
+    /// The initial count: the one given, or the least under which the trace itself is possible if that is more (or none was given).
     pub initial_count: HashMap<Address, u64>,
     /// Per `OnceSeen` and `Observe`: the latest `OnceDone` or `Publish` on its object before it.
     pub published: HashMap<EventIndex, EventIndex>,
@@ -26,7 +26,7 @@ impl Facts {
             fork: vec![None; count],
             wait_begin: HashMap::new(),
             entered: HashMap::new(),
-            initial_count: HashMap::new(),
+            initial_count: trace.semaphores.iter().map(|(&semaphore, &count)| (semaphore, count)).collect(),
             published: HashMap::new(),
         };
         let mut waiting: Vec<Option<EventIndex>> = vec![None; count];

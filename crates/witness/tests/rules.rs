@@ -117,6 +117,11 @@ fn barriers_semaphores_once_and_objects() {
     let semaphore = trace("main post s #1; t take s #2; t take s #3; main w x #a; t w x #b");
     assert_eq!(race(&semaphore, "2 1 3"), Ok(WitnessLevel::Causal), "the initial count is one");
     assert!(matches!(race(&semaphore, "2 3 1"), Err(Rejection::SemaphoreEmpty { .. })));
+    let given = trace("u count s 1; main post s #1; t take s #2; main w x #a; t w x #b");
+    assert_eq!(race(&given, "2 1"), Ok(WitnessLevel::Causal), "the trace says that it began with one");
+    let too_little = trace("u count s 1; main post s #1; t take s #2; t take s #3; t take s #4; main w x #a; t w x #b");
+    assert_eq!(race(&too_little, "2 3 1 4"), Ok(WitnessLevel::Causal), "it cannot have been less than two");
+    assert!(matches!(race(&too_little, "2 3 4 1"), Err(Rejection::SemaphoreEmpty { .. })));
     let once = trace("main begin o #1; main done o #2; t seen o #3; main w x #a; t w x #b");
     assert!(matches!(race(&once, "1 3 2"), Err(Rejection::NotYetPublished { .. })));
     let object = trace("main publish o #1; t observe o #2; main w x #a; t w x #b");

@@ -1,6 +1,6 @@
 //! `sem_*`. The count stays in the program's semaphore; waiting is done by trying. A handler ends a wait.
 //!
-//! Limit: `sem_open` and `sem_close` are left to libc; a named semaphore is shared between processes and waits for it outside the model.
+//! A named semaphore is recorded with the count it has when it is opened; it is shared between processes, so that threads wait for it outside the model.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
@@ -14,8 +14,9 @@ use crate::sys::{EINTR, ETIMEDOUT};
 use crate::thread::Runtime;
 use crate::tls::caller;
 use crate::{config, recorder, standstill};
-use core::ffi::c_int;
+use core::ffi::{c_char, c_int};
 use rashomon_abi::record::Op;
+use rashomon_abi::record::semaphore::NAMED;
 
 const EAGAIN: c_int = 11;
 const EINVAL: c_int = 22;
@@ -160,8 +161,38 @@ unsafe extern "C" fn post(semaphore: *mut Semaphore) -> c_int {
 
 unsafe extern "C" fn init(semaphore: *mut Semaphore, shared: c_int, value: u32) -> c_int {
     let result = unsafe { real!(fn sem_init(*mut Semaphore, c_int, u32) -> c_int)(semaphore, shared, value) };
-    if let Some(runtime) = Runtime::try_enter() {
+    if result == 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
         recorder::sync(runtime.thread(), Op::SemaphoreInit, semaphore as u64, 0, caller(), &[value as u64]);
+    }
+    result
+}
+
+/// The real one is variadic; on x86-64 it takes these arguments as any function does, and looks at the last two only with `O_CREAT`.
+unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: u32, value: u32) -> *mut Semaphore {
+    let site = caller();
+    let semaphore =
+        unsafe { real!(fn sem_open(*const c_char, c_int, u32, u32) -> *mut Semaphore)(name, flags, mode, value) };
+    if !semaphore.is_null()
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        let mut count: c_int = 0;
+        // Not `value`: whoever opened it before may have posted and taken.
+        let read = unsafe { real!(fn sem_getvalue(*mut Semaphore, *mut c_int) -> c_int)(semaphore, &mut count) };
+        let count = if read == 0 { count.max(0) as u64 } else { 0 };
+        recorder::sync(runtime.thread(), Op::SemaphoreInit, semaphore as u64, NAMED, site, &[count]);
+    }
+    semaphore
+}
+
+unsafe extern "C" fn close(semaphore: *mut Semaphore) -> c_int {
+    let site = caller();
+    let result = unsafe { real!(fn sem_close(*mut Semaphore) -> c_int)(semaphore) };
+    if result == 0
+        && let Some(runtime) = Runtime::try_enter()
+    {
+        recorder::sync(runtime.thread(), Op::SemaphoreDestroy, semaphore as u64, NAMED, site, &[]);
     }
     result
 }
@@ -181,4 +212,6 @@ interpose! {
     sem_post => post;
     sem_init => init;
     sem_destroy => destroy;
+    sem_open => open;
+    sem_close => close;
 }

@@ -40,6 +40,7 @@ names! {
     rename(old, new) old new;
     renameat(from, old, to, new) old new;
     rmdir(path) path;
+    sem_unlink(path) path;
     symlink(old, new) old new;
     truncate(path, bytes) path;
     truncate64(path, bytes) path;
