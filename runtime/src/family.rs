@@ -79,7 +79,9 @@ fn session_of(folder: &Path) -> Path {
     folder
 }
 
-fn claim(folder: &Path) -> bool {
+/// Whether this process is the first; the negative error where that cannot be told.
+fn claim(folder: &Path) -> Result<bool, isize> {
+    const EEXIST: isize = 17;
     let path = file_in(folder, CLAIM_FILE);
     // SAFETY: terminated path; our own descriptor. O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
     unsafe {
@@ -87,7 +89,7 @@ fn claim(folder: &Path) -> bool {
         if file >= 0 {
             syscall!(sys::CLOSE, file);
         }
-        file >= 0
+        if file >= 0 || file == -EEXIST { Ok(file >= 0) } else { Err(file) }
     }
 }
 
@@ -96,8 +98,8 @@ fn make_folder(folder: &Path) {
     unsafe { syscall!(sys::MKDIR, folder.as_ptr(), 0o755) };
 }
 
-/// Maps the header in a folder, shared, for as long as the process lives. Null if that fails.
-fn map_header(folder: &Path, create: bool) -> *mut AtomicU64 {
+/// Maps the header in a folder, shared, for as long as the process lives; or the negative error.
+fn map_header(folder: &Path, create: bool) -> Result<*mut AtomicU64, isize> {
     let path = file_in(folder, HEADER_FILE);
     // O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC
     let flags = if create { 0o2001102 } else { 0o2000002 };
@@ -105,12 +107,17 @@ fn map_header(folder: &Path, create: bool) -> *mut AtomicU64 {
     unsafe {
         let file = syscall!(sys::OPENAT, -100isize, path.as_ptr(), flags, 0o644);
         if file < 0 {
-            return core::ptr::null_mut();
+            return Err(file);
         }
-        let sized = !create || syscall!(sys::FTRUNCATE, file, HEADER_BYTES) >= 0;
-        let page = if sized { sys::call(sys::MMAP, 0, HEADER_BYTES, 3, 1, file as usize, 0) } else { -1 };
+        let mut page = if create { sys::grow(file, 0, HEADER_BYTES) } else { 0 };
+        if page >= 0 {
+            page = sys::call(sys::MMAP, 0, HEADER_BYTES, 3, 1, file as usize, 0);
+        }
         syscall!(sys::CLOSE, file);
-        if page < 0 { core::ptr::null_mut() } else { page as *mut AtomicU64 }
+        if page < 0 && create {
+            syscall!(sys::UNLINK, path.as_ptr());
+        }
+        if page < 0 { Err(page) } else { Ok(page as *mut AtomicU64) }
     }
 }
 
@@ -122,11 +129,8 @@ unsafe fn word(page: *mut AtomicU64, index: usize) -> &'static AtomicU64 {
 }
 
 /// A new header in a claimed folder.
-fn create_header(folder: &Path, origin: u64, parent: u64, forked_at: u64) -> *mut AtomicU64 {
-    let page = map_header(folder, true);
-    if page.is_null() {
-        return page;
-    }
+fn create_header(folder: &Path, origin: u64, parent: u64, forked_at: u64) -> Result<*mut AtomicU64, isize> {
+    let page = map_header(folder, true)?;
     let set = |index: usize, value: u64| {
         // SAFETY: just mapped.
         unsafe { word(page, index) }.store(value, Release);
@@ -139,7 +143,7 @@ fn create_header(folder: &Path, origin: u64, parent: u64, forked_at: u64) -> *mu
     set(field::PARENT_PROCESS_ID, parent);
     set(field::FORKED_AT, forked_at);
     set(field::MAGIC, MAGIC);
-    page
+    Ok(page)
 }
 
 /// Counts one process more; false if there are enough.
@@ -158,8 +162,20 @@ fn admit() -> bool {
     admitted
 }
 
+/// Why a program cannot be recorded, and the error of the kernel that says so (0: none).
+pub struct Refused {
+    pub what: &'static [u8],
+    pub error: isize,
+}
+
+impl From<&'static [u8]> for Refused {
+    fn from(what: &'static [u8]) -> Self {
+        Self { what, error: 0 }
+    }
+}
+
 /// At the start of a program: takes the place that the environment names, or the next one in it. False: the process is to run unobserved.
-pub fn begin(named: &Path) -> Result<bool, &'static [u8]> {
+pub fn begin(named: &Path) -> Result<bool, Refused> {
     if length(named) > LONGEST_FOLDER {
         return Ok(false);
     }
@@ -170,11 +186,14 @@ pub fn begin(named: &Path) -> Result<bool, &'static [u8]> {
     }
     let mut folder = *named;
     let mut from = if is_session { origin::INITIAL } else { origin::EXECUTED };
-    if !claim(&folder) {
-        let page = map_header(&folder, false);
-        if page.is_null() {
-            return Ok(false);
+    let claimed = match claim(&folder) {
+        Err(error) if is_session && place_name(named).is_none() => {
+            return Err(Refused { what: b"cannot record into the session directory", error });
         }
+        claimed => claimed.unwrap_or(false),
+    };
+    if !claimed {
+        let Ok(page) = map_header(&folder, false) else { return Ok(false) };
         // SAFETY: mapped just now, and used no more behind this.
         let number = unsafe {
             let number = word(page, field::PLACES).fetch_add(1, Relaxed);
@@ -183,7 +202,7 @@ pub fn begin(named: &Path) -> Result<bool, &'static [u8]> {
         };
         enter(&mut folder, PROCESS_FOLDER_PREFIX.as_bytes(), Some(number));
         make_folder(&folder);
-        if !claim(&folder) {
+        if claim(&folder) != Ok(true) {
             return Ok(false);
         }
         from = origin::EXECUTED;
@@ -199,16 +218,20 @@ pub fn begin(named: &Path) -> Result<bool, &'static [u8]> {
         return Ok(false);
     }
     if from != origin::INITIAL {
-        INITIAL.store(map_header(&session, false), Release);
+        INITIAL.store(map_header(&session, false).unwrap_or(core::ptr::null_mut()), Release);
         if !admit() {
             return Ok(false);
         }
     }
     let parent = if from == origin::INITIAL { 0 } else { sys::parent_process_id() as u64 };
-    let page = create_header(&folder, from, parent, 0);
-    if page.is_null() {
-        return Err(b"cannot create the trace's header file: is the session directory writable?");
-    }
+    let page = match create_header(&folder, from, parent, 0) {
+        Ok(page) => page,
+        Err(error) if from == origin::INITIAL => {
+            return Err(Refused { what: b"cannot create the recording's header file", error });
+        }
+        // Whoever started it is recorded.
+        Err(_) => return Ok(false),
+    };
     if from == origin::INITIAL {
         INITIAL.store(page, Release);
         admit();
@@ -229,11 +252,12 @@ fn settle(folder: &Path, page: *mut AtomicU64, from: u64) {
 
 /// The process goes on from a snapshot: it records into this folder, whose header begins as the one before stood. False if that is impossible.
 pub fn moves(folder: &Path) -> bool {
-    if length(folder) > LONGEST_FOLDER || !claim(folder) {
+    if length(folder) > LONGEST_FOLDER || claim(folder) != Ok(true) {
         return false;
     }
-    let (page, old) = (map_header(folder, true), header::page());
-    if page.is_null() || old.is_null() {
+    let old = header::page();
+    let Ok(page) = map_header(folder, true) else { return false };
+    if old.is_null() {
         return false;
     }
     for index in 0..HEADER_BYTES / 8 {
@@ -270,9 +294,13 @@ impl Cradle {
         }
         enter(&mut self.folder, PROCESS_FOLDER_PREFIX.as_bytes(), Some(self.number));
         make_folder(&self.folder);
-        if claim(&self.folder) {
+        let created = claim(&self.folder).and_then(|claimed| {
             let next = header::word(field::SEQUENCE).load(Relaxed);
-            self.page = create_header(&self.folder, origin::FORKED, sys::process_id() as u64, next);
+            if claimed { create_header(&self.folder, origin::FORKED, sys::process_id() as u64, next) } else { Ok(self.page) }
+        });
+        match created {
+            Ok(page) => self.page = page,
+            Err(error) => header::unwritten_process(error),
         }
     }
 

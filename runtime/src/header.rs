@@ -1,7 +1,7 @@
 //! The `header` page of the session: state, counters and outcome, visible to the host even after SIGKILL.
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
-use rashomon_abi::header::field;
+use rashomon_abi::header::{field, note};
 
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 /// Stands in for the page until there is one.
@@ -30,6 +30,18 @@ pub fn set(index: usize, value: u64) {
 
 pub fn note(bits: u64) {
     word(field::NOTES).fetch_or(bits, Relaxed);
+}
+
+/// Something of the recording could not be written: the first reason is kept.
+pub fn unwritten(error: isize) {
+    let _ = word(field::UNWRITTEN).compare_exchange(0, error.unsigned_abs() as u64, AcqRel, Relaxed);
+    note(note::TRUNCATED);
+}
+
+/// A process that this one makes cannot be recorded; what this one does is.
+pub fn unwritten_process(error: isize) {
+    let _ = word(field::UNWRITTEN).compare_exchange(0, error.unsigned_abs() as u64, AcqRel, Relaxed);
+    note(note::PROCESS_UNWRITTEN);
 }
 
 /// The next place in the global order.

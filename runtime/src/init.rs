@@ -1,6 +1,7 @@
 //! Start of the runtime in a process.
 
 use crate::detect::{self, Detector};
+use crate::family::Refused;
 use crate::intercept::{process, start};
 use crate::real::{self, real};
 use crate::sys;
@@ -12,7 +13,7 @@ use crate::{
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, allocation_kind, exit_stage};
-use rashomon_abi::{PROTOCOL_VERSION, SESSION_VARIABLE};
+use rashomon_abi::{PROTOCOL_VERSION, SESSION_VARIABLE, unwritten};
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
@@ -56,7 +57,12 @@ unsafe fn start(directory: &[u8; 4096]) {
     match family::begin(directory) {
         Ok(true) => {}
         Ok(false) => return,
-        Err(reason) => sys::die(&[reason]),
+        Err(Refused { what, error: 0 }) => sys::die(&[what]),
+        Err(Refused { what, error }) => {
+            let number = sys::Decimal::new(error.unsigned_abs() as u64);
+            let words = unwritten::cause(error.unsigned_abs() as u64).map_or("", |cause| cause.words);
+            sys::die(&[what, b": ", words.as_bytes(), b" (errno ", number.bytes(), b")"])
+        }
     }
     clock::initialise();
     policy::initialise();

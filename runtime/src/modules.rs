@@ -7,6 +7,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, NO_MODULE};
 use rashomon_abi::header::field;
+use rashomon_abi::module;
 
 const MAX_MODULES: usize = 1024;
 /// Load bias + 1 of each module of the control file, 0 while unknown.
@@ -19,6 +20,8 @@ static SEEN: [AtomicBool; MAX_MODULES] = [const { AtomicBool::new(false) }; MAX_
 const UNLOADED: u64 = u64::MAX;
 /// A library was loaded since modules were last looked at.
 static CHANGED: AtomicBool = AtomicBool::new(false);
+/// A line could not be written whole: it stays the last.
+static CUT_SHORT: AtomicBool = AtomicBool::new(false);
 static LOCK: RawLock = RawLock::new();
 
 /// `Elf64_Phdr`.
@@ -76,6 +79,7 @@ pub fn address(module: u64, offset: u64) -> Option<u64> {
 /// In a child that has one thread.
 pub unsafe fn forget() {
     LOCK.unlock();
+    CUT_SHORT.store(false, Relaxed);
     BASES.iter().for_each(|base| base.store(0, Relaxed));
     for entry in WRITTEN.iter().take_while(|entry| entry[0].load(Relaxed) != 0) {
         entry[0].store(0, Relaxed);
@@ -335,9 +339,9 @@ fn append(base: u64, start: u64, end: u64, build_id: &[u8], path: &[u8]) {
         line.push_number(value);
         line.push(b"\t");
     }
-    line.push(if build_id.is_empty() { rashomon_abi::module::NO_BUILD_ID.as_bytes() } else { build_id });
+    line.push(if build_id.is_empty() { module::NO_BUILD_ID.as_bytes() } else { build_id });
     line.push(b"\t");
-    line.push(path);
+    line.push_path(path);
     line.append();
 }
 
@@ -360,6 +364,18 @@ impl Line {
             }
         }
     }
+    fn push_path(&mut self, path: &[u8]) {
+        for (at, byte) in path.iter().enumerate() {
+            let is_digit = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+            match path[at..] {
+                [b'\n', ..] => self.push(module::NEWLINE.as_bytes()),
+                [b'\\', b'x', ref high, ref low, ..] if is_digit(high) && is_digit(low) => {
+                    self.push(module::BACKSLASH.as_bytes())
+                }
+                _ => self.push(core::slice::from_ref(byte)),
+            }
+        }
+    }
     fn push_number(&mut self, value: u64) {
         let mut digits = [0u8; 16];
         for (place, digit) in digits.iter_mut().enumerate() {
@@ -368,14 +384,21 @@ impl Line {
         self.push(&digits);
     }
     fn append(mut self) {
+        if CUT_SHORT.load(Relaxed) {
+            return;
+        }
         self.bytes[self.length] = b'\n';
         let file = recorder::path_of(rashomon_abi::MODULES_FILE.as_bytes(), None);
         // SAFETY: a terminated path; the initialised part of the buffer. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
         unsafe {
             let fd = syscall!(sys::OPENAT, -100isize, file.as_ptr(), 0o2002101, 0o644);
+            let result = if fd < 0 { fd } else { sys::append(fd, &self.bytes[..self.length + 1]) };
             if fd >= 0 {
-                syscall!(sys::WRITE, fd, self.bytes.as_ptr(), self.length + 1);
                 syscall!(sys::CLOSE, fd);
+            }
+            if result < 0 {
+                CUT_SHORT.store(true, Relaxed);
+                header::unwritten(result);
             }
         }
     }

@@ -14,6 +14,7 @@ use rashomon_abi::record::{
     self, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum, LOW_MASK, MAX_ARGUMENTS,
     Op, SITE_BIAS, word,
 };
+use rashomon_abi::unwritten;
 
 /// Contexts beyond this number are recorded as their parents.
 const MAX_CONTEXTS: u32 = 1 << 22;
@@ -87,11 +88,7 @@ fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
         if fd < 0 {
             return Err(-fd);
         }
-        // Blocks are allocated now: a full disk is an error here, not a SIGBUS in a hook.
-        let mut result = syscall!(sys::FALLOCATE, fd, 0, offset, CHUNK_BYTES);
-        if result == -95 {
-            result = syscall!(sys::FTRUNCATE, fd, offset + CHUNK_BYTES);
-        }
+        let mut result = sys::grow(fd, offset, CHUNK_BYTES);
         if result == 0 {
             result = sys::call(sys::MMAP, 0, CHUNK_BYTES, 3, 1 | 0x8000, fd as usize, offset);
         }
@@ -138,12 +135,11 @@ fn open_chunk(thread: &mut Thread) {
             let hot = thread.hot();
             hot.cursor = core::ptr::null_mut();
             hot.end = core::ptr::null_mut();
-            header::note(note::TRUNCATED);
+            header::unwritten(errno);
             if FULL.swap(2, AcqRel) != 2 {
-                sys::message(&[
-                    b"recording stops here: cannot extend a trace file, errno ",
-                    sys::Decimal::new(errno as u64).bytes(),
-                ]);
+                let words = unwritten::cause(errno as u64).map_or("cannot extend a trace file", |cause| cause.words);
+                let number = sys::Decimal::new(errno as u64);
+                sys::message(&[b"recording stops here: ", words.as_bytes(), b" (errno ", number.bytes(), b")"]);
             }
         }
     }

@@ -7,6 +7,7 @@ pub const READ: usize = 0;
 pub const WRITE: usize = 1;
 pub const CLOSE: usize = 3;
 pub const POLL: usize = 7;
+pub const LSEEK: usize = 8;
 pub const MMAP: usize = 9;
 pub const MPROTECT: usize = 10;
 pub const MUNMAP: usize = 11;
@@ -32,6 +33,7 @@ pub const CLOCK_GETTIME: usize = 228;
 pub const EXIT_GROUP: usize = 231;
 pub const OPENAT: usize = 257;
 pub const FALLOCATE: usize = 285;
+pub const PRLIMIT64: usize = 302;
 pub const EVENTFD2: usize = 290;
 
 pub const EINTR: isize = 4;
@@ -101,6 +103,61 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) {
 pub fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
     // SAFETY: FUTEX_WAIT_PRIVATE only reads the word.
     unsafe { syscall!(FUTEX, word.as_ptr(), 128, expected, 0usize) == -EINTR }
+}
+
+/// Makes a file longer, with blocks of its own where the file system has them: a full disk is an error here, not a SIGBUS at the first touch. The negative error if that fails; a
+/// file beyond the process's limit is one, and no SIGXFSZ.
+///
+/// # Safety
+/// A descriptor of ours.
+pub unsafe fn grow(file: isize, from: usize, bytes: usize) -> isize {
+    const EPERM: isize = 1;
+    const ENOSYS: isize = 38;
+    const EOPNOTSUPP: isize = 95;
+    if (from + bytes) as u64 > file_size_limit() {
+        return -EFBIG;
+    }
+    // SAFETY: by the contract.
+    unsafe {
+        match syscall!(FALLOCATE, file, 0, from, bytes) {
+            result if [-EPERM, -ENOSYS, -EOPNOTSUPP].contains(&result) => syscall!(FTRUNCATE, file, from + bytes),
+            result => result,
+        }
+    }
+}
+
+const EFBIG: isize = 27;
+
+/// Who writes beyond it gets a signal that ends the program.
+fn file_size_limit() -> u64 {
+    const FILE_SIZE: usize = 1;
+    let mut limit = [u64::MAX; 2];
+    // SAFETY: the kernel fills two words, or none.
+    unsafe { syscall!(PRLIMIT64, 0, FILE_SIZE, 0usize, limit.as_mut_ptr()) };
+    limit[0]
+}
+
+/// Writes all of it to the end of a file that was opened for that, or as much as possible: then the negative error.
+///
+/// # Safety
+/// A descriptor of ours.
+pub unsafe fn append(file: isize, mut bytes: &[u8]) -> isize {
+    const TO_END: usize = 2;
+    let limit = file_size_limit();
+    while !bytes.is_empty() {
+        // SAFETY: by the contract; reads the slice.
+        let written = unsafe {
+            let end = if limit == u64::MAX { 0 } else { syscall!(LSEEK, file, 0, TO_END) };
+            if end as u64 + bytes.len() as u64 > limit { -EFBIG } else { syscall!(WRITE, file, bytes.as_ptr(), bytes.len()) }
+        };
+        match written {
+            0 => return -EFBIG,
+            error if error == -EINTR => {}
+            error if error < 0 => return error,
+            written => bytes = bytes.get(written as usize..).unwrap_or(&[]),
+        }
+    }
+    0
 }
 
 pub fn futex_wake(word: &AtomicU32, count: u32) {
@@ -236,7 +293,7 @@ pub fn abort() -> ! {
 
 /// A line on standard error, in one write.
 pub fn message(parts: &[&[u8]]) {
-    let mut buffer = [0u8; 512];
+    let mut buffer = [0u8; 1024];
     let mut length = 0;
     for part in [b"rashomon: ".as_slice()].iter().chain(parts).chain([b"\n".as_slice()].iter()) {
         for &byte in *part {

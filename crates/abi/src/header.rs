@@ -23,6 +23,8 @@ pub mod field {
     pub const NOTES: usize = 8;
     /// Sequence number from which on a re-execution may differ (0: none known).
     pub const NOT_REEXECUTABLE_FROM: usize = 9;
+    /// The first error (`errno`) for which something could not be written: see [`crate::unwritten`]. 0: none.
+    pub const UNWRITTEN: usize = 10;
 
     /// What came of the control's goal: see [`super::outcome`].
     pub const OUTCOME: usize = 16;
@@ -85,7 +87,7 @@ pub mod origin {
 }
 
 pub mod note {
-    /// Accesses are no longer kept: disk full or limit reached.
+    /// Accesses are no longer kept: the trace limit was reached, or [`super::field::UNWRITTEN`] says why.
     pub const TRUNCATED: u64 = 1;
     pub const FORKED: u64 = 2;
     pub const SIGNALS: u64 = 4;
@@ -100,6 +102,8 @@ pub mod note {
     pub const FILTERED: u64 = 128;
     /// A thread ran without any event for so long that others went on beside it: what it did meanwhile is not known.
     pub const UNSEEN: u64 = 256;
+    /// A process that this one made could not be recorded: [`super::field::UNWRITTEN`] says why.
+    pub const PROCESS_UNWRITTEN: u64 = 1024;
     /// Serial: the recording is a beginning of the execution, which only repeated what had happened before.
     pub const REPEATS: u64 = 512;
 }

@@ -16,6 +16,7 @@ pub mod pattern;
 pub mod provoke;
 pub mod record;
 pub mod report;
+pub mod unwritten;
 
 /// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -59,7 +60,7 @@ pub const CLAIM_FILE: &str = "claim";
 /// Largest number of threads a recording may hold. The table of pointers is reserved address space, not memory.
 pub const MAX_THREADS: usize = 1 << 16;
 
-/// `modules`: text, one line a module, fields separated by one tab, last field the path (which may hold anything but a newline):
+/// `modules`: text, one line a module, fields separated by one tab, last field the path (any bytes, but for escapes: see [`module::NEWLINE`]):
 /// `seq  base  start  end  build-id  path`, numbers in hexadecimal without prefix, `build-id` `-` when there is none.
 /// `base` is the load bias (what is added to the addresses in the file); `[start, end)` spans the loaded segments;
 /// `seq` is the global sequence number at which the module was first seen. A line that starts with `!` names a module that
@@ -67,4 +68,8 @@ pub const MAX_THREADS: usize = 1 << 16;
 pub mod module {
     pub const FIELD_SEPARATOR: char = '\t';
     pub const NO_BUILD_ID: &str = "-";
+    /// In place of a newline of the path; `\xHH` (lower-case digits) stands for a byte.
+    pub const NEWLINE: &str = "\\x0a";
+    /// In place of a backslash of the path that begins what looks like an escape.
+    pub const BACKSLASH: &str = "\\x5c";
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use object::read::elf::{Dyn as _, ElfFile64, FileHeader as _};
 use object::{LittleEndian, Object as _, ObjectSymbol as _};
-use rashomon_event::ModuleInfo;
+use rashomon_event::{ModuleInfo, path_text};
 use rashomon_pipeline::Binaries;
 use rashomon_pipeline::modules::MARKER;
 use rashomon_pipeline::symbols::Symbols as _;
@@ -117,7 +117,7 @@ fn main_has_lines(path: &Path, bytes: &[u8]) -> bool {
     };
     let Some(main) = defined(&is_rust).or_else(|| defined(&|name| name == "main")) else { return true };
     let (start, end) = (main.address(), main.address().saturating_add(main.size().max(1)));
-    let module = ModuleInfo { path: path.to_string_lossy().into_owned(), build_id: None, base: 0, start, end };
+    let module = ModuleInfo { path: path_text(path.as_os_str().as_encoded_bytes()), build_id: None, base: 0, start, end };
     Binaries::new().frames(&module, start).iter().any(|frame| frame.line.is_some())
 }
 

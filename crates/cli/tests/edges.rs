@@ -89,3 +89,27 @@ fn a_folder_that_is_not_unicode_can_be_pasted() {
     let again = place.run(place.command("bash", &["-c", command]));
     assert_eq!(again.code, 0, "{again}");
 }
+
+#[test]
+fn a_program_whose_path_has_line_ends_and_is_not_unicode_is_one_like_others() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let place = Place::new();
+    place.compile("race", support::place::RACE);
+    for name in [b"two\nlines".as_slice(), b"odd\xff\xc3", br"looks\xff\x0aescaped", b"tab\there"] {
+        let folder = place.path("").join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::copy(place.path("race"), folder.join("race")).unwrap();
+        let mut check = place.tool(&["check", "--json", "report.json", "--", "./race"]);
+        check.current_dir(&folder);
+        // Names and lines are found: the file was opened again by its recorded path.
+        let ended = place.run(check).expect(66, &["proven", "global x", "race.c:3", "race.c:7"]);
+        assert!(!ended.err.contains("damaged") && !ended.err.contains("not seen"), "{ended}");
+        let report: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("report.json")).unwrap()).unwrap();
+        let mut again = place.tool(&["replay", report["findings"][0]["id"].as_str().unwrap()]);
+        again.current_dir(&folder);
+        place.run(again).expect(0, &[]);
+        let mut detect = place.tool(&["detect", "--", "./race"]);
+        detect.current_dir(&folder);
+        place.run(detect).expect(66, &["race.c:"]);
+    }
+}

@@ -94,6 +94,11 @@ fn look(session: &Path) -> (Vec<i32>, bool) {
 fn records_into(id: i32, folder: &Path) -> bool {
     let maps = std::fs::read(format!("/proc/{id}/maps")).unwrap_or_default();
     let header = folder.join(rashomon_abi::HEADER_FILE);
-    let header = header.as_os_str().as_encoded_bytes();
-    maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(header))
+    // The kernel writes a newline of a path so.
+    let header = header.as_os_str().as_encoded_bytes().iter().flat_map(|byte| match byte {
+        b'\n' => br"\012".as_slice(),
+        byte => std::slice::from_ref(byte),
+    });
+    let header: Vec<u8> = header.copied().collect();
+    maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(&header))
 }

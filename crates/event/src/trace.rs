@@ -25,6 +25,7 @@ pub struct ThreadInfo {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleInfo {
+    /// As [`crate::path_text`] writes it.
     pub path: String,
     /// Hexadecimal.
     pub build_id: Option<String>,

@@ -2,11 +2,10 @@
 
 use crate::symbols::Symbols;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
-use rashomon_event::{Frame, ModuleInfo};
+use rashomon_event::{Frame, ModuleInfo, path_of};
 use rashomon_symbolize::Symbolizer;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::Path;
 use std::rc::Rc;
 
 /// Not for sharing between threads: caches what it reads.
@@ -35,7 +34,7 @@ impl Binaries {
 
 /// Empty where the file cannot be read: ids then count from the module's beginning.
 fn read_starts(path: &str) -> Vec<u64> {
-    let starts = rashomon_symbolize::with_object(Path::new(path), |file| {
+    let starts = rashomon_symbolize::with_object(&path_of(path), |file| {
         let functions = file.symbols().chain(file.dynamic_symbols());
         let defined = functions.filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
         Ok(defined.map(|symbol| symbol.address()).collect())

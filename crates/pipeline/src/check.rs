@@ -89,7 +89,7 @@ pub struct Gathered {
     pub(crate) exits: BTreeMap<FindingId, Lead>,
     /// Schedules of recorded processes.
     replays: Replays,
-    pub(crate) told: BTreeSet<&'static str>,
+    pub(crate) told: BTreeSet<String>,
     pub deadlines: Deadlines,
 }
 

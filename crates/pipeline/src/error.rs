@@ -27,6 +27,16 @@ pub enum PipelineError {
     OtherBinary { what: String, path: PathBuf, expected: String, found: String },
     #[error("the program ran without our runtime, so nothing was recorded; `rashomon doctor PROG` says why")]
     NotObserved,
+    #[error(
+        "nothing is left of the recording: {path} was moved or deleted while the program ran; --output names a folder that the program leaves alone",
+        path = path.display()
+    )]
+    SessionGone { path: PathBuf },
+    #[error(
+        "the program could not begin its recording in {path} (what it wrote to standard error says why); --output names another folder",
+        path = path.display()
+    )]
+    NotBegun { path: PathBuf },
     #[error("there was no time to {what}; a larger --budget gives more")]
     OutOfTime { what: &'static str },
     #[error(transparent)]

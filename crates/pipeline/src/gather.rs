@@ -168,7 +168,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         run.recordings.push(recorded);
         self.tell_numbers(run, gathering.tally, gathering.observer)?;
         self.store.write_run(run)?;
-        for phrase in header.notes.phrases() {
+        for loss in header.losses() {
+            if gathering.gathered.told.insert(loss.clone()) {
+                gathering.tell(loss);
+            }
+        }
+        for phrase in header.phrases() {
             gathering.tell_once(phrase);
         }
         Ok(true)
@@ -269,8 +274,8 @@ impl Gathering<'_> {
     }
 
     /// What every recording would say again.
-    fn tell_once(&mut self, phrase: &'static str) {
-        if self.gathered.told.insert(phrase) {
+    fn tell_once(&mut self, phrase: &str) {
+        if self.gathered.told.insert(phrase.to_owned()) {
             self.observer.progress(Progress::Note(phrase));
         }
     }

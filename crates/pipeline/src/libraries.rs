@@ -11,6 +11,7 @@
 
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, elf};
+use rashomon_event::path_of;
 use std::path::Path;
 
 /// A library of the table: its SONAME up to the version, and why it orders nothing.
@@ -95,7 +96,7 @@ pub fn is_named(soname: &str, name: &str) -> bool {
 /// Whether the library's calls are known, or said by the user, to order nothing.
 pub fn is_trusted(path: &str, trusted: &[String]) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
-    let soname = soname(Path::new(path)).unwrap_or_else(|| file.to_owned());
+    let soname = soname(&path_of(path)).unwrap_or_else(|| file.to_owned());
     let known = KNOWN.iter().any(|known| is_named(&soname, known.soname));
     known || trusted.iter().any(|name| is_named(&soname, name) || is_named(file, name) || name == path)
 }

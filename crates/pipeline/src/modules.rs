@@ -4,7 +4,7 @@
 use crate::libraries::is_trusted;
 use crate::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _};
-use rashomon_event::Trace;
+use rashomon_event::{Trace, path_of};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ impl Unseen {
     pub fn of(trace: &Trace, trusted: &[String]) -> Self {
         let mut unseen = Self { functions: unseen_functions(trace), ..Self::default() };
         for module in trace.modules.iter().filter(|module| !is_modelled(&module.path)) {
-            let path = Path::new(&module.path);
+            let path = &path_of(&module.path);
             if !is_instrumented(path) && !is_trusted(&module.path, trusted) {
                 unseen.libraries.push(file_name(&module.path).to_owned());
             }
@@ -115,7 +115,7 @@ pub fn unseen_functions(trace: &Trace) -> Vec<String> {
     let mut wanted = BTreeSet::new();
     let mut defined = BTreeSet::new();
     for module in &trace.modules {
-        let symbols = rashomon_symbolize::with_object(Path::new(&module.path), |file| {
+        let symbols = rashomon_symbolize::with_object(&path_of(&module.path), |file| {
             let named = |symbol: object::Symbol<'_, '_, _>| Some((symbol.name().ok()?.to_owned(), symbol.is_definition()));
             Ok(file.dynamic_symbols().filter_map(named).collect::<Vec<(String, bool)>>())
         });

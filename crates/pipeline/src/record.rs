@@ -105,6 +105,18 @@ pub enum Accesses {
     },
 }
 
+/// Why there is no header in a session that a program ran in.
+fn not_observed(session: &Path) -> PipelineError {
+    let path = session.to_path_buf();
+    if !session.join(rashomon_abi::CONTROL_FILE).is_file() {
+        PipelineError::SessionGone { path }
+    } else if session.join(rashomon_abi::CLAIM_FILE).is_file() {
+        PipelineError::NotBegun { path }
+    } else {
+        PipelineError::NotObserved
+    }
+}
+
 /// Records one execution into `session`.
 pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> Result<(RecordedRun, RunHeader), PipelineError> {
     let (mode, policy) = match settings.scheduling {
@@ -131,7 +143,7 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
     let control = control::encode(&request).map_err(rashomon_confirm::ConfirmError::from)?;
     new_session(session, &control)?;
     let execution = execute(program, session, &settings.input, settings.output, settings.limit)?;
-    let header = header_of(session)?.ok_or(PipelineError::NotObserved)?;
+    let header = header_of(session)?.ok_or_else(|| not_observed(session))?;
     let exit = match (header.outcome, header.state, execution.ending) {
         (Outcome::Deadlock | Outcome::Stuck, RunState::Stopped, _) => ProgramExit::Blocked,
         (_, _, Ending::Code(code)) => ProgramExit::Code { code },

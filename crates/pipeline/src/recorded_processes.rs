@@ -2,7 +2,7 @@
 
 use crate::error::PipelineError;
 use rashomon_abi::MODULES_FILE;
-use rashomon_event::ProcessPath;
+use rashomon_event::{ProcessPath, path_of};
 use rashomon_trace::modules::{self, ModuleLine};
 use rashomon_trace::{TraceError, processes};
 use std::io::Read as _;
@@ -49,7 +49,7 @@ fn program_of(folder: &Path) -> Result<Option<String>, PipelineError> {
     let first = bytes.split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
     let lines = modules::parse(&path, first)?.lines.into_iter();
     let name = lines.filter_map(|line| match line {
-        ModuleLine::Loaded { module, .. } => Some(Path::new(&module.path).file_name()?.to_string_lossy().into_owned()),
+        ModuleLine::Loaded { module, .. } => Some(path_of(&module.path).file_name()?.to_string_lossy().into_owned()),
         ModuleLine::Unloaded { .. } => None,
     });
     Ok(name.into_iter().next())

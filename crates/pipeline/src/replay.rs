@@ -6,7 +6,7 @@ use crate::provoke::{met, request_of, watched_again};
 use rashomon_confirm::force::{attempt, force_process, forced_session};
 use rashomon_confirm::provoke::{Setting, provoking_session};
 use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provoke};
-use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, Verdict};
+use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, Verdict, path_of};
 use rashomon_trace::modules::ModuleLine;
 use rashomon_trace::{After, LoadedTrace, Policy, Recording, Watched, processes};
 use std::path::Path;
@@ -81,8 +81,8 @@ fn check_binaries<'a>(what: &str, modules: impl Iterator<Item = (&'a str, Option
     for (path, expected) in modules {
         let Some(expected) = expected else { continue };
         // A module that is gone (a plugin, the kernel's own) is found missing by the replay, which then diverges.
-        let path = Path::new(path);
-        let Ok(found) = rashomon_symbolize::build_id(path) else { continue };
+        let path = path_of(path);
+        let Ok(found) = rashomon_symbolize::build_id(&path) else { continue };
         // Our runtime may be replaced by a newer one that speaks the same protocol.
         let ours = path.file_name().is_some_and(|name| {
             let name = name.to_string_lossy();
@@ -92,7 +92,7 @@ fn check_binaries<'a>(what: &str, modules: impl Iterator<Item = (&'a str, Option
         if !same && !ours {
             return Err(PipelineError::OtherBinary {
                 what: what.into(),
-                path: path.to_path_buf(),
+                path,
                 expected: expected.into(),
                 found: found.unwrap_or_else(|| "none".into()),
             });

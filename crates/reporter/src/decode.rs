@@ -2,7 +2,7 @@
 
 use crate::model::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Warning};
 use rashomon_abi::report::{Items, Reader, item, thread};
-use rashomon_event::ModuleInfo;
+use rashomon_event::{ModuleInfo, path_text};
 use std::collections::HashMap;
 
 /// What a runtime says first.
@@ -46,7 +46,7 @@ pub fn modules(body: &[u64]) -> Vec<ModuleInfo> {
     let modules = Items::new(body).filter(|(code, _)| *code == item::MODULE).map(|(_, mut words)| {
         let (base, start, end) = (words.word(), words.word(), words.word());
         let build_id = text(&mut words);
-        ModuleInfo { base, start, end, build_id: Some(build_id).filter(|id| !id.is_empty()), path: text(&mut words) }
+        ModuleInfo { base, start, end, build_id: Some(build_id).filter(|id| !id.is_empty()), path: path_text(&bytes(&mut words)) }
     });
     modules.filter(|module| module.start < module.end).collect()
 }

@@ -8,7 +8,7 @@ use crate::error::SymbolizeError;
 use crate::symbols::SymbolTable;
 use crate::variables::{Declaration, declarations};
 use addr2line::Loader;
-use rashomon_event::{Frame, ModuleInfo};
+use rashomon_event::{Frame, ModuleInfo, path_of};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ struct Module {
 
 impl Module {
     fn open(info: &ModuleInfo) -> Result<Self, SymbolizeError> {
-        let path = Path::new(&info.path);
+        let path = &path_of(&info.path);
         let symbols = SymbolTable::read(path)?;
         if let (Some(recorded), Some(found)) = (&info.build_id, &symbols.build_id)
             && !recorded.eq_ignore_ascii_case(found)

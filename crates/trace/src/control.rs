@@ -9,7 +9,7 @@ use crate::header::RunMode;
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::control::{HEAD_WORDS, MAGIC, MAX_ENTRIES, NO_MODULE, after, field, goal, object, option, policy, turn};
 use rashomon_event::schedule::SCHEDULE_VERSION;
-use rashomon_event::{CodePlace, Goal, ObjectName, Place, Schedule, ThreadPath, Turn};
+use rashomon_event::{CodePlace, Goal, ObjectName, Place, Schedule, ThreadPath, Turn, path_bytes};
 use std::collections::HashMap;
 
 /// Who is next in a serial run while there are no turns, or after the last.
@@ -263,8 +263,9 @@ impl Tables {
     }
 
     pub(crate) fn module(&mut self, path: &str) {
+        let path = path_bytes(path.as_bytes());
         self.modules.push([self.strings.len() as u64, path.len() as u64, 0]);
-        self.strings.extend_from_slice(path.as_bytes());
+        self.strings.extend_from_slice(&path);
     }
 
     pub(crate) fn check_lengths(&self) -> Result<(), ControlError> {

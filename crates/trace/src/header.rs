@@ -3,6 +3,7 @@
 use crate::bytes::word_at;
 use crate::error::TraceError;
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, divergence, field, note, origin, outcome, state};
+use rashomon_abi::unwritten::{self, Cause};
 use rashomon_abi::{HEADER_FILE, PROTOCOL_VERSION, control};
 use rashomon_files::Links;
 use std::path::Path;
@@ -109,10 +110,13 @@ impl RunNotes {
     pub const fn too_many_processes(self) -> bool {
         self.0 & note::TOO_MANY_PROCESSES != 0
     }
-    /// What the set says, one phrase a note.
-    pub fn phrases(self) -> Vec<&'static str> {
+    /// A process that it made could not be recorded.
+    pub const fn process_unwritten(self) -> bool {
+        self.0 & note::PROCESS_UNWRITTEN != 0
+    }
+    /// What the rest of the set says, one phrase a note.
+    fn phrases(self) -> Vec<&'static str> {
         let all = [
-            (self.truncated(), "plain accesses were no longer kept from some point on (disk full or limit reached)"),
             (self.forked(), "it made other processes, which have recordings of their own"),
             (self.signals(), "signal handlers ran"),
             (self.external_input(), "input came from outside that a re-execution may not see again"),
@@ -149,6 +153,8 @@ pub struct RunHeader {
     pub notes: RunNotes,
     /// Sequence number from which on a re-execution may differ.
     pub not_reexecutable_from: Option<u64>,
+    /// The first error of the kernel for which something could not be written; 0: none.
+    pub unwritten: u64,
     pub outcome: Outcome,
     pub outcome_turn: u64,
     pub outcome_threads: [u64; 2],
@@ -169,6 +175,14 @@ pub struct RunHeader {
     pub places: u64,
     /// In the initial process: processes of the session, those beyond the limit included.
     pub processes: u64,
+}
+
+/// What is to blame for what could not be written, and what to do.
+fn blame(error: u64) -> String {
+    match unwritten::cause(error) {
+        Some(Cause { name, words, advice }) => format!("{words} ({name}); {advice}"),
+        None => format!("the kernel refused it with error {error}"),
+    }
 }
 
 /// Bytes of a file that is read at most.
@@ -245,6 +259,7 @@ impl RunHeader {
             start_time_nanoseconds: word(field::START_TIME),
             notes: RunNotes(word(field::NOTES)),
             not_reexecutable_from: Some(word(field::NOT_REEXECUTABLE_FROM)).filter(|&from| from != 0),
+            unwritten: word(field::UNWRITTEN),
             outcome,
             outcome_turn: word(field::OUTCOME_TURN),
             outcome_threads: [word(field::OUTCOME_THREAD_A), word(field::OUTCOME_THREAD_B)],
@@ -262,6 +277,27 @@ impl RunHeader {
             places: word(field::PLACES),
             processes: word(field::PROCESSES),
         })
+    }
+
+    /// What is missing that should have been recorded, and what is to blame.
+    pub fn losses(&self) -> Vec<String> {
+        let mut losses = Vec::new();
+        if self.notes.truncated() {
+            losses.push(match self.unwritten {
+                0 => "plain accesses were no longer kept from some point on: --trace-limit was reached; a larger one (0: none) keeps more"
+                    .into(),
+                error => format!("the recording could not be written to its end: {}", blame(error)),
+            });
+        }
+        if self.notes.process_unwritten() {
+            losses.push(format!("a process that it made could not be recorded: {}", blame(self.unwritten)));
+        }
+        losses
+    }
+
+    /// What else a user has to know of the run, one phrase a note.
+    pub fn phrases(&self) -> Vec<&'static str> {
+        self.notes.phrases()
     }
 
     /// The page this header was read from, apart from words it does not know.
@@ -282,6 +318,7 @@ impl RunHeader {
         words[field::START_TIME] = self.start_time_nanoseconds;
         words[field::NOTES] = self.notes.0;
         words[field::NOT_REEXECUTABLE_FROM] = self.not_reexecutable_from.unwrap_or(0);
+        words[field::UNWRITTEN] = self.unwritten;
         words[field::OUTCOME] = match self.outcome {
             Outcome::None => outcome::NONE,
             Outcome::CoEnabled => outcome::CO_ENABLED,
@@ -342,6 +379,7 @@ impl Default for RunHeader {
             start_time_nanoseconds: 0,
             notes: RunNotes(0),
             not_reexecutable_from: None,
+            unwritten: 0,
             outcome: Outcome::None,
             outcome_turn: 0,
             outcome_threads: [0, 0],

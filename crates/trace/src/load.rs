@@ -218,13 +218,15 @@ impl<'a> Loader<'a> {
         }
         let reexecutable_until = self.recording.header.not_reexecutable_from.unwrap_or(u64::MAX);
         let without_stream = self.recording.thread_without_stream();
+        let is_unwritten = self.recording.header.notes.truncated() && self.recording.header.unwritten != 0;
         let mut expected = 1;
         while let Some(Reverse((mut sequence, at))) = heads.pop() {
             loop {
-                if let Some(thread) = without_stream
-                    && sequence != expected
-                {
-                    self.shortcomings.push(Shortcoming::Lost { thread, sequence: expected });
+                if sequence != expected && (is_unwritten || without_stream.is_some()) {
+                    self.shortcomings.push(match without_stream {
+                        Some(thread) if !is_unwritten => Shortcoming::Lost { thread, sequence: expected },
+                        _ => Shortcoming::Unwritten,
+                    });
                     return Ok(());
                 }
                 expected = sequence.saturating_add(1);

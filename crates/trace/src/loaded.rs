@@ -24,6 +24,8 @@ pub enum Shortcoming {
     Damaged { path: PathBuf, offset: u64, what: FaultKind },
     #[error("thread {thread} has no stream; events from number {sequence} on are left out")]
     Lost { thread: u32, sequence: u64 },
+    #[error("it could not be written to its end; events behind the first that is missing are left out")]
+    Unwritten,
     #[error("plain accesses of thread {thread} are missing from event {from} on (disk full or limit reached)")]
     Truncated { thread: u32, from: u32 },
     #[error("the list of modules ends in the middle of a line")]

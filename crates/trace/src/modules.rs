@@ -1,9 +1,9 @@
 //! The `modules` file: which files were loaded where, and from when to when.
 
 use crate::error::TraceError;
-use rashomon_abi::module::{FIELD_SEPARATOR, NO_BUILD_ID};
+use rashomon_abi::module::{FIELD_SEPARATOR, NEWLINE, NO_BUILD_ID};
 use rashomon_abi::record::LOW_MASK;
-use rashomon_event::ModuleInfo;
+use rashomon_event::{ModuleInfo, path_bytes, path_text};
 use std::path::Path;
 
 /// Bytes of a file that is read at most.
@@ -44,8 +44,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<ModuleLines, TraceError> {
         if parsed.lines.len() == MAX_LINES {
             return Err(TraceError::TooLarge { path: path.to_path_buf(), what: "module lines", limit: MAX_LINES as u64 });
         }
-        let text = String::from_utf8_lossy(content);
-        match parse_line(&text) {
+        match parse_line(content) {
             Ok(line) => parsed.lines.push(line),
             Err(what) => {
                 return Err(TraceError::Corrupt { path: path.to_path_buf(), offset: offset as u64, what });
@@ -56,28 +55,33 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<ModuleLines, TraceError> {
     Ok(parsed)
 }
 
-fn parse_line(line: &str) -> Result<ModuleLine, String> {
-    if let Some(rest) = line.strip_prefix('!') {
-        let mut fields = rest.split(FIELD_SEPARATOR);
+fn parse_line(line: &[u8]) -> Result<ModuleLine, String> {
+    if let Some(rest) = line.strip_prefix(b"!") {
+        let mut fields = rest.split(is_separator);
         return Ok(ModuleLine::Unloaded { sequence: number(fields.next(), "sequence")?, base: number(fields.next(), "base")? });
     }
-    let mut fields = line.splitn(6, FIELD_SEPARATOR);
+    let mut fields = line.splitn(6, is_separator);
     let sequence = number(fields.next(), "sequence")?;
     let base = number(fields.next(), "base")?;
     let start = number(fields.next(), "start")?;
     let end = number(fields.next(), "end")?;
     let build_id = fields.next().ok_or("a module line has no build-id field")?;
-    let path = fields.next().ok_or("a module line has no path")?;
+    let path = path_text(&path_bytes(fields.next().ok_or("a module line has no path")?));
     if start > end || end > LOW_MASK {
         return Err(format!("a module spans {start:x}..{end:x}, which is no range of addresses"));
     }
-    let build_id = (build_id != NO_BUILD_ID).then(|| build_id.to_owned());
-    Ok(ModuleLine::Loaded { sequence, module: ModuleInfo { path: path.to_owned(), build_id, base, start, end } })
+    let build_id = String::from_utf8_lossy(build_id);
+    let build_id = (build_id != NO_BUILD_ID).then(|| build_id.into_owned());
+    Ok(ModuleLine::Loaded { sequence, module: ModuleInfo { path, build_id, base, start, end } })
 }
 
-fn number(field: Option<&str>, name: &str) -> Result<u64, String> {
-    let text = field.ok_or_else(|| format!("a module line has no {name}"))?;
-    u64::from_str_radix(text, 16).map_err(|_| format!("`{text}` is no hexadecimal {name} of a module"))
+fn is_separator(byte: &u8) -> bool {
+    char::from(*byte) == FIELD_SEPARATOR
+}
+
+fn number(field: Option<&[u8]>, name: &str) -> Result<u64, String> {
+    let text = String::from_utf8_lossy(field.ok_or_else(|| format!("a module line has no {name}"))?);
+    u64::from_str_radix(&text, 16).map_err(|_| format!("`{text}` is no hexadecimal {name} of a module"))
 }
 
 /// The line, newline included, as the runtime writes it.
@@ -85,7 +89,8 @@ pub fn format_line(line: &ModuleLine) -> String {
     match line {
         ModuleLine::Loaded { sequence, module } => {
             let build_id = module.build_id.as_deref().unwrap_or(NO_BUILD_ID);
-            format!("{sequence:x}\t{:x}\t{:x}\t{:x}\t{build_id}\t{}\n", module.base, module.start, module.end, module.path)
+            let path = module.path.replace('\n', NEWLINE);
+            format!("{sequence:x}\t{:x}\t{:x}\t{:x}\t{build_id}\t{path}\n", module.base, module.start, module.end)
         }
         ModuleLine::Unloaded { sequence, base } => format!("!{sequence:x}\t{base:x}\n"),
     }

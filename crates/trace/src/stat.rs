@@ -135,7 +135,10 @@ impl Recording {
                 harmless(&module.path)
             )?;
         }
-        for phrase in header.notes.phrases() {
+        for loss in header.losses() {
+            writeln!(out, "note: {loss}")?;
+        }
+        for phrase in header.phrases() {
             writeln!(out, "note: {phrase}")?;
         }
         if let Some(sequence) = header.not_reexecutable_from {

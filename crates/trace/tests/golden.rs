@@ -24,6 +24,7 @@ fn header() -> RunHeader {
         process_id: 4242,
         start_time_nanoseconds: 1_600_000_000_000_000_000,
         notes: RunNotes(4),
+        unwritten: 0,
         not_reexecutable_from: Some(90),
         outcome: Outcome::Diverged,
         outcome_turn: 3,

@@ -1,6 +1,7 @@
 //! The `provoked` file: mapped for as long as the process lives, so that what was decided is there however the process ends.
 
 use super::call_site;
+use crate::header;
 use crate::replay::AccessAt;
 use crate::sys::{self, syscall};
 use crate::thread::{NO_THREAD, Thread, by_number};
@@ -26,8 +27,7 @@ pub fn map(descriptors: usize) -> bool {
         if file < 0 {
             return false;
         }
-        let sized = syscall!(sys::FTRUNCATE, file, bytes) >= 0;
-        let mapped = if sized { sys::call(sys::MMAP, 0, bytes, 3, 1, file as usize, 0) } else { -1 };
+        let mapped = if sys::grow(file, 0, bytes) >= 0 { sys::call(sys::MMAP, 0, bytes, 3, 1, file as usize, 0) } else { -1 };
         syscall!(sys::CLOSE, file);
         mapped
     };
@@ -54,9 +54,12 @@ pub fn write_identity(number: u32, identity: u64) {
     // SAFETY: a terminated path; the written part of the line. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
     unsafe {
         let file = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2002101, 0o644);
+        let result = if file < 0 { file } else { sys::append(file, &line[..length]) };
         if file >= 0 {
-            syscall!(sys::WRITE, file, line.as_ptr(), length);
             syscall!(sys::CLOSE, file);
+        }
+        if result < 0 {
+            header::unwritten(result);
         }
     }
 }
