@@ -136,9 +136,11 @@ fn evaluate(real: &Real, folder: &Path, tool: &Path, readings: &[Reading]) -> Re
     debian::provide(&needs)?;
     let source = fetch(real, folder)?;
     let compilers = |c: &str, cxx: &str| (c.to_owned(), cxx.to_owned());
-    let native = build(real, &source, &folder.join("native"), &compilers("clang-19", "clang++-19"), "")?;
-    let sanitizer = build(real, &source, &folder.join("libtsan"), &compilers("clang-19", "clang++-19"), "-fsanitize=thread")?;
+    let clang = compilers("clang-19", "clang++-19");
+    let native = kept(real, &folder.join("native"), |at| build(real, &source, at, &clang, ""))?;
+    let sanitizer = kept(real, &folder.join("libtsan"), |at| build(real, &source, at, &clang, "-fsanitize=thread"))?;
     let links = wrappers(tool, folder)?;
+    // Made afresh: the runtime in it may have changed.
     let ours = build(real, &source, &folder.join("ours"), &links, "")?;
     let work = folder.join("work");
     let _ = fs::remove_dir_all(&work);
@@ -337,7 +339,18 @@ fn wrappers(tool: &Path, folder: &Path) -> Result<(String, String)> {
     Ok((path("rashomon-cc")?, path("rashomon-c++")?))
 }
 
-/// A build of its own, made afresh: the runtime may have changed.
+/// A build that nothing of ours is in serves again for as long as its recipe is the same.
+fn kept(real: &Real, folder: &Path, build: impl FnOnce(&Path) -> Result<PathBuf>) -> Result<PathBuf> {
+    let stamp = folder.join("built-by-this-recipe");
+    let recipe = format!("{}\n{}", real.build, real.driver.map_or("", |(_, text)| text));
+    if fs::read_to_string(&stamp).is_ok_and(|of| of == recipe) {
+        return Ok(folder.to_path_buf());
+    }
+    build(folder)?;
+    fs::write(stamp, recipe)?;
+    Ok(folder.to_path_buf())
+}
+
 fn build(real: &Real, source: &Path, folder: &Path, (c, cxx): &(String, String), flags: &str) -> Result<PathBuf> {
     eprintln!("{}: building {}", real.name, folder.display());
     let _ = fs::remove_dir_all(folder);

@@ -29,9 +29,33 @@ pub struct Real {
 /// Twelve megabytes of text-like bytes that a fixed generator draws.
 const TEXT: &str = "awk 'BEGIN { srand(7); while (n < 12000000) { w = int(rand() * rand() * 3000); s = sprintf(\"w%x%s\", w * 7919, rand() < 0.1 ? \"\\n\" : \" \"); printf \"%s\", s; n += length(s) } }' >input";
 
+/// Files of 60 kB to 600 kB, and a server that reads them on four threads.
+const NGINX: &str = "awk 'BEGIN { for (f = 0; f < 10; f++) { for (i = 0; i < 6000 * (f + 1); i++) printf \"%d:%d\\n\", f, i > (\"file\" f) } }' && cat >nginx.conf <<'END'
+error_log error.log;
+pid nginx.pid;
+thread_pool default threads=4;
+events { worker_connections 64; }
+http {
+  access_log access.log;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+  server { listen 127.0.0.1:21413; root .; aio threads; sendfile off; output_buffers 2 16k; }
+}
+END";
+
+/// Nucleotides of 80 taxa, each of which descends from an earlier one.
+const ALIGNMENT: &str = "awk 'BEGIN { srand(5); for (i = 0; i < 80; i++) { p = int(rand() * i); printf \">t%d\\n\", i; for (j = 0; j < 200; j++) { \
+    s[i, j] = i == 0 || rand() < 0.03 ? int(rand() * 4) : s[p, j]; printf \"%s\", substr(\"ACGT\", s[i, j] + 1, 1) } print \"\" } }' >input";
+
+/// Proteins, of which two thirds resemble an earlier one.
+const PROTEINS: &str = "awk 'BEGIN { srand(5); for (i = 0; i < 600; i++) { like = i > 0 && rand() < 0.6; p = int(rand() * i); n[i] = like ? n[p] : 100 + int(rand() * 100); \
+    printf \">p%d\\n\", i; for (j = 0; j < n[i]; j++) { s[i, j] = like && rand() > 0.04 ? s[p, j] : substr(\"ACDEFGHIKLMNPQRSTVWY\", 1 + int(rand() * 20), 1); \
+    printf \"%s\", s[i, j] } print \"\" } }' >input";
+
+const OPENMP: (&str, &str) = ("libomp-19-dev", "/usr/lib/llvm-19/lib/libomp.so");
+
 const MAKE: (&str, &str) = ("make", "/usr/bin/make");
 
-pub const PROGRAMS: [Real; 6] = [
+pub const PROGRAMS: [Real; 10] = [
     Real {
         name: "zstd",
         package: "libzstd",
@@ -121,6 +145,65 @@ pub const PROGRAMS: [Real; 6] = [
              { $r/redis-cli -p 21412 get counter:__rand_int__; $r/redis-cli -p 21412 llen mylist; } >answers",
         ),
         outcome: "cat answers; for i in 1 2 3 4 5 6 7 8 9 10; do test -e dump.rdb && break; sleep 0.2; done; test -s dump.rdb && echo saved",
+    },
+    Real {
+        name: "nginx",
+        package: "nginx",
+        part: Part::Everything,
+        needs: &[MAKE, ("curl", "/usr/bin/curl")],
+        build: "./configure --with-cc=\"$CC\" --with-cc-opt=\"-O2 -g -w $FLAGS\" --with-ld-opt=\"$FLAGS\" --with-threads --without-pcre \
+                --without-http_rewrite_module --without-http_gzip_module && make -j2",
+        driver: None,
+        input: NGINX,
+        before: "mkdir -p logs; rm -f got.*",
+        program: "objs/nginx",
+        arguments: &["-p", ".", "-c", "nginx.conf", "-g", "daemon off; master_process off;"],
+        client: Some("curl -fsS -Z --parallel-max 8 -o 'got.#1.#2' 'http://127.0.0.1:21413/file[0-9]?[1-4]' 2>curl.log"),
+        outcome: "for f in 0 1 2 3 4 5 6 7 8 9; do for i in 1 2 3 4; do cmp file$f got.$f.$i || exit 1; done; done; cat got.* | cksum",
+    },
+    Real {
+        name: "libuv",
+        package: "libuv1",
+        part: Part::Everything,
+        needs: &[MAKE, ("cmake", "/usr/bin/cmake")],
+        build: "cmake -S . -B built -DCMAKE_C_COMPILER=\"$CC\" -DCMAKE_C_FLAGS=\"-O2 -g -w $FLAGS\" -DCMAKE_BUILD_TYPE= -DBUILD_TESTING=OFF && make -j2 -C built uv_a && \
+                for t in thread mutexes barrier condvar semaphore threadpool threadpool-cancel thread-equal async random signal-multiple-loops; do set -- \"$@\" test/test-$t.c; done && \
+                $CC -O2 -g -w -pthread -D_GNU_SOURCE $FLAGS -Iinclude -Isrc -Itest driver.c \"$@\" built/libuv_a.a -o driver -ldl",
+        driver: Some(("driver.c", include_str!("libuv_driver.c"))),
+        input: "true",
+        before: "rm -f output",
+        program: "driver",
+        arguments: &[],
+        client: None,
+        outcome: "cat output",
+    },
+    Real {
+        name: "fasttree",
+        package: "fasttree",
+        part: Part::Everything,
+        needs: &[MAKE, OPENMP],
+        build: "make fasttreeMP CC=\"$CC\" CFLAGS=\"-O2 -g -w $FLAGS\"",
+        driver: None,
+        input: ALIGNMENT,
+        before: "rm -f tree",
+        program: "fasttreeMP",
+        arguments: &["-nt", "-gtr", "-quiet", "-out", "tree", "input"],
+        client: None,
+        outcome: "cat tree",
+    },
+    Real {
+        name: "cd-hit",
+        package: "cd-hit",
+        part: Part::Upstream,
+        needs: &[MAKE, OPENMP],
+        build: "make -j2 cd-hit CC=\"$CXX\" zlib=no CXXFLAGS=\"-g -w $FLAGS\"",
+        driver: None,
+        input: PROTEINS,
+        before: "rm -f output output.clstr",
+        program: "cd-hit",
+        arguments: &["-i", "input", "-o", "output", "-c", "0.9", "-T", "4", "-M", "200"],
+        client: None,
+        outcome: "cat output output.clstr | cksum; grep -c '^>' output",
     },
 ];
 
