@@ -372,11 +372,8 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
             by_call(thread, object, 1, How::READ, site);
             publish(thread, object + 8 * (argument(0) & 1), site);
         }
-        Op::BarrierExit => {
-            // Whoever destroys it has to wait for this.
-            by_call(thread, object, 1, How::READ, site);
-            observe(thread, object + 8 * (argument(0) & 1));
-        }
+        // No access: the thread that is told to (PTHREAD_BARRIER_SERIAL_THREAD) may destroy it at once, and the destruction waits for those who still leave.
+        Op::BarrierExit => observe(thread, object + 8 * (argument(0) & 1)),
         Op::BarrierInit | Op::BarrierDestroy => by_call(thread, object, 1, How::WRITE, site),
         Op::SemaphorePost | Op::OnceDone => publish(thread, object, site),
         Op::SemaphoreWait | Op::OnceSeen => observe(thread, object),

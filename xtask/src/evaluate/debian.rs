@@ -47,8 +47,8 @@ pub fn download(package: &str, part: Part, folder: &Path) -> Result<()> {
     for line in lines {
         writeln!(file, "{line}")?;
     }
-    let get = || {
-        let mut command = Command::new("apt-get");
+    let apt = |tool: &str| {
+        let mut command = Command::new(tool);
         for (name, path) in [
             ("Dir::Etc::sourcelist", sources.clone()),
             ("Dir::Etc::sourceparts", apt.join("none")),
@@ -61,13 +61,25 @@ pub fn download(package: &str, part: Part, folder: &Path) -> Result<()> {
         command.args(["-q", "-o", "APT::Sandbox::User=root"]).current_dir(folder);
         command
     };
-    succeed(get().arg("update"))?;
-    let mut source = get();
-    source.args(["source", "--download-only"]);
-    if part == Part::Upstream {
-        source.arg("--tar-only");
+    succeed(apt("apt-get").arg("update"))?;
+    // The newest version, or an older one: mirrors name files that they do not hold (yet, any more).
+    let versions = apt("apt-cache").args(["madison", package]).output().context("cannot start apt-cache")?;
+    let versions = String::from_utf8_lossy(&versions.stdout).into_owned();
+    let mut versions: Vec<&str> = versions.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim).collect();
+    versions.dedup();
+    let mut failure = anyhow::anyhow!("apt knows no source package {package}");
+    for version in versions {
+        let mut source = apt("apt-get");
+        source.args(["source", "--download-only"]);
+        if part == Part::Upstream {
+            source.arg("--tar-only");
+        }
+        match succeed(source.arg(format!("{package}={version}"))) {
+            Ok(()) => return Ok(()),
+            Err(error) => failure = error,
+        }
     }
-    succeed(source.arg(package))
+    Err(failure)
 }
 
 /// The one file in `folder` whose name ends so.

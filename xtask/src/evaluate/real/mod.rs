@@ -12,7 +12,7 @@ use super::debian;
 use super::table::Table;
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
-use programs::{EVERYWHERE, PROGRAMS, Real};
+use programs::{EVERYWHERE, Part, Real, programs};
 use rashomon_confirm::{Client, Ending, Input, Output, Program, execute, no_session};
 use readings::{Reading, Report};
 use serde::Serialize;
@@ -45,7 +45,7 @@ struct Ran {
 
 #[derive(Debug, Serialize)]
 struct Outcome {
-    program: &'static str,
+    program: String,
     runs: Vec<Ran>,
     error: Option<String>,
 }
@@ -56,9 +56,10 @@ pub fn run(options: &Options) -> Result<bool> {
     debian::provide(&EVERYWHERE.map(|(package, file)| (package, Path::new(file).exists())))?;
     let base = workspace::root().join("target/real");
     let mut outcomes = Vec::new();
-    for real in PROGRAMS.iter().filter(|real| options.only.as_ref().is_none_or(|only| real.name.contains(only.as_str()))) {
-        let folder = base.join(real.name);
-        let (runs, error) = match evaluate(real, &folder, &tool, &readings) {
+    for real in programs()?.into_iter().filter(|real| options.only.as_ref().is_none_or(|only| real.name.contains(only.as_str())))
+    {
+        let folder = base.join(&real.name);
+        let (runs, error) = match evaluate(&real, &folder, &tool, &readings) {
             Ok(runs) => (runs, None),
             Err(error) => (Vec::new(), Some(format!("{error:#}"))),
         };
@@ -80,7 +81,7 @@ fn table(outcomes: &[Outcome]) {
     for outcome in outcomes {
         let of =
             |way: &str| outcome.runs.iter().find(|ran| ran.way == way).map_or("-".into(), |ran| format!("{:.1}", ran.seconds));
-        let mut row = vec![outcome.program.to_owned()];
+        let mut row = vec![outcome.program.clone()];
         row.extend(["native", "libtsan", "detect", "record", "check"].map(of));
         table.row(row);
     }
@@ -132,18 +133,20 @@ struct Bench<'a> {
 }
 
 fn evaluate(real: &Real, folder: &Path, tool: &Path, readings: &[Reading]) -> Result<Vec<Ran>> {
-    let needs: Vec<(&str, bool)> = real.needs.iter().map(|(package, file)| (*package, Path::new(file).exists())).collect();
+    let needs: Vec<(&str, bool)> = real.needs.iter().map(|(package, file)| (package.as_str(), file.exists())).collect();
     debian::provide(&needs)?;
     let source = fetch(real, folder)?;
     let compilers = |c: &str, cxx: &str| (c.to_owned(), cxx.to_owned());
-    let native = build(real, &source, &folder.join("native"), &compilers("clang-19", "clang++-19"), "")?;
-    let sanitizer = build(real, &source, &folder.join("libtsan"), &compilers("clang-19", "clang++-19"), "-fsanitize=thread")?;
+    let clang = compilers("clang-19", "clang++-19");
+    let native = kept(real, &folder.join("native"), |at| build(real, &source, at, &clang, ""))?;
+    let sanitizer = kept(real, &folder.join("libtsan"), |at| build(real, &source, at, &clang, "-fsanitize=thread"))?;
     let links = wrappers(tool, folder)?;
+    // Made afresh: the runtime in it may have changed.
     let ours = build(real, &source, &folder.join("ours"), &links, "")?;
     let work = folder.join("work");
     let _ = fs::remove_dir_all(&work);
     fs::create_dir_all(&work)?;
-    succeed(shell(real.input, &work, &native).stdin(Stdio::null()))?;
+    succeed(shell(&real.input, &work, &native).stdin(Stdio::null()))?;
 
     let mut bench = Bench { real, work, tool, readings, expected: String::new() };
     eprintln!("{}: native", real.name);
@@ -168,15 +171,15 @@ fn evaluate(real: &Real, folder: &Path, tool: &Path, readings: &[Reading]) -> Re
 
 impl Bench<'_> {
     fn command_of(&self, build: &Path) -> (PathBuf, Vec<OsString>) {
-        (build.join(self.real.program), self.real.arguments.iter().map(OsString::from).collect())
+        (build.join(&self.real.program), self.real.arguments.iter().map(OsString::from).collect())
     }
 
     fn client(&self, build: &Path) -> Option<String> {
-        self.real.client.map(|client| format!("B='{}'; {client}", build.display()))
+        self.real.client.as_ref().map(|client| format!("B='{}'; {client}", build.display()))
     }
 
     fn restore(&self, build: &Path) -> Result<()> {
-        succeed(shell(self.real.before, &self.work, build).stdin(Stdio::null()))
+        succeed(shell(&self.real.before, &self.work, build).stdin(Stdio::null()))
     }
 
     /// Without us.
@@ -225,7 +228,7 @@ impl Bench<'_> {
             }
             _ => {
                 command.arg("--output").arg(&store);
-                command.arg("--before-each").arg(self.real.before);
+                command.arg("--before-each").arg(&self.real.before);
             }
         }
         if way == "check" {
@@ -254,7 +257,7 @@ impl Bench<'_> {
             _ => Vec::new(),
         };
         let known = |report: &&Report| {
-            let mut of = self.readings.iter().filter(|reading| reading.is_of(self.real.name, report)).peekable();
+            let mut of = self.readings.iter().filter(|reading| reading.is_of(&self.real.name, report)).peekable();
             of.peek().is_some() && of.all(|reading| reading.real)
         };
         let unexplained = reports.iter().filter(|report| !known(report)).map(ToString::to_string).collect();
@@ -263,7 +266,7 @@ impl Bench<'_> {
     }
 
     fn outcome(&self, build: &Path) -> Result<String> {
-        let output = shell(self.real.outcome, &self.work, build).stdin(Stdio::null()).output().context("cannot start sh")?;
+        let output = shell(&self.real.outcome, &self.work, build).stdin(Stdio::null()).output().context("cannot start sh")?;
         Ok(if output.status.success() { String::from_utf8_lossy(&output.stdout).into_owned() } else { String::new() })
     }
 
@@ -309,10 +312,14 @@ fn fetch(real: &Real, folder: &Path) -> Result<PathBuf> {
     }
     eprintln!("{}: fetching the source package", real.name);
     fs::create_dir_all(folder)?;
-    debian::download(real.package, real.part, folder)?;
+    let part = match real.part {
+        Part::Everything => debian::Part::Everything,
+        Part::Upstream => debian::Part::Upstream,
+    };
+    debian::download(&real.package, part, folder)?;
     let fresh = folder.join("source.new");
     let _ = fs::remove_dir_all(&fresh);
-    if real.part == debian::Part::Everything {
+    if part == debian::Part::Everything {
         let description = debian::file_with_extension(folder, "dsc")?;
         succeed(Command::new("dpkg-source").arg("-x").arg(&description).arg(&fresh).current_dir(folder))?;
     } else {
@@ -337,15 +344,26 @@ fn wrappers(tool: &Path, folder: &Path) -> Result<(String, String)> {
     Ok((path("rashomon-cc")?, path("rashomon-c++")?))
 }
 
-/// A build of its own, made afresh: the runtime may have changed.
+/// A build that nothing of ours is in serves again for as long as its recipe is the same.
+fn kept(real: &Real, folder: &Path, build: impl FnOnce(&Path) -> Result<PathBuf>) -> Result<PathBuf> {
+    let stamp = folder.join("built-by-this-recipe");
+    let recipe = format!("{}\n{}", real.build, real.driver.as_ref().map_or(Ok(String::new()), |driver| driver.text())?);
+    if fs::read_to_string(&stamp).is_ok_and(|of| of == recipe) {
+        return Ok(folder.to_path_buf());
+    }
+    build(folder)?;
+    fs::write(stamp, recipe)?;
+    Ok(folder.to_path_buf())
+}
+
 fn build(real: &Real, source: &Path, folder: &Path, (c, cxx): &(String, String), flags: &str) -> Result<PathBuf> {
     eprintln!("{}: building {}", real.name, folder.display());
     let _ = fs::remove_dir_all(folder);
     succeed(Command::new("cp").arg("-a").arg(source).arg(folder))?;
-    if let Some((name, text)) = real.driver {
-        fs::write(folder.join(name), text)?;
+    if let Some(driver) = &real.driver {
+        fs::write(folder.join(&driver.name), driver.text()?)?;
     }
-    let mut command = shell(real.build, folder, folder);
+    let mut command = shell(&real.build, folder, folder);
     command.env("CC", c).env("CXX", cxx).env("FLAGS", flags);
     succeed(command.env("RASHOMON_CC", "clang-19").env("RASHOMON_CXX", "clang++-19"))?;
     Ok(folder.to_path_buf())

@@ -1,128 +1,70 @@
-//! The programs: how each is built, what it is given to do, who asks it, and what must come out.
+//! The programs, as `programs.toml` describes them.
 //!
-//! Everything is a line for `sh`. A build runs in a copy of the source, with `$CC`, `$CXX` and `$FLAGS`; the other lines run in the program's working folder, with `$B` for the folder of the build.
+//! That file, the drivers and the readings are read when the evaluation runs: they are data, and trying another recipe builds nothing.
 
-use crate::evaluate::debian::Part;
+use crate::workspace;
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 
-pub struct Real {
-    pub name: &'static str,
-    /// Debian's source package.
-    pub package: &'static str,
-    pub part: Part,
-    /// Packages to build and run it with, and a file of each.
-    pub needs: &'static [(&'static str, &'static str)],
-    pub build: &'static str,
-    /// A source of our own, which is put beside the build under this name.
-    pub driver: Option<(&'static str, &'static str)>,
-    /// Makes the input, once.
-    pub input: &'static str,
-    /// Before every execution.
-    pub before: &'static str,
-    /// The program, below `$B`, and its arguments.
-    pub program: &'static str,
-    pub arguments: &'static [&'static str],
-    pub client: Option<&'static str>,
-    /// Prints what came out: the same with every build.
-    pub outcome: &'static str,
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    program: Vec<Real>,
 }
 
-/// Twelve megabytes of text-like bytes that a fixed generator draws.
-const TEXT: &str = "awk 'BEGIN { srand(7); while (n < 12000000) { w = int(rand() * rand() * 3000); s = sprintf(\"w%x%s\", w * 7919, rand() < 0.1 ? \"\\n\" : \" \"); printf \"%s\", s; n += length(s) } }' >input";
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Real {
+    pub name: String,
+    pub package: String,
+    #[serde(default)]
+    pub part: Part,
+    pub needs: BTreeMap<String, PathBuf>,
+    pub build: String,
+    pub driver: Option<Driver>,
+    pub input: String,
+    pub before: String,
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub client: Option<String>,
+    pub outcome: String,
+}
 
-const MAKE: (&str, &str) = ("make", "/usr/bin/make");
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    #[default]
+    Everything,
+    Upstream,
+}
 
-pub const PROGRAMS: [Real; 6] = [
-    Real {
-        name: "zstd",
-        package: "libzstd",
-        part: Part::Everything,
-        needs: &[MAKE],
-        build: "make -j2 -C programs zstd CC=\"$CC\" CFLAGS=\"-O2 -g -w $FLAGS\" LDFLAGS=\"$FLAGS\" HAVE_ZLIB=0 HAVE_LZMA=0 HAVE_LZ4=0",
-        driver: None,
-        input: TEXT,
-        before: "rm -f output.zst",
-        program: "programs/zstd",
-        arguments: &["-q", "-f", "-T4", "-B512K", "-o", "output.zst", "input"],
-        client: None,
-        outcome: "zstd=$(command -v zstd) || zstd=$B/../native/programs/zstd; $zstd -q -d -c output.zst | cmp - input && cksum <output.zst",
-    },
-    Real {
-        name: "lbzip2",
-        package: "lbzip2",
-        part: Part::Upstream,
-        needs: &[MAKE, ("bzip2", "/bin/bzip2")],
-        build: "./configure CC=\"$CC\" CFLAGS=\"-O2 -g -w -D_IO_ftrylockfile -D_IO_IN_BACKUP=0x100 $FLAGS\" LDFLAGS=\"$FLAGS\" --disable-dependency-tracking && make -j2",
-        driver: None,
-        input: TEXT,
-        before: "rm -f input.bz2",
-        program: "src/lbzip2",
-        arguments: &["-k", "-f", "-n", "4", "input"],
-        client: None,
-        outcome: "bzip2 -d -c input.bz2 | cmp - input && cksum <input.bz2",
-    },
-    Real {
-        name: "sqlite",
-        package: "sqlite3",
-        part: Part::Everything,
-        needs: &[MAKE, ("tcl", "/usr/bin/tclsh")],
-        build: "./configure CC=clang-19 --disable-shared --disable-readline --disable-dependency-tracking --enable-threadsafe >configured 2>&1; make sqlite3.c && $CC -O2 -g -w -pthread $FLAGS -I. -DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION driver.c sqlite3.c -o driver -lm",
-        driver: Some(("driver.c", include_str!("sqlite_driver.c"))),
-        input: "true",
-        before: "rm -f test.db*",
-        program: "driver",
-        arguments: &["test.db", "4", "40"],
-        client: None,
-        outcome: "cat output",
-    },
-    Real {
-        name: "leveldb",
-        package: "leveldb",
-        part: Part::Everything,
-        needs: &[MAKE, ("g++", "/usr/bin/g++")],
-        build: "f=$(ls db/*.cc table/*.cc util/*.cc | grep -v -e _test.cc -e testutil -e leveldbutil -e windows -e _bench -e '/c.cc') && \
-                $CXX -O2 -g -w -std=c++17 -pthread $FLAGS -I. -Iinclude -DLEVELDB_PLATFORM_POSIX=1 -DHAVE_FDATASYNC=1 -DHAVE_O_CLOEXEC=1 -DHAVE_CRC32C=0 -DHAVE_SNAPPY=0 driver.cc $f -o driver",
-        driver: Some(("driver.cc", include_str!("leveldb_driver.cc"))),
-        input: "true",
-        before: "rm -rf test.db",
-        program: "driver",
-        arguments: &["test.db", "4", "4000"],
-        client: None,
-        outcome: "cat output",
-    },
-    Real {
-        name: "memcached",
-        package: "memcached",
-        part: Part::Everything,
-        needs: &[MAKE, ("libevent-dev", "/usr/include/event2/event.h")],
-        build: "./configure CC=\"$CC\" CFLAGS=\"-O2 -g -w -pthread $FLAGS\" --disable-docs --disable-dependency-tracking --disable-coverage && \
-                make -j2 memcached CFLAGS=\"-O2 -g -w -pthread $FLAGS\" && clang-19 -w -O1 -pthread client.c -o client",
-        driver: Some(("client.c", include_str!("memcached_client.c"))),
-        input: "true",
-        before: "true",
-        program: "memcached",
-        arguments: &["-A", "-u", "root", "-l", "127.0.0.1", "-U", "0", "-t", "4", "-m", "64", "-p", "21411"],
-        client: Some("$B/../native/client 21411 4 300 >answers"),
-        outcome: "cat answers",
-    },
-    Real {
-        name: "redis",
-        package: "redis",
-        part: Part::Everything,
-        needs: &[MAKE],
-        build: "make -j2 -C deps hiredis linenoise lua hdr_histogram CC=\"$CC\" CFLAGS=\"-O2 -g -w $FLAGS\" && \
-                make -j2 -C src redis-server redis-benchmark redis-cli MALLOC=libc CC=\"$CC\" OPTIMIZATION=-O2 CFLAGS=\"-g -w $FLAGS\" LDFLAGS=\"$FLAGS\"",
-        driver: None,
-        input: "true",
-        before: "rm -f dump.rdb temp-*.rdb",
-        program: "src/redis-server",
-        arguments: &["--port", "21412", "--io-threads", "4", "--io-threads-do-reads", "yes", "--save", "", "--appendonly", "no"],
-        client: Some(
-            "r=$B/../native/src; $r/redis-benchmark -p 21412 -q -n 400 -c 10 -t set,incr,lpush >/dev/null && $r/redis-cli -p 21412 bgsave >/dev/null && \
-             { $r/redis-cli -p 21412 get counter:__rand_int__; $r/redis-cli -p 21412 llen mylist; } >answers",
-        ),
-        outcome: "cat answers; for i in 1 2 3 4 5 6 7 8 9 10; do test -e dump.rdb && break; sleep 0.2; done; test -s dump.rdb && echo saved",
-    },
-];
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Driver {
+    file: String,
+    #[serde(rename = "as")]
+    pub name: String,
+}
+
+impl Driver {
+    pub fn text(&self) -> Result<String> {
+        ours(&self.file)
+    }
+}
+
+/// A file of this evaluation's.
+pub fn ours(name: &str) -> Result<String> {
+    let path = workspace::root().join("xtask/src/evaluate/real").join(name);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+pub fn programs() -> Result<Vec<Real>> {
+    let table: Table = toml::from_str(&ours("programs.toml")?).context("programs.toml")?;
+    Ok(table.program)
+}
 
 /// Unused by some programs, but what a fresh machine has to have for every one.
 pub const EVERYWHERE: [(&str, &str); 4] = [

@@ -6,8 +6,6 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 
-const TEXT: &str = include_str!("readings.toml");
-
 #[derive(Debug, Deserialize)]
 struct Table {
     reading: Vec<Reading>,
@@ -38,7 +36,7 @@ impl fmt::Display for Report {
 }
 
 pub fn readings() -> Result<Vec<Reading>> {
-    let table: Table = toml::from_str(TEXT).context("readings.toml")?;
+    let table: Table = toml::from_str(&super::programs::ours("readings.toml")?).context("readings.toml")?;
     for reading in &table.reading {
         if reading.places.is_empty() || reading.why.trim().is_empty() {
             bail!("readings.toml: a reading of {} has no places or no reason", reading.program);
