@@ -23,7 +23,7 @@ int main(void) {
     pthread_create(&two, 0, read_it, 0);
     pthread_join(one, 0);
     pthread_join(two, 0);
-    return 0;
+    return message < 0;
 }
 ";
 

@@ -8,8 +8,10 @@ use rashomon_order::{Edges, Model};
 use rashomon_testkit::{Features, Shape, SplitMix, describe, enumerate, random};
 use support::{eraser, fast_track, unique_races};
 
-const ATOMIC_EDGES: Relation =
-    Relation { order: Some(Model { edges: Edges { locks: false, atomics: true, spare_posts: false }, ..Model::WEAK }), ..Relation::LOCKSET };
+const ATOMIC_EDGES: Relation = Relation {
+    order: Some(Model { edges: Edges { locks: false, atomics: true, spare_posts: false }, ..Model::WEAK }),
+    ..Relation::LOCKSET
+};
 const RELATIONS: [Relation; 5] =
     [Relation::LOCKSET, Relation::HYBRID, ATOMIC_EDGES, Relation::HAPPENS_BEFORE, Relation::RECORDER];
 

@@ -13,8 +13,8 @@
 
 use crate::clock::{Knowledge, Stamp, ThreadClock};
 use crate::release_sequence::Locations;
-use crate::semaphores::{Needed, initial_counts};
 pub use crate::release_sequence::ReleaseSequences;
+use crate::semaphores::{Needed, initial_counts};
 use rashomon_event::{Address, AtomicOp, Event, EventIndex, EventKind, LockMode, MemoryOrder, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 
@@ -34,10 +34,13 @@ pub struct Model {
 }
 
 impl Model {
-    pub const CPP20: Self = Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: true, atomics: true, spare_posts: true } };
-    pub const C11: Self = Self { release_sequences: ReleaseSequences::C11, edges: Edges { locks: true, atomics: true, spare_posts: true } };
+    pub const CPP20: Self =
+        Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: true, atomics: true, spare_posts: true } };
+    pub const C11: Self =
+        Self { release_sequences: ReleaseSequences::C11, edges: Edges { locks: true, atomics: true, spare_posts: true } };
     /// Carril, Tichy §3: without mutex edges (and without atomics and spare posts).
-    pub const WEAK: Self = Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: false, atomics: false, spare_posts: false } };
+    pub const WEAK: Self =
+        Self { release_sequences: ReleaseSequences::Cpp20, edges: Edges { locks: false, atomics: false, spare_posts: false } };
 }
 
 #[derive(Default)]

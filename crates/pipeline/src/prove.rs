@@ -7,10 +7,10 @@ use crate::modules::Unseen;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
-use rashomon_event::{Deadline, Evidence, Finding, FindingKind, Frame, Grade, Schedule, Verdict};
+use rashomon_event::{Deadline, Evidence, Finding, FindingKind, Frame, Grade, Schedule, Side, Verdict};
 use rashomon_explore::Failure;
-use rashomon_trace::{LoadedTrace, Recording};
-use std::path::Path;
+use rashomon_trace::{BlockedRecord, LoadedTrace, Recording};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What forcing needs, for all findings of one program.
@@ -152,8 +152,12 @@ fn demote(finding: &mut Finding, actual: String) {
 pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Result<bool, PipelineError> {
     Ok(match finding.verdict {
         Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled,
-        Verdict::Proven { grade: Grade::Deadlocked } => attempt.outcome == Outcome::Deadlocked,
-        Verdict::Proven { grade: Grade::Stuck } => attempt.outcome == Outcome::Stuck,
+        Verdict::Proven { grade: Grade::Deadlocked } => {
+            attempt.outcome == Outcome::Deadlocked && stands_there(finding, &load(&folder_in(finding, session))?)
+        }
+        Verdict::Proven { grade: Grade::Stuck } => {
+            attempt.outcome == Outcome::Stuck && stands_there(finding, &load(&folder_in(finding, session))?)
+        }
         // One failure for another is none: the subject names it.
         Verdict::Proven { grade: Grade::Crashed } => match attempt.execution.ending {
             Ending::Signal(signal) => finding.subject == Failure::Signal(signal).to_string(),
@@ -166,18 +170,42 @@ pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Resul
         Verdict::Proven { grade: Grade::Unordered } => {
             let Some(places) = places_of(finding) else { return Ok(false) };
             let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
-            let folder = finding.schedule.as_ref().map_or_else(|| session.to_path_buf(), |schedule| folder_of(schedule, session));
-            unordered_pair(&load(&folder)?.trace, places).is_some()
+            unordered_pair(&load(&folder_in(finding, session))?.trace, places).is_some()
         }
-        Verdict::Proven { grade: Grade::Observed } => {
-            let folder = finding.schedule.as_ref().map_or_else(|| session.to_path_buf(), |schedule| folder_of(schedule, session));
-            shows_misuse(&load(&folder)?, finding)
-        }
+        Verdict::Proven { grade: Grade::Observed } => shows_misuse(&load(&folder_in(finding, session))?, finding),
         // That it did not come about before is nothing to come about again.
         Verdict::Diverged { .. } | Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {
             finding.schedule.as_ref().is_some_and(|schedule| grade_of(&schedule.goal, &attempt.outcome).is_some())
         }
     })
+}
+
+/// Where an execution of the finding's schedule left its trace.
+fn folder_in(finding: &Finding, session: &Path) -> PathBuf {
+    finding.schedule.as_ref().map_or_else(|| session.to_path_buf(), |schedule| folder_of(schedule, session))
+}
+
+/// Whether the blocked threads stand where those of the finding stood: others that wait for each other are another finding.
+fn stands_there(finding: &Finding, loaded: &LoadedTrace) -> bool {
+    let trace = &loaded.trace;
+    let calls = |record: &BlockedRecord| -> Vec<(&str, u64)> {
+        let sites = std::iter::once(record.site).chain(trace.callers(record.context)).map(|site| trace.site(site));
+        let module = |module: u32| trace.modules.get(module as usize).map_or("", |module| module.path.as_str());
+        sites.map(|site| (site.module.map_or("", module), site.offset)).collect()
+    };
+    let mut left: Vec<_> = loaded.blocked.iter().map(calls).collect();
+    // A stack leaves out calls of the runtime, and of what starts a thread.
+    let same = |side: &Side, calls: &[(&str, u64)]| {
+        !side.stack.is_empty() && side.stack.iter().all(|frame| calls.contains(&(frame.module.as_str(), frame.offset + 1)))
+    };
+    let all = finding.sides.iter().all(|side| match left.iter().position(|calls| same(side, calls)) {
+        Some(at) => {
+            left.swap_remove(at);
+            true
+        }
+        None => false,
+    });
+    all && left.is_empty()
 }
 
 /// Module and return address of both accesses.

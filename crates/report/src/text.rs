@@ -144,7 +144,9 @@ fn explanation(finding: &Finding) -> Option<String> {
 const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::HappensBefore => "unordered in the recorded execution",
-        Evidence::Hybrid => "no common lock, and only hand-overs of locks or semaphore posts to spare order them in the recorded execution",
+        Evidence::Hybrid => {
+            "no common lock, and only hand-overs of locks or semaphore posts to spare order them in the recorded execution"
+        }
         Evidence::Conflict => {
             "accesses to the same bytes in the recorded execution, ordered by neither creation nor joining of threads"
         }

@@ -79,12 +79,7 @@ impl Loader<'_> {
                 let mode = if sync.aux & 1 == 1 { LockMode::Shared } else { LockMode::Exclusive };
                 EventKind::Request { lock: self.identity(at, sync), mode }
             }
-            Op::LockInit
-            | Op::LockDestroy
-            | Op::CondInit
-            | Op::CondDestroy
-            | Op::BarrierInit
-            | Op::BarrierDestroy => {
+            Op::LockInit | Op::LockDestroy | Op::CondInit | Op::CondDestroy | Op::BarrierInit | Op::BarrierDestroy => {
                 self.identity(at, sync);
                 return None;
             }
