@@ -22,23 +22,48 @@ const NAMES: [&[u8]; 9] = [
     b"libanl.so",
     b"libthread_db.so",
 ];
+/// The C++ library counts who uses its exceptions, texts and locales by atomics that nobody sees: when it gives such memory back, that is in order.
+const OF_CXX: [&[u8]; 5] = [b"libstdc++.so", b"libc++.so", b"libc++abi.so", b"libgcc_s.so", b"libunwind.so"];
 const MOST: usize = 16;
-/// Start and end of each. Only ever added to.
-static CODE: [[AtomicU64; 2]; MOST] = [const { [const { AtomicU64::new(0) }; 2] }; MOST];
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Start and end of the code of each library. Only ever added to.
+struct Code {
+    ranges: [[AtomicU64; 2]; MOST],
+    count: AtomicUsize,
+}
+
+impl Code {
+    const fn new() -> Self {
+        Self { ranges: [const { [const { AtomicU64::new(0) }; 2] }; MOST], count: AtomicUsize::new(0) }
+    }
+
+    fn add(&self, start: u64, end: u64) {
+        let place = self.count.load(Relaxed);
+        if let Some([first, last]) = self.ranges.get(place) {
+            first.store(start, Relaxed);
+            last.store(end, Relaxed);
+            self.count.store(place + 1, Release);
+        }
+    }
+
+    #[inline]
+    fn holds(&self, site: u64) -> bool {
+        let known = &self.ranges[..self.count.load(Acquire).min(MOST)];
+        known.iter().any(|[start, end]| start.load(Relaxed) <= site && site < end.load(Relaxed))
+    }
+}
+
+static CODE: Code = Code::new();
+static CXX_CODE: Code = Code::new();
 
 /// At the start, and behind calls that may have loaded more. Two threads that add the same one at the same time do no harm.
 pub fn look() {
     modules::each(|module| {
         let name = modules::base_name(module.path);
-        if calls_from(module.start) || !NAMES.iter().any(|library| name.starts_with(library)) {
-            return;
-        }
-        let place = COUNT.load(Relaxed);
-        if let Some([start, end]) = CODE.get(place) {
-            start.store(module.start, Relaxed);
-            end.store(module.end, Relaxed);
-            COUNT.store(place + 1, Release);
+        for (code, names) in [(&CODE, NAMES.as_slice()), (&CXX_CODE, OF_CXX.as_slice())] {
+            if !code.holds(module.start) && names.iter().any(|library| name.starts_with(library)) {
+                code.add(module.start, module.end);
+            }
         }
     });
 }
@@ -46,5 +71,11 @@ pub fn look() {
 /// Whether a place of code is the library's.
 #[inline]
 pub fn calls_from(site: u64) -> bool {
-    CODE[..COUNT.load(Acquire).min(MOST)].iter().any(|[start, end]| start.load(Relaxed) <= site && site < end.load(Relaxed))
+    CODE.holds(site)
+}
+
+/// The same of the C++ library.
+#[inline]
+pub fn cxx_calls_from(site: u64) -> bool {
+    CXX_CODE.holds(site)
 }

@@ -8,8 +8,10 @@
 //! When detecting ([`crate::detect`]), a hook compares the four cells of the word with what covers the access, and is done if one does.
 
 use crate::detect::{self, shadow};
+use crate::explore;
 use crate::filter;
 use crate::glibc;
+use crate::loader;
 use crate::provoke;
 use crate::recorder;
 use crate::replay::AccessAt;
@@ -302,6 +304,26 @@ pub unsafe fn access_by_call(address: u64, bytes: u64, site: u64, class: u64) {
 pub unsafe fn access_within(address: u64, bytes: u64, site: u64, class: u64, function: u64) {
     // SAFETY: by the caller.
     unsafe { range(address, bytes, site, class, function) }
+}
+
+/// A call from `site` is about to end the life of some bytes, of which the first [`MOST_ENDING`] count: for whoever still touches them it writes them. Online detection and exploration
+/// have their own ways to see that.
+pub fn ends(address: u64, bytes: u64, site: u64) {
+    if !glibc::cxx_calls_from(site) {
+        of_object(address, bytes.min(MOST_ENDING), site, AccessClass::End);
+    }
+}
+
+/// Freeing much memory is not to cost as much as touching it.
+const MOST_ENDING: u64 = 64 << 10;
+
+/// The same for any access to something that is no memory of the program's.
+pub fn of_object(address: u64, bytes: u64, site: u64, class: AccessClass) {
+    if detect::on() || explore::on() || glibc::calls_from(site) || loader::calls_from(site) {
+        return;
+    }
+    // SAFETY: only the numbers are used; this thread's block.
+    unsafe { range(address, bytes, site, class as u64, 0) }
 }
 
 #[inline(always)]

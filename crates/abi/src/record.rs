@@ -72,6 +72,8 @@ pub enum AccessClass {
     Write = 2,
     /// A read followed by a write of the same bytes (compound assignment), plain.
     ReadWrite = 3,
+    /// The bytes are given back (`free`, `munmap`, `close`): they conflict with whoever still touches them. In ranges only.
+    End = 4,
 }
 
 impl AccessClass {
@@ -80,6 +82,7 @@ impl AccessClass {
             1 => Some(Self::Read),
             2 => Some(Self::Write),
             3 => Some(Self::ReadWrite),
+            4 => Some(Self::End),
             _ => None,
         }
     }
@@ -87,7 +90,7 @@ impl AccessClass {
         matches!(self, Self::Read | Self::ReadWrite)
     }
     pub const fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::ReadWrite)
+        !matches!(self, Self::Read)
     }
 }
 
@@ -334,6 +337,8 @@ pub mod thread_create {
 pub mod allocation_kind {
     pub const HEAP: u16 = 1;
     pub const MAPPING: u16 = 2;
+    /// A descriptor of a file, as eight bytes at [`super::descriptor_address`].
+    pub const DESCRIPTOR: u16 = 3;
 }
 
 /// Aux of `SemaphoreInit` and `SemaphoreDestroy`.
@@ -343,6 +348,19 @@ pub mod semaphore {
     /// glibc's `SEM_VALUE_MAX`.
     pub const MOST: u64 = i32::MAX as u64;
 }
+
+/// Where the bytes of a descriptor are taken to be: no program's memory lies there. Descriptors beyond [`MOST_DESCRIPTORS`] have none.
+pub const fn descriptor_address(file: i32) -> Option<u64> {
+    if file < 0 || file as u64 >= MOST_DESCRIPTORS { None } else { Some(DESCRIPTORS + 8 * file as u64) }
+}
+
+/// Inverse of [`descriptor_address`].
+pub const fn descriptor_at(address: u64) -> Option<u64> {
+    if address >= DESCRIPTORS && address < DESCRIPTORS + 8 * MOST_DESCRIPTORS { Some((address - DESCRIPTORS) / 8) } else { None }
+}
+
+const DESCRIPTORS: u64 = (0x80 << 36) + (0xfe << 32);
+pub const MOST_DESCRIPTORS: u64 = 1 << 20;
 
 /// Aux of atomics: `size_log2:3 | order:3 | failure_order:3`, orders as in the `__tsan_atomic*` interface.
 pub mod atomic_aux {

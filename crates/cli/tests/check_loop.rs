@@ -307,3 +307,31 @@ fn a_flood_of_pairs_of_places_leaves_time_for_some() {
     let found = statuses(&report);
     assert!(found.len() <= 1000 && found.iter().any(|(_, status)| status == "proven"), "{} findings", found.len());
 }
+
+/// Two functions that touch a variable at forty lines each race at 1600 pairs of places: some are proven, the pair that both threads come to first among them, the others are counted. Other
+/// variables do not have to wait for them.
+#[test]
+fn races_of_one_cause_are_set_aside() {
+    let place = Place::new();
+    let lines = "    x++;\n".repeat(40);
+    let source = format!(
+        "#include <pthread.h>\nstatic volatile int x, y;\nstatic void *one(void *p) {{\n{lines}    y = 1;\n    return p;\n}}\nstatic void *two(void *p) {{\n{lines}    y = 2;\n    return p;\n}}\n\
+         int main(void) {{\n    pthread_t a, b;\n    pthread_create(&a, 0, one, 0);\n    pthread_create(&b, 0, two, 0);\n    pthread_join(a, 0);\n    pthread_join(b, 0);\n    return 0;\n}}\n"
+    );
+    place.compile("program", &source);
+    let (_, report) = check(&place, &[], 66, &["more suspicions are of the same bytes, functions and locks"]);
+    let races = of_kind(&report, "data-race");
+    let of = |variable: &str| {
+        let here = races.iter().filter(|race| race["subject"].as_str().is_some_and(|subject| subject.starts_with(variable)));
+        here.map(|race| {
+            let line = |side: usize| race["sides"][side]["stack"][0]["line"].as_u64().unwrap_or(0);
+            (race["status"].as_str().unwrap_or_default().to_owned(), line(0).min(line(1)), line(0).max(line(1)))
+        })
+        .collect::<Vec<_>>()
+    };
+    assert!(of("global y").iter().any(|(status, ..)| status == "proven"), "{races:?}");
+    let of_x = of("global x");
+    assert!(of_x.iter().all(|(status, ..)| status == "proven"), "{of_x:?}");
+    assert!(of_x.iter().any(|(_, one, other)| (*one, *other) == (4, 48)), "{of_x:?}");
+    assert!((4..=12).contains(&of_x.len()), "{of_x:?}");
+}

@@ -207,6 +207,8 @@ impl<'a> Planner<'a> {
             }
             ObjectKind::Stack { thread } => (ObjectName::Stack { thread: number(thread) }, from_high),
             ObjectKind::Tls { thread } => (ObjectName::Tls { thread: number(thread) }, from_high),
+            // The number of a descriptor is the same again, or the access is at the same place all the same.
+            ObjectKind::Descriptor { .. } => (ObjectName::Any, 0),
             ObjectKind::Unknown => {
                 debug_assert!(size > 0);
                 (ObjectName::Any, 0)

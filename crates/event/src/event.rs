@@ -9,11 +9,13 @@ pub enum AccessClass {
     Write,
     /// Reads, then writes, the same bytes in one plain operation.
     ReadWrite,
+    /// Gives the bytes back: whoever touches them at the same time, or later, touches what is no more.
+    End,
 }
 
 impl AccessClass {
     pub const fn reads(self) -> bool {
-        !matches!(self, Self::Write)
+        matches!(self, Self::Read | Self::ReadWrite)
     }
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Read)

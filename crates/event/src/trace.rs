@@ -70,6 +70,12 @@ pub enum ObjectKind {
         site: SiteId,
         ordinal: u32,
     },
+    /// A descriptor of a file, whose bytes stand for it: using it reads them.
+    Descriptor {
+        thread: ThreadId,
+        site: SiteId,
+        ordinal: u32,
+    },
     /// A thread's stack (with its thread-local storage, for created threads).
     Stack {
         thread: ThreadId,

@@ -154,7 +154,7 @@ impl Tree {
         // What conflicts with a read conflicts with a write of the same bytes.
         let covering: &[AccessClass] = match access.class {
             AccessClass::Read => &[AccessClass::Read, AccessClass::Write],
-            AccessClass::Write | AccessClass::ReadWrite => &[AccessClass::Write],
+            AccessClass::Write | AccessClass::ReadWrite | AccessClass::End => &[AccessClass::Write],
         };
         let class = if access.class.writes() { AccessClass::Write } else { AccessClass::Read };
         if covering.iter().any(|&class| self.covered(event.thread, Location::span(access, class)) != Verdict::Kept) {

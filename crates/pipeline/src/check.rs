@@ -1,5 +1,6 @@
 //! The phases in a row, over one store.
 
+use crate::alike::{self, Cause, Counts};
 use crate::budget::{Budget, Deadlines};
 use crate::compose::Composer;
 use crate::error::PipelineError;
@@ -60,12 +61,20 @@ pub struct Lead {
     from: Source,
     /// Of a recording that ended wrongly.
     exit: Option<ProgramExit>,
+    /// What it has in common with others.
+    cause: Option<Cause>,
+    /// Events of its threads before it.
+    pub(crate) came: usize,
 }
 
 impl Lead {
     /// How the recorded program ended, where that is what was found.
     pub(crate) fn exit(&self) -> Option<ProgramExit> {
         self.exit
+    }
+
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.cause
     }
 
     /// Whether the recorded schedule may be wanted again.
@@ -145,8 +154,10 @@ pub struct Tally {
     pub untried: u64,
     /// Suspicions for which there was no time to look for another schedule.
     pub out_of_time: u64,
-    /// Suspicions of a recording beyond [`MOST_OF_ONE_RECORDING`].
+    /// Suspicions of a recording beyond [`MOST_OF_ONE_RECORDING`]; of the recording with the most.
     pub set_aside: u64,
+    /// Those that are like others: of the same bytes, functions and locks.
+    pub alike: BTreeSet<FindingId>,
     /// Processes of recordings that there was no time to load, and those of which not all was looked at.
     pub not_analysed: u64,
     pub cut_short: u64,
@@ -162,7 +173,7 @@ impl Tally {
         }
         if self.set_aside > 0 {
             notes.push(format!(
-                "{} more suspicions were set aside: a recording has at most {MOST_OF_ONE_RECORDING}, of which many have one cause; mend what is reported and check again",
+                "{} more suspicions were not looked at: of a recording {MOST_OF_ONE_RECORDING} are; mend what is reported and check again",
                 self.set_aside
             ));
         }
@@ -182,6 +193,19 @@ impl Tally {
             observer.progress(Progress::Note(&note));
             self.notes.push(note);
         }
+    }
+
+    /// What was not gone after because others like it were.
+    pub(crate) fn tell_alike(&mut self, observer: &mut dyn Observer) {
+        if self.alike.is_empty() {
+            return;
+        }
+        let note = format!(
+            "{} more suspicions are of the same bytes, functions and locks as others here, and were set aside; mend what is reported and check again",
+            self.alike.len()
+        );
+        observer.progress(Progress::Note(&note));
+        self.notes.push(note);
     }
 
     /// Counts a recording, and notes what is wrong with it.
@@ -230,7 +254,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         tally: &mut Tally,
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
-        let leads = gathered.in_order();
+        let mut leads = gathered.in_order();
+        self.set_alike_aside(&mut leads, tally, observer)?;
         let scratch = self.store.scratch();
         let mut prover =
             Prover { program: self.program, forcing: self.forcing(run), symbols: self.symbols, scratch: &scratch, executions: 0 };
@@ -243,7 +268,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let nothing = self.settings.budget.total.is_zero();
         let of = leads.len();
         let mut undecided = Vec::new();
+        let mut proven = Counts::default();
         for (number, mut lead) in leads.into_iter().enumerate() {
+            if proven.of(lead.cause) >= alike::PROVEN && !is_proven(&lead.finding) {
+                self.set_aside(&lead, tally, observer)?;
+                continue;
+            }
             let is_late = || nothing || prover.forcing.deadline.is_over();
             if is_late() {
                 tally.untried += u64::from(is_open(&lead));
@@ -257,13 +287,24 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 tally.untried += u64::from(is_open(&Lead { finding: before, ..lead }));
                 continue;
             }
+            if is_proven(&lead.finding) {
+                proven.count(lead.cause);
+            }
             self.complete(&mut lead.finding);
             self.store.write_finding(&lead.finding)?;
             let so_far = Tally { executions: tally.executions + prover.executions, ..tally.clone() };
             self.tell_numbers(run, &so_far, observer)?;
             observer.progress(Progress::Decided(&lead.finding));
-            undecided.push(lead.pursued(run));
+            undecided.push(lead);
         }
+        // Of what is proven often enough the rest is not pursued.
+        let (enough, undecided): (Vec<Lead>, Vec<Lead>) =
+            undecided.into_iter().partition(|lead| proven.of(lead.cause) >= alike::PROVEN && !is_proven(&lead.finding));
+        for lead in &enough {
+            self.set_aside(lead, tally, observer)?;
+        }
+        tally.tell_alike(observer);
+        let undecided = undecided.into_iter().map(|lead| lead.pursued(run)).collect();
         self.pursue_all(undecided, &mut prover, observer)?;
         tally.executions += prover.executions;
         // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each execution
@@ -282,6 +323,32 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         if scratch.exists() {
             std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
         }
+        Ok(())
+    }
+
+    /// Of each cause no more than can be of interest.
+    fn set_alike_aside(
+        &self,
+        leads: &mut Vec<Lead>,
+        tally: &mut Tally,
+        observer: &mut dyn Observer,
+    ) -> Result<(), PipelineError> {
+        let mut counts = Counts::default();
+        for lead in std::mem::take(leads) {
+            if counts.count(lead.cause) < alike::TAKEN || is_proven(&lead.finding) {
+                leads.push(lead);
+            } else {
+                self.set_aside(&lead, tally, observer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The finding is one of many: it is counted, and no longer told.
+    fn set_aside(&self, lead: &Lead, tally: &mut Tally, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        tally.alike.insert(lead.finding.id.clone());
+        self.store.remove_finding(&lead.finding.id)?;
+        observer.progress(Progress::Replaced(&lead.finding.id));
         Ok(())
     }
 
@@ -435,11 +502,10 @@ fn recorded(processes: u64) -> String {
     if processes == 1 { "one recorded process".into() } else { format!("{processes} recorded processes") }
 }
 
-/// What a recorded process shows, and what its analysis finds. `exit`: how the recorded program ended, if this is the process that says so; `quantum`: as in the recording's control.
-/// Suspicions that are taken from one recording. Two threads that each touch one variable at hundreds of places would else bring as many findings as pairs of
-/// places, all of one cause, and no time would be left for any of them.
-const MOST_OF_ONE_RECORDING: u64 = 1000;
+/// Suspicions that are looked at in one recording: to say what one is costs a look at the whole trace.
+const MOST_OF_ONE_RECORDING: u64 = 4000;
 
+/// What a recorded process shows, and what its analysis finds. `exit`: how the recorded program ended, if this is the process that says so; `quantum`: as in the recording's control.
 pub(crate) fn leads_of<S: Symbols + ?Sized>(
     loaded: &LoadedTrace,
     (symbols, quantum): (&S, u64),
@@ -451,38 +517,46 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
     // Made when there is something to say: it reads the whole trace and all modules.
     let composer = LazyCell::new(|| Composer::new(loaded, symbols, quantum));
     let mut leads = Vec::new();
-    let mut lead = |mut finding: Finding, exit: Option<ProgramExit>| {
+    let mut lead = |mut finding: Finding, exit: Option<ProgramExit>, (cause, came): (Option<Cause>, usize)| {
         if let Some(schedule) = &mut finding.schedule {
             schedule.surroundings.clone_from(&from.surroundings);
         }
         if !from.process.is_initial() {
             finding.notes.push(format!("seen in process {}, which the program made", from.process));
         }
-        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone(), exit });
+        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone(), exit, cause, came });
     };
     if ended_blocked(loaded)
         && let Some(finding) = composer.of_blocked()
     {
-        lead(finding, None);
+        lead(finding, None, (None, 0));
     }
     for record in &loaded.misuses {
-        lead(composer.of_misuse(record), None);
+        lead(composer.of_misuse(record), None, (None, 0));
     }
     if let Some(failure) = failure_of(exit) {
-        lead(composer.of_failure(failure), Some(exit));
+        lead(composer.of_failure(failure), Some(exit), (None, 0));
     }
-    let mut taken = 0;
+    let mut looked_at = 0;
+    let mut counts = Counts::default();
     while let Some(analysed) = examination.found() {
-        if taken == MOST_OF_ONE_RECORDING {
-            tally.set_aside += 1;
+        looked_at += 1;
+        if looked_at > MOST_OF_ONE_RECORDING {
+            tally.set_aside = tally.set_aside.max(looked_at - MOST_OF_ONE_RECORDING);
             continue;
         }
-        taken += 1;
         let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
         finding
             .notes
             .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
-        lead(finding, None);
+        let cause = Cause::of(&finding, &analysed.candidate, &loaded.trace);
+        if counts.count(cause) < alike::TAKEN {
+            tally.alike.remove(&finding.id);
+            let came = analysed.candidate.kind.goals().iter().map(|goal| composer.describer.events_before(*goal)).sum();
+            lead(finding, None, (cause, came));
+        } else {
+            tally.alike.insert(finding.id);
+        }
     }
     match examination.statistics() {
         Some(statistics) => {

@@ -1,6 +1,6 @@
 //! Findings, composed from a candidate, its witness and a trace.
 
-use crate::describe::{Describer, access_class, access_words};
+use crate::describe::{Describer, access_class};
 use crate::identity::{finding_id, place_key};
 use crate::modules::Unseen;
 use crate::symbols::Symbols;
@@ -8,8 +8,8 @@ use rashomon_abi::record::Op;
 use rashomon_confirm::{Plan, schedule::Planner};
 use rashomon_event::finding::Step;
 use rashomon_event::{
-    Access, Candidate, CandidateKind, EventKind, Evidence, Finding, FindingKind, Grade, Mode, Schedule, Side, ThreadPath, Trace,
-    Verdict, Witness, WitnessLevel,
+    Access, AccessClass, Candidate, CandidateKind, EventKind, Evidence, Finding, FindingKind, Grade, Mode, Schedule, Side,
+    ThreadPath, Trace, Verdict, Witness, WitnessLevel,
 };
 use rashomon_trace::{BlockedRecord, GoalRecord, LoadedTrace, Outcome};
 
@@ -144,7 +144,10 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             let until = match event.access() {
                 Some(access) => {
                     let touched = self.describer.data(access.address, u64::from(access.size));
-                    format!("runs up to its {} of {touched}", access_class(&access))
+                    match access.class {
+                        AccessClass::End => format!("runs up to its {}: {touched}", self.describer.access(&access)),
+                        _ => format!("runs up to its {} of {touched}", access_class(&access)),
+                    }
                 }
                 None => format!("runs up to where it {}", self.describer.action(event)),
             };
@@ -222,9 +225,9 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         if goals.len() != 2 {
             return None;
         }
-        let sides = goals
-            .iter()
-            .map(|goal| self.describer.side(goal.thread, access_words(&goal_access(goal)), goal.site, goal.context, None));
+        let sides = goals.iter().map(|goal| {
+            self.describer.side(goal.thread, self.describer.access(&goal_access(goal)), goal.site, goal.context, None)
+        });
         Some(sides.collect())
     }
 

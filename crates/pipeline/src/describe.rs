@@ -5,6 +5,7 @@
 
 use crate::rust;
 use crate::symbols::Symbols;
+use rashomon_abi::record::descriptor_at;
 use rashomon_event::finding::HeldLock;
 use rashomon_event::{
     Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, ObjectKind, Side, SiteId, ThreadId,
@@ -26,6 +27,12 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             by_thread[trace.event(index).thread.index()].push(index);
         }
         Self { trace, objects, symbols, by_thread }
+    }
+
+    /// How many events its thread has before it.
+    pub fn events_before(&self, index: EventIndex) -> usize {
+        let events = self.by_thread.get(self.trace.event(index).thread.index());
+        events.map_or(0, |events| events.partition_point(|event| *event < index))
     }
 
     /// The frames of one site: a return address, so the instruction is the one before.
@@ -125,7 +132,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let data = object.map_or(Some(identity), |object| object.data);
         match (data.and_then(|data| self.place(data)), object) {
             (Some(Place::Variable(name)), _) => format!("{kind} {name}"),
-            (Some(Place::Inside(what)), _) => format!("{kind} in {what}"),
+            (Some(Place::Inside(what) | Place::Whole(what)), _) => format!("{kind} in {what}"),
             (None, Some(object)) => format!("{kind} {:#x}", object.machine),
             (None, None) => format!("{kind} {identity}"),
         }
@@ -137,6 +144,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         match self.place(address) {
             Some(Place::Variable(name)) => format!("global {name} ({bytes})"),
             Some(Place::Inside(what)) => format!("{bytes} in {what}"),
+            Some(Place::Whole(what)) => what,
             None => format!("{bytes} at {}", self.machine(address)),
         }
     }
@@ -192,6 +200,10 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             ObjectKind::Mapping { site, .. } => {
                 Place::Inside(format!("mapping of {} made at {}{}", byte_count(object.size), at(site), offset_words(into)))
             }
+            ObjectKind::Descriptor { site, .. } => {
+                let number = descriptor_at(object.machine_base).map_or_else(String::new, |number| format!(" {number}"));
+                Place::Whole(format!("descriptor{number} made at {}", at(site)))
+            }
             ObjectKind::Stack { thread: owner } => Place::Inside(format!("the stack of {}", thread(owner))),
             ObjectKind::Tls { thread: owner } => Place::Inside(format!("thread-local storage of {}", thread(owner))),
             ObjectKind::Unknown => return None,
@@ -219,7 +231,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     pub fn action(&self, event: &Event) -> String {
         let lock = |lock| self.lock(lock);
         match event.kind {
-            EventKind::Access(access) | EventKind::Atomic { access, .. } => access_words(&access),
+            EventKind::Access(access) | EventKind::Atomic { access, .. } => self.access(&access),
             EventKind::Acquire { lock: wanted, mode, .. } | EventKind::Request { lock: wanted, mode } => match mode {
                 LockMode::Exclusive => format!("acquires {}", lock(wanted)),
                 LockMode::Shared => format!("acquires {} (shared)", lock(wanted)),
@@ -249,6 +261,19 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         }
     }
 
+    /// `write of 4 bytes`, `free of 16 bytes`, `close`.
+    pub fn access(&self, access: &Access) -> String {
+        let object = self.trace.object_at(access.address).map(|id| &self.trace.objects[id.index()]);
+        let ends = access.class == AccessClass::End;
+        let bytes = || byte_count(object.filter(|_| ends).map_or(u64::from(access.size), |object| object.size - object.spare));
+        match object.map(|object| object.kind) {
+            Some(ObjectKind::Descriptor { .. }) => if ends { "close" } else { "use" }.to_owned(),
+            Some(ObjectKind::Heap { .. }) if ends => format!("free of {}", bytes()),
+            Some(ObjectKind::Mapping { .. }) if ends => format!("unmapping of {}", bytes()),
+            _ => access_words(access),
+        }
+    }
+
     pub fn trace(&self) -> &'a Trace {
         self.trace
     }
@@ -272,6 +297,8 @@ fn is_start_code(frame: &Frame) -> bool {
 
 enum Place {
     Variable(String),
+    /// Something that is not made of bytes.
+    Whole(String),
     Inside(String),
 }
 
@@ -307,6 +334,7 @@ pub fn access_class(access: &Access) -> String {
         AccessClass::Read => "read",
         AccessClass::Write => "write",
         AccessClass::ReadWrite => "read and write",
+        AccessClass::End => "freeing",
     };
     format!("{}{class}", if access.atomic { "atomic " } else { "" })
 }

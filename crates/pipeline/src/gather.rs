@@ -3,6 +3,7 @@
 //! The first recording is the program as the user runs it: its output is shown, its end is ours. Further ones discard their output, read no input of ours and are bounded by what the
 //! first one took; one that does not end in that time is of no use and is thrown away.
 
+use crate::alike::ranked;
 use crate::budget::Deadlines;
 use crate::check::{Gathered, Job, Lead, Source, Tally, leads_of, merge, verdict_rank};
 use crate::error::PipelineError;
@@ -282,14 +283,16 @@ impl Gathering<'_> {
 }
 
 impl Gathered {
-    /// Surest and cheapest first; ids break ties, so that the order is the same in every run.
+    /// One of each cause first, the one that its threads come to first; of these surest and cheapest first. Ids break ties, so that the order is the same in every run.
     pub(crate) fn in_order(&mut self) -> Vec<Lead> {
         let mut leads: Vec<Lead> = std::mem::take(&mut self.leads).into_values().collect();
-        leads.sort_by_key(|lead| {
+        leads.sort_by_key(|lead| (verdict_rank(&lead.finding.verdict), lead.came, lead.finding.id.clone()));
+        let mut leads = ranked(leads, Lead::cause);
+        leads.sort_by_key(|(rank, lead)| {
             let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
-            (verdict_rank(&lead.finding.verdict), turns, lead.finding.id.clone())
+            (*rank, verdict_rank(&lead.finding.verdict), turns, lead.finding.id.clone())
         });
-        leads
+        leads.into_iter().map(|(_, lead)| lead).collect()
     }
 }
 

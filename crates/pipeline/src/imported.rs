@@ -218,6 +218,7 @@ const fn access_words(access: &Access) -> &'static str {
         AccessClass::Read => "reads",
         AccessClass::Write => "writes",
         AccessClass::ReadWrite => "updates",
+        AccessClass::End => "ends",
     }
 }
 

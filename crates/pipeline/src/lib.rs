@@ -4,6 +4,7 @@
 //! the next thing starts, so ending the tool at any moment loses nothing that was known.
 #![forbid(unsafe_code)]
 
+mod alike;
 pub mod analyse;
 pub mod binaries;
 pub mod budget;

@@ -208,7 +208,7 @@ impl<'t> Recorded<'t> {
             EventKind::Access(access) => {
                 let ops: &[Op] = match access.class {
                     AccessClass::Read => &[Op::Read],
-                    AccessClass::Write => &[Op::Write],
+                    AccessClass::Write | AccessClass::End => &[Op::Write],
                     AccessClass::ReadWrite => &[Op::Read, Op::Write],
                 };
                 self.access(thread, location, index, access, ops, 0);

@@ -1,7 +1,7 @@
 //! The cascade: candidates, cheapest evidence first, each with the best witness that can be found.
 //!
 //! Order: site pairs that happens-before leaves unordered, hybrid site pairs, other sync-preserving ones, lock-order patterns, and last the hybrid pairs that only an order
-//! which ignores atomics can show. Per pair of events: the sync-preserving ideal gives a causal witness; failing that, the optimistic
+//! which ignores atomics can show. Pairs of sites take turns by the bytes that they touch, so that a variable with a thousand pairs does not keep others waiting. Per pair of events: the sync-preserving ideal gives a causal witness; failing that, the optimistic
 //! reordering graph; failing that, the exact decision, which may also refute the pair; then an order of the synchronisation level in which atomic reads still come after their writers; failing that, one in which they need not. That one is not
 //! tried for a pair that happens-before leaves unordered and of which one access can only be reached after the other by what
 //! it read from an atomic (a relaxed flag): no state has both next, so the candidate has no witness, and whoever replays the recorded
@@ -216,6 +216,26 @@ impl Candidates {
     }
 }
 
+/// One of each variable first, in the order given, then a second one of each.
+fn fairly<T>(all: Vec<T>, variable: impl Fn(&T) -> u64) -> Vec<T> {
+    let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut rank = |one: T| {
+        let count = counts.entry(variable(&one)).or_default();
+        *count += 1;
+        (*count, one)
+    };
+    let mut ranked: Vec<(u32, T)> = all.into_iter().map(&mut rank).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, one)| one).collect()
+}
+
+/// The first byte that both accesses touch.
+fn first_byte(trace: &Trace, pair: &SitePair) -> u64 {
+    let byte = |event| trace.event(event).access().map_or(0, |access| access.address.0);
+    let (first, second) = pair.pairs[0];
+    byte(first).max(byte(second))
+}
+
 /// Events from which on a second thread is worth its start.
 const SIDE_BY_SIDE: usize = 1 << 16;
 
@@ -302,8 +322,14 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         let mut candidates = Vec::new();
         for (pairs, evidence) in [(unordered, Evidence::HappensBefore), (suspects, Evidence::Hybrid)] {
             self.statistics.not_looked_at += pairs.len().saturating_sub(self.options.site_pairs);
-            candidates.extend(pairs.into_iter().take(self.options.site_pairs).map(|pair| (pair, evidence)));
+            candidates.extend(
+                fairly(pairs, |pair| first_byte(self.index.trace, pair))
+                    .into_iter()
+                    .take(self.options.site_pairs)
+                    .map(|pair| (pair, evidence)),
+            );
         }
+        let candidates = fairly(candidates, |(pair, _)| first_byte(self.index.trace, pair));
         if self.index.trace.mode != Mode::Serial {
             for (pair, evidence) in candidates {
                 self.give_race(&pair, pair.pairs[0], evidence, None, false);

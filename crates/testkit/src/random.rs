@@ -241,7 +241,7 @@ impl Simulation {
             match class {
                 AccessClass::Read => MemoryOrder::Acquire,
                 AccessClass::Write => MemoryOrder::Release,
-                AccessClass::ReadWrite => MemoryOrder::AcqRel,
+                AccessClass::ReadWrite | AccessClass::End => MemoryOrder::AcqRel,
             }
         };
         let access =

@@ -211,6 +211,7 @@ impl Loader<'_> {
                 let ordinal = argument(1) as u32;
                 let kind = match sync.aux {
                     record::allocation_kind::MAPPING => ObjectKind::Mapping { thread, site, ordinal },
+                    record::allocation_kind::DESCRIPTOR => ObjectKind::Descriptor { thread, site, ordinal },
                     _ => ObjectKind::Heap { thread, site, ordinal },
                 };
                 self.space.place_block(kind, sync.object, (argument(0), argument(2)), Some(index));
@@ -281,6 +282,7 @@ pub(crate) const fn class_of(class: record::AccessClass) -> AccessClass {
         record::AccessClass::Read => AccessClass::Read,
         record::AccessClass::Write => AccessClass::Write,
         record::AccessClass::ReadWrite => AccessClass::ReadWrite,
+        record::AccessClass::End => AccessClass::End,
     }
 }
 

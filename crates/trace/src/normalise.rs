@@ -116,6 +116,9 @@ impl<'a> Names<'a> {
             ObjectKind::Mapping { thread, site, ordinal } => {
                 format!("mapping({} {} #{ordinal})+{offset:#x}", self.thread(thread), self.site(site))
             }
+            ObjectKind::Descriptor { thread, site, ordinal } => {
+                format!("descriptor({} {} #{ordinal})+{offset:#x}", self.thread(thread), self.site(site))
+            }
             ObjectKind::Stack { thread } => format!("stack({})-{from_end:#x}", self.thread(thread)),
             ObjectKind::Tls { thread } => format!("tls({})-{from_end:#x}", self.thread(thread)),
             ObjectKind::Unknown => match self.detail {
@@ -219,6 +222,7 @@ const fn class_name(class: AccessClass) -> &'static str {
         AccessClass::Read => "read",
         AccessClass::Write => "write",
         AccessClass::ReadWrite => "read-write",
+        AccessClass::End => "end",
     }
 }
 

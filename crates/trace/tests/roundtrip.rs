@@ -50,6 +50,7 @@ fn expected_kind(step: &Step) -> EventKind {
                 Class::Read => AccessClass::Read,
                 Class::Write => AccessClass::Write,
                 Class::ReadWrite => AccessClass::ReadWrite,
+                Class::End => AccessClass::End,
             };
             EventKind::Access(rashomon_event::Access { address: Address(address), size: size as u32, class, atomic: false })
         }

@@ -14,10 +14,10 @@ use crate::real::{errno, set_errno};
 use crate::sched::{self, PollFile, Wait, WaitFor, Wake};
 use crate::sys::{self, syscall};
 use crate::thread::Runtime;
-use crate::{config, detect, outside, recorder, signals, world};
+use crate::{config, detect, explore, hooks, outside, recorder, signals, world};
 use core::ffi::c_int;
 use outside::Identity;
-use rashomon_abi::record::{Op, sync_source};
+use rashomon_abi::record::{AccessClass, Op, allocation_kind, descriptor_address, sync_source};
 
 pub const POLLIN: i16 = 1;
 pub const POLLPRI: i16 = 2;
@@ -193,9 +193,18 @@ pub fn poll_now(files: &mut [PollFile]) -> isize {
     unsafe { syscall!(sys::POLL, files.as_mut_ptr(), files.len(), 0usize) }
 }
 
+/// Whether a recording has descriptors as objects that threads race on, as online detection has: each is eight bytes of no memory, which a call that uses it reads, and one that closes it
+/// ends. The three that a process begins with are nobody's.
+fn is_object(file: c_int) -> Option<u64> {
+    let counts = config::serial() && !detect::on() && !explore::on() && file > 2;
+    descriptor_address(file).filter(|_| counts)
+}
+
 /// A call made this descriptor, unless it failed.
 pub fn made(file: c_int, site: u64) -> c_int {
-    if detect::on()
+    if let Some(address) = is_object(file) {
+        super::heap::allocated(address, 8, site, allocation_kind::DESCRIPTOR);
+    } else if detect::on()
         && file >= 0
         && let Some(runtime) = Runtime::try_enter()
     {
@@ -204,9 +213,18 @@ pub fn made(file: c_int, site: u64) -> c_int {
     file
 }
 
+/// A call is about to use this descriptor. Not to be called within the runtime.
+pub fn uses(file: c_int, site: u64) {
+    if let Some(address) = is_object(file) {
+        hooks::of_object(address, 8, site, AccessClass::Read);
+    }
+}
+
 /// A call is about to close this descriptor.
 pub fn closes(file: c_int, site: u64) {
-    if detect::on()
+    if let Some(address) = is_object(file) {
+        hooks::ends(address, 8, site);
+    } else if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
         detect::descriptors::closed(runtime.thread(), file, site);
@@ -244,6 +262,7 @@ impl Call {
 
 /// The frame of a call on one descriptor: waits, calls, records. The result is the call's, with `errno`.
 pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
+    uses(call.file, call.site);
     let Some(runtime) = Runtime::try_enter() else { return real() };
     if detect::on() {
         detect::descriptors::used(runtime.thread(), call.file, call.site);

@@ -4,7 +4,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{Call, Descriptor, Kind, Part, closes, look, made, parts, transfer, write_all};
+use super::descriptors::{Call, Descriptor, Kind, Part, closes, look, made, parts, transfer, uses, write_all};
 use crate::hooks::access_by_call;
 use crate::real::real;
 use crate::thread::Runtime;
@@ -118,6 +118,10 @@ unsafe extern "C" fn close_file(file: c_int) -> c_int {
 
 /// A descriptor is about to be another's twin.
 fn duplicates(file: c_int, to: Option<c_int>, site: u64) {
+    uses(file, site);
+    if let Some(to) = to.filter(|&to| to != file) {
+        uses(to, site);
+    }
     if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {

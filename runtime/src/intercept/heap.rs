@@ -13,7 +13,7 @@
 use crate::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
 use crate::thread::{Runtime, Thread};
 use crate::tls::caller;
-use crate::{detect, recorder, replay};
+use crate::{detect, hooks, recorder, replay};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, allocation_kind};
 
@@ -29,7 +29,9 @@ fn begins(thread: &mut Thread, address: u64, bytes: usize, site: u64, kind: u16)
     let count = thread.allocations.entry((site, kind as u64));
     let ordinal = *count;
     *count += 1;
-    replay::allocated(thread, site, ordinal, address, kind == allocation_kind::MAPPING);
+    if kind != allocation_kind::DESCRIPTOR {
+        replay::allocated(thread, site, ordinal, address, kind == allocation_kind::MAPPING);
+    }
     recorder::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, ordinal, spare]);
 }
 
@@ -43,7 +45,8 @@ pub fn allocated(address: u64, bytes: usize, site: u64, kind: u16) {
 }
 
 /// Records that a block's life ends. Before it really does.
-pub fn freed(address: u64, site: u64) {
+pub fn freed(address: u64, bytes: u64, site: u64) {
+    hooks::ends(address, bytes, site);
     if address != 0
         && let Some(runtime) = Runtime::try_enter()
     {
@@ -66,6 +69,8 @@ pub fn allocating(bytes: usize, site: u64, make: impl FnOnce() -> *mut u8) -> *m
 /// # Safety
 /// The program gave the block back to the allocator.
 pub unsafe fn freeing(block: *mut u8, site: u64) {
+    // SAFETY: by the contract.
+    unsafe { ends(block, site) };
     let runtime = Runtime::try_enter();
     if let Some(runtime) = &runtime
         && !block.is_null()
@@ -74,6 +79,17 @@ pub unsafe fn freeing(block: *mut u8, site: u64) {
     }
     // SAFETY: by the contract.
     unsafe { __libc_free(block) }
+}
+
+/// The block is given back: for who still uses it that is a write of all of it.
+///
+/// # Safety
+/// Null, or a live block of glibc's allocator.
+unsafe fn ends(block: *mut u8, site: u64) {
+    if !block.is_null() {
+        // SAFETY: by the contract.
+        hooks::ends(block as u64, unsafe { usable_bytes(block) } as u64, site);
+    }
 }
 
 /// Of a block of glibc's allocator: the word before it tells the length of its chunk, which begins two words before the block. Chunks that are mappings of their own end with it, others
@@ -106,6 +122,7 @@ unsafe extern "C" fn allocate_zeroed(count: usize, bytes: usize) -> *mut u8 {
 
 unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
     let site = caller();
+    unsafe { ends(block, site) };
     let Some(runtime) = Runtime::try_enter() else { return unsafe { __libc_realloc(block, bytes) } };
     let thread = runtime.thread();
     if !block.is_null() {

@@ -43,7 +43,7 @@ fn unmapping(address: *mut u8, bytes: usize, site: u64) {
     if detect::on() {
         detect::memory::unmapped(address as u64, bytes as u64);
     } else {
-        freed(address as u64, site);
+        freed(address as u64, bytes as u64, site);
     }
 }
 
