@@ -18,6 +18,7 @@ use rashomon_abi::{CLAIM_FILE, CONTROL_FILE, HEADER_FILE, PROCESS_FOLDER_PREFIX,
 /// A path, terminated by zero.
 pub type Path = [u8; 4096];
 
+const ENOENT: isize = 2;
 /// No process records, or may record, deeper.
 const LONGEST_FOLDER: usize = 3900;
 /// The number of a place that nobody is to have.
@@ -187,7 +188,8 @@ pub fn begin(named: &Path) -> Result<bool, Refused> {
     let mut folder = *named;
     let mut from = if is_session { origin::INITIAL } else { origin::EXECUTED };
     let claimed = match claim(&folder) {
-        Err(error) if is_session && place_name(named).is_none() => {
+        // A session that does not exist lets the program run unobserved.
+        Err(error) if error != -ENOENT && is_session && place_name(named).is_none() => {
             return Err(Refused { what: b"cannot record into the session directory", error });
         }
         claimed => claimed.unwrap_or(false),

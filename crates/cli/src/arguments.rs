@@ -250,6 +250,23 @@ pub enum Command {
     Reporter,
 }
 
+impl Command {
+    /// Whether it executes a program that is looked at, and is there until that has ended.
+    pub const fn executes(&self) -> bool {
+        matches!(
+            self,
+            Self::Check { .. }
+                | Self::Record { .. }
+                | Self::Provoke { .. }
+                | Self::Explore { .. }
+                | Self::Witness { .. }
+                | Self::Confirm { .. }
+                | Self::Replay { .. }
+                | Self::Minimise { .. }
+        )
+    }
+}
+
 #[derive(Debug, Args)]
 pub struct RunOptions {
     /// How the threads of recorded executions take turns: random, round-robin, run-to-block, pct; or free (in parallel). run-to-block never ends a loop that waits for another thread

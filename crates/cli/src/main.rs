@@ -18,7 +18,7 @@ use crate::cargo::session::Role;
 use crate::commands::provoke::Stored;
 use crate::exit::Exit;
 use crate::terminal::say;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use std::ffi::OsString;
 use std::path::Path;
@@ -79,6 +79,9 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<Exit> {
+    if arguments.command.executes() {
+        rashomon_confirm::keep().context("cannot start another process")?;
+    }
     let ui = commands::Ui { colour: arguments.color, quiet: arguments.quiet };
     match arguments.command {
         Command::Check { run, confirm, report, file, command } => {

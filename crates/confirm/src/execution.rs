@@ -1,7 +1,7 @@
 //! One supervised execution of the program under test.
 //!
 //! Guarantees: it ends within its time limit, with everything in its process group (a descendant that makes itself a
-//! session leader escapes); it dies with us; an execution that is not the recorded one reads nothing from our input
+//! session leader is ended with us, by the keeper); it dies with us; an execution that is not the recorded one reads nothing from our input
 //! and writes nothing to our output, so a program that prints gigabytes costs nothing.
 
 use crate::client::{self, Accompanied, Client, Served, ServerEnding};

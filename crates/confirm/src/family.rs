@@ -27,6 +27,15 @@ pub(crate) fn members(started: i32, own_group: bool, session: &Path) -> BTreeSet
     members.intersection(&alive).copied().collect()
 }
 
+/// The children of a process that has one thread.
+pub(crate) fn children(number: i32) -> Vec<i32> {
+    match fs::read_to_string(format!("/proc/{number}/task/{number}/children")) {
+        Ok(list) => list.split_whitespace().filter_map(|child| child.parse().ok()).collect(),
+        // A kernel without that list.
+        Err(_) => numbers().filter(|&child| Process::read(child).is_some_and(|child| child.parent == number)).collect(),
+    }
+}
+
 /// The processes of the machine that we can see.
 fn numbers() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,19 +1,28 @@
-//! Who uses a store. A second command that would get in the way of the first ends at once and says whose way it was: waiting could last for ever (the first may be the one that
-//! runs the second), and who wants to wait can.
+//! Who uses a store. A second command that would get in the way of the first ends and says whose way it was: waiting could last for ever (the first may be the one that
+//! runs the second), and who wants to wait can. It waits only as long as a command that was killed needs to be gone.
 
 use crate::error::PipelineError;
 use rashomon_files::{Folder, Links};
+use std::time::{Duration, Instant};
 
 /// Bytes of `/proc/locks` that are looked at.
 const MOST: u64 = 1 << 22;
+/// How long a process that was killed may keep its locks.
+const DEATH: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Locks the store's folder, until its handle is closed: alone, or beside others that want no more.
 pub(crate) fn lock(folder: &Folder, alone: bool) -> Result<(), PipelineError> {
-    if folder.lock(alone) {
-        return Ok(());
+    let start = Instant::now();
+    while !folder.lock(alone) {
+        if start.elapsed() < DEATH {
+            std::thread::sleep(PAUSE);
+            continue;
+        }
+        let by = holder(folder).unwrap_or_else(|| "another command".into());
+        return Err(PipelineError::InUse { path: folder.path().to_path_buf(), by });
     }
-    let by = holder(folder).unwrap_or_else(|| "another command".into());
-    Err(PipelineError::InUse { path: folder.path().to_path_buf(), by })
+    Ok(())
 }
 
 /// The kernel knows who holds a lock; no file has to tell, which could be wrong.

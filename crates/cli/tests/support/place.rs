@@ -84,10 +84,9 @@ impl Started {
 
     pub fn finish(mut self) -> Ended {
         let start = Instant::now();
-        let status_file = format!("/proc/{}/status", self.child.id());
         let mut peak_kilobytes = 0;
         let status = loop {
-            peak_kilobytes = peak_kilobytes.max(peak_of(&status_file));
+            peak_kilobytes = peak_kilobytes.max(peak_of(self.child.id()));
             if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
                 break status;
             }
@@ -105,11 +104,17 @@ impl Started {
     }
 }
 
-/// `VmHWM`: it only grows, so that the last look sees nearly everything.
-fn peak_of(status_file: &str) -> u64 {
-    let text = fs::read_to_string(status_file).unwrap_or_default();
+/// `VmHWM`: it only grows, so that the last look sees nearly everything. The most of a process and those of its descendants that run the same program (the tool works in a process
+/// under its keeper).
+fn peak_of(process: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    let own = line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0);
+    let program = |process: u32| fs::read_link(format!("/proc/{process}/exe")).ok();
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let same =
+        children.split_whitespace().filter_map(|child| child.parse().ok()).filter(|&child| program(child) == program(process));
+    same.map(peak_of).fold(own, u64::max)
 }
 
 /// Waits until `condition` gives something.
