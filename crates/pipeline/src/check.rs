@@ -5,7 +5,7 @@ use crate::budget::{Budget, Deadlines};
 use crate::compose::Composer;
 use crate::error::PipelineError;
 use crate::examine::Examination;
-use crate::failure::{Norm, Replayed, failure_of};
+use crate::failure::{MOST_CONTROLS, Norm, Replayed, failure_of};
 use crate::modules::Unseen;
 use crate::progress::{Observer, Progress};
 use crate::prove::{Prover, load, may_be_unordered};
@@ -15,7 +15,7 @@ use crate::run::{RunRecord, pasted};
 use crate::store::Store;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Forcing, Input, Program};
-use rashomon_event::{Deadline, Finding, FindingId, ProcessPath, Schedule, Surroundings, Verdict};
+use rashomon_event::{CandidateKind, Deadline, Evidence, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{LoadedTrace, Shortcoming, process_folder, processes};
 use std::cell::LazyCell;
@@ -65,6 +65,8 @@ pub struct Lead {
     cause: Option<Cause>,
     /// Events of its threads before it.
     pub(crate) came: usize,
+    /// Another recording that shows the pair unordered, and its sides there, where the one at hand has a schedule instead.
+    unordered: Option<(Source, Vec<Side>)>,
 }
 
 impl Lead {
@@ -346,6 +348,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 
     /// The finding is one of many: it is counted, and no longer told.
     fn set_aside(&self, lead: &Lead, tally: &mut Tally, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        if self.store.has_proof(&lead.finding.id) {
+            return Ok(());
+        }
         tally.alike.insert(lead.finding.id.clone());
         self.store.remove_finding(&lead.finding.id)?;
         observer.progress(Progress::Replaced(&lead.finding.id));
@@ -363,16 +368,18 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         if let Some(exit) = lead.exit {
             if let Some(recorded) = self.recorded(&lead.from, gathered)? {
                 let norm = Norm::of(self.settings.expected_exit, run.recordings.iter().map(|recording| recording.exit));
-                let well = run.recordings.iter().position(|recording| is_well(recording.exit) && !norm.is_wrong(recording.exit));
-                let control = match well {
-                    Some(number) => self.recorded(&Source::of_recording(number as u32), gathered)?,
-                    None => None,
-                };
-                prover.replay_failure(
-                    &mut lead.finding,
-                    &Replayed { exit, recorded: &recorded, control: control.as_deref() },
-                    &session,
-                )?;
+                let mut controls = Vec::new();
+                for (number, recording) in (0..).zip(&run.recordings) {
+                    if let ProgramExit::Code { code } = recording.exit
+                        && !norm.is_wrong(recording.exit)
+                        && controls.len() < MOST_CONTROLS
+                    {
+                        let schedule = self.recorded(&Source::of_recording(number), gathered)?;
+                        controls.extend(schedule.map(|schedule| (schedule, code)));
+                    }
+                }
+                let replayed = Replayed { exit, recorded: &recorded, controls: &controls };
+                prover.replay_failure(&mut lead.finding, &replayed, &session)?;
             }
             return self.clean_up(&session);
         }
@@ -388,10 +395,16 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 return self.clean_up(&session);
             }
         }
-        if may_be_unordered(&lead.finding)
-            && let Some(schedule) = self.recorded(&lead.from, gathered)?
+        let shown = may_be_unordered(&lead.finding).then(|| (lead.from.clone(), lead.finding.sides.clone()));
+        if let Some((from, sides)) = shown.or_else(|| lead.unordered.clone())
+            && let Some(schedule) = self.recorded(&from, gathered)?
         {
-            prover.prove_unordered(&mut lead.finding, &schedule, &session)?;
+            let mut finding = Finding { sides, evidence: Evidence::HappensBefore, ..lead.finding.clone() };
+            if prover.prove_unordered(&mut finding, &schedule, &session)? {
+                lead.finding = finding;
+            } else {
+                (lead.finding.notes, lead.finding.unseen) = (finding.notes, finding.unseen);
+            }
         }
         self.clean_up(&session)
     }
@@ -524,7 +537,7 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         if !from.process.is_initial() {
             finding.notes.push(format!("seen in process {}, which the program made", from.process));
         }
-        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone(), exit, cause, came });
+        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone(), exit, cause, came, unordered: None });
     };
     if ended_blocked(loaded)
         && let Some(finding) = composer.of_blocked()
@@ -540,8 +553,9 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
     let mut looked_at = 0;
     let mut counts = Counts::default();
     while let Some(analysed) = examination.found() {
-        looked_at += 1;
-        if looked_at > MOST_OF_ONE_RECORDING {
+        // Races are what there may be thousands of; other kinds come behind them, and are few.
+        looked_at += u64::from(matches!(analysed.candidate.kind, CandidateKind::Race { .. }));
+        if looked_at > MOST_OF_ONE_RECORDING && matches!(analysed.candidate.kind, CandidateKind::Race { .. }) {
             tally.set_aside = tally.set_aside.max(looked_at - MOST_OF_ONE_RECORDING);
             continue;
         }
@@ -586,11 +600,6 @@ pub(crate) const fn is_proven(finding: &Finding) -> bool {
     matches!(finding.verdict, Verdict::Proven { .. })
 }
 
-/// Whether an exit is one that a program chooses when all is well.
-const fn is_well(exit: ProgramExit) -> bool {
-    matches!(exit, ProgramExit::Code { .. })
-}
-
 /// Whether forcing could still decide it.
 fn is_open(lead: &Lead) -> bool {
     (lead.finding.schedule.is_some() || lead.exit.is_some()) && !is_proven(&lead.finding)
@@ -608,6 +617,10 @@ pub(crate) fn merge(leads: &mut BTreeMap<FindingId, Lead>, new: Lead) -> bool {
     };
     let improved = is_better(&new.finding, &old.finding);
     let other = if improved { std::mem::replace(old, new) } else { new };
+    if !may_be_unordered(&old.finding) && old.unordered.is_none() {
+        let shown = may_be_unordered(&other.finding).then(|| (other.from.clone(), other.finding.sides.clone()));
+        old.unordered = other.unordered.or(shown);
+    }
     old.finding.occurrences = occurrences;
     let known: Vec<&Schedule> = old.finding.schedule.iter().chain(&old.alternatives).collect();
     let fresh: Vec<Schedule> =

@@ -8,7 +8,7 @@ use crate::compose::Composer;
 use crate::describe::access_class;
 use crate::error::PipelineError;
 use crate::progress::{Observer, Progress};
-use crate::prove::load;
+use crate::prove::{Prover, load};
 use crate::run::RunRecord;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
@@ -25,10 +25,12 @@ use rashomon_explore::{
     Critical, Expected, Explorer, Failure, Minimised, Observation, Pending, Sampling, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
+use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Recording};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How schedules are picked.
@@ -152,6 +154,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             Stops::All => VisibleAccesses::All,
         };
         let steps = settings.steps.unwrap_or_else(|| steps_of(loaded.trace.events.len()));
+        // What ended well has to end well again, else a failure may come from what executions leave behind.
+        let control = match run.recordings.first().map(|recording| recording.exit) {
+            Some(ProgramExit::Code { code }) if !matches!(settings.expected, Expected::Code(right) if right != code) => {
+                Some((Arc::new(loaded.replay_schedule(self.settings.record.quantum)), code))
+            }
+            _ => None,
+        };
+        let controls: Vec<(Arc<Schedule>, i32)> = control.into_iter().collect();
         drop(loaded);
         // So that sites can be compared between executions; schedules do not need it.
         let program = rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() };
@@ -185,7 +195,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             {
                 // In the store before anything else is tried: it can be shortened later.
                 let shown = Shown { failure, observation, minimised: None, after: tried, strategy: settings.strategy };
-                match self.store_failure(&explorer, &shown, observer) {
+                match self.store_failure(&explorer, &shown, &controls, observer) {
                     Ok(id) => found_ids.push(id),
                     Err(error) => {
                         refused = Some(error);
@@ -212,7 +222,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             explored.executions += minimised.executions;
             let (observation, minimised) = (&observation, Some(&minimised));
             let shown = Shown { failure, observation, minimised, after, strategy: settings.strategy };
-            let id = self.store_failure(&explorer, &shown, observer)?;
+            let id = self.store_failure(&explorer, &shown, &controls, observer)?;
             if id != first {
                 // The last thing that was done before the failure is another one.
                 self.store.remove_finding(&first)?;
@@ -230,9 +240,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         &self,
         explorer: &Explorer<'_>,
         shown: &Shown<'_>,
+        controls: &[(Arc<Schedule>, i32)],
         observer: &mut dyn Observer,
     ) -> Result<FindingId, PipelineError> {
-        let finding = self.finding_of(explorer, shown, observer)?;
+        let finding = self.finding_of(explorer, shown, controls, observer)?;
         self.store.write_finding(&finding)?;
         observer.progress(Progress::Decided(&finding));
         Ok(finding.id)
@@ -242,6 +253,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         &self,
         explorer: &Explorer<'_>,
         shown: &Shown<'_>,
+        controls: &[(Arc<Schedule>, i32)],
         observer: &mut dyn Observer,
     ) -> Result<Finding, PipelineError> {
         let &Shown { failure, observation, minimised, after, strategy } = shown;
@@ -255,12 +267,29 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let composer = Composer::new(&loaded, self.symbols, 0);
         let mut finding = composer.of_blocked().unwrap_or_else(|| composer.of_failure(failure));
         let again = happened(failure, &attempt);
+        let exit = match failure {
+            Failure::Signal(signal) => Some(ProgramExit::Signal { signal }),
+            Failure::Code(code) => Some(ProgramExit::Code { code }),
+            _ => None,
+        };
+        let objection = match exit {
+            Some(exit) if again && !controls.is_empty() => {
+                let scratch = self.store.scratch().join("control");
+                let mut prover =
+                    Prover { program: explorer.program, forcing, symbols: self.symbols, scratch: &scratch, executions: 0 };
+                prover.compare(exit, controls)?.objection()
+            }
+            _ => None,
+        };
         finding.verdict = match grade_of(failure) {
-            Some(grade) if again => Verdict::Proven { grade },
+            Some(grade) if again && objection.is_none() => Verdict::Proven { grade },
             _ => Verdict::Suspected,
         };
-        if !again && forcing.deadline.is_over() {
-            finding.notes.push("there was no time to replay its schedule: --budget gives more".into());
+        if let Some(objection) = objection {
+            let late = explorer.forcing.deadline.is_over();
+            finding.notes.push(if late { NO_TIME } else { objection }.into());
+        } else if !again && explorer.forcing.deadline.is_over() {
+            finding.notes.push(NO_TIME.into());
         } else if !again {
             finding.notes.push(format!("replaying its schedule did not show it: {}", attempt.outcome));
         }
@@ -305,6 +334,9 @@ fn describe_schedule(schedule: &Schedule, best: &Observation, minimised: Option<
     }
     words
 }
+
+/// Of a failure whose schedule, or what it is compared with, could not be replayed any more.
+const NO_TIME: &str = "there was no time to replay its schedule: --budget gives more";
 
 /// What an outcome of a replay proves of a failure.
 fn happened(failure: Failure, attempt: &Attempt) -> bool {

@@ -4,8 +4,9 @@
 //! schedule and with another code under the next does what its schedule decides, and the other code is wrong. A fault or an abort is always wrong. Signals that others send to end a
 //! program (SIGTERM, SIGPIPE, …) say nothing about it.
 //!
-//! It is proven by the recorded schedule, replayed, ending the same way again, while the schedule of a recording that ended well, replayed after it, ends well again: else what earlier
-//! executions left behind (a file, a port in use) decides and not the schedule. Where no recording ended well there is nothing to compare with, and the replay alone counts.
+//! It is proven by the recorded schedule, replayed, ending the same way again, while the schedule of a recording that ended well, replayed after it, ends as well again, with the same exit
+//! code: else what earlier executions left behind (a file, a port in use) decides and not the schedule, or nothing is known of what decides. Where no recording ended well there is nothing
+//! to compare with, and the replay alone counts.
 
 use crate::compose::Composer;
 use crate::error::PipelineError;
@@ -22,6 +23,7 @@ use rashomon_report::ProgramExit;
 use rashomon_trace::After;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Signals that a program brings upon itself: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.
 const OWN: [i32; 7] = [4, 5, 6, 7, 8, 11, 31];
@@ -154,8 +156,37 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
 pub struct Replayed<'r> {
     pub exit: ProgramExit,
     pub recorded: &'r Schedule,
-    /// Of a recording that ended well.
-    pub control: Option<&'r Schedule>,
+    /// Of recordings that ended well, with the codes that they ended with; empty: none did.
+    pub controls: &'r [(Arc<Schedule>, i32)],
+}
+
+/// Recordings that ended well and are replayed for comparison, until one does so again.
+pub const MOST_CONTROLS: usize = 3;
+
+/// What replaying schedules that ended well says of one that did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// It ended well again: the schedule decides.
+    EndsWell,
+    /// It fails now as the other one does.
+    FailsAlike,
+    /// None ended as it had when it was recorded.
+    Unknown,
+}
+
+impl Compared {
+    /// Why it is no proof.
+    pub const fn objection(self) -> Option<&'static str> {
+        match self {
+            Self::EndsWell => None,
+            Self::FailsAlike => Some(
+                "a schedule that ended well when it was recorded ends so, too, now: what earlier executions left behind decides, not the schedule; --before-each restores it",
+            ),
+            Self::Unknown => Some(
+                "no schedule that ended well when it was recorded did so again: whether the schedule decides is not known; --before-each restores what executions leave behind",
+            ),
+        }
+    }
 }
 
 impl<S: Symbols + ?Sized> Prover<'_, S> {
@@ -169,7 +200,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         finding.schedule = Some(replayed.recorded.clone());
         for number in 0..self.forcing.times.max(1) {
             let session = if number == 0 { session } else { self.scratch };
-            let attempt = self.run_and_keep(replayed.recorded, session)?;
+            let attempt = self.run_and_keep(replayed.recorded, After::Stop, session)?;
             if !is_same(replayed.exit, attempt.execution.ending) || !attempt.outcome.is_orderly() {
                 finding.notes.push(format!(
                     "it happened when recorded, but not when the recorded schedule was replayed: {}",
@@ -181,23 +212,34 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 finding.notes.extend(last_words(&session.join(OUTPUT_FILE)).map(|words| format!("its last words: {words}")));
             }
         }
-        if let Some(control) = replayed.control {
-            let attempt = self.run_and_keep(control, self.scratch)?;
-            if is_same(replayed.exit, attempt.execution.ending) {
-                finding.notes.push(
-                    "a schedule that ended well when it was recorded ends so, too, now: what earlier executions left behind decides, not the schedule; --before-each restores it".into(),
-                );
-                return Ok(());
-            }
+        if !replayed.controls.is_empty()
+            && let Some(objection) = self.compare(replayed.exit, replayed.controls)?.objection()
+        {
+            finding.notes.push(objection.into());
+            return Ok(());
         }
         let grade = if matches!(replayed.exit, ProgramExit::Signal { .. }) { Grade::Crashed } else { Grade::WrongExit };
         finding.verdict = Verdict::Proven { grade };
         Ok(())
     }
 
-    fn run_and_keep(&mut self, schedule: &Schedule, session: &Path) -> Result<Attempt, PipelineError> {
+    /// Replays schedules that ended well, each to the program's end, until one does so again.
+    pub fn compare(&mut self, failed: ProgramExit, controls: &[(Arc<Schedule>, i32)]) -> Result<Compared, PipelineError> {
+        for (schedule, code) in controls {
+            let attempt = self.run_and_keep(schedule, After::Continue, self.scratch)?;
+            if is_same(failed, attempt.execution.ending) {
+                return Ok(Compared::FailsAlike);
+            }
+            if attempt.execution.ending == Ending::Code(*code) && attempt.outcome.is_orderly() {
+                return Ok(Compared::EndsWell);
+            }
+        }
+        Ok(Compared::Unknown)
+    }
+
+    fn run_and_keep(&mut self, schedule: &Schedule, after: After, session: &Path) -> Result<Attempt, PipelineError> {
         self.executions += 1;
-        forced_session(schedule, After::Stop, session, &self.forcing)?;
+        forced_session(schedule, after, session, &self.forcing)?;
         let execution = execute(self.program, session, &self.forcing.input, Output::Keep, Some(self.forcing.limit()))?;
         Ok(attempt(schedule, session, execution)?)
     }

@@ -63,7 +63,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             gathering.observer.progress(Progress::Recording { number: history.recordings, of: plan.total() });
             let begin = Instant::now();
-            let recorded = self.record_next(run, next, is_first, &mut gathering)?;
+            let recorded = self.record_next(run, next, is_first, plan.total().is_none(), &mut gathering)?;
             if is_first {
                 gathering.deadlines = self.settings.budget.begin();
                 self.tell_if_long(run, &mut gathering);
@@ -106,7 +106,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let mut history = History::default();
         while let Some(next) = plan.next(&history) {
             gathering.observer.progress(Progress::Recording { number: history.recordings, of: plan.total() });
-            self.record_next(run, next, history.recordings == 0, &mut gathering)?;
+            self.record_next(run, next, history.recordings == 0, plan.total().is_none(), &mut gathering)?;
             history.recordings += 1;
         }
         Ok(())
@@ -135,6 +135,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         run: &mut RunRecord,
         next: Next,
         is_first: bool,
+        is_open_ended: bool,
         gathering: &mut Gathering<'_>,
     ) -> Result<bool, PipelineError> {
         let number = run.recordings.len() as u32;
@@ -148,7 +149,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let first = run.recordings.first().map_or(Duration::ZERO, |first| Duration::from_millis(first.milliseconds));
             let limit = (first * SLOWDOWN).max(LEAST_LIMIT);
             let limit = settings.limit.map_or(limit, |given| given.min(limit));
-            settings.limit = Some(gathering.deadlines.total.limit(limit));
+            // Whoever asks for a number of recordings gives them the whole budget.
+            let deadlines = &gathering.deadlines;
+            let end = if is_open_ended { deadlines.recording.or(deadlines.total) } else { deadlines.total };
+            settings.limit = Some(end.limit(limit));
         }
         let (recorded, header) = match record(self.program, &folder, &settings) {
             Ok(recorded) => recorded,

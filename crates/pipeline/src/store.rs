@@ -268,14 +268,16 @@ impl Store {
 
     /// What was proven once stays so: a later step that does not prove it, or is ended before it could, replaces nothing.
     pub fn write_finding(&self, finding: &Finding) -> Result<(), PipelineError> {
-        let is_proven = |finding: &Finding| {
-            matches!(finding.verdict, Verdict::Proven { .. }) && (finding.schedule.is_some() || finding.provocation.is_some())
-        };
-        if !is_proven(finding) && self.read_finding(&finding.id).is_ok_and(|known| is_proven(&known)) {
+        if !can_be_shown(finding) && self.has_proof(&finding.id) {
             return Ok(());
         }
         let file = FindingFile { format: FINDING_FORMAT.into(), version: FINDING_VERSION, finding: finding.clone() };
         write_json(&self.findings_folder()?, &file_name(&finding.id), &file)
+    }
+
+    /// Whether the finding is there, proven, with what makes it happen again.
+    pub fn has_proof(&self, id: &FindingId) -> bool {
+        self.read_finding(id).is_ok_and(|known| can_be_shown(&known))
     }
 
     /// Takes back a finding that another one has replaced.
@@ -405,4 +407,7 @@ fn write_json<T: Serialize>(folder: &Folder, name: &str, value: &T) -> Result<()
         .map_err(|error| PipelineError::Malformed { path: path.clone(), reason: error.to_string() })?;
     text.push(b'\n');
     folder.write(name, &text).map_err(PipelineError::io("write", path))
+}
+fn can_be_shown(finding: &Finding) -> bool {
+    matches!(finding.verdict, Verdict::Proven { .. }) && (finding.schedule.is_some() || finding.provocation.is_some())
 }

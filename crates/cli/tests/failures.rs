@@ -1,0 +1,133 @@
+//! A wrong end is proven only where schedules that ended well do so again; and what one recording knows is not lost when another one sees the same pair.
+
+mod support;
+
+use support::place::{Place, statuses};
+
+/// Ends with the number of executions so far, by what they left behind; no schedule has anything to do with it.
+const COUNTS: &str = "#include <pthread.h>
+#include <stdio.h>
+static void *task(void *p) { return p; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    pthread_join(thread, 0);
+    FILE *file = fopen(\"count\", \"a\");
+    fputc('x', file);
+    long number = ftell(file);
+    fclose(file);
+    return number <= GOOD ? 0 : number <= GOOD + BAD ? 3 : 4;
+}
+";
+
+/// Executions that end with 0, and with 3 behind them; all others end with 4.
+fn counting(good: u32, bad: u32) -> Place {
+    let place = Place::new();
+    let source = COUNTS.replace("GOOD", &good.to_string()).replace("BAD", &bad.to_string());
+    place.compile("program", &source);
+    place
+}
+
+#[track_caller]
+fn nothing_is_proven_by_check(place: &Place) {
+    let check = [
+        "check",
+        "--recordings",
+        "2",
+        "--budget",
+        "20",
+        "--show",
+        "suspicions",
+        "--json",
+        "report.json",
+        "--output",
+        "store",
+        "--",
+        "./program",
+    ];
+    place.rashomon(&check).expect(0, &[]);
+    let found = statuses(&place.json("report.json"));
+    assert!(!found.is_empty() && found.iter().all(|(_, status)| status == "suspected"), "{found:?}");
+}
+
+#[test]
+fn what_ended_well_fails_alike() {
+    // Two recordings, two replays of the failure, one of the good recording.
+    nothing_is_proven_by_check(&counting(1, 100));
+}
+
+#[test]
+fn what_ended_well_ends_in_a_third_way() {
+    // The replays of the failure end with 3 again, the good recording's with 4.
+    nothing_is_proven_by_check(&counting(1, 3));
+}
+
+#[test]
+fn exploration_compares_too() {
+    let place = counting(1, 100);
+    place
+        .rashomon(&[
+            "explore",
+            "--budget",
+            "20",
+            "--show",
+            "suspicions",
+            "--json",
+            "report.json",
+            "--output",
+            "store",
+            "--",
+            "./program",
+        ])
+        .expect(0, &[]);
+    let found = statuses(&place.json("report.json"));
+    assert!(!found.is_empty() && found.iter().all(|(_, status)| status == "suspected"), "{found:?}");
+}
+
+/// `got = x` is in no order with `x = 1` where `second` runs first behind the store; another recording shows an order by the lock, and a schedule.
+const RELAXED: &str = "#include <pthread.h>
+#include <stdatomic.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int x, got;
+static atomic_int flag;
+static void *first(void *p) {
+    x = 1;
+    atomic_store_explicit(&flag, 1, memory_order_relaxed);
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+static void *second(void *p) {
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    if (atomic_load_explicit(&flag, memory_order_relaxed))
+        got = x;
+    return p;
+}
+int main(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], 0, first, 0);
+    pthread_create(&threads[1], 0, second, 0);
+    pthread_join(threads[0], 0);
+    pthread_join(threads[1], 0);
+    return 0;
+}
+";
+
+#[test]
+fn a_recording_with_a_schedule_does_not_hide_one_that_shows_the_pair_unordered() {
+    let place = Place::new();
+    place.compile("program", RELAXED);
+    let proves = |recordings: &str, seed: u32| {
+        let (seed, store) = (seed.to_string(), format!("{recordings}-{seed}"));
+        let arguments = ["check", "--seed", &seed, "--policy", "random", "--budget", "20", "--json", "report.json"];
+        place.rashomon(&[&arguments[..], &["--recordings", recordings, "--output", &store, "--", "./program"]].concat());
+        statuses(&place.json("report.json")).iter().any(|(id, status)| id.starts_with("race") && status == "proven")
+    };
+    // Which seeds show it is the policy's affair.
+    let shows: Vec<u32> = (2..30).filter(|&seed| proves("1", seed)).take(2).collect();
+    assert!(!shows.is_empty());
+    for seed in shows {
+        assert!(proves("2", seed - 1), "seed {seed} alone proves it, and behind {} not", seed - 1);
+    }
+}
