@@ -67,7 +67,7 @@ pub fn run(options: &Options) -> Result<bool> {
         let each = summary.seconds / summary.commands.max(1) as f64;
         bars.push(Bar::at_most("time of a command, on average", each, SECONDS_EACH, " s"));
     }
-    let report = Report { evaluation: "stores", command: command_line(), seed: options.seed, summary, bars };
+    let report = Report { evaluation: "stores", command: command_line("stores", options), seed: options.seed, summary, bars };
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(report.bars.iter().all(|bar| bar.met));
