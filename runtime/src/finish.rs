@@ -52,8 +52,11 @@ pub fn stop() -> ! {
 }
 
 /// A fatal signal: the streams are readable as they are.
-pub fn crashed() {
+pub fn crashed(signal: u64, code: i32, address: u64) {
     if config::mode() != 0 && DONE.swap(1, AcqRel) == 0 {
+        header::set(field::FAULT_CODE, code as i64 as u64);
+        header::set(field::FAULT_ADDRESS, address);
+        header::set(field::FAULT_SIGNAL, signal);
         header::set(field::STATE, state::CRASHED);
     }
 }

@@ -35,6 +35,10 @@ impl SignalInfo {
     fn code(&self) -> i32 {
         self.word(8)
     }
+    /// Where the fault was; 0 of what was sent.
+    fn address(&self) -> u64 {
+        if self.code() <= 0 { 0 } else { u64::from(self.word(16) as u32) | u64::from(self.word(20) as u32) << 32 }
+    }
     /// Sent by kill(2), tgkill(2) or sigqueue(3) from this very process.
     pub fn is_own(&self) -> bool {
         matches!(self.code(), 0 | -1 | -6) && self.word(16) as u32 == sys::process_id()
@@ -240,7 +244,9 @@ unsafe extern "C" fn terminated(signal: c_int, information: *mut SignalInfo, con
 
 /// What the kernel calls for a signal that kills: it still does.
 unsafe extern "C" fn fatal(signal: c_int, information: *mut SignalInfo, _context: *mut u8) {
-    finish::crashed();
+    // SAFETY: the information is the kernel's.
+    let (code, address) = unsafe { ((*information).code(), (*information).address()) };
+    finish::crashed(signal as u64, code, address);
     // SAFETY: a local action; the information is the kernel's.
     unsafe {
         kernel_action(signal, &Action::new(0, 0), core::ptr::null_mut());

@@ -29,6 +29,7 @@ mod replay;
 mod runtime;
 mod speedygo;
 mod spine;
+mod stores;
 mod suite;
 mod table;
 pub mod trace_size;
@@ -48,6 +49,9 @@ pub struct Options {
     /// Runs of each configuration, of which the medians are taken (5); of `budgets`, runs altogether (100).
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: Option<u32>,
+    /// Of `stores`: so many damaged stores (1 000).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    damages: Option<u32>,
     /// What is drawn at random follows from it.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -83,7 +87,7 @@ impl Options {
 
 type Evaluation = fn(&Options) -> Result<bool>;
 
-const EVALUATIONS: [(&str, &str, Evaluation); 23] = [
+const EVALUATIONS: [(&str, &str, Evaluation); 24] = [
     ("spine", "recording in free and serial mode against no instrumentation and clang's ThreadSanitizer", spine::run),
     ("runtime", "online detection against no instrumentation and clang's ThreadSanitizer", runtime::run),
     ("tree", "what the TREE filter skips, costs and saves; that it loses no race", tree::run),
@@ -105,6 +109,7 @@ const EVALUATIONS: [(&str, &str, Evaluation); 23] = [
     ("real", "programs from Debian's source packages: built as the README says, detected, recorded and checked", real::run),
     ("explore", "schedules that each strategy needs to make small programs fail, against stress", explore::run),
     ("budgets", "random programs and budgets, the tool ended at random: it ends in time and loses nothing", budgets::run),
+    ("stores", "damaged stores through every command: no crash, no hang, nothing outside touched, bounded memory", stores::run),
     ("witnesses", "witnesses by model checking for the programs of Shacham et al. 2007: Tables 2 to 4", witnesses::run),
     ("llvm-tsan", "LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours", llvm_tsan::run),
     ("engine", "throughput and memory of the linear analyses on generated traces", engine::run),

@@ -25,6 +25,10 @@ pub mod field {
     pub const NOT_REEXECUTABLE_FROM: usize = 9;
     /// The first error (`errno`) for which something could not be written: see [`crate::unwritten`]. 0: none.
     pub const UNWRITTEN: usize = 10;
+    /// Of a process that crashed: the signal, and what the kernel said with it (`si_code`, `si_addr`).
+    pub const FAULT_SIGNAL: usize = 11;
+    pub const FAULT_CODE: usize = 12;
+    pub const FAULT_ADDRESS: usize = 13;
 
     /// What came of the control's goal: see [`super::outcome`].
     pub const OUTCOME: usize = 16;

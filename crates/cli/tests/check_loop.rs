@@ -153,6 +153,89 @@ int main(void) {
     assert_eq!(failures[0]["subject"], "crashed: segmentation fault");
     assert_eq!(failures[0]["sides"].as_array().map(Vec::len), Some(2), "{report}");
     assert_eq!(report["run"]["exit"], serde_json::json!({ "kind": "signal", "signal": 11 }));
+    let said = "the kernel said: SIGSEGV: nothing is mapped at the address (code 1), address 0x0: a null pointer";
+    assert!(failures[0]["notes"].to_string().contains(said), "{report}");
+    let id = failures[0]["id"].as_str().unwrap();
+    let mut replay = place.command(env!("CARGO_BIN_EXE_rashomon"), &["replay", "--store", "store", id]);
+    let again = place.run({
+        replay.stdin(std::process::Stdio::null());
+        replay
+    });
+    assert!(again.code == 0 && again.out.contains(said), "{again}");
+}
+
+#[test]
+fn what_the_kernel_says_of_a_crash_is_told() {
+    let place = Place::new();
+    place.compile(
+        "program",
+        "#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void *task(void *unused) { return 0; }
+struct pair { char far[24]; int field; };
+static volatile int zero;
+int main(int count, char **arguments) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    pthread_join(thread, 0);
+    switch (atoi(arguments[1])) {
+        case 0: return ((struct pair *volatile)0)->field;
+        case 1: *(volatile char *)mmap((void *)0x410000000000, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) = 1;
+        case 2: return *(volatile int *)0x8000000000000000;
+        case 3: return 7 / zero;
+        case 4: __builtin_trap();
+        case 5: abort();
+    }
+}
+",
+    );
+    for (number, signal, said) in [
+        ("0", 11, "code 1), address 0x18: 24 bytes behind a null pointer"),
+        ("1", 11, "the memory there may not be accessed in that way (code 2), address 0x410000000000"),
+        ("2", 11, "an address that no memory can have"),
+        ("3", 8, "an integer is divided by zero, or the quotient is too large (code 1), instruction 0x"),
+        ("4", 4, "SIGILL: the instruction is none, or may not be executed"),
+        ("5", 6, "SIGABRT: sent by a process, itself or another"),
+    ] {
+        place.rashomon(&["record", "--output", number, "--", "./program", number]).expect(128 + signal, &[]);
+        let told = place.rashomon(&["trace", "stat", number]).expect(0, &[]);
+        assert!(told.out.contains(said), "{number}: {told}");
+    }
+}
+
+#[test]
+fn the_death_of_a_process_that_the_program_made_is_told() {
+    let place = Place::new();
+    place.compile(
+        "program",
+        "#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *task(void *unused) { return 0; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    pthread_join(thread, 0);
+    for (int i = 0; i < 2; i++) {
+        if (!fork()) i ? abort() : (void)(*(volatile int *)8 = 1);
+        wait(0);
+    }
+    return 0;
+}
+",
+    );
+    let (_, report) = check(&place, &["--recordings", "2"], 0, &[]);
+    let notes = report["run"]["notes"].to_string();
+    for said in [
+        "process 0 (program), which the program made, died: SIGSEGV: nothing is mapped at the address (code 1), address 0x8: 8 bytes behind",
+        "process 1 (program), which the program made, died: SIGABRT",
+    ] {
+        assert_eq!(notes.matches(said).count(), 1, "{notes}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! or let a character through that acts on a terminal.
 //!
 //! Each damage is met by some of the commands in turn, those that are made by hand by all. `RASHOMON_DAMAGES=N` makes another number of damages, `RASHOMON_DAMAGES_ALL=1` runs every
-//! command on each, `RASHOMON_DAMAGES_SEED=N` draws others.
+//! command on each, `RASHOMON_DAMAGES_SEED=N` draws others, `RASHOMON_DAMAGES_SUMMARY=FILE` is where a summary is written (`cargo xtask evaluate stores`).
 
 mod support;
 
@@ -11,6 +11,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use support::place::{Place, RACE};
 
 const DAMAGES: u64 = 1_000;
@@ -67,6 +68,8 @@ struct Ground {
     /// A folder that nobody may touch, and a file that nobody may make.
     precious: PathBuf,
     canary: PathBuf,
+    /// The most memory that a command took.
+    peak_kilobytes: AtomicU64,
 }
 
 impl Ground {
@@ -83,7 +86,7 @@ impl Ground {
         fs::write(precious.join("file"), "precious").expect("the folder is writable");
         fs::write(precious.join(&id).join("file"), "precious").expect("the folder is writable");
         let canary = place.path("canary");
-        Self { place, sound, id, precious, canary }
+        Self { place, sound, id, precious, canary, peak_kilobytes: AtomicU64::new(0) }
     }
 
     fn copy(&self, number: &str) -> PathBuf {
@@ -119,6 +122,7 @@ impl Ground {
             })
             .collect();
         let ended = self.place.rashomon(&line);
+        self.peak_kilobytes.fetch_max(ended.peak_kilobytes, Ordering::Relaxed);
         let said = format!("{}{}", ended.out, ended.err);
         assert!(![101, 124].contains(&ended.code) && ended.code < 128, "{damage}: {line:?}: {ended}");
         assert!(!said.contains("panicked"), "{damage}: {line:?}: {ended}");
@@ -301,8 +305,9 @@ fn a_thousand_damages() {
     let damages = number_of("RASHOMON_DAMAGES", DAMAGES);
     let each = if number_of("RASHOMON_DAMAGES_ALL", 0) == 1 { COMMANDS.len() as u64 } else { COMMANDS_EACH };
     let next = AtomicU64::new(0);
+    let start = Instant::now();
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
@@ -313,7 +318,8 @@ fn a_thousand_damages() {
                     let store = ground.copy(&number.to_string());
                     let what = format!("damage {number} of seed {seed}: {}", damage(&ground, &store, &mut draw));
                     for command in 0..each {
-                        let command = COMMANDS[((number * each + command) % COMMANDS.len() as u64) as usize];
+                        // Another seed begins with another command: in time every kind of damage meets all.
+                        let command = COMMANDS[((seed + number * each + command) % COMMANDS.len() as u64) as usize];
                         ground.meet(&store, command, &what);
                     }
                     fs::remove_dir_all(&store).expect("nothing holds it");
@@ -321,6 +327,15 @@ fn a_thousand_damages() {
             });
         }
     });
+    if let Some(file) = std::env::var_os("RASHOMON_DAMAGES_SUMMARY") {
+        let summary = serde_json::json!({
+            "damages": damages,
+            "commands": damages * each,
+            "peak_kilobytes": ground.peak_kilobytes.load(Ordering::Relaxed),
+            "seconds": start.elapsed().as_secs_f64(),
+        });
+        fs::write(file, summary.to_string()).expect("the summary can be written");
+    }
 }
 
 fn change(store: &Path, file: &str, act: impl FnOnce(&mut serde_json::Value)) {

@@ -64,3 +64,20 @@ fn recordings_are_imported() {
     place.rashomon(&["trace", "export", "store", "--to", "std", "--lossy", "-o", "std"]).expect(0, &[]);
     place.rashomon(&["trace", "verify", "std"]).expect(0, &[]);
 }
+
+/// Events without end come in: reading ends with the time, and what was read is a trace.
+#[test]
+fn a_trace_without_end_ends_with_the_budget() {
+    let place = Place::new();
+    place.write("begin", "T1|fork(T2)|1\nT2|w(x)|2\nT1|w(x)|3\n");
+    let endless = |command: &str| {
+        let line = format!("(cat begin; yes 'T1|r(y)|4') | \"$0\" --quiet {command}");
+        place.run(place.command("bash", &["-c", &line, env!("CARGO_BIN_EXE_rashomon")]))
+    };
+    let predicted = endless("predict - --predict-within 1 --show everything")
+        .expect(0, &["the time was over after", "--predict-within gives more"]);
+    assert!(predicted.err.contains("x"), "{predicted}");
+    let analysed = endless("analyse - --budget 1");
+    assert_eq!(analysed.code, 0, "{analysed}");
+    assert!(analysed.err.contains("the time was over after"), "{analysed}");
+}

@@ -55,7 +55,7 @@ pub enum ImportError {
 }
 
 /// Reads a source to its end.
-pub fn to_trace(source: &mut impl Source) -> Result<Imported, ImportError> {
+pub fn to_trace(source: &mut (impl Source + ?Sized)) -> Result<Imported, ImportError> {
     let mut builder = Builder::default();
     let mut block = Vec::with_capacity(BLOCK);
     loop {

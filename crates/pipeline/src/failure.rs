@@ -20,7 +20,7 @@ use rashomon_confirm::{Attempt, Ending, Output, execute};
 use rashomon_event::{EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Schedule, Side, ThreadId, Verdict};
 use rashomon_explore::Failure;
 use rashomon_report::ProgramExit;
-use rashomon_trace::After;
+use rashomon_trace::{After, Crash, RunHeader};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub fn failure_of(exit: ProgramExit) -> Option<Failure> {
     }
 }
 
+/// What the kernel said of a crash follows.
+const KERNEL: &str = "the kernel said: ";
 /// Among so many events the last one of the program's own code is looked for.
 const RECENT_EVENTS: usize = 256;
 /// Threads that are shown.
@@ -128,7 +130,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             provocation: None,
             reproduce: None,
             unseen: Vec::new(),
-            notes: Vec::new(),
+            notes: self.loaded.header.crash.iter().map(|crash| format!("{KERNEL}{crash}")).collect(),
             occurrences: 1,
         }
     }
@@ -208,6 +210,12 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 ));
                 return Ok(());
             }
+            if let (0, Some(crash)) = (number, crash_of(session)) {
+                let again = format!("{KERNEL}{crash}");
+                if !finding.notes.contains(&again) {
+                    finding.notes.push(format!("when replayed, {again}"));
+                }
+            }
             if number == 0 && replayed.exit == (ProgramExit::Signal { signal: SIGABRT }) {
                 finding.notes.extend(last_words(&session.join(OUTPUT_FILE)).map(|words| format!("its last words: {words}")));
             }
@@ -251,6 +259,11 @@ fn is_same(exit: ProgramExit, ending: Ending) -> bool {
         (ProgramExit::Code { code }, Ending::Code(again)) => code == again,
         _ => false,
     }
+}
+
+/// What ended the program of an execution.
+pub fn crash_of(session: &Path) -> Option<Crash> {
+    RunHeader::read(session).ok()?.crash
 }
 
 /// Bytes at the end of an output that are read, and lines of them that are told.

@@ -7,6 +7,7 @@ use crate::analyse::{Analysed, analyse};
 use crate::check::out_of_time;
 use crate::error::PipelineError;
 use crate::identity::finding_id;
+use crate::timed::End;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::{
     Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, Finding, FindingKind, Frame, ThreadId, Verdict,
@@ -32,9 +33,12 @@ pub struct Predicted {
 
 /// Reads a trace of any format and predicts from it, for so long, or without limit if that is zero.
 pub fn predict_file(path: &Path, within: Duration) -> Result<Predicted, PipelineError> {
-    let mut source = Checked::new(open(path, &OpenOptions::default())?, CheckOptions::default());
-    let imported = to_trace(&mut source)?;
-    let notes = source.notices().to_vec();
+    let deadline = Deadline::within_if_any(within);
+    // A beginning of a trace is a trace: what is predicted from it holds. Half of the time is kept for that.
+    let end = End::new(Deadline::within_if_any(within / 2));
+    let mut source = end.bound(Box::new(Checked::new(open(path, &OpenOptions::default())?, CheckOptions::default())));
+    let imported = to_trace(&mut *source)?;
+    let notes = source.notices().iter().cloned().chain(end.words("--predict-within")).collect();
     let describer = Describer {
         imported: &imported,
         names: source.names(),
@@ -46,7 +50,7 @@ pub fn predict_file(path: &Path, within: Duration) -> Result<Predicted, Pipeline
         threads: imported.trace.threads.len() as u64,
         notes,
     };
-    let statistics = analyse(&imported.trace, Deadline::within_if_any(within), |analysed| {
+    let statistics = analyse(&imported.trace, deadline, |analysed| {
         if let Some(reason) = &analysed.rejected {
             predicted.notes.push(format!("a witness was dropped: {reason}"));
         }

@@ -42,6 +42,7 @@ pub mod rust;
 pub mod seal;
 pub mod store;
 pub mod symbols;
+pub mod timed;
 mod witness_steps;
 pub mod witnesses;
 

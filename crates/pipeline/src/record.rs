@@ -157,7 +157,11 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         seed: settings.seed,
         exit,
         milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),
-        notes: notes.into_iter().chain(recorded_processes::said_of(session, &program.executable)?).collect(),
+        notes: notes
+            .into_iter()
+            .chain(recorded_processes::said_of(session, &program.executable)?)
+            .chain(recorded_processes::crashes_of(session)?)
+            .collect(),
     };
     Ok((run, header))
 }

@@ -4,7 +4,7 @@ use crate::error::PipelineError;
 use rashomon_abi::MODULES_FILE;
 use rashomon_event::{ProcessPath, path_of};
 use rashomon_trace::modules::{self, ModuleLine};
-use rashomon_trace::{TraceError, processes};
+use rashomon_trace::{RunHeader, RunState, TraceError, processes};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -31,6 +31,22 @@ pub fn said_of(session: &Path, expected: &Path) -> Result<Option<String>, Pipeli
         said.push(format!("and {} more", processes.len() - MOST_NAMED));
     }
     Ok(Some(format!("recorded: {}", said.join(", "))))
+}
+
+/// Processes that the program made and that crashed, and what the kernel said.
+pub fn crashes_of(session: &Path) -> Result<Vec<String>, PipelineError> {
+    let mut said = Vec::new();
+    for process in processes(session)?.iter().skip(1) {
+        let Ok(RunHeader { state: RunState::Crashed, crash, .. }) = RunHeader::read(&process.folder) else { continue };
+        let name = program_of(&process.folder)?.unwrap_or_else(|| "a program without a name".into());
+        let reason = crash.map_or_else(|| "by a signal".into(), |crash| crash.to_string());
+        said.push(format!("process {} ({name}), which the program made, died: {reason}", process.path));
+    }
+    if said.len() > MOST_NAMED {
+        let further = said.split_off(MOST_NAMED).len();
+        said.push(format!("{further} further processes that the program made died"));
+    }
+    Ok(said)
 }
 
 /// The name of the program's file. `None` if the process ended before it could be told.

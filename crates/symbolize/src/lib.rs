@@ -1,6 +1,7 @@
 //! From addresses of a recorded process to the program's source, offline: the module files are read when a report is made.
 #![forbid(unsafe_code)]
 
+mod blocks;
 pub mod demangle;
 pub mod error;
 pub mod symbolizer;

@@ -2,10 +2,10 @@
 //!
 //! Addresses are those of the file, that is offsets from the load bias, for position-independent programs and others alike.
 
+use crate::blocks::Blocks;
 use crate::error::SymbolizeError;
 use object::{Object, ObjectSymbol, ReadCache, SymbolKind};
 use rashomon_files::Links;
-use std::fs::File;
 use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub fn build_id(path: &Path) -> Result<Option<String>, SymbolizeError> {
 }
 
 /// An object file of which only what is asked for is in memory.
-pub type CachedObject<'a> = object::File<'a, &'a ReadCache<File>>;
+pub type CachedObject<'a> = object::File<'a, &'a ReadCache<Blocks>>;
 
 fn build_id_of(object: &CachedObject<'_>) -> Result<Option<String>, object::Error> {
     let bytes = object.build_id()?;
@@ -85,7 +85,7 @@ pub fn with_object<T>(
     let unreadable = |cause: std::io::Error| SymbolizeError::Unreadable { path: path.to_path_buf(), cause: cause.to_string() };
     let no_object = |cause: object::Error| SymbolizeError::NotAnObject { path: path.to_path_buf(), cause: cause.to_string() };
     let file = rashomon_files::open(path, Links::Followed).map_err(unreadable)?;
-    let cache = ReadCache::new(file);
+    let cache = ReadCache::new(Blocks::of(file));
     let object = object::File::parse(&cache).map_err(no_object)?;
     use_object(&object).map_err(no_object)
 }

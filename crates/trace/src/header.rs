@@ -1,6 +1,7 @@
 //! The `header` file as a typed value: how the run ended and what came of the control's goal.
 
 use crate::bytes::word_at;
+use crate::crash::Crash;
 use crate::error::TraceError;
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, divergence, field, note, origin, outcome, state};
 use rashomon_abi::unwritten::{self, Cause};
@@ -155,6 +156,8 @@ pub struct RunHeader {
     pub not_reexecutable_from: Option<u64>,
     /// The first error of the kernel for which something could not be written; 0: none.
     pub unwritten: u64,
+    /// What ended a process that crashed.
+    pub crash: Option<Crash>,
     pub outcome: Outcome,
     pub outcome_turn: u64,
     pub outcome_threads: [u64; 2],
@@ -260,6 +263,11 @@ impl RunHeader {
             notes: RunNotes(word(field::NOTES)),
             not_reexecutable_from: Some(word(field::NOT_REEXECUTABLE_FROM)).filter(|&from| from != 0),
             unwritten: word(field::UNWRITTEN),
+            crash: (word(field::FAULT_SIGNAL) != 0).then(|| Crash {
+                signal: word(field::FAULT_SIGNAL),
+                code: word(field::FAULT_CODE).cast_signed() as i32,
+                address: word(field::FAULT_ADDRESS),
+            }),
             outcome,
             outcome_turn: word(field::OUTCOME_TURN),
             outcome_threads: [word(field::OUTCOME_THREAD_A), word(field::OUTCOME_THREAD_B)],
@@ -319,6 +327,11 @@ impl RunHeader {
         words[field::NOTES] = self.notes.0;
         words[field::NOT_REEXECUTABLE_FROM] = self.not_reexecutable_from.unwrap_or(0);
         words[field::UNWRITTEN] = self.unwritten;
+        if let Some(crash) = self.crash {
+            words[field::FAULT_SIGNAL] = crash.signal;
+            words[field::FAULT_CODE] = i64::from(crash.code).cast_unsigned();
+            words[field::FAULT_ADDRESS] = crash.address;
+        }
         words[field::OUTCOME] = match self.outcome {
             Outcome::None => outcome::NONE,
             Outcome::CoEnabled => outcome::CO_ENABLED,
@@ -380,6 +393,7 @@ impl Default for RunHeader {
             notes: RunNotes(0),
             not_reexecutable_from: None,
             unwritten: 0,
+            crash: None,
             outcome: Outcome::None,
             outcome_turn: 0,
             outcome_threads: [0, 0],

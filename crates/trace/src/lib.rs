@@ -6,6 +6,7 @@ mod bytes;
 pub mod control;
 mod control_provoke;
 mod convert;
+pub mod crash;
 pub mod dump;
 pub mod error;
 pub mod header;
@@ -30,6 +31,7 @@ pub mod write;
 
 pub use control::{After, ControlRequest, Enforcement, Policy};
 pub use control_provoke::{ProvokeRequest, Watched};
+pub use crash::Crash;
 pub use dump::DumpOptions;
 pub use error::{ControlError, TraceError};
 pub use header::{Divergence, DivergenceKind, Origin, Outcome, RunHeader, RunMode, RunNotes, RunState};

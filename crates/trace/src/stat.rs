@@ -135,6 +135,9 @@ impl Recording {
                 harmless(&module.path)
             )?;
         }
+        if let Some(crash) = header.crash {
+            writeln!(out, "crash              {crash}")?;
+        }
         for loss in header.losses() {
             writeln!(out, "note: {loss}")?;
         }

@@ -25,6 +25,7 @@ fn header() -> RunHeader {
         start_time_nanoseconds: 1_600_000_000_000_000_000,
         notes: RunNotes(4),
         unwritten: 0,
+        crash: None,
         not_reexecutable_from: Some(90),
         outcome: Outcome::Diverged,
         outcome_turn: 3,

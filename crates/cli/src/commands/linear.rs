@@ -2,11 +2,10 @@
 
 mod json;
 mod text;
-mod timed;
 
 use super::Ui;
 use super::trace::files::{is_file, open_checked};
-use super::trace::loaded;
+use super::trace::loaded_until;
 use crate::arguments::{AnalyseOptions, FailOnFound};
 use crate::exit::Exit;
 use crate::progress::Counter;
@@ -16,7 +15,7 @@ use anyhow::{Result, bail};
 use rashomon_engine::{Kind, Outcome, Settings};
 use rashomon_event::Deadline;
 use rashomon_packed::{Source, TraceError};
-use rashomon_pipeline::Recorded;
+use rashomon_pipeline::{Recorded, timed};
 use std::io::Error;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +63,8 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome>
         };
         counter.reached(progress.events);
     };
-    let end = timed::End::new(options.budget.map_or(Deadline::NEVER, Deadline::within));
+    let deadline = options.budget.map_or(Deadline::NEVER, Deadline::within);
+    let end = timed::End::new(deadline);
     let outcome = if is_file(trace) {
         let mut opened = false;
         let mut open = || -> Result<Box<dyn Source + Send>, TraceError> {
@@ -76,7 +76,7 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome>
         };
         rashomon_engine::analyse(&mut open, settings, &mut progress)
     } else {
-        let loaded = loaded(trace)?;
+        let loaded = loaded_until(trace, deadline)?;
         let needs_all = |kind: &Kind| !matches!(kind, Kind::Hb | Kind::LockSet | Kind::Hybrid);
         if loaded.header.notes.filtered() && settings.kinds.iter().any(needs_all) {
             bail!(
@@ -92,6 +92,6 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome>
         counter.finish();
     }
     let mut outcome = outcome?;
-    outcome.notices.extend(end.words());
+    outcome.notices.extend(end.words("--budget"));
     Ok(outcome)
 }

@@ -8,6 +8,7 @@ use crate::terminal::print;
 use anyhow::{Context as _, Result};
 use rashomon_confirm::{Forcing, Program, execution};
 use rashomon_event::Finding;
+use rashomon_pipeline::failure::crash_of;
 use rashomon_pipeline::replay as pipeline;
 use rashomon_pipeline::run::quoted;
 use rashomon_pipeline::{Binaries, Job, Store};
@@ -68,7 +69,8 @@ pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
             },
             None => {
                 let (attempt, same) = pipeline::replay(&found.program, &found.finding, &found.session, &found.forcing)?;
-                (attempt.outcome.to_string(), same)
+                let crash = crash_of(&found.session).map(|crash| format!("; the kernel said: {crash}"));
+                (format!("{}{}", attempt.outcome, crash.unwrap_or_default()), same)
             }
         };
         all &= same;

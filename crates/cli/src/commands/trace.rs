@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::terminal::say;
 use crate::terminal::{output, print};
 use anyhow::{Context as _, Result, bail};
+use rashomon_event::Deadline;
 use rashomon_packed::WriteOptions;
 use rashomon_pipeline::{PipelineError, Store};
 use rashomon_trace::{DumpOptions, LoadedTrace, ProcessFolder, Recording, processes};
@@ -32,11 +33,16 @@ fn load(folder: &Path) -> Result<LoadedTrace> {
 
 /// The one recording of a session, or of a store's first.
 pub fn loaded(path: &Path) -> Result<LoadedTrace> {
+    loaded_until(path, Deadline::NEVER)
+}
+
+/// The same, if it takes no longer.
+pub fn loaded_until(path: &Path, deadline: Deadline) -> Result<LoadedTrace> {
     let all = processes(&session_of(path)?)?;
     let [process] = &all[..] else {
         bail!("{} has recordings of {} processes; name the folder of one of them", path.display(), all.len());
     };
-    load(&process.folder)
+    Ok(Recording::open(&process.folder)?.load_until(deadline)?)
 }
 
 /// The recordings of a session, each with a heading if there are several.

@@ -30,11 +30,11 @@ impl End {
         self.events.load(Ordering::Relaxed) != NOWHERE
     }
 
-    /// What to say of it.
-    pub fn words(&self) -> Option<String> {
+    /// What to say of it, and of the option that bounds the time.
+    pub fn words(&self, option: &str) -> Option<String> {
         let events = self.events.load(Ordering::Relaxed);
         self.is_known()
-            .then(|| format!("the time was over after {events} events: what comes behind was not looked at; --budget gives more"))
+            .then(|| format!("the time was over after {events} events: what comes behind was not looked at; {option} gives more"))
     }
 }
 
@@ -108,16 +108,16 @@ mod tests {
     fn every_pass_ends_where_the_first_did() {
         let end = End::new(Deadline::NEVER);
         let whole = all(&mut *end.bound(trace()));
-        assert!(whole > 4_000 && end.words().is_none());
+        assert!(whole > 4_000 && end.words("--budget").is_none());
         end.events.store(3_000, Ordering::Relaxed);
         assert_eq!(all(&mut *end.bound(trace())), 3_000);
-        assert!(end.words().unwrap().contains("after 3000 events"));
+        assert!(end.words("--budget").unwrap().contains("after 3000 events"));
     }
 
     #[test]
     fn nothing_is_read_behind_the_deadline() {
         let end = End::new(Deadline::at(Instant::now()));
         assert_eq!(all(&mut *end.bound(trace())), 0);
-        assert!(end.words().is_some());
+        assert!(end.words("--budget").is_some());
     }
 }
