@@ -1,7 +1,8 @@
 //! The recent accesses of each shared granule.
 //!
 //! One cell per (thread, site, lock set, bytes, kind): the newest such access. Limit: at most [`CELLS`] cells per granule; when they are
-//! all taken the oldest access is forgotten, so a pair with it may be missed.
+//! all taken the oldest access is forgotten, so a pair with it may be missed. What a thread does first since it last synchronised is not
+//! forgotten for what it does later in that stretch: others come to it first.
 
 use rashomon_event::{Access, EventIndex, SiteId, ThreadId};
 
@@ -60,7 +61,7 @@ impl History {
     /// Calls `conflict` with each remembered access that conflicts with this one, then remembers this one.
     pub fn access(&mut self, granule: usize, bytes: u8, cell: Cell, mut conflict: impl FnMut(&Cell)) {
         let new = Cell { bytes, ..cell };
-        let (mut count, mut oldest, mut same) = (0, NONE, NONE);
+        let (mut count, mut same) = (0, NONE);
         let mut at = self.first[granule];
         while at != NONE {
             let old = &self.cells[at as usize];
@@ -69,16 +70,13 @@ impl History {
             } else if old.same_kind(&new) {
                 same = at;
             }
-            if oldest == NONE || old.event < self.cells[oldest as usize].event {
-                oldest = at;
-            }
             count += 1;
             at = old.next;
         }
         let replaced = if same != NONE {
             same
         } else if count >= CELLS {
-            oldest
+            self.oldest(granule, &new)
         } else {
             let at = self.cells.len() as u32;
             self.cells.push(Cell { next: self.first[granule], ..new });
@@ -87,5 +85,48 @@ impl History {
         };
         let next = self.cells[replaced as usize].next;
         self.cells[replaced as usize] = Cell { next, ..new };
+    }
+
+    /// The oldest access but for the one that begins the present stretch of `new`'s thread.
+    fn oldest(&self, granule: usize, new: &Cell) -> u32 {
+        let cells = || {
+            let next = |at: &u32| Some(self.cells[*at as usize].next).filter(|next| *next != NONE);
+            std::iter::successors(Some(self.first[granule]).filter(|first| *first != NONE), next)
+        };
+        let event = |at: &u32| self.cells[*at as usize].event;
+        let is_of_stretch = |at: &u32| {
+            let old = &self.cells[*at as usize];
+            old.thread == new.thread && old.time == new.time
+        };
+        let begins = cells().filter(is_of_stretch).min_by_key(event);
+        let oldest = cells().filter(|at| Some(*at) != begins).min_by_key(event);
+        oldest.or(begins).unwrap_or(NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rashomon_event::{AccessClass, Address};
+
+    fn write(event: u32, thread: u32, time: u32) -> Cell {
+        let access = Access { address: Address(64), size: 8, class: AccessClass::Write, atomic: false };
+        // Each at a place of its own.
+        Cell::new(EventIndex(event), ThreadId(thread), SiteId(event), time, 0, &access)
+    }
+
+    #[test]
+    fn what_begins_a_stretch_is_remembered_through_it() {
+        let mut history = History::new(1);
+        let many = CELLS as u32 + 10;
+        for event in 0..many {
+            history.access(0, 1, write(event, 0, u32::from(event >= 5)), |_| {});
+        }
+        let mut met = Vec::new();
+        history.access(0, 1, write(many, 1, 1), |old| met.push(old.event.0));
+        met.sort_unstable();
+        // The first of the second stretch, and the newest ones.
+        let newest = many - (CELLS as u32 - 1)..many;
+        assert_eq!(met, std::iter::once(5).chain(newest).collect::<Vec<_>>());
     }
 }
