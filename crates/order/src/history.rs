@@ -1,13 +1,14 @@
 //! The recent accesses of each shared granule.
 //!
 //! One cell per (thread, site, lock set, bytes, kind): the newest such access. Limit: at most [`CELLS`] cells per granule; when they are
-//! all taken the oldest access is forgotten, so a pair with it may be missed. What a thread does first since it last synchronised is not
-//! forgotten for what it does later in that stretch: others come to it first.
+//! all taken the oldest access is forgotten, so a pair with it may be missed. The first [`BEGINNING`] that a thread makes since it last
+//! synchronised are not forgotten for what it does later in that stretch: others come to them first.
 
 use rashomon_event::{Access, EventIndex, SiteId, ThreadId};
 
 /// Cells kept per granule.
 pub const CELLS: usize = 24;
+const BEGINNING: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
@@ -87,20 +88,18 @@ impl History {
         self.cells[replaced as usize] = Cell { next, ..new };
     }
 
-    /// The oldest access but for the one that begins the present stretch of `new`'s thread.
+    /// The oldest access but for those that begin the present stretch of `new`'s thread.
     fn oldest(&self, granule: usize, new: &Cell) -> u32 {
         let cells = || {
             let next = |at: &u32| Some(self.cells[*at as usize].next).filter(|next| *next != NONE);
             std::iter::successors(Some(self.first[granule]).filter(|first| *first != NONE), next)
         };
-        let event = |at: &u32| self.cells[*at as usize].event;
-        let is_of_stretch = |at: &u32| {
-            let old = &self.cells[*at as usize];
-            old.thread == new.thread && old.time == new.time
-        };
-        let begins = cells().filter(is_of_stretch).min_by_key(event);
-        let oldest = cells().filter(|at| Some(*at) != begins).min_by_key(event);
-        oldest.or(begins).unwrap_or(NONE)
+        let cell = |at: &u32| &self.cells[*at as usize];
+        let is_of_stretch = |at: &u32| cell(at).thread == new.thread && cell(at).time == new.time;
+        let mut stretch: Vec<EventIndex> = cells().filter(is_of_stretch).map(|at| cell(&at).event).collect();
+        stretch.sort_unstable();
+        let begins = |at: &u32| is_of_stretch(at) && stretch.iter().take(BEGINNING).any(|event| *event == cell(at).event);
+        cells().filter(|at| !begins(at)).min_by_key(|at| cell(at).event).unwrap_or(NONE)
     }
 }
 
@@ -125,8 +124,8 @@ mod tests {
         let mut met = Vec::new();
         history.access(0, 1, write(many, 1, 1), |old| met.push(old.event.0));
         met.sort_unstable();
-        // The first of the second stretch, and the newest ones.
-        let newest = many - (CELLS as u32 - 1)..many;
-        assert_eq!(met, std::iter::once(5).chain(newest).collect::<Vec<_>>());
+        // The first ones of the second stretch, and the newest.
+        let newest = many - (CELLS - BEGINNING) as u32..many;
+        assert_eq!(met, (5..5 + BEGINNING as u32).chain(newest).collect::<Vec<_>>());
     }
 }
