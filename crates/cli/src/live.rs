@@ -88,6 +88,9 @@ impl Live {
             }
             Progress::Replaced(id) => {
                 state.findings.remove(*id);
+                if state.written.is_some_and(|written| written.elapsed() < EVERY) {
+                    return;
+                }
             }
             _ => return,
         }

@@ -199,7 +199,8 @@ impl<'a> Planner<'a> {
                 let offset = object.machine_base.wrapping_sub(base);
                 (ObjectName::Global { place: CodePlace { module: Some(module), offset } }, from_low)
             }
-            ObjectKind::Heap { thread, site, ordinal } => {
+            // No call makes blocks and descriptors.
+            ObjectKind::Heap { thread, site, ordinal } | ObjectKind::Descriptor { thread, site, ordinal } => {
                 (ObjectName::Heap { thread: number(thread), site: self.code_place(site), ordinal }, from_low)
             }
             ObjectKind::Mapping { thread, site, ordinal } => {
@@ -207,8 +208,6 @@ impl<'a> Planner<'a> {
             }
             ObjectKind::Stack { thread } => (ObjectName::Stack { thread: number(thread) }, from_high),
             ObjectKind::Tls { thread } => (ObjectName::Tls { thread: number(thread) }, from_high),
-            // The number of a descriptor is the same again, or the access is at the same place all the same.
-            ObjectKind::Descriptor { .. } => (ObjectName::Any, 0),
             ObjectKind::Unknown => {
                 debug_assert!(size > 0);
                 (ObjectName::Any, 0)

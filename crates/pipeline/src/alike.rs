@@ -11,7 +11,7 @@ use std::hash::Hasher as _;
 /// Proven races of one cause, after which the others of it are set aside.
 pub(crate) const PROVEN: u32 = 8;
 /// Suspicions of one cause that are taken from one recording.
-pub(crate) const TAKEN: u32 = 64;
+pub(crate) const TAKEN: u32 = 16;
 
 /// What races that are mended together have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -198,7 +198,7 @@ impl Tally {
     }
 
     /// What was not gone after because others like it were.
-    pub(crate) fn tell_alike(&mut self, observer: &mut dyn Observer) {
+    pub fn tell_alike(&mut self, observer: &mut dyn Observer) {
         if self.alike.is_empty() {
             return;
         }
@@ -499,6 +499,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
         }
     }
     tally.tell_out_of_time(observer);
+    tally.tell_alike(observer);
     let findings = leads.into_values().map(|lead| lead.finding);
     Ok(findings.collect())
 }

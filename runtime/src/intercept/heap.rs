@@ -29,9 +29,7 @@ fn begins(thread: &mut Thread, address: u64, bytes: usize, site: u64, kind: u16)
     let count = thread.allocations.entry((site, kind as u64));
     let ordinal = *count;
     *count += 1;
-    if kind != allocation_kind::DESCRIPTOR {
-        replay::allocated(thread, site, ordinal, address, kind == allocation_kind::MAPPING);
-    }
+    replay::allocated(thread, site, ordinal, address, kind == allocation_kind::MAPPING);
     recorder::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, ordinal, spare]);
 }
 

@@ -143,9 +143,11 @@ fn missed_of(results: &[CaseResult], exceptions: &BTreeMap<String, String>) -> V
 fn bars_of(results: &[CaseResult], missed: &[Missed], exceptions: &BTreeMap<String, String>, whole: bool) -> Vec<Bar> {
     let pairs: usize = results.iter().map(|result| result.sanitizer.len()).sum();
     let unexplained = missed.iter().filter(|missed| missed.exception.is_none()).count();
-    let counts = |result: &CaseResult, pair| result.proven.contains(pair) || !exceptions.contains_key(&key(&result.case, pair));
-    let is_racy = |result: &&CaseResult| result.sanitizer.iter().any(|pair| counts(result, pair));
-    let racy: Vec<&CaseResult> = results.iter().filter(is_racy).collect();
+    let is_racy = |result: &CaseResult| {
+        let counts = |pair: &Pair| result.proven.contains(pair) || !exceptions.contains_key(&key(&result.case, pair));
+        result.sanitizer.iter().any(counts)
+    };
+    let racy: Vec<&CaseResult> = results.iter().filter(|result| is_racy(result)).collect();
     let proven_of_racy = racy.iter().filter(|result| !result.proven.is_empty()).count();
     let proven = results.iter().filter(|result| !result.proven.is_empty()).count();
     let failed: Vec<&str> = results.iter().filter(|result| result.failure.is_some()).map(|result| result.case.as_str()).collect();
