@@ -2,7 +2,7 @@
 //!
 //! | step | gcc | clang |
 //! |---|---|---|
-//! | compile | `-fsanitize=thread -fno-omit-frame-pointer`, `-g` unless some `-g` is there | the same |
+//! | compile | `-fsanitize=thread -fno-omit-frame-pointer`, `-g` unless some `-g` is there | the same, and reads are told also where a write of the same place follows |
 //! | link a program | our archive in the place of libtsan's (`-static-libtsan -B`) | our archive, no runtime of its own |
 //! | link a shared library | no runtime: the program has it | the same |
 //!
@@ -12,6 +12,7 @@
 
 use crate::runtime;
 use anyhow::{Context as _, Result};
+use std::cell::LazyCell;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -124,6 +125,11 @@ pub fn step(arguments: &[OsString]) -> Step {
     }
 }
 
+/// clang leaves reads out that a write of the same place follows. For races the write is enough; but what was read decides what the program does then, and a
+/// prediction that does not know of the read takes orders for possible that are not.
+const EVERY_READ: [&str; 4] =
+    ["--start-no-unused-arguments", "-mllvm", "-tsan-instrument-read-before-write=1", "--end-no-unused-arguments"];
+
 /// The arguments to add in front of and behind the user's.
 fn additions(
     step: Step,
@@ -134,7 +140,11 @@ fn additions(
     if step == Step::Other {
         return Ok((Vec::new(), Vec::new()));
     }
+    let clang = LazyCell::new(clang);
     let mut before: Vec<OsString> = vec!["-fsanitize=thread".into(), "-fno-omit-frame-pointer".into()];
+    if *clang {
+        before.extend(EVERY_READ.map(OsString::from));
+    }
     let debug = |argument: &OsString| {
         let text = argument.to_string_lossy();
         text.starts_with("-g") && !text.starts_with("-gcc") && !text.starts_with("-gno-")
@@ -147,10 +157,10 @@ fn additions(
             // A language that the user names would be that of our archive too.
             let named = arguments.iter().any(|argument| argument.to_string_lossy().starts_with("-x"));
             let reset = if named { &["-x", "none"][..] } else { &[] };
-            reset.iter().map(OsString::from).chain(runtime::link_arguments(&folder()?, clang())).collect()
+            reset.iter().map(OsString::from).chain(runtime::link_arguments(&folder()?, *clang)).collect()
         }
         // Build systems like to forbid undefined names in shared libraries; those of the runtime are in the program.
-        Step::LinkShared if clang() => vec!["-Wl,-z,undefs".into()],
+        Step::LinkShared if *clang => vec!["-Wl,-z,undefs".into()],
         Step::LinkShared => vec!["-static-libtsan".into(), "-Wl,-z,undefs".into()],
         Step::Compile | Step::Other => Vec::new(),
     };
@@ -258,6 +268,13 @@ mod tests {
         assert!(added("-c a.c", false).0.contains(&"-g".into()));
         assert!(!added("-c -g3 a.c", false).0.contains(&"-g".into()));
         assert!(!added("-ggdb -c a.c", false).0.contains(&"-g".into()));
+    }
+
+    #[test]
+    fn clang_is_told_to_leave_no_read_out() {
+        let told = |line: &str, clang| added(line, clang).0.contains(&EVERY_READ[2].into());
+        assert!(told("-O2 -c a.c", true) && told("-O2 a.c -o a", true));
+        assert!(!told("-c a.c", false) && !told("--version", true));
     }
 
     #[test]

@@ -179,6 +179,12 @@ fn mappings_barriers_and_sleeps() {
         x++; pthread_join(t, 0); pthread_barrier_destroy(&b); return 0; }",
     );
     silent(&joined, &[]);
+    // Whoever is told to destroys it, while others still leave.
+    let told = compiled(
+        "static pthread_barrier_t b[20]; static void *task(void *p) { for (int i = 0; i < 20; i++) if (pthread_barrier_wait(&b[i])) pthread_barrier_destroy(&b[i]); return 0; }
+        int main(void) { for (int i = 0; i < 20; i++) pthread_barrier_init(&b[i], 0, 2); pthread_t t; pthread_create(&t, 0, task, 0); task(0); return pthread_join(t, 0); }",
+    );
+    silent(&told, &[]);
     let slept = |before: &str, behind: &str| {
         compiled(&format!("static void *task(void *p) {{ x = 1; pass(1); return 0; }}
         int main(void) {{ pthread_t t; {before} pthread_create(&t, 0, task, 0); await(1); {behind} x = 2; pthread_join(t, 0); return 0; }}"))
@@ -198,4 +204,22 @@ fn processes_that_are_cloned() {
         pass(1); pthread_join(t, 0); free(stack); return x; }",
     );
     silent(&place, &[]);
+}
+
+/// More call stacks between two operations on locks than are told apart: a block that is allocated then has nobody's name, but it is no freed one any more.
+#[test]
+fn blocks_that_are_allocated_when_no_place_can_be_named() {
+    let place = compiled(
+        "static long cells[1 << 16], deep; static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; static pthread_barrier_t end;
+        static void descend(int depth) { if (depth) { descend(depth - 1); descend(depth - 1); } else cells[deep++ % (1 << 16)] = 1; }
+        static void next_span(void) { pthread_mutex_lock(&m); pthread_mutex_unlock(&m); }
+        static void *rest(void *p) { pthread_barrier_wait(&end); return p; }
+        int main(void) { pthread_t t; pthread_barrier_init(&end, 0, 2); pthread_create(&t, 0, rest, 0);
+        for (int i = 0; i < 3; i++) {
+            long *block = malloc(40); block[0] = 1; free(block); next_span();
+            descend(16); block = malloc(40); next_span();
+            block[0] = 2; free(block); }
+        pthread_barrier_wait(&end); return pthread_join(t, 0); }",
+    );
+    silent(&place, &["references=8"]);
 }

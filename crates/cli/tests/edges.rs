@@ -73,6 +73,17 @@ fn a_command_before_each_execution_that_does_not_end_is_ended() {
         .expect(125, &["sleep 1000", "did not end within the time"]);
 }
 
+/// The budget's end is no failure of what it cut short.
+#[test]
+fn a_budget_may_end_within_the_command_before_an_execution() {
+    let place = Place::new();
+    place.compile("race", support::place::RACE);
+    let second = "test ! -e recorded || exec sleep 1000; touch recorded";
+    place
+        .rashomon(&["check", "--recordings", "1", "--budget", "1", "--before-each", second, "--", "./race"])
+        .expect(0, &["0 proven"]);
+}
+
 #[test]
 fn a_folder_that_is_not_unicode_can_be_pasted() {
     use std::os::unix::ffi::OsStrExt as _;

@@ -120,7 +120,13 @@ pub fn execute(
     limit: Option<Duration>,
 ) -> Result<Execution, ConfirmError> {
     let start = Instant::now();
-    let (child, own_group) = spawn(program, session, input, output, limit)?;
+    let (child, own_group) = match spawn(program, session, input, output, limit) {
+        // Nothing of the time is left to the program itself.
+        Err(ConfirmError::NoTimeLeft { .. }) => {
+            return Ok(Execution { ending: Ending::TimedOut, duration: start.elapsed(), served: None });
+        }
+        spawned => spawned?,
+    };
     let Some(client) = &program.client else {
         let ending = supervise(child, own_group, start, limit, Some(session))
             .map_err(ConfirmError::io("wait for", &program.executable))?;
@@ -199,14 +205,9 @@ fn before_each(program: &Program, restore: &OsString, limit: Option<Duration>) -
     let child = command.spawn().map_err(|source| ConfirmError::Execute { program: "sh".into(), source })?;
     match supervise(child, true, Instant::now(), limit, None).map_err(ConfirmError::io("wait for", "sh"))? {
         Ending::Code(0) => Ok(()),
-        ending => Err(ConfirmError::BeforeEach {
-            command: restore.clone(),
-            status: match ending {
-                Ending::Code(code) => format!("exit code {code}"),
-                Ending::Signal(signal) => format!("signal {signal}"),
-                Ending::TimedOut => "it did not end within the time of an execution".into(),
-            },
-        }),
+        Ending::TimedOut => Err(ConfirmError::NoTimeLeft { command: restore.clone() }),
+        Ending::Code(code) => Err(ConfirmError::BeforeEach { command: restore.clone(), status: format!("exit code {code}") }),
+        Ending::Signal(signal) => Err(ConfirmError::BeforeEach { command: restore.clone(), status: format!("signal {signal}") }),
     }
 }
 

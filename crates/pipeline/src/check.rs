@@ -261,9 +261,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let scratch = self.store.scratch();
         let mut prover =
             Prover { program: self.program, forcing: self.forcing(run), symbols: self.symbols, scratch: &scratch, executions: 0 };
-        // The last execution, which leaves the world whole, takes about as long as the first one did.
+        // The last execution, which leaves the world whole, takes about as long as the first one did, and as the sleeps did that passed there in virtual time.
         let whole = match (&self.program.before_each, run.recordings.first()) {
-            (Some(_), Some(first)) => Duration::from_millis(first.milliseconds).min(self.settings.budget.total / 4),
+            (Some(_), Some(first)) => {
+                let slept =
+                    rashomon_confirm::force::header_of(&self.store.recording(0))?.map_or(0, |header| header.virtual_nanoseconds);
+                (Duration::from_millis(first.milliseconds) + Duration::from_nanos(slept)).min(self.settings.budget.total / 4)
+            }
             _ => Duration::ZERO,
         };
         prover.forcing.deadline = gathered.deadlines.total.less(whole);
@@ -313,14 +317,20 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
         if prover.executions > 0 && self.program.before_each.is_some() {
             let session = scratch.join("none");
-            let limit = gathered.deadlines.total.limit(prover.forcing.limit).max(whole);
-            rashomon_confirm::execute(
+            // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of budgets.
+            let limit = gathered.deadlines.total.limit(prover.forcing.limit).max(whole) + self.settings.budget.total / 10;
+            let last = rashomon_confirm::execute(
                 self.program,
                 &session,
                 &prover.forcing.input,
                 rashomon_confirm::Output::Discard,
                 Some(limit),
             )?;
+            if last.ending == rashomon_confirm::Ending::TimedOut {
+                observer.progress(Progress::Note(
+                    "the last execution, which leaves the world as a whole one does, was ended with the budget: what it writes may be cut short",
+                ));
+            }
         }
         if scratch.exists() {
             std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;

@@ -5,7 +5,7 @@ use crate::recorded_processes;
 use crate::run::RecordedRun;
 use rashomon_abi::control::option;
 use rashomon_confirm::force::{header_of, new_session};
-use rashomon_confirm::{Ending, Input, Output, Program, Served, execute};
+use rashomon_confirm::{ConfirmError, Ending, Input, Output, Program, Served, execute};
 use rashomon_event::{ProcessPath, Surroundings};
 use rashomon_report::ProgramExit;
 use rashomon_trace::control::{self, ControlRequest, Policy};
@@ -140,10 +140,14 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         filter_locations: if let Accesses::Needed { locations } = settings.accesses { locations } else { 0 },
         ..ControlRequest::default()
     };
-    let control = control::encode(&request).map_err(rashomon_confirm::ConfirmError::from)?;
+    let control = control::encode(&request).map_err(ConfirmError::from)?;
     new_session(session, &control)?;
     let execution = execute(program, session, &settings.input, settings.output, settings.limit)?;
-    let header = header_of(session)?.ok_or_else(|| not_observed(session))?;
+    let header = match (header_of(session)?, execution.ending, &program.before_each) {
+        (Some(header), _, _) => header,
+        (None, Ending::TimedOut, Some(command)) => return Err(ConfirmError::NoTimeLeft { command: command.clone() }.into()),
+        (None, _, _) => return Err(not_observed(session)),
+    };
     let exit = match (header.outcome, header.state, execution.ending) {
         (Outcome::Deadlock | Outcome::Stuck, RunState::Stopped, _) => ProgramExit::Blocked,
         (_, _, Ending::Code(code)) => ProgramExit::Code { code },

@@ -218,6 +218,8 @@ pub fn add(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u
 pub fn imitate_write(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
     let reference = local::reference_of_call(thread, site, false);
     if reference == 0 {
+        // Nobody can be named; but what was here before, perhaps a block that was freed, is gone all the same.
+        shadow::clear(address, bytes);
         return;
     }
     let mut at = address;

@@ -103,7 +103,9 @@ impl Toolchain {
             _ => Vec::new(),
         };
         let triple = self.target(standard);
-        let instrument = ["-Zsanitizer=thread", "-Zexternal-clangrt"].map(str::to_owned);
+        // The last: reads are told also where a write of the same place follows; predictions rest on what was read.
+        let instrument =
+            ["-Zsanitizer=thread", "-Zexternal-clangrt", "-Cllvm-args=-tsan-instrument-read-before-write=1"].map(str::to_owned);
         // Without it a compiler that knows of the mix refuses the library that says nothing of its sanitizer.
         for further in [&["-Cunsafe-allow-abi-mismatch=sanitizer".to_owned()][..], &[]] {
             let all: Vec<String> = flags.iter().chain(&instrument).chain(further).cloned().collect();
