@@ -7,7 +7,7 @@
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, ThreadId, Trace,
+    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, OtherOp, SiteId, ThreadId, Trace,
 };
 use std::collections::HashMap;
 
@@ -194,7 +194,7 @@ impl Statement<'_> {
             "publish" => EventKind::Publish { object: first? },
             "observe" => EventKind::Observe { object: first? },
             "blocked" => EventKind::Blocked { on: first? },
-            "other" => EventKind::Other,
+            "other" => EventKind::Other(OtherOp::Unknown),
             operation => {
                 return Err(ParseError::UnknownOperation { statement: self.statement, operation: operation.to_owned() });
             }
