@@ -14,7 +14,7 @@ use crate::record::RecordSettings;
 use crate::run::{RunRecord, pasted};
 use crate::store::Store;
 use crate::symbols::Symbols;
-use rashomon_confirm::{Forcing, Input, Program};
+use rashomon_confirm::{Ending, Forcing, Input, Output, Program, Time, execute};
 use rashomon_event::{Deadline, Finding, FindingId, ProcessPath, Schedule, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{LoadedTrace, Shortcoming, process_folder, processes};
@@ -261,7 +261,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             Prover { program: self.program, forcing: self.forcing(run), symbols: self.symbols, scratch: &scratch, executions: 0 };
         // The last execution, which leaves the world whole, takes about as long as the first one did.
         let whole = match (&self.program.before_each, run.recordings.first()) {
-            (Some(_), Some(first)) => Duration::from_millis(first.milliseconds).min(self.settings.budget.total / 4),
+            (Some(_), Some(first)) => (Duration::from_millis(first.milliseconds) * 2).min(self.settings.budget.total / 4),
             _ => Duration::ZERO,
         };
         prover.forcing.deadline = gathered.deadlines.total.less(whole);
@@ -311,14 +311,15 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
         if prover.executions > 0 && self.program.before_each.is_some() {
             let session = scratch.join("none");
-            let limit = gathered.deadlines.total.limit(prover.forcing.limit).max(whole);
-            rashomon_confirm::execute(
-                self.program,
-                &session,
-                &prover.forcing.input,
-                rashomon_confirm::Output::Discard,
-                Some(limit),
-            )?;
+            // What the budget's bounds allow behind it: the machine may be slower by now.
+            let until = gathered.deadlines.total.and(self.settings.budget.total / 20 + Duration::from_millis(500));
+            let time = Time { limit: Some(prover.forcing.limit), until };
+            let last = execute(self.program, &session, &prover.forcing.input, Output::Discard, time)?;
+            if last.ending == Ending::TimedOut {
+                tally
+                    .notes
+                    .push("the last execution, which was to leave the program's outputs whole, was ended by the budget".into());
+            }
         }
         if scratch.exists() {
             std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;

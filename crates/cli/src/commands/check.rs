@@ -187,6 +187,7 @@ pub fn prepare_inspected(
         randomise_addresses: run.randomise_addresses,
         environment,
         before_each: options.before_each.clone(),
+        before_each_limit: Some(options.timeout).filter(|limit| !limit.is_zero()),
         client: options.client.asked(),
     };
     Ok(Prepared { program, store, run })
@@ -195,7 +196,8 @@ pub fn prepare_inspected(
 fn new_store(options: &RunOptions, program: &Path) -> Result<Store> {
     Ok(match &options.output {
         Some(folder) => Store::create_at(folder)?,
-        None => Store::create_in(Path::new(DEFAULT_BASE), program)?,
+        None => Store::create_in(Path::new(DEFAULT_BASE), program)
+            .context("no store in this folder; --output FOLDER names another one")?,
     })
 }
 
