@@ -10,6 +10,7 @@
 //! | `barrier`, also implied | a barrier, entered when the thread has executed its share of the tasks |
 //! | `critical`, locks, `GOMP_atomic_start` | locks |
 //! | `ordered` | a semaphore that is handed from chunk to chunk |
+//! | `ordered depend(source)`, `depend(sink: …)` | the source publishes at its iteration, who has it for a sink observes |
 //! | a task | creation posts, the executing thread takes; its end posts for `taskwait` and `taskgroup`, which take; its predecessors publish, it observes |
 //! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody. Drawing dynamic iterations is an event that orders nothing, so that others may draw first |
 //!
@@ -21,6 +22,7 @@
 
 mod api;
 mod data;
+mod doacross;
 mod gomp;
 mod kmpc;
 mod locks;
@@ -123,7 +125,7 @@ const THEIRS: u32 = 2;
 static SERVED: AtomicU32 = AtomicU32::new(UNDECIDED);
 
 /// Entry points that are not here. A process with code that refers to one of them is served by the compiler's library altogether.
-const NOT_COVERED: [&CStr; 31] = [
+const NOT_COVERED: [&CStr; 26] = [
     c"GOMP_parallel_start",
     c"GOMP_parallel_end",
     c"GOMP_parallel_loop_static_start",
@@ -135,16 +137,11 @@ const NOT_COVERED: [&CStr; 31] = [
     c"GOMP_taskgroup_reduction_register",
     c"GOMP_workshare_task_reduction_unregister",
     c"GOMP_scope_start",
-    c"GOMP_doacross_post",
-    c"GOMP_doacross_wait",
-    c"GOMP_doacross_ull_post",
-    c"GOMP_doacross_ull_wait",
     c"GOMP_target_ext",
     c"GOMP_target_data_ext",
     c"GOMP_teams4",
     c"GOMP_teams_reg",
     c"omp_fulfill_event",
-    c"__kmpc_doacross_init",
     c"__kmpc_task_reduction_init",
     c"__kmpc_taskred_init",
     c"__kmpc_taskred_modifier_init",
@@ -156,6 +153,9 @@ const NOT_COVERED: [&CStr; 31] = [
     c"__tgt_target_kernel",
     c"__tgt_target_data_begin_mapper",
 ];
+
+/// The same where `OMP_CANCELLATION` allows it.
+const CANCELLING: [&CStr; 2] = [c"GOMP_cancel", c"__kmpc_cancel"];
 
 /// Where a call goes: `ours`, or the compiler's library.
 unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut c_void {
@@ -171,11 +171,13 @@ unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut 
 
 fn refers_to_more() -> bool {
     let mut found = false;
+    let cancels = settings::cancellation();
     modules::each(|module| {
         let is_library = [b"libgomp.so".as_slice(), b"libomp.so", b"libtsan.so"]
             .iter()
             .any(|name| modules::base_name(module.path).starts_with(name));
         found |= !is_library && NOT_COVERED.iter().any(|name| module.refers_to(name));
+        found |= cancels && !is_library && CANCELLING.iter().any(|name| module.refers_to(name));
     });
     found
 }
