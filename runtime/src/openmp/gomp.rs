@@ -84,6 +84,13 @@ unsafe extern "C" fn not_cancelled() -> bool {
     false
 }
 
+unsafe extern "C" fn cancel(_what: c_int, does: bool) -> bool {
+    if does {
+        super::refuse_cancellation();
+    }
+    false
+}
+
 /// Writes the thread's next chunk to where the compiler wants it.
 unsafe fn next(call: Call, first: *mut u64, behind: *mut u64) -> bool {
     let Some((iterations, from, to)) = shares::next_chunk(call) else { return false };
@@ -576,7 +583,7 @@ openmp! { "libgomp.so.1";
     GOMP_parallel_sections => parallel_sections;
     GOMP_barrier => barrier;
     GOMP_barrier_cancel => barrier_cancel;
-    GOMP_cancel => not_cancelled;
+    GOMP_cancel => cancel;
     GOMP_cancellation_point => not_cancelled;
     GOMP_loop_end => loop_end;
     GOMP_loop_end_cancel => loop_end_cancel;

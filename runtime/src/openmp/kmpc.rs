@@ -129,6 +129,11 @@ unsafe extern "C" fn zero() -> i32 {
     0
 }
 
+unsafe extern "C" fn cancel() -> i32 {
+    super::refuse_cancellation();
+    0
+}
+
 unsafe extern "C" fn begin_serial(_location: usize, _thread: i32) {
     local().wanted.set(0);
     team::begin_serial(Call::current());
@@ -637,7 +642,7 @@ openmp! { "libomp.so.5";
     __kmpc_bound_num_threads => bound_count;
     __kmpc_barrier => barrier;
     __kmpc_cancel_barrier => barrier;
-    __kmpc_cancel => zero;
+    __kmpc_cancel => cancel;
     __kmpc_cancellationpoint => zero;
     __kmpc_for_static_init_4 => static_4;
     __kmpc_for_static_init_4u => static_4u;

@@ -36,7 +36,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys;
 use crate::thread::{self, Runtime};
 use crate::tls::{caller, hot};
-use crate::{config, modules, recorder};
+use crate::{config, detect, modules, recorder};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::Op;
@@ -154,32 +154,49 @@ const NOT_COVERED: [&CStr; 26] = [
     c"__tgt_target_data_begin_mapper",
 ];
 
-/// The same where `OMP_CANCELLATION` allows it.
-const CANCELLING: [&CStr; 2] = [c"GOMP_cancel", c"__kmpc_cancel"];
-
 /// Where a call goes: `ours`, or the compiler's library.
 unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut c_void {
     if SERVED.load(Acquire) == UNDECIDED {
         // What libc is called for here is not the program's.
         let _runtime = Runtime::try_enter();
         let observed = thread::count() > 0;
-        let decided = if observed && !refers_to_more() { OURS } else { THEIRS };
-        let _ = SERVED.compare_exchange(UNDECIDED, decided, AcqRel, Acquire);
+        let more = if observed { refers_to_more() } else { None };
+        let decided = if observed && more.is_none() { OURS } else { THEIRS };
+        if SERVED.compare_exchange(UNDECIDED, decided, AcqRel, Acquire).is_ok()
+            && let Some(name) = more
+            && detect::on()
+        {
+            sys::message(&[
+                b"OpenMP's ",
+                name.to_bytes(),
+                b" is not served, so that the compiler's own library serves this program: what that orders is not seen, and races may be reported that are none",
+            ]);
+        }
     }
     if SERVED.load(Acquire) == OURS { ours } else { theirs.address() }
 }
 
-fn refers_to_more() -> bool {
-    let mut found = false;
-    let cancels = settings::cancellation();
+/// An entry point that is not here and that the program's code calls.
+fn refers_to_more() -> Option<&'static CStr> {
+    let mut found = None;
     modules::each(|module| {
         let is_library = [b"libgomp.so".as_slice(), b"libomp.so", b"libtsan.so"]
             .iter()
             .any(|name| modules::base_name(module.path).starts_with(name));
-        found |= !is_library && NOT_COVERED.iter().any(|name| module.refers_to(name));
-        found |= cancels && !is_library && CANCELLING.iter().any(|name| module.refers_to(name));
+        if !is_library && found.is_none() {
+            found = NOT_COVERED.into_iter().find(|name| module.refers_to(name));
+        }
     });
     found
+}
+
+/// A region asks to be cancelled, which never happens while the program is observed, as without `OMP_CANCELLATION`. Said once where it would happen otherwise.
+fn refuse_cancellation() {
+    static SAID: AtomicU32 = AtomicU32::new(0);
+    let _runtime = Runtime::try_enter();
+    if settings::cancellation() && SAID.swap(1, Relaxed) == 0 {
+        sys::message(&[b"OMP_CANCELLATION is set, but regions are not cancelled while the program is observed: they run to their ends"]);
+    }
 }
 
 /// A forked child has none of its parent's workers.
