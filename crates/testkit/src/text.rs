@@ -186,7 +186,7 @@ impl Statement<'_> {
             "take" => EventKind::Take { semaphore: first? },
             "count" => {
                 builder.semaphore(first?, self.operands.get(1).map_or(Ok(0), |word| self.number(word))?);
-                EventKind::Other
+                EventKind::Other(OtherOp::Unknown)
             }
             "begin" => EventKind::OnceBegin { once: first? },
             "done" => EventKind::OnceDone { once: first? },
