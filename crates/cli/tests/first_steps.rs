@@ -50,6 +50,14 @@ fn a_folder_that_takes_no_store_is_named_once() {
     assert_eq!(ended.err.matches("os error").count(), 1, "{ended}");
 }
 
+#[test]
+fn an_input_that_is_not_there_leaves_no_store() {
+    let place = Place::new();
+    place.compile("race", RACE);
+    place.rashomon(&["check", "--stdin", "missing", "--", "./race"]).expect(125, &["--stdin missing"]);
+    assert!(!place.path(".rashomon").exists());
+}
+
 /// A thread that waits in the kernel when the process ends has written all that it did.
 #[test]
 fn who_waits_in_the_kernel_at_the_end_has_a_whole_recording() {

@@ -138,6 +138,10 @@ pub struct Prepared {
 
 /// The program, compiled if need be, and a store for it. `None`: the compiler refused, and said why.
 pub fn prepare(options: &RunOptions, file: Option<PathBuf>, mut command: Vec<OsString>) -> Result<Option<Prepared>> {
+    if let Some(path) = &options.stdin {
+        // Before there is a store of nothing.
+        rashomon_files::open_input(path).with_context(|| format!("cannot read --stdin {}", path.display()))?;
+    }
     let source = file.as_deref().and_then(|file| Language::of(file).map(|language| (file.to_path_buf(), language)));
     let (store, inspection) = match (source, file) {
         (Some((file, language)), _) => {
