@@ -64,7 +64,7 @@ impl Time {
     }
 
     /// Of a program that starts now.
-    fn from_now(self) -> Option<Duration> {
+    fn left(self) -> Option<Duration> {
         self.limit.map(|limit| self.until.limit(limit)).or(self.until.left())
     }
 }
@@ -146,7 +146,7 @@ pub fn execute(program: &Program, session: &Path, input: &Input, output: Output,
         return Ok(Execution { ending: Ending::TimedOut, duration: start.elapsed(), served: None });
     }
     let start = Instant::now();
-    let limit = time.from_now();
+    let limit = time.left();
     let (child, own_group) = spawn(program, session, input, output)?;
     let Some(client) = &program.client else {
         let ending = supervise(child, own_group, start, limit, Some(session))
@@ -213,7 +213,7 @@ fn before_each(program: &Program, restore: &OsString, until: Deadline) -> Result
     if until.is_over() {
         return Ok(false);
     }
-    let limit = Time { limit: program.before_each_limit, until }.from_now();
+    let limit = Time { limit: program.before_each_limit, until }.left();
     let mut command = Command::new("sh");
     // What it prints belongs to neither the program's output nor the report.
     command.arg("-c").arg(restore).current_dir(&program.directory).stdin(Stdio::null()).stdout(Stdio::null());
