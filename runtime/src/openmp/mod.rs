@@ -195,7 +195,9 @@ fn refuse_cancellation() {
     static SAID: AtomicU32 = AtomicU32::new(0);
     let _runtime = Runtime::try_enter();
     if settings::cancellation() && SAID.swap(1, Relaxed) == 0 {
-        sys::message(&[b"OMP_CANCELLATION is set, but regions are not cancelled while the program is observed: they run to their ends"]);
+        sys::message(&[
+            b"OMP_CANCELLATION is set, but regions are not cancelled while the program is observed: they run to their ends",
+        ]);
     }
 }
 

@@ -211,7 +211,7 @@ pub fn tell(here: &Here, team: &Team) {
 
 /// Executes tasks of the team that are accepted until `done` (asked under the team's lock), waiting while there are none.
 ///
-/// Who created a task executes it only where nobody else comes for it: its being executed by the same thread would order it behind what that thread did before.
+/// Who created tasks executes one of them only when another thread has taken one, or none comes for it: the same thread's executing them would order them, and behind what that thread did before.
 pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, done: impl Fn() -> bool) {
     let me = member();
     let of_others = |task: &Task| accept(task) && !core::ptr::eq(task.creator, me);
@@ -221,7 +221,7 @@ pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, do
             let here = call.enter();
             let has_only_own = || team.lock.with(|| !team.queue.has(&of_others) && team.queue.has(&accept));
             let mut yields = YIELDS * team.size;
-            while team.size > 1 && yields > 0 && me.yields.get() < MOST_YIELDS && has_only_own() {
+            while team.size > 1 && yields > 0 && me.yields.get() < MOST_YIELDS && !me.handed.get() && has_only_own() {
                 here.does(Op::Yield, 0, 0, &[]);
                 me.yields.set(me.yields.get() + 1);
                 yields -= 1;
@@ -231,8 +231,13 @@ pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, do
                 team.lock.with(|| {
                     if !done() {
                         task.set(team.queue.take(&of_others));
-                        if task.get().is_null() {
-                            task.set(team.queue.take(&accept));
+                        // SAFETY: its creator is a place of the team, under whose lock this is.
+                        match unsafe { task.get().as_ref().and_then(|task| task.creator.as_ref()) } {
+                            Some(creator) => creator.handed.set(true),
+                            None => {
+                                task.set(team.queue.take(&accept));
+                                me.handed.set(false);
+                            }
                         }
                         return !task.get().is_null();
                     }

@@ -72,6 +72,8 @@ pub struct Member {
     pub trips: Cell<u64>,
     /// How often it let others take a task that it had created.
     pub yields: Cell<u32>,
+    /// Another thread has taken a task of its own since it executed one itself.
+    pub handed: Cell<bool>,
     /// It has the turn of the ordered construct for its chunk.
     pub has_turn: Cell<bool>,
 }
