@@ -16,7 +16,6 @@ fn run_record() -> RunRecord {
         randomise_addresses: true,
         environment: Vec::new(),
         before_each: None,
-        before_each_limit: None,
         client: None,
         input: None,
         loads_runtime: true,
