@@ -219,7 +219,7 @@ pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, do
         let task = Cell::new(null::<Task>());
         {
             let here = call.enter();
-            let has_only_own = || team.lock.with(|| !team.queue.has(&of_others) && team.queue.has(&accept));
+            let has_only_own = || team.lock.with(|| !team.queue.has(of_others) && team.queue.has(&accept));
             let mut yields = YIELDS * team.size;
             while team.size > 1 && yields > 0 && me.yields.get() < MOST_YIELDS && !me.handed.get() && has_only_own() {
                 here.does(Op::Yield, 0, 0, &[]);
@@ -230,7 +230,7 @@ pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, do
             here.wait(WaitFor::Barrier, &raw const team.word as u64, &team.word, || {
                 team.lock.with(|| {
                     if !done() {
-                        task.set(team.queue.take(&of_others));
+                        task.set(team.queue.take(of_others));
                         // SAFETY: its creator is a place of the team, under whose lock this is.
                         match unsafe { task.get().as_ref().and_then(|task| task.creator.as_ref()) } {
                             Some(creator) => creator.handed.set(true),
