@@ -1,21 +1,24 @@
 //! The ways a recording ends.
 
-use crate::thread::{State, all};
-use crate::{config, deadlock, detect, family, header, modules, recorder, replay, standstill, sys};
+use crate::thread::{State, Thread, all};
+use crate::{config, deadlock, detect, family, header, modules, recorder, replay, sched, standstill, sys};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::{field, state};
 
 static DONE: AtomicU32 = AtomicU32::new(0);
 
-/// Closes what can be closed: in serial mode every stream, as all other threads stand still.
+/// Whether a thread other than the calling one writes nothing before it has the turn: it waits for that, or gave it up for a call into the kernel. Who lost it while it ran may write.
+fn stands_still(thread: &Thread) -> bool {
+    config::serial() && (thread.state != State::External || thread.evicted.load(Acquire) == sched::LET_GO)
+}
+
+/// Closes what can be closed: in serial mode the stream of every thread that stands still.
 fn close_streams() {
     let own = crate::thread::current_number();
     for thread in all() {
-        // SAFETY: registered threads are never unmapped. Others are stopped (serial) or left alone (free).
+        // SAFETY: registered threads are never unmapped. Others are stopped (serial) or left alone.
         let thread = unsafe { &mut *thread };
-        if !thread.hot.is_null()
-            && (thread.number as u64 == own || config::serial() && thread.state != State::External || standstill::stands())
-        {
+        if !thread.hot.is_null() && (thread.number as u64 == own || stands_still(thread) || standstill::stands()) {
             if config::serial() && thread.number as u64 != own && thread.state == State::Runnable {
                 recorder::stands(thread);
             }
@@ -72,10 +75,7 @@ pub fn resume() {
     for thread in all() {
         // SAFETY: as in `close_streams`.
         let thread = unsafe { &mut *thread };
-        if !thread.hot.is_null()
-            && thread.chunk.is_null()
-            && (thread.number as u64 == own || config::serial() && thread.state != State::External)
-        {
+        if !thread.hot.is_null() && thread.chunk.is_null() && (thread.number as u64 == own || stands_still(thread)) {
             recorder::begin(thread);
         }
     }

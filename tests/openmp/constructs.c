@@ -111,6 +111,26 @@ int main(void) {
 #pragma omp single
 #pragma omp taskloop num_tasks(5)
     for (int i = 0; i < N; i++) values[i] = i;
+    int sums[N], field[N][N];
+    for (int i = 0; i < N; i++) sums[i] = field[0][i] = field[i][0] = i;
+#pragma omp parallel for ordered(1) schedule(dynamic) num_threads(3)
+    for (int i = 1; i < N; i++) {
+#pragma omp ordered depend(sink : i - 1)
+        sums[i] += sums[i - 1];
+#pragma omp ordered depend(source)
+    }
+    if (sums[N - 1] != N * (N - 1) / 2) abort();
+#pragma omp parallel num_threads(3)
+#pragma omp for ordered(2)
+    for (int i = 1; i < 12; i++)
+        for (long j = 11; j > 0; j -= 2) {
+#pragma omp ordered depend(sink : i - 1, j) depend(sink : i, j + 2)
+            field[i][j] = field[i - 1][j] + (j < 11 ? field[i][j + 2] : 0);
+#pragma omp ordered depend(source)
+        }
+    for (int i = 1; i < 12; i++)
+        for (int j = 11; j > 0; j -= 2)
+            if (field[i][j] != field[i - 1][j] + (j < 11 ? field[i][j + 2] : 0)) abort();
     omp_set_max_active_levels(2);
     int inner[2] = {0, 0};
 #pragma omp parallel num_threads(2)

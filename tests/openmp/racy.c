@@ -127,6 +127,13 @@ int main(void) {
 #pragma omp single
 #pragma omp taskloop num_tasks(4)
     for (int i = 0; i < 8; i++) x = i;
+#elif CASE == 16 // doacross: an iteration waits for the wrong one: a
+#pragma omp parallel for ordered(1) schedule(static, 1) num_threads(2)
+    for (int i = 2; i < 8; i++) {
+#pragma omp ordered depend(sink : i - 2)
+        a[i] = a[i - 1] + 1;
+#pragma omp ordered depend(source)
+    }
 #endif
     printf("%d %d %d\n", x, y, s);
     return 0;

@@ -58,7 +58,7 @@ pub mod item {
     pub const ACCESS: u32 = 7;
     /// `flags (1: suppressions may match it; from bit 8 on: place of the MUTEX that is waited for there, + 1), stack`
     pub const STACK: u32 = 8;
-    /// `address, flags (1: destroyed), stack of its creation`
+    /// `address, flags (see super::mutex), stack of its creation, or of its first use`
     pub const MUTEX: u32 = 9;
     /// `number, id in the kernel, flags (see super::thread), parent's number, name (text), stack of its creation`
     pub const THREAD: u32 = 10;
@@ -127,6 +127,13 @@ pub mod access {
     /// The release of the memory.
     pub const FREE: u64 = 4;
     pub const VPTR: u64 = 8;
+}
+
+/// Flags of MUTEX.
+pub mod mutex {
+    pub const DESTROYED: u64 = 1;
+    /// No call initialised it, so the stack is that of its first use.
+    pub const NOT_INITIALISED: u64 = 2;
 }
 
 /// Flags of THREAD.

@@ -22,7 +22,7 @@ use crate::runtime;
 use crate::terminal::{self, error_is_terminal, print, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_confirm::{Client, Input, Output, Program};
-use rashomon_event::Finding;
+use rashomon_event::{Deadline, Finding};
 use rashomon_pipeline::plan::{Fixed, Next, Plan, UntilNothingNew};
 use rashomon_pipeline::run::pasted;
 use rashomon_pipeline::{Accesses, Budget, RecordSettings, RunRecord, Scheduling, Settings, Store};
@@ -97,6 +97,7 @@ pub fn program_of(run: &RunRecord) -> Result<Program> {
         randomise_addresses: run.randomise_addresses,
         environment: run.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         before_each: run.before_each.as_ref().map(OsString::from),
+        before_each_limit: run.limit_milliseconds.map(Duration::from_millis),
         client: run.client.as_ref().map(Client::from),
     })
 }
@@ -122,6 +123,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             input: run.input.as_ref().map_or(Input::Empty, |path| Input::File(path.to_path())),
             output: Output::Discard,
             limit: None,
+            until: Deadline::NEVER,
             trace_limit: run.trace_limit,
             processes: run.processes,
             patience: PATIENCE,
@@ -156,6 +158,7 @@ pub fn settings_for(
             input,
             output,
             limit: Some(run.timeout).filter(|limit| !limit.is_zero()),
+            until: Deadline::NEVER,
             trace_limit: run.trace_limit.saturating_mul(MEGABYTE),
             processes: run.processes,
             patience: PATIENCE,

@@ -39,7 +39,10 @@ fn main() -> ExitCode {
     let role = arguments.first().and_then(|name| Role::of_name(Path::new(name).file_name()?));
     let outcome = match role {
         Some(role) => cargo::act_as(role, &arguments[1..]),
-        None => run(Arguments::parse_from(arguments)),
+        None => match Arguments::try_parse_from(&arguments) {
+            Ok(parsed) => run(parsed),
+            Err(error) => return misunderstood(&error),
+        },
     };
     match outcome {
         Ok(exit) => exit.into(),
@@ -68,8 +71,33 @@ fn wrapper_call(arguments: &[OsString]) -> Option<(Language, &[OsString])> {
     }
 }
 
+/// A command line that cannot be understood. Whoever names a program and no command means to check it.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand)
+        && (given.contains('/') || Path::new(given).exists())
+    {
+        say!("{given} is no command; to check a program: rashomon check -- {given}");
+        return Exit::Usage.into();
+    }
+    error.exit()
+}
+
+/// What went wrong, and why: each reason once, though errors tell those below them, too.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 fn failed(error: &anyhow::Error) -> ExitCode {
-    say!("{error:#}");
+    say!("{}", chain(error));
     let exit = match error.downcast_ref::<program::Unfit>() {
         Some(program::Unfit::NotFound(_)) => Exit::NotFound,
         Some(program::Unfit::NotExecutable(_)) => Exit::NotExecutable,

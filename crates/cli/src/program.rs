@@ -5,7 +5,7 @@ use object::read::elf::{Dyn as _, ElfFile64, FileHeader as _};
 use object::{LittleEndian, Object as _, ObjectSymbol as _};
 use rashomon_event::{ModuleInfo, path_text};
 use rashomon_pipeline::Binaries;
-use rashomon_pipeline::modules::MARKER;
+use rashomon_pipeline::modules::{MARKER, has_instrumented_code};
 use rashomon_pipeline::symbols::Symbols as _;
 use std::ffi::OsStr;
 use std::fs;
@@ -94,7 +94,7 @@ pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
     let bytes = fs::read(&path).map_err(unreadable)?;
     let (instrumentation, mut notes) =
         inspect_bytes(&bytes).map_err(|reason| Unfit::Unsuitable(format!("{}: {reason}", path.display())))?;
-    if notes.is_empty() && !main_has_lines(&path, &bytes) {
+    if !notes.iter().any(|note| note == STRIPPED || note == NO_DEBUG_INFORMATION) && !main_has_lines(&path, &bytes) {
         notes.push(NO_DEBUG_INFORMATION.to_owned());
     }
     if mode & 0o6000 != 0 && instrumentation == Instrumentation::Loaded {
@@ -104,6 +104,8 @@ pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
 }
 
 const NO_DEBUG_INFORMATION: &str = "no debug information: reports will name functions but no lines; build with -g";
+
+const ONLY_LINKED: &str = "none of its code is instrumented: only its calls of libc are seen, and races between its accesses are not; compile its sources with `rashomon cc`/`rashomon c++`, too, and not only link them";
 
 const STRIPPED: &str = "no debug information and no symbols: reports will name addresses only; build with -g and check before the program is stripped";
 
@@ -125,7 +127,7 @@ const HOW_TO_BUILD: &str = "build it with `rashomon cc`/`rashomon c++`, or with 
 
 fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String> {
     if !bytes.starts_with(b"\x7fELF") {
-        return Err("not an ELF program".into());
+        return Err("not an ELF program, and no script, which begins with #! and its interpreter".into());
     }
     if bytes.get(4) != Some(&2) || bytes.get(5) != Some(&1) || bytes.get(18..20) != Some(&[62, 0]) {
         return Err("not a program for x86-64; only these can be recorded".into());
@@ -162,12 +164,17 @@ fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String>
         // All the instrumented code is in libraries.
         Instrumentation::Loaded
     } else {
-        return Err(format!("not instrumented; {HOW_TO_BUILD}"));
+        return Err(format!(
+            "not instrumented; {HOW_TO_BUILD}. If it only starts instrumented programs, check a script (#!/bin/sh …) that calls it"
+        ));
     };
     if instrumentation == Instrumentation::Loaded && !needed.iter().any(|name| name.contains("tsan")) {
         return Err(format!("instrumented, but linked without any runtime; {HOW_TO_BUILD} at the link step too"));
     }
     let mut notes = Vec::new();
+    if instrumentation == Instrumentation::Linked && !has_instrumented_code(&file) {
+        notes.push(ONLY_LINKED.to_owned());
+    }
     if !has_debug_information(&file) {
         let stripped = file.symbols().next().is_none();
         notes.push(if stripped { STRIPPED } else { NO_DEBUG_INFORMATION }.to_owned());

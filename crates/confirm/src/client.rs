@@ -64,7 +64,7 @@ impl Served {
     pub fn phrases(self) -> Vec<String> {
         let client = match self.client {
             ClientEnding::NotStarted => {
-                "the client was not started: the program did not come to listen (--ready says otherwise when it can)".into()
+                "the client was not started: the program ended, or its time was over, before it was seen to listen (its standard input is empty, but for --stdin; --ready CMD says when it can be asked)".into()
             }
             ClientEnding::Code(0) => String::new(),
             ClientEnding::Code(code) => format!("the client ended with exit code {code}"),

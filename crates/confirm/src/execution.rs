@@ -8,6 +8,7 @@ use crate::client::{self, Accompanied, Client, Served, ServerEnding};
 use crate::descendants;
 use crate::error::ConfirmError;
 use crate::process::{self, Setup};
+use rashomon_event::Deadline;
 use rashomon_trace::{RunHeader, RunState};
 use std::ffi::OsString;
 use std::fs::File;
@@ -32,6 +33,8 @@ pub struct Program {
     pub environment: Vec<(OsString, OsString)>,
     /// Shell command that restores the program's world before every execution.
     pub before_each: Option<OsString>,
+    /// How long that may take.
+    pub before_each_limit: Option<Duration>,
     /// Who asks a program that serves.
     pub client: Option<Client>,
 }
@@ -40,6 +43,29 @@ impl Program {
     /// Whether an execution is the program's process and what that makes: then several can run at the same time, or go on from one point.
     pub const fn runs_alone(&self) -> bool {
         self.before_each.is_none() && self.client.is_none()
+    }
+}
+
+/// How long an execution may take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Time {
+    /// Of the program; `None`: as long as it takes.
+    pub limit: Option<Duration>,
+    /// Behind it nothing goes on: neither the program nor what restores its world, which then was not begun.
+    pub until: Deadline,
+}
+
+impl Time {
+    /// As long as it takes.
+    pub const UNLIMITED: Self = Self { limit: None, until: Deadline::NEVER };
+
+    pub const fn of(limit: Duration) -> Self {
+        Self { limit: Some(limit), until: Deadline::NEVER }
+    }
+
+    /// Of a program that starts now.
+    fn left(self) -> Option<Duration> {
+        self.limit.map(|limit| self.until.limit(limit)).or(self.until.left())
     }
 }
 
@@ -111,22 +137,17 @@ pub fn no_session() -> &'static Path {
     Path::new("")
 }
 
-/// Runs the program in a session whose `control` is already written. `limit`: wall-clock time.
-pub fn execute(
-    program: &Program,
-    session: &Path,
-    input: &Input,
-    output: Output,
-    limit: Option<Duration>,
-) -> Result<Execution, ConfirmError> {
+/// Runs the program in a session whose `control` is already written.
+pub fn execute(program: &Program, session: &Path, input: &Input, output: Output, time: Time) -> Result<Execution, ConfirmError> {
     let start = Instant::now();
-    let (child, own_group) = match spawn(program, session, input, output, limit) {
-        // Nothing of the time is left to the program itself.
-        Err(ConfirmError::NoTimeLeft { .. }) => {
-            return Ok(Execution { ending: Ending::TimedOut, duration: start.elapsed(), served: None });
-        }
-        spawned => spawned?,
-    };
+    if let Some(restore) = &program.before_each
+        && !before_each(program, restore, time.until)?
+    {
+        return Ok(Execution { ending: Ending::TimedOut, duration: start.elapsed(), served: None });
+    }
+    let start = Instant::now();
+    let limit = time.left();
+    let (child, own_group) = spawn(program, session, input, output)?;
     let Some(client) = &program.client else {
         let ending = supervise(child, own_group, start, limit, Some(session))
             .map_err(ConfirmError::io("wait for", &program.executable))?;
@@ -158,17 +179,8 @@ fn in_order(ending: Ending, server: ServerEnding) -> Ending {
     }
 }
 
-/// Starts the program; whether it leads a group of its own.
-pub(crate) fn spawn(
-    program: &Program,
-    session: &Path,
-    input: &Input,
-    output: Output,
-    limit: Option<Duration>,
-) -> Result<(Child, bool), ConfirmError> {
-    if let Some(restore) = &program.before_each {
-        before_each(program, restore, limit)?;
-    }
+/// Starts the program, in its world as it is; whether it leads a group of its own.
+pub(crate) fn spawn(program: &Program, session: &Path, input: &Input, output: Output) -> Result<(Child, bool), ConfirmError> {
     let mut command = command(program, session);
     command.stdin(match input {
         Input::Inherit => Stdio::inherit(),
@@ -196,18 +208,28 @@ pub(crate) fn spawn(
     Ok((child, own_group))
 }
 
-/// It may take as long as the execution itself.
-fn before_each(program: &Program, restore: &OsString, limit: Option<Duration>) -> Result<(), ConfirmError> {
+/// False: there was no time for it.
+fn before_each(program: &Program, restore: &OsString, until: Deadline) -> Result<bool, ConfirmError> {
+    if until.is_over() {
+        return Ok(false);
+    }
+    let limit = Time { limit: program.before_each_limit, until }.left();
     let mut command = Command::new("sh");
     // What it prints belongs to neither the program's output nor the report.
     command.arg("-c").arg(restore).current_dir(&program.directory).stdin(Stdio::null()).stdout(Stdio::null());
     process::prepare(&mut command, Setup { randomise_addresses: true, own_group: true });
     let child = command.spawn().map_err(|source| ConfirmError::Execute { program: "sh".into(), source })?;
     match supervise(child, true, Instant::now(), limit, None).map_err(ConfirmError::io("wait for", "sh"))? {
-        Ending::Code(0) => Ok(()),
-        Ending::TimedOut => Err(ConfirmError::NoTimeLeft { command: restore.clone() }),
-        Ending::Code(code) => Err(ConfirmError::BeforeEach { command: restore.clone(), status: format!("exit code {code}") }),
-        Ending::Signal(signal) => Err(ConfirmError::BeforeEach { command: restore.clone(), status: format!("signal {signal}") }),
+        Ending::Code(0) => Ok(true),
+        Ending::TimedOut if until.is_over() => Ok(false),
+        ending => Err(ConfirmError::BeforeEach {
+            command: restore.clone(),
+            status: match ending {
+                Ending::Code(code) => format!("exit code {code}"),
+                Ending::Signal(signal) => format!("signal {signal}"),
+                Ending::TimedOut => "it did not end within the time of an execution (--timeout)".into(),
+            },
+        }),
     }
 }
 

@@ -4,7 +4,7 @@
 //! the runtime. [`confirm`] calls a schedule's goal proven when it came about, and came about again in a second execution.
 
 use crate::error::ConfirmError;
-use crate::execution::{Execution, Input, Output, Program, execute};
+use crate::execution::{Execution, Input, Output, Program, Time, execute};
 use crate::outcome::{Divergence, Outcome};
 use rashomon_event::{CodePlace, Deadline, Goal, Grade, Schedule, Surroundings};
 use rashomon_trace::control::{self, After, ControlRequest, Enforcement, Policy};
@@ -35,6 +35,11 @@ impl Forcing {
     /// Wall-clock time of an execution that starts now.
     pub fn limit(&self) -> Duration {
         self.deadline.limit(self.limit)
+    }
+
+    /// Of an execution and what comes before it.
+    pub fn time(&self) -> Time {
+        Time { limit: Some(self.limit), until: self.deadline }
     }
 }
 
@@ -207,7 +212,7 @@ pub fn force_in(
     forcing: &Forcing,
 ) -> Result<Attempt, ConfirmError> {
     session_in_manner(schedule, After::Stop, manner, known, session, forcing)?;
-    let execution = execute(program, session, &forcing.input, Output::Discard, Some(forcing.limit()))?;
+    let execution = execute(program, session, &forcing.input, Output::Discard, forcing.time())?;
     attempt(schedule, session, execution)
 }
 

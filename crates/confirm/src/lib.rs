@@ -21,7 +21,7 @@ pub mod unordered;
 
 pub use client::{Client, ClientEnding, Served, ServerEnding};
 pub use error::ConfirmError;
-pub use execution::{Ending, Execution, Input, Output, Program, execute, no_session};
+pub use execution::{Ending, Execution, Input, Output, Program, Time, execute, no_session};
 pub use force::{Attempt, Decision, Forcing, confirm, force};
 pub use keeper::keep;
 pub use outcome::{Divergence, Outcome};

@@ -4,7 +4,7 @@
 //! runtime held one thread right before its access while another stood right before a conflicting one.
 
 use crate::error::ConfirmError;
-use crate::execution::{Execution, Input, Output, Program, execute};
+use crate::execution::{Execution, Input, Output, Program, Time, execute};
 use crate::force::new_session;
 use rashomon_event::ModuleInfo;
 use rashomon_files::Links;
@@ -13,7 +13,6 @@ use rashomon_trace::modules::{self, ModuleLine};
 use rashomon_trace::{DescriptorState, HoldEnd, ProvokeRequest, Provoked, RunMode, Step, TraceError};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 /// What came of one provoking execution.
 #[derive(Clone, Debug)]
@@ -29,8 +28,7 @@ pub struct ProvokedRun {
 pub struct Setting {
     pub input: Input,
     pub output: Output,
-    /// Wall-clock time.
-    pub limit: Duration,
+    pub time: Time,
     /// [`After::Stop`]: the process ends when no hold is left to be made.
     pub after: After,
     pub processes: u64,
@@ -50,7 +48,7 @@ pub fn provoke(
     setting: &Setting,
 ) -> Result<ProvokedRun, ConfirmError> {
     provoking_session(request, session, setting.after, setting.processes)?;
-    let execution = execute(program, session, &setting.input, setting.output, Some(setting.limit))?;
+    let execution = execute(program, session, &setting.input, setting.output, setting.time)?;
     let mut provoked = Provoked::read(session)?.unwrap_or_default();
     // An execution that ended before it began has met nothing.
     provoked.descriptors.resize(request.watched.len(), DescriptorState::default());

@@ -172,7 +172,7 @@ impl<'a> Planner<'a> {
         let event = self.trace.event(index);
         match event.kind {
             EventKind::Access(_) | EventKind::Request { .. } | EventKind::Blocked { .. } => false,
-            EventKind::Other => {
+            EventKind::Other(_) => {
                 let next = self.next[index.index()];
                 next != NONE && self.trace.events[next as usize].ordinal > event.ordinal
             }

@@ -56,7 +56,7 @@ pub fn begin(program: &Program, session: &Path, input: &Input, limit: Duration) 
         OpenOptions::new().read(true).custom_flags(flags).open(&answers).map_err(ConfirmError::io("open", &answers))?;
     // For reading as well, so that this does not wait for a reader.
     let commands = OpenOptions::new().read(true).write(true).open(&commands).map_err(ConfirmError::io("open", &commands))?;
-    let (child, own_group) = spawn(program, session, input, Output::Discard, Some(limit))?;
+    let (child, own_group) = spawn(program, session, input, Output::Discard)?;
     while start.elapsed() < limit {
         match next_answer(&mut answers, Instant::now() + PAUSE, Writer::ToCome) {
             Ok(Some((answer::STANDS, _))) => {

@@ -1,6 +1,7 @@
 //! Supervision, with shells in place of instrumented programs: nothing here needs the runtime.
 
-use rashomon_confirm::{Ending, Execution, Input, Output, Program, execute};
+use rashomon_confirm::{ConfirmError, Ending, Execution, Input, Output, Program, Time, execute};
+use rashomon_event::Deadline;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,13 +14,18 @@ fn shell(script: &str, directory: &Path) -> Program {
         randomise_addresses: true,
         environment: Vec::new(),
         before_each: None,
+        before_each_limit: None,
         client: None,
     }
 }
 
 fn run(program: &Program, limit: Option<Duration>) -> Execution {
+    in_time(program, Time { limit, ..Time::UNLIMITED }).expect("the shell starts")
+}
+
+fn in_time(program: &Program, time: Time) -> Result<Execution, ConfirmError> {
     let session = program.directory.join("session");
-    execute(program, &session, &Input::Empty, Output::Discard, limit).expect("the shell starts")
+    execute(program, &session, &Input::Empty, Output::Discard, time)
 }
 
 #[test]
@@ -84,8 +90,25 @@ fn the_world_is_restored_before_each_execution() {
     assert_eq!(run(&program, None).ending, Ending::Code(0));
 
     program.before_each = Some("exit 4".into());
-    let error = execute(&program, folder.path(), &Input::Empty, Output::Discard, None).unwrap_err();
+    let error = execute(&program, folder.path(), &Input::Empty, Output::Discard, Time::UNLIMITED).unwrap_err();
     assert!(error.to_string().contains("exit code 4"), "{error}");
+}
+
+/// What restores the world has its own time; what is left of a budget ends it without a word.
+#[test]
+fn restoring_the_world_is_not_part_of_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = shell("true", folder.path());
+    program.before_each = Some("sleep 0.5".into());
+    assert_eq!(in_time(&program, Time::of(Duration::from_millis(400))).unwrap().ending, Ending::Code(0));
+    program.before_each = Some("sleep 1000".into());
+    for milliseconds in [0, 300] {
+        let time = Time { limit: None, until: Deadline::within(Duration::from_millis(milliseconds)) };
+        assert_eq!(in_time(&program, time).unwrap().ending, Ending::TimedOut);
+    }
+    program.before_each_limit = Some(Duration::from_millis(300));
+    let error = in_time(&program, Time::UNLIMITED).unwrap_err();
+    assert!(error.to_string().contains("did not end within the time"), "{error}");
 }
 
 #[test]
@@ -95,8 +118,8 @@ fn input_comes_from_a_file_or_is_empty() {
     let program = shell("read line; test \"$line\" = hello", folder.path());
     let session = folder.path();
     let from_file = Input::File(folder.path().join("in"));
-    assert_eq!(execute(&program, session, &from_file, Output::Discard, None).unwrap().ending, Ending::Code(0));
-    assert_eq!(execute(&program, session, &Input::Empty, Output::Discard, None).unwrap().ending, Ending::Code(1));
+    assert_eq!(execute(&program, session, &from_file, Output::Discard, Time::UNLIMITED).unwrap().ending, Ending::Code(0));
+    assert_eq!(execute(&program, session, &Input::Empty, Output::Discard, Time::UNLIMITED).unwrap().ending, Ending::Code(1));
 }
 
 #[test]
@@ -104,6 +127,6 @@ fn a_program_that_does_not_exist_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = shell("", folder.path());
     program.executable = folder.path().join("none");
-    let error = execute(&program, folder.path(), &Input::Empty, Output::Discard, None).unwrap_err();
+    let error = execute(&program, folder.path(), &Input::Empty, Output::Discard, Time::UNLIMITED).unwrap_err();
     assert!(error.to_string().starts_with("cannot execute"), "{error}");
 }

@@ -178,7 +178,44 @@ pub enum EventKind {
         on: Address,
     },
     /// A synchronisation event that orders nothing (yield, sleep, failed try, allocation, …). Kept so that ordinals can be counted.
-    Other,
+    Other(OtherOp),
+}
+
+/// What an event that orders nothing is, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherOp {
+    Allocates,
+    Detaches,
+    FailsToLock,
+    /// Of a lock that it goes on holding.
+    LocksAgain,
+    UnlocksInner,
+    MayBlock,
+    Yields,
+    Sleeps,
+    MakesProcess,
+    AsksForEnd,
+    EndsProcess,
+    Unknown,
+}
+
+impl OtherOp {
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Allocates => "allocates memory",
+            Self::Detaches => "detaches a thread",
+            Self::FailsToLock => "fails to take a lock",
+            Self::LocksAgain => "takes a lock that it holds already",
+            Self::UnlocksInner => "releases a lock that it goes on holding",
+            Self::MayBlock => "makes a call that may block",
+            Self::Yields => "yields",
+            Self::Sleeps => "sleeps",
+            Self::MakesProcess => "makes a process",
+            Self::AsksForEnd => "is about to end the process",
+            Self::EndsProcess => "ends the process",
+            Self::Unknown => "executes an operation that orders nothing",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

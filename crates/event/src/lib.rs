@@ -16,7 +16,7 @@ pub mod trace;
 
 pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
 pub use deadline::Deadline;
-pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder};
+pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder, OtherOp};
 pub use finding::{Finding, FindingKind, Frame, Grade, Side, Verdict};
 pub use finding_id::{FindingId, NoFindingId};
 pub use harmless::harmless;

@@ -89,7 +89,7 @@ impl Explorer<'_> {
     pub fn execute(&self, slot: usize, plan: &Plan) -> Result<Observation, ExploreError> {
         let session = self.session(slot);
         self.prepare(&session, plan, false)?;
-        let execution = execute(self.program, &session, &self.forcing.input, Output::Discard, Some(self.forcing.limit()))?;
+        let execution = execute(self.program, &session, &self.forcing.input, Output::Discard, self.forcing.time())?;
         self.observe(&session, execution)
     }
 

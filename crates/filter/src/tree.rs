@@ -7,7 +7,7 @@
 use crate::context::Contexts;
 use crate::history::{History, Location, Visitor};
 use crate::relation::Relation;
-use rashomon_event::{Access, AccessClass, Event, EventKind, ThreadId, Trace};
+use rashomon_event::{Access, AccessClass, Event, EventKind, OtherOp, ThreadId, Trace};
 use rashomon_order::happens_before::thread_count;
 use rustc_hash::FxHashMap;
 
@@ -207,7 +207,7 @@ impl Tree {
 pub fn without(trace: &Trace, kept: &[bool]) -> Trace {
     let mut filtered = trace.clone();
     for (event, _) in filtered.events.iter_mut().zip(kept).filter(|(_, kept)| !**kept) {
-        event.kind = EventKind::Other;
+        event.kind = EventKind::Other(OtherOp::Unknown);
     }
     filtered
 }

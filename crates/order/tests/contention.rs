@@ -1,6 +1,6 @@
 //! The shortcut of contested granules against plain definitions: no pair is lost, and well-synchronised granules are let off.
 
-use rashomon_event::{EventIndex, EventKind, Trace};
+use rashomon_event::{EventIndex, EventKind, OtherOp, Trace};
 use rashomon_order::{Model, SharedMemory, held_at, lockset, unordered};
 use rashomon_testkit::{Features, Shape, describe, parse, random};
 
@@ -64,7 +64,7 @@ fn nor_when_locks_do_not_exclude() {
         for (place, event) in trace.events.iter_mut().enumerate() {
             let damaged = matches!(event.kind, EventKind::Release { .. } | EventKind::Acquire { .. });
             if damaged && (place as u64 * 5 + seed).is_multiple_of(4) {
-                event.kind = EventKind::Other;
+                event.kind = EventKind::Other(OtherOp::Unknown);
             }
         }
         check(&trace);

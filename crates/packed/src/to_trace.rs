@@ -11,8 +11,8 @@ use crate::error::TraceError;
 use crate::event::{Event as Packed, Op, order};
 use crate::source::{BLOCK, Source};
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, Context, ContextId, Event, EventKind, LockMode, MemoryOrder, Mode, Site, SiteId,
-    ThreadId, ThreadInfo, ThreadPath, Trace,
+    Access, AccessClass, Address, AtomicOp, Context, ContextId, Event, EventKind, LockMode, MemoryOrder, Mode, OtherOp, Site,
+    SiteId, ThreadId, ThreadInfo, ThreadPath, Trace,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -170,9 +170,9 @@ impl Builder {
             Op::Fence => EventKind::Fence { order: memory_order(event.order) },
             Op::Forget => {
                 self.lives.remove(&event.target);
-                EventKind::Other
+                EventKind::Other(OtherOp::Unknown)
             }
-            Op::Begin | Op::End | Op::Branch | Op::Nothing => EventKind::Other,
+            Op::Begin | Op::End | Op::Branch | Op::Nothing => EventKind::Other(OtherOp::Unknown),
         }
     }
 

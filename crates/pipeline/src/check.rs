@@ -14,7 +14,7 @@ use crate::record::RecordSettings;
 use crate::run::{RunRecord, pasted};
 use crate::store::Store;
 use crate::symbols::Symbols;
-use rashomon_confirm::{Forcing, Input, Program};
+use rashomon_confirm::{Ending, Forcing, Input, Output, Program, Time, execute};
 use rashomon_event::{CandidateKind, Deadline, Evidence, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{LoadedTrace, Shortcoming, process_folder, processes};
@@ -318,18 +318,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         if prover.executions > 0 && self.program.before_each.is_some() {
             let session = scratch.join("none");
             // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of budgets.
-            let limit = gathered.deadlines.total.limit(prover.forcing.limit).max(whole) + self.settings.budget.total / 10;
-            let last = rashomon_confirm::execute(
-                self.program,
-                &session,
-                &prover.forcing.input,
-                rashomon_confirm::Output::Discard,
-                Some(limit),
-            )?;
-            if last.ending == rashomon_confirm::Ending::TimedOut {
-                observer.progress(Progress::Note(
-                    "the last execution, which leaves the world as a whole one does, was ended with the budget: what it writes may be cut short",
-                ));
+            let until = gathered.deadlines.total.and(self.settings.budget.total / 10);
+            let time = Time { limit: Some(prover.forcing.limit), until };
+            let last = execute(self.program, &session, &prover.forcing.input, Output::Discard, time)?;
+            if last.ending == Ending::TimedOut {
+                let note = "the last execution, which leaves the world as a whole one does, was ended with the budget: what it writes may be cut short";
+                observer.progress(Progress::Note(note));
+                tally.notes.push(note.into());
             }
         }
         if scratch.exists() {

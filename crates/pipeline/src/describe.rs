@@ -257,7 +257,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             EventKind::Publish { object } => format!("publishes {}", lock(object)),
             EventKind::Observe { object } => format!("observes {}", lock(object)),
             EventKind::Blocked { on } => format!("waits for {}", lock(on)),
-            EventKind::Other => "executes a synchronisation operation".into(),
+            EventKind::Other(op) => op.words().into(),
         }
     }
 

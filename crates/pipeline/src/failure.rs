@@ -248,7 +248,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     fn run_and_keep(&mut self, schedule: &Schedule, after: After, session: &Path) -> Result<Attempt, PipelineError> {
         self.executions += 1;
         forced_session(schedule, after, session, &self.forcing)?;
-        let execution = execute(self.program, session, &self.forcing.input, Output::Keep, Some(self.forcing.limit()))?;
+        let execution = execute(self.program, session, &self.forcing.input, Output::Keep, self.forcing.time())?;
         Ok(attempt(schedule, session, execution)?)
     }
 }

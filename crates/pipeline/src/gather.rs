@@ -149,14 +149,18 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let first = run.recordings.first().map_or(Duration::ZERO, |first| Duration::from_millis(first.milliseconds));
             let limit = (first * SLOWDOWN).max(LEAST_LIMIT);
             let limit = settings.limit.map_or(limit, |given| given.min(limit));
+            settings.limit = Some(limit);
             // Whoever asks for a number of recordings gives them the whole budget.
             let deadlines = &gathering.deadlines;
-            let end = if is_open_ended { deadlines.recording.or(deadlines.total) } else { deadlines.total };
-            settings.limit = Some(end.limit(limit));
+            settings.until = if is_open_ended { deadlines.recording.or(deadlines.total) } else { deadlines.total };
         }
         let (recorded, header) = match record(self.program, &folder, &settings) {
             Ok(recorded) => recorded,
             Err(error) if is_first => return Err(error),
+            Err(_) if gathering.deadlines.total.is_over() => {
+                remove(&folder)?;
+                return Ok(false);
+            }
             Err(error) => {
                 gathering.tell(format!("a further recording failed: {error}"));
                 remove(&folder)?;

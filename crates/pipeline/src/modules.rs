@@ -144,9 +144,19 @@ fn is_modelled(path: &str) -> bool {
     name.is_empty() || MODELLED.iter().chain(&RUNTIME).any(|known| name.starts_with(known))
 }
 
+/// Whether any code of a file that our runtime is linked into was compiled with instrumentation: compilers make a constructor then that calls the runtime. Without symbols nobody knows.
+pub fn has_instrumented_code<'a>(file: &impl object::Object<'a>) -> bool {
+    const CONSTRUCTORS: [&str; 2] = ["tsan.module_ctor", "I_00099_"];
+    let mut names = file.symbols().filter_map(|symbol| symbol.name().ok()).peekable();
+    names.peek().is_none() || names.any(|name| CONSTRUCTORS.iter().any(|constructor| name.contains(constructor)))
+}
+
 /// Whether any of the file's code calls the instrumentation's hooks. A file that cannot be read is not.
 pub fn is_instrumented(path: &Path) -> bool {
     let calls = rashomon_symbolize::with_object(path, |file| {
+        if file.symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(MARKER)) && !has_instrumented_code(file) {
+            return Ok(false);
+        }
         let mut symbols = file.dynamic_symbols().chain(file.symbols());
         Ok(symbols.any(|symbol| symbol.name().is_ok_and(|name| name.starts_with("__tsan_func_entry") || name == "__tsan_init")))
     });

@@ -17,7 +17,7 @@ use crate::run::RunRecord;
 use crate::symbols::Symbols;
 use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::provoke::Setting;
-use rashomon_confirm::{Ending, Output, ProvokedRun, provoke};
+use rashomon_confirm::{Ending, Output, ProvokedRun, Time, provoke};
 use rashomon_event::provocation::PROVOCATION_VERSION;
 use rashomon_event::{Deadline, Descriptor, Evidence, First, Provocation};
 use rashomon_trace::{After, Catch, LoadedTrace, ProvokeRequest, Recording, TraceError, Watched};
@@ -330,8 +330,9 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         let forcing = self.job.forcing(self.run);
         // A race may make the program hang.
         let own = self.native * SERIAL + all_holds(self.hold) + LEAST;
-        let limit = self.job.settings.forced_limit.unwrap_or(own).min(self.remaining().max(Duration::from_millis(100)));
-        Setting { input: forcing.input, output, limit, after, processes: forcing.processes }
+        let limit = self.job.settings.forced_limit.unwrap_or(own);
+        let until = Deadline::within(self.remaining().max(Duration::from_millis(100)));
+        Setting { input: forcing.input, output, time: Time { limit: Some(limit), until }, after, processes: forcing.processes }
     }
 
     /// A catch is a proof. It goes into the store at once.

@@ -5,8 +5,8 @@ use crate::recorded_processes;
 use crate::run::RecordedRun;
 use rashomon_abi::control::option;
 use rashomon_confirm::force::{header_of, new_session};
-use rashomon_confirm::{ConfirmError, Ending, Input, Output, Program, Served, execute};
-use rashomon_event::{ProcessPath, Surroundings};
+use rashomon_confirm::{ConfirmError, Ending, Input, Output, Program, Served, Time, execute};
+use rashomon_event::{Deadline, ProcessPath, Surroundings};
 use rashomon_report::ProgramExit;
 use rashomon_trace::control::{self, ControlRequest, Policy};
 use rashomon_trace::{Outcome, RunHeader, RunMode, RunState};
@@ -82,6 +82,8 @@ pub struct RecordSettings {
     pub input: Input,
     pub output: Output,
     pub limit: Option<Duration>,
+    /// When it has to be over.
+    pub until: Deadline,
     /// Bytes of trace after which plain accesses are no longer kept; 0: no limit.
     pub trace_limit: u64,
     /// The most processes that are recorded; 0: no limit.
@@ -142,7 +144,8 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
     };
     let control = control::encode(&request).map_err(ConfirmError::from)?;
     new_session(session, &control)?;
-    let execution = execute(program, session, &settings.input, settings.output, settings.limit)?;
+    let time = Time { limit: settings.limit, until: settings.until };
+    let execution = execute(program, session, &settings.input, settings.output, time)?;
     let header = match (header_of(session)?, execution.ending, &program.before_each) {
         (Some(header), _, _) => header,
         (None, Ending::TimedOut, Some(command)) => return Err(ConfirmError::NoTimeLeft { command: command.clone() }.into()),

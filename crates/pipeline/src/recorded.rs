@@ -252,7 +252,7 @@ impl<'t> Recorded<'t> {
             EventKind::Take { semaphore: object } | EventKind::OnceSeen { once: object } | EventKind::Observe { object } => {
                 Some((Op::Observe, self.object(Object::Plain(object))))
             }
-            EventKind::Start | EventKind::End | EventKind::OnceBegin { .. } | EventKind::Blocked { .. } | EventKind::Other => {
+            EventKind::Start | EventKind::End | EventKind::OnceBegin { .. } | EventKind::Blocked { .. } | EventKind::Other(_) => {
                 None
             }
         };

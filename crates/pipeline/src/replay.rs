@@ -52,7 +52,7 @@ pub fn provoke_again(
     let setting = Setting {
         input: forcing.input.clone(),
         output: Output::Discard,
-        limit: forcing.limit,
+        time: forcing.time(),
         after: After::Stop,
         processes: forcing.processes,
     };
@@ -130,7 +130,7 @@ pub fn replay_recording(
         force_process(&schedule, After::Stop, session, forcing)?;
         others.push(schedule);
     }
-    let execution = execute(program, session, &forcing.input, Output::Discard, Some(forcing.limit))?;
+    let execution = execute(program, session, &forcing.input, Output::Discard, forcing.time())?;
     // The first process that left its schedule speaks for all.
     let initial = attempt(&schedule, session, execution)?;
     if initial.outcome.is_orderly() {

@@ -204,7 +204,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         }
         let composer = Composer::new(&loaded, self.symbols, self.settings.record.quantum);
         let scratch = self.store.scratch();
-        let forcing = Forcing { deadline: until, ..self.forcing(run) };
+        let mut forcing = Forcing { deadline: until, ..self.forcing(run) };
+        if self.program.client.is_some() && self.settings.forced_limit.is_none() {
+            // While one thread is held, the client that awaits its answer waits, too, and nothing ends the execution but its time.
+            let recorded = run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
+            forcing.limit = forcing.limit.min(Duration::from_millis(recorded) * 2 + Duration::from_secs(1));
+        }
         let mut prover =
             Prover { program: self.program, forcing: forcing.clone(), symbols: self.symbols, scratch: &scratch, executions: 0 };
         let undecided: Option<BTreeSet<FindingId>> = match settings.undecided {

@@ -226,7 +226,7 @@ impl Builder<'_> {
             EventKind::WaitBegin { mutex, .. } => self.release((thread, at), mutex, LockMode::Exclusive),
             _ => Effect::None,
         };
-        if !matches!(kind, EventKind::Access(_) | EventKind::Other | EventKind::Fence { .. }) {
+        if !matches!(kind, EventKind::Access(_) | EventKind::Other(_) | EventKind::Fence { .. }) {
             self.index.steps[thread as usize].push(Step { at, effect });
         }
         self.instance(event, kind, thread, at);

@@ -1,7 +1,7 @@
 //! Bodies of messages, read. Whatever the bytes are, something comes out: items that are cut short or unknown are left out, and numbers that name nothing are kept as numbers.
 
 use crate::model::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Warning};
-use rashomon_abi::report::{Items, Reader, item, thread};
+use rashomon_abi::report::{Items, Reader, item, mutex, thread};
 use rashomon_event::{ModuleInfo, path_text};
 use std::collections::HashMap;
 
@@ -79,7 +79,8 @@ pub fn warning(body: &[u64]) -> Option<Warning> {
             }
             item::MUTEX => {
                 let (address, flags) = (words.word(), words.word());
-                warning.mutexes.push(Mutex { address, destroyed: flags & 1 != 0, created: stack(words, false) });
+                let (destroyed, initialised) = (flags & mutex::DESTROYED != 0, flags & mutex::NOT_INITIALISED == 0);
+                warning.mutexes.push(Mutex { address, destroyed, initialised, created: stack(words, false) });
             }
             item::THREAD => {
                 let (number, id, flags, parent) = (words.word(), words.word(), words.word(), words.word());

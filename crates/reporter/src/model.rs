@@ -143,7 +143,17 @@ impl Access {
 pub struct Mutex {
     pub address: u64,
     pub destroyed: bool,
+    /// A call initialised it; its definition did not.
+    pub initialised: bool,
+    /// Where it was initialised, or first used.
     pub created: Stack,
+}
+
+impl Mutex {
+    /// What `created` is, in words.
+    pub const fn origin(&self) -> &'static str {
+        if self.initialised { "initialised at" } else { "initialised by no call (static initialiser or zeros), first used at" }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

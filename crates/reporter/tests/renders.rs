@@ -51,7 +51,12 @@ fn empty(kind: Kind) -> Warning {
 }
 
 fn mutex(address: u64) -> Mutex {
-    Mutex { address, destroyed: false, created: stack(&[library("pthread_mutex_init"), frame("main", 30)]) }
+    Mutex { address, destroyed: false, initialised: true, created: stack(&[library("pthread_mutex_init"), frame("main", 30)]) }
+}
+
+/// One that its definition initialises.
+fn defined(address: u64) -> Mutex {
+    Mutex { initialised: false, created: stack(&[library("pthread_mutex_lock"), frame("main", 32)]), ..mutex(address) }
 }
 
 fn thread(number: u64, name: &str, flags: u64) -> Thread {
@@ -95,7 +100,7 @@ fn fixtures() -> Vec<Warning> {
             access(access::WRITE, 1, vec![Held { mutex: 0, write: true }, Held { mutex: 1, write: false }], &[inlined, outer]),
             access(access::ATOMIC, 0, vec![], &[frame("main", 41)]),
         ],
-        mutexes: vec![mutex(0x5500_0000_5000), mutex(0x5500_0000_5040)],
+        mutexes: vec![mutex(0x5500_0000_5000), defined(0x5500_0000_5040)],
         threads: vec![thread(1, "worker", thread::RUNNING), thread(0, "", thread::RUNNING)],
         locations: vec![location(Place::Static)],
         sleep: Some(stack(&[library("sleep"), frame("worker(void*)", 8)])),
@@ -121,7 +126,7 @@ fn fixtures() -> Vec<Warning> {
         ..empty(Kind::ExternalRace)
     };
     let cycle = Warning {
-        mutexes: vec![mutex(0x5500_0000_5000), mutex(0x5500_0000_5040)],
+        mutexes: vec![mutex(0x5500_0000_5000), defined(0x5500_0000_5040)],
         unique_threads: vec![0, 1],
         stacks: vec![
             stack(&[library("pthread_mutex_lock"), frame("first", 70)]),

@@ -7,7 +7,7 @@
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, ThreadId, Trace,
+    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, OtherOp, SiteId, ThreadId, Trace,
 };
 use std::collections::HashMap;
 
@@ -186,7 +186,7 @@ impl Statement<'_> {
             "take" => EventKind::Take { semaphore: first? },
             "count" => {
                 builder.semaphore(first?, self.operands.get(1).map_or(Ok(0), |word| self.number(word))?);
-                EventKind::Other
+                EventKind::Other(OtherOp::Unknown)
             }
             "begin" => EventKind::OnceBegin { once: first? },
             "done" => EventKind::OnceDone { once: first? },
@@ -194,7 +194,7 @@ impl Statement<'_> {
             "publish" => EventKind::Publish { object: first? },
             "observe" => EventKind::Observe { object: first? },
             "blocked" => EventKind::Blocked { on: first? },
-            "other" => EventKind::Other,
+            "other" => EventKind::Other(OtherOp::Unknown),
             operation => {
                 return Err(ParseError::UnknownOperation { statement: self.statement, operation: operation.to_owned() });
             }

@@ -7,7 +7,7 @@ use crate::loaded::{BlockedRecord, GoalRecord, Shortcoming};
 use crate::stream::SyncRecord;
 use rashomon_abi::record::{self, Op, atomic_aux, lock_kind};
 use rashomon_event::{
-    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, ObjectKind, SiteId, ThreadId,
+    Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, ObjectKind, OtherOp, SiteId, ThreadId,
 };
 
 /// `ETIMEDOUT` of x86-64 Linux, the result of a condition wait that ran out of time.
@@ -67,9 +67,11 @@ impl Loader<'_> {
                     self.threads.created(child, thread, argument(0));
                     EventKind::Fork { child }
                 }
-                None => EventKind::Other,
+                None => EventKind::Other(OtherOp::Unknown),
             },
-            Op::ThreadJoin => self.child(sync.object).map_or(EventKind::Other, |child| EventKind::Join { child, may_wait }),
+            Op::ThreadJoin => {
+                self.child(sync.object).map_or(EventKind::Other(OtherOp::Unknown), |child| EventKind::Join { child, may_wait })
+            }
 
             Op::Lock => EventKind::Acquire { lock: self.identity(at, sync), mode: LockMode::Exclusive, may_wait },
             Op::LockShared => EventKind::Acquire { lock: self.identity(at, sync), mode: LockMode::Shared, may_wait },
@@ -133,18 +135,17 @@ impl Loader<'_> {
                 return None;
             }
             Op::Free | Op::SignalEnter | Op::SignalExit | Op::ProcessEnd => return None,
-            Op::Allocate
-            | Op::ThreadDetach
-            | Op::LockFailed
-            | Op::LockAgain
-            | Op::UnlockInner
-            | Op::SemaphoreFailed
-            | Op::Blocking
-            | Op::Yield
-            | Op::Sleep
-            | Op::Fork
-            | Op::ExitBegin
-            | Op::ExitGoesOn => EventKind::Other,
+            Op::Allocate => EventKind::Other(OtherOp::Allocates),
+            Op::ThreadDetach => EventKind::Other(OtherOp::Detaches),
+            Op::LockFailed | Op::SemaphoreFailed => EventKind::Other(OtherOp::FailsToLock),
+            Op::LockAgain => EventKind::Other(OtherOp::LocksAgain),
+            Op::UnlockInner => EventKind::Other(OtherOp::UnlocksInner),
+            Op::Blocking => EventKind::Other(OtherOp::MayBlock),
+            Op::Yield => EventKind::Other(OtherOp::Yields),
+            Op::Sleep => EventKind::Other(OtherOp::Sleeps),
+            Op::Fork => EventKind::Other(OtherOp::MakesProcess),
+            Op::ExitBegin => EventKind::Other(OtherOp::AsksForEnd),
+            Op::ExitGoesOn => EventKind::Other(OtherOp::EndsProcess),
         })
     }
 

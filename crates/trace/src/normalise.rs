@@ -201,7 +201,7 @@ impl<'a> Names<'a> {
             EventKind::Publish { object } => format!("publish {}", of(object)),
             EventKind::Observe { object } => format!("observe {}", of(object)),
             EventKind::Blocked { on } => format!("blocked {}", of(on)),
-            EventKind::Other => "other".to_owned(),
+            EventKind::Other(_) => "other".to_owned(),
         }
     }
 

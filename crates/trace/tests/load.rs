@@ -2,8 +2,8 @@
 
 use rashomon_abi::record::{AccessClass as Class, Op, allocation_kind, atomic_aux, lock_kind};
 use rashomon_event::{
-    AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, Mode, ModuleInfo, ObjectKind, Place, Position,
-    ThreadId, ThreadPath,
+    AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, Mode, ModuleInfo, ObjectKind, OtherOp, Place,
+    Position, ThreadId, ThreadPath,
 };
 use rashomon_trace::modules::ModuleLine;
 use rashomon_trace::{LoadedTrace, Recording, RunHeader, RunMode, SessionWriter};
@@ -184,7 +184,7 @@ fn reused_heap_addresses_are_different_objects() {
         let ObjectKind::Heap { thread: ThreadId(0), ordinal: found, .. } = object.kind else { panic!("{:?}", object.kind) };
         assert_eq!((found as usize, address.0 - object.base.0, object.size, object.machine_base), (ordinal, 8, 32, heap));
         let born = object.born.expect("a birth");
-        assert_eq!(loaded.trace.event(born).kind, EventKind::Other);
+        assert_eq!(loaded.trace.event(born).kind, EventKind::Other(OtherOp::Allocates));
         assert_eq!(object.base.0 % 16, 0);
     }
 }

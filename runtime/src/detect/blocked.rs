@@ -50,8 +50,7 @@ fn tell(warning: u64, numbers: &[u32]) {
         for ((to, &number), stack) in waits.iter_mut().zip(numbers).zip(stacks) {
             let lock = match standstill::stack_of(number) {
                 Some((_, Op::Lock | Op::LockShared, address)) => {
-                    let created = objects::find(address).map_or(0, |object| object.creation);
-                    Some(Lock { address, write: true, destroyed: false, created })
+                    Some(objects::find(address).map_or(Lock { address, ..Lock::NONE }, |object| object.as_told(true)))
                 }
                 _ => None,
             };

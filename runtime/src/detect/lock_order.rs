@@ -282,14 +282,13 @@ fn tell(cycle: &[Edge]) {
     for (edge, pair) in cycle.iter().zip(ids.chunks_exact_mut(2)) {
         pair.copy_from_slice(&[edge.asked, edge.held_since]);
     }
-    let nothing =
-        Told { lock: Lock { address: 0, write: true, destroyed: false, created: 0 }, thread: 0, stack: &[], held_since: &[] };
+    let nothing = Told { lock: Lock::NONE, thread: 0, stack: &[], held_since: &[] };
     walked::with(&ids[..2 * cycle.len()], |stacks| {
         let mut told = [nothing; LONGEST];
         for ((told, edge), stacks) in told.iter_mut().zip(cycle).zip(stacks.chunks_exact(2)) {
             // SAFETY: the number of an object; at worst it is another one by now.
             let object = unsafe { objects::by_number(edge.ends[OUT]) };
-            let lock = Lock { address: object.address, write: true, destroyed: false, created: object.creation };
+            let lock = object.as_told(true);
             *told = Told { lock, thread: edge.thread, stack: stacks[0], held_since: stacks[1] };
         }
         report::deadlock(&told[..cycle.len()])

@@ -12,17 +12,13 @@ use rashomon_abi::report::warning;
 #[derive(Clone, Copy)]
 pub struct Subject {
     pub number: u32,
-    pub address: u64,
-    pub creation: StackId,
+    lock: Lock,
     pub owner_stack: StackId,
 }
 
 impl Subject {
     pub fn of(object: &Object) -> Self {
-        Self { number: object.number, address: object.address, creation: object.creation, owner_stack: object.owner_stack }
-    }
-    fn lock(&self) -> Lock {
-        Lock { address: self.address, write: true, destroyed: false, created: self.creation }
+        Self { number: object.number, lock: object.as_told(true), owner_stack: object.owner_stack }
     }
 }
 
@@ -39,14 +35,14 @@ pub fn once(object: &mut Object, wrong: u64) -> u64 {
 #[inline(never)]
 pub fn report(warning: u64, object: &Object, stack: StackId) {
     let subject = Subject::of(object);
-    walked::with(&[stack], |stacks| report::misuse(&Misuse { warning, lock: subject.lock(), stacks }));
+    walked::with(&[stack], |stacks| report::misuse(&Misuse { warning, lock: subject.lock, stacks }));
 }
 
 #[cold]
 #[inline(never)]
 pub fn destroyed_locked(subject: &Subject, stack: StackId, locked_at: StackId) {
     let warning = warning::MUTEX_DESTROY_LOCKED;
-    walked::with(&[stack, locked_at], |stacks| report::misuse(&Misuse { warning, lock: subject.lock(), stacks }));
+    walked::with(&[stack, locked_at], |stacks| report::misuse(&Misuse { warning, lock: subject.lock, stacks }));
 }
 
 /// The owner of a lock that cannot be taken twice is about to wait for itself.
@@ -64,7 +60,7 @@ pub fn locks_again(object: &mut Object, stack: StackId) {
 /// The program says that it holds no lock where it does.
 pub fn check_none_held(thread: &mut Thread, stack: StackId) {
     const MOST: usize = 64;
-    let mut locks = [Lock { address: 0, write: true, destroyed: false, created: 0 }; MOST];
+    let mut locks = [Lock::NONE; MOST];
     let held = thread.detect.held.as_slice();
     if held.is_empty() {
         return;
@@ -72,7 +68,7 @@ pub fn check_none_held(thread: &mut Thread, stack: StackId) {
     for (lock, held) in locks.iter_mut().zip(held) {
         // SAFETY: the number of an object that is held.
         let object = unsafe { objects::by_number(held.number) };
-        *lock = Lock { address: object.address, write: !held.shared, destroyed: false, created: object.creation };
+        *lock = object.as_told(!held.shared);
     }
     let count = held.len().min(MOST);
     walked::with(&[stack], |stacks| report::wrong_context(&locks[..count], stacks[0]));

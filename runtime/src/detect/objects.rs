@@ -10,6 +10,7 @@ use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{blocks, lock_order};
 use crate::lock::RawLock;
+use crate::report::Lock;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 /// A number that names one object of all that ever were.
@@ -91,6 +92,22 @@ pub mod flag {
 }
 
 impl Object {
+    /// A call initialised it; its definition did not.
+    pub fn is_initialised(&self) -> bool {
+        self.flags & flag::INITIALISED != 0
+    }
+
+    /// As a report tells of it: held for writing, or not.
+    pub fn as_told(&self, write: bool) -> Lock {
+        Lock {
+            address: self.address,
+            write,
+            destroyed: self.flags & flag::DESTROYED != 0,
+            initialised: self.is_initialised(),
+            created: self.creation,
+        }
+    }
+
     /// What was released to it reaches a slot. Under its lock.
     pub fn is_received(&self, slot: u32) {
         if self.last_slot != slot {
@@ -106,10 +123,11 @@ const REMEMBERED: usize = 4096;
 struct Gone {
     life: Life,
     address: u64,
+    initialised: bool,
     creation: StackId,
 }
 
-static mut GONE: [Gone; REMEMBERED] = [Gone { life: 0, address: 0, creation: 0 }; REMEMBERED];
+static mut GONE: [Gone; REMEMBERED] = [Gone { life: 0, address: 0, initialised: false, creation: 0 }; REMEMBERED];
 static mut GONE_COUNT: usize = 0;
 
 static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(core::ptr::null_mut());
@@ -211,15 +229,15 @@ pub fn of_element(element: Element) -> Option<&'static mut Object> {
     (element >> (64 - LIFE_BITS) == object.life & ((1 << LIFE_BITS) - 1)).then_some(object)
 }
 
-/// Address and creation of a lock that is no more, if it vanished not too long ago.
-pub fn of_gone_element(element: Element) -> Option<(u64, StackId)> {
+/// Address, whether a call initialised it, and creation of a lock that is no more, if it vanished not too long ago.
+pub fn of_gone_element(element: Element) -> Option<(u64, bool, StackId)> {
     let gone = &raw const GONE;
     let life = element >> (64 - LIFE_BITS);
     LOCK.with(|| {
         // SAFETY: under the lock.
         let gone = unsafe { &*gone };
         let known = gone.iter().find(|gone| gone.life != 0 && gone.life & ((1 << LIFE_BITS) - 1) == life)?;
-        Some((known.address, known.creation))
+        Some((known.address, known.initialised, known.creation))
     })
 }
 
@@ -275,8 +293,12 @@ pub fn remove(tag: &AtomicU32) {
                 let gone = &raw mut GONE;
                 // SAFETY: under the lock.
                 unsafe {
-                    (*gone)[GONE_COUNT % REMEMBERED] =
-                        Gone { life: object.life, address: object.address, creation: object.creation };
+                    (*gone)[GONE_COUNT % REMEMBERED] = Gone {
+                        life: object.life,
+                        address: object.address,
+                        initialised: object.is_initialised(),
+                        creation: object.creation,
+                    };
                     GONE_COUNT += 1;
                 }
             }

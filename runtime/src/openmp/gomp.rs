@@ -5,6 +5,7 @@
 )]
 
 use super::data::Vector;
+use super::doacross::{self, Dimension};
 use super::locks::{ATOMIC, Lock, UNNAMED};
 use super::settings::Kind;
 use super::shares::{self, Loop};
@@ -80,6 +81,13 @@ unsafe extern "C" fn barrier_cancel() -> bool {
 }
 
 unsafe extern "C" fn not_cancelled() -> bool {
+    false
+}
+
+unsafe extern "C" fn cancel(_what: c_int, does: bool) -> bool {
+    if does {
+        super::refuse_cancellation();
+    }
     false
 }
 
@@ -211,6 +219,80 @@ macro_rules! any_starts {
 any_starts! {
     loop_start loop_start_unsigned;
     loop_ordered_start loop_ordered_start_unsigned ordered;
+}
+
+/// The outermost loop is shared out; its iterations, as those of the others, are counted from 0.
+unsafe fn nest(call: Call, loops: u32, counts: *const u64, kind: Kind, chunk: i64) -> Loop {
+    let count = |at: usize| unsafe { *counts.add(at) };
+    doacross::begin(call, loops as usize, |at| Dimension::numbered(count(at)));
+    Loop::unsigned(true, 0, if loops == 0 { 0 } else { count(0) }, 1, kind, chunk.max(0) as u64)
+}
+
+macro_rules! doacross_starts {
+    ($($name:ident $kind:expr;)*) => { $(
+        unsafe extern "C" fn $name(loops: u32, counts: *const u64, chunk: i64, first: *mut u64, behind: *mut u64) -> bool {
+            let call = Call::current();
+            unsafe {
+                shares::begin_loop(call, nest(call, loops, counts, $kind, chunk));
+                next(call, first, behind)
+            }
+        }
+    )* };
+}
+
+doacross_starts! {
+    doacross_static_start Kind::Static;
+    doacross_dynamic_start Kind::Dynamic;
+    doacross_guided_start Kind::Guided;
+}
+
+unsafe extern "C" fn doacross_runtime_start(loops: u32, counts: *const u64, first: *mut u64, behind: *mut u64) -> bool {
+    let call = Call::current();
+    unsafe {
+        shares::begin_loop(call, nest(call, loops, counts, Kind::Static, 0).as_set());
+        next(call, first, behind)
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the compiler's interface")]
+unsafe extern "C" fn doacross_start(
+    loops: u32,
+    counts: *const u64,
+    schedule: i64,
+    chunk: i64,
+    first: *mut u64,
+    behind: *mut u64,
+    reductions: *const usize,
+    memory: *mut *mut u8,
+) -> bool {
+    let call = Call::current();
+    unsafe {
+        let iterations = nest(call, loops, counts, Kind::of(schedule as u32 & 0xff), chunk);
+        any_start(kind_of(schedule, iterations), first, behind, reductions, memory, call)
+    }
+}
+
+unsafe extern "C" fn doacross_post(iteration: *const i64) {
+    unsafe { doacross::post(Call::current(), iteration) };
+}
+
+/// A function of as many arguments as the nest has loops; those that are not given are not looked at.
+#[allow(clippy::too_many_arguments, reason = "the compiler's interface")]
+unsafe extern "C" fn doacross_wait(
+    a: i64,
+    b: i64,
+    c: i64,
+    d: i64,
+    e: i64,
+    f: i64,
+    g: i64,
+    h: i64,
+    i: i64,
+    j: i64,
+    k: i64,
+    l: i64,
+) {
+    unsafe { doacross::wait(Call::current(), [a, b, c, d, e, f, g, h, i, j, k, l].as_ptr()) };
 }
 
 unsafe extern "C" fn loop_end() {
@@ -501,7 +583,7 @@ openmp! { "libgomp.so.1";
     GOMP_parallel_sections => parallel_sections;
     GOMP_barrier => barrier;
     GOMP_barrier_cancel => barrier_cancel;
-    GOMP_cancel => not_cancelled;
+    GOMP_cancel => cancel;
     GOMP_cancellation_point => not_cancelled;
     GOMP_loop_end => loop_end;
     GOMP_loop_end_cancel => loop_end_cancel;
@@ -558,6 +640,20 @@ openmp! { "libgomp.so.1";
     GOMP_loop_ull_ordered_runtime_next => loop_next;
     GOMP_loop_ull_maybe_nonmonotonic_runtime_start => runtime_start_unsigned;
     GOMP_loop_ull_maybe_nonmonotonic_runtime_next => loop_next;
+    GOMP_loop_doacross_start => doacross_start;
+    GOMP_loop_doacross_static_start => doacross_static_start;
+    GOMP_loop_doacross_dynamic_start => doacross_dynamic_start;
+    GOMP_loop_doacross_guided_start => doacross_guided_start;
+    GOMP_loop_doacross_runtime_start => doacross_runtime_start;
+    GOMP_loop_ull_doacross_start => doacross_start;
+    GOMP_loop_ull_doacross_static_start => doacross_static_start;
+    GOMP_loop_ull_doacross_dynamic_start => doacross_dynamic_start;
+    GOMP_loop_ull_doacross_guided_start => doacross_guided_start;
+    GOMP_loop_ull_doacross_runtime_start => doacross_runtime_start;
+    GOMP_doacross_post => doacross_post;
+    GOMP_doacross_wait => doacross_wait;
+    GOMP_doacross_ull_post => doacross_post;
+    GOMP_doacross_ull_wait => doacross_wait;
     GOMP_ordered_start => ordered_start;
     GOMP_ordered_end => ordered_end;
     GOMP_sections_start => sections_start;

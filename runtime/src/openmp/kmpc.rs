@@ -5,6 +5,7 @@
 )]
 
 use super::data::Vector;
+use super::doacross::{self, Dimension};
 use super::locks::Lock;
 use super::settings::Kind;
 use super::shares::{self, Loop};
@@ -125,6 +126,11 @@ unsafe extern "C" fn push_threads(_location: usize, _thread: i32, count: i32) {
 unsafe extern "C" fn nothing() {}
 
 unsafe extern "C" fn zero() -> i32 {
+    0
+}
+
+unsafe extern "C" fn cancel() -> i32 {
+    super::refuse_cancellation();
     0
 }
 
@@ -494,6 +500,41 @@ unsafe extern "C" fn end_taskgroup(_location: usize, _thread: i32) {
     tasks::end_group(Call::current());
 }
 
+/// A loop of a doacross nest, its bounds inclusive.
+#[repr(C)]
+struct Bounds {
+    lower: i64,
+    upper: i64,
+    step: i64,
+}
+
+unsafe extern "C" fn doacross_init(_location: usize, _thread: i32, loops: i32, bounds: *const Bounds) {
+    let bounds = unsafe { core::slice::from_raw_parts(bounds, loops.max(0) as usize) };
+    doacross::begin(Call::current(), bounds.len(), |at| {
+        let Bounds { lower, upper, step } = bounds[at];
+        // clang counts iterations from 0, and gives their number for the last one: that one does not exist, and nobody comes to it.
+        let is_numbered = lower == 0 && step == 1;
+        let count = if is_numbered {
+            upper.max(0) as u64
+        } else {
+            inclusive(i128::from(lower), i128::from(upper), i128::from(step)).total
+        };
+        Dimension { count, first: lower, step }
+    });
+}
+
+unsafe extern "C" fn doacross_post(_location: usize, _thread: i32, values: *const i64) {
+    unsafe { doacross::post(Call::current(), values) };
+}
+
+unsafe extern "C" fn doacross_wait(_location: usize, _thread: i32, values: *const i64) {
+    unsafe { doacross::wait(Call::current(), values) };
+}
+
+unsafe extern "C" fn doacross_end(_location: usize, _thread: i32) {
+    doacross::end(Call::current());
+}
+
 type Duplicate = unsafe extern "C" fn(*mut u8, *mut u8, i32);
 
 /// Iterations are cut into tasks, copies of one that has the bounds, inclusive, somewhere in it.
@@ -601,7 +642,7 @@ openmp! { "libomp.so.5";
     __kmpc_bound_num_threads => bound_count;
     __kmpc_barrier => barrier;
     __kmpc_cancel_barrier => barrier;
-    __kmpc_cancel => zero;
+    __kmpc_cancel => cancel;
     __kmpc_cancellationpoint => zero;
     __kmpc_for_static_init_4 => static_4;
     __kmpc_for_static_init_4u => static_4u;
@@ -632,6 +673,10 @@ openmp! { "libomp.so.5";
     __kmpc_end_masked => nothing;
     __kmpc_ordered => ordered;
     __kmpc_end_ordered => nothing;
+    __kmpc_doacross_init => doacross_init;
+    __kmpc_doacross_post => doacross_post;
+    __kmpc_doacross_wait => doacross_wait;
+    __kmpc_doacross_fini => doacross_end;
     __kmpc_reduce => reduce;
     __kmpc_end_reduce => end_reduce;
     __kmpc_reduce_nowait => reduce;

@@ -10,6 +10,7 @@
 //! | `barrier`, also implied | a barrier, entered when the thread has executed its share of the tasks |
 //! | `critical`, locks, `GOMP_atomic_start` | locks |
 //! | `ordered` | a semaphore that is handed from chunk to chunk |
+//! | `ordered depend(source)`, `depend(sink: …)` | the source publishes at its iteration, who has it for a sink observes |
 //! | a task | creation posts, the executing thread takes; its end posts for `taskwait` and `taskgroup`, which take; its predecessors publish, it observes |
 //! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody. Drawing dynamic iterations is an event that orders nothing, so that others may draw first |
 //!
@@ -21,6 +22,7 @@
 
 mod api;
 mod data;
+mod doacross;
 mod gomp;
 mod kmpc;
 mod locks;
@@ -34,7 +36,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys;
 use crate::thread::{self, Runtime};
 use crate::tls::{caller, hot};
-use crate::{config, modules, recorder};
+use crate::{config, detect, modules, recorder};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::Op;
@@ -123,7 +125,7 @@ const THEIRS: u32 = 2;
 static SERVED: AtomicU32 = AtomicU32::new(UNDECIDED);
 
 /// Entry points that are not here. A process with code that refers to one of them is served by the compiler's library altogether.
-const NOT_COVERED: [&CStr; 31] = [
+const NOT_COVERED: [&CStr; 26] = [
     c"GOMP_parallel_start",
     c"GOMP_parallel_end",
     c"GOMP_parallel_loop_static_start",
@@ -135,16 +137,11 @@ const NOT_COVERED: [&CStr; 31] = [
     c"GOMP_taskgroup_reduction_register",
     c"GOMP_workshare_task_reduction_unregister",
     c"GOMP_scope_start",
-    c"GOMP_doacross_post",
-    c"GOMP_doacross_wait",
-    c"GOMP_doacross_ull_post",
-    c"GOMP_doacross_ull_wait",
     c"GOMP_target_ext",
     c"GOMP_target_data_ext",
     c"GOMP_teams4",
     c"GOMP_teams_reg",
     c"omp_fulfill_event",
-    c"__kmpc_doacross_init",
     c"__kmpc_task_reduction_init",
     c"__kmpc_taskred_init",
     c"__kmpc_taskred_modifier_init",
@@ -163,21 +160,45 @@ unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut 
         // What libc is called for here is not the program's.
         let _runtime = Runtime::try_enter();
         let observed = thread::count() > 0;
-        let decided = if observed && !refers_to_more() { OURS } else { THEIRS };
-        let _ = SERVED.compare_exchange(UNDECIDED, decided, AcqRel, Acquire);
+        let more = if observed { refers_to_more() } else { None };
+        let decided = if observed && more.is_none() { OURS } else { THEIRS };
+        if SERVED.compare_exchange(UNDECIDED, decided, AcqRel, Acquire).is_ok()
+            && let Some(name) = more
+            && detect::on()
+        {
+            sys::message(&[
+                b"OpenMP's ",
+                name.to_bytes(),
+                b" is not served, so that the compiler's own library serves this program: what that orders is not seen, and races may be reported that are none",
+            ]);
+        }
     }
     if SERVED.load(Acquire) == OURS { ours } else { theirs.address() }
 }
 
-fn refers_to_more() -> bool {
-    let mut found = false;
+/// An entry point that is not here and that the program's code calls.
+fn refers_to_more() -> Option<&'static CStr> {
+    let mut found = None;
     modules::each(|module| {
         let is_library = [b"libgomp.so".as_slice(), b"libomp.so", b"libtsan.so"]
             .iter()
             .any(|name| modules::base_name(module.path).starts_with(name));
-        found |= !is_library && NOT_COVERED.iter().any(|name| module.refers_to(name));
+        if !is_library && found.is_none() {
+            found = NOT_COVERED.into_iter().find(|name| module.refers_to(name));
+        }
     });
     found
+}
+
+/// A region asks to be cancelled, which never happens while the program is observed, as without `OMP_CANCELLATION`. Said once where it would happen otherwise.
+fn refuse_cancellation() {
+    static SAID: AtomicU32 = AtomicU32::new(0);
+    let _runtime = Runtime::try_enter();
+    if settings::cancellation() && SAID.swap(1, Relaxed) == 0 {
+        sys::message(&[
+            b"OMP_CANCELLATION is set, but regions are not cancelled while the program is observed: they run to their ends",
+        ]);
+    }
 }
 
 /// A forked child has none of its parent's workers.

@@ -126,6 +126,11 @@ pub fn processors() -> u32 {
     count
 }
 
+/// Whether regions can be cancelled.
+pub fn cancellation() -> bool {
+    is_true(b"OMP_CANCELLATION")
+}
+
 fn is_true(name: &[u8]) -> bool {
     real::environment(name).is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(b"true") || value.trim_ascii() == b"1")
 }

@@ -5,7 +5,7 @@
 use super::data::{allocate, release};
 use super::settings::Kind;
 use super::team::{Member, Team, barrier, member};
-use super::{Call, Here};
+use super::{Call, Here, doacross};
 use crate::sched::WaitFor;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Release;
@@ -96,6 +96,11 @@ impl Share {
         share
     }
 
+    /// What its threads share; null until one asked for it.
+    pub fn shared_memory(&self) -> *mut u8 {
+        self.memory
+    }
+
     /// # Safety
     /// Nobody uses it any more. Outside the runtime.
     pub unsafe fn free(share: *mut Self) {
@@ -152,12 +157,21 @@ fn begin(me: &Member) {
     me.has_turn.set(false);
 }
 
+/// The thread comes to a construct without iterations, which is its present one from now on.
+pub fn enter_other(call: Call, team: &Team, me: &Member) {
+    enter(call, team, me, NO_LOOP);
+}
+
 /// The calling thread is done with its construct.
 fn leave(call: Call, team: &Team, me: &Member) {
     let share = me.share.replace(null_mut());
-    if share.is_null() {
-        return;
+    if !share.is_null() {
+        leave_share(call, team, share);
     }
+}
+
+/// The calling thread is done with this construct.
+pub fn leave_share(call: Call, team: &Team, share: *mut Share) {
     let here = call.enter();
     // SAFETY: as above.
     let is_last = team.lock.with(|| unsafe {
@@ -207,6 +221,11 @@ fn guarded<R>(me: &Member, body: impl FnOnce() -> R) -> R {
 
 /// Memory that all threads of the present construct share.
 pub fn memory(call: Call, bytes: usize) -> *mut u8 {
+    memory_filled(call, bytes, |_| ())
+}
+
+/// The same; who brings it fills it before anybody sees it.
+pub fn memory_filled(call: Call, bytes: usize, fill: impl FnOnce(*mut u8)) -> *mut u8 {
     let me = member();
     let share = me.share.get();
     if share.is_null() {
@@ -227,6 +246,7 @@ pub fn memory(call: Call, bytes: usize) -> *mut u8 {
         return known;
     }
     let new = allocate(call, bytes.max(1));
+    fill(new);
     let memory = set(new);
     if memory != new {
         // SAFETY: another thread was quicker; nobody knows this one.
@@ -281,6 +301,7 @@ pub fn next_chunk(call: Call) -> Option<(Loop, u64, u64)> {
 }
 
 pub fn end_loop(call: Call, waits: bool) {
+    doacross::end(call);
     let me = member();
     let share = me.share.get();
     // SAFETY: the thread's present construct.

@@ -26,8 +26,9 @@ pub struct Task {
     implicit: bool,
     /// Everything that it creates is executed at once.
     pub is_final: bool,
-    /// Around it: the task that created it.
+    /// Around it: the task that created it, and the place of the thread that executed that.
     around: *const Task,
+    creator: *const Member,
     /// Where it was created.
     call: Call,
     code: Option<Code>,
@@ -77,6 +78,10 @@ pub struct Queue {
     outstanding: Cell<u32>,
 }
 
+/// How often a thread yields before it executes a task of its own, beside what it yields before any task, and in a region at most. Often, and nobody executes a task of his own: that hides races, too.
+const YIELDS: u32 = 1;
+const MOST_YIELDS: u32 = 256;
+
 /// Tasks for each thread of a team behind which creating one means executing it.
 const MOST_OUTSTANDING: u32 = 64;
 
@@ -92,6 +97,19 @@ impl Queue {
             if self.last.get().is_null() { self.first.set(task) } else { (*self.last.get()).next.set(task) }
         }
         self.last.set(task);
+    }
+
+    /// Whether there is such a task.
+    fn has(&self, accept: impl Fn(&Task) -> bool) -> bool {
+        let mut at = self.first.get();
+        // SAFETY: as above.
+        while let Some(task) = unsafe { at.as_ref() } {
+            if task.is_ready() && accept(task) {
+                return true;
+            }
+            at = task.next.get();
+        }
+        false
     }
 
     /// The oldest that is accepted and whose predecessors are all executed.
@@ -192,16 +210,36 @@ pub fn tell(here: &Here, team: &Team) {
 }
 
 /// Executes tasks of the team that are accepted until `done` (asked under the team's lock), waiting while there are none.
+///
+/// Who created tasks executes one of them only when another thread has taken one, or none comes for it: the same thread's executing them would order them, and behind what that thread did before.
 pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, done: impl Fn() -> bool) {
+    let me = member();
+    let of_others = |task: &Task| accept(task) && !core::ptr::eq(task.creator, me);
     loop {
         let task = Cell::new(null::<Task>());
         {
             let here = call.enter();
-            here.lets_others(team.size > 1 && team.lock.with(|| team.queue.outstanding() > 0));
+            let has_only_own = || team.lock.with(|| !team.queue.has(of_others) && team.queue.has(&accept));
+            let mut yields = YIELDS;
+            while team.size > 1 && yields > 0 && me.yields.get() < MOST_YIELDS && !me.handed.get() && has_only_own() {
+                here.does(Op::Yield, 0, 0, &[]);
+                me.yields.set(me.yields.get() + 1);
+                yields -= 1;
+            }
+            let is_own_turn = me.handed.get() && has_only_own();
+            here.lets_others(team.size > 1 && !is_own_turn && team.lock.with(|| team.queue.outstanding() > 0));
             here.wait(WaitFor::Barrier, &raw const team.word as u64, &team.word, || {
                 team.lock.with(|| {
                     if !done() {
-                        task.set(team.queue.take(&accept));
+                        task.set(team.queue.take(of_others));
+                        // SAFETY: its creator is a place of the team, under whose lock this is.
+                        match unsafe { task.get().as_ref().and_then(|task| task.creator.as_ref()) } {
+                            Some(creator) => creator.handed.set(true),
+                            None => {
+                                task.set(team.queue.take(&accept));
+                                me.handed.set(false);
+                            }
+                        }
                         return !task.get().is_null();
                     }
                     true
@@ -268,6 +306,7 @@ fn adopt(me: &Member, new: *mut Task, is_final: bool) -> &'static Task {
     // SAFETY: prepared, known to nobody else.
     unsafe {
         (*new).around = around;
+        (*new).creator = me;
         (*new).is_final = is_final || around.is_final;
         (*new).group = if around.begun_group.get().is_null() { around.group } else { around.begun_group.get() };
         &*new

@@ -65,9 +65,15 @@ pub struct Member {
     /// Work sharing constructs that it has come to.
     pub shares: Cell<u64>,
     pub share: Cell<*mut Share>,
+    /// The doacross loop that it is in, besides.
+    pub doacross: Cell<*mut Share>,
     /// Its present chunk of a loop, and how many it has had of a static one.
     pub chunk: Cell<(u64, u64)>,
     pub trips: Cell<u64>,
+    /// How often it let others take a task that it had created.
+    pub yields: Cell<u32>,
+    /// Another thread has taken a task of its own since it executed one itself.
+    pub handed: Cell<bool>,
     /// It has the turn of the ordered construct for its chunk.
     pub has_turn: Cell<bool>,
 }

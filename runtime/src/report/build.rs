@@ -6,7 +6,7 @@ use crate::detect::stacks::EXTERNAL;
 use crate::sys;
 use crate::thread::NO_THREAD;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
-use rashomon_abi::report::{Writer, item, kind, location, thread};
+use rashomon_abi::report::{Writer, item, kind, location, mutex, thread};
 
 const BUFFER_WORDS: usize = 1 << 17;
 /// Locks and threads of one warning.
@@ -151,7 +151,8 @@ impl Builder {
             return None;
         }
         self.writer.item(item::MUTEX);
-        self.words(&[lock.address, u64::from(lock.destroyed)]);
+        let flags = if lock.destroyed { mutex::DESTROYED } else { 0 } | if lock.initialised { 0 } else { mutex::NOT_INITIALISED };
+        self.words(&[lock.address, flags]);
         self.interned(lock.created);
         self.locks[self.lock_count] = lock.address;
         self.lock_count += 1;

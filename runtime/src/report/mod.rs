@@ -47,8 +47,14 @@ pub struct Lock {
     /// Held for writing.
     pub write: bool,
     pub destroyed: bool,
+    /// A call created it, and not its definition.
+    pub initialised: bool,
     /// Where it was created, or first used.
     pub created: u32,
+}
+
+impl Lock {
+    pub const NONE: Self = Self { address: 0, write: true, destroyed: false, initialised: false, created: 0 };
 }
 
 /// One side of a race.

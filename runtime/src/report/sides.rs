@@ -34,14 +34,9 @@ pub fn found(now: &Side, before: &Side, slept: stacks::StackId) {
 fn push_locks(locks: &mut List<Lock>, side: &Side) {
     for &element in locksets::elements(side.lock_set) {
         if let Some(object) = objects::of_element(element) {
-            locks.push(Lock {
-                address: object.address,
-                write: element & 1 == 0,
-                destroyed: object.flags & objects::flag::DESTROYED != 0,
-                created: object.creation,
-            });
-        } else if let Some((address, created)) = objects::of_gone_element(element) {
-            locks.push(Lock { address, write: element & 1 == 0, destroyed: true, created });
+            locks.push(object.as_told(element & 1 == 0));
+        } else if let Some((address, initialised, created)) = objects::of_gone_element(element) {
+            locks.push(Lock { address, write: element & 1 == 0, destroyed: true, initialised, created });
         }
     }
 }

@@ -138,6 +138,10 @@ pub struct Prepared {
 
 /// The program, compiled if need be, and a store for it. `None`: the compiler refused, and said why.
 pub fn prepare(options: &RunOptions, file: Option<PathBuf>, mut command: Vec<OsString>) -> Result<Option<Prepared>> {
+    if let Some(path) = &options.stdin {
+        // Before there is a store of nothing.
+        rashomon_files::open_input(path).with_context(|| format!("cannot read --stdin {}", path.display()))?;
+    }
     let source = file.as_deref().and_then(|file| Language::of(file).map(|language| (file.to_path_buf(), language)));
     let (store, inspection) = match (source, file) {
         (Some((file, language)), _) => {
@@ -187,6 +191,7 @@ pub fn prepare_inspected(
         randomise_addresses: run.randomise_addresses,
         environment,
         before_each: options.before_each.clone(),
+        before_each_limit: Some(options.timeout).filter(|limit| !limit.is_zero()),
         client: options.client.asked(),
     };
     Ok(Prepared { program, store, run })
@@ -195,7 +200,8 @@ pub fn prepare_inspected(
 fn new_store(options: &RunOptions, program: &Path) -> Result<Store> {
     Ok(match &options.output {
         Some(folder) => Store::create_at(folder)?,
-        None => Store::create_in(Path::new(DEFAULT_BASE), program)?,
+        None => Store::create_in(Path::new(DEFAULT_BASE), program)
+            .context("no store in this folder; --output FOLDER names another one")?,
     })
 }
 

@@ -11,7 +11,7 @@ use crate::runtime;
 use crate::terminal::{error_is_terminal, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE, SESSION_VARIABLE};
-use rashomon_confirm::{Client, Ending, Input, Output, Program, Served, execute, no_session};
+use rashomon_confirm::{Client, Ending, Input, Output, Program, Served, Time, execute, no_session};
 use rashomon_files::Links;
 use rashomon_report::ProgramExit;
 use std::ffi::{OsStr, OsString};
@@ -62,9 +62,10 @@ fn with_client(
         randomise_addresses: true,
         environment: vec![(DETECT_VARIABLE.into(), list.0), (REPORTER_VARIABLE.into(), super::tool()?)],
         before_each: None,
+        before_each_limit: None,
         client: Some(client),
     };
-    let execution = execute(&program, no_session(), &Input::Inherit, Output::Inherit, None)?;
+    let execution = execute(&program, no_session(), &Input::Inherit, Output::Inherit, Time::UNLIMITED)?;
     for phrase in execution.served.map(Served::phrases).unwrap_or_default().iter().filter(|_| !ui.quiet) {
         say!("{phrase}");
     }

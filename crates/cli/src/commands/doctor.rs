@@ -87,7 +87,7 @@ fn examine(out: &mut String, program: &Path, folder: Option<&Path>) -> Result<bo
     };
     let how = match inspection.instrumentation {
         Instrumentation::Loaded => "instrumented, loads libtsan: our runtime takes its place",
-        Instrumentation::Linked => "instrumented, with our runtime linked in",
+        Instrumentation::Linked => "our runtime is linked in",
         Instrumentation::Script => "a script",
     };
     let _ = writeln!(out, "program           {}: {how}", inspection.path.display());

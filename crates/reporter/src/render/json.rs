@@ -86,6 +86,8 @@ struct LocationView<'a> {
 struct MutexView<'a> {
     address: String,
     destroyed: bool,
+    /// Otherwise `created` is its first use.
+    initialised: bool,
     created: Vec<FrameView<'a>>,
 }
 
@@ -180,6 +182,7 @@ pub fn render(warning: &Warning, process: u64) -> String {
             .map(|mutex| MutexView {
                 address: hexadecimal(mutex.address),
                 destroyed: mutex.destroyed,
+                initialised: mutex.initialised,
                 created: frames(&mutex.created),
             })
             .collect(),

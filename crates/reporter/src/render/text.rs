@@ -121,7 +121,7 @@ impl Printer<'_> {
             let (mutex, shared) = (self.mutex(held.mutex), if held.write { "" } else { " (shared)" });
             match self.warning.mutexes.get(held.mutex) {
                 Some(known) if !known.created.frames.is_empty() => {
-                    let _ = writeln!(self.text, "    holding {mutex}{shared}, created at");
+                    let _ = writeln!(self.text, "    holding {mutex}{shared}, {}", known.origin());
                     self.stack(&known.created, 6);
                 }
                 _ => {
@@ -147,7 +147,7 @@ impl Printer<'_> {
         let warning = self.warning;
         for (index, mutex) in warning.mutexes.iter().enumerate() {
             let destroyed = if mutex.destroyed { " (destroyed)" } else { "" };
-            self.heading(&format!("{}{destroyed}, created at", self.mutex(index)));
+            self.heading(&format!("{}{destroyed}, {}", self.mutex(index), mutex.origin()));
             self.stack(&mutex.created, 4);
         }
     }

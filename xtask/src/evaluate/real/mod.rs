@@ -13,7 +13,7 @@ use super::table::Table;
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
 use programs::{EVERYWHERE, Part, Real, programs};
-use rashomon_confirm::{Client, Ending, Input, Output, Program, execute, no_session};
+use rashomon_confirm::{Client, Ending, Input, Output, Program, Time, execute, no_session};
 use readings::{Reading, Report};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -194,9 +194,10 @@ impl Bench<'_> {
             randomise_addresses: true,
             environment,
             before_each: None,
+            before_each_limit: None,
             client: self.client(build).map(|command| Client { command: command.into(), ready: None, grace: GRACE }),
         };
-        let ran = execute(&program, no_session(), &Input::Empty, Output::Discard, Some(HANGS))?;
+        let ran = execute(&program, no_session(), &Input::Empty, Output::Discard, Time::of(HANGS))?;
         if ran.ending != Ending::Code(0) {
             bail!("{way}: it ended with {:?}", ran.ending);
         }

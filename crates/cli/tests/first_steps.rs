@@ -1,0 +1,114 @@
+//! What people do wrong the first time: each says what to do instead, and ends with the right exit code.
+
+mod support;
+
+use support::place::{Place, RACE, is_installed};
+
+#[test]
+fn only_linking_with_the_wrapper_is_said() {
+    let place = Place::new();
+    place.write("race.c", RACE);
+    for compiler in ["gcc", "clang-19"].into_iter().filter(|compiler| is_installed(compiler)) {
+        place.run(place.command(compiler, &["-g", "-c", "-o", "plain.o", "race.c"])).expect(0, &[]);
+        for (link, said) in [("plain.o", true), ("race.c", false)] {
+            let mut command = place.tool(&["cc", "-g", "-pthread", "-o", "program", link]);
+            command.env("RASHOMON_CC", compiler);
+            place.run(command).expect(0, &[]);
+            let checked = place.rashomon(&["check", "--budget", "5", "--", "./program"]);
+            assert_eq!(checked.err.contains("none of its code is instrumented"), said, "{compiler}: {checked}");
+            assert_eq!(checked.code, if said { 0 } else { 66 }, "{compiler}: {checked}");
+            let doctor = place.rashomon(&["doctor", "./program"]);
+            assert_eq!((doctor.out.clone() + &doctor.err).contains("none of its code is instrumented"), said, "{doctor}");
+        }
+    }
+}
+
+#[test]
+fn a_program_is_no_command() {
+    let place = Place::new();
+    place.write("race", "");
+    place.rashomon(&["./race"]).expect(2, &["rashomon check -- ./race"]);
+    place.rashomon(&["race"]).expect(2, &["rashomon check -- race"]);
+    place.rashomon(&["chekc"]).expect(2, &["unrecognized subcommand"]);
+}
+
+#[test]
+fn what_is_no_program_for_us_is_told_with_a_way_out() {
+    let place = Place::new();
+    place.write("script", "./race\n");
+    place.run(place.command("chmod", &["+x", "script"])).expect(0, &[]);
+    place.rashomon(&["check", "--", "./script"]).expect(125, &["which begins with #!"]);
+    place.rashomon(&["check", "--", "/bin/true"]).expect(125, &["not instrumented", "check a script"]);
+}
+
+#[test]
+fn a_folder_that_takes_no_store_is_named_once() {
+    let place = Place::new();
+    place.compile("race", RACE);
+    place.write(".rashomon", "a file");
+    let ended = place.rashomon(&["check", "--", "./race"]).expect(125, &["--output", ".rashomon"]);
+    assert_eq!(ended.err.matches("os error").count(), 1, "{ended}");
+}
+
+#[test]
+fn an_input_that_is_not_there_leaves_no_store() {
+    let place = Place::new();
+    place.compile("race", RACE);
+    place.rashomon(&["check", "--stdin", "missing", "--", "./race"]).expect(125, &["--stdin missing"]);
+    assert!(!place.path(".rashomon").exists());
+}
+
+/// A thread that waits in the kernel when the process ends has written all that it did.
+#[test]
+fn who_waits_in_the_kernel_at_the_end_has_a_whole_recording() {
+    let place = Place::new();
+    let program = "#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+static int ready;
+static void *wait(void *unused) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    __atomic_store_n(&ready, 1, __ATOMIC_SEQ_CST);
+    sigwaitinfo(&set, 0);
+    return 0;
+}
+int main(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, 0);
+    pthread_t thread;
+    pthread_create(&thread, 0, wait, 0);
+    while (!__atomic_load_n(&ready, __ATOMIC_SEQ_CST)) usleep(1000);
+    usleep(1000);
+    return 0;
+}
+";
+    place.compile("waits", program);
+    place.rashomon(&["record", "-o", "store", "--", "./waits"]).expect(0, &[]);
+    let verified = place.rashomon(&["trace", "verify", "store"]).expect(0, &[]);
+    assert!(!verified.out.contains("incomplete"), "{verified}");
+}
+
+/// What the end of the process is called in a schedule.
+#[test]
+fn the_end_of_the_process_is_called_so() {
+    let place = Place::new();
+    let program = "#include <pthread.h>
+#include <stdlib.h>
+static int x;
+static void *late(void *unused) { x = 2; return 0; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, late, 0);
+    pthread_detach(thread);
+    exit(0);
+}
+static void __attribute__((destructor)) last(void) { x = 1; }
+";
+    place.compile("ends", program);
+    let ended = place.rashomon(&["check", "--show", "suspicions", "--budget", "10", "--", "./ends"]);
+    assert!(!ended.err.contains("a synchronisation operation"), "{ended}");
+}
