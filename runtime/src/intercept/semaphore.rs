@@ -172,8 +172,7 @@ unsafe extern "C" fn init(semaphore: *mut Semaphore, shared: c_int, value: u32) 
 /// The real one is variadic; on x86-64 it takes these arguments as any function does, and looks at the last two only with `O_CREAT`.
 unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: u32, value: u32) -> *mut Semaphore {
     let site = caller();
-    let semaphore =
-        unsafe { real!(fn sem_open(*const c_char, c_int, u32, u32) -> *mut Semaphore)(name, flags, mode, value) };
+    let semaphore = unsafe { real!(fn sem_open(*const c_char, c_int, u32, u32) -> *mut Semaphore)(name, flags, mode, value) };
     if !semaphore.is_null()
         && let Some(runtime) = Runtime::try_enter()
     {
