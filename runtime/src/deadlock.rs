@@ -167,9 +167,18 @@ fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32,
 /// The same where threads run in parallel: none of them can go on. `members`: those of a cycle, with the counts of their waits; empty: there is none.
 pub fn standstill(members: &[(u32, u64)]) -> ! {
     standstill::stand();
+    conclude_parallel(members)
+}
+
+/// Threads that run in parallel wait for each other for ever, and others run.
+pub fn among(members: &[(u32, u64)]) -> ! {
+    conclude_parallel(members)
+}
+
+fn conclude_parallel(members: &[(u32, u64)]) -> ! {
     if provoke::on() {
         provoke::over();
-        record_threads();
+        record_threads(members);
     }
     let mut numbers: List<u32> = List::new();
     members.iter().for_each(|&(number, _)| numbers.push(number));
@@ -184,8 +193,14 @@ pub fn standstill(members: &[(u32, u64)]) -> ! {
         if let Some((op, object, site, holder)) = standstill::told(thread)
             && !thread.hot.is_null()
         {
-            let holder = if members.is_empty() { None } else { holder };
+            // Of several readers it is the one that the cycle goes through.
+            let place = members.iter().position(|&(member, _)| member == number);
+            let next = place.map(|place| members[(place + 1) % members.len()].0);
+            let holder = if members.is_empty() { None } else { holder.or(next) };
             recorder::sync(thread, Op::Blocked, object, 0, site, &[op as u64, holder.map_or(u64::MAX, u64::from)]);
+            if !standstill::stands() {
+                recorder::finish(thread);
+            }
         }
     }
     let side = |index: usize| numbers.as_slice().get(index).map_or(u64::MAX, |&number| number as u64);
@@ -194,14 +209,16 @@ pub fn standstill(members: &[(u32, u64)]) -> ! {
     finish::stop()
 }
 
-/// Of an execution of which nothing was recorded: who its threads are.
-fn record_threads() {
-    // SAFETY: registered threads are never unmapped; all stand.
+/// Of an execution of which nothing was recorded: who its threads are. Those that run, if any do, write no records of their own.
+fn record_threads(members: &[(u32, u64)]) {
+    // SAFETY: registered threads are never unmapped; `members`, or all, stand.
     for thread in all().map(|thread| unsafe { &mut *thread }).filter(|thread| !thread.hot.is_null()) {
-        let hot = thread.hot();
-        // The whole call stack is new to the stream.
-        hot.lowest = hot.bottom;
-        hot.dirty = 1;
+        if standstill::stands() || members.iter().any(|&(number, _)| number == thread.number) {
+            let hot = thread.hot();
+            // The whole call stack is new to the stream.
+            hot.lowest = hot.bottom;
+            hot.dirty = 1;
+        }
         recorder::begin(thread);
         let (id, (low, high)) = (thread.kernel_id as u64, thread.stack);
         let parent = if thread.parent == NO_THREAD { u64::MAX } else { thread.parent as u64 };

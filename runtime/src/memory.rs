@@ -49,6 +49,10 @@ impl<T: Copy> List<T> {
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
+    /// Where its items lie, and how many: for looking at another thread's list.
+    pub fn place(&self) -> (*const T, usize) {
+        (self.items, self.length)
+    }
     pub fn len(&self) -> usize {
         self.length
     }

@@ -2,19 +2,23 @@
 //!
 //! A thread says what it is about to wait for without a time limit ([`during`]). A thread of the runtime's own, which sleeps while nobody waits so, looks for cycles of such waits, and for
 //! the whole process at a standstill. It believes nothing that one look shows: every thread concerned has to sleep in the kernel, in a futex call without time-out, on a word that no other
-//! process sees; and it must not have run between two looks, by the kernel's count of its context switches. So all that was seen was true at once, at any moment between the two.
+//! process sees; and it must not have run between two looks, by the kernel's count of its context switches. A thread that spins runs all the time; it must have been in one and the same
+//! call of the spin lock. So all that was seen was true at once, at any moment between the two.
 //!
-//! A cycle alone is told of by the detector. The process is ended only when no thread is left that could run, no timer of the process is armed, and, if the program has signal handlers,
-//! nothing has happened for [`HANDLERS_PATIENCE_NS`].
+//! A cycle alone is told of by the detector, and ends an execution that is recorded or provoked when it has lasted [`PATIENCE_NS`]. Else the process is ended only when no thread is left
+//! that could run, no timer of the process is armed, and, if the program has signal handlers, nothing has happened for [`HANDLERS_PATIENCE_NS`].
 //!
-//! Limit: waits that are not seen are not told of: those of `mtx_lock`, of uninstrumented locks that call the kernel themselves, and spinning threads, which run.
+//! Who holds a mutex, or a rwlock for itself, libc's object tells. Readers of a rwlock and holders of a spin lock are looked for among the threads that wait themselves, in what they say
+//! that they hold.
+//!
+//! Limit: waits that are not seen are not told of: those of uninstrumented locks that call the kernel themselves, and loops that spin by themselves.
 
 use crate::intercept::lock_common::is_shared_mapping;
 use crate::lock::RawLock;
 use crate::memory::List;
 use crate::sched;
 use crate::sys::{self, syscall};
-use crate::thread::{Runtime, Thread, all, by_number};
+use crate::thread::{Held, Runtime, Thread, all, by_number};
 use crate::{clock, config, deadlock, detect, real, signals};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::record::{Op, lock_kind};
@@ -22,6 +26,8 @@ use rashomon_abi::record::{Op, lock_kind};
 const TICK_NS: u64 = 100_000_000;
 /// A signal may still come and its handler end a wait.
 const HANDLERS_PATIENCE_NS: u64 = 10_000_000_000;
+/// How long a cycle may last while others run, who might break it.
+const PATIENCE_NS: u64 = 3_000_000_000;
 /// Longest cycle that is looked for.
 const LONGEST: usize = 256;
 
@@ -151,7 +157,7 @@ fn start() {
 
 extern "C" fn run(_argument: *mut u8) -> *mut u8 {
     HELPER.store(sys::thread_id(), Release);
-    let mut watch = Watch { tasks: List::new(), since: 0, told: 0 };
+    let mut watch = Watch { tasks: List::new(), since: 0, told: 0, cycle: (0, 0) };
     loop {
         if WAITING.load(Acquire) == 0 && STATE.compare_exchange(AWAKE, ASLEEP, AcqRel, Relaxed).is_ok() {
             while STATE.load(Acquire) == ASLEEP {
@@ -175,7 +181,7 @@ struct Cycle {
 struct Task {
     id: u32,
     switches: u64,
-    /// Address of the futex that it sleeps on for ever; 0: it does not.
+    /// Address of the futex that it sleeps on for ever, or of the lock that it spins on; 0: it does neither.
     futex: u64,
 }
 
@@ -186,6 +192,8 @@ struct Watch {
     since: u64,
     /// Sum of what tells the cycle last told of from others.
     told: u64,
+    /// The same of the one seen last, and since when.
+    cycle: (u64, u64),
 }
 
 impl Watch {
@@ -217,11 +225,19 @@ impl Watch {
             self.told = cycle.sum();
             detect::blocked::happened(cycle.members());
         }
+        let now = sys::clock(clock::MONOTONIC as usize);
+        let sum = cycle.as_ref().map_or(0, Cycle::sum);
+        if self.cycle.0 != sum {
+            self.cycle = (sum, now);
+        }
         if !stands || timer_armed() {
             self.since = 0;
+            let patience = if signals::handlers_installed() { HANDLERS_PATIENCE_NS } else { PATIENCE_NS };
+            if let Some(cycle) = cycle.filter(|_| !detect::on() && !timer_armed() && now - self.cycle.1 >= patience) {
+                deadlock::among(cycle.members());
+            }
             return;
         }
-        let now = sys::clock(clock::MONOTONIC as usize);
         if self.since == 0 {
             self.since = now;
         }
@@ -238,6 +254,7 @@ impl Watch {
     fn forget(&mut self) {
         self.tasks.clear_and_free();
         self.since = 0;
+        self.cycle = (0, 0);
     }
 }
 
@@ -294,28 +311,74 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
     holder.filter(|_| owner != 0).map(|thread| thread.number)
 }
 
-/// Any cycle of waits.
-fn cycle() -> Option<Cycle> {
-    // SAFETY: as above.
-    all().map(|thread| unsafe { &*thread }).find_map(|thread| {
-        wait_of(thread)?;
-        cycle_through(thread.number)
-    })
+/// Whether libc's object does not tell who holds such a lock.
+const fn has_unnamed_holders(op: Op, kind: u16) -> bool {
+    let kind = kind & lock_kind::KIND_MASK;
+    matches!(op, Op::Lock | Op::LockShared) && (kind == lock_kind::RWLOCK || kind == lock_kind::SPIN)
 }
 
-fn cycle_through(start: u32) -> Option<Cycle> {
-    let mut cycle = Cycle { members: [(0, 0); LONGEST], length: 0 };
-    let mut at = start;
-    while cycle.length < LONGEST {
-        let (word, op, kind, object) = wait_of(known(at)?)?;
-        cycle.members[cycle.length] = (at, word);
-        cycle.length += 1;
-        at = holder(op, kind, object)?;
-        if at == start {
-            return Some(cycle);
+/// Locks of a thread that are looked at.
+const MOST_HELD: usize = 64;
+
+/// Whether a thread that waits, and so changes nothing of it, says that it holds a lock. It may go on meanwhile: the kernel reads its list, which then may be gone.
+fn says_it_holds(thread: &Thread, lock: u64) -> bool {
+    const PREAD64: usize = 17;
+    let (items, length) = thread.held.place();
+    let length = length.min(MOST_HELD);
+    let mut held = [[0u64; size_of::<Held>() / 8]; MOST_HELD];
+    let bytes = length * size_of::<Held>();
+    // SAFETY: a terminated path; the kernel writes at most `bytes` to our own buffer, and refuses what cannot be read.
+    let read = unsafe {
+        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/mem".as_ptr(), 0o2000000, 0);
+        if file < 0 {
+            return false;
         }
+        let read = syscall!(PREAD64, file, held.as_mut_ptr(), bytes, items as usize);
+        syscall!(sys::CLOSE, file);
+        read
+    };
+    read == bytes as isize && held[..length].iter().any(|held| held[core::mem::offset_of!(Held, lock) / 8] == lock)
+}
+
+/// Any cycle of waits.
+fn cycle() -> Option<Cycle> {
+    let mut cycle = Cycle { members: [(0, 0); LONGEST], length: 0 };
+    let mut dead_ends: List<u32> = List::new();
+    // SAFETY: as above.
+    let found = all().map(|thread| unsafe { &*thread }).any(|thread| cycle.goes_on(thread, &mut dead_ends));
+    dead_ends.clear_and_free();
+    found.then_some(cycle)
+}
+
+impl Cycle {
+    /// Follows the waits from a thread on; true: they lead back to it or to one on the way, and this is now the cycle. Who is no part of any becomes a dead end.
+    fn goes_on(&mut self, thread: &Thread, dead_ends: &mut List<u32>) -> bool {
+        let Some((word, op, kind, object)) = wait_of(thread) else { return false };
+        if dead_ends.as_slice().contains(&thread.number) || self.length == LONGEST {
+            return false;
+        }
+        if let Some(start) = self.members().iter().position(|&(number, _)| number == thread.number) {
+            self.members.copy_within(start..self.length, 0);
+            self.length -= start;
+            return true;
+        }
+        self.members[self.length] = (thread.number, word);
+        self.length += 1;
+        let found = match holder(op, kind, object) {
+            Some(holder) => known(holder).is_some_and(|holder| self.goes_on(holder, dead_ends)),
+            None if has_unnamed_holders(op, kind) => {
+                // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
+                let mut waiting = all().map(|thread| unsafe { &*thread }).filter(|thread| wait_of(thread).is_some());
+                waiting.any(|holder| says_it_holds(holder, object) && self.goes_on(holder, dead_ends))
+            }
+            None => false,
+        };
+        if !found {
+            self.length -= 1;
+            dead_ends.push(thread.number);
+        }
+        found
     }
-    None
 }
 
 /// The wait of a thread that stands, for the recorder: operation, object and site; and its holder.
@@ -358,13 +421,22 @@ fn census(tasks: &mut List<Task>) -> bool {
                 continue;
             }
             if let Some(task) = task(id) {
-                tasks.push(task);
+                tasks.push(if task.futex == 0 { spinning(id).unwrap_or(task) } else { task });
             }
         }
     }
     // SAFETY: our own descriptor.
     unsafe { syscall!(sys::CLOSE, folder) };
     complete
+}
+
+/// What stands for a thread that spins on a lock: which call of it, in place of what the kernel knows.
+fn spinning(id: u32) -> Option<Task> {
+    // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
+    let thread = all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id == id)?;
+    let (word, _, kind, object) = wait_of(thread)?;
+    let spins = kind & lock_kind::KIND_MASK == lock_kind::SPIN;
+    spins.then_some(Task { id, switches: word, futex: object })
 }
 
 fn decimal(text: &[u8]) -> u64 {

@@ -27,6 +27,7 @@ pub enum State {
 }
 
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub struct Held {
     pub lock: u64,
     pub shared: bool,

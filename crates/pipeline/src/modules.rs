@@ -75,7 +75,7 @@ impl Unseen {
 const SYNCHRONISATION: [&str; 12] =
     ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_", "__kmpc_"];
 /// Those that order nothing and never block: nothing is lost when they are not seen.
-const HARMLESS: [&str; 27] = [
+const HARMLESS: [&str; 28] = [
     "pthread_attr_",
     "pthread_mutexattr_",
     "pthread_condattr_",
@@ -102,6 +102,7 @@ const HARMLESS: [&str; 27] = [
     "sem_getvalue",
     "thrd_current",
     "thrd_equal",
+    "thrd_exit",
     "tss_",
 ];
 

@@ -106,7 +106,7 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
     result
 }
 
-unsafe extern "C" fn wait(condition: *mut u8, mutex: *mut Mutex) -> c_int {
+pub unsafe extern "C" fn wait(condition: *mut u8, mutex: *mut Mutex) -> c_int {
     // SAFETY: the real function with the program's arguments, here and below.
     wait_until(condition, mutex, NEVER, caller(), || unsafe {
         real!("GLIBC_2.3.2" fn pthread_cond_wait(*mut u8, *mut Mutex) -> c_int)(condition, mutex)
@@ -115,7 +115,7 @@ unsafe extern "C" fn wait(condition: *mut u8, mutex: *mut Mutex) -> c_int {
 
 const EINVAL: c_int = 22;
 
-unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
+pub unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
     // SAFETY: the program's own time.
     if unsafe { !is_time(time) } {
         return EINVAL;
@@ -152,21 +152,21 @@ fn notify(condition: *mut u8, op: Op, count: usize, site: u64, real: impl FnOnce
     0
 }
 
-unsafe extern "C" fn signal(condition: *mut u8) -> c_int {
+pub unsafe extern "C" fn signal(condition: *mut u8) -> c_int {
     // SAFETY: as above.
     notify(condition, Op::CondSignal, 1, caller(), || unsafe {
         real!("GLIBC_2.3.2" fn pthread_cond_signal(*mut u8) -> c_int)(condition)
     })
 }
 
-unsafe extern "C" fn broadcast(condition: *mut u8) -> c_int {
+pub unsafe extern "C" fn broadcast(condition: *mut u8) -> c_int {
     // SAFETY: as above.
     notify(condition, Op::CondBroadcast, usize::MAX, caller(), || unsafe {
         real!("GLIBC_2.3.2" fn pthread_cond_broadcast(*mut u8) -> c_int)(condition)
     })
 }
 
-unsafe extern "C" fn init(condition: *mut u8, attributes: *const u8) -> c_int {
+pub unsafe extern "C" fn init(condition: *mut u8, attributes: *const u8) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
         recorder::sync(runtime.thread(), Op::CondInit, condition as u64, 0, caller(), &[]);
     }
@@ -174,7 +174,7 @@ unsafe extern "C" fn init(condition: *mut u8, attributes: *const u8) -> c_int {
     unsafe { real!("GLIBC_2.3.2" fn pthread_cond_init(*mut u8, *const u8) -> c_int)(condition, attributes) }
 }
 
-unsafe extern "C" fn destroy(condition: *mut u8) -> c_int {
+pub unsafe extern "C" fn destroy(condition: *mut u8) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
         recorder::sync(runtime.thread(), Op::CondDestroy, condition as u64, 0, caller(), &[]);
     }

@@ -48,6 +48,7 @@ pub(crate) use interpose;
 
 pub mod annotations;
 pub mod barrier;
+pub mod c11;
 pub mod cancel;
 pub mod condition;
 pub mod descriptors;

@@ -163,12 +163,12 @@ fn finished(runtime: &Runtime, mutex: *mut Mutex, site: u64, try_flag: u16, resu
     result
 }
 
-unsafe extern "C" fn lock(mutex: *mut Mutex) -> c_int {
+pub unsafe extern "C" fn lock(mutex: *mut Mutex) -> c_int {
     // SAFETY: the real function with the program's arguments, here and below.
     lock_until(mutex, NEVER, caller(), || unsafe { real!(fn pthread_mutex_lock(*mut Mutex) -> c_int)(mutex) })
 }
 
-unsafe extern "C" fn timedlock(mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
+pub unsafe extern "C" fn timedlock(mutex: *mut Mutex, time: *const [i64; 2]) -> c_int {
     // SAFETY: as above.
     let real = || unsafe { real!(fn pthread_mutex_timedlock(*mut Mutex, *const [i64; 2]) -> c_int)(mutex, time) };
     // SAFETY: the program's own time.
@@ -195,7 +195,7 @@ unsafe extern "C" fn clocklock(mutex: *mut Mutex, clock: c_int, time: *const [i6
     }
 }
 
-unsafe extern "C" fn trylock(mutex: *mut Mutex) -> c_int {
+pub unsafe extern "C" fn trylock(mutex: *mut Mutex) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return try_lock(mutex) };
     let site = caller();
     explore::concerns(runtime.thread(), explore::TRY);
@@ -213,7 +213,7 @@ unsafe extern "C" fn trylock(mutex: *mut Mutex) -> c_int {
     result
 }
 
-unsafe extern "C" fn unlock(mutex: *mut Mutex) -> c_int {
+pub unsafe extern "C" fn unlock(mutex: *mut Mutex) -> c_int {
     // SAFETY: as above.
     let real = || unsafe { real!(fn pthread_mutex_unlock(*mut Mutex) -> c_int)(mutex) };
     let Some(runtime) = Runtime::try_enter() else { return real() };
@@ -241,15 +241,19 @@ unsafe extern "C" fn unlock(mutex: *mut Mutex) -> c_int {
 unsafe extern "C" fn init(mutex: *mut Mutex, attributes: *const u8) -> c_int {
     // SAFETY: as above.
     let result = unsafe { real!(fn pthread_mutex_init(*mut Mutex, *const u8) -> c_int)(mutex, attributes) };
-    if let Some(runtime) = Runtime::try_enter() {
-        // SAFETY: just initialised.
-        let flags = unsafe { (*mutex).flags() };
-        recorder::sync(runtime.thread(), Op::LockInit, mutex as u64, flags, caller(), &[]);
-    }
+    initialised(mutex, caller());
     result
 }
 
-unsafe extern "C" fn destroy(mutex: *mut Mutex) -> c_int {
+pub fn initialised(mutex: *mut Mutex, site: u64) {
+    if let Some(runtime) = Runtime::try_enter() {
+        // SAFETY: just initialised.
+        let flags = unsafe { (*mutex).flags() };
+        recorder::sync(runtime.thread(), Op::LockInit, mutex as u64, flags, site, &[]);
+    }
+}
+
+pub unsafe extern "C" fn destroy(mutex: *mut Mutex) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
         recorder::sync(runtime.thread(), Op::LockDestroy, mutex as u64, 0, caller(), &[]);
     }

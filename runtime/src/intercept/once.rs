@@ -131,7 +131,7 @@ fn leave_control(control: &AtomicU32, state: u32) {
     sys::futex_wake(control, i32::MAX as u32);
 }
 
-unsafe extern "C" fn once(control: *mut AtomicU32, routine: Routine) -> c_int {
+pub unsafe extern "C" fn once(control: *mut AtomicU32, routine: Routine) -> c_int {
     let Some(runtime) = Runtime::try_enter() else {
         // SAFETY: the real function with the program's arguments.
         return unsafe {

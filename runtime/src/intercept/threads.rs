@@ -409,7 +409,7 @@ pub unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {
     result
 }
 
-unsafe extern "C" fn detach(handle: u64) -> c_int {
+pub unsafe extern "C" fn detach(handle: u64) -> c_int {
     // SAFETY: as above.
     let real = || unsafe { real!(fn pthread_detach(u64) -> c_int)(handle) };
     let Some(runtime) = Runtime::try_enter() else { return real() };

@@ -1,7 +1,7 @@
 //! What the kernel tells of the process and the machine; signals and threads.
 
 use super::*;
-use crate::intercept::{threads, time, waits};
+use crate::intercept::{c11, threads, time, waits};
 use core::ffi::c_int;
 
 /// Bytes of a `sigset_t`, a `siginfo_t`, a `struct rusage`.
@@ -53,6 +53,8 @@ effects! {
     pthread_getschedparam(thread, policy, to) -> c_int, writes |w, result| { w.bytes(policy, if_done(result, 4)); w.bytes(to, if_done(result, 4)); };
     // Its name is there before the thread begins.
     pthread_create(to, attributes, routine: threads::Routine, argument) -> c_int, by threads::create, reads |r| { Accesses { class: AccessClass::Write, ..r }.bytes(to, 8); };
+    thrd_create(to, routine: threads::Routine, argument) -> c_int, by c11::create, reads |r| { Accesses { class: AccessClass::Write, ..r }.bytes(to, 8); };
+    thrd_join(thread, to) -> c_int, by c11::join, writes |w, result| { w.bytes(to, if_done(result, 4)); };
     pthread_join(thread, to) -> c_int, by threads::join, writes |w, result| { w.bytes(to, if_done(result, 8)); };
     pthread_tryjoin_np(thread, to) -> c_int, by threads::try_join, writes |w, result| { w.bytes(to, if_done(result, 8)); };
     pthread_timedjoin_np(thread, to, until) -> c_int, by threads::join_until_time, reads |r| { r.bytes(until, 16); }, writes |w, result| { w.bytes(to, if_done(result, 8)); };

@@ -1,0 +1,116 @@
+//! A program that deadlocks ends in time wherever its threads run in parallel, and what it is is said.
+
+mod support;
+
+use std::time::{Duration, Instant};
+use support::place::{Place, statuses};
+
+/// Who holds what is forced by the semaphores.
+const HEAD: &str = "#include <pthread.h>
+#include <semaphore.h>
+#include <threads.h>
+#include <unistd.h>
+static sem_t s1, s2, ever;
+static _Atomic int stop;
+#define MEET(mine, other) sem_post(&mine); sem_wait(&other)
+#define TWO(KIND, INIT, HOLD, WANT) static KIND a INIT, b INIT; \\
+    static void *one(void *p) { HOLD(&a); MEET(s1, s2); WANT(&b); return p; } \\
+    static void *two(void *p) { HOLD(&b); MEET(s2, s1); WANT(&a); return p; }
+#define RUN pthread_t x, y; pthread_create(&x, 0, one, 0); pthread_create(&y, 0, two, 0); \\
+    pthread_join(x, 0); pthread_join(y, 0); stop = 1
+static void *ticks(void *p) { while (!stop) usleep(1000); return p; }
+";
+
+#[track_caller]
+fn ends_everywhere(body: &str, kind: &str, others_run: bool) {
+    let place = Place::new();
+    place.compile("program", &format!("{HEAD}{body}\n"));
+    let begun = Instant::now();
+    place.rashomon(&["record", "--policy", "free", "--output", "free", "--", "./program"]).expect(124, &[]);
+    let provoke = ["provoke", "--budget", "20", "--json", "report.json", "--output", "provoked", "--", "./program"];
+    place.rashomon(&provoke).expect(66, &[]);
+    let found = statuses(&place.json("report.json"));
+    assert!(found.iter().any(|(id, status)| id.starts_with(kind) && status == "proven"), "{found:?}");
+    if !others_run {
+        place.rashomon(&["detect", "--", "./program"]).expect(66, &[]);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(80), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn of_mutexes() {
+    let body = "TWO(pthread_mutex_t, = PTHREAD_MUTEX_INITIALIZER, pthread_mutex_lock, pthread_mutex_lock)
+        int main(void) { RUN; return 0; }";
+    ends_everywhere(body, "deadlock", false);
+}
+
+#[test]
+fn of_a_mutex_with_itself() {
+    let body = "static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
+        int main(void) { pthread_mutex_lock(&a); pthread_mutex_lock(&a); return 0; }";
+    ends_everywhere(body, "deadlock", false);
+}
+
+#[test]
+fn through_holders_of_read_locks() {
+    let body = "TWO(pthread_rwlock_t, = PTHREAD_RWLOCK_INITIALIZER, pthread_rwlock_rdlock, pthread_rwlock_wrlock)
+        int main(void) { RUN; return 0; }";
+    ends_everywhere(body, "deadlock", false);
+}
+
+#[test]
+fn of_spin_locks() {
+    let body = "TWO(pthread_spinlock_t, , pthread_spin_lock, pthread_spin_lock)
+        int main(void) { pthread_spin_init(&a, 0); pthread_spin_init(&b, 0); RUN; return 0; }";
+    ends_everywhere(body, "deadlock", false);
+}
+
+#[test]
+fn of_c11_mutexes() {
+    let body = "static mtx_t a, b;
+        static int one(void *p) { mtx_lock(&a); MEET(s1, s2); mtx_lock(&b); return 0; }
+        static int two(void *p) { mtx_lock(&b); MEET(s2, s1); mtx_lock(&a); return 0; }
+        int main(void) {
+            thrd_t x, y;
+            mtx_init(&a, mtx_plain);
+            mtx_init(&b, mtx_plain);
+            thrd_create(&x, one, 0);
+            thrd_create(&y, two, 0);
+            thrd_join(x, 0);
+            thrd_join(y, 0);
+            return 0;
+        }";
+    ends_everywhere(body, "deadlock", false);
+}
+
+#[test]
+fn of_joins() {
+    let body = "static pthread_t x, y;
+        static void *one(void *p) { sem_wait(&s1); pthread_join(y, 0); return p; }
+        static void *two(void *p) { sem_wait(&s1); pthread_join(x, 0); return p; }
+        int main(void) {
+            pthread_create(&x, 0, one, 0);
+            pthread_create(&y, 0, two, 0);
+            sem_post(&s1);
+            sem_post(&s1);
+            for (;;)
+                sem_wait(&ever);
+        }";
+    ends_everywhere(body, "deadlock", false);
+}
+
+#[test]
+fn of_a_condition_that_nobody_signals() {
+    let body = "static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
+        static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+        int main(void) { pthread_mutex_lock(&a); for (;;) pthread_cond_wait(&c, &a); }";
+    ends_everywhere(body, "stuck", false);
+}
+
+/// Nobody is going to break it; `detect` tells of it, and leaves the program alone.
+#[test]
+fn among_some_threads_while_others_run() {
+    let body = "TWO(pthread_mutex_t, = PTHREAD_MUTEX_INITIALIZER, pthread_mutex_lock, pthread_mutex_lock)
+        int main(void) { pthread_t z; pthread_create(&z, 0, ticks, 0); RUN; pthread_join(z, 0); return 0; }";
+    ends_everywhere(body, "deadlock", true);
+}
