@@ -57,6 +57,8 @@ pub enum Decision {
     Proven(Grade),
     /// The goal did not come about.
     Not(Outcome),
+    /// The program ended as the goal wants, but showed something else.
+    Another(Outcome),
     /// It came about once, and then not.
     Unstable {
         then: Outcome,
@@ -242,18 +244,23 @@ pub fn grade_of(goal: &Goal, outcome: &Outcome) -> Option<Grade> {
 
 /// Forces the schedule until its goal has come about `forcing.times` times or has not once. The trace of the last execution in
 /// which it did is in `session`; later ones are made in `scratch`. Also says how many executions were made.
+/// `shows`: whether the execution in that session shows what is to be proven. The same outcome may be that of other threads.
 pub fn confirm(
     program: &Program,
     schedule: &Schedule,
     session: &Path,
     scratch: &Path,
     forcing: &Forcing,
+    shows: &dyn Fn(&Outcome, &Path) -> bool,
 ) -> Result<(Decision, u32), ConfirmError> {
     let first = force(program, schedule, session, forcing)?;
     let Some(grade) = grade_of(&schedule.goal, &first.outcome) else { return Ok((Decision::Not(first.outcome), 1)) };
+    if !shows(&first.outcome, session) {
+        return Ok((Decision::Another(first.outcome), 1));
+    }
     for number in 1..forcing.times {
         let again = force(program, schedule, scratch, forcing)?;
-        if !again.outcome.same_as(&first.outcome) {
+        if !again.outcome.same_as(&first.outcome) || !shows(&again.outcome, scratch) {
             return Ok((Decision::Unstable { then: again.outcome }, number + 1));
         }
     }

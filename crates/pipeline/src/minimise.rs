@@ -15,14 +15,14 @@ use crate::compose::{Composer, MAX_STEPS};
 use crate::describe::access_class;
 use crate::error::PipelineError;
 use crate::progress::{Observer, Progress};
-use crate::prove::{load, same_again};
+use crate::prove::{Prover, load, same_again};
 use crate::replay::schedule_of;
 use crate::run::RunRecord;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
 use rashomon_event::finding::Step;
-use rashomon_event::{Deadline, Event, EventIndex, EventKind, Finding, Goal, Place, Position, Schedule, ThreadPath, Trace, Turn};
+use rashomon_event::{Deadline, Event, EventIndex, EventKind, Finding, FindingId, Goal, Place, Position, Schedule, ThreadPath, Trace, Turn};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,6 +48,10 @@ struct Shortener<'a> {
     session: PathBuf,
     finding: Finding,
     ending: Ending,
+    /// The finding that an execution of a schedule has come to, by its places.
+    shown: &'a dyn Fn(&Schedule, &Outcome, &Path) -> Option<FindingId>,
+    /// That of the stored schedule.
+    original: Option<FindingId>,
     executions: u64,
     budget: u64,
     /// Nothing more is tried.
@@ -61,7 +65,9 @@ impl Shortener<'_> {
         let mut finding = self.finding.clone();
         finding.schedule = Some(schedule.clone());
         // One failure for another, such as a crash for a failed assertion, is none.
-        let same = attempt.execution.ending == self.ending && same_again(&finding, &attempt, &self.session)?;
+        let same = attempt.execution.ending == self.ending && same_again(&finding, &attempt, &self.session)?
+            // One pair of accesses for another is none either.
+            && (self.shown)(schedule, &attempt.outcome, &self.session) == self.original;
         Ok((attempt, same))
     }
 
@@ -86,12 +92,20 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let original = schedule_of(finding)?.clone();
         let scratch = self.store.temporary("minimise")?;
         let program = Program { randomise_addresses: false, ..self.program.clone() };
+        let forcing = Forcing { times: 1, deadline: Deadline::within(within), ..self.forcing(run) };
+        let prover =
+            Prover { program: &program, forcing: forcing.clone(), symbols: self.symbols, scratch: scratch.path(), executions: 0 };
+        let shown = |schedule: &Schedule, outcome: &Outcome, session: &Path| {
+            prover.shown(schedule, outcome, session).map(|(shown, _)| shown.id)
+        };
         let mut shortener = Shortener {
             program: &program,
-            forcing: Forcing { times: 1, deadline: Deadline::within(within), ..self.forcing(run) },
+            forcing,
             session: scratch.path().join("tried"),
             finding: finding.clone(),
             ending: Ending::TimedOut,
+            shown: &shown,
+            original: None,
             executions: 0,
             budget,
             until: Deadline::within(within),
@@ -125,6 +139,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             return Ok((best, false));
         }
+        shortener.original = (shortener.shown)(original, &first.outcome, &shortener.session);
         // The shortened schedule is executed once more at the end.
         shortener.until = shortener.until.less(first.execution.duration * 2);
         let mut schedule = original.clone();

@@ -35,7 +35,12 @@ pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
 impl<S: Symbols + ?Sized> Prover<'_, S> {
     /// Forces the finding's schedule; changes its verdict, and its sides to those of the proof. `true`: proven.
     pub fn force_schedule(&mut self, finding: &mut Finding, schedule: &Schedule, session: &Path) -> Result<bool, PipelineError> {
-        let (decision, executions) = confirm(self.program, schedule, session, self.scratch, &self.forcing)?;
+        // Other threads that wait for each other are no proof of this deadlock; `pursue` makes them a finding of their own.
+        let shows = |outcome: &Outcome, session: &Path| {
+            !matches!(outcome, Outcome::Deadlocked | Outcome::Stuck)
+                || self.shown(schedule, outcome, session).is_some_and(|(shown, _)| shown.id == finding.id)
+        };
+        let (decision, executions) = confirm(self.program, schedule, session, self.scratch, &self.forcing, &shows)?;
         self.executions += u64::from(executions);
         match decision {
             Decision::Proven(grade) => {
@@ -46,6 +51,10 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             }
             Decision::Not(outcome) => {
                 not_proven(finding, &outcome);
+                Ok(false)
+            }
+            Decision::Another(outcome) => {
+                finding.notes.push(format!("forcing it showed another finding: {outcome}"));
                 Ok(false)
             }
             Decision::Unstable { then } => {
@@ -118,12 +127,19 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
 
     /// What the recorded execution itself did, again. The one place that decides about a proof that does not: it is tried [`REPLAYS`] times, and then it is none.
     pub fn replay_observed(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
+        let before = finding.clone();
         finding.schedule = Some(recorded.clone());
         let mut actual = String::new();
         for _ in 0..REPLAYS {
             let attempt = force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
             if same_again(finding, &attempt, session)? && self.shows_same(finding, &attempt, session) {
+                return Ok(());
+            }
+            if self.forcing.deadline.is_over() {
+                // The end of the budget ended the replay: that says nothing about what was recorded.
+                *finding = before;
+                finding.notes.push("the budget was over before its recorded schedule was replayed".into());
                 return Ok(());
             }
             actual = attempt.outcome.to_string();
@@ -150,13 +166,15 @@ fn demote(finding: &mut Finding, actual: String) {
 
 /// Whether an outcome of replaying a stored finding is the one it was proven by. `session` holds the replayed execution.
 pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Result<bool, PipelineError> {
+    // An execution that was ended before it wrote its trace shows nothing.
+    let loaded = || load(&folder_in(finding, session)).ok();
     Ok(match finding.verdict {
         Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled,
         Verdict::Proven { grade: Grade::Deadlocked } => {
-            attempt.outcome == Outcome::Deadlocked && stands_there(finding, &load(&folder_in(finding, session))?)
+            attempt.outcome == Outcome::Deadlocked && loaded().is_some_and(|loaded| stands_there(finding, &loaded))
         }
         Verdict::Proven { grade: Grade::Stuck } => {
-            attempt.outcome == Outcome::Stuck && stands_there(finding, &load(&folder_in(finding, session))?)
+            attempt.outcome == Outcome::Stuck && loaded().is_some_and(|loaded| stands_there(finding, &loaded))
         }
         // One failure for another is none: the subject names it.
         Verdict::Proven { grade: Grade::Crashed } => match attempt.execution.ending {
@@ -170,9 +188,9 @@ pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Resul
         Verdict::Proven { grade: Grade::Unordered } => {
             let Some(places) = places_of(finding) else { return Ok(false) };
             let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
-            unordered_pair(&load(&folder_in(finding, session))?.trace, places).is_some()
+            loaded().is_some_and(|loaded| unordered_pair(&loaded.trace, places).is_some())
         }
-        Verdict::Proven { grade: Grade::Observed } => shows_misuse(&load(&folder_in(finding, session))?, finding),
+        Verdict::Proven { grade: Grade::Observed } => loaded().is_some_and(|loaded| shows_misuse(&loaded, finding)),
         // That it did not come about before is nothing to come about again.
         Verdict::Diverged { .. } | Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {
             finding.schedule.as_ref().is_some_and(|schedule| grade_of(&schedule.goal, &attempt.outcome).is_some())
@@ -196,7 +214,7 @@ fn stands_there(finding: &Finding, loaded: &LoadedTrace) -> bool {
     let mut left: Vec<_> = loaded.blocked.iter().map(calls).collect();
     // A stack leaves out calls of the runtime, and of what starts a thread.
     let same = |side: &Side, calls: &[(&str, u64)]| {
-        !side.stack.is_empty() && side.stack.iter().all(|frame| calls.contains(&(frame.module.as_str(), frame.offset + 1)))
+        !side.stack.is_empty() && side.stack.iter().all(|frame| frame.offset.checked_add(1).is_some_and(|offset| calls.contains(&(frame.module.as_str(), offset))))
     };
     let all = finding.sides.iter().all(|side| match left.iter().position(|calls| same(side, calls)) {
         Some(at) => {
@@ -213,9 +231,9 @@ fn places_of(finding: &Finding) -> Option<[(String, u64); 2]> {
     if finding.kind != FindingKind::DataRace {
         return None;
     }
-    let place = |frame: &Frame| (frame.module.clone(), frame.offset + 1);
+    let place = |frame: &Frame| Some((frame.module.clone(), frame.offset.checked_add(1)?));
     match finding.sides.as_slice() {
-        [first, second] => Some([place(first.stack.first()?), place(second.stack.first()?)]),
+        [first, second] => Some([place(first.stack.first()?)?, place(second.stack.first()?)?]),
         _ => None,
     }
 }
@@ -227,7 +245,7 @@ fn shows_misuse(loaded: &LoadedTrace, finding: &Finding) -> bool {
         let site = loaded.trace.site(record.at.site);
         let module = site.module.and_then(|module| loaded.trace.modules.get(module as usize));
         misuse_kind(record.misuse) == finding.kind
-            && site.offset == place.offset + 1
+            && Some(site.offset) == place.offset.checked_add(1)
             && module.is_some_and(|module| module.path == place.module)
     })
 }

@@ -183,7 +183,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         witnessed: &mut Witnessed,
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
-        let loaded = Recording::open(&self.store.recording(recording))?.load_until(until)?;
+        let loaded = match Recording::open(&self.store.recording(recording))?.load_until(until) {
+            Err(rashomon_trace::TraceError::OutOfTime { .. }) => {
+                let note = format!("no time was left to read recording {recording} and search it; a larger time for the search gives more");
+                observer.progress(Progress::Note(&note));
+                return Ok(());
+            }
+            loaded => loaded?,
+        };
         let trace = &loaded.trace;
         let locks = AccessLocks::of(trace);
         witnessed.accesses = witnessed.accesses.max(loaded.header.accesses_executed);
