@@ -58,7 +58,8 @@ int main(void) {
 fn another_deadlock_does_not_prove_a_predicted_one() {
     let place = Place::new();
     place.compile("program", PROGRAM);
-    let check = ["check", "--budget", "20", "--json", "report.json", "--show", "suspicions", "--output", "store", "--", "./program"];
+    let check =
+        ["check", "--budget", "20", "--json", "report.json", "--show", "suspicions", "--output", "store", "--", "./program"];
     place.rashomon(&check).expect(66, &[]);
     let report = place.json("report.json");
     let found = statuses(&report);

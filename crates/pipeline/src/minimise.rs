@@ -22,7 +22,9 @@ use crate::symbols::Symbols;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
 use rashomon_event::finding::Step;
-use rashomon_event::{Deadline, Event, EventIndex, EventKind, Finding, FindingId, Goal, Place, Position, Schedule, ThreadPath, Trace, Turn};
+use rashomon_event::{
+    Deadline, Event, EventIndex, EventKind, Finding, FindingId, Goal, Place, Position, Schedule, ThreadPath, Trace, Turn,
+};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -111,6 +113,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             until: Deadline::within(within),
         };
         let shortened = self.shorten(&mut shortener, &original, observer);
+        let executions = shortener.executions;
         scratch.close().map_err(PipelineError::io("remove the folder of", self.store.path()))?;
         let (mut best, shown) = shortened?;
         let before = original.turns.len();
@@ -120,7 +123,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         self.complete(&mut best);
         self.store.write_finding(&best)?;
         observer.progress(Progress::Decided(&best));
-        Ok(Shortened { finding: best, before, executions: shortener.executions, shown })
+        Ok(Shortened { finding: best, before, executions, shown })
     }
 
     fn shorten(

@@ -214,7 +214,11 @@ fn stands_there(finding: &Finding, loaded: &LoadedTrace) -> bool {
     let mut left: Vec<_> = loaded.blocked.iter().map(calls).collect();
     // A stack leaves out calls of the runtime, and of what starts a thread.
     let same = |side: &Side, calls: &[(&str, u64)]| {
-        !side.stack.is_empty() && side.stack.iter().all(|frame| frame.offset.checked_add(1).is_some_and(|offset| calls.contains(&(frame.module.as_str(), offset))))
+        !side.stack.is_empty()
+            && side
+                .stack
+                .iter()
+                .all(|frame| frame.offset.checked_add(1).is_some_and(|offset| calls.contains(&(frame.module.as_str(), offset))))
     };
     let all = finding.sides.iter().all(|side| match left.iter().position(|calls| same(side, calls)) {
         Some(at) => {

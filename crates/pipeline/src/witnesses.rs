@@ -185,7 +185,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     ) -> Result<(), PipelineError> {
         let loaded = match Recording::open(&self.store.recording(recording))?.load_until(until) {
             Err(rashomon_trace::TraceError::OutOfTime { .. }) => {
-                let note = format!("no time was left to read recording {recording} and search it; a larger time for the search gives more");
+                let note = format!(
+                    "no time was left to read recording {recording} and search it; a larger time for the search gives more"
+                );
                 observer.progress(Progress::Note(&note));
                 return Ok(());
             }
