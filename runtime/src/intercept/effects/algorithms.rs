@@ -11,7 +11,7 @@ use core::ffi::c_int;
 
 /// Whether a pattern was compiled without `REG_NOSUB`, by its own bit of that.
 unsafe fn tells_matches(pattern: usize) -> bool {
-    unsafe { ((pattern + 56) as *const u8).read() & 1 << 5 == 0 }
+    unsafe { ((pattern + 56) as *const u8).read() & 1 << 4 == 0 }
 }
 
 effects! {
