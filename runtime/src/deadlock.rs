@@ -20,6 +20,8 @@ use rashomon_abi::record::Op;
 const PATIENCE_NS: u64 = 5_000_000_000;
 /// When a cycle was first seen that somebody might still break; 0: there is none.
 static SEEN: AtomicU64 = AtomicU64::new(0);
+/// What tells that cycle from others ([`Cycle::sum`]).
+static WHICH: AtomicU64 = AtomicU64::new(0);
 /// It has lasted long enough: whoever has the turn says so.
 static DUE: AtomicU32 = AtomicU32::new(0);
 
@@ -29,7 +31,7 @@ pub fn check(thread: &mut Thread) {
     if !signals::handlers_installed() && !anybody_can_run() && !standstill::timer_armed() {
         cycle.conclude();
     } else if SEEN.load(Relaxed) == 0 {
-        SEEN.store(now(), Relaxed);
+        cycle.remember();
     }
     cycle.free();
 }
@@ -57,7 +59,7 @@ pub fn look(idle: bool) {
         return;
     }
     if idle {
-        conclude_any();
+        conclude_lasting();
     } else {
         DUE.store(1, Relaxed);
     }
@@ -73,7 +75,7 @@ pub fn is_due() -> bool {
 #[cold]
 pub fn at_point() {
     DUE.store(0, Relaxed);
-    LOCK.with(conclude_any);
+    LOCK.with(conclude_lasting);
 }
 
 /// The process is about to end, by the holder of the turn: who waits for each other now does so for ever.
@@ -86,11 +88,35 @@ pub fn at_end() {
 /// Says so if there is a cycle. Under the scheduler's lock.
 fn conclude_any() {
     SEEN.store(0, Relaxed);
+    each_cycle(|cycle| cycle.conclude());
+}
+
+/// Says so if the cycle is still there that was seen first. Any other may have come up just now: its time begins. Under the scheduler's lock.
+///
+/// No test forces the case: two cycles within [`PATIENCE_NS`] of real time, of which somebody else breaks the first, are a matter of time only.
+fn conclude_lasting() {
+    let which = WHICH.load(Relaxed);
+    SEEN.store(0, Relaxed);
+    each_cycle(|cycle| {
+        if cycle.sum() == which {
+            cycle.conclude();
+        }
+    });
+    each_cycle(|cycle| {
+        if SEEN.load(Relaxed) == 0 {
+            cycle.remember();
+        }
+    });
+}
+
+/// A cycle through each thread that is part of one. Under the scheduler's lock.
+fn each_cycle(mut body: impl FnMut(&Cycle)) {
     // SAFETY: callers hold the scheduler's lock.
-    let cycle = unsafe { live() }.as_slice().iter().find_map(|&number| Cycle::through(number));
-    if let Some(cycle) = cycle {
-        cycle.conclude();
-        cycle.free();
+    for &number in unsafe { live() }.as_slice() {
+        if let Some(cycle) = Cycle::through(number) {
+            body(&cycle);
+            cycle.free();
+        }
     }
 }
 
@@ -108,6 +134,23 @@ impl Cycle {
         }
         path.free();
         None
+    }
+
+    /// Of its threads' waits, wherever it begins: a thread counts its events, and makes none while it waits.
+    fn sum(&self) -> u64 {
+        self.0.as_slice().iter().fold(0, |sum, &(number, _)| {
+            // SAFETY: registered threads are never unmapped.
+            let ordinal = unsafe { (*by_number(number)).ordinal };
+            sum.wrapping_add(
+                ((u64::from(number) + 1) << 32 | u64::from(ordinal)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31),
+            )
+        })
+    }
+
+    /// Its time begins.
+    fn remember(&self) {
+        WHICH.store(self.sum(), Relaxed);
+        SEEN.store(now(), Relaxed);
     }
 
     fn conclude(&self) {

@@ -37,19 +37,25 @@ impl Code {
         Self { ranges: [const { [const { AtomicU64::new(0) }; 2] }; MOST], count: AtomicUsize::new(0) }
     }
 
+    /// Several threads may do so at once: a place is whose start it got first. It holds nothing until its end is there.
     fn add(&self, start: u64, end: u64) {
-        let place = self.count.load(Relaxed);
-        if let Some([first, last]) = self.ranges.get(place) {
-            first.store(start, Relaxed);
-            last.store(end, Relaxed);
-            self.count.store(place + 1, Release);
+        for (place, [first, last]) in self.ranges.iter().enumerate() {
+            match first.compare_exchange(0, start, Relaxed, Relaxed) {
+                Ok(_) => {
+                    last.store(end, Release);
+                    self.count.fetch_max(place + 1, Release);
+                    return;
+                }
+                Err(taken) if taken == start => return,
+                Err(_) => {}
+            }
         }
     }
 
     #[inline]
     fn holds(&self, site: u64) -> bool {
         let known = &self.ranges[..self.count.load(Acquire).min(MOST)];
-        known.iter().any(|[start, end]| start.load(Relaxed) <= site && site < end.load(Relaxed))
+        known.iter().any(|[start, end]| site < end.load(Acquire) && start.load(Relaxed) <= site)
     }
 }
 

@@ -27,9 +27,11 @@ pub fn send(thread: &Thread) {
     match SIGNALS.into_iter().find(free) {
         Some(signal) => {
             // SAFETY: the handler is of the type that its flags say; then a signal to a thread of this process.
+            // All are blocked in the watchdog, which calls this.
             unsafe {
-                signals::handle_unobserved(signal, nudged as *const () as usize, SA_SIGINFO | SA_ONSTACK | SA_RESTART);
-                syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id, signal);
+                if signals::lend(signal, handler(), SA_SIGINFO | SA_ONSTACK | SA_RESTART) {
+                    syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id, signal);
+                }
             }
         }
         None if !SAID.swap(true, Relaxed) => sys::message(&[
@@ -39,6 +41,11 @@ pub fn send(thread: &Thread) {
         ]),
         None => {}
     }
+}
+
+/// What the kernel calls.
+pub fn handler() -> usize {
+    nudged as *const () as usize
 }
 
 unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, context: *mut u8) {
@@ -53,6 +60,8 @@ unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, contex
         let thread = &mut *thread;
         let runtime = Runtime::enter();
         LOCK.with(|| {
+            // Before another thread runs, which may want the signal for itself.
+            signals::take_back(signal);
             if CURRENT.load(Acquire) == thread.number && thread.state == State::Running && thread.evicted.load(Acquire) == 0 {
                 thread.force_slow_path();
                 header::note(note::UNSEEN);
@@ -61,7 +70,6 @@ unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, contex
                 watchdog::take_turn(thread);
             }
         });
-        signals::handle_unobserved(signal, 0, 0);
         drop(runtime);
     }
 }

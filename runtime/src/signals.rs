@@ -10,7 +10,7 @@ use crate::real::{errno, real, set_errno};
 use crate::sys::{self, syscall};
 use crate::thread::{Runtime, State, Thread, all};
 use crate::tls::{current, hot};
-use crate::{config, detect, finish, header, hooks, outside, recorder, replay, report, sched};
+use crate::{config, detect, finish, header, hooks, nudge, outside, recorder, replay, report, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::header::note;
@@ -183,7 +183,8 @@ pub unsafe fn change(signal: c_int, new: *const Action, old: *mut Action) -> c_i
                     result
                 };
                 if result == 0 && !old.is_null() {
-                    let ours = [arrived_address(), fatal_address(), terminated as *const () as usize].contains(&replaced.handler);
+                    let ours = [arrived_address(), fatal_address(), terminated as *const () as usize, nudge::handler()]
+                        .contains(&replaced.handler);
                     *old = if ours { Action { restorer: replaced.restorer, ..before } } else { replaced };
                 }
                 result
@@ -197,13 +198,34 @@ pub fn is_handled(signal: c_int) -> bool {
     INSTALLED.load(Relaxed) & bit(signal) != 0
 }
 
-/// Lets a handler of the runtime's own have a signal that the program does not handle; 0: the default action.
+/// Lets a handler of the runtime's own have a signal that the program does not handle. False: it does by now.
 ///
 /// # Safety
-/// A handler of the type that the flags say.
-pub unsafe fn handle_unobserved(signal: c_int, handler: usize, flags: c_int) {
+/// A handler of the type that the flags say. All signals are blocked, or the caller is a signal's handler outside the runtime.
+pub unsafe fn lend(signal: c_int, handler: usize, flags: c_int) -> bool {
     // SAFETY: a local action.
-    unsafe { kernel_action(signal, &Action::new(handler, flags), core::ptr::null_mut()) };
+    unsafe { act_unless_handled(signal, &Action::new(handler, flags)) }
+}
+
+/// Ends what [`lend`] began. Unless the program handles the signal by now: its handler stays.
+///
+/// # Safety
+/// As for [`lend`].
+pub unsafe fn take_back(signal: c_int) {
+    // SAFETY: a local action: the program's, which is no handler.
+    unsafe { act_unless_handled(signal, &Action::new(known(signal as usize).handler, 0)) };
+}
+
+/// Nobody changes the action in between. No test forces that: the window is between two instructions of the runtime.
+unsafe fn act_unless_handled(signal: c_int, action: &Action) -> bool {
+    LOCK.with(|| {
+        let free = !is_handled(signal);
+        if free {
+            // SAFETY: by the contract.
+            unsafe { kernel_action(signal, action, core::ptr::null_mut()) };
+        }
+        free
+    })
 }
 
 /// At the start: sees fatal signals on their way, where nothing else is arranged.

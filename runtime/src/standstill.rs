@@ -128,11 +128,11 @@ fn begin(thread: &mut Thread, wait: For) {
     waiting.word.store(count | (wait.kind as u64) << 16 | wait.op as u64, Release);
     // A wait that was left by cancellation, or by a jump, was never ended.
     if before & (COUNT - 1) == 0 {
-        WAITING.fetch_add(1, AcqRel);
+        WAITING.fetch_add(1, SeqCst);
     }
-    match STATE.load(Relaxed) {
+    match STATE.load(SeqCst) {
         NONE => start(),
-        ASLEEP if STATE.swap(AWAKE, AcqRel) == ASLEEP => sys::futex_wake(&STATE, 1),
+        ASLEEP if STATE.swap(AWAKE, SeqCst) == ASLEEP => sys::futex_wake(&STATE, 1),
         _ => {}
     }
 }
@@ -159,7 +159,12 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
     HELPER.store(sys::thread_id(), Release);
     let mut watch = Watch { tasks: List::new(), since: 0, told: 0, cycle: (0, 0) };
     loop {
-        if WAITING.load(Acquire) == 0 && STATE.compare_exchange(AWAKE, ASLEEP, AcqRel, Relaxed).is_ok() {
+        if WAITING.load(SeqCst) == 0 && STATE.compare_exchange(AWAKE, ASLEEP, SeqCst, Relaxed).is_ok() {
+            // A thread that began to wait in between saw a helper that is awake, and woke nobody. In one order of all these steps, either it sees that the helper sleeps, or the helper sees it.
+            // No test forces this: the window is between two instructions of the runtime.
+            if WAITING.load(SeqCst) != 0 {
+                STATE.store(AWAKE, SeqCst);
+            }
             while STATE.load(Acquire) == ASLEEP {
                 sys::futex_wait(&STATE, ASLEEP);
             }
@@ -303,12 +308,33 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
         (Op::Lock | Op::LockShared, lock_kind::RWLOCK) => 24,
         _ => return None,
     };
-    // SAFETY: a thread waits there, in libc: the object is mapped.
-    let owner = unsafe { ((object + owner_at) as *const u32).read_volatile() };
+    let mut owner = 0u32;
+    // SAFETY: our own word.
+    if !unsafe { read_foreign(object + owner_at, (&raw mut owner).cast(), size_of::<u32>()) } {
+        return None;
+    }
     // SAFETY: registered threads are never unmapped.
     let holder =
         all().map(|thread| unsafe { &*thread }).find(|thread| thread.libc_id == owner && thread.ended.load(Acquire) == 0);
     holder.filter(|_| owner != 0).map(|thread| thread.number)
+}
+
+/// Reads memory that may be unmapped at this moment, by the kernel: a thread that waited may have gone on meanwhile, and done away with what it waited for. False: it cannot be read.
+///
+/// # Safety
+/// So many bytes of the caller's may be written.
+unsafe fn read_foreign(address: u64, to: *mut u8, bytes: usize) -> bool {
+    const PREAD64: usize = 17;
+    // SAFETY: a terminated path; by the contract, and the kernel refuses what cannot be read.
+    unsafe {
+        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/mem".as_ptr(), 0o2000000, 0);
+        if file < 0 {
+            return false;
+        }
+        let read = syscall!(PREAD64, file, to, bytes, address);
+        syscall!(sys::CLOSE, file);
+        read == bytes as isize
+    }
 }
 
 /// Whether libc's object does not tell who holds such a lock.
@@ -322,22 +348,13 @@ const MOST_HELD: usize = 64;
 
 /// Whether a thread that waits, and so changes nothing of it, says that it holds a lock. It may go on meanwhile: the kernel reads its list, which then may be gone.
 fn says_it_holds(thread: &Thread, lock: u64) -> bool {
-    const PREAD64: usize = 17;
     let (items, length) = thread.held.place();
     let length = length.min(MOST_HELD);
     let mut held = [[0u64; size_of::<Held>() / 8]; MOST_HELD];
     let bytes = length * size_of::<Held>();
-    // SAFETY: a terminated path; the kernel writes at most `bytes` to our own buffer, and refuses what cannot be read.
-    let read = unsafe {
-        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/mem".as_ptr(), 0o2000000, 0);
-        if file < 0 {
-            return false;
-        }
-        let read = syscall!(PREAD64, file, held.as_mut_ptr(), bytes, items as usize);
-        syscall!(sys::CLOSE, file);
-        read
-    };
-    read == bytes as isize && held[..length].iter().any(|held| held[core::mem::offset_of!(Held, lock) / 8] == lock)
+    // SAFETY: `bytes` of our own array.
+    let read = unsafe { read_foreign(items as u64, held.as_mut_ptr().cast(), bytes) };
+    read && held[..length].iter().any(|held| held[core::mem::offset_of!(Held, lock) / 8] == lock)
 }
 
 /// Any cycle of waits.

@@ -193,6 +193,7 @@ spawns! {
 /// The recording is complete when `end` is called; if that returns in this process, it goes on.
 fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return end() };
+    let ended_before = runtime.thread().linger.ends;
     linger::before_end(&runtime, exit_stage::HANDLED, caller());
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
     runtime.thread().fork_site = caller();
@@ -200,8 +201,12 @@ fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let completed = finish::complete();
     let process = sys::process_id();
     let result = runtime.outside(end);
-    if completed && !current().is_null() && process == sys::process_id() {
-        finish::resume();
+    if !current().is_null() && process == sys::process_id() {
+        // It may have the turn again as others do. A forked child begins anew.
+        runtime.thread().linger.ends = ended_before;
+        if completed {
+            finish::resume();
+        }
     }
     result
 }

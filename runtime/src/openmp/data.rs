@@ -1,9 +1,10 @@
-//! Memory of this module's own. Blocks in which objects synchronise are recorded as the program's heap blocks are, so that an object in the same place is another one later.
+//! Memory of this module's own, which libc's allocator gives inside the runtime, as ever ([`heap`]). Blocks in which objects synchronise are recorded as the program's heap blocks are, so that an object in the same place is another one later.
 
 use super::Call;
 use crate::intercept::heap;
 use crate::real::{__libc_calloc, __libc_free, __libc_realloc};
 use crate::sys;
+use crate::thread::Runtime;
 use core::cell::Cell;
 
 /// A block of zeros that is recorded. Outside the runtime.
@@ -21,12 +22,14 @@ pub fn allocate(call: Call, bytes: usize) -> *mut u8 {
 /// # Safety
 /// Made by [`allocate`], and nobody uses it any more.
 pub unsafe fn release(block: *mut u8) {
+    let _runtime = Runtime::try_enter();
     // SAFETY: by the contract.
     unsafe { __libc_free(block) };
 }
 
 /// A zeroed value that is never recorded.
 pub fn unrecorded<T>() -> *mut T {
+    let _runtime = Runtime::try_enter();
     // SAFETY: libc's own allocator.
     let block = unsafe { __libc_calloc(1, size_of::<T>()) };
     if block.is_null() {
@@ -56,6 +59,7 @@ impl<T: Copy> Vector<T> {
     pub fn push(&self, value: T) {
         if self.length.get() == self.capacity.get() {
             let capacity = (2 * self.capacity.get()).max(4);
+            let _runtime = Runtime::try_enter();
             // SAFETY: libc's own allocator.
             let items = unsafe { __libc_realloc(self.items.get().cast(), capacity * size_of::<T>()) }.cast::<T>();
             if items.is_null() {
@@ -79,6 +83,7 @@ impl<T: Copy> Vector<T> {
     }
 
     pub fn free(&self) {
+        let _runtime = Runtime::try_enter();
         // SAFETY: libc's own allocator; null is fine.
         unsafe { __libc_free(self.items.get().cast()) };
         self.items.set(core::ptr::null_mut());

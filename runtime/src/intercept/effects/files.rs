@@ -18,6 +18,14 @@ const fn if_done(result: c_int, bytes: usize) -> usize {
     if result == 0 { bytes } else { 0 }
 }
 
+/// The six characters at the end of a name that the library chose.
+fn chosen(w: &Accesses<'_>, name: usize) {
+    const CHOSEN: usize = 6;
+    if name != 0 {
+        w.bytes(name + text_length(name).saturating_sub(CHOSEN), CHOSEN);
+    }
+}
+
 /// Rows of functions that read the names of files and nothing else.
 macro_rules! names {
     ($($name:ident($($argument:ident),*) $($path:ident)*;)*) => {
@@ -101,11 +109,11 @@ effects! {
             w.bytes(entry, unsafe { entry_bytes(word(place)) });
         }
     };
-    mkstemp(name) -> c_int, writes |w, result| { if result >= 0 { w.text(name); } };
-    mkstemp64(name) -> c_int, writes |w, result| { if result >= 0 { w.text(name); } };
-    mkostemp(name, flags) -> c_int, writes |w, result| { if result >= 0 { w.text(name); } };
-    mkostemp64(name, flags) -> c_int, writes |w, result| { if result >= 0 { w.text(name); } };
-    mkdtemp(name) -> usize, writes |w, result| { w.text(result); };
+    mkstemp(name) -> c_int, reads |r| { r.text(name); }, writes |w, result| { if result >= 0 { chosen(&w, name); } };
+    mkstemp64(name) -> c_int, reads |r| { r.text(name); }, writes |w, result| { if result >= 0 { chosen(&w, name); } };
+    mkostemp(name, flags) -> c_int, reads |r| { r.text(name); }, writes |w, result| { if result >= 0 { chosen(&w, name); } };
+    mkostemp64(name, flags) -> c_int, reads |r| { r.text(name); }, writes |w, result| { if result >= 0 { chosen(&w, name); } };
+    mkdtemp(name) -> usize, reads |r| { r.text(name); }, writes |w, result| { chosen(&w, result); };
     tmpnam_r(name) -> usize, writes |w, result| { w.text(result); };
     ttyname_r(file, to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };
     ptsname_r(file, to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };

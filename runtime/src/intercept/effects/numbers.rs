@@ -19,7 +19,9 @@ macro_rules! numbers {
                 let mut own = text;
                 let place = if end.is_null() { &raw mut own } else { end };
                 let result = unsafe { real!(fn $name(usize, *mut usize $(, numbers!(@int $base))?) -> $result)(text, place $(, $base)?) };
-                if let Some(call) = &call {
+                if let Some(call) = &call
+                    $( && is_base($base) )?
+                {
                     let stop = unsafe { place.read_unaligned() };
                     Accesses { call, class: AccessClass::Read }.bytes(text, stop.saturating_sub(text) + $each);
                     Accesses { call, class: AccessClass::Write }.bytes(end as usize, 8);
@@ -30,6 +32,11 @@ macro_rules! numbers {
         crate::intercept::interpose! { $name => $name::call; }
     )* };
     (@int $base:ident) => { c_int };
+}
+
+/// Otherwise the functions look at nothing, and do not tell where they stopped.
+const fn is_base(base: c_int) -> bool {
+    matches!(base, 0 | 2..=36)
 }
 
 numbers! {

@@ -11,17 +11,47 @@ const fn length(result: isize) -> usize {
     if result < 0 { 0 } else { result as usize + 1 }
 }
 
-/// A line was read into a buffer that the library made, or made longer.
-unsafe fn line(w: &Accesses<'_>, place: usize, size: usize, result: isize) {
-    w.bytes(place, 8);
-    w.bytes(size, 8);
-    w.bytes(unsafe { word(place) }, length(result));
+/// A line is read into a buffer, which the library may make, or make longer: only then does it write where the buffer is, and how long.
+unsafe fn line(place: usize, size: usize, read: impl FnOnce() -> isize) -> isize {
+    let call = Call::entered();
+    if let Some(call) = &call {
+        let r = Accesses { call, class: AccessClass::Read };
+        r.bytes(place, 8);
+        r.bytes(size, 8);
+        call.again();
+    }
+    let before = unsafe { [word(place), word(size)] };
+    let result = read();
+    if let Some(call) = &call {
+        let w = Accesses { call, class: AccessClass::Write };
+        let [buffer, bytes] = unsafe { [word(place), word(size)] };
+        w.bytes(place, if buffer == before[0] { 0 } else { 8 });
+        w.bytes(size, if bytes == before[1] { 0 } else { 8 });
+        w.bytes(buffer, length(result));
+    }
+    result
+}
+
+macro_rules! lines {
+    ($($name:ident($($argument:ident: $kind:ty),*);)*) => { $(
+        mod $name {
+            use super::*;
+
+            pub unsafe extern "C" fn call(place: usize, size: usize $(, $argument: $kind)*) -> isize {
+                unsafe { line(place, size, || real!(fn $name(usize, usize $(, $kind)*) -> isize)(place, size $(, $argument)*)) }
+            }
+        }
+        crate::intercept::interpose! { $name => $name::call; }
+    )* };
+}
+
+lines! {
+    getline(stream: usize);
+    getdelim(end: c_int, stream: usize);
+    __getdelim(end: c_int, stream: usize);
 }
 
 effects! {
-    getline(place, size, stream) -> isize, reads |r| { r.bytes(place, 8); r.bytes(size, 8); }, writes |w, result| { unsafe { line(&w, place, size, result) }; };
-    getdelim(place, size, end, stream) -> isize, reads |r| { r.bytes(place, 8); r.bytes(size, 8); }, writes |w, result| { unsafe { line(&w, place, size, result) }; };
-    __getdelim(place, size, end, stream) -> isize, reads |r| { r.bytes(place, 8); r.bytes(size, 8); }, writes |w, result| { unsafe { line(&w, place, size, result) }; };
     fgets(to, most, stream) -> usize, writes |w, result| { w.text(result); };
     fgets_unlocked(to, most, stream) -> usize, writes |w, result| { w.text(result); };
     fgetws(to, most, stream) -> usize, writes |w, result| { w.wide(result); };

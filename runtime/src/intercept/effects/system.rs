@@ -4,8 +4,8 @@ use super::*;
 use crate::intercept::{c11, threads, time, waits};
 use core::ffi::c_int;
 
-/// Bytes of a `sigset_t`, a `siginfo_t`, a `struct rusage`.
-const SIGNALS: usize = 128;
+/// Bytes of a `sigset_t` that the library uses, of a `siginfo_t`, of a `struct rusage`.
+const SIGNALS: usize = 8;
 const INFORMATION: usize = 128;
 const USAGE: usize = 144;
 
@@ -30,7 +30,11 @@ effects! {
     getloadavg(to, count: c_int) -> c_int, writes |w, result| { w.bytes(to, result.max(0) as usize * 8); };
     wait(status) -> c_int, by waits::wait_any, writes |w, result| { w.bytes(status, if_found(result, 4)); };
     waitpid(process, status, options) -> c_int, by waits::wait_process, writes |w, result| { w.bytes(status, if_found(result, 4)); };
-    waitid(kind, process, to, options) -> c_int, by waits::wait_identity, writes |w, result| { w.bytes(to, if_done(result, INFORMATION)); };
+    waitid(kind, process, to, options) -> c_int, by waits::wait_identity, writes |w, result| {
+        // Number, error and code; process, user and status.
+        w.bytes(to, if_done(result, 12));
+        w.bytes(if to == 0 { 0 } else { to + 16 }, if_done(result, 12));
+    };
     wait3(status, options, usage) -> c_int, by waits::wait_usage, writes |w, result| { w.bytes(status, if_found(result, 4)); w.bytes(usage, if_found(result, USAGE)); };
     wait4(process, status, options, usage) -> c_int, by waits::wait_process_usage, writes |w, result| { w.bytes(status, if_found(result, 4)); w.bytes(usage, if_found(result, USAGE)); };
     sigwait(set, to) -> c_int, by waits::take_signal, reads |r| { r.bytes(set, SIGNALS); }, writes |w, result| { w.bytes(to, if_done(result, 4)); };

@@ -67,7 +67,9 @@ effects! {
         w.bytes(state, 8);
     };
     mbsnrtowcs(to, place, bytes, most, state) -> usize, reads |r| { r.bytes(place, 8); }, writes |w, result| {
-        w.bytes(to, converted(result, most, WIDE).min(result.wrapping_mul(WIDE).wrapping_add(WIDE)));
+        // The end is written where it was found, not where the bytes ran out.
+        let end = usize::from(unsafe { word(place) } == 0);
+        w.bytes(to, if result == usize::MAX { 0 } else { (result + end) * WIDE });
         w.bytes(if to == 0 { 0 } else { place }, 8);
         w.bytes(state, 8);
     };
