@@ -503,6 +503,24 @@ fn a_store_of_somebody_else_s_runs_when_it_is_trusted() {
 }
 
 #[test]
+fn no_command_makes_a_store_of_somebody_else_s_one_s_own() {
+    let ground = Ground::new();
+    let store = ground.copy("adopted");
+    let path = store.to_str().unwrap();
+    let canary = format!("touch {}", ground.canary.display());
+    change(&store, "run.json", |run| run["before_each"] = canary.as_str().into());
+    // It writes what libraries are trusted; it runs nothing.
+    ground.place.rashomon(&["predict", "--trust-library", "libnothing", path]);
+    ground.place.rashomon(&["replay", &ground.id, "--store", path]).expect(125, &["not recorded by you"]);
+    assert!(!ground.canary.exists());
+    // What is made of it with trust has to be trusted again.
+    ground.place.rashomon(&["replay", "--recording", "--store", path, "--trust", "-o", "again"]).expect(0, &[]);
+    fs::remove_file(&ground.canary).unwrap();
+    ground.place.rashomon(&["replay", "--recording", "--store", "again"]).expect(125, &["not recorded by you"]);
+    assert!(!ground.canary.exists());
+}
+
+#[test]
 fn who_uses_a_store_is_told_to_the_next() {
     let ground = Ground::new();
     let held = fs::File::open(&ground.sound).unwrap();

@@ -127,7 +127,6 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
 
     /// What the recorded execution itself did, again. The one place that decides about a proof that does not: it is tried [`REPLAYS`] times, and then it is none.
     pub fn replay_observed(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
-        let before = finding.clone();
         finding.schedule = Some(recorded.clone());
         let mut actual = String::new();
         for _ in 0..REPLAYS {
@@ -137,8 +136,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 return Ok(());
             }
             if self.forcing.deadline.is_over() {
-                // The end of the budget ended the replay: that says nothing about what was recorded.
-                *finding = before;
+                // The end of the budget ended the replay: that says nothing about what was recorded, and its schedule can be replayed later.
                 finding.notes.push("the budget was over before its recorded schedule was replayed".into());
                 return Ok(());
             }

@@ -238,12 +238,23 @@ impl Store {
         self.path.join(SCRATCH)
     }
 
+    /// Of a store of this user's own, sealed. What somebody else recorded stays so, whatever is changed in it.
     pub fn write_run(&self, run: &RunRecord) -> Result<(), PipelineError> {
+        let is_ours = !self.path.join(RUN_FILE).exists() || self.origin()? == Origin::Own;
+        self.write_run_as(run, is_ours)
+    }
+
+    /// What is in `from` goes on in this new store: it is this user's own if that one is.
+    pub fn write_run_of(&self, run: &RunRecord, from: &Self) -> Result<(), PipelineError> {
+        self.write_run_as(run, from.origin()? == Origin::Own)
+    }
+
+    fn write_run_as(&self, run: &RunRecord, is_ours: bool) -> Result<(), PipelineError> {
         let path = self.path.join(RUN_FILE);
         let malformed = |error: serde_json::Error| PipelineError::Malformed { path: path.clone(), reason: error.to_string() };
         let mut value = serde_json::to_value(run).map_err(malformed)?;
         // Recorded without a key it is as if somebody else had recorded it.
-        if let Ok(key) = seal::key() {
+        if is_ours && let Ok(key) = seal::key() {
             seal::seal(&mut value, &key, &self.path);
         }
         write_json(&self.folder, RUN_FILE, &value)

@@ -105,7 +105,7 @@ pub fn recording(
         Some(folder) => {
             let again = Store::create_at(&folder)?;
             run.recordings.truncate(1);
-            again.write_run(&run)?;
+            again.write_run_of(&run, &store)?;
             again.recording(0)
         }
         None => {
