@@ -514,9 +514,9 @@ fn no_command_makes_a_store_of_somebody_else_s_one_s_own() {
     ground.place.rashomon(&["replay", &ground.id, "--store", path]).expect(125, &["not recorded by you"]);
     assert!(!ground.canary.exists());
     // What is made of it with trust has to be trusted again.
-    ground.place.rashomon(&["replay", "--recording", "--store", path, "--trust", "-o", "again"]).expect(0, &[]);
+    ground.place.rashomon(&["replay", "--recording", path, "--trust", "-o", "again"]).expect(0, &[]);
     fs::remove_file(&ground.canary).unwrap();
-    ground.place.rashomon(&["replay", "--recording", "--store", "again"]).expect(125, &["not recorded by you"]);
+    ground.place.rashomon(&["replay", "--recording", "again"]).expect(125, &["not recorded by you"]);
     assert!(!ground.canary.exists());
 }
 

@@ -220,7 +220,11 @@ pub fn force_in(
 
 /// What came of an execution in the process that a schedule is for.
 pub fn attempt(schedule: &Schedule, session: &Path, execution: Execution) -> Result<Attempt, ConfirmError> {
-    let header = header_of(&folder_of(schedule, session))?;
+    let header = match header_of(&folder_of(schedule, session)) {
+        // Its time was over before its first step.
+        Err(ConfirmError::Trace(TraceError::NotBegun { .. })) => None,
+        header => header?,
+    };
     let outcome = match (&header, &schedule.surroundings) {
         (None, Some(surroundings)) => Outcome::Diverged(Divergence {
             turn: 0,

@@ -39,6 +39,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         let shows = |outcome: &Outcome, session: &Path| {
             !matches!(outcome, Outcome::Deadlocked | Outcome::Stuck)
                 || self.shown(schedule, outcome, session).is_some_and(|(shown, _)| shown.id == finding.id)
+                || self.is_stuck_there(finding, schedule, outcome, session)
         };
         let (decision, executions) = confirm(self.program, schedule, session, self.scratch, &self.forcing, &shows)?;
         self.executions += u64::from(executions);
@@ -146,6 +147,14 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         Ok(())
     }
 
+    /// Whether every thread waits, those of a cycle that is not one of locks alone at their calls in it: nobody says then which of the waits make up the cycle.
+    fn is_stuck_there(&self, finding: &Finding, schedule: &Schedule, outcome: &Outcome, session: &Path) -> bool {
+        finding.kind == FindingKind::Deadlock
+            && *outcome == Outcome::Stuck
+            && load_until(&folder_of(schedule, session), self.forcing.deadline)
+                .is_ok_and(|loaded| others_than(finding, &loaded).is_some())
+    }
+
     /// Of an execution that ended blocked: whether it is blocked at the places of the finding.
     fn shows_same(&self, finding: &Finding, attempt: &Attempt, session: &Path) -> bool {
         let Some(schedule) = finding.schedule.as_ref().filter(|_| !finding.kind.is_misuse()) else { return true };
@@ -203,6 +212,11 @@ fn folder_in(finding: &Finding, session: &Path) -> PathBuf {
 
 /// Whether the blocked threads stand where those of the finding stood: others that wait for each other are another finding.
 fn stands_there(finding: &Finding, loaded: &LoadedTrace) -> bool {
+    others_than(finding, loaded) == Some(0)
+}
+
+/// How many threads are blocked beside those of the finding, which are so at their calls; `None`: not all of them are.
+fn others_than(finding: &Finding, loaded: &LoadedTrace) -> Option<usize> {
     let trace = &loaded.trace;
     let calls = |record: &BlockedRecord| -> Vec<(&str, u64)> {
         let sites = std::iter::once(record.site).chain(trace.callers(record.context)).map(|site| trace.site(site));
@@ -225,7 +239,7 @@ fn stands_there(finding: &Finding, loaded: &LoadedTrace) -> bool {
         }
         None => false,
     });
-    all && left.is_empty()
+    all.then_some(left.len())
 }
 
 /// Module and return address of both accesses.

@@ -125,7 +125,7 @@ const THEIRS: u32 = 2;
 static SERVED: AtomicU32 = AtomicU32::new(UNDECIDED);
 
 /// Entry points that are not here. A process with code that refers to one of them is served by the compiler's library altogether.
-const NOT_COVERED: [&CStr; 26] = [
+const NOT_COVERED: [&CStr; 46] = [
     c"GOMP_parallel_start",
     c"GOMP_parallel_end",
     c"GOMP_parallel_loop_static_start",
@@ -152,6 +152,26 @@ const NOT_COVERED: [&CStr; 26] = [
     c"__kmpc_omp_target_task_alloc",
     c"__tgt_target_kernel",
     c"__tgt_target_data_begin_mapper",
+    c"GOMP_taskgroup_reduction_unregister",
+    c"GOMP_task_reduction_remap",
+    c"GOMP_teams",
+    c"omp_get_thread_num_",
+    c"omp_get_num_threads_",
+    c"omp_set_num_threads_",
+    c"omp_set_lock_",
+    c"omp_init_lock_",
+    c"__kmpc_alloc",
+    c"__kmpc_aligned_alloc",
+    c"__kmpc_calloc",
+    c"__kmpc_realloc",
+    c"__kmpc_free",
+    c"__kmpc_scope",
+    c"__kmpc_push_num_threads_strict",
+    c"__kmpc_omp_reg_task_with_affinity",
+    c"__kmpc_dist_for_static_init_4",
+    c"__kmpc_dist_for_static_init_4u",
+    c"__kmpc_dist_for_static_init_8",
+    c"__kmpc_dist_for_static_init_8u",
 ];
 
 /// Where a call goes: `ours`, or the compiler's library.
