@@ -79,6 +79,7 @@ pub fn resume() {
             recorder::begin(thread);
         }
     }
+    replay::process_goes_on();
     header::set(field::STATE, state::RUNNING);
     DONE.store(0, Release);
 }

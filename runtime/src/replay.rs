@@ -8,7 +8,7 @@ use crate::elastic::{self, Arrival};
 use crate::sched::{self, LOCK, WaitFor, Wake};
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
 use crate::{config, finish, header, modules, recorder, signals};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
 use rashomon_abi::record::{AccessClass, Op};
@@ -676,12 +676,16 @@ fn ends_unseen(turn: &Turn) -> bool {
     turn.flags & turn::TO_END != 0 || turn.flags & (turn::AT_SITE | turn::AT_COUNT) == 0 && turn.op == 0
 }
 
+/// Whether [`process_ends`] concluded how the schedule ended.
+static CONCLUDED_AT_END: AtomicBool = AtomicBool::new(false);
+
 /// The process ends: a schedule that is not through has failed.
 pub fn process_ends() {
     if active() && header::word(field::OUTCOME).load(Relaxed) == outcome::NONE {
         let turn = current();
         let last_words = turn.flags & turn::TO_END != 0 || config::word(control::field::GOAL) == goal::NONE;
         ACTIVE.store(0, Release);
+        CONCLUDED_AT_END.store(true, Relaxed);
         if last_words {
             header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
         } else {
@@ -690,5 +694,15 @@ pub fn process_ends() {
             header::set(field::OUTCOME_TURN, current_index() as u64);
             header::set(field::OUTCOME, outcome::DIVERGED);
         }
+    }
+}
+
+/// It goes on after all, as a call that was to end it failed: what [`process_ends`] concluded does not hold, and the schedule is in force again.
+pub fn process_goes_on() {
+    if CONCLUDED_AT_END.swap(false, Relaxed) {
+        for field in [field::OUTCOME, field::DIVERGENCE, field::EXPECTED_ORDINAL, field::OUTCOME_TURN] {
+            header::set(field, 0);
+        }
+        ACTIVE.store(1, Release);
     }
 }
