@@ -9,7 +9,7 @@ use crate::failure::{MOST_CONTROLS, Norm, Replayed, failure_of};
 use crate::modules::Unseen;
 use crate::progress::{Observer, Progress};
 use crate::prove::{Prover, load, may_be_unordered};
-use crate::pursue::Pursuit;
+use crate::pursue::{Pursuit, Pursuits, Tried};
 use crate::record::RecordSettings;
 use crate::run::{RunRecord, pasted};
 use crate::store::Store;
@@ -84,11 +84,11 @@ impl Lead {
         self.exit.is_some() || self.finding.schedule.is_none() && is_proven(&self.finding) || may_be_unordered(&self.finding)
     }
 
-    /// What can be gone after when its schedules have not shown it.
-    fn pursued(self, run: &RunRecord) -> (Finding, Pursuit) {
+    /// Is gone after from now on, as its schedules have not shown it.
+    fn pursue(self, run: &RunRecord, pursuits: &mut Pursuits) {
         let schedules = self.finding.schedule.iter().cloned().chain(self.alternatives);
         let pursuit = Pursuit::new(schedules, run.recordings.get(self.from.recording as usize));
-        (self.finding, pursuit)
+        pursuits.add(self.finding, pursuit, self.cause);
     }
 }
 
@@ -112,6 +112,9 @@ impl Gathered {
         }
     }
 }
+
+/// Findings in a row whose schedules did not show them, before those are pursued in between.
+const IN_VAIN: u32 = 4;
 
 /// Turns of a schedule that is kept.
 const MOST_REMEMBERED: usize = 1 << 16;
@@ -273,11 +276,15 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         prover.forcing.deadline = gathered.deadlines.total.less(whole);
         let nothing = self.settings.budget.total.is_zero();
         let of = leads.len();
-        let mut undecided = Vec::new();
+        let mut pursuits = Pursuits::default();
         let mut proven = Counts::default();
+        let mut in_vain = 0;
         for (number, mut lead) in leads.into_iter().enumerate() {
+            if pursuits.has_shown(&lead.finding.id) {
+                continue;
+            }
             if proven.of(lead.cause) >= alike::PROVEN && !is_proven(&lead.finding) {
-                self.set_aside(&lead, tally, observer)?;
+                self.set_aside(&lead.finding.id, tally, observer)?;
                 continue;
             }
             let is_late = || nothing || prover.forcing.deadline.is_over();
@@ -293,25 +300,32 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 tally.untried += u64::from(is_open(&Lead { finding: before, ..lead }));
                 continue;
             }
-            if is_proven(&lead.finding) {
-                proven.count(lead.cause);
-            }
             self.complete(&mut lead.finding);
             self.store.write_finding(&lead.finding)?;
             let so_far = Tally { executions: tally.executions + prover.executions, ..tally.clone() };
             self.tell_numbers(run, &so_far, observer)?;
             observer.progress(Progress::Decided(&lead.finding));
-            undecided.push(lead);
+            if is_proven(&lead.finding) {
+                in_vain = 0;
+                proven.count(lead.cause);
+                pursuits.is_shown(&lead.finding.id);
+                continue;
+            }
+            in_vain += 1;
+            lead.pursue(run, &mut pursuits);
+            // Where schedules are left again and again, the others' schedules may be, too: holding has its turns as well.
+            if in_vain >= IN_VAIN
+                && let Tried::Shown(cause) = self.pursue_next(&mut pursuits, &mut prover, (number, of), observer)?
+            {
+                proven.count(cause);
+            }
         }
         // Of what is proven often enough the rest is not pursued.
-        let (enough, undecided): (Vec<Lead>, Vec<Lead>) =
-            undecided.into_iter().partition(|lead| proven.of(lead.cause) >= alike::PROVEN && !is_proven(&lead.finding));
-        for lead in &enough {
-            self.set_aside(lead, tally, observer)?;
+        for finding in pursuits.without(|cause| proven.of(cause) >= alike::PROVEN) {
+            self.set_aside(&finding.id, tally, observer)?;
         }
         tally.tell_alike(observer);
-        let undecided = undecided.into_iter().map(|lead| lead.pursued(run)).collect();
-        self.pursue_all(undecided, &mut prover, observer)?;
+        self.pursue_all(&mut pursuits, &mut prover, observer)?;
         tally.executions += prover.executions;
         // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each execution
         // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
@@ -345,20 +359,20 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             if counts.count(lead.cause) < alike::TAKEN || is_proven(&lead.finding) {
                 leads.push(lead);
             } else {
-                self.set_aside(&lead, tally, observer)?;
+                self.set_aside(&lead.finding.id, tally, observer)?;
             }
         }
         Ok(())
     }
 
     /// The finding is one of many: it is counted, and no longer told.
-    fn set_aside(&self, lead: &Lead, tally: &mut Tally, observer: &mut dyn Observer) -> Result<(), PipelineError> {
-        if self.store.has_proof(&lead.finding.id) {
+    fn set_aside(&self, id: &FindingId, tally: &mut Tally, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        if self.store.has_proof(id) {
             return Ok(());
         }
-        tally.alike.insert(lead.finding.id.clone());
-        self.store.remove_finding(&lead.finding.id)?;
-        observer.progress(Progress::Replaced(&lead.finding.id));
+        tally.alike.insert(id.clone());
+        self.store.remove_finding(id)?;
+        observer.progress(Progress::Replaced(id));
         Ok(())
     }
 

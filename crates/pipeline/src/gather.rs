@@ -16,6 +16,7 @@ use crate::record::{RecordSettings, Scheduling, record};
 use crate::run::RunRecord;
 use crate::symbols::Symbols;
 use rashomon_confirm::{Input, Output};
+use rashomon_event::Evidence;
 use rashomon_report::ProgramExit;
 use rashomon_trace::processes;
 use std::collections::BTreeSet;
@@ -298,7 +299,8 @@ impl Gathered {
         let mut leads = ranked(leads, Lead::cause);
         leads.sort_by_key(|(rank, lead)| {
             let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
-            (*rank, verdict_rank(&lead.finding.verdict), turns, lead.finding.id.clone())
+            let was_ordered = lead.finding.evidence != Evidence::HappensBefore;
+            (*rank, verdict_rank(&lead.finding.verdict), was_ordered, turns, lead.finding.id.clone())
         });
         leads.into_iter().map(|(_, lead)| lead).collect()
     }

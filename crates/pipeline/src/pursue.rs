@@ -3,6 +3,7 @@
 //! What such an execution shows is a lead only. Its own recording is turned into a schedule, the interleaving that was really executed, and that one has to come
 //! about again, strictly, as often as any other proof. Another pair of accesses, or another cycle, that came about instead is a finding of its own.
 
+use crate::alike::Cause;
 use crate::check::Job;
 use crate::compose::Composer;
 use crate::error::PipelineError;
@@ -13,9 +14,9 @@ use crate::run::RecordedRun;
 use crate::symbols::Symbols;
 use rashomon_confirm::force::{Manner, folder_of, force_in};
 use rashomon_confirm::{Outcome, force};
-use rashomon_event::{CodePlace, Finding, FindingId, FindingKind, Goal, Grade, Place, Schedule, Verdict};
+use rashomon_event::{CodePlace, Evidence, Finding, FindingId, FindingKind, Goal, Grade, Place, Schedule, Verdict};
 use rashomon_trace::{Enforcement, GoalRecord, Policy};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 
 /// Executions for one finding, beside one for each of its schedules.
@@ -69,44 +70,113 @@ impl Pursuit {
     }
 }
 
+/// A finding that is still open.
+struct Open {
+    finding: Finding,
+    pursuit: Pursuit,
+    cause: Option<Cause>,
+}
+
+/// Everything that is pursued, in the order of its next try.
+#[derive(Default)]
+pub(crate) struct Pursuits {
+    open: VecDeque<Open>,
+    /// Findings that came about, whichever of them was pursued.
+    shown: BTreeSet<FindingId>,
+}
+
+impl Pursuits {
+    /// A finding that its schedules did not show. What was unordered in an execution already is the likeliest to come about, and is tried next.
+    pub fn add(&mut self, finding: Finding, pursuit: Pursuit, cause: Option<Cause>) {
+        let was_unordered = finding.evidence == Evidence::HappensBefore;
+        let open = Open { finding, pursuit, cause };
+        if was_unordered {
+            self.open.push_front(open);
+        } else {
+            self.open.push_back(open);
+        }
+    }
+
+    /// The finding is proven.
+    pub fn is_shown(&mut self, id: &FindingId) {
+        self.shown.insert(id.clone());
+    }
+
+    pub fn has_shown(&self, id: &FindingId) -> bool {
+        self.shown.contains(id)
+    }
+
+    /// Takes out those that are not to be pursued any more.
+    pub fn without(&mut self, is_enough: impl Fn(Option<Cause>) -> bool) -> Vec<Finding> {
+        let (enough, open) = std::mem::take(&mut self.open).into_iter().partition(|open| is_enough(open.cause));
+        self.open = open;
+        let enough: VecDeque<Open> = enough;
+        enough.into_iter().map(|open| open.finding).filter(|finding| !self.shown.contains(&finding.id)).collect()
+    }
+}
+
+/// What one try was.
+pub(crate) enum Tried {
+    /// There was none: nothing is open, or no time is left.
+    Nothing,
+    InVain,
+    /// It showed what was not proven before; the cause of what was pursued, if that came about itself.
+    Shown(Option<Cause>),
+}
+
 impl<S: Symbols + ?Sized> Job<'_, S> {
+    /// The next try of whatever is next.
+    pub(crate) fn pursue_next(
+        &self,
+        pursuits: &mut Pursuits,
+        prover: &mut Prover<'_, S>,
+        (number, of): (usize, usize),
+        observer: &mut dyn Observer,
+    ) -> Result<Tried, PipelineError> {
+        let is_next = |open: &Open| !open.pursuit.is_over() && !pursuits.shown.contains(&open.finding.id);
+        let Some(next) = pursuits.open.iter().position(is_next).filter(|_| !prover.forcing.deadline.is_over()) else {
+            return Ok(Tried::Nothing);
+        };
+        // Those before it are over.
+        pursuits.open.drain(..next);
+        let Some(Open { mut finding, mut pursuit, cause }) = pursuits.open.pop_front() else { return Ok(Tried::Nothing) };
+        observer.progress(Progress::Forcing { id: &finding.id, number, of });
+        let session = self.store.proof(&finding.id);
+        let other = prover.pursue(&mut finding, &mut pursuit, &session)?;
+        self.clean_up(&session)?;
+        let mut tried = Tried::InVain;
+        for (shown, cause) in other.into_iter().map(|other| (other, None)).chain([(finding.clone(), cause)]) {
+            let is_proven = matches!(shown.verdict, Verdict::Proven { .. });
+            if is_proven && pursuits.shown.insert(shown.id.clone()) {
+                tried = Tried::Shown(cause);
+                let mut shown = shown;
+                self.complete(&mut shown);
+                self.store.write_finding(&shown)?;
+                observer.progress(Progress::Decided(&shown));
+            }
+        }
+        pursuits.open.push_back(Open { finding, pursuit, cause });
+        Ok(tried)
+    }
+
     /// Goes on after what the schedules did not show: everybody's next try in turn, until the time is up or several rounds have shown nothing.
     pub(crate) fn pursue_all(
         &self,
-        mut pursued: Vec<(Finding, Pursuit)>,
+        pursuits: &mut Pursuits,
         prover: &mut Prover<'_, S>,
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
-        let is_proven = |finding: &Finding| matches!(finding.verdict, Verdict::Proven { .. });
-        let mut shown: BTreeSet<FindingId> =
-            pursued.iter().filter(|(finding, _)| is_proven(finding)).map(|(finding, _)| finding.id.clone()).collect();
-        pursued.retain(|(finding, _)| !is_proven(finding));
         let mut fruitless = 0;
-        while fruitless < FRUITLESS_ROUNDS && pursued.iter().any(|(_, pursuit)| !pursuit.is_over()) {
+        while fruitless < FRUITLESS_ROUNDS {
             fruitless += 1;
-            let of = pursued.len();
-            for (number, (finding, pursuit)) in pursued.iter_mut().enumerate() {
-                if prover.forcing.deadline.is_over() {
-                    return Ok(());
-                }
-                if pursuit.is_over() || shown.contains(&finding.id) {
-                    continue;
-                }
-                observer.progress(Progress::Forcing { id: &finding.id, number, of });
-                let session = self.store.proof(&finding.id);
-                let other = prover.pursue(finding, pursuit, &session)?;
-                self.clean_up(&session)?;
-                for finding in other.iter().chain([&*finding]) {
-                    if is_proven(finding) && shown.insert(finding.id.clone()) {
-                        fruitless = 0;
-                        let mut finding = finding.clone();
-                        self.complete(&mut finding);
-                        self.store.write_finding(&finding)?;
-                        observer.progress(Progress::Decided(&finding));
-                    }
+            let of = pursuits.open.len();
+            for number in 0..of {
+                match self.pursue_next(pursuits, prover, (number, of), observer)? {
+                    Tried::Nothing => return Ok(()),
+                    Tried::InVain => {}
+                    Tried::Shown(_) => fruitless = 0,
                 }
             }
-            pursued.retain(|(finding, _)| !shown.contains(&finding.id));
         }
         Ok(())
     }

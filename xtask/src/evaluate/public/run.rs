@@ -82,6 +82,8 @@ impl Tools {
                 compile.arg("-I").arg(parent);
             }
             compile.args(&program.flags).arg(source).arg("-o").arg(&object);
+            // What a `#line` names lies beside the source, and so below the folder.
+            compile.current_dir(source.parent().unwrap_or(&self.folder));
             complain(&mut compile)?;
             objects.push(object);
         }
