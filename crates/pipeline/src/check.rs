@@ -100,6 +100,8 @@ pub struct Gathered {
     pub(crate) exits: BTreeMap<FindingId, Lead>,
     /// Schedules of recorded processes.
     replays: Replays,
+    /// What replays of recorded processes held that nobody sees.
+    unseen: BTreeMap<(u32, ProcessPath), Unseen>,
     pub(crate) told: BTreeSet<String>,
     pub deadlines: Deadlines,
 }
@@ -419,7 +421,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             && let Some(schedule) = self.recorded(&from, gathered)?
         {
             let mut finding = Finding { sides, evidence: Evidence::HappensBefore, ..lead.finding.clone() };
-            if prover.prove_unordered(&mut finding, &schedule, &session)? {
+            let unseen = gathered.unseen.entry(from.key()).or_default();
+            if prover.prove_unordered(&mut finding, &schedule, unseen, &session)? {
                 lead.finding = finding;
             } else {
                 (lead.finding.notes, lead.finding.unseen) = (finding.notes, finding.unseen);

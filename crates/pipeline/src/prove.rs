@@ -96,18 +96,27 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     }
 
     /// Replays the recorded execution and looks for the pair in it, unordered by every rule. `true`: proven.
-    pub fn prove_unordered(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<bool, PipelineError> {
+    /// `known`: what an earlier replay of the same recording held that was not seen, so that no other one need be executed.
+    pub fn prove_unordered(
+        &mut self,
+        finding: &mut Finding,
+        recorded: &Schedule,
+        known: &mut Unseen,
+        session: &Path,
+    ) -> Result<bool, PipelineError> {
         let Some(places) = places_of(finding) else { return Ok(false) };
+        if !known.is_empty() {
+            may_have_ordered(finding, known);
+            return Ok(false);
+        }
         for number in 0..self.forcing.times.max(1) {
             let session = if number == 0 { session } else { self.scratch };
             force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
             let Ok(loaded) = load_until(&folder_of(recorded, session), self.forcing.deadline) else { return Ok(false) };
-            let unseen = Unseen::of(&loaded.trace, self.symbols.trusted());
-            if !unseen.is_empty() {
-                let all: Vec<&str> = unseen.all().map(String::as_str).collect();
-                finding.notes.push(format!("what is not seen may have ordered the accesses: {}", all.join(", ")));
-                finding.unseen = unseen.libraries;
+            *known = Unseen::of(&loaded.trace, self.symbols.trusted());
+            if !known.is_empty() {
+                may_have_ordered(finding, known);
                 return Ok(false);
             }
             let Some((first, second)) =
@@ -267,6 +276,12 @@ fn shows_misuse(loaded: &LoadedTrace, finding: &Finding) -> bool {
 }
 
 /// Whether it makes sense to look for the pair in the recorded execution.
+fn may_have_ordered(finding: &mut Finding, unseen: &Unseen) {
+    let all: Vec<&str> = unseen.all().map(String::as_str).collect();
+    finding.notes.push(format!("what is not seen may have ordered the accesses: {}", all.join(", ")));
+    finding.unseen = unseen.libraries.clone();
+}
+
 pub fn may_be_unordered(finding: &Finding) -> bool {
     finding.kind == FindingKind::DataRace && finding.evidence == Evidence::HappensBefore
 }
