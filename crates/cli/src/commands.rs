@@ -65,6 +65,7 @@ pub const fn shown(show: Show) -> Shown {
 
 /// An interruption ends the program under test, which nobody would see otherwise, and then us.
 pub fn end_children_on_interruption() {
+    rashomon_confirm::quit_terminates();
     // A second handler in one process is refused; the first does the same.
     let _ = ctrlc::set_handler(|| {
         rashomon_confirm::kill_running();

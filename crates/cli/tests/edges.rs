@@ -124,3 +124,70 @@ fn a_program_whose_path_has_line_ends_and_is_not_unicode_is_one_like_others() {
         place.run(detect).expect(66, &["race.c:"]);
     }
 }
+
+/// A command that succeeds `times` times.
+fn succeeds(place: &Place, times: u32) {
+    place.write("restore", format!("#!/bin/sh\necho >>count\ntest $(wc -l <count) -le {times}\n"));
+    place.must("chmod", &["+x", "restore"]);
+}
+
+#[test]
+fn what_was_proven_before_an_execution_could_not_be_made_is_reported() {
+    let place = Place::new();
+    place.compile("race", support::place::RACE);
+    // The recording and the two forced executions of a proof; the last execution of all cannot be made.
+    succeeds(&place, 3);
+    let line = ["check", "--recordings", "1", "--before-each", "./restore", "--json", "report.json", "--", "./race"];
+    place.rashomon(&line).expect(66, &["1 proven", "nothing more was executed after an error", "./restore"]);
+    assert_eq!(place.json("report.json")["status"], "proven");
+}
+
+/// A lock is handed over from one access to the other, and a value with it: another order is only suspected.
+const HIDDEN_RACE: &str = "#include <pthread.h>
+int shared, done, seen;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *first(void *unused) {
+    shared++;
+    pthread_mutex_lock(&lock);
+    done = 1;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+static void *second(void *unused) {
+    pthread_mutex_lock(&lock);
+    seen = done;
+    pthread_mutex_unlock(&lock);
+    shared++;
+    return 0;
+}
+int main(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], 0, first, 0);
+    pthread_create(&threads[1], 0, second, 0);
+    pthread_join(threads[0], 0);
+    pthread_join(threads[1], 0);
+    return 0;
+}
+";
+
+#[test]
+fn a_check_that_did_not_come_to_its_end_is_not_clean() {
+    let place = Place::new();
+    // What is only suspected has to be forced.
+    place.compile("race", HIDDEN_RACE);
+    succeeds(&place, 1);
+    let line = ["check", "--recordings", "1", "--policy", "run-to-block", "--before-each", "./restore", "--json", "report.json"];
+    place.rashomon(&[&line[..], &["--", "./race"]].concat()).expect(125, &["./restore", "1 candidate untried"]);
+    let report = place.json("report.json");
+    assert_eq!(report["status"], "incomplete");
+    assert_eq!(report["run"]["interrupted"], true);
+}
+
+#[test]
+fn instrumentation_is_known_without_local_symbols() {
+    let place = Place::new();
+    place.compile("race", support::place::RACE);
+    place.must("strip", &["-x", "race"]);
+    let ended = place.rashomon(&["check", "--", "./race"]).expect(66, &["PROVEN"]);
+    assert!(!ended.err.contains("instrumented"), "{ended}");
+}

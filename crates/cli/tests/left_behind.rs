@@ -104,7 +104,7 @@ fn everything_in_the_tools_group_is_killed() {
 
 #[test]
 fn the_tool_is_interrupted() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::QUIT] {
         let place = Place::new();
         let (tool, members) = started(&place, &["check", "--", "./family"], false);
         kill_process(number(&tool), signal).unwrap();

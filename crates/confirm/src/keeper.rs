@@ -205,10 +205,23 @@ fn send(process: libc::pid_t, signal: libc::c_int) {
 /// The action that was there before.
 fn set_action(signal: libc::c_int, action: libc::sighandler_t) -> libc::sighandler_t {
     #[expect(unsafe_code, reason = "as above")]
-    // SAFETY: the default action, or one that this process had.
+    // SAFETY: the default action, one that this process had, or a handler that may run at any time.
     unsafe {
         libc::signal(signal, action)
     }
+}
+
+/// From now on SIGQUIT ends this process as SIGTERM does, so that who handles that one has the last word here, too. Programs that it executes are not concerned.
+pub fn quit_terminates() {
+    extern "C" fn terminate(_: libc::c_int) {
+        #[expect(unsafe_code, reason = "rustix has no signals by number")]
+        // SAFETY: touches no memory, and may be called by a signal handler.
+        unsafe {
+            libc::kill(libc::getpid(), libc::SIGTERM);
+        }
+    }
+    let terminate: extern "C" fn(libc::c_int) = terminate;
+    set_action(libc::SIGQUIT, terminate as libc::sighandler_t);
 }
 
 fn die_with_parent(signal: libc::c_int) {

@@ -21,8 +21,10 @@ use rashomon_trace::{LoadedTrace, Shortcoming, process_folder, processes};
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::iter::Enumerate;
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec::IntoIter;
 
 /// How much slower than the recorded one a forced execution may be, and what it may take at least.
 const SLOWDOWN: u32 = 10;
@@ -211,6 +213,11 @@ impl Tally {
             "{} more suspicions are of the same bytes, functions and locks as others here, and were set aside; mend what is reported and check again",
             self.alike.len()
         );
+        self.note(note, observer);
+    }
+
+    /// For whoever watches, and for the report.
+    fn note(&mut self, note: String, observer: &mut dyn Observer) {
         observer.progress(Progress::Note(&note));
         self.notes.push(note);
     }
@@ -253,14 +260,15 @@ impl Tally {
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Forces what can be forced, until the budget is spent.
+    /// Forces what can be forced, until the budget is spent. An execution that cannot be made ends it: the error is handed back, and noted, beside what was
+    /// decided before.
     pub fn confirm_all(
         &self,
         run: &RunRecord,
         mut gathered: Gathered,
         tally: &mut Tally,
         observer: &mut dyn Observer,
-    ) -> Result<(), PipelineError> {
+    ) -> Result<Option<PipelineError>, PipelineError> {
         let mut leads = gathered.in_order();
         self.set_alike_aside(&mut leads, tally, observer)?;
         let scratch = self.store.scratch();
@@ -276,12 +284,51 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             _ => Duration::ZERO,
         };
         prover.forcing.deadline = gathered.deadlines.total.less(whole);
+        let mut leads = leads.into_iter().enumerate();
+        let mut stopped = self.confirm_leads(run, &mut leads, &mut gathered, &mut prover, tally, observer).err();
+        tally.untried += leads.filter(|(_, lead)| is_open(lead)).count() as u64;
+        tally.executions += prover.executions;
+        // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each execution
+        // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
+        if prover.executions > 0 && self.program.before_each.is_some() && stopped.is_none() {
+            let session = scratch.join("none");
+            // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of budgets.
+            let until = gathered.deadlines.total.and(self.settings.budget.total / 10);
+            let time = Time { limit: Some(prover.forcing.limit), until };
+            match execute(self.program, &session, &prover.forcing.input, Output::Discard, time) {
+                Ok(last) if last.ending == Ending::TimedOut => tally.note(
+                    "the last execution, which leaves the world as a whole one does, was ended with the budget: what it writes may be cut short".into(),
+                    observer,
+                ),
+                Ok(_) => {}
+                Err(error) => stopped = Some(error.into()),
+            }
+        }
+        if let Some(error) = &stopped {
+            tally.note(format!("nothing more was executed after an error: {error}"), observer);
+        }
+        if scratch.exists() {
+            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
+        }
+        Ok(stopped)
+    }
+
+    /// Everybody's own schedules, and then the pursuit of what they did not show.
+    fn confirm_leads(
+        &self,
+        run: &RunRecord,
+        leads: &mut Enumerate<IntoIter<Lead>>,
+        gathered: &mut Gathered,
+        prover: &mut Prover<'_, S>,
+        tally: &mut Tally,
+        observer: &mut dyn Observer,
+    ) -> Result<(), PipelineError> {
         let nothing = self.settings.budget.total.is_zero();
         let of = leads.len();
         let mut pursuits = Pursuits::default();
         let mut proven = Counts::default();
         let mut in_vain = 0;
-        for (number, mut lead) in leads.into_iter().enumerate() {
+        for (number, mut lead) in leads {
             if pursuits.has_shown(&lead.finding.id) {
                 continue;
             }
@@ -296,10 +343,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
             let before = lead.finding.clone();
-            self.confirm_one(&mut prover, &mut lead, &mut gathered, run)?;
-            if prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before) {
-                // The end of the budget ended it: that says nothing about the finding.
+            let confirmed = self.confirm_one(prover, &mut lead, gathered, run);
+            let late = prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before);
+            if late || confirmed.is_err() {
+                // The end of the budget ended it, or it could not be tried: that says nothing about the finding.
                 tally.untried += u64::from(is_open(&Lead { finding: before, ..lead }));
+                confirmed?;
                 continue;
             }
             self.complete(&mut lead.finding);
@@ -317,7 +366,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             lead.pursue(run, &mut pursuits);
             // Where schedules are left again and again, the others' schedules may be, too: holding has its turns as well.
             if in_vain >= IN_VAIN
-                && let Tried::Shown(cause) = self.pursue_next(&mut pursuits, &mut prover, (number, of), observer)?
+                && let Tried::Shown(cause) = self.pursue_next(&mut pursuits, prover, (number, of), observer)?
             {
                 proven.count(cause);
             }
@@ -327,26 +376,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             self.set_aside(&finding.id, tally, observer)?;
         }
         tally.tell_alike(observer);
-        self.pursue_all(&mut pursuits, &mut prover, observer)?;
-        tally.executions += prover.executions;
-        // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each execution
-        // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
-        if prover.executions > 0 && self.program.before_each.is_some() {
-            let session = scratch.join("none");
-            // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of budgets.
-            let until = gathered.deadlines.total.and(self.settings.budget.total / 10);
-            let time = Time { limit: Some(prover.forcing.limit), until };
-            let last = execute(self.program, &session, &prover.forcing.input, Output::Discard, time)?;
-            if last.ending == Ending::TimedOut {
-                let note = "the last execution, which leaves the world as a whole one does, was ended with the budget: what it writes may be cut short";
-                observer.progress(Progress::Note(note));
-                tally.notes.push(note.into());
-            }
-        }
-        if scratch.exists() {
-            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
-        }
-        Ok(())
+        self.pursue_all(&mut pursuits, prover, observer)
     }
 
     /// Of each cause no more than can be of interest.

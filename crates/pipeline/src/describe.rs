@@ -140,7 +140,10 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
 
     /// `global y (4 bytes)`, `heap block of 16 bytes allocated at …`.
     pub fn data(&self, address: Address, size: u64) -> String {
-        let bytes = byte_count(size);
+        // What an allocator gives beyond what was asked for is no part of the block in words.
+        let asked = self.trace.object_at(address).map(|id| &self.trace.objects[id.index()]);
+        let most = asked.map_or(size, |object| (object.size - object.spare).saturating_sub(address.0 - object.base.0));
+        let bytes = byte_count(if most == 0 { size } else { size.min(most) });
         match self.place(address) {
             Some(Place::Variable(name)) => format!("global {name} ({bytes})"),
             Some(Place::Inside(what)) => format!("{bytes} in {what}"),

@@ -3,7 +3,7 @@
 
 use crate::libraries::is_trusted;
 use crate::rust::holds_plain_library;
-use object::{Object as _, ObjectSymbol as _};
+use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_event::{Trace, path_of};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -145,11 +145,13 @@ fn is_modelled(path: &str) -> bool {
     name.is_empty() || MODELLED.iter().chain(&RUNTIME).any(|known| name.starts_with(known))
 }
 
-/// Whether any code of a file that our runtime is linked into was compiled with instrumentation: compilers make a constructor then that calls the runtime. Without symbols nobody knows.
+/// Whether any code of a file that our runtime is linked into was compiled with instrumentation: compilers make a local constructor then that calls the
+/// runtime. Where local symbols were stripped nobody knows.
 pub fn has_instrumented_code<'a>(file: &impl object::Object<'a>) -> bool {
     const CONSTRUCTORS: [&str; 2] = ["tsan.module_ctor", "I_00099_"];
-    let mut names = file.symbols().filter_map(|symbol| symbol.name().ok()).peekable();
-    names.peek().is_none() || names.any(|name| CONSTRUCTORS.iter().any(|constructor| name.contains(constructor)))
+    let is_constructor = |name: &str| CONSTRUCTORS.iter().any(|constructor| name.contains(constructor));
+    let mut locals = file.symbols().filter(|symbol| symbol.is_local() && symbol.kind() == SymbolKind::Text).peekable();
+    locals.peek().is_none() || locals.any(|symbol| symbol.name().is_ok_and(is_constructor))
 }
 
 /// Whether any of the file's code calls the instrumentation's hooks. A file that cannot be read is not.

@@ -170,7 +170,7 @@ pub fn render(findings: &[Finding], run: &RunSummary, shown: Shown) -> String {
     let report = Report {
         format: FORMAT,
         version: VERSION,
-        status: Status::of(counts),
+        status: Status::of(counts, run.interrupted),
         counts,
         run: Run {
             command: &run.command,

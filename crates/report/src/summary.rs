@@ -54,16 +54,20 @@ impl Counts {
 pub enum Status {
     /// Nothing proven, nothing predicted.
     Clean,
+    /// The same so far: it did not come to its end.
+    Incomplete,
     Predicted,
     Proven,
 }
 
 impl Status {
-    pub fn of(counts: Counts) -> Self {
+    pub fn of(counts: Counts, interrupted: bool) -> Self {
         if counts.proven > 0 {
             Self::Proven
         } else if counts.predicted > 0 {
             Self::Predicted
+        } else if interrupted {
+            Self::Incomplete
         } else {
             Self::Clean
         }

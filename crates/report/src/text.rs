@@ -145,7 +145,7 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::HappensBefore => "unordered in the recorded execution",
         Evidence::Hybrid => {
-            "no common lock, and only hand-overs of locks or semaphore posts to spare order them in the recorded execution"
+            "no common lock, and only hand-overs of locks, atomics or semaphore posts to spare order them in the recorded execution"
         }
         Evidence::Conflict => {
             "accesses to the same bytes in the recorded execution, ordered by neither creation nor joining of threads"
@@ -302,7 +302,7 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
         let _ = writeln!(out, "note: the budget left {} untried", plural(run.untried, "candidate"));
     }
     if run.interrupted {
-        let _ = writeln!(out, "note: rashomon was ended before it had come to its end");
+        let _ = writeln!(out, "note: rashomon did not come to its end");
     }
     for lost in Lost::of(findings) {
         let _ = writeln!(out, "note: {}", clean(&lost.words()));

@@ -99,11 +99,15 @@ pub fn confirm(
     let mut reporter = reporter(ui, report);
     let mut tally = Tally::default();
     let gathered = job.analyse_all(&run, &mut tally, &mut reporter)?;
-    job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
-    let summary = job.summary(&run, &tally);
+    let stopped = job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
+    let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
     store.write_summary(&summary)?;
     reporter.finish();
-    finish(ui, &store.findings()?, &summary, report)
+    let exit = finish(ui, &store.findings()?, &summary, report)?;
+    match stopped {
+        Some(error) if exit != Exit::Findings => Err(error.into()),
+        _ => Ok(exit),
+    }
 }
 
 /// The store remembers which libraries are trusted.

@@ -15,7 +15,7 @@ use rashomon_pipeline::seal;
 use rashomon_pipeline::store::DEFAULT_BASE;
 use rashomon_pipeline::witnesses::WitnessSettings;
 use rashomon_pipeline::{Binaries, Job, RunRecord, Scheduling, Settings, ShellText, Store, StoredClient, Tally};
-use rashomon_report::Counts;
+use rashomon_report::{Counts, RunSummary};
 use rashomon_trace::{Recording, Stream, processes};
 use std::ffi::OsString;
 use std::fmt;
@@ -63,18 +63,25 @@ pub fn check_prepared(
     let mut tally = Tally::default();
     let gathered = job.gather(&mut run, plan_of_check(options).as_mut(), &mut tally, &mut reporter)?;
     let total = gathered.deadlines.total;
-    job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
+    let stopped = job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
     let search = total.limit(confirm.search);
-    if !search.is_zero() && run.recordings.iter().all(|recording| recording.policy != Scheduling::Free.name()) {
+    if stopped.is_none()
+        && !search.is_zero()
+        && run.recordings.iter().all(|recording| recording.policy != Scheduling::Free.name())
+    {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let witnessed = job.find_witnesses(&run, &WitnessSettings::of_check(search, jobs), &mut reporter)?;
         tally.executions += witnessed.executions;
     }
-    let summary = job.summary(&run, &tally);
+    let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
     store.write_summary(&summary)?;
     reporter.finish();
     let findings = store.findings()?;
     let met = present(ui, &findings, &summary, report)?;
+    // What was found counts more than what could not be tried.
+    if let Some(error) = stopped.filter(|_| !met) {
+        return Err(error.into());
+    }
     Ok(Checked { met, exit: Exit::of_program(summary.exit), counts: Counts::of(&findings) })
 }
 
