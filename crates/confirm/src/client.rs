@@ -4,12 +4,12 @@
 //! of grace; when the program has ended, what is left of the client is. The program's ending is its own, unless it was ended as asked: then it is in order. The client is not observed,
 //! even if it is instrumented.
 
-use crate::descendants;
 use crate::error::ConfirmError;
 use crate::execution::{Output, Program, no_session};
-use crate::family::{self, Door};
+use crate::family::{self, Door, Process};
 use crate::process::{self, Running, Setup};
 use rashomon_trace::{RunHeader, RunState};
+use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -50,6 +50,8 @@ pub enum ServerEnding {
     Asked,
     /// It was asked to, and had to be ended.
     Killed,
+    /// It was asked to, and its time was over before it did.
+    OutOfTime,
 }
 
 /// How the two ended.
@@ -77,6 +79,9 @@ impl Served {
             ServerEnding::Killed => {
                 "the program did not end in time when it was asked to (SIGTERM), after its client, and was killed (--grace)"
             }
+            ServerEnding::OutOfTime => {
+                "the program was asked to end (SIGTERM), after its client, and had not when its time was over (--timeout)"
+            }
         };
         [client, server.into()].into_iter().filter(|phrase| !phrase.is_empty()).collect()
     }
@@ -90,6 +95,8 @@ pub(crate) struct Accompanied<'a> {
     pub session: &'a Path,
     pub output: Output,
     pub deadline: Option<Instant>,
+    /// The child is no part of the program: it debugs it.
+    pub debugs: bool,
 }
 
 const PAUSE: Duration = Duration::from_millis(5);
@@ -108,9 +115,9 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
     let running = Running::register(&asking, true);
     let mut over = None;
     let mut timed_out = false;
-    served.client = loop {
-        if let Some(status) = asking.try_wait().map_err(failed)? {
-            break ending_of(status);
+    let cut_short = loop {
+        if process::has_ended(&asking).map_err(failed)? {
+            break None;
         }
         timed_out = of.is_late();
         if over.is_none() && of.has_ended() {
@@ -118,14 +125,15 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
             over = Some(Instant::now() + if of.output == Output::Discard { Duration::ZERO } else { client.grace });
         }
         if timed_out || over.is_some_and(|until| Instant::now() >= until) {
-            break ClientEnding::CutShort;
+            break Some(ClientEnding::CutShort);
         }
         std::thread::sleep(PAUSE);
     };
-    // Not reaped before, unless it has ended: then what it left behind is still in its group.
+    // Also what it left behind. It is not reaped before, so its number still means its group.
     running.kill();
-    asking.wait().map_err(failed)?;
     drop(running);
+    let status = asking.wait().map_err(failed)?;
+    served.client = cut_short.unwrap_or_else(|| ending_of(status));
     if over.is_none() && !timed_out {
         of.let_it_rest();
         if !of.has_ended() {
@@ -139,19 +147,51 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
     Ok((served, timed_out))
 }
 
+/// Has the client ask a program that `debugger`, a child of ours in our process group, runs in `session`; returns when one of the two has ended, and then nothing is left of the
+/// client. The program is not asked to end: that is for who debugs it.
+pub fn beside_debugger(program: &Program, debugger: &Child, session: &Path) -> Result<(), ConfirmError> {
+    let Some(client) = &program.client else { return Ok(()) };
+    let failed = |source| ConfirmError::Execute { program: "sh".into(), source };
+    let of = Accompanied {
+        program,
+        child: debugger,
+        own_group: false,
+        session,
+        output: Output::Inherit,
+        deadline: None,
+        debugs: true,
+    };
+    let (Some(doors), _) = of.wait_until_ready(client).map_err(failed)? else { return Ok(()) };
+    let mut asking = of.start(&client.command, &doors, of.output).map_err(failed)?;
+    let running = Running::register(&asking, true);
+    while !process::has_ended(&asking).map_err(failed)? && !of.has_ended() {
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    running.kill();
+    drop(running);
+    asking.wait().map_err(failed)?;
+    Ok(())
+}
+
 impl Accompanied<'_> {
     fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     fn members(&self) -> BTreeSet<i32> {
-        family::members(self.child.id().cast_signed(), self.own_group, self.session)
+        let started = self.child.id().cast_signed();
+        let mut members = family::members(started, self.own_group, self.session);
+        if self.debugs {
+            members.remove(&started);
+        }
+        members
     }
 
     /// A program whose first process ended in order may have gone on as a daemon.
     fn has_ended(&self) -> bool {
         match process::exit_code_of(self.child) {
             None => false,
+            Some(_) if self.debugs => true,
             Some(0) => self.members().is_empty() || was_stopped(self.session),
             Some(_) => true,
         }
@@ -159,8 +199,9 @@ impl Accompanied<'_> {
 
     /// Nothing if the program ended, or its time was over (and that).
     fn wait_until_ready(&self, client: &Client) -> io::Result<(Option<Vec<Door>>, bool)> {
+        let begin = Instant::now();
         let mut known = Vec::new();
-        let mut since = Instant::now();
+        let mut since = begin;
         loop {
             if self.has_ended() {
                 return Ok((None, false));
@@ -185,25 +226,27 @@ impl Accompanied<'_> {
             {
                 return Ok((Some(known), false));
             }
-            std::thread::sleep(PAUSE);
+            // Every look reads all of `/proc`.
+            std::thread::sleep((begin.elapsed() / 16).clamp(PAUSE, BETWEEN_TRIES));
         }
     }
 
     fn succeeds(&self, command: &OsString) -> io::Result<bool> {
         let mut child = self.start(command, &[], Output::Discard)?;
         let running = Running::register(&child, true);
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break Some(status);
+        let has_ended = loop {
+            if process::has_ended(&child)? {
+                break true;
             }
             if self.is_late() || self.has_ended() {
-                break None;
+                break false;
             }
             std::thread::sleep(PAUSE);
         };
         running.kill();
-        child.wait()?;
-        Ok(status.is_some_and(|status| status.success()))
+        drop(running);
+        let status = child.wait()?;
+        Ok(has_ended && status.success())
     }
 
     /// A shell with a group of its own, in the program's folder.
@@ -242,15 +285,16 @@ impl Accompanied<'_> {
 
     fn ask_to_end(&self, grace: Duration) -> ServerEnding {
         let until = Instant::now() + grace;
-        let mut left = self.members();
-        left.iter().for_each(|&number| process::ask_to_end(number));
+        let mut left = family::processes(self.child.id().cast_signed(), self.own_group, self.session);
+        left.iter().for_each(|process| process.signal(Signal::TERM));
         while !left.is_empty() {
-            if Instant::now() >= until || self.is_late() {
-                descendants::end(&left.into_iter().collect::<Vec<_>>());
-                return ServerEnding::Killed;
+            let is_late = self.is_late();
+            if is_late || Instant::now() >= until {
+                family::end(&left);
+                return if is_late { ServerEnding::OutOfTime } else { ServerEnding::Killed };
             }
             std::thread::sleep(PAUSE);
-            left.retain(|&number| family::is_alive(number));
+            left.retain(Process::is_alive);
         }
         ServerEnding::Asked
     }
