@@ -8,6 +8,7 @@ use crate::error::ConfirmError;
 use crate::execution::{Output, Program, no_session};
 use crate::family::{self, Door, Process};
 use crate::process::{self, Running, Setup};
+use crate::waiting::{self, Handle};
 use rashomon_trace::{RunHeader, RunState};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -97,9 +98,13 @@ pub(crate) struct Accompanied<'a> {
     pub deadline: Option<Instant>,
     /// The child is no part of the program: it debugs it.
     pub debugs: bool,
+    /// Of the child.
+    pub handle: Handle,
 }
 
+/// Between two looks at what nobody tells of: whether a program listens, and rests. Every look reads all of `/proc`, and so they become rarer.
 const PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// So long a program has opened nothing more, and rests, when it is taken to be ready; and so long at most it is waited for if it does not rest.
 const SETTLED: Duration = Duration::from_millis(10);
 const RESTLESS: Duration = Duration::from_secs(2);
@@ -113,6 +118,7 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
     let Some(doors) = doors else { return Ok((served, timed_out)) };
     let mut asking = of.start(&client.command, &doors, of.output).map_err(failed)?;
     let running = Running::register(&asking, true);
+    let handle = Handle::of(asking.id());
     let mut over = None;
     let mut timed_out = false;
     let cut_short = loop {
@@ -127,7 +133,7 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
         if timed_out || over.is_some_and(|until| Instant::now() >= until) {
             break Some(ClientEnding::CutShort);
         }
-        std::thread::sleep(PAUSE);
+        of.wait(Some(&handle), over);
     };
     // Also what it left behind. It is not reaped before, so its number still means its group.
     running.kill();
@@ -160,12 +166,14 @@ pub fn beside_debugger(program: &Program, debugger: &Child, session: &Path) -> R
         output: Output::Inherit,
         deadline: None,
         debugs: true,
+        handle: Handle::of(debugger.id()),
     };
     let (Some(doors), _) = of.wait_until_ready(client).map_err(failed)? else { return Ok(()) };
     let mut asking = of.start(&client.command, &doors, of.output).map_err(failed)?;
     let running = Running::register(&asking, true);
+    let handle = Handle::of(asking.id());
     while !process::has_ended(&asking).map_err(failed)? && !of.has_ended() {
-        std::thread::sleep(BETWEEN_TRIES);
+        of.wait(Some(&handle), None);
     }
     running.kill();
     drop(running);
@@ -176,6 +184,20 @@ pub fn beside_debugger(program: &Program, debugger: &Child, session: &Path) -> R
 impl Accompanied<'_> {
     fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Until the child or the other one ends, its time is over, or `until`.
+    fn wait(&self, other: Option<&Handle>, until: Option<Instant>) {
+        let is_there = process::exit_code_of(self.child).is_none();
+        // Of a daemon, whose first process has ended, nobody tells.
+        let look = (!is_there).then(|| Instant::now() + LONGEST_PAUSE);
+        let until = [self.deadline, until, look].into_iter().flatten().min();
+        let handles: Vec<&Handle> = other.into_iter().chain(is_there.then_some(&self.handle)).collect();
+        waiting::until_one_ends(&handles, until);
+    }
+
+    fn wait_for(&self, time: Duration) {
+        self.wait(None, Some(Instant::now() + time));
     }
 
     fn members(&self) -> BTreeSet<i32> {
@@ -213,7 +235,7 @@ impl Accompanied<'_> {
                 if self.succeeds(command)? {
                     return Ok((Some(family::doors(&self.members())), false));
                 }
-                std::thread::sleep(BETWEEN_TRIES);
+                self.wait_for(BETWEEN_TRIES);
                 continue;
             }
             let members = self.members();
@@ -226,14 +248,14 @@ impl Accompanied<'_> {
             {
                 return Ok((Some(known), false));
             }
-            // Every look reads all of `/proc`.
-            std::thread::sleep((begin.elapsed() / 16).clamp(PAUSE, BETWEEN_TRIES));
+            self.wait_for((begin.elapsed() / 16).clamp(PAUSE, LONGEST_PAUSE));
         }
     }
 
     fn succeeds(&self, command: &OsString) -> io::Result<bool> {
         let mut child = self.start(command, &[], Output::Discard)?;
         let running = Running::register(&child, true);
+        let handle = Handle::of(child.id());
         let has_ended = loop {
             if process::has_ended(&child)? {
                 break true;
@@ -241,7 +263,7 @@ impl Accompanied<'_> {
             if self.is_late() || self.has_ended() {
                 break false;
             }
-            std::thread::sleep(PAUSE);
+            self.wait(Some(&handle), None);
         };
         running.kill();
         drop(running);
@@ -279,7 +301,7 @@ impl Accompanied<'_> {
             if family::is_busy(&self.members()) {
                 since = Instant::now();
             }
-            std::thread::sleep(PAUSE);
+            self.wait_for(PAUSE);
         }
     }
 
@@ -287,13 +309,16 @@ impl Accompanied<'_> {
         let until = Instant::now() + grace;
         let mut left = family::processes(self.child.id().cast_signed(), self.own_group, self.session);
         left.iter().for_each(|process| process.signal(Signal::TERM));
+        left.retain(Process::is_alive);
         while !left.is_empty() {
             let is_late = self.is_late();
             if is_late || Instant::now() >= until {
                 family::end(&left);
                 return if is_late { ServerEnding::OutOfTime } else { ServerEnding::Killed };
             }
-            std::thread::sleep(PAUSE);
+            let handles: Vec<Handle> = left.iter().map(Process::handle).collect();
+            let handles: Vec<&Handle> = handles.iter().collect();
+            waiting::until_one_ends(&handles, Some(self.deadline.map_or(until, |deadline| deadline.min(until))));
             left.retain(Process::is_alive);
         }
         ServerEnding::Asked

@@ -8,6 +8,7 @@ use crate::client::{self, Accompanied, Client, Served, ServerEnding};
 use crate::descendants;
 use crate::error::ConfirmError;
 use crate::process::{self, Setup};
+use crate::waiting::{self, Handle};
 use rashomon_event::Deadline;
 use rashomon_trace::{RunHeader, RunState};
 use std::ffi::OsString;
@@ -153,8 +154,11 @@ pub fn execute(program: &Program, session: &Path, input: &Input, output: Output,
     };
     let running = process::Running::register(&child, own_group);
     let deadline = limit.map(|limit| start + limit);
-    let accompanied =
-        client::accompany(&Accompanied { program, child: &child, own_group, session, output, deadline, debugs: false }, client);
+    let handle = Handle::of(child.id());
+    let accompanied = client::accompany(
+        &Accompanied { program, child: &child, own_group, session, output, deadline, debugs: false, handle },
+        client,
+    );
     let limit = match &accompanied {
         // It ends now, or has.
         Ok((_, true)) | Err(_) => Some(Duration::ZERO),
@@ -245,18 +249,16 @@ pub(crate) fn supervise(
 ) -> std::io::Result<Ending> {
     let running = process::Running::register(&child, own_group);
     let mut timed_out = false;
+    let (handle, deadline) = (Handle::of(child.id()), limit.map(|limit| start + limit));
     while !process::has_ended(&child)? {
-        let elapsed = start.elapsed();
-        if limit.is_some_and(|limit| elapsed >= limit) {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             timed_out = true;
             break;
         }
-        // Short executions are noticed at once, long ones cost nothing.
-        let pause = (elapsed / 16).clamp(Duration::from_micros(100), Duration::from_millis(20));
-        std::thread::sleep(limit.map_or(pause, |limit| pause.min(limit - elapsed)));
+        waiting::until_one_ends(&[&handle], deadline);
     }
     if let Some(session) = session {
-        end_descendants(session, timed_out, limit.map(|limit| start + limit));
+        end_descendants(session, timed_out, deadline);
     }
     if own_group || timed_out {
         // Also descendants that the program left behind: they would write into the next execution's world. The child is not

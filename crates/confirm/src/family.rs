@@ -6,6 +6,7 @@
 //! only sends from looks like one it serves with.
 
 use crate::descendants;
+use crate::waiting::Handle;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +74,11 @@ impl Process {
     /// Whether it is still there, and more than a remainder that its parent has not looked at.
     pub(crate) fn is_alive(&self) -> bool {
         Self::read(self.number).is_some_and(|now| now.begin == self.begin && !now.is_gone())
+    }
+
+    /// To wait for its end.
+    pub(crate) fn handle(&self) -> Handle {
+        Handle::of(self.number.cast_unsigned())
     }
 
     /// To this process alone: by now its number may be another one's.

@@ -82,7 +82,11 @@ pub fn provoke(
         threads: header.threads,
         executions: told.executions,
         untried: told.open,
-        notes: std::iter::once(words(&told)).chain(options.whole_budget.then(|| more_words(&told))).collect(),
+        notes: [words(&told)]
+            .into_iter()
+            .chain(options.whole_budget.then(|| more_words(&told)))
+            .chain(told.notes.iter().cloned())
+            .collect(),
         ..Tally::default()
     };
     let summary = job.summary(&record, &tally);
