@@ -173,7 +173,7 @@ pub enum Command {
         /// Run under gdb and stop where the finding has come about.
         #[arg(long)]
         gdb: bool,
-        #[arg(long, default_value_t = 1, conflicts_with = "gdb")]
+        #[arg(long, default_value_t = 1, conflicts_with = "gdb", value_parser = clap::value_parser!(u32).range(1..))]
         times: u32,
         /// Seconds of one execution.
         #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -432,7 +432,7 @@ pub struct ConfirmOptions {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub budget: Duration,
     /// The exit code that is right. Without it no code is wrong, unless another schedule ends with 0.
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i32).range(0..=255))]
     pub expect_exit: Option<i32>,
     /// Seconds of one forced execution. Without it ten times as long as the recorded one, and five more.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -637,6 +637,18 @@ mod tests {
         match Arguments::try_parse_from(line).unwrap().command {
             Command::Replay { gdb: true, gdb_arguments, .. } => assert_eq!(gdb_arguments, ["-batch", "-ex", "bt"]),
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused() {
+        let parses = |line: &str| Arguments::try_parse_from(line.split(' ')).is_ok();
+        for (good, bad) in [
+            ("rashomon replay race --times 1", "rashomon replay race --times 0"),
+            ("rashomon check --expect-exit 255 -- ./prog", "rashomon check --expect-exit 256 -- ./prog"),
+        ] {
+            assert!(parses(good), "{good}");
+            assert!(!parses(bad), "{bad}");
         }
     }
 

@@ -521,6 +521,22 @@ fn no_command_makes_a_store_of_somebody_else_s_one_s_own() {
 }
 
 #[test]
+fn a_store_with_its_program_can_be_moved() {
+    let place = Place::new();
+    place.write("race.c", RACE);
+    place.rashomon(&["check", "-o", "here", "race.c"]).expect(66, &["proven"]);
+    fs::rename(place.path("here"), place.path("there")).unwrap();
+    place.rashomon(&["replay", "race", "--store", "there"]).expect(0, &[]);
+    // What is compiled into it is still covered by the seal, and what is gone is not taken for changed.
+    let program = place.path("there/build/race");
+    let sound = fs::read(&program).unwrap();
+    fs::write(&program, [&sound[..], b"x"].concat()).unwrap();
+    place.rashomon(&["replay", "race", "--store", "there"]).expect(125, &["is another one now"]);
+    fs::remove_file(&program).unwrap();
+    place.rashomon(&["replay", "race", "--store", "there"]).expect(125, &["is gone"]);
+}
+
+#[test]
 fn who_uses_a_store_is_told_to_the_next() {
     let ground = Ground::new();
     let held = fs::File::open(&ground.sound).unwrap();

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::place::{Place, is_installed, program_text};
+use support::place::{Place, gdb_works, program_text};
 
 const TIMES: u32 = 20;
 
@@ -76,19 +76,6 @@ fn what_never_came_about_does_not_happen_again() {
     let replayed = place.run(place.command(env!("CARGO_BIN_EXE_rashomon"), &["replay", id]));
     assert_eq!(replayed.code, 1, "{replayed}");
     assert!(replayed.out.contains("not again"), "{replayed}");
-}
-
-/// Whether gdb may follow programs here; containers can forbid it.
-fn gdb_works(place: &Place) -> bool {
-    if !is_installed("gdb") {
-        return false;
-    }
-    let ended = place.run(place.command("gdb", &["-nx", "-batch", "-ex", "run", "--args", "true"]));
-    let works = ended.out.contains("exited normally");
-    if !works {
-        eprintln!("SKIPPED: gdb cannot run programs here");
-    }
-    works
 }
 
 /// Where gdb's stacks of all threads stand, for the only finding of a program.

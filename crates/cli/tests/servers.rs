@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::place::{Ended, Place, statuses};
+use support::place::{Ended, Place, gdb_works, statuses};
 
 /// Both connections are at work on two accounts, in opposite orders.
 const BOTH: &str = "./ask '1:add 1 10' '2:add 2 5' '1:move 1 2 1' '2:move 2 1 3' 1:sum";
@@ -67,6 +67,30 @@ fn local_sockets_and_programs_that_do_not_end_when_asked() {
     let ended = place.rashomon(&line).expect(66, &["did not end in time when it was asked to (SIGTERM)"]);
     sum_is_right(&ended);
     assert_eq!(proven(&place.json("report.json")), race_and_deadlock());
+}
+
+#[test]
+fn under_gdb_a_server_has_its_world_and_its_client() {
+    let place = place();
+    if !gdb_works(&place) {
+        return;
+    }
+    let line = ["check", "--fail-on", "never", "--before-each", "touch restored", "--with-client", BOTH, "--", "./accounts", "0"];
+    place.rashomon(&line).expect(0, &["deadlock (proven, deadlocked)"]);
+    std::fs::remove_file(place.path("restored")).expect("it was made before each execution");
+    let ended = place.rashomon(&["replay", "deadlock", "--gdb", "--", "-batch", "-ex", "thread apply all bt"]);
+    assert!(place.path("restored").exists(), "{ended}");
+    assert!(ended.out.contains("rashomon_finding_reached"), "{ended}");
+    assert!(ended.out.matches("accounts.c:").count() >= 2, "{ended}");
+}
+
+#[test]
+fn a_program_whose_time_ends_while_it_is_asked_to_end_timed_out() {
+    let place = place();
+    let path = place.path("socket");
+    let line = ["record", "--timeout", "3", "--grace", "1000", "--with-client", "./ask 1:sum", "--", "./accounts"];
+    let line = [&line[..], &[path.to_str().expect("a name in Unicode"), "stays"]].concat();
+    place.run(loud(&place, &line)).expect(124, &["had not when its time was over (--timeout)"]);
 }
 
 #[test]

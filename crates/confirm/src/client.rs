@@ -4,12 +4,13 @@
 //! of grace; when the program has ended, what is left of the client is. The program's ending is its own, unless it was ended as asked: then it is in order. The client is not observed,
 //! even if it is instrumented.
 
-use crate::descendants;
 use crate::error::ConfirmError;
 use crate::execution::{Output, Program, no_session};
-use crate::family::{self, Door};
+use crate::family::{self, Door, Process};
 use crate::process::{self, Running, Setup};
+use crate::waiting::{self, Handle};
 use rashomon_trace::{RunHeader, RunState};
+use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -50,6 +51,8 @@ pub enum ServerEnding {
     Asked,
     /// It was asked to, and had to be ended.
     Killed,
+    /// It was asked to, and its time was over before it did.
+    OutOfTime,
 }
 
 /// How the two ended.
@@ -77,6 +80,9 @@ impl Served {
             ServerEnding::Killed => {
                 "the program did not end in time when it was asked to (SIGTERM), after its client, and was killed (--grace)"
             }
+            ServerEnding::OutOfTime => {
+                "the program was asked to end (SIGTERM), after its client, and had not when its time was over (--timeout)"
+            }
         };
         [client, server.into()].into_iter().filter(|phrase| !phrase.is_empty()).collect()
     }
@@ -90,9 +96,15 @@ pub(crate) struct Accompanied<'a> {
     pub session: &'a Path,
     pub output: Output,
     pub deadline: Option<Instant>,
+    /// The child is no part of the program: it debugs it.
+    pub debugs: bool,
+    /// Of the child.
+    pub handle: Handle,
 }
 
+/// Between two looks at what nobody tells of: whether a program listens, and rests. Every look reads all of `/proc`, and so they become rarer.
 const PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// So long a program has opened nothing more, and rests, when it is taken to be ready; and so long at most it is waited for if it does not rest.
 const SETTLED: Duration = Duration::from_millis(10);
 const RESTLESS: Duration = Duration::from_secs(2);
@@ -106,11 +118,12 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
     let Some(doors) = doors else { return Ok((served, timed_out)) };
     let mut asking = of.start(&client.command, &doors, of.output).map_err(failed)?;
     let running = Running::register(&asking, true);
+    let handle = Handle::of(asking.id());
     let mut over = None;
     let mut timed_out = false;
-    served.client = loop {
-        if let Some(status) = asking.try_wait().map_err(failed)? {
-            break ending_of(status);
+    let cut_short = loop {
+        if process::has_ended(&asking).map_err(failed)? {
+            break None;
         }
         timed_out = of.is_late();
         if over.is_none() && of.has_ended() {
@@ -118,14 +131,15 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
             over = Some(Instant::now() + if of.output == Output::Discard { Duration::ZERO } else { client.grace });
         }
         if timed_out || over.is_some_and(|until| Instant::now() >= until) {
-            break ClientEnding::CutShort;
+            break Some(ClientEnding::CutShort);
         }
-        std::thread::sleep(PAUSE);
+        of.wait(Some(&handle), over);
     };
-    // Not reaped before, unless it has ended: then what it left behind is still in its group.
+    // Also what it left behind. It is not reaped before, so its number still means its group.
     running.kill();
-    asking.wait().map_err(failed)?;
     drop(running);
+    let status = asking.wait().map_err(failed)?;
+    served.client = cut_short.unwrap_or_else(|| ending_of(status));
     if over.is_none() && !timed_out {
         of.let_it_rest();
         if !of.has_ended() {
@@ -139,19 +153,67 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
     Ok((served, timed_out))
 }
 
+/// Has the client ask a program that `debugger`, a child of ours in our process group, runs in `session`; returns when one of the two has ended, and then nothing is left of the
+/// client. The program is not asked to end: that is for who debugs it.
+pub fn beside_debugger(program: &Program, debugger: &Child, session: &Path) -> Result<(), ConfirmError> {
+    let Some(client) = &program.client else { return Ok(()) };
+    let failed = |source| ConfirmError::Execute { program: "sh".into(), source };
+    let of = Accompanied {
+        program,
+        child: debugger,
+        own_group: false,
+        session,
+        output: Output::Inherit,
+        deadline: None,
+        debugs: true,
+        handle: Handle::of(debugger.id()),
+    };
+    let (Some(doors), _) = of.wait_until_ready(client).map_err(failed)? else { return Ok(()) };
+    let mut asking = of.start(&client.command, &doors, of.output).map_err(failed)?;
+    let running = Running::register(&asking, true);
+    let handle = Handle::of(asking.id());
+    while !process::has_ended(&asking).map_err(failed)? && !of.has_ended() {
+        of.wait(Some(&handle), None);
+    }
+    running.kill();
+    drop(running);
+    asking.wait().map_err(failed)?;
+    Ok(())
+}
+
 impl Accompanied<'_> {
     fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
+    /// Until the child or the other one ends, its time is over, or `until`.
+    fn wait(&self, other: Option<&Handle>, until: Option<Instant>) {
+        let is_there = process::exit_code_of(self.child).is_none();
+        // Of a daemon, whose first process has ended, nobody tells.
+        let look = (!is_there).then(|| Instant::now() + LONGEST_PAUSE);
+        let until = [self.deadline, until, look].into_iter().flatten().min();
+        let handles: Vec<&Handle> = other.into_iter().chain(is_there.then_some(&self.handle)).collect();
+        waiting::until_one_ends(&handles, until);
+    }
+
+    fn wait_for(&self, time: Duration) {
+        self.wait(None, Some(Instant::now() + time));
+    }
+
     fn members(&self) -> BTreeSet<i32> {
-        family::members(self.child.id().cast_signed(), self.own_group, self.session)
+        let started = self.child.id().cast_signed();
+        let mut members = family::members(started, self.own_group, self.session);
+        if self.debugs {
+            members.remove(&started);
+        }
+        members
     }
 
     /// A program whose first process ended in order may have gone on as a daemon.
     fn has_ended(&self) -> bool {
         match process::exit_code_of(self.child) {
             None => false,
+            Some(_) if self.debugs => true,
             Some(0) => self.members().is_empty() || was_stopped(self.session),
             Some(_) => true,
         }
@@ -159,8 +221,9 @@ impl Accompanied<'_> {
 
     /// Nothing if the program ended, or its time was over (and that).
     fn wait_until_ready(&self, client: &Client) -> io::Result<(Option<Vec<Door>>, bool)> {
+        let begin = Instant::now();
         let mut known = Vec::new();
-        let mut since = Instant::now();
+        let mut since = begin;
         loop {
             if self.has_ended() {
                 return Ok((None, false));
@@ -172,7 +235,7 @@ impl Accompanied<'_> {
                 if self.succeeds(command)? {
                     return Ok((Some(family::doors(&self.members())), false));
                 }
-                std::thread::sleep(BETWEEN_TRIES);
+                self.wait_for(BETWEEN_TRIES);
                 continue;
             }
             let members = self.members();
@@ -185,25 +248,27 @@ impl Accompanied<'_> {
             {
                 return Ok((Some(known), false));
             }
-            std::thread::sleep(PAUSE);
+            self.wait_for((begin.elapsed() / 16).clamp(PAUSE, LONGEST_PAUSE));
         }
     }
 
     fn succeeds(&self, command: &OsString) -> io::Result<bool> {
         let mut child = self.start(command, &[], Output::Discard)?;
         let running = Running::register(&child, true);
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break Some(status);
+        let handle = Handle::of(child.id());
+        let has_ended = loop {
+            if process::has_ended(&child)? {
+                break true;
             }
             if self.is_late() || self.has_ended() {
-                break None;
+                break false;
             }
-            std::thread::sleep(PAUSE);
+            self.wait(Some(&handle), None);
         };
         running.kill();
-        child.wait()?;
-        Ok(status.is_some_and(|status| status.success()))
+        drop(running);
+        let status = child.wait()?;
+        Ok(has_ended && status.success())
     }
 
     /// A shell with a group of its own, in the program's folder.
@@ -236,21 +301,25 @@ impl Accompanied<'_> {
             if family::is_busy(&self.members()) {
                 since = Instant::now();
             }
-            std::thread::sleep(PAUSE);
+            self.wait_for(PAUSE);
         }
     }
 
     fn ask_to_end(&self, grace: Duration) -> ServerEnding {
         let until = Instant::now() + grace;
-        let mut left = self.members();
-        left.iter().for_each(|&number| process::ask_to_end(number));
+        let mut left = family::processes(self.child.id().cast_signed(), self.own_group, self.session);
+        left.iter().for_each(|process| process.signal(Signal::TERM));
+        left.retain(Process::is_alive);
         while !left.is_empty() {
-            if Instant::now() >= until || self.is_late() {
-                descendants::end(&left.into_iter().collect::<Vec<_>>());
-                return ServerEnding::Killed;
+            let is_late = self.is_late();
+            if is_late || Instant::now() >= until {
+                family::end(&left);
+                return if is_late { ServerEnding::OutOfTime } else { ServerEnding::Killed };
             }
-            std::thread::sleep(PAUSE);
-            left.retain(|&number| family::is_alive(number));
+            let handles: Vec<Handle> = left.iter().map(Process::handle).collect();
+            let handles: Vec<&Handle> = handles.iter().collect();
+            waiting::until_one_ends(&handles, Some(self.deadline.map_or(until, |deadline| deadline.min(until))));
+            left.retain(Process::is_alive);
         }
         ServerEnding::Asked
     }

@@ -38,9 +38,9 @@ pub(crate) fn wait(session: &Path, deadline: Option<Instant>) -> Vec<i32> {
 
 /// What a process used of the processors so far, in clock ticks.
 fn processor_time(id: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name, in parentheses, may hold anything; user and system time are the twelfth and thirteenth fields behind it.
-    let mut times = stat.rsplit_once(')')?.1.split_whitespace().skip(11).map(str::parse::<u64>);
+    let fields = family::behind_name(Path::new(&format!("/proc/{id}/stat")))?;
+    // User and system time are the twelfth and thirteenth fields behind the name.
+    let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
     Some(times.next()?.ok()? + times.next()?.ok()?)
 }
 

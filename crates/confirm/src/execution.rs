@@ -8,6 +8,7 @@ use crate::client::{self, Accompanied, Client, Served, ServerEnding};
 use crate::descendants;
 use crate::error::ConfirmError;
 use crate::process::{self, Setup};
+use crate::waiting::{self, Handle};
 use rashomon_event::Deadline;
 use rashomon_trace::{RunHeader, RunState};
 use std::ffi::OsString;
@@ -140,9 +141,7 @@ pub fn no_session() -> &'static Path {
 /// Runs the program in a session whose `control` is already written.
 pub fn execute(program: &Program, session: &Path, input: &Input, output: Output, time: Time) -> Result<Execution, ConfirmError> {
     let start = Instant::now();
-    if let Some(restore) = &program.before_each
-        && !before_each(program, restore, time.until)?
-    {
+    if !restore(program, time.until)? {
         return Ok(Execution { ending: Ending::TimedOut, duration: start.elapsed(), served: None });
     }
     let start = Instant::now();
@@ -155,7 +154,11 @@ pub fn execute(program: &Program, session: &Path, input: &Input, output: Output,
     };
     let running = process::Running::register(&child, own_group);
     let deadline = limit.map(|limit| start + limit);
-    let accompanied = client::accompany(&Accompanied { program, child: &child, own_group, session, output, deadline }, client);
+    let handle = Handle::of(child.id());
+    let accompanied = client::accompany(
+        &Accompanied { program, child: &child, own_group, session, output, deadline, debugs: false, handle },
+        client,
+    );
     let limit = match &accompanied {
         // It ends now, or has.
         Ok((_, true)) | Err(_) => Some(Duration::ZERO),
@@ -168,13 +171,14 @@ pub fn execute(program: &Program, session: &Path, input: &Input, output: Output,
     Ok(Execution { ending: in_order(ending, served.server), duration: start.elapsed(), served: Some(served) })
 }
 
-/// Who ends as it was asked to ends in order, also by the signal that asked.
+/// Who ends as it was asked to ends in order, also by the signal that asked; not who had no time left for it.
 fn in_order(ending: Ending, server: ServerEnding) -> Ending {
     const SIGKILL: i32 = 9;
     const SIGTERM: i32 = 15;
     match (ending, server) {
         (Ending::Signal(SIGTERM), ServerEnding::Asked | ServerEnding::Killed)
         | (Ending::Signal(SIGKILL), ServerEnding::Killed) => Ending::Code(0),
+        (_, ServerEnding::OutOfTime) => Ending::TimedOut,
         _ => ending,
     }
 }
@@ -208,8 +212,9 @@ pub(crate) fn spawn(program: &Program, session: &Path, input: &Input, output: Ou
     Ok((child, own_group))
 }
 
-/// False: there was no time for it.
-fn before_each(program: &Program, restore: &OsString, until: Deadline) -> Result<bool, ConfirmError> {
+/// Restores the program's world as before every execution, if it wants that. False: there was no time for it.
+pub fn restore(program: &Program, until: Deadline) -> Result<bool, ConfirmError> {
+    let Some(restore) = &program.before_each else { return Ok(true) };
     if until.is_over() {
         return Ok(false);
     }
@@ -244,26 +249,25 @@ pub(crate) fn supervise(
 ) -> std::io::Result<Ending> {
     let running = process::Running::register(&child, own_group);
     let mut timed_out = false;
+    let (handle, deadline) = (Handle::of(child.id()), limit.map(|limit| start + limit));
     while !process::has_ended(&child)? {
-        let elapsed = start.elapsed();
-        if limit.is_some_and(|limit| elapsed >= limit) {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             timed_out = true;
             break;
         }
-        // Short executions are noticed at once, long ones cost nothing.
-        let pause = (elapsed / 16).clamp(Duration::from_micros(100), Duration::from_millis(20));
-        std::thread::sleep(limit.map_or(pause, |limit| pause.min(limit - elapsed)));
+        waiting::until_one_ends(&[&handle], deadline);
     }
     if let Some(session) = session {
-        end_descendants(session, timed_out, limit.map(|limit| start + limit));
+        end_descendants(session, timed_out, deadline);
     }
     if own_group || timed_out {
         // Also descendants that the program left behind: they would write into the next execution's world. The child is not
         // yet reaped, so its number still means its group.
         running.kill();
     }
-    let status = child.wait()?;
+    // From the moment at which it is reaped its number may be somebody else's.
     drop(running);
+    let status = child.wait()?;
     process::unless_ending();
     Ok(if timed_out { Ending::TimedOut } else { ending_of(status) })
 }

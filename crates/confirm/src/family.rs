@@ -1,16 +1,26 @@
 //! Which processes belong to an execution, and where they can be reached, by what the kernel tells in `/proc`.
 //!
 //! A process belongs to it if it descends from the one that we started, is in that one's group, or records into the session (a daemon has left both). A socket counts from
-//! the moment at which the kernel takes connections or datagrams for it. Sockets are told in the order in which they were made. Limit: a datagram socket that a program
+//! the moment at which the kernel takes connections or datagrams for it. Sockets are told by process, and there by descriptor: in the order in which they were made, unless
+//! descriptors were closed in between. (The kernel numbers sockets per processor.) Limit: a datagram socket that a program
 //! only sends from looks like one it serves with.
 
 use crate::descendants;
+use crate::waiting::Handle;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Numbers of those that are alive now.
+pub(crate) fn members(started: i32, own_group: bool, session: &Path) -> BTreeSet<i32> {
+    processes(started, own_group, session).iter().map(|process| process.number).collect()
+}
 
 /// Those that are alive now.
-pub(crate) fn members(started: i32, own_group: bool, session: &Path) -> BTreeSet<i32> {
+pub(crate) fn processes(started: i32, own_group: bool, session: &Path) -> Vec<Process> {
     let mut members: BTreeSet<i32> = descendants::recording(session).into_iter().collect();
     members.insert(started);
     let all: Vec<Process> = numbers().filter_map(Process::read).collect();
@@ -23,8 +33,7 @@ pub(crate) fn members(started: i32, own_group: bool, session: &Path) -> BTreeSet
             break;
         }
     }
-    let alive: BTreeSet<i32> = all.iter().filter(|process| !process.is_gone()).map(|process| process.number).collect();
-    members.intersection(&alive).copied().collect()
+    all.into_iter().filter(|process| members.contains(&process.number) && !process.is_gone()).collect()
 }
 
 /// The children of a process that has one thread.
@@ -42,25 +51,74 @@ fn numbers() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-struct Process {
+/// A process as it was when it was looked at.
+#[derive(Debug)]
+pub(crate) struct Process {
     number: i32,
     state: char,
     parent: i32,
     group: i32,
+    /// In clock ticks since the machine was started: tells it from a later one of its number.
+    begin: u64,
 }
 
 impl Process {
     fn read(number: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        // The name, in parentheses, may hold anything.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let fields = behind_name(Path::new(&format!("/proc/{number}/stat")))?;
+        let mut fields = fields.split_whitespace();
         let state = fields.next()?.chars().next()?;
-        Some(Self { number, state, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
+        let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(Self { number, state, parent, group, begin: fields.nth(16)?.parse().ok()? })
+    }
+
+    /// Whether it is still there, and more than a remainder that its parent has not looked at.
+    pub(crate) fn is_alive(&self) -> bool {
+        Self::read(self.number).is_some_and(|now| now.begin == self.begin && !now.is_gone())
+    }
+
+    /// To wait for its end.
+    pub(crate) fn handle(&self) -> Handle {
+        Handle::of(self.number.cast_unsigned())
+    }
+
+    /// To this process alone: by now its number may be another one's.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let Some(number) = Pid::from_raw(self.number) else { return };
+        let held = pidfd_open(number, PidfdFlags::empty());
+        if !self.is_alive() {
+            return;
+        }
+        // Failure means that it has ended by itself.
+        let _ = match held {
+            Ok(held) => pidfd_send_signal(held, signal),
+            // A kernel without such handles.
+            Err(Errno::NOSYS | Errno::PERM) => kill_process(number, signal),
+            Err(error) => Err(error),
+        };
     }
 
     fn is_gone(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
+}
+
+/// How long the kernel may take to be done with a process that was ended.
+const DEATH: Duration = Duration::from_secs(5);
+
+/// Ends processes, and waits until they write no more.
+pub(crate) fn end(processes: &[Process]) {
+    processes.iter().for_each(|process| process.signal(Signal::KILL));
+    let start = Instant::now();
+    while start.elapsed() < DEATH && processes.iter().any(Process::is_alive) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Of a `stat` of a process or thread: the fields behind its name, which is in parentheses and may hold anything, also half a character.
+pub(crate) fn behind_name(stat: &Path) -> Option<String> {
+    let mut stat = fs::read(stat).ok()?;
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    String::from_utf8(stat.split_off(end + 1)).ok()
 }
 
 /// Whether a process of that number is there and more than a remainder that its parent has not looked at.
@@ -72,10 +130,7 @@ pub(crate) fn is_alive(number: i32) -> bool {
 pub(crate) fn is_busy(members: &BTreeSet<i32>) -> bool {
     members.iter().any(|number| {
         let threads = fs::read_dir(format!("/proc/{number}/task")).into_iter().flatten().flatten();
-        let mut states = threads.filter_map(|thread| {
-            let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
-            stat.rsplit_once(')')?.1.trim_start().chars().next()
-        });
+        let mut states = threads.filter_map(|thread| behind_name(&thread.path().join("stat"))?.trim_start().chars().next());
         states.any(|state| matches!(state, 'R' | 'D'))
     })
 }
@@ -92,15 +147,21 @@ pub(crate) enum Door {
 pub(crate) fn doors(members: &BTreeSet<i32>) -> Vec<Door> {
     // Sockets by the world in which their numbers and ports count.
     let mut worlds: BTreeMap<PathBuf, (i32, BTreeSet<u64>)> = BTreeMap::new();
+    // Where a socket was met first.
+    let mut places = BTreeMap::new();
     for &number in members {
-        let inodes = sockets_of(number);
-        if !inodes.is_empty() {
+        let sockets = sockets_of(number);
+        if !sockets.is_empty() {
             let world = fs::read_link(format!("/proc/{number}/ns/net")).unwrap_or_default();
-            worlds.entry(world).or_insert_with(|| (number, BTreeSet::new())).1.extend(inodes);
+            worlds.entry(world).or_insert_with(|| (number, BTreeSet::new())).1.extend(sockets.values());
+        }
+        for (descriptor, inode) in sockets {
+            places.entry(inode).or_insert((number, descriptor));
         }
     }
-    let mut doors = BTreeMap::new();
+    let mut found = Vec::new();
     for (number, inodes) in worlds.values() {
+        let mut doors = BTreeMap::new();
         let table = |name: &str| fs::read(format!("/proc/{number}/net/{name}")).unwrap_or_default();
         for (name, state) in [("tcp", LISTENS), ("tcp6", LISTENS), ("udp", UNCONNECTED), ("udp6", UNCONNECTED)] {
             let table = table(name);
@@ -108,16 +169,19 @@ pub(crate) fn doors(members: &BTreeSet<i32>) -> Vec<Door> {
         }
         let table = table("unix");
         doors.extend(lines(&table).filter_map(socket_of));
-        doors.retain(|inode, _| inodes.contains(inode));
+        found.extend(doors.into_iter().filter(|(inode, _)| inodes.contains(inode)));
     }
-    doors.into_values().collect()
+    found.sort_by_key(|(inode, _)| places.get(inode).copied());
+    found.into_iter().map(|(_, door)| door).collect()
 }
 
-fn sockets_of(number: i32) -> BTreeSet<u64> {
+/// Descriptors, with what they are the sockets of.
+fn sockets_of(number: i32) -> BTreeMap<u32, u64> {
     let entries = fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
     let inode = |entry: fs::DirEntry| {
         let target = fs::read_link(entry.path()).ok()?;
-        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        let inode = target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
+        Some((entry.file_name().to_str()?.parse().ok()?, inode))
     };
     entries.filter_map(inode).collect()
 }
@@ -183,6 +247,41 @@ mod tests {
         assert_eq!(socket_of(&line("00000000", "0002", " /run/datagrams")), door("/run/datagrams"));
         assert_eq!(socket_of(&line("00000000", "0001", " /run/connection")), None);
         assert_eq!(socket_of(&line("00010000", "0001", "")), None);
+    }
+
+    #[test]
+    fn sockets_are_told_by_their_descriptors() {
+        let own = BTreeSet::from([std::process::id().cast_signed()]);
+        let bound = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let door = |listener: &std::net::TcpListener| Door::Port(listener.local_addr().unwrap().port());
+        let (made_first, made_second) = (bound(), bound());
+        // The first gets the greater descriptor.
+        let moved = made_first.try_clone().unwrap();
+        drop(made_first);
+        let doors = doors(&own);
+        let at = |door: &Door| doors.iter().position(|other| other == door).unwrap();
+        assert!(at(&door(&made_second)) < at(&door(&moved)), "{doors:?}");
+    }
+
+    #[test]
+    fn names_that_end_inside_a_character() {
+        // The kernel keeps fifteen bytes of a name: here the first of two that are one character.
+        fs::write("/proc/self/comm", "fourteen_bytesé").unwrap();
+        let name = fs::read("/proc/self/comm").unwrap();
+        assert!(std::str::from_utf8(&name).is_err(), "the name is whole: {name:?}");
+        assert!(Process::read(std::process::id().cast_signed()).is_some());
+    }
+
+    #[test]
+    fn signals_reach_the_process_that_was_looked_at_and_no_later_one() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let seen = Process::read(child.id().cast_signed()).unwrap();
+        // As if its number had been given to another process since.
+        let earlier = Process { begin: seen.begin - 1, ..Process::read(seen.number).unwrap() };
+        earlier.signal(Signal::KILL);
+        assert!(!earlier.is_alive() && seen.is_alive());
+        end(&[seen]);
+        assert!(!child.wait().unwrap().success());
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod provoke;
 pub mod schedule;
 pub mod snapshot;
 pub mod unordered;
+mod waiting;
 
 pub use client::{Client, ClientEnding, Served, ServerEnding};
 pub use error::ConfirmError;

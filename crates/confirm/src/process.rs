@@ -134,11 +134,3 @@ pub(crate) fn kill(id: i32) {
         let _ = if id < 0 { kill_process_group(process, Signal::KILL) } else { kill_process(process, Signal::KILL) };
     }
 }
-
-/// Asks a process to end.
-pub(crate) fn ask_to_end(id: i32) {
-    if let Some(process) = rustix::process::Pid::from_raw(id) {
-        // Failure means that it has ended by itself.
-        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-    }
-}

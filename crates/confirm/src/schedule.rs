@@ -108,6 +108,42 @@ impl<'a> Planner<'a> {
         Ok(Plan { schedule: Schedule { turns, goal, ..self.empty() }, stops })
     }
 
+    /// The synchronisation operations in the order of the trace, and what is between them; no goal. Each thread is left right before the operation behind its last one, in which it may
+    /// have blocked.
+    pub fn observed(&self) -> Result<Schedule, ConfirmError> {
+        let mut turns = Vec::new();
+        let mut last: Option<EventIndex> = None;
+        for index in self.trace.indices().filter(|index| self.has_ordinal(*index)) {
+            if let Some(before) = last
+                && self.trace.event(before).thread != self.trace.event(index).thread
+            {
+                turns.push(self.turn_behind(before));
+            }
+            last = Some(index);
+        }
+        turns.extend(last.map(|last| self.turn_behind(last)));
+        if turns.len() as u64 > rashomon_abi::control::MAX_ENTRIES {
+            return Err(ConfirmError::TooLong { turns: turns.len() });
+        }
+        Ok(Schedule { turns, ..self.empty() })
+    }
+
+    /// Of the thread of a synchronisation event, up to its next one.
+    fn turn_behind(&self, last: EventIndex) -> Turn {
+        let event = self.trace.event(last);
+        let follower = |index: EventIndex| Some(self.next[index.index()]).filter(|next| *next != NONE).map(EventIndex);
+        let next = std::iter::successors(follower(last), |index| follower(*index)).find(|index| self.has_ordinal(*index));
+        let until = match (next.map(|next| self.trace.event(next)), event.kind) {
+            (Some(next), _) => {
+                let op = expected_operation(&next.kind).map_or(0, |op| op as u16);
+                Position { ordinal: next.ordinal, place: Place::Synchronisation { op } }
+            }
+            (None, EventKind::End) => Position { ordinal: u32::MAX, place: Place::End },
+            (None, _) => Position { ordinal: event.ordinal.saturating_add(1), place: Place::Synchronisation { op: 0 } },
+        };
+        self.turn(event.thread, until, next)
+    }
+
     /// Tables without turns.
     pub fn empty(&self) -> Schedule {
         let modules = self.trace.modules.iter();

@@ -10,7 +10,7 @@
 //! repetition is not named; (2) nothing is promised for SHB, whose reads want their own write, nor for Eraser, whose states forget a variable's first thread; (3) a
 //! thread remembers [`REMEMBERED`] variables, and so lets some repetitions pass. Cost: one look-up an access.
 
-use rashomon_packed::{Event, Names, Op, Place, Source, Space, TraceError};
+use rashomon_packed::{Event, Op, Source, TraceError, delegate_to};
 
 /// Variables of its segment that a thread remembers, at most.
 pub const REMEMBERED: usize = 1 << 10;
@@ -102,23 +102,5 @@ impl<S: Source> Source for Redundancy<S> {
         Ok(())
     }
 
-    fn expected(&self, space: Space) -> Option<u32> {
-        self.source.expected(space)
-    }
-
-    fn events(&self) -> Option<u64> {
-        self.source.events()
-    }
-
-    fn names(&self) -> &Names {
-        self.source.names()
-    }
-
-    fn place(&self, index: usize) -> Option<Place> {
-        self.source.place(index)
-    }
-
-    fn notices(&self) -> &[String] {
-        self.source.notices()
-    }
+    delegate_to!(self => self.source);
 }

@@ -10,9 +10,9 @@
 //!
 //! Cost: a comparison an access, a few table look-ups every other event. Memory: the locks and threads, not the events.
 
+use crate::delegate_to;
 use crate::error::{Place, TraceError};
 use crate::event::{Event, Op, Space};
-use crate::names::Names;
 use crate::source::Source;
 use std::collections::HashMap;
 
@@ -397,21 +397,7 @@ impl<S: Source> Source for Checked<S> {
         Ok(())
     }
 
-    fn expected(&self, space: Space) -> Option<u32> {
-        self.inner.expected(space)
-    }
-
-    fn events(&self) -> Option<u64> {
-        self.inner.events()
-    }
-
-    fn names(&self) -> &Names {
-        self.inner.names()
-    }
-
-    fn place(&self, index: usize) -> Option<Place> {
-        self.inner.place(index)
-    }
+    delegate_to!(self => self.inner, but notices);
 
     /// Those of the source beneath are appended once that has ended.
     fn notices(&self) -> &[String] {

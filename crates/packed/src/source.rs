@@ -36,30 +36,41 @@ pub trait Source {
     }
 }
 
+/// All methods of a [`Source`] but `next`, those of the source that it is made from; or all but `next` and `notices`.
+#[macro_export]
+macro_rules! delegate_to {
+    ($self:ident => $source:expr) => {
+        $crate::delegate_to!($self => $source, but notices);
+
+        fn notices(&$self) -> &[String] {
+            $source.notices()
+        }
+    };
+    ($self:ident => $source:expr, but notices) => {
+        fn expected(&$self, space: $crate::Space) -> Option<u32> {
+            $source.expected(space)
+        }
+
+        fn events(&$self) -> Option<u64> {
+            $source.events()
+        }
+
+        fn names(&$self) -> &$crate::Names {
+            $source.names()
+        }
+
+        fn place(&$self, index: usize) -> Option<$crate::Place> {
+            $source.place(index)
+        }
+    };
+}
+
 impl<S: Source + ?Sized> Source for Box<S> {
     fn next(&mut self, block: &mut Vec<Event>) -> Result<(), TraceError> {
         (**self).next(block)
     }
 
-    fn expected(&self, space: Space) -> Option<u32> {
-        (**self).expected(space)
-    }
-
-    fn events(&self) -> Option<u64> {
-        (**self).events()
-    }
-
-    fn names(&self) -> &Names {
-        (**self).names()
-    }
-
-    fn place(&self, index: usize) -> Option<Place> {
-        (**self).place(index)
-    }
-
-    fn notices(&self) -> &[String] {
-        (**self).notices()
-    }
+    delegate_to!(self => (**self));
 }
 
 /// Events in memory.

@@ -138,20 +138,23 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     /// What the recorded execution itself did, again. The one place that decides about a proof that does not: it is tried [`REPLAYS`] times, and then it is none.
     pub fn replay_observed(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
         finding.schedule = Some(recorded.clone());
-        let mut actual = String::new();
-        for _ in 0..REPLAYS {
+        let mut tries = 0;
+        let actual = loop {
+            if self.forcing.deadline.is_over() {
+                // The end of the budget says nothing about what was recorded, and its schedule can be replayed later.
+                finding.notes.push("the budget was over before its recorded schedule was replayed".into());
+                return Ok(());
+            }
             let attempt = force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
             if same_again(finding, &attempt, session)? && self.shows_same(finding, &attempt, session) {
                 return Ok(());
             }
-            if self.forcing.deadline.is_over() {
-                // The end of the budget ended the replay: that says nothing about what was recorded, and its schedule can be replayed later.
-                finding.notes.push("the budget was over before its recorded schedule was replayed".into());
-                return Ok(());
+            tries += 1;
+            if tries >= REPLAYS && !self.forcing.deadline.is_over() {
+                break attempt.outcome.to_string();
             }
-            actual = attempt.outcome.to_string();
-        }
+        };
         demote(finding, actual);
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::describe::Describer;
 use crate::error::PipelineError;
 use crate::progress::{Observer, Progress};
 use crate::prove::load;
-use crate::provoke_blocked;
+use crate::provoke_blocked::{Blocked, Told};
 use crate::provoke_catch::{finding_of, place_at};
 pub use crate::provoke_plan::{Decision, Pair, Strategy};
 use crate::provoke_plan::{HOLDS, Plan, Round};
@@ -79,6 +79,8 @@ pub struct ProvokeTally {
     /// Until every target was decided; and time spent in holds.
     pub deciding: Duration,
     pub held: Duration,
+    /// What else the report has to say.
+    pub notes: Vec<String>,
 }
 
 /// One provocation of one recording.
@@ -130,7 +132,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let mut campaign =
                 Campaign::new((self, run, settings), (&session, &loaded), (native, deadline), known, told.executions)?;
             barren = if campaign.plan.open() > 0 { 0 } else { barren + 1 };
-            provoke_blocked::store(self, campaign.loaded, &mut campaign.known.blocked, observer)?;
+            let blocked = campaign.blocked().store(campaign.loaded, &mut campaign.known.blocked, observer)?;
+            campaign.note(blocked);
             let start = Instant::now();
             campaign.decide(observer)?;
             campaign.tally.deciding = start.elapsed();
@@ -176,6 +179,7 @@ impl ProvokeTally {
         self.holds += other.holds;
         self.deciding += other.deciding;
         self.held += other.held;
+        self.notes.extend(other.notes.iter().cloned());
     }
 }
 
@@ -217,6 +221,15 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             made,
             tally,
         })
+    }
+
+    fn blocked(&self) -> Blocked<'c, 'j, S> {
+        Blocked { job: self.job, run: self.run, deadline: Deadline::at(self.deadline) }
+    }
+
+    fn note(&mut self, told: Told) {
+        self.tally.executions += told.executions;
+        self.tally.notes.extend(told.note);
     }
 
     /// Executions that there may still be.
@@ -272,7 +285,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         observer.progress(Progress::Provoking { execution: self.made + self.tally.executions + 1, open: self.plan.open() });
         let runs = self.execute_all(rounds)?;
         for (number, (round, run)) in rounds.iter().zip(&runs).enumerate() {
-            provoke_blocked::store_from(self.job, &self.session(number), &mut self.known.blocked, observer)?;
+            let blocked = self.blocked().store_from(&self.session(number), &mut self.known.blocked, observer)?;
+            self.note(blocked);
             self.tally.executions += 1;
             self.tally.holds += run.provoked.descriptors.iter().map(|state| state.holds).sum::<u64>();
             self.tally.held += run.provoked.held;

@@ -246,7 +246,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     }
 
     /// Whether the finding's schedule shows it, strictly enforced, as often as a proof has to.
-    fn comes_about_again(&mut self, finding: &mut Finding, session: &Path) -> Result<bool, PipelineError> {
+    pub(crate) fn comes_about_again(&mut self, finding: &mut Finding, session: &Path) -> Result<bool, PipelineError> {
         let Some(schedule) = finding.schedule.clone() else { return Ok(false) };
         let Verdict::Proven { grade } = finding.verdict else { return Ok(false) };
         for _ in 0..self.forcing.times.max(1) {

@@ -93,6 +93,7 @@ impl From<&StoredClient> for Client {
 pub struct RunRecord {
     pub format: String,
     pub version: u32,
+    /// An absolute path; in the file, relative to the store's folder where it is in there.
     pub executable: ShellText,
     pub arguments: Vec<ShellText>,
     pub directory: ShellText,

@@ -91,15 +91,15 @@ pub fn state_folder() -> Result<PathBuf, Error> {
 
 /// Seals what is about to be written. `store`: its folder.
 pub(crate) fn seal(run: &mut Value, key: &Key, store: &Path) {
-    let program = executable(run).filter(|path| path.starts_with(store)).map(|path| hash_of(&path).unwrap_or_default());
+    let program = executable(run, store).filter(|path| path.starts_with(store)).map(|path| hash_of(&path).unwrap_or_default());
     let code = hex(&code_of(run, program.as_deref(), key).finalize().into_bytes());
     if let (Value::Object(fields), Ok(seal)) = (run, serde_json::to_value(Seal { code, program })) {
         fields.insert(SEAL.into(), seal);
     }
 }
 
-/// Whose run this is.
-pub(crate) fn origin(run: &Value) -> Origin {
+/// Whose run this is. `store`: the folder that it was read in.
+pub(crate) fn origin(run: &Value, store: &Path) -> Origin {
     let Some(seal) = run.get(SEAL).and_then(|seal| Seal::deserialize(seal).ok()) else {
         return Origin::Unknown("it carries no seal");
     };
@@ -108,17 +108,20 @@ pub(crate) fn origin(run: &Value) -> Origin {
     if code_of(run, seal.program.as_deref(), &key).verify_slice(&code).is_err() {
         return Origin::Unknown("its seal is not yours, or what it runs was changed since");
     }
-    if let Some(sealed) = seal.program
-        && executable(run).and_then(|path| hash_of(&path)) != Some(sealed)
-    {
+    let Some(sealed) = seal.program else { return Origin::Own };
+    let Some(program) = executable(run, store) else { return Origin::Unknown("it names no program") };
+    if fs::symlink_metadata(&program).is_err() {
+        return Origin::Unknown("the program that was compiled into it is gone");
+    }
+    if hash_of(&program) != Some(sealed) {
         return Origin::Unknown("the program that was compiled into it is another one now");
     }
     Origin::Own
 }
 
-fn executable(run: &Value) -> Option<PathBuf> {
+fn executable(run: &Value, store: &Path) -> Option<PathBuf> {
     let text = crate::run::ShellText::deserialize(run.get("executable")?).ok()?;
-    Some(text.to_path())
+    Some(store.join(text.to_path()))
 }
 
 fn hash_of(path: &Path) -> Option<String> {

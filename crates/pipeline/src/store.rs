@@ -16,12 +16,12 @@
 //! names it; reproduce commands are computed when a finding is read.
 //!
 //! A store is data, perhaps from somebody else: it is reached through a handle, holds folders and regular files and no links, ids are checked before they become names of
-//! files, and nothing of it is executed before [`Store::origin`] was asked. Commands that use it at the same time find each other by a lock.
+//! files, and nothing of it is executed before somebody looked at what [`Store::run_and_origin`] says. Commands that use it at the same time find each other by a lock.
 
 use crate::check::reproduce_command;
 use crate::error::PipelineError;
 use crate::lock;
-use crate::run::{RUN_FORMAT, RUN_VERSION, RunRecord};
+use crate::run::{RUN_FORMAT, RUN_VERSION, RunRecord, ShellText};
 use crate::seal::{self, Origin};
 use rashomon_event::{Finding, FindingId, Verdict};
 use rashomon_files::{Folder, Kind};
@@ -210,12 +210,6 @@ impl Store {
         }
     }
 
-    /// Who recorded what [`Store::run`] says is to be executed.
-    pub fn origin(&self) -> Result<Origin, PipelineError> {
-        let run: serde_json::Value = self.read_json(&self.folder, RUN_FILE, LARGEST_RUN)?;
-        Ok(seal::origin(&run))
-    }
-
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -240,29 +234,48 @@ impl Store {
 
     /// Of a store of this user's own, sealed. What somebody else recorded stays so, whatever is changed in it.
     pub fn write_run(&self, run: &RunRecord) -> Result<(), PipelineError> {
-        let is_ours = !self.path.join(RUN_FILE).exists() || self.origin()? == Origin::Own;
-        self.write_run_as(run, is_ours)
+        let origin = if self.path.join(RUN_FILE).exists() { self.run_and_origin()?.1 } else { Origin::Own };
+        self.write_run_of(run, &origin)
     }
 
-    /// What is in `from` goes on in this new store: it is this user's own if that one is.
-    pub fn write_run_of(&self, run: &RunRecord, from: &Self) -> Result<(), PipelineError> {
-        self.write_run_as(run, from.origin()? == Origin::Own)
-    }
-
-    fn write_run_as(&self, run: &RunRecord, is_ours: bool) -> Result<(), PipelineError> {
+    /// What was read with this origin, in this store or another one, and goes on here: it is this user's own if it was.
+    pub fn write_run_of(&self, run: &RunRecord, origin: &Origin) -> Result<(), PipelineError> {
         let path = self.path.join(RUN_FILE);
         let malformed = |error: serde_json::Error| PipelineError::Malformed { path: path.clone(), reason: error.to_string() };
         let mut value = serde_json::to_value(run).map_err(malformed)?;
+        // What was compiled here goes with the store when that is moved.
+        if let Ok(inside) = run.executable.to_path().strip_prefix(&self.path) {
+            value["executable"] = serde_json::to_value(ShellText::from(inside.as_os_str())).map_err(malformed)?;
+        }
         // Recorded without a key it is as if somebody else had recorded it.
-        if is_ours && let Ok(key) = seal::key() {
+        if *origin == Origin::Own
+            && let Ok(key) = seal::key()
+        {
             seal::seal(&mut value, &key, &self.path);
         }
         write_json(&self.folder, RUN_FILE, &value)
     }
 
     pub fn run(&self) -> Result<RunRecord, PipelineError> {
-        let run: RunRecord = self.read_json(&self.folder, RUN_FILE, LARGEST_RUN)?;
-        check_version(&self.path.join(RUN_FILE), (&run.format, run.version), (RUN_FORMAT, RUN_VERSION))?;
+        self.understood(&self.stored_run()?)
+    }
+
+    /// What is to be executed, and who recorded it. One reading of the file: what is judged is what runs, whoever changes it meanwhile.
+    pub fn run_and_origin(&self) -> Result<(RunRecord, Origin), PipelineError> {
+        let stored = self.stored_run()?;
+        Ok((self.understood(&stored)?, seal::origin(&stored, &self.path)))
+    }
+
+    fn stored_run(&self) -> Result<serde_json::Value, PipelineError> {
+        self.read_json(&self.folder, RUN_FILE, LARGEST_RUN)
+    }
+
+    fn understood(&self, stored: &serde_json::Value) -> Result<RunRecord, PipelineError> {
+        let path = self.path.join(RUN_FILE);
+        let malformed = |error: serde_json::Error| PipelineError::Malformed { path: path.clone(), reason: error.to_string() };
+        let mut run = RunRecord::deserialize(stored).map_err(malformed)?;
+        check_version(&path, (&run.format, run.version), (RUN_FORMAT, RUN_VERSION))?;
+        run.executable = ShellText::from(self.path.join(run.executable.to_path()).as_os_str());
         Ok(run)
     }
 

@@ -1,7 +1,7 @@
 //! A trace that ends when the time does.
 
 use rashomon_event::Deadline;
-use rashomon_packed::{Event, Names, Place, Source, Space, TraceError};
+use rashomon_packed::{Event, Source, TraceError, delegate_to};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -62,25 +62,7 @@ impl Source for Timed<'_> {
         Ok(())
     }
 
-    fn expected(&self, space: Space) -> Option<u32> {
-        self.source.expected(space)
-    }
-
-    fn events(&self) -> Option<u64> {
-        self.source.events()
-    }
-
-    fn names(&self) -> &Names {
-        self.source.names()
-    }
-
-    fn place(&self, index: usize) -> Option<Place> {
-        self.source.place(index)
-    }
-
-    fn notices(&self) -> &[String] {
-        self.source.notices()
-    }
+    delegate_to!(self => self.source);
 }
 
 #[cfg(test)]

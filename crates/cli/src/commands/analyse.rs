@@ -1,6 +1,6 @@
 //! `rashomon predict` and `rashomon confirm`: the later phases on what is already recorded.
 
-use super::trust::may_run;
+use super::trust::run_that_may;
 use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, reporter, settings_of};
 use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
 use crate::exit::Exit;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use rashomon_pipeline::check::analyse_session;
 use rashomon_pipeline::imported::predict_file;
 use rashomon_pipeline::replay::check_recording;
-use rashomon_pipeline::{Binaries, Job, RunRecord, Store, Tally};
+use rashomon_pipeline::{Binaries, Job, Origin, RunRecord, Store, Tally};
 use rashomon_report::{ProgramExit, RunSummary};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,9 +21,9 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOp
         return predict_imported(ui, file, within, report);
     }
     let store = open_store(trace.as_deref())?;
-    let mut run = store.run()?;
     store.use_alone()?;
-    add_trusted(&store, &mut run, trust)?;
+    let (mut run, origin) = store.run_and_origin()?;
+    add_trusted(&store, (&mut run, &origin), trust)?;
     check_binaries(&store, &run)?;
     let settings = settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })?;
     let program = program_of(&run)?;
@@ -87,10 +87,9 @@ pub fn confirm(
 ) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(trace.as_deref())?;
-    let mut run = store.run()?;
     store.use_alone()?;
-    may_run(ui, &store, &run, may)?;
-    add_trusted(&store, &mut run, trust)?;
+    let (mut run, origin) = run_that_may(ui, &store, may)?;
+    add_trusted(&store, (&mut run, &origin), trust)?;
     let program = program_of(&run)?;
     check_binaries(&store, &run)?;
     let settings = settings_of(&run, confirm)?;
@@ -111,7 +110,7 @@ pub fn confirm(
 }
 
 /// The store remembers which libraries are trusted.
-fn add_trusted(store: &Store, run: &mut RunRecord, trust: &TrustOptions) -> Result<()> {
+fn add_trusted(store: &Store, (run, origin): (&mut RunRecord, &Origin), trust: &TrustOptions) -> Result<()> {
     let known = run.trusted_libraries.len();
     for library in &trust.libraries {
         if !run.trusted_libraries.contains(library) {
@@ -119,7 +118,7 @@ fn add_trusted(store: &Store, run: &mut RunRecord, trust: &TrustOptions) -> Resu
         }
     }
     if run.trusted_libraries.len() > known {
-        store.write_run(run)?;
+        store.write_run_of(run, origin)?;
     }
     Ok(())
 }

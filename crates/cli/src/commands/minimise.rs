@@ -1,6 +1,6 @@
 //! `rashomon minimise`: a stored finding's schedule becomes a shorter one.
 
-use super::trust::may_run;
+use super::trust::run_that_may;
 use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, program_of, settings_of};
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
@@ -22,9 +22,8 @@ pub fn minimise(
     end_children_on_interruption();
     let store = open_store(store)?;
     let finding = store.finding(finding)?;
-    let run = store.run()?;
     store.use_alone()?;
-    may_run(ui, &store, &run, trust)?;
+    let (run, _) = run_that_may(ui, &store, trust)?;
     let program = program_of(&run)?;
     let options = ConfirmOptions { forced_timeout: timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;

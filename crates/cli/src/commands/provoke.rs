@@ -1,7 +1,7 @@
 //! `rashomon provoke`: races proven without a schedule.
 
 use super::check::{Prepared, prepare};
-use super::trust::may_run;
+use super::trust::run_that_may;
 use super::{
     NOTHING_FORCED, Ui, end_children_on_interruption, fixed_plan, open_store, present, program_of, refuse_filter, reporter,
     settings_for, settings_of,
@@ -42,9 +42,8 @@ pub fn provoke(
         (prepared, settings)
     } else {
         let store = open_store(stored.store.as_deref())?;
-        let run = store.run()?;
         store.use_alone()?;
-        may_run(ui, &store, &run, stored.trust)?;
+        let (run, _) = run_that_may(ui, &store, stored.trust)?;
         let program = program_of(&run)?;
         check_recording(&store.recording(0))?;
         if RunHeader::read(&store.recording(0))?.notes.filtered() {
@@ -83,7 +82,11 @@ pub fn provoke(
         threads: header.threads,
         executions: told.executions,
         untried: told.open,
-        notes: std::iter::once(words(&told)).chain(options.whole_budget.then(|| more_words(&told))).collect(),
+        notes: [words(&told)]
+            .into_iter()
+            .chain(options.whole_budget.then(|| more_words(&told)))
+            .chain(told.notes.iter().cloned())
+            .collect(),
         ..Tally::default()
     };
     let summary = job.summary(&record, &tally);

@@ -1,13 +1,13 @@
 //! `rashomon replay`: a stored finding happens again, alone or under gdb.
 
-use super::trust::may_run;
+use super::trust::run_that_may;
 use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, program_of, settings_of};
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
 use crate::terminal::print;
 use anyhow::{Context as _, Result};
-use rashomon_confirm::{Forcing, Program, execution};
-use rashomon_event::Finding;
+use rashomon_confirm::{Forcing, Program, client, execution};
+use rashomon_event::{Deadline, Finding};
 use rashomon_pipeline::failure::crash_of;
 use rashomon_pipeline::replay as pipeline;
 use rashomon_pipeline::run::quoted;
@@ -45,9 +45,8 @@ fn find(ui: Ui, request: &Request) -> Result<Found> {
     if pipeline::provocation_of(&finding)?.is_none() {
         pipeline::schedule_of(&finding)?;
     }
-    let run = store.run()?;
     store.use_together()?;
-    may_run(ui, &store, &run, request.trust)?;
+    let (run, _) = run_that_may(ui, &store, request.trust)?;
     let program = program_of(&run)?;
     let options = ConfirmOptions { forced_timeout: request.timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;
@@ -93,9 +92,8 @@ pub fn recording(
 ) -> Result<Exit> {
     end_children_on_interruption();
     let store = open_store(store.as_deref())?;
-    let mut run = store.run()?;
     store.use_together()?;
-    may_run(ui, &store, &run, trust)?;
+    let (mut run, origin) = run_that_may(ui, &store, trust)?;
     let program = program_of(&run)?;
     let options = ConfirmOptions { forced_timeout: timeout, ..NOTHING_FORCED };
     let settings = settings_of(&run, &options)?;
@@ -105,7 +103,7 @@ pub fn recording(
         Some(folder) => {
             let again = Store::create_at(&folder)?;
             run.recordings.truncate(1);
-            again.write_run_of(&run, &store)?;
+            again.write_run_of(&run, &origin)?;
             again.recording(0)
         }
         None => {
@@ -125,7 +123,12 @@ pub fn under_gdb(ui: Ui, request: &Request, arguments: &[OsString]) -> Result<Ex
     let _ = ctrlc::set_handler(|| {});
     let found = find(ui, request)?;
     pipeline::prepare_for_debugger(&found.finding, &found.session, &found.forcing)?;
+    // What follows `run` takes the place of the arguments that gdb itself was given.
     let mut run = OsString::from("run");
+    for argument in &found.program.arguments {
+        run.push(" ");
+        run.push(quoted(argument));
+    }
     match &found.forcing.input {
         rashomon_confirm::Input::File(path) => {
             run.push(" < ");
@@ -150,7 +153,11 @@ pub fn under_gdb(ui: Ui, request: &Request, arguments: &[OsString]) -> Result<Ex
             gdb.env(name, value);
         }
     }
-    gdb.arg("-ex").arg(run).args(arguments).arg("--args").arg(&found.program.executable).args(&found.program.arguments);
-    let status = gdb.status().context("cannot execute gdb; install it, or replay without --gdb")?;
+    gdb.arg("-ex").arg(run).args(arguments).arg("--args").arg(&found.program.executable);
+    execution::restore(&found.program, Deadline::NEVER)?;
+    let mut gdb = gdb.spawn().context("cannot execute gdb; install it, or replay without --gdb")?;
+    let asked = client::beside_debugger(&found.program, &gdb, &found.session);
+    let status = gdb.wait().context("cannot wait for gdb")?;
+    asked?;
     Ok(if status.success() { Exit::Success } else { Exit::Different })
 }

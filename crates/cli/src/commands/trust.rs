@@ -9,9 +9,15 @@ use anyhow::{Context as _, Result, bail};
 use rashomon_pipeline::{Origin, RunRecord, Store};
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 
-/// Says what the store's commands execute, and returns if they may.
-pub fn may_run(ui: Ui, store: &Store, run: &RunRecord, trust: bool) -> Result<()> {
-    let reason = match store.origin()? {
+/// What the store's commands execute; says it, and returns if they may.
+pub fn run_that_may(ui: Ui, store: &Store, trust: bool) -> Result<(RunRecord, Origin)> {
+    let (run, origin) = store.run_and_origin()?;
+    may_run(ui, store, &run, &origin, trust)?;
+    Ok((run, origin))
+}
+
+fn may_run(ui: Ui, store: &Store, run: &RunRecord, origin: &Origin, trust: bool) -> Result<()> {
+    let reason = match origin {
         Origin::Own => None,
         Origin::Unknown(reason) => Some(reason),
     };

@@ -140,6 +140,19 @@ pub fn is_installed(program: &str) -> bool {
     found
 }
 
+/// Whether gdb may follow programs here; containers can forbid it. Says so if not.
+pub fn gdb_works(place: &Place) -> bool {
+    if !is_installed("gdb") {
+        return false;
+    }
+    let ended = place.run(place.command("gdb", &["-nx", "-batch", "-ex", "run", "--args", "true"]));
+    let works = ended.out.contains("exited normally");
+    if !works {
+        eprintln!("SKIPPED: gdb cannot run programs here");
+    }
+    works
+}
+
 pub struct Place {
     folder: TempDir,
     commands: AtomicU64,
