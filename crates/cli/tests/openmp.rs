@@ -89,6 +89,71 @@ fn what_no_construct_orders_is_proven() {
     }
 }
 
+/// A correct program that prints this: no command says anything of it, and what was recorded is replayed.
+#[track_caller]
+fn silent(place: &Place, said: &str, case: &str) {
+    let ended = place.rashomon(&["detect", "--", "./program"]).expect(0, &[]);
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), (said, ""), "{case}");
+    let (ended, report) = check(place, &[]);
+    let ended = ended.expect(0, &[]);
+    assert!(ended.out.starts_with(said), "{case}: {ended}");
+    assert_eq!(statuses(&report), [], "{case}: {ended}");
+    let _ = std::fs::remove_dir_all(place.path("replayed"));
+    place.rashomon(&["replay", "--recording", "store", "-o", "replayed"]).expect(0, &[]);
+    place.rashomon(&["trace", "diff", "store", "replayed"]).expect(0, &[]);
+}
+
+/// Untied tasks, whose code returns at scheduling points and is called again for the rest; loops whose tasks are of an exact size.
+#[test]
+fn tasks_are_executed_to_their_ends() {
+    let place = Place::new();
+    for compiler in compilers(&place) {
+        compile(&place, compiler, &["-O1"], "tasks.c");
+        silent(&place, "8 13 6665\n", compiler);
+    }
+    compile(&place, "gcc", &["-O1", "-DSTRICT"], "tasks.c");
+    silent(&place, "8 13 55553\n", "strict");
+}
+
+#[test]
+fn the_variables_of_tasks_are_destroyed() {
+    let place = Place::new();
+    for compiler in compilers(&place) {
+        compile(&place, compiler, &["-O1", "-lstdc++"], "destroyed.cpp");
+        silent(&place, "0 0\n", compiler);
+    }
+}
+
+/// As compilers call what says how many threads the next region has, and a region whose condition is false.
+#[test]
+fn a_number_of_threads_is_that_of_one_region() {
+    let place = Place::new();
+    let program = "#include <omp.h>
+#include <stdio.h>
+void __kmpc_push_num_threads(void *, int, int);
+void __kmpc_fork_call_if(void *, int, void *, int, void *);
+static void region(int *global, int *number, int *most) {
+    if (*number == 0) *most = omp_get_num_threads();
+}
+int main(void) {
+    int alone = 0, all = 0;
+    omp_set_num_threads(2);
+    __kmpc_push_num_threads(0, 0, 3);
+    __kmpc_fork_call_if(0, 1, (void *)region, 0, &alone);
+    __kmpc_fork_call_if(0, 1, (void *)region, 1, &all);
+    printf(\"%d %d\\n\", alone, all);
+    return 0;
+}
+";
+    place.write("regions.c", program);
+    if compilers(&place).contains(&"clang-19") {
+        let mut command = place.tool(&["cc", "-fopenmp", "-g", "-w", "-o", "program", "regions.c"]);
+        command.env("RASHOMON_CC", "clang-19");
+        place.run(command).expect(0, &[]);
+        silent(&place, "1 2\n", "a false condition");
+    }
+}
+
 /// A process whose code calls what the runtime does not serve has the compiler's library, and the report says which call it was; `detect` does when it begins.
 #[test]
 fn what_is_not_served_is_left_to_the_compilers_library() {

@@ -9,7 +9,7 @@ use super::doacross::{self, Dimension};
 use super::locks::{ATOMIC, Lock, UNNAMED};
 use super::settings::Kind;
 use super::shares::{self, Loop};
-use super::tasks::{self, Clauses, Code};
+use super::tasks::{self, Clauses, Code, Pieces};
 use super::team::{self, Body, member, parallel};
 use super::{Call, openmp};
 use crate::intercept::heap;
@@ -388,6 +388,7 @@ mod flag {
     pub const NO_GROUP: u32 = 1 << 11;
     pub const REDUCTION: u32 = 1 << 12;
     pub const DETACH: u32 = 1 << 13;
+    pub const STRICT: u32 = 1 << 14;
 }
 
 /// Addresses that a task depends on, and whether it writes there.
@@ -488,20 +489,16 @@ unsafe fn loop_of_tasks(
     if iterations.total == 0 {
         return;
     }
-    let wanted = match count {
-        0 => u64::from(member().size()),
-        size if flags & flag::GRAIN_SIZE != 0 => (iterations.total / size).max(1),
-        count => count,
+    let pieces = match count {
+        0 => Pieces::Count(u64::from(member().size())),
+        size if flags & flag::GRAIN_SIZE != 0 => Pieces::of_size(size, flags & flag::STRICT != 0),
+        count => Pieces::Count(count),
     };
-    let wanted = wanted.clamp(1, iterations.total);
     let grouped = flags & flag::NO_GROUP == 0;
     if grouped {
         tasks::begin_group(call);
     }
-    let (least, more) = (iterations.total / wanted, iterations.total % wanted);
-    let mut from = 0;
-    for number in 0..wanted {
-        let to = from + least + u64::from(number < more);
+    for (from, to) in pieces.of(iterations.total) {
         let (new, place) = tasks::prepare(call, Code::Function(function), bytes, alignment);
         unsafe {
             match copy {
@@ -514,7 +511,6 @@ unsafe fn loop_of_tasks(
         }
         let clauses = Clauses { at_once: flags & flag::IF == 0, is_final: flags & flag::FINAL != 0, depends: &[] };
         tasks::submit(call, new, &clauses);
-        from = to;
     }
     if grouped {
         tasks::end_group(call);

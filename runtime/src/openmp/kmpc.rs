@@ -9,10 +9,11 @@ use super::doacross::{self, Dimension};
 use super::locks::Lock;
 use super::settings::Kind;
 use super::shares::{self, Loop};
-use super::tasks::{self, Clauses, Code, Task};
+use super::tasks::{self, Clauses, Code, Pieces, Task};
 use super::team::{self, Body, local, member, parallel};
 use super::{Call, openmp};
 use core::arch::naked_asm;
+use core::cell::Cell;
 use rashomon_abi::record::Op;
 
 /// The body of a region: pointers to the thread's number and to that in its team, and what it shares.
@@ -115,7 +116,9 @@ unsafe extern "C" fn fork_with(count: u32, function: Microtask, first: *const us
 unsafe extern "C" fn fork_if(_location: usize, count: u32, function: Microtask, wanted: i32, arguments: *mut u8) {
     let call = Call::current();
     let only = [arguments as usize];
-    let threads = if wanted == 0 { 1 } else { local().wanted.take() };
+    // Said for this region, whether or not it has more than one thread.
+    let said = local().wanted.take();
+    let threads = if wanted == 0 { 1 } else { said };
     parallel(call, Body::Microtask(function, count.min(1) as usize, only.as_ptr()), threads, None);
 }
 
@@ -352,13 +355,18 @@ unsafe extern "C" fn copyprivate(
     team::barrier(call);
 }
 
+/// A task's code, or what destroys its variables: called with the thread's number and the task.
+pub type Entry = unsafe extern "C" fn(i32, *mut u8) -> i32;
+
 /// The beginning of what compiled code calls a task.
 #[repr(C)]
 struct Compiled {
     shared: *mut u8,
-    entry: unsafe extern "C" fn(i32, *mut u8) -> i32,
+    entry: Entry,
     part: i32,
-    data: [usize; 2],
+    /// What destroys the task's variables, if it has such.
+    destroy: Option<Entry>,
+    data: usize,
 }
 
 /// Lies right before it.
@@ -366,6 +374,10 @@ struct Compiled {
 struct Front {
     task: *mut Task,
     is_final: bool,
+    /// Its variables are to be destroyed when it has been executed.
+    destroys: bool,
+    /// An untied task asked, while it was executed, to be executed again: its code goes on with the next part.
+    again: Cell<bool>,
     bytes: usize,
     shared_bytes: usize,
 }
@@ -375,20 +387,47 @@ unsafe fn front(compiled: *mut u8) -> *mut Front {
 }
 
 const FINAL: u32 = 2;
+const DESTROYS: u32 = 8;
 
-unsafe fn make_task(
-    call: Call,
-    flags: u32,
-    bytes: usize,
-    shared_bytes: usize,
-    entry: unsafe extern "C" fn(i32, *mut u8) -> i32,
-) -> *mut u8 {
+/// Executes a task, all parts of an untied one.
+///
+/// # Safety
+/// Made by [`make_task`], and not executed yet.
+pub unsafe fn execute(entry: Entry, compiled: *mut u8) {
+    unsafe {
+        entry(local().number as i32, compiled);
+        finish(compiled);
+    }
+}
+
+/// What is left to do of a task whose code has returned for the first time.
+unsafe fn finish(compiled: *mut u8) {
+    let number = local().number as i32;
+    unsafe {
+        let (front, task) = (&*front(compiled), compiled.cast::<Compiled>());
+        while front.again.take() {
+            ((*task).entry)(number, compiled);
+        }
+        if let Some(destroy) = (*task).destroy.filter(|_| front.destroys) {
+            destroy(number, compiled);
+        }
+    }
+}
+
+unsafe fn make_task(call: Call, flags: u32, bytes: usize, shared_bytes: usize, entry: Entry) -> *mut u8 {
     let bytes = bytes.max(size_of::<Compiled>()).next_multiple_of(16);
     let (task, place) = tasks::prepare(call, Code::Entry(entry), size_of::<Front>() + bytes + shared_bytes, 16);
     unsafe {
         let compiled = place.add(size_of::<Front>());
         (*task).set_data(compiled);
-        front(compiled).write(Front { task, is_final: flags & FINAL != 0, bytes, shared_bytes });
+        front(compiled).write(Front {
+            task,
+            is_final: flags & FINAL != 0,
+            destroys: flags & DESTROYS != 0,
+            again: Cell::new(false),
+            bytes,
+            shared_bytes,
+        });
         (*compiled.cast::<Compiled>()).shared = if shared_bytes > 0 { compiled.add(bytes) } else { core::ptr::null_mut() };
         (*compiled.cast::<Compiled>()).entry = entry;
         compiled
@@ -401,7 +440,7 @@ unsafe extern "C" fn task_alloc(
     flags: u32,
     bytes: usize,
     shared_bytes: usize,
-    entry: unsafe extern "C" fn(i32, *mut u8) -> i32,
+    entry: Entry,
 ) -> *mut u8 {
     unsafe { make_task(Call::current(), flags, bytes, shared_bytes, entry) }
 }
@@ -433,7 +472,15 @@ unsafe fn submit(call: Call, compiled: *mut u8, depends: &[(u64, bool)], at_once
 }
 
 unsafe extern "C" fn task(_location: usize, _thread: i32, compiled: *mut u8) -> i32 {
-    unsafe { submit(Call::current(), compiled, &[], false) };
+    unsafe {
+        let front = &*front(compiled);
+        if core::ptr::eq(front.task, member().task()) {
+            // An untied task at a scheduling point: another thread might execute the rest. This one does, when its code has returned.
+            front.again.set(true);
+        } else {
+            submit(Call::current(), compiled, &[], false);
+        }
+    }
     0
 }
 
@@ -479,7 +526,10 @@ unsafe extern "C" fn begin_at_once(_location: usize, _thread: i32, compiled: *mu
 
 unsafe extern "C" fn end_at_once(_location: usize, _thread: i32, compiled: *mut u8) {
     let call = Call::current();
-    unsafe { tasks::end_at_once(call, (*front(compiled)).task) };
+    unsafe {
+        team::run(call, || finish(compiled));
+        tasks::end_at_once(call, (*front(compiled)).task);
+    }
 }
 
 unsafe extern "C" fn taskwait(_location: usize, _thread: i32) -> i32 {
@@ -549,29 +599,26 @@ unsafe fn cut(
     no_group: i32,
     schedule: i32,
     size: u64,
+    strict: bool,
     duplicate: Option<Duplicate>,
 ) {
     const GRAIN_SIZE: i32 = 1;
     const COUNT: i32 = 2;
     unsafe {
         let iterations = inclusive(i128::from(*lower as i64), i128::from(*upper as i64), i128::from(step));
-        let wanted = match schedule {
-            GRAIN_SIZE => iterations.total / size.max(1),
-            COUNT => size,
-            _ => u64::from(member().size()),
+        let pieces = match schedule {
+            GRAIN_SIZE => Pieces::of_size(size, strict),
+            COUNT => Pieces::Count(size),
+            _ => Pieces::Count(u64::from(member().size())),
         };
-        let wanted = wanted.clamp(1, iterations.total.max(1));
         let (at_lower, at_upper) = (lower as usize - pattern as usize, upper as usize - pattern as usize);
         if no_group == 0 {
             tasks::begin_group(call);
         }
-        let (least, more) = (iterations.total / wanted, iterations.total % wanted);
-        let mut from = 0;
         let whole = &*front(pattern);
         let compiled = &*pattern.cast::<Compiled>();
-        for number in 0..if iterations.total == 0 { 0 } else { wanted } {
-            let to = from + least + u64::from(number < more);
-            let flags = if whole.is_final { FINAL } else { 0 };
+        for (from, to) in pieces.of(iterations.total) {
+            let flags = if whole.is_final { FINAL } else { 0 } | if whole.destroys { DESTROYS } else { 0 };
             let new = make_task(call, flags, whole.bytes, whole.shared_bytes, compiled.entry);
             let kept = (*new.cast::<Compiled>()).shared;
             core::ptr::copy_nonoverlapping(pattern, new, whole.bytes + whole.shared_bytes);
@@ -583,11 +630,12 @@ unsafe fn cut(
                 duplicate(new, pattern, (to == iterations.total) as i32);
             }
             submit(call, new, &[], if_value == 0);
-            from = to;
         }
         if no_group == 0 {
             tasks::end_group(call);
         }
+        // The variables of the copies are the copies' own; these are its.
+        team::run(call, || finish(pattern));
         super::data::release(whole.task.cast());
     }
 }
@@ -606,7 +654,7 @@ unsafe extern "C" fn taskloop(
     size: u64,
     duplicate: Option<Duplicate>,
 ) {
-    unsafe { cut(Call::current(), pattern, if_value, lower, upper, step, no_group, schedule, size, duplicate) };
+    unsafe { cut(Call::current(), pattern, if_value, lower, upper, step, no_group, schedule, size, false, duplicate) };
 }
 
 #[allow(clippy::too_many_arguments, reason = "the compiler's interface")]
@@ -621,10 +669,10 @@ unsafe extern "C" fn taskloop_5(
     no_group: i32,
     schedule: i32,
     size: u64,
-    _modifier: i32,
+    strict: i32,
     duplicate: Option<Duplicate>,
 ) {
-    unsafe { cut(Call::current(), pattern, if_value, lower, upper, step, no_group, schedule, size, duplicate) };
+    unsafe { cut(Call::current(), pattern, if_value, lower, upper, step, no_group, schedule, size, strict != 0, duplicate) };
 }
 
 openmp! { "libomp.so.5";

@@ -5,8 +5,8 @@
 
 use super::data::{Vector, allocate, release};
 use super::settings::Settings;
-use super::team::{Member, Team, local, member, run};
-use super::{Call, Here};
+use super::team::{Member, Team, member, run};
+use super::{Call, Here, kmpc};
 use crate::sched::WaitFor;
 use core::cell::Cell;
 use core::ptr::null;
@@ -18,7 +18,7 @@ use rashomon_abi::record::{Op, sync_source};
 pub enum Code {
     Function(unsafe extern "C" fn(*mut u8)),
     /// clang's: thread number and task.
-    Entry(unsafe extern "C" fn(i32, *mut u8) -> i32),
+    Entry(kmpc::Entry),
 }
 
 pub struct Task {
@@ -143,6 +143,40 @@ pub struct Clauses<'a> {
     pub depends: &'a [(u64, bool)],
 }
 
+/// How many tasks the iterations of a `taskloop` become.
+pub enum Pieces {
+    /// So many, as equal as can be.
+    Count(u64),
+    /// Tasks of at least so many iterations, and of less than twice as many.
+    AtLeast(u64),
+    /// Tasks of just so many iterations, but for the last one.
+    Exactly(u64),
+}
+
+impl Pieces {
+    /// `grainsize`.
+    pub fn of_size(size: u64, strict: bool) -> Self {
+        if strict { Self::Exactly(size.max(1)) } else { Self::AtLeast(size.max(1)) }
+    }
+
+    /// The first iteration of each piece, and the one behind its last.
+    pub fn of(&self, total: u64) -> impl Iterator<Item = (u64, u64)> {
+        let (count, exact) = match *self {
+            Self::Count(count) => (count.clamp(1, total.max(1)), None),
+            Self::AtLeast(size) => ((total / size).max(1), None),
+            Self::Exactly(size) => (total.div_ceil(size), Some(size)),
+        };
+        let (least, more) = (total / count.max(1), total % count.max(1));
+        (0..if total == 0 { 0 } else { count }).map(move |number| match exact {
+            Some(size) => (number * size, (number * size).saturating_add(size).min(total)),
+            None => {
+                let from = number * least + number.min(more);
+                (from, from + least + u64::from(number < more))
+            }
+        })
+    }
+}
+
 /// A fresh task with room for its data, which the caller fills: that may be the program's code. Outside the runtime.
 pub fn prepare(call: Call, code: Code, bytes: usize, alignment: usize) -> (*mut Task, *mut u8) {
     let alignment = alignment.max(16);
@@ -262,9 +296,7 @@ fn execute(call: Call, task: &Task, created: bool) {
         Some(Code::Function(function)) => unsafe { run(task.call, || function(task.data)) },
         // SAFETY: as above.
         Some(Code::Entry(entry)) => unsafe {
-            run(task.call, || {
-                entry(local().number as i32, task.data);
-            });
+            run(task.call, || kmpc::execute(entry, task.data));
         },
         None => {}
     }
