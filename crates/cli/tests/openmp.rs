@@ -124,6 +124,19 @@ fn the_variables_of_tasks_are_destroyed() {
     }
 }
 
+/// Dependences of all kinds; who waits for those of an undeferred task executes nothing else.
+#[test]
+fn tasks_are_ordered_as_they_depend() {
+    let place = Place::new();
+    for compiler in compilers(&place) {
+        compile(&place, compiler, &["-O1"], "depends.c");
+        silent(&place, "116\n", compiler);
+        compile(&place, compiler, &["-O1", "-DRACY"], "depends.c");
+        let (ended, report) = check(&place, &[]);
+        assert!(statuses(&report).iter().any(|(_, status)| status == "proven"), "{compiler}: {ended}");
+    }
+}
+
 /// As compilers call what says how many threads the next region has, and a region whose condition is false.
 #[test]
 fn a_number_of_threads_is_that_of_one_region() {

@@ -9,7 +9,7 @@ use super::doacross::{self, Dimension};
 use super::locks::Lock;
 use super::settings::Kind;
 use super::shares::{self, Loop};
-use super::tasks::{self, Clauses, Code, Pieces, Task};
+use super::tasks::{self, ALL_MEMORY, Clauses, Code, Item, Pieces, Task, Use};
 use super::team::{self, Body, local, member, parallel};
 use super::{Call, openmp};
 use core::arch::naked_asm;
@@ -453,18 +453,30 @@ struct Dependence {
     flags: u8,
 }
 
-unsafe fn dependences(first: (i32, *const Dependence), second: (i32, *const Dependence)) -> Vector<(u64, bool)> {
+unsafe fn dependences(first: (i32, *const Dependence), second: (i32, *const Dependence)) -> Vector<Item> {
+    /// How an item is used: a variable that is written, one that is written by one task at a time, one of `inoutset`; `omp_all_memory`.
+    const OUT: u8 = 2;
+    const EXCLUSIVE: u8 = 4;
+    const SET: u8 = 8;
+    const ALL: u8 = 0x80;
     let all = Vector::new();
     for (count, list) in [first, second] {
         for at in 0..count.max(0) as usize {
             let one = unsafe { &*list.add(at) };
-            all.push((one.address, one.flags & 2 != 0 || one.flags & 4 != 0));
+            let uses = if one.flags & (OUT | EXCLUSIVE | ALL) != 0 {
+                Use::Writes
+            } else if one.flags & SET != 0 {
+                Use::Joins
+            } else {
+                Use::Reads
+            };
+            all.push(Item { address: if one.flags & ALL != 0 { ALL_MEMORY } else { one.address }, uses });
         }
     }
     all
 }
 
-unsafe fn submit(call: Call, compiled: *mut u8, depends: &[(u64, bool)], at_once: bool) {
+unsafe fn submit(call: Call, compiled: *mut u8, depends: &[Item], at_once: bool) {
     unsafe {
         let front = front(compiled);
         tasks::submit(call, (*front).task, &Clauses { at_once, is_final: (*front).is_final, depends });
