@@ -192,7 +192,80 @@ int main(void) {
     assert!(ended.err.contains("0 proven, 0 predicted"), "{ended}");
     let ended = place.rashomon(&["detect", "--", "./program"]);
     assert!(ended.out.starts_with("6\n"), "{ended}");
-    assert!(ended.err.starts_with("rashomon: OpenMP's GOMP_taskgroup_reduction_register is not served"), "{ended}");
+    assert!(ended.err.starts_with("rashomon: OpenMP's GOMP_task_reduction_remap is not served"), "{ended}");
+}
+
+/// Whatever name of a compiler's library it is; but a function of the program's own may have such a name, and some of the library's have nothing to do with teams.
+#[test]
+fn every_name_that_is_not_served_is_known() {
+    let place = Place::new();
+    let cases = [
+        (
+            "gcc",
+            "GOMP_taskgroup_reduction_unregister",
+            "
+#pragma omp parallel num_threads(2)
+#pragma omp single
+#pragma omp taskloop reduction(+ : sum)
+    for (int i = 0; i < 6; i++) sum++;",
+        ),
+        (
+            "clang-19",
+            "__kmpc_alloc",
+            "
+    int kept = 1;
+#pragma omp allocate(kept) allocator(omp_large_cap_mem_alloc)
+#pragma omp parallel num_threads(2) reduction(+ : sum)
+    sum += kept + 2;",
+        ),
+        ("gcc", "omp_get_partition_num_places", "sum = 6 + 0 * omp_get_partition_num_places();"),
+        ("clang-19", "omp_get_partition_num_places", "sum = 6 + 0 * omp_get_partition_num_places();"),
+        ("gcc", "", "sum = omp_own();"),
+        ("clang-19", "", "sum = omp_own();"),
+        (
+            "gcc",
+            "",
+            "int *one = omp_alloc(4, omp_default_mem_alloc); *one = 6; sum = *one; omp_free(one, omp_default_mem_alloc);",
+        ),
+        (
+            "clang-19",
+            "",
+            "int *one = omp_alloc(4, omp_default_mem_alloc); *one = 6; sum = *one; omp_free(one, omp_default_mem_alloc);",
+        ),
+    ];
+    let compilers = compilers(&place);
+    place.write("own.c", "int omp_own(void) { return 6; }");
+    for (compiler, name, code) in cases.into_iter().filter(|(compiler, ..)| compilers.contains(compiler)) {
+        place.write(
+            "refers.c",
+            format!(
+                "#include <omp.h>\n#include <stdio.h>\nint omp_own(void);\nint main(void) {{\n    int sum = 0;\n    omp_set_num_threads(2);\n{code}\n    printf(\"%d\\n\", sum);\n    return 0;\n}}\n"
+            ),
+        );
+        place.must(compiler, &["-shared", "-fPIC", "-o", "libown.so", "own.c"]);
+        let mut command =
+            place.tool(&["cc", "-fopenmp", "-g", "-w", "-o", "program", "refers.c", "./libown.so", "-Wl,-rpath,$ORIGIN"]);
+        command.env("RASHOMON_CC", compiler);
+        place.run(command).expect(0, &[]);
+        let ended = place.rashomon(&["detect", "--", "./program"]);
+        assert_eq!(ended.out, "6\n", "{compiler}, {code}: {ended}");
+        if name.is_empty() {
+            assert_eq!(ended.err, "", "{compiler}, {code}");
+        } else {
+            assert!(ended.err.starts_with(&format!("rashomon: OpenMP's {name} is not served")), "{compiler}, {code}: {ended}");
+        }
+    }
+}
+
+/// Threads that wait for each other's locks are found although others of the team wait for them.
+#[test]
+fn a_deadlock_inside_a_team_is_found() {
+    let place = Place::new();
+    for compiler in compilers(&place) {
+        compile(&place, compiler, &["-O1"], "stuck.c");
+        let ended = place.rashomon(&["detect", "--", "./program"]).expect(66, &["every thread waits"]);
+        assert_eq!(ended.err.matches("\ndeadlock ").count(), 1, "{compiler}: {ended}");
+    }
 }
 
 /// Regions run to their ends while the program is observed; where the program could see a difference, that is said.

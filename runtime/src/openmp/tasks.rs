@@ -6,7 +6,7 @@
 use super::data::{Vector, allocate, release};
 use super::settings::Settings;
 use super::team::{Member, Team, member, run};
-use super::{Call, Here, kmpc};
+use super::{Call, Here, kmpc_tasks};
 use crate::sched::WaitFor;
 use core::cell::Cell;
 use core::ptr::null;
@@ -18,7 +18,7 @@ use rashomon_abi::record::{Op, sync_source};
 pub enum Code {
     Function(unsafe extern "C" fn(*mut u8)),
     /// clang's: thread number and task.
-    Entry(kmpc::Entry),
+    Entry(kmpc_tasks::Entry),
 }
 
 pub struct Task {
@@ -359,7 +359,7 @@ fn execute(call: Call, task: &Task, created: bool) {
         Some(Code::Function(function)) => unsafe { run(task.call, || function(task.data)) },
         // SAFETY: as above.
         Some(Code::Entry(entry)) => unsafe {
-            run(task.call, || kmpc::execute(entry, task.data));
+            run(task.call, || kmpc_tasks::execute(entry, task.data));
         },
         None => {}
     }
