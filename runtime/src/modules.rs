@@ -125,6 +125,11 @@ impl Module<'_> {
 
     /// Whether a name that it does not define is among its dynamic symbols.
     pub fn refers_to(&self, name: &CStr) -> bool {
+        self.any_undefined(|undefined| undefined == name)
+    }
+
+    /// Whether there is such a one among the names that it refers to and does not define.
+    pub fn any_undefined(&self, mut is_one: impl FnMut(&CStr) -> bool) -> bool {
         const DYNAMIC: u32 = 2;
         let Some(dynamic) = self.headers.iter().find(|header| header.kind == DYNAMIC) else { return false };
         let entries = (self.base + dynamic.address) as *const [u64; 2];
@@ -147,7 +152,7 @@ impl Module<'_> {
         (0..symbol_count as u64).any(|at| unsafe {
             let symbol = symbols + 24 * at;
             let section = *((symbol + 6) as *const u16);
-            section == 0 && CStr::from_ptr((strings + u64::from(*(symbol as *const u32))) as *const c_char) == name
+            section == 0 && is_one(CStr::from_ptr((strings + u64::from(*(symbol as *const u32))) as *const c_char))
         })
     }
 }

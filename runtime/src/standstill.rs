@@ -8,8 +8,8 @@
 //! A cycle alone is told of by the detector, and ends an execution that is recorded or provoked when it has lasted [`PATIENCE_NS`]. Else the process is ended only when no thread is left
 //! that could run, no timer of the process is armed, and, if the program has signal handlers, nothing has happened for [`HANDLERS_PATIENCE_NS`].
 //!
-//! Who holds a mutex, or a rwlock for itself, libc's object tells. Readers of a rwlock and holders of a spin lock are looked for among the threads that wait themselves, in what they say
-//! that they hold.
+//! Who holds a mutex, or a rwlock for itself, libc's object tells. Readers of a rwlock and holders of a spin lock or of one of OpenMP's are looked for among the threads that wait
+//! themselves, in what they say that they hold.
 //!
 //! Limit: waits that are not seen are not told of: those of uninstrumented locks that call the kernel themselves, and loops that spin by themselves.
 
@@ -36,6 +36,8 @@ pub struct Waiting {
     /// `count of its waits << 32 | kind of lock << 16 | operation`; the lower half is 0 while it does not wait.
     word: AtomicU64,
     object: AtomicU64,
+    /// See [`For::sleeps_at`].
+    futex: AtomicU64,
     site: AtomicU64,
     /// While detecting: its call stack.
     stack: AtomicU32,
@@ -95,14 +97,20 @@ pub struct For {
     /// Address of the object, or number of the thread.
     pub object: u64,
     pub site: u64,
+    /// Where the word begins that the kernel is called with, at the latest; the object itself, mostly.
+    futex: u64,
 }
 
 impl For {
     pub const fn on(op: Op, object: u64, site: u64) -> Self {
-        Self { op, kind: 0, object, site }
+        Self { op, kind: 0, object, site, futex: object }
+    }
+    /// The word that the thread sleeps on is not part of the object.
+    pub const fn sleeps_at(self, futex: u64) -> Self {
+        Self { futex, ..self }
     }
     pub const fn lock(shared: bool, kind: u16, object: u64, site: u64) -> Self {
-        Self { op: if shared { Op::LockShared } else { Op::Lock }, kind, object, site }
+        Self { op: if shared { Op::LockShared } else { Op::Lock }, kind, object, site, futex: object }
     }
 }
 
@@ -122,6 +130,7 @@ fn begin(thread: &mut Thread, wait: For) {
     let waiting = &thread.waiting;
     let before = waiting.word.load(Relaxed);
     waiting.object.store(wait.object, Relaxed);
+    waiting.futex.store(wait.futex, Relaxed);
     waiting.site.store(wait.site, Relaxed);
     waiting.stack.store(stack, Relaxed);
     let count = (before & !(COUNT - 1)).wrapping_add(COUNT);
@@ -281,7 +290,7 @@ impl Task {
         let (first, bytes) = match op {
             // Its thread control block holds the word.
             Op::ThreadJoin => (known(object as u32).map_or(0, |child| child.handle.load(Relaxed)), 4096),
-            _ => (object, 56),
+            _ => (thread.waiting.futex.load(Relaxed), 56),
         };
         (first..first.saturating_add(bytes)).contains(&self.futex)
     }
@@ -337,10 +346,10 @@ unsafe fn read_foreign(address: u64, to: *mut u8, bytes: usize) -> bool {
     }
 }
 
-/// Whether libc's object does not tell who holds such a lock.
+/// Whether the object does not tell who holds such a lock.
 const fn has_unnamed_holders(op: Op, kind: u16) -> bool {
     let kind = kind & lock_kind::KIND_MASK;
-    matches!(op, Op::Lock | Op::LockShared) && (kind == lock_kind::RWLOCK || kind == lock_kind::SPIN)
+    matches!(op, Op::Lock | Op::LockShared) && matches!(kind, lock_kind::RWLOCK | lock_kind::SPIN | lock_kind::OTHER)
 }
 
 /// Locks of a thread that are looked at.

@@ -9,7 +9,7 @@ use super::doacross::{self, Dimension};
 use super::locks::{ATOMIC, Lock, UNNAMED};
 use super::settings::Kind;
 use super::shares::{self, Loop};
-use super::tasks::{self, Clauses, Code};
+use super::tasks::{self, Clauses, Code, Item, Pieces, Use};
 use super::team::{self, Body, member, parallel};
 use super::{Call, openmp};
 use crate::intercept::heap;
@@ -388,31 +388,42 @@ mod flag {
     pub const NO_GROUP: u32 = 1 << 11;
     pub const REDUCTION: u32 = 1 << 12;
     pub const DETACH: u32 = 1 << 13;
+    pub const STRICT: u32 = 1 << 14;
 }
 
-/// Addresses that a task depends on, and whether it writes there.
-unsafe fn dependences(of: *const usize) -> Vector<(u64, bool)> {
+/// What a task depends on.
+unsafe fn dependences(of: *const usize) -> Vector<Item> {
+    /// Kinds of objects that dependences are read from.
+    const IN: usize = 1;
+    const IN_OUT_SET: usize = 5;
     let all = Vector::new();
     if of.is_null() {
         return all;
     }
+    let item = |address: usize, uses| Item { address: address as u64, uses };
+    let of_two = |writes| if writes { Use::Writes } else { Use::Reads };
     unsafe {
         let at = |index: usize| *of.add(index);
         if at(0) != 0 {
             // Those that are written come first.
-            (0..at(0)).for_each(|index| all.push((at(2 + index) as u64, index < at(1))));
+            (0..at(0)).for_each(|index| all.push(item(at(2 + index), of_two(index < at(1)))));
             return all;
         }
         let (total, out, exclusive, read) = (at(1), at(2), at(3), at(4));
         for index in 0..total {
             let word = at(5 + index);
-            if index < out + exclusive + read {
-                all.push((word as u64, index < out + exclusive));
+            all.push(if index < out + exclusive + read {
+                item(word, of_two(index < out + exclusive))
             } else {
-                // An object: the address and the kind, 1 of which is "in".
+                // An object: the address and the kind.
                 let object = word as *const usize;
-                all.push((*object as u64, *object.add(1) != 1));
-            }
+                let uses = match *object.add(1) {
+                    IN => Use::Reads,
+                    IN_OUT_SET => Use::Joins,
+                    _ => Use::Writes,
+                };
+                item(*object, uses)
+            });
         }
     }
     all
@@ -488,20 +499,16 @@ unsafe fn loop_of_tasks(
     if iterations.total == 0 {
         return;
     }
-    let wanted = match count {
-        0 => u64::from(member().size()),
-        size if flags & flag::GRAIN_SIZE != 0 => (iterations.total / size).max(1),
-        count => count,
+    let pieces = match count {
+        0 => Pieces::Count(u64::from(member().size())),
+        size if flags & flag::GRAIN_SIZE != 0 => Pieces::of_size(size, flags & flag::STRICT != 0),
+        count => Pieces::Count(count),
     };
-    let wanted = wanted.clamp(1, iterations.total);
     let grouped = flags & flag::NO_GROUP == 0;
     if grouped {
         tasks::begin_group(call);
     }
-    let (least, more) = (iterations.total / wanted, iterations.total % wanted);
-    let mut from = 0;
-    for number in 0..wanted {
-        let to = from + least + u64::from(number < more);
+    for (from, to) in pieces.of(iterations.total) {
         let (new, place) = tasks::prepare(call, Code::Function(function), bytes, alignment);
         unsafe {
             match copy {
@@ -514,7 +521,6 @@ unsafe fn loop_of_tasks(
         }
         let clauses = Clauses { at_once: flags & flag::IF == 0, is_final: flags & flag::FINAL != 0, depends: &[] };
         tasks::submit(call, new, &clauses);
-        from = to;
     }
     if grouped {
         tasks::end_group(call);

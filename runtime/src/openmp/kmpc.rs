@@ -1,4 +1,4 @@
-//! What clang calls: `__kmpc_*`.
+//! What clang calls: `__kmpc_*`, but for [tasks](super::kmpc_tasks).
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "entry points that take the compiler's own arguments share one reason, stated above them"
@@ -9,11 +9,9 @@ use super::doacross::{self, Dimension};
 use super::locks::Lock;
 use super::settings::Kind;
 use super::shares::{self, Loop};
-use super::tasks::{self, Clauses, Code, Task};
 use super::team::{self, Body, local, member, parallel};
 use super::{Call, openmp};
 use core::arch::naked_asm;
-use rashomon_abi::record::Op;
 
 /// The body of a region: pointers to the thread's number and to that in its team, and what it shares.
 pub type Microtask = *const u8;
@@ -115,7 +113,9 @@ unsafe extern "C" fn fork_with(count: u32, function: Microtask, first: *const us
 unsafe extern "C" fn fork_if(_location: usize, count: u32, function: Microtask, wanted: i32, arguments: *mut u8) {
     let call = Call::current();
     let only = [arguments as usize];
-    let threads = if wanted == 0 { 1 } else { local().wanted.take() };
+    // Said for this region, whether or not it has more than one thread.
+    let said = local().wanted.take();
+    let threads = if wanted == 0 { 1 } else { said };
     parallel(call, Body::Microtask(function, count.min(1) as usize, only.as_ptr()), threads, None);
 }
 
@@ -266,7 +266,7 @@ macro_rules! loops {
 }
 
 /// Iterations with an inclusive end, counted in a type that none of the bounds leaves.
-fn inclusive(lower: i128, upper: i128, step: i128) -> Loop {
+pub fn inclusive(lower: i128, upper: i128, step: i128) -> Loop {
     let total = match step {
         1.. if lower <= upper => (upper - lower) / step + 1,
         ..=-1 if lower >= upper => (lower - upper) / -step + 1,
@@ -352,154 +352,6 @@ unsafe extern "C" fn copyprivate(
     team::barrier(call);
 }
 
-/// The beginning of what compiled code calls a task.
-#[repr(C)]
-struct Compiled {
-    shared: *mut u8,
-    entry: unsafe extern "C" fn(i32, *mut u8) -> i32,
-    part: i32,
-    data: [usize; 2],
-}
-
-/// Lies right before it.
-#[repr(C, align(16))]
-struct Front {
-    task: *mut Task,
-    is_final: bool,
-    bytes: usize,
-    shared_bytes: usize,
-}
-
-unsafe fn front(compiled: *mut u8) -> *mut Front {
-    unsafe { compiled.cast::<Front>().sub(1) }
-}
-
-const FINAL: u32 = 2;
-
-unsafe fn make_task(
-    call: Call,
-    flags: u32,
-    bytes: usize,
-    shared_bytes: usize,
-    entry: unsafe extern "C" fn(i32, *mut u8) -> i32,
-) -> *mut u8 {
-    let bytes = bytes.max(size_of::<Compiled>()).next_multiple_of(16);
-    let (task, place) = tasks::prepare(call, Code::Entry(entry), size_of::<Front>() + bytes + shared_bytes, 16);
-    unsafe {
-        let compiled = place.add(size_of::<Front>());
-        (*task).set_data(compiled);
-        front(compiled).write(Front { task, is_final: flags & FINAL != 0, bytes, shared_bytes });
-        (*compiled.cast::<Compiled>()).shared = if shared_bytes > 0 { compiled.add(bytes) } else { core::ptr::null_mut() };
-        (*compiled.cast::<Compiled>()).entry = entry;
-        compiled
-    }
-}
-
-unsafe extern "C" fn task_alloc(
-    _location: usize,
-    _thread: i32,
-    flags: u32,
-    bytes: usize,
-    shared_bytes: usize,
-    entry: unsafe extern "C" fn(i32, *mut u8) -> i32,
-) -> *mut u8 {
-    unsafe { make_task(Call::current(), flags, bytes, shared_bytes, entry) }
-}
-
-/// As compiled code describes a dependence.
-#[repr(C)]
-struct Dependence {
-    address: u64,
-    bytes: usize,
-    flags: u8,
-}
-
-unsafe fn dependences(first: (i32, *const Dependence), second: (i32, *const Dependence)) -> Vector<(u64, bool)> {
-    let all = Vector::new();
-    for (count, list) in [first, second] {
-        for at in 0..count.max(0) as usize {
-            let one = unsafe { &*list.add(at) };
-            all.push((one.address, one.flags & 2 != 0 || one.flags & 4 != 0));
-        }
-    }
-    all
-}
-
-unsafe fn submit(call: Call, compiled: *mut u8, depends: &[(u64, bool)], at_once: bool) {
-    unsafe {
-        let front = front(compiled);
-        tasks::submit(call, (*front).task, &Clauses { at_once, is_final: (*front).is_final, depends });
-    }
-}
-
-unsafe extern "C" fn task(_location: usize, _thread: i32, compiled: *mut u8) -> i32 {
-    unsafe { submit(Call::current(), compiled, &[], false) };
-    0
-}
-
-unsafe extern "C" fn task_with(
-    _location: usize,
-    _thread: i32,
-    compiled: *mut u8,
-    count: i32,
-    list: *const Dependence,
-    more: i32,
-    further: *const Dependence,
-) -> i32 {
-    let call = Call::current();
-    unsafe {
-        let on = dependences((count, list), (more, further));
-        submit(call, compiled, on.as_slice(), false);
-        on.free();
-    }
-    0
-}
-
-unsafe extern "C" fn wait_for(
-    _location: usize,
-    _thread: i32,
-    count: i32,
-    list: *const Dependence,
-    more: i32,
-    further: *const Dependence,
-) {
-    let call = Call::current();
-    let on = unsafe { dependences((count, list), (more, further)) };
-    tasks::wait_for(call, on.as_slice());
-    on.free();
-}
-
-unsafe extern "C" fn begin_at_once(_location: usize, _thread: i32, compiled: *mut u8) {
-    let call = Call::current();
-    unsafe {
-        let front = front(compiled);
-        tasks::begin_at_once(call, (*front).task, (*front).is_final);
-    }
-}
-
-unsafe extern "C" fn end_at_once(_location: usize, _thread: i32, compiled: *mut u8) {
-    let call = Call::current();
-    unsafe { tasks::end_at_once(call, (*front(compiled)).task) };
-}
-
-unsafe extern "C" fn taskwait(_location: usize, _thread: i32) -> i32 {
-    tasks::wait(Call::current());
-    0
-}
-
-unsafe extern "C" fn taskyield(_location: usize, _thread: i32, _part: i32) -> i32 {
-    Call::current().enter().does(Op::Yield, 0, 0, &[]);
-    0
-}
-
-unsafe extern "C" fn taskgroup(_location: usize, _thread: i32) {
-    tasks::begin_group(Call::current());
-}
-
-unsafe extern "C" fn end_taskgroup(_location: usize, _thread: i32) {
-    tasks::end_group(Call::current());
-}
-
 /// A loop of a doacross nest, its bounds inclusive.
 #[repr(C)]
 struct Bounds {
@@ -533,98 +385,6 @@ unsafe extern "C" fn doacross_wait(_location: usize, _thread: i32, values: *cons
 
 unsafe extern "C" fn doacross_end(_location: usize, _thread: i32) {
     doacross::end(Call::current());
-}
-
-type Duplicate = unsafe extern "C" fn(*mut u8, *mut u8, i32);
-
-/// Iterations are cut into tasks, copies of one that has the bounds, inclusive, somewhere in it.
-#[allow(clippy::too_many_arguments, reason = "the compiler's interface")]
-unsafe fn cut(
-    call: Call,
-    pattern: *mut u8,
-    if_value: i32,
-    lower: *mut u64,
-    upper: *mut u64,
-    step: i64,
-    no_group: i32,
-    schedule: i32,
-    size: u64,
-    duplicate: Option<Duplicate>,
-) {
-    const GRAIN_SIZE: i32 = 1;
-    const COUNT: i32 = 2;
-    unsafe {
-        let iterations = inclusive(i128::from(*lower as i64), i128::from(*upper as i64), i128::from(step));
-        let wanted = match schedule {
-            GRAIN_SIZE => iterations.total / size.max(1),
-            COUNT => size,
-            _ => u64::from(member().size()),
-        };
-        let wanted = wanted.clamp(1, iterations.total.max(1));
-        let (at_lower, at_upper) = (lower as usize - pattern as usize, upper as usize - pattern as usize);
-        if no_group == 0 {
-            tasks::begin_group(call);
-        }
-        let (least, more) = (iterations.total / wanted, iterations.total % wanted);
-        let mut from = 0;
-        let whole = &*front(pattern);
-        let compiled = &*pattern.cast::<Compiled>();
-        for number in 0..if iterations.total == 0 { 0 } else { wanted } {
-            let to = from + least + u64::from(number < more);
-            let flags = if whole.is_final { FINAL } else { 0 };
-            let new = make_task(call, flags, whole.bytes, whole.shared_bytes, compiled.entry);
-            let kept = (*new.cast::<Compiled>()).shared;
-            core::ptr::copy_nonoverlapping(pattern, new, whole.bytes + whole.shared_bytes);
-            (*new.cast::<Compiled>()).shared = kept;
-            let value = |at: u64| iterations.start.wrapping_add(at.wrapping_mul(iterations.step));
-            new.add(at_lower).cast::<u64>().write(value(from));
-            new.add(at_upper).cast::<u64>().write(value(to - 1));
-            if let Some(duplicate) = duplicate {
-                duplicate(new, pattern, (to == iterations.total) as i32);
-            }
-            submit(call, new, &[], if_value == 0);
-            from = to;
-        }
-        if no_group == 0 {
-            tasks::end_group(call);
-        }
-        super::data::release(whole.task.cast());
-    }
-}
-
-#[allow(clippy::too_many_arguments, reason = "the compiler's interface")]
-unsafe extern "C" fn taskloop(
-    _location: usize,
-    _thread: i32,
-    pattern: *mut u8,
-    if_value: i32,
-    lower: *mut u64,
-    upper: *mut u64,
-    step: i64,
-    no_group: i32,
-    schedule: i32,
-    size: u64,
-    duplicate: Option<Duplicate>,
-) {
-    unsafe { cut(Call::current(), pattern, if_value, lower, upper, step, no_group, schedule, size, duplicate) };
-}
-
-#[allow(clippy::too_many_arguments, reason = "the compiler's interface")]
-unsafe extern "C" fn taskloop_5(
-    _location: usize,
-    _thread: i32,
-    pattern: *mut u8,
-    if_value: i32,
-    lower: *mut u64,
-    upper: *mut u64,
-    step: i64,
-    no_group: i32,
-    schedule: i32,
-    size: u64,
-    _modifier: i32,
-    duplicate: Option<Duplicate>,
-) {
-    unsafe { cut(Call::current(), pattern, if_value, lower, upper, step, no_group, schedule, size, duplicate) };
 }
 
 openmp! { "libomp.so.5";
@@ -682,17 +442,4 @@ openmp! { "libomp.so.5";
     __kmpc_reduce_nowait => reduce;
     __kmpc_end_reduce_nowait => end_reduce_nowait;
     __kmpc_copyprivate => copyprivate;
-    __kmpc_omp_task_alloc => task_alloc;
-    __kmpc_omp_task => task;
-    __kmpc_omp_task_with_deps => task_with;
-    __kmpc_omp_wait_deps => wait_for;
-    __kmpc_omp_taskwait_deps_51 => wait_for;
-    __kmpc_omp_task_begin_if0 => begin_at_once;
-    __kmpc_omp_task_complete_if0 => end_at_once;
-    __kmpc_omp_taskwait => taskwait;
-    __kmpc_omp_taskyield => taskyield;
-    __kmpc_taskgroup => taskgroup;
-    __kmpc_end_taskgroup => end_taskgroup;
-    __kmpc_taskloop => taskloop;
-    __kmpc_taskloop_5 => taskloop_5;
 }

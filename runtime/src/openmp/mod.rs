@@ -16,7 +16,7 @@
 //!
 //! Workers stay for later regions of the thread that made them, always in the same place of its teams, so that `threadprivate` variables persist.
 //!
-//! A process that is not observed, or whose code calls something that is not here (see [`NOT_COVERED`]), has the compiler's own library.
+//! A process that is not observed, or whose code calls something that is not here (see [`refers_to_more`]), has the compiler's own library.
 //!
 //! Limits: tasks that one thread executes one after the other are ordered by that; a region is never cancelled (as without `OMP_CANCELLATION`); no offloading, no affinity.
 
@@ -25,14 +25,17 @@ mod data;
 mod doacross;
 mod gomp;
 mod kmpc;
+mod kmpc_tasks;
 mod locks;
 mod settings;
 mod shares;
 mod tasks;
 mod team;
 
+use crate::memory::List;
 use crate::real::{Real, real};
 use crate::sched::{self, Wait, WaitFor};
+use crate::standstill::{self, For};
 use crate::sys;
 use crate::thread::{self, Runtime};
 use crate::tls::{caller, hot};
@@ -44,11 +47,16 @@ pub use team::ended;
 
 /// Every entry point looks whether it is ours to serve.
 macro_rules! openmp {
-    ($library:literal; $($name:ident => $target:path;)*) => { $(
+    ($library:literal; $($name:ident => $target:path;)*) => {
+        /// What is served here.
+        pub const NAMES: &[&core::ffi::CStr] = &[$($name::NAME),*];
+        $(
         #[allow(non_snake_case, reason = "named as the function")]
         mod $name {
+            pub const NAME: &core::ffi::CStr =
+                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() };
             pub static REAL: $crate::openmp::Theirs = $crate::openmp::Theirs::new(
-                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
+                NAME,
                 match core::ffi::CStr::from_bytes_with_nul(concat!($library, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
             );
         }
@@ -124,54 +132,22 @@ const THEIRS: u32 = 2;
 /// Who serves this process's calls: decided by the first, once for all.
 static SERVED: AtomicU32 = AtomicU32::new(UNDECIDED);
 
-/// Entry points that are not here. A process with code that refers to one of them is served by the compiler's library altogether.
-const NOT_COVERED: [&CStr; 46] = [
-    c"GOMP_parallel_start",
-    c"GOMP_parallel_end",
-    c"GOMP_parallel_loop_static_start",
-    c"GOMP_parallel_loop_dynamic_start",
-    c"GOMP_parallel_loop_guided_start",
-    c"GOMP_parallel_loop_runtime_start",
-    c"GOMP_parallel_sections_start",
-    c"GOMP_parallel_reductions",
-    c"GOMP_taskgroup_reduction_register",
-    c"GOMP_workshare_task_reduction_unregister",
-    c"GOMP_scope_start",
-    c"GOMP_target_ext",
-    c"GOMP_target_data_ext",
-    c"GOMP_teams4",
-    c"GOMP_teams_reg",
-    c"omp_fulfill_event",
-    c"__kmpc_task_reduction_init",
-    c"__kmpc_taskred_init",
-    c"__kmpc_taskred_modifier_init",
-    c"__kmpc_fork_teams",
-    c"__kmpc_threadprivate_cached",
-    c"__kmpc_threadprivate_register",
-    c"__kmpc_task_allow_completion_event",
-    c"__kmpc_omp_target_task_alloc",
-    c"__tgt_target_kernel",
-    c"__tgt_target_data_begin_mapper",
-    c"GOMP_taskgroup_reduction_unregister",
-    c"GOMP_task_reduction_remap",
-    c"GOMP_teams",
-    c"omp_get_thread_num_",
-    c"omp_get_num_threads_",
-    c"omp_set_num_threads_",
-    c"omp_set_lock_",
-    c"omp_init_lock_",
-    c"__kmpc_alloc",
-    c"__kmpc_aligned_alloc",
-    c"__kmpc_calloc",
-    c"__kmpc_realloc",
-    c"__kmpc_free",
-    c"__kmpc_scope",
-    c"__kmpc_push_num_threads_strict",
-    c"__kmpc_omp_reg_task_with_affinity",
-    c"__kmpc_dist_for_static_init_4",
-    c"__kmpc_dist_for_static_init_4u",
-    c"__kmpc_dist_for_static_init_8",
-    c"__kmpc_dist_for_static_init_8u",
+/// How the names begin that the compilers' libraries have for programs.
+const BEGINNINGS: [&[u8]; 4] = [b"GOMP_", b"__kmpc_", b"__tgt_", b"omp_"];
+
+/// Functions of theirs that have nothing to do with teams and tasks, and serve a program whose other calls come here.
+const APART: [&[u8]; 11] = [
+    b"omp_alloc",
+    b"omp_aligned_alloc",
+    b"omp_calloc",
+    b"omp_aligned_calloc",
+    b"omp_realloc",
+    b"omp_free",
+    b"omp_init_allocator",
+    b"omp_destroy_allocator",
+    b"omp_set_default_allocator",
+    b"omp_get_default_allocator",
+    b"omp_display_env",
 ];
 
 /// Where a call goes: `ours`, or the compiler's library.
@@ -196,18 +172,48 @@ unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut 
     if SERVED.load(Acquire) == OURS { ours } else { theirs.address() }
 }
 
-/// An entry point that is not here and that the program's code calls.
+/// An entry point that is not here and that the program's code calls: a process with such code is served by the compiler's library altogether.
 fn refers_to_more() -> Option<&'static CStr> {
-    let mut found = None;
+    unsafe extern "C" {
+        fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    const ANYWHERE: *mut c_void = core::ptr::null_mut();
+    let mut unknown: List<*const c_char> = List::new();
     modules::each(|module| {
-        let is_library = [b"libgomp.so".as_slice(), b"libomp.so", b"libtsan.so"]
-            .iter()
-            .any(|name| modules::base_name(module.path).starts_with(name));
-        if !is_library && found.is_none() {
-            found = NOT_COVERED.into_iter().find(|name| module.refers_to(name));
+        if !is_library(module) {
+            module.any_undefined(|name| {
+                let bytes = name.to_bytes();
+                let is_ours =
+                    || [gomp::NAMES, kmpc::NAMES, kmpc_tasks::NAMES, api::NAMES].iter().any(|names| names.contains(&name));
+                if BEGINNINGS.iter().any(|beginning| bytes.starts_with(beginning)) && !APART.contains(&bytes) && !is_ours() {
+                    unknown.push(name.as_ptr());
+                }
+                false
+            });
         }
     });
+    // The program may have functions with such names of its own.
+    let is_theirs = |name: *const c_char| {
+        // SAFETY: a terminated name.
+        let address = unsafe { dlsym(ANYWHERE, name) } as u64;
+        let mut found = false;
+        modules::each(|module| found |= is_library(module) && (module.start..module.end).contains(&address));
+        found
+    };
+    // SAFETY: a name in a module that is loaded and calls us.
+    let names = unknown.as_slice().iter().filter(|name| is_theirs(**name)).map(|name| unsafe { CStr::from_ptr(*name) });
+    // The one that is told of does not depend on the linker.
+    let found = names.min();
+    unknown.clear_and_free();
     found
+}
+
+/// Whether it is a library that comes with a compiler.
+fn is_library(module: &modules::Module<'_>) -> bool {
+    let name = modules::base_name(module.path);
+    [b"libgomp.so".as_slice(), b"libomp.so", b"libiomp5.so", b"libomptarget.so", b"libtsan.so"]
+        .iter()
+        .any(|library| name.starts_with(library))
 }
 
 /// A region asks to be cancelled, which never happens while the program is observed, as without `OMP_CANCELLATION`. Said once where it would happen otherwise.
@@ -329,7 +335,9 @@ impl Here {
                     sched::block(runtime, Wait::on(what, object), self.site);
                 }
                 Some(runtime) => {
-                    runtime.outside(|| sys::futex_wait(word, seen));
+                    let op = if what == WaitFor::Semaphore { Op::SemaphoreWait } else { Op::BarrierExit };
+                    let wait = For::on(op, object, self.site).sleeps_at(&raw const *word as u64);
+                    standstill::during(runtime, wait, || sys::futex_wait(word, seen));
                 }
                 None => {
                     sys::futex_wait(word, seen);

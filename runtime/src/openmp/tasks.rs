@@ -5,8 +5,8 @@
 
 use super::data::{Vector, allocate, release};
 use super::settings::Settings;
-use super::team::{Member, Team, local, member, run};
-use super::{Call, Here};
+use super::team::{Member, Team, member, run};
+use super::{Call, Here, kmpc_tasks};
 use crate::sched::WaitFor;
 use core::cell::Cell;
 use core::ptr::null;
@@ -18,7 +18,7 @@ use rashomon_abi::record::{Op, sync_source};
 pub enum Code {
     Function(unsafe extern "C" fn(*mut u8)),
     /// clang's: thread number and task.
-    Entry(unsafe extern "C" fn(i32, *mut u8) -> i32),
+    Entry(kmpc_tasks::Entry),
 }
 
 pub struct Task {
@@ -62,12 +62,43 @@ pub struct Group {
     joined: u64,
 }
 
+/// What a task says that it does with what it names in `depend`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    Reads,
+    /// `inoutset`: in any order with others of the kind.
+    Joins,
+    Writes,
+}
+
+/// An item of `depend`.
+#[derive(Clone, Copy)]
+pub struct Item {
+    pub address: u64,
+    pub uses: Use,
+}
+
+/// The address of `omp_all_memory`, which every other one lies in.
+pub const ALL_MEMORY: u64 = 0;
+
+impl Item {
+    /// Whether tasks that name these are ordered.
+    fn orders(self, other: Self) -> bool {
+        let meet = self.address == other.address || self.address == ALL_MEMORY || other.address == ALL_MEMORY;
+        meet && (self.uses != other.uses || self.uses == Use::Writes)
+    }
+
+    /// Whether who is ordered behind this one is so behind all that the other one orders.
+    fn stands_for(self, other: Self) -> bool {
+        self.uses == Use::Writes && (self.address == other.address || self.address == ALL_MEMORY)
+    }
+}
+
 /// A child that the next ones with the same address depend on.
 #[derive(Clone, Copy)]
 struct Dependence {
-    address: u64,
+    item: Item,
     task: *const Task,
-    writes: bool,
 }
 
 /// Tasks of a team that are to be executed, oldest first. Under the team's lock.
@@ -140,7 +171,41 @@ pub struct Clauses<'a> {
     /// Executed at once where it is created.
     pub at_once: bool,
     pub is_final: bool,
-    pub depends: &'a [(u64, bool)],
+    pub depends: &'a [Item],
+}
+
+/// How many tasks the iterations of a `taskloop` become.
+pub enum Pieces {
+    /// So many, as equal as can be.
+    Count(u64),
+    /// Tasks of at least so many iterations, and of less than twice as many.
+    AtLeast(u64),
+    /// Tasks of just so many iterations, but for the last one.
+    Exactly(u64),
+}
+
+impl Pieces {
+    /// `grainsize`.
+    pub fn of_size(size: u64, strict: bool) -> Self {
+        if strict { Self::Exactly(size.max(1)) } else { Self::AtLeast(size.max(1)) }
+    }
+
+    /// The first iteration of each piece, and the one behind its last.
+    pub fn of(&self, total: u64) -> impl Iterator<Item = (u64, u64)> {
+        let (count, exact) = match *self {
+            Self::Count(count) => (count.clamp(1, total.max(1)), None),
+            Self::AtLeast(size) => ((total / size).max(1), None),
+            Self::Exactly(size) => (total.div_ceil(size), Some(size)),
+        };
+        let (least, more) = (total / count.max(1), total % count.max(1));
+        (0..if total == 0 { 0 } else { count }).map(move |number| match exact {
+            Some(size) => (number * size, (number * size).saturating_add(size).min(total)),
+            None => {
+                let from = number * least + number.min(more);
+                (from, from + least + u64::from(number < more))
+            }
+        })
+    }
 }
 
 /// A fresh task with room for its data, which the caller fills: that may be the program's code. Outside the runtime.
@@ -176,7 +241,7 @@ pub fn submit(call: Call, new: *mut Task, clauses: &Clauses<'_>) {
     };
     if clauses.at_once || around.is_final || full {
         if !task.predecessors.as_slice().is_empty() {
-            execute_until(call, team, |_| true, || task.is_ready());
+            execute_before(call, team, task);
         }
         return execute(call, task, false);
     }
@@ -193,6 +258,38 @@ pub fn submit(call: Call, new: *mut Task, clauses: &Clauses<'_>) {
         team.queue.push(task);
     });
     tell(&here, team);
+}
+
+/// Executes what a task that is not left to the team has to come behind, and nothing else: whoever creates it may hold what other tasks wait for.
+fn execute_before(call: Call, team: &Team, task: &Task) {
+    let before = Vector::new();
+    {
+        let _here = call.enter();
+        team.lock.with(|| {
+            let (mut at, mut of) = (0, task);
+            loop {
+                for &other in of.predecessors.as_slice() {
+                    // SAFETY: kept by the reference of a task that is not finished; of one that is finished nothing is left in the list.
+                    let counted = unsafe { &*other };
+                    if !counted.finished.get() && !before.as_slice().contains(&other) {
+                        add(&counted.references, 1);
+                        before.push(other);
+                    }
+                }
+                let Some(&next) = before.as_slice().get(at) else { break };
+                // SAFETY: kept by its reference.
+                (at, of) = (at + 1, unsafe { &*next });
+            }
+        });
+    }
+    execute_until(call, team, |other| before.as_slice().contains(&(&raw const *other)), || task.is_ready());
+    let free = Vector::new();
+    {
+        let _here = call.enter();
+        team.lock.with(|| before.as_slice().iter().for_each(|other| drop_reference(*other, &free)));
+    }
+    before.free();
+    free_all(&free);
 }
 
 fn add(to: &Cell<u32>, what: i32) {
@@ -262,9 +359,7 @@ fn execute(call: Call, task: &Task, created: bool) {
         Some(Code::Function(function)) => unsafe { run(task.call, || function(task.data)) },
         // SAFETY: as above.
         Some(Code::Entry(entry)) => unsafe {
-            run(task.call, || {
-                entry(local().number as i32, task.data);
-            });
+            run(task.call, || kmpc_tasks::execute(entry, task.data));
         },
         None => {}
     }
@@ -376,18 +471,17 @@ fn drop_reference(task: *const Task, free: &Vector<*const Task>) {
 }
 
 /// Enters a task into the table of its siblings. Under the team's lock.
-fn depend(around: &Task, task: &Task, on: &[(u64, bool)]) {
-    for &(address, writes) in on {
+fn depend(around: &Task, task: &Task, on: &[Item]) {
+    for &item in on {
         let mut at = 0;
         while let Some(&known) = around.table.as_slice().get(at) {
-            let before = known.address == address && !core::ptr::eq(known.task, task) && (writes || known.writes);
+            let before = item.orders(known.item) && !core::ptr::eq(known.task, task);
             if before {
                 task.predecessors.push(known.task);
                 // SAFETY: kept by the table's reference.
                 add(unsafe { &(*known.task).references }, 1);
             }
-            // Who writes stands for all before it.
-            if before && writes {
+            if before && item.stands_for(known.item) {
                 around.table.remove(at);
                 // Never the last reference: the new task has one.
                 // SAFETY: as above.
@@ -396,7 +490,7 @@ fn depend(around: &Task, task: &Task, on: &[(u64, bool)]) {
                 at += 1;
             }
         }
-        around.table.push(Dependence { address, task, writes });
+        around.table.push(Dependence { item, task });
         add(&task.references, 1);
     }
 }
@@ -449,7 +543,7 @@ pub fn wait(call: Call) {
 }
 
 /// `taskwait depend(…)`: until nothing is left that a task with these dependences would have to wait for.
-pub fn wait_for(call: Call, on: &[(u64, bool)]) {
+pub fn wait_for(call: Call, on: &[Item]) {
     unsafe extern "C" fn nothing(_data: *mut u8) {}
     let (task, _) = prepare(call, Code::Function(nothing), 0, 8);
     submit(call, task, &Clauses { at_once: true, is_final: false, depends: on });
