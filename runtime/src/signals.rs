@@ -5,11 +5,12 @@
 //! runs with the mask it asked for, on the stack of the thread, with the signal's information and an empty context; several arrivals of a signal in the meantime are one.
 //! Signals that kill the process unless they are handled mark the recording as crashed on their way.
 
+use crate::intercept::kernel;
 use crate::lock::RawLock;
 use crate::real::{errno, real, set_errno};
 use crate::sys::{self, syscall};
 use crate::thread::{Runtime, State, Thread, all};
-use crate::tls::{current, hot};
+use crate::tls::{caller, current, hot};
 use crate::{config, detect, finish, header, hooks, nudge, outside, recorder, replay, report, sched};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -152,12 +153,9 @@ pub unsafe fn change(signal: c_int, new: *const Action, old: *mut Action) -> c_i
             return kernel_action(signal, new, old);
         }
         let index = signal as usize;
-        if detect::on()
-            && !new.is_null()
-            && let Some(runtime) = Runtime::try_enter()
-        {
+        if !new.is_null() && (*new).handler > 1 {
             // What was done before a handler was installed is seen by it.
-            recorder::sync(runtime.thread(), Op::Publish, signal as u64, sync_source::SIGNAL, 0, &[]);
+            kernel::publishes(kernel::Object::Signal(signal), caller());
         }
         with_all_blocked(|| {
             LOCK.with(|| {
@@ -352,6 +350,9 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
                 outside::came_in(thread, signal as u64, sync_source::SIGNAL, 0);
             }
             recorder::sync(thread, Op::SignalEnter, signal as u64, 0, 0, &[]);
+            if !faulted {
+                kernel::observe(&runtime, kernel::Object::Signal(signal), 0);
+            }
             if detect::on() {
                 detect::handlers::begins(thread, &raw const saved as u64);
                 runtime.outside(call);

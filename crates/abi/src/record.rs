@@ -317,6 +317,8 @@ pub mod sync_source {
     pub const PROCESS: u16 = 5;
     pub const EXIT_HANDLER: u16 = 6;
     pub const OTHER: u16 = 7;
+    /// Queues and sets of semaphores by number, locks of files, handlers of `fork`.
+    pub const KERNEL: u16 = 8;
 }
 
 /// Aux of `ExitBegin`, `ExitGoesOn`.

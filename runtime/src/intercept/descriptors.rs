@@ -38,6 +38,8 @@ pub enum Kind {
     Pipe,
     Socket,
     Device,
+    /// Of messages.
+    Queue,
     Other,
 }
 
@@ -88,7 +90,7 @@ impl Descriptor {
     fn is_outside(&self) -> bool {
         match self.kind {
             Kind::Direct => false,
-            Kind::Pipe | Kind::Socket => !outside::is_own(self.identity),
+            Kind::Pipe | Kind::Socket | Kind::Queue => !outside::is_own(self.identity),
             // null, zero, full
             Kind::Device => !matches!(self.device, 0x103 | 0x105 | 0x107),
             Kind::Other => {
@@ -240,18 +242,24 @@ pub struct Call {
     pub at_once: bool,
     /// It may block although the file is ready: the turn is given up meanwhile.
     pub external: bool,
+    /// The file is a queue of messages, and the call's own time-out ends a wait at this elapsed virtual time.
+    pub queue_until: Option<u64>,
     pub site: u64,
 }
 
 impl Call {
     pub const fn input(file: c_int, site: u64) -> Self {
-        Self { file, events: POLLIN, at_once: false, external: false, site }
+        Self { file, events: POLLIN, at_once: false, external: false, queue_until: None, site }
     }
     pub const fn output(file: c_int, site: u64) -> Self {
-        Self { file, events: POLLOUT, at_once: false, external: false, site }
+        Self { file, events: POLLOUT, at_once: false, external: false, queue_until: None, site }
     }
     pub const fn at_once(mut self, at_once: bool) -> Self {
         self.at_once = at_once;
+        self
+    }
+    pub const fn queue(mut self, until: u64) -> Self {
+        self.queue_until = Some(until);
         self
     }
     pub const fn external(mut self, external: bool) -> Self {
@@ -267,7 +275,11 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     if detect::on() {
         detect::descriptors::used(runtime.thread(), call.file, call.site);
     }
-    let descriptor = look(call.file);
+    let mut descriptor = look(call.file);
+    if call.queue_until.is_some() {
+        descriptor.kind = Kind::Queue;
+    }
+    let until = || call.queue_until.unwrap_or_else(|| descriptor.deadline(call.events));
     let takes_in = call.events & POLLIN != 0;
     if detect::on() && !takes_in {
         detect::descriptors::moves_data(runtime.thread(), takes_in, call.site);
@@ -292,9 +304,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
             ready = if call.at_once || descriptor.is_nonblocking() {
                 Ready::No
             } else {
-                wait_for_files(&runtime, &mut files, descriptor.deadline(call.events), Interruption::ByFlag, site, |files| {
-                    poll_now(files) != 0
-                })
+                wait_for_files(&runtime, &mut files, until(), Interruption::ByFlag, site, |files| poll_now(files) != 0)
             };
         }
     }

@@ -1,5 +1,6 @@
-//! `sigaction` and its older kin.
+//! `sigaction` and its older kin; signals that are sent.
 
+use super::kernel::{self, Object};
 use super::threads;
 use crate::config;
 use crate::detect;
@@ -7,8 +8,10 @@ use crate::real::real;
 use crate::sched;
 use crate::signals::{self, Action, SA_NODEFER, SA_RESETHAND, SA_RESTART};
 use crate::sys::{self, syscall};
-use crate::thread::Runtime;
+use crate::thread::{Runtime, Thread, all};
+use crate::tls::caller;
 use core::ffi::c_int;
+use core::sync::atomic::Ordering::Acquire;
 
 const SIG_ERR: usize = usize::MAX;
 /// `SIG_HOLD` of `sigset`.
@@ -99,31 +102,101 @@ unsafe extern "C" fn raise_signal(signal: c_int) -> c_int {
 }
 
 unsafe extern "C" fn kill_process(process: c_int, signal: c_int) -> c_int {
+    sends(process, signal);
     // To whom it goes if there are several threads is the kernel's choice.
     let own = || process as u32 == sys::process_id() && (detect::on() || sched::live_count() == 1);
     // SAFETY: the program's own arguments.
     send(signal, own, || result_of(unsafe { syscall!(KILL, process as isize, signal as isize) }))
 }
 
-unsafe extern "C" fn kill_thread(handle: u64, signal: c_int) -> c_int {
-    // SAFETY: the real functions with the program's arguments.
-    let own = || handle == unsafe { real!(fn pthread_self() -> u64)() };
-    // SAFETY: as above.
-    let real = || unsafe { real!("GLIBC_2.34" fn pthread_kill(u64, c_int) -> c_int)(handle, signal) };
+/// Who takes a signal is ordered behind those who sent it; who waits for a process that it ends, too.
+fn sends(process: c_int, signal: c_int) {
+    let site = caller();
+    if signal != 0 {
+        // A group, or all, may be the own process among others.
+        if process as u32 == sys::process_id() || process <= 0 {
+            kernel::publishes(Object::Signal(signal), site);
+        }
+        if process as u32 != sys::process_id() {
+            kernel::publishes(Object::Processes, site);
+        }
+    }
+}
+
+/// Sends a signal to another thread, if somebody handles it not before it is there.
+fn send_to(thread: Option<&Thread>, signal: c_int, own: impl FnOnce() -> bool, real: impl FnOnce() -> c_int) -> c_int {
+    let site = caller();
+    if own() {
+        return send(signal, || true, real);
+    }
+    if signal != 0 {
+        kernel::publishes(Object::Signal(signal), site);
+    }
     if config::serial()
-        && !own()
+        && let Some(thread) = thread
         && let Some(_runtime) = Runtime::try_enter()
-        && let Some(thread) = threads::find(handle)
     {
         return signals::send_and_await(thread, signal, real);
     }
-    send(signal, own, real)
+    send(signal, || false, real)
+}
+
+fn found(handle: u64) -> Option<&'static Thread> {
+    let _runtime = Runtime::try_enter()?;
+    if config::serial() { threads::find(handle).map(|thread| &*thread) } else { None }
+}
+
+fn is_self(handle: u64) -> bool {
+    // SAFETY: the real function.
+    handle == unsafe { real!(fn pthread_self() -> u64)() }
+}
+
+unsafe extern "C" fn kill_thread(handle: u64, signal: c_int) -> c_int {
+    // SAFETY: the real function with the program's arguments.
+    let real = || unsafe { real!("GLIBC_2.34" fn pthread_kill(u64, c_int) -> c_int)(handle, signal) };
+    send_to(if is_self(handle) { None } else { found(handle) }, signal, || is_self(handle), real)
+}
+
+unsafe extern "C" fn queue_to_thread(handle: u64, signal: c_int, value: usize) -> c_int {
+    // SAFETY: as above.
+    let real = || unsafe { real!(fn pthread_sigqueue(u64, c_int, usize) -> c_int)(handle, signal, value) };
+    send_to(if is_self(handle) { None } else { found(handle) }, signal, || is_self(handle), real)
+}
+
+unsafe extern "C" fn kill_thread_of(process: c_int, thread: c_int, signal: c_int) -> c_int {
+    // SAFETY: as above.
+    let real = || result_of(unsafe { syscall!(sys::TGKILL, process as isize, thread as isize, signal as isize) });
+    if process as u32 != sys::process_id() {
+        sends(process, signal);
+        return send(signal, || false, real);
+    }
+    // SAFETY: registered threads are never unmapped.
+    let mut threads = all().map(|thread| unsafe { &*thread });
+    let named = threads.find(|known| known.kernel_id == thread as u32 && known.ended.load(Acquire) == 0);
+    send_to(named.filter(|_| config::serial()), signal, || thread as u32 == sys::thread_id(), real)
+}
+
+unsafe extern "C" fn kill_group(group: c_int, signal: c_int) -> c_int {
+    sends(0, signal);
+    // SAFETY: as above.
+    send(signal, || false, || unsafe { real!(fn killpg(c_int, c_int) -> c_int)(group, signal) })
+}
+
+unsafe extern "C" fn queue(process: c_int, signal: c_int, value: usize) -> c_int {
+    sends(process, signal);
+    let own = || process as u32 == sys::process_id() && (detect::on() || sched::live_count() == 1);
+    // SAFETY: as above.
+    send(signal, own, || unsafe { real!(fn sigqueue(c_int, c_int, usize) -> c_int)(process, signal, value) })
 }
 
 interpose! {
     raise => raise_signal;
     kill => kill_process;
+    killpg => kill_group;
+    sigqueue => queue;
+    tgkill => kill_thread_of;
     pthread_kill => kill_thread;
+    pthread_sigqueue => queue_to_thread;
     sigaction => action;
     signal => simple;
     bsd_signal => simple;

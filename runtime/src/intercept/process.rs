@@ -8,6 +8,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
+use super::kernel::{self, Object};
 use crate::family::{self, Environment, NO_PLACE};
 use crate::memory::List;
 use crate::real::real;
@@ -48,6 +49,8 @@ unsafe extern "C" fn at_quick_exit(_argument: *mut c_void) {
 fn make(real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
+    kernel::publish(&runtime, Object::Processes, site);
+    kernel::observes(Object::ForkHandlers, site);
     sched::point(&runtime, Op::Fork, 0, site);
     runtime.thread().place_given = NO_PLACE;
     runtime.thread().fork_site = site;
@@ -361,7 +364,20 @@ interpose_lists! {
     execle => list_with;
 }
 
+/// What libc's `pthread_atfork` calls. The handlers run on the thread that forks.
+unsafe extern "C" fn at_fork(
+    prepare: Option<unsafe extern "C" fn()>,
+    parent: Option<unsafe extern "C" fn()>,
+    child: Option<unsafe extern "C" fn()>,
+    library: *mut c_void,
+) -> c_int {
+    type Handler = Option<unsafe extern "C" fn()>;
+    kernel::publishes(Object::ForkHandlers, caller());
+    unsafe { real!(fn __register_atfork(Handler, Handler, Handler, *mut c_void) -> c_int)(prepare, parent, child, library) }
+}
+
 interpose! {
+    __register_atfork => at_fork;
     fork => forked;
     vfork => forked;
     _Fork => forked_bare;

@@ -7,7 +7,8 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{EINTR, made};
+use super::descriptors::{EINTR, look, made};
+use super::kernel::{self, Object};
 use crate::real::{errno, real};
 use crate::signals::SignalInfo;
 use crate::thread::Runtime;
@@ -18,11 +19,27 @@ use rashomon_abi::record::{Op, sync_source};
 
 /// The frame of such a call: `object` is what it waits for, as far as a number tells.
 fn external(source: u16, object: u64, real: impl FnOnce() -> isize) -> isize {
-    external_unless(source, object, real, |_| false)
+    external_unless(source, object, real, |_| false, |_| None)
 }
 
-/// The same of a call of whose result can be told whether it comes from outside.
-fn external_unless(source: u16, object: u64, real: impl FnOnce() -> isize, from_outside: impl FnOnce(isize) -> bool) -> isize {
+/// The same of a call that the kernel lets go on by what other threads publish there, if it succeeds.
+fn external_at(source: u16, object: u64, at: Object, real: impl FnOnce() -> isize) -> isize {
+    external_unless(source, object, real, |_| false, |result| (result >= 0).then_some(at))
+}
+
+/// A call that waits for processes: there is one to wait for because some thread started it.
+fn external_processes(object: u64, real: impl FnOnce() -> isize) -> c_int {
+    external_at(sync_source::PROCESS, object, Object::Processes, real) as c_int
+}
+
+/// The same of a call of whose result can be told whether it comes from outside, and what the thread was let go on by.
+pub fn external_unless(
+    source: u16,
+    object: u64,
+    real: impl FnOnce() -> isize,
+    from_outside: impl FnOnce(isize) -> bool,
+    observed: impl FnOnce(isize) -> Option<Object>,
+) -> isize {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
     sched::point(&runtime, Op::Blocking, object, site);
@@ -32,12 +49,14 @@ fn external_unless(source: u16, object: u64, real: impl FnOnce() -> isize, from_
     if config::serial() && from_outside(result) {
         outside::came_in(runtime.thread(), object, source, site);
     }
-    recorder::sync(runtime.thread(), Op::Blocking, object, source, site, &[outcome]);
+    if !observed(result).is_some_and(|at| kernel::observe(&runtime, at, site)) {
+        recorder::sync(runtime.thread(), Op::Blocking, object, source, site, &[outcome]);
+    }
     result
 }
 
 pub unsafe extern "C" fn wait_any(status: *mut c_int) -> c_int {
-    external(sync_source::PROCESS, 0, || unsafe { real!(fn wait(*mut c_int) -> c_int)(status) as isize }) as c_int
+    external_processes(0, || unsafe { real!(fn wait(*mut c_int) -> c_int)(status) as isize })
 }
 
 pub unsafe extern "C" fn wait_process(process: c_int, status: *mut c_int, options: c_int) -> c_int {
@@ -53,9 +72,7 @@ pub unsafe extern "C" fn wait_identity(kind: c_int, process: u32, information: *
 }
 
 pub unsafe extern "C" fn wait_usage(status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
-    external(sync_source::PROCESS, 0, || unsafe {
-        real!(fn wait3(*mut c_int, c_int, *mut u8) -> c_int)(status, options, usage) as isize
-    }) as c_int
+    external_processes(0, || unsafe { real!(fn wait3(*mut c_int, c_int, *mut u8) -> c_int)(status, options, usage) as isize })
 }
 
 pub unsafe extern "C" fn wait_process_usage(process: c_int, status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
@@ -65,11 +82,11 @@ pub unsafe extern "C" fn wait_process_usage(process: c_int, status: *mut c_int, 
 }
 
 unsafe extern "C" fn shell(command: *const c_char) -> c_int {
-    external(sync_source::PROCESS, 0, || unsafe { real!(fn system(*const c_char) -> c_int)(command) as isize }) as c_int
+    external_processes(0, || unsafe { real!(fn system(*const c_char) -> c_int)(command) as isize })
 }
 
 unsafe extern "C" fn close_process(stream: *mut u8) -> c_int {
-    external(sync_source::PROCESS, 0, || unsafe { real!(fn pclose(*mut u8) -> c_int)(stream) as isize }) as c_int
+    external_processes(0, || unsafe { real!(fn pclose(*mut u8) -> c_int)(stream) as isize })
 }
 
 /// Waits for one of a set of signals. One that nobody in this process sent came from outside.
@@ -80,7 +97,8 @@ unsafe fn taken(mask: *const u64, information: *mut SignalInfo, time: *const [i6
         || unsafe { real!(fn sigtimedwait(*const u64, *mut SignalInfo, *const [i64; 2]) -> c_int)(mask, information, time) };
     loop {
         let sent_elsewhere = |signal| signal > 0 && unsafe { !(*information).is_own() };
-        let result = external_unless(sync_source::SIGNAL, 0, || real() as isize, sent_elsewhere) as c_int;
+        let came = |signal: isize| (signal > 0).then_some(Object::Signal(signal as c_int));
+        let result = external_unless(sync_source::SIGNAL, 0, || real() as isize, sent_elsewhere, came) as c_int;
         if result >= 0 || !again || errno() != EINTR {
             return result;
         }
@@ -114,10 +132,26 @@ unsafe extern "C" fn wait_for_handler_masked(mask: *const u64) -> c_int {
     external(sync_source::SIGNAL, 0, || unsafe { real!(fn sigsuspend(*const u64) -> c_int)(mask) as isize }) as c_int
 }
 
+/// The lock belongs to the open file: threads that opened it by themselves exclude each other, and who gives it up lets others go on. A shared lock may take the place of an exclusive one.
 unsafe extern "C" fn lock_file(file: c_int, operation: c_int) -> c_int {
-    external(sync_source::OTHER, 0, || unsafe { real!(fn flock(c_int, c_int) -> c_int)(file, operation) as isize }) as c_int
+    // LOCK_SH, LOCK_EX, LOCK_UN
+    lock_open_file(file, operation & 9 != 0, operation & 3 != 0, || unsafe {
+        real!(fn flock(c_int, c_int) -> c_int)(file, operation)
+    })
 }
 
+fn lock_open_file(file: c_int, gives: bool, takes: bool, real: impl FnOnce() -> c_int) -> c_int {
+    let site = caller();
+    let lock = Object::FileLock(look(file).object());
+    kernel::uses(lock);
+    if gives {
+        kernel::publishes(lock, site);
+    }
+    external_unless(sync_source::OTHER, 0, || real() as isize, |_| false, |result| (takes && result >= 0).then_some(lock))
+        as c_int
+}
+
+/// The lock belongs to the process, whose threads it does not keep apart: it orders none of them.
 unsafe extern "C" fn lock_section(file: c_int, command: c_int, length: i64) -> c_int {
     external(sync_source::OTHER, 0, || unsafe { real!(fn lockf(c_int, c_int, i64) -> c_int)(file, command, length) as isize })
         as c_int
@@ -125,39 +159,20 @@ unsafe extern "C" fn lock_section(file: c_int, command: c_int, length: i64) -> c
 
 /// Variadic in C: its one further argument comes in the third register, whatever it is.
 unsafe extern "C" fn control(file: c_int, command: c_int, argument: usize) -> c_int {
-    // F_SETLKW, F_OFD_SETLKW
     let real = || unsafe { real!(fn fcntl64(c_int, c_int, usize) -> c_int)(file, command, argument) as isize };
     let site = caller();
     match command {
-        7 | 38 => external(sync_source::OTHER, 0, real) as c_int,
+        // F_SETLKW: of the process, as lockf's.
+        7 => external(sync_source::OTHER, 0, real) as c_int,
+        // F_OFD_SETLK, F_OFD_SETLKW, with F_RDLCK, F_WRLCK or F_UNLCK
+        37 | 38 if argument != 0 => {
+            let kind = unsafe { *(argument as *const u16) };
+            lock_open_file(file, kind != 1, kind != 2, || real() as c_int)
+        }
         // F_DUPFD, F_DUPFD_CLOEXEC
         0 | 1030 => made(real() as c_int, site),
         _ => real() as c_int,
     }
-}
-
-pub unsafe extern "C" fn receive_message(queue: c_int, message: *mut u8, bytes: usize, kind: i64, flags: c_int) -> isize {
-    external(sync_source::OTHER, queue as u32 as u64, || unsafe {
-        real!(fn msgrcv(c_int, *mut u8, usize, i64, c_int) -> isize)(queue, message, bytes, kind, flags)
-    })
-}
-
-pub unsafe extern "C" fn send_message(queue: c_int, message: *const u8, bytes: usize, flags: c_int) -> c_int {
-    external(sync_source::OTHER, queue as u32 as u64, || unsafe {
-        real!(fn msgsnd(c_int, *const u8, usize, c_int) -> c_int)(queue, message, bytes, flags) as isize
-    }) as c_int
-}
-
-unsafe extern "C" fn change_semaphores(set: c_int, operations: *mut u8, count: usize) -> c_int {
-    external(sync_source::OTHER, set as u32 as u64, || unsafe {
-        real!(fn semop(c_int, *mut u8, usize) -> c_int)(set, operations, count) as isize
-    }) as c_int
-}
-
-unsafe extern "C" fn change_semaphores_timed(set: c_int, operations: *mut u8, count: usize, time: *const [i64; 2]) -> c_int {
-    external(sync_source::OTHER, set as u32 as u64, || unsafe {
-        real!(fn semtimedop(c_int, *mut u8, usize, *const [i64; 2]) -> c_int)(set, operations, count, time) as isize
-    }) as c_int
 }
 
 pub unsafe extern "C" fn resolve(node: *const c_char, service: *const c_char, hints: *const u8, result: *mut *mut u8) -> c_int {
@@ -211,6 +226,4 @@ interpose! {
     lockf64 => lock_section;
     fcntl => control;
     fcntl64 => control;
-    semop => change_semaphores;
-    semtimedop => change_semaphores_timed;
 }

@@ -1,7 +1,7 @@
 //! What the kernel tells of the process and the machine; signals and threads.
 
 use super::*;
-use crate::intercept::{c11, threads, time, waits};
+use crate::intercept::{c11, messages, threads, time, waits};
 use core::ffi::c_int;
 
 /// Bytes of a `sigset_t` that the library uses, of a `siginfo_t`, of a `struct rusage`.
@@ -43,12 +43,12 @@ effects! {
     sigemptyset(set) -> c_int, writes |w, _| { w.bytes(set, SIGNALS); };
     sigfillset(set) -> c_int, writes |w, _| { w.bytes(set, SIGNALS); };
     sigpending(set) -> c_int, writes |w, result| { w.bytes(set, if_done(result, 8)); };
-    msgrcv(queue, to, bytes, kind, flags) -> isize, by waits::receive_message, writes |w, result| { w.bytes(to, if result < 0 { 0 } else { result as usize + 8 }); };
-    msgsnd(queue, from, bytes, flags) -> c_int, by waits::send_message, reads |r| { r.bytes(from, bytes.saturating_add(8)); };
-    mq_receive(queue, to, bytes, priority) -> isize, writes |w, result| { if result >= 0 { w.bytes(to, result as usize); w.bytes(priority, 4); } };
-    mq_timedreceive(queue, to, bytes, priority, until) -> isize, reads |r| { r.bytes(until, 16); }, writes |w, result| { if result >= 0 { w.bytes(to, result as usize); w.bytes(priority, 4); } };
-    mq_send(queue, from, bytes, priority) -> c_int, reads |r| { r.bytes(from, bytes); };
-    mq_timedsend(queue, from, bytes, priority, until) -> c_int, reads |r| { r.bytes(from, bytes); r.bytes(until, 16); };
+    msgrcv(queue, to, bytes, kind, flags) -> isize, by messages::take_message, writes |w, result| { w.bytes(to, if result < 0 { 0 } else { result as usize + 8 }); };
+    msgsnd(queue, from, bytes, flags) -> c_int, by messages::put_message, reads |r| { r.bytes(from, bytes.saturating_add(8)); };
+    mq_receive(queue, to, bytes, priority) -> isize, by messages::receive, writes |w, result| { if result >= 0 { w.bytes(to, result as usize); w.bytes(priority, 4); } };
+    mq_timedreceive(queue, to, bytes, priority, until) -> isize, by messages::receive_until, reads |r| { r.bytes(until, 16); }, writes |w, result| { if result >= 0 { w.bytes(to, result as usize); w.bytes(priority, 4); } };
+    mq_send(queue, from, bytes, priority) -> c_int, by messages::send, reads |r| { r.bytes(from, bytes); };
+    mq_timedsend(queue, from, bytes, priority, until) -> c_int, by messages::send_until, reads |r| { r.bytes(from, bytes); r.bytes(until, 16); };
     sem_getvalue(semaphore, to) -> c_int, writes |w, result| { w.bytes(to, if_done(result, 4)); };
     getrandom(to, bytes, flags) -> isize, by time::random_bytes, writes |w, result| { w.bytes(to, result.max(0) as usize); };
     getentropy(to, bytes) -> c_int, by time::entropy, writes |w, result| { w.bytes(to, if_done(result, bytes)); };
