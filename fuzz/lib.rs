@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Panics if a refusal has no place; everything else is for the fuzzer to find.
 pub fn read_all(content: Vec<u8>, format: Option<Format>, flags: u8) {
-    let options = OpenOptions { format, bare_threads: flags & 1 != 0, lenient: flags & 2 != 0 };
+    let options = OpenOptions { format, bare_threads: flags & 1 != 0, lenient: flags & 2 != 0, ..OpenOptions::default() };
     let checks = CheckOptions { lenient: flags & 2 != 0, reentrant: flags & 4 != 0 };
     let source = read(Box::new(Cursor::new(content)), Path::new("input"), &options);
     let result = source.and_then(|source| {

@@ -30,6 +30,7 @@ use rashomon_report::{Counts, RunSummary, Shown, json, text};
 use rashomon_trace::Policy;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Time a call into the kernel may take before the runtime gives up on it.
@@ -63,14 +64,25 @@ pub const fn shown(show: Show) -> Shown {
     }
 }
 
+/// Whether what is found is kept in a store.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+
 /// An interruption ends the program under test, which nobody would see otherwise, and then us.
 pub fn end_children_on_interruption() {
+    KEEPS.store(true, Ordering::SeqCst);
+    end_all_on_interruption();
+}
+
+/// The same where there is no store.
+pub fn end_all_on_interruption() {
     rashomon_confirm::quit_terminates();
     // A second handler in one process is refused; the first does the same.
     let _ = ctrlc::set_handler(|| {
         rashomon_confirm::kill_running();
         live::interrupted();
-        say!("interrupted; what was found so far is in the store: see `rashomon report`");
+        let kept =
+            if KEEPS.load(Ordering::SeqCst) { "; what was found so far is in the store: see `rashomon report`" } else { "" };
+        say!("interrupted{kept}");
         std::process::exit(130);
     });
 }

@@ -118,6 +118,14 @@ impl Live {
     }
 }
 
+/// Empties the report of an earlier command, if there is one: what stands there from now on is of this one.
+pub fn forget(path: &Path) -> Result<()> {
+    if can_be_replaced(path) && path.exists() {
+        fs::write(path, "").with_context(|| format!("cannot replace {}", path.display()))?;
+    }
+    Ok(())
+}
+
 /// The last word of a report that is interrupted.
 pub fn interrupted() {
     let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).clone();

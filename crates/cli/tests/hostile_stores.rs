@@ -536,6 +536,50 @@ fn a_store_with_its_program_can_be_moved() {
     place.rashomon(&["replay", "race", "--store", "there"]).expect(125, &["is gone"]);
 }
 
+/// Offsets behind which there is no other one.
+#[test]
+fn a_finding_at_the_end_of_all_addresses_is_none_that_happens() {
+    let place = Place::new();
+    let program = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static void *unlocks(void *unused) { pthread_mutex_unlock(&m); return 0; }
+int main(void) {
+    pthread_t thread;
+    pthread_mutex_lock(&m);
+    pthread_create(&thread, 0, unlocks, 0);
+    pthread_join(thread, 0);
+    pthread_mutex_lock(&m);
+    pthread_mutex_lock(&m);
+}
+";
+    place.write("wrong.c", program);
+    place.rashomon(&["check", "--fail-on", "never", "-o", "store", "wrong.c"]);
+    let mut kinds = 0;
+    for entry in fs::read_dir(place.path("store/findings")).unwrap().flatten() {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let mut finding: serde_json::Value = serde_json::from_str(&text).unwrap();
+        push_to_the_end(&mut finding);
+        fs::write(entry.path(), finding.to_string()).unwrap();
+        let id = entry.file_name().into_string().unwrap();
+        place.rashomon(&["replay", id.trim_end_matches(".json"), "--store", "store"]).expect(1, &[]);
+        kinds += 1;
+    }
+    assert!(kinds >= 2, "one that was observed and one that blocked were expected: {kinds}");
+}
+
+/// Of every frame of its sides.
+fn push_to_the_end(finding: &mut serde_json::Value) {
+    for part in ["finding", "sides"].iter().filter(|part| finding.get(part).is_some()).copied().collect::<Vec<_>>() {
+        if part == "finding" {
+            push_to_the_end(&mut finding[part]);
+            continue;
+        }
+        for frame in finding[part].as_array_mut().into_iter().flatten().flat_map(|side| side["stack"].as_array_mut()).flatten() {
+            frame["offset"] = u64::MAX.into();
+        }
+    }
+}
+
 #[test]
 fn who_uses_a_store_is_told_to_the_next() {
     let ground = Ground::new();

@@ -312,3 +312,65 @@ fn killing_the_tool_loses_no_catch_and_no_witness() {
         }
     }
 }
+
+/// Two threads, each with a lock that the other one wants next: a barrier is between. With the name of a file, only if that is not there yet.
+const BLOCKED: &str = "#include <fcntl.h>
+#include <pthread.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+static int meet;
+static void *one(void *unused) {
+    pthread_mutex_lock(&a);
+    if (meet)
+        pthread_barrier_wait(&both);
+    pthread_mutex_lock(&b);
+    return 0;
+}
+static void *two(void *unused) {
+    if (!meet)
+        return 0;
+    pthread_mutex_lock(&b);
+    pthread_barrier_wait(&both);
+    pthread_mutex_lock(&a);
+    return 0;
+}
+int main(int count, char **arguments) {
+    pthread_t threads[2];
+    meet = count < 2 || open(arguments[1], O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0;
+    pthread_barrier_init(&both, 0, 2);
+    pthread_create(&threads[0], 0, one, 0);
+    pthread_create(&threads[1], 0, two, 0);
+    pthread_join(threads[0], 0);
+    pthread_join(threads[1], 0);
+    return 0;
+}
+";
+
+/// Kinds, statuses and grades of all findings, and whether each can be made to happen again.
+fn decided(report: &Value) -> Vec<(String, String, String, bool)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let findings = report["findings"].as_array().into_iter().flatten();
+    let of = |finding: &Value| {
+        (text(&finding["kind"]), text(&finding["status"]), text(&finding["grade"]), finding["reproduce"].is_string())
+    };
+    findings.map(of).collect()
+}
+
+#[test]
+fn a_deadlock_that_is_met_is_proven_by_a_serial_schedule() {
+    let place = Place::new();
+    place.compile("blocked", BLOCKED);
+    let (_, report) = provoke(&place, &["--fail-on", "never"], &["./blocked"]);
+    assert_eq!(decided(&report), [("deadlock".into(), "proven".into(), "deadlocked".into(), true)], "{report}");
+    place.rashomon(&["replay", "deadlock", "--times", "2"]).expect(0, &[]);
+}
+
+#[test]
+fn a_deadlock_that_no_schedule_shows_again_is_suspected() {
+    let place = Place::new();
+    place.compile("blocked", BLOCKED);
+    let (ended, report) = provoke(&place, &["--show", "suspicions"], &["./blocked", "ran"]);
+    assert_eq!(decided(&report), [("deadlock".into(), "suspected".into(), String::new(), false)], "{report}");
+    let ended = ended.expect(124, &["a deadlock is suspected (mutex a, mutex b)"]);
+    assert!(!ended.err.contains("proven, "), "{ended}");
+}

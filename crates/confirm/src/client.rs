@@ -37,6 +37,8 @@ pub const SOCKET_VARIABLE: &str = "RASHOMON_SOCKET";
 pub enum ClientEnding {
     /// The program ended, or its time was over, before it listened.
     NotStarted,
+    /// The same before the command succeeded that says when the client can begin.
+    NeverReady,
     Code(i32),
     Signal(i32),
     /// We ended it: the program had ended, or the time was over.
@@ -68,6 +70,9 @@ impl Served {
         let client = match self.client {
             ClientEnding::NotStarted => {
                 "the client was not started: the program ended, or its time was over, before it was seen to listen (its standard input is empty, but for --stdin; --ready CMD says when it can be asked)".into()
+            }
+            ClientEnding::NeverReady => {
+                "the client was not started: the program ended, or its time was over, before --ready succeeded".into()
             }
             ClientEnding::Code(0) => String::new(),
             ClientEnding::Code(code) => format!("the client ended with exit code {code}"),
@@ -113,7 +118,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Goes with the program from its start until nothing is left to wait for but its own end. Also whether its time was over before.
 pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served, bool), ConfirmError> {
     let failed = |source| ConfirmError::Execute { program: "sh".into(), source };
-    let mut served = Served { client: ClientEnding::NotStarted, server: ServerEnding::Unasked };
+    let not_begun = if client.ready.is_some() { ClientEnding::NeverReady } else { ClientEnding::NotStarted };
+    let mut served = Served { client: not_begun, server: ServerEnding::Unasked };
     let (doors, timed_out) = of.wait_until_ready(client).map_err(failed)?;
     let Some(doors) = doors else { return Ok((served, timed_out)) };
     let mut asking = of.start(&client.command, &doors, of.output).map_err(failed)?;

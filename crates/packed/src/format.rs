@@ -6,6 +6,7 @@ use crate::input::Input;
 use crate::rapid_bin::RapidBinSource;
 use crate::source::Source;
 use crate::{speedygo, std_text};
+use rashomon_event::Deadline;
 use std::io::Read;
 use std::path::Path;
 
@@ -43,6 +44,8 @@ pub struct OpenOptions {
     pub bare_threads: bool,
     /// What was cut off ends the trace instead of refusing it.
     pub lenient: bool,
+    /// How long a pipe is waited for that sends nothing.
+    pub until: Deadline,
 }
 
 /// What the first bytes look like.
@@ -70,7 +73,7 @@ const BEGIN: usize = 4096;
 
 /// A trace in a file, a pipe or (`-`) standard input, compressed by gzip or Zstandard or not.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Source + Send>, TraceError> {
-    start(Input::open(path)?, options)
+    start(Input::open(path, options.until)?, options)
 }
 
 /// The same from any stream of bytes; `path` is for messages.

@@ -1,8 +1,11 @@
 //! Bytes of a file, a pipe or standard input, uncompressed on the way, through a buffer of fixed size.
 
 use crate::error::{Place, TraceError};
+use rashomon_event::Deadline;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 /// What is read at once. Also the longest line, and the longest thing that must be seen whole.
@@ -13,6 +16,27 @@ const ZSTD_WINDOW: u32 = 27;
 enum Compression {
     Gzip,
     Zstandard,
+}
+
+/// A pipe, or whatever else may send nothing for ever.
+struct Waiting {
+    file: File,
+    until: Deadline,
+}
+
+impl Read for Waiting {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let left = self.until.left();
+            let time = left.map(|left| Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() });
+            match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], time.as_ref()) {
+                Ok(0) => return Err(std::io::Error::new(ErrorKind::TimedOut, "nothing came in time")),
+                Ok(_) => return self.file.read(buffer),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
 }
 
 pub(crate) struct Input {
@@ -29,16 +53,18 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// `-` is standard input.
-    pub fn open(path: &Path) -> Result<Self, TraceError> {
+    /// `-` is standard input. What is no regular file is waited for until then, whenever it has nothing.
+    pub fn open(path: &Path, until: Deadline) -> Result<Self, TraceError> {
         let failed = |action| move |source| TraceError::Io { action, path: path.to_path_buf(), source };
-        let (reader, length): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
-            (Box::new(std::io::stdin()), None)
+        let file = if path == Path::new("-") {
+            File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed("open"))?)
         } else {
-            let file = File::open(path).map_err(failed("open"))?;
-            let metadata = file.metadata().map_err(failed("examine"))?;
-            (Box::new(file), metadata.is_file().then_some(metadata.len()))
+            File::open(path).map_err(failed("open"))?
         };
+        let metadata = file.metadata().map_err(failed("examine"))?;
+        // What is read of standard input may begin behind the file's beginning.
+        let length = (metadata.is_file() && path != Path::new("-")).then_some(metadata.len());
+        let reader: Box<dyn Read + Send> = if metadata.is_file() { Box::new(file) } else { Box::new(Waiting { file, until }) };
         Self::new(path, reader, length)
     }
 

@@ -63,7 +63,7 @@ fn damage(format: Format, prepare: fn(Vec<u8>) -> Vec<u8>) {
     for number in 0..FILES {
         std::fs::write(&path, prepare(mutator.mutate(&one, &other))).unwrap();
         let lenient = number % 2 == 1;
-        let options = OpenOptions { format: Some(format), lenient, bare_threads: number % 4 == 2 };
+        let options = OpenOptions { format: Some(format), lenient, bare_threads: number % 4 == 2, ..OpenOptions::default() };
         refused += usize::from(!read(&path, &options, CheckOptions { lenient, reentrant: number % 8 == 4 }));
         // Whatever the content looks like after that.
         read(&path, &OpenOptions { format: None, ..options }, CheckOptions::default());

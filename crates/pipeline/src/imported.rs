@@ -36,7 +36,8 @@ pub fn predict_file(path: &Path, within: Duration) -> Result<Predicted, Pipeline
     let deadline = Deadline::within_if_any(within);
     // A beginning of a trace is a trace: what is predicted from it holds. Half of the time is kept for that.
     let end = End::new(Deadline::within_if_any(within / 2));
-    let mut source = end.bound(Box::new(Checked::new(open(path, &OpenOptions::default())?, CheckOptions::default())));
+    let options = OpenOptions { until: deadline, ..OpenOptions::default() };
+    let mut source = end.bound(Box::new(Checked::new(open(path, &options)?, CheckOptions::default())));
     let imported = to_trace(&mut *source)?;
     let notes = source.notices().iter().cloned().chain(end.words("--predict-within")).collect();
     let describer = Describer {

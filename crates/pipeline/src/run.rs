@@ -1,7 +1,7 @@
 //! What a store knows about the executions in it: enough to make each of them again.
 
 use rashomon_confirm::Client;
-use rashomon_event::harmless::is_harmful;
+pub use rashomon_event::{pasted, quoted};
 use rashomon_report::ProgramExit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -140,44 +140,6 @@ impl RunRecord {
     }
 }
 
-/// Quotes a word for a POSIX shell, where it needs it.
-pub fn quoted(word: &OsStr) -> OsString {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(byte);
-    let bytes = word.as_bytes();
-    if !bytes.is_empty() && bytes.iter().all(plain) {
-        return word.to_owned();
-    }
-    let mut out = vec![b'\''];
-    for byte in bytes {
-        if *byte == b'\'' {
-            out.extend_from_slice(b"'\\''");
-        } else {
-            out.push(*byte);
-        }
-    }
-    out.push(b'\'');
-    OsString::from_vec(out)
-}
-
-/// Quotes a word so that it can be printed, copied and pasted: what is not plain text stands as `$'\\xff'`, which bash, zsh, ksh and POSIX.1-2024's shell read.
-pub fn pasted(word: &OsStr) -> String {
-    match quoted(word).into_string() {
-        Ok(text) if !text.contains(is_harmful) => text,
-        _ => {
-            let mut out = String::from("$'");
-            for &byte in word.as_bytes() {
-                match byte {
-                    b'\'' | b'\\' => out.extend(['\\', char::from(byte)]),
-                    b' '..=b'~' => out.push(char::from(byte)),
-                    _ => out.push_str(&format!("\\x{byte:02x}")),
-                }
-            }
-            out.push('\'');
-            out
-        }
-    }
-}
-
 impl RunRecord {
     /// Everything that an execution from this store makes the machine do, in lines.
     pub fn deeds(&self) -> Vec<String> {
@@ -199,34 +161,6 @@ impl RunRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_survive_a_shell() {
-        for word in ["plain", "two words", "it's", "$HOME", "", "-x", "a;b", "new\nline", "\\", "*"] {
-            let script = format!("printf %s {}", quoted(OsStr::new(word)).to_str().unwrap());
-            let output = std::process::Command::new("sh").arg("-c").arg(&script).output().unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), word, "{script}");
-        }
-    }
-
-    #[test]
-    fn words_survive_copying_and_pasting() {
-        let words: [&[u8]; 7] = [
-            b"plain",
-            b"two words",
-            b"it's",
-            b"\xff\xfe/a b",
-            b"new\nline\x1b[2J",
-            "\u{202e}\\'".as_bytes(),
-            "\u{e4}".as_bytes(),
-        ];
-        for word in words {
-            let text = pasted(OsStr::from_bytes(word));
-            assert!(!text.contains(is_harmful), "{text}");
-            let output = std::process::Command::new("bash").arg("-c").arg(format!("printf %s {text}")).output().unwrap();
-            assert_eq!(output.stdout, word, "{text}");
-        }
-    }
 
     #[test]
     fn text_that_is_not_unicode_survives_json() {

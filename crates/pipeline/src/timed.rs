@@ -2,6 +2,7 @@
 
 use rashomon_event::Deadline;
 use rashomon_packed::{Event, Source, TraceError, delegate_to};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,7 +57,15 @@ impl Source for Timed<'_> {
             block.clear();
             return Ok(());
         }
-        self.source.next(block)?;
+        match self.source.next(block) {
+            // A pipe that sends nothing more.
+            Err(TraceError::Io { source, .. }) if source.kind() == ErrorKind::TimedOut => {
+                self.end.fetch_min(self.seen, Ordering::Relaxed);
+                block.clear();
+                return Ok(());
+            }
+            read => read?,
+        }
         block.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         self.seen += block.len() as u64;
         Ok(())

@@ -1,6 +1,6 @@
 //! What uninstrumented libraries took away: suspicions that would be predictions if calls into such a library were known to order nothing.
 
-use rashomon_event::{Finding, Verdict};
+use rashomon_event::{Finding, Verdict, pasted};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,8 @@ impl Lost {
         let (suspicions, were) =
             if *suspicions == 1 { ("1 suspicion".to_owned(), "was") } else { (format!("{suspicions} suspicions"), "were") };
         format!(
-            "{library}: {suspicions} {were} not predicted because its calls may order threads; --trust-library {library} if they do not"
+            "{library}: {suspicions} {were} not predicted because its calls may order threads; --trust-library {} if they do not",
+            pasted(library.as_ref())
         )
     }
 }

@@ -280,7 +280,7 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
         out.push('\n');
     }
     if options.shown == Shown::Claims {
-        out.push_str(&undecided::lines(findings, &run.store));
+        out.push_str(&undecided::lines(findings, &run.store, run.recordings));
     }
     let counts = Counts::of(findings);
     let _ = writeln!(out, "{}", result_words(findings, counts));
@@ -310,6 +310,9 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
     for note in &run.notes {
         let _ = writeln!(out, "note: {}", clean(note));
     }
-    let _ = writeln!(out, "kept in {}", clean(&run.store));
+    // A trace that somebody else recorded is kept nowhere.
+    if !run.store.is_empty() {
+        let _ = writeln!(out, "kept in {}", clean(&run.store));
+    }
     out
 }

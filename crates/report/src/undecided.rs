@@ -1,14 +1,16 @@
 //! What forcing left undecided, a line each, with what to do next: neither claims nor an all-clear.
 
 use crate::text::{clean, kind_name};
-use rashomon_event::{Finding, Frame, Side, Verdict};
+use rashomon_event::{Finding, Frame, Side, Verdict, pasted};
 use std::fmt::Write as _;
 
 /// Lines that are shown; the others are counted.
 const MOST: usize = 20;
+/// Schedules that are advised at least, twice as many as there were else.
+const LEAST_RECORDINGS: u32 = 10;
 
 /// One line for each finding that diverged, and a next step; empty if there is none.
-pub fn lines(findings: &[Finding], store: &str) -> String {
+pub fn lines(findings: &[Finding], store: &str, recordings: u32) -> String {
     let diverged: Vec<&Finding> = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Diverged { .. })).collect();
     let mut out = String::new();
     if diverged.is_empty() {
@@ -28,9 +30,10 @@ pub fn lines(findings: &[Finding], store: &str) -> String {
     }
     let _ = writeln!(
         out,
-        "  next: `rashomon provoke {}` holds threads at these places without any schedule; `rashomon check --recordings 10 …` takes other schedules; \
-         `--show suspicions` says all that is known of them",
-        clean(store)
+        "  next: `rashomon provoke {}` holds threads at these places without any schedule; `rashomon check --recordings {} …` takes more \
+         schedules; `--show suspicions` says all that is known of them",
+        pasted(store.as_ref()),
+        recordings.saturating_mul(2).max(LEAST_RECORDINGS)
     );
     out
 }

@@ -128,7 +128,12 @@ fn trace_file(name: &str, format: Format, files: u64, prepare: Prepare) -> Resul
     torment(name, files, |number| {
         std::fs::write(&path, prepare(mutator.mutate(&one, &other)))?;
         let lenient = number % 2 == 1;
-        let options = OpenOptions { format: (number % 8 != 0).then_some(format), bare_threads: number % 4 == 2, lenient };
+        let options = OpenOptions {
+            format: (number % 8 != 0).then_some(format),
+            bare_threads: number % 4 == 2,
+            lenient,
+            ..OpenOptions::default()
+        };
         let checks = CheckOptions { lenient, reentrant: number % 8 == 4 };
         Ok(match open(&path, &options).and_then(|source| drain(&mut Checked::new(source, checks))) {
             Ok(_) => End::Read,

@@ -1,7 +1,10 @@
 //! `rashomon predict` and `rashomon confirm`: the later phases on what is already recorded.
 
 use super::trust::run_that_may;
-use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, program_of, reporter, settings_of};
+use super::{
+    NOTHING_FORCED, Ui, end_all_on_interruption, end_children_on_interruption, open_store, present, program_of, reporter,
+    settings_of,
+};
 use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use anyhow::Result;
@@ -14,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
+    end_all_on_interruption();
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {
         return predict_session(ui, session, within, trust, report);
     }
@@ -21,6 +25,7 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOp
         return predict_imported(ui, file, within, report);
     }
     let store = open_store(trace.as_deref())?;
+    end_children_on_interruption();
     store.use_alone()?;
     let (mut run, origin) = store.run_and_origin()?;
     add_trusted(&store, (&mut run, &origin), trust)?;
@@ -71,7 +76,7 @@ fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOption
         threads: predicted.threads,
         executions: 0,
         untried: 0,
-        store: file.display().to_string(),
+        store: String::new(),
         notes: predicted.notes,
         interrupted: false,
     };

@@ -3,6 +3,7 @@
 use super::{Ui, end_children_on_interruption, fixed_plan, plan_of_check, present, randomises, reporter, settings_for};
 use crate::arguments::{ConfirmOptions, Filter, ReportOptions, RunOptions};
 use crate::exit::Exit;
+use crate::live;
 use crate::program::{self, Inspection, Instrumentation};
 use crate::progress::Reporter;
 use crate::runtime;
@@ -32,6 +33,8 @@ pub fn check(
     command: Vec<OsString>,
 ) -> Result<Exit> {
     end_children_on_interruption();
+    // What ends before there is a report leaves none: an older one is not this one's.
+    report.json.as_deref().map(live::forget).transpose()?;
     let Some(prepared) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
     let checked = check_prepared(ui, run, confirm, report, prepared)?;
     Ok(if checked.met { Exit::Findings } else { checked.exit })

@@ -51,7 +51,7 @@ fn with_client(
     arguments: Vec<OsString>,
 ) -> Result<Exit> {
     rashomon_confirm::keep().context("cannot start another process")?;
-    super::end_children_on_interruption();
+    super::end_all_on_interruption();
     let mut list = Flags(flags(ui, options)?);
     list.push("end_on_sigterm", "1")?;
     let program = Program {

@@ -22,8 +22,12 @@ pub fn is_file(path: &Path) -> bool {
 
 /// A trace file, checked as it is read.
 pub fn open_checked(trace: &Path, reading: &Reading) -> Result<Box<dyn Source + Send>, TraceError> {
-    let options =
-        OpenOptions { format: reading.format.map(Into::into), bare_threads: reading.bare_threads, lenient: reading.lenient };
+    let options = OpenOptions {
+        format: reading.format.map(Into::into),
+        bare_threads: reading.bare_threads,
+        lenient: reading.lenient,
+        ..OpenOptions::default()
+    };
     let checks = CheckOptions { lenient: reading.lenient, reentrant: reading.reentrant };
     Ok(Box::new(Checked::new(open(trace, &options)?, checks)))
 }

@@ -1,0 +1,106 @@
+//! What a recording showed stays so when the budget ends before it is shown again, and nothing is executed behind it.
+
+mod support;
+
+use support::place::{Place, statuses};
+
+/// Says in a file that it was executed, and ends in the way that its argument names.
+const PROGRAM: &str = "#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+static void *one(void *unused) { pthread_mutex_lock(&a); pthread_barrier_wait(&both); pthread_mutex_lock(&b); return 0; }
+static void *two(void *unused) { pthread_mutex_lock(&b); pthread_barrier_wait(&both); pthread_mutex_lock(&a); return 0; }
+static void *unlocks(void *unused) { pthread_mutex_unlock(&a); return 0; }
+int main(int count, char **arguments) {
+    int log = open(\"executions\", O_CREAT | O_APPEND | O_WRONLY, 0600);
+    pthread_t threads[2];
+    if (write(log, \"x\", 1) != 1)
+        return 1;
+    pthread_barrier_init(&both, 0, 2);
+    if (arguments[1][0] == 'd') {
+        pthread_create(&threads[0], 0, one, 0);
+        pthread_create(&threads[1], 0, two, 0);
+        pthread_join(threads[1], 0);
+    } else {
+        pthread_mutex_lock(&a);
+        pthread_create(&threads[0], 0, unlocks, 0);
+    }
+    pthread_join(threads[0], 0);
+    return 0;
+}
+";
+
+/// Checks with a budget that is over at once.
+#[track_caller]
+fn stays_proven(kind: &str, argument: &str) {
+    let place = Place::new();
+    place.compile("program", PROGRAM);
+    let line = ["check", "--budget", "0.000001", "--json", "report.json", "--", "./program", argument];
+    let ended = place.rashomon(&line).expect(66, &["the budget was over before its recorded schedule was replayed"]);
+    let report = place.json("report.json");
+    let found = statuses(&report);
+    assert!(matches!(found.as_slice(), [(id, status)] if id.starts_with(kind) && status == "proven"), "{found:?}; {ended}");
+    // The recording alone.
+    let executions = std::fs::read(place.path("executions")).expect("it was executed");
+    assert_eq!(executions.len(), 1, "{ended}");
+    place.rashomon(&["replay", kind]).expect(0, &[]);
+}
+
+#[test]
+fn a_deadlock_that_happened_stays_proven() {
+    stays_proven("deadlock", "deadlock");
+}
+
+#[test]
+fn a_misuse_that_happened_stays_proven() {
+    stays_proven("unlock", "unlock");
+}
+
+/// More events than are loaded between two looks at the clock.
+#[test]
+fn a_search_that_has_no_time_ends_with_the_report() {
+    let place = Place::new();
+    place.compile(
+        "long",
+        "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static int x, y;
+static void *task(void *unused) {
+    for (int i = 0; i < 40000; i++) { pthread_mutex_lock(&m); y++; pthread_mutex_unlock(&m); }
+    x = 1;
+    return 0;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, task, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+",
+    );
+    let line = ["check", "--search", "0.000001", "--budget", "10", "--fail-on", "never", "--json", "report.json", "--", "./long"];
+    place.rashomon(&line).expect(0, &[]);
+    assert!(place.json("report.json")["findings"].is_array());
+}
+
+#[test]
+fn a_report_of_an_earlier_command_does_not_stay() {
+    let place = Place::new();
+    place.write("report.json", "{\"old\": true}");
+    let ended = place.rashomon(&["check", "--json", "report.json", "--", "./nosuch"]);
+    assert_ne!(ended.code, 0);
+    assert_eq!(std::fs::read_to_string(place.path("report.json")).expect("it is there"), "", "{ended}");
+}
+
+/// A trace that never comes ends with the time for it.
+#[test]
+fn a_pipe_that_sends_nothing_is_not_waited_for() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().expect("there are pipes");
+    let mut command = place.tool(&["predict", "-", "--predict-within", "0.5"]);
+    command.stdin(reader);
+    place.run(command).expect(125, &["nothing came in time"]);
+    drop(writer);
+}
