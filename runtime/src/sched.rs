@@ -392,6 +392,30 @@ pub fn poll_files(timeout_ms: i32) -> bool {
 
 /// A synchronisation event is about to happen: the place where the policy may let somebody else go first.
 pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
+    any_point(runtime, op, object, site, Occasion::Point);
+}
+
+/// The same where the thread is about to take of what others may take, too: unless a schedule says otherwise, they come first. That is no look: time does not pass by it.
+pub fn point_behind_others(runtime: &Runtime, op: Op, object: u64, site: u64) {
+    any_point(runtime, op, object, site, Occasion::Quantum);
+}
+
+/// The thread did something else than look since its last point.
+pub fn acts(runtime: &Runtime) {
+    if config::serial() {
+        let thread = runtime.thread();
+        explore::changes(thread);
+        has_acted(thread);
+    }
+}
+
+fn has_acted(thread: &mut Thread) {
+    thread.spins = 0;
+    YIELDS.store(0, Relaxed);
+    world::goes_on();
+}
+
+fn any_point(runtime: &Runtime, op: Op, object: u64, site: u64, occasion: Occasion) {
     if !config::serial() {
         return;
     }
@@ -405,14 +429,12 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     let look =
         matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin);
     if !(look || op == Op::Sleep && explore::on()) {
-        thread.spins = 0;
-        YIELDS.store(0, Relaxed);
-        world::goes_on();
+        has_acted(thread);
     }
     if enforced(runtime, op, object, site, crate::replay::AccessAt::NONE) {
         return;
     }
-    let occasion = if op == Op::Yield || thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point };
+    let occasion = if op == Op::Yield || thread.spins >= spin_limit() { Occasion::Yield } else { occasion };
     if !linger::stops(thread, linger::place(op as u64, site), 1) {
         offer(thread, occasion);
     }

@@ -268,6 +268,38 @@ fn a_deadlock_inside_a_team_is_found() {
     }
 }
 
+/// Drawing work is no fruitless look, by which time would pass.
+#[test]
+fn work_takes_no_time_of_the_model() {
+    let place = Place::new();
+    for compiler in compilers(&place) {
+        compile(&place, compiler, &["-O1"], "time.c");
+        for seed in ["1", "2"] {
+            let _ = std::fs::remove_dir_all(place.path("store"));
+            let ended = place.rashomon(&["record", "--seed", seed, "-o", "store", "--", "./program"]).expect(0, &[]);
+            assert_eq!(ended.out, "11125 0 0 0\n", "{compiler}: {ended}");
+        }
+    }
+}
+
+/// Who draws which piece of work is explored: whoever may, gets it in some schedule, and there is an end of them.
+#[test]
+fn who_draws_what_is_explored() {
+    let place = Place::new();
+    for compiler in compilers(&place) {
+        for kind in ["-DLOOP", "-DTASKS"] {
+            for (first, second) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2)] {
+                let options = ["-O1", kind, &format!("-DFIRST={first}"), &format!("-DSECOND={second}")];
+                compile(&place, compiler, &options, "draws.c");
+                let _ = std::fs::remove_dir_all(place.path("store"));
+                let ended = place.rashomon(&["explore", "--strategy", "dpor", "--output", "store", "--", "./program"]);
+                let (code, said) = if first == 2 { (0, "0 proven") } else { (66, "1 proven") };
+                assert!(ended.code == code && ended.err.contains(said), "{compiler} {options:?}: {ended}");
+            }
+        }
+    }
+}
+
 /// Regions run to their ends while the program is observed; where the program could see a difference, that is said.
 #[test]
 fn what_would_be_cancelled_is_said_to_run_on() {

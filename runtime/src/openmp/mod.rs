@@ -12,7 +12,7 @@
 //! | `ordered` | a semaphore that is handed from chunk to chunk |
 //! | `ordered depend(source)`, `depend(sink: …)` | the source publishes at its iteration, who has it for a sink observes |
 //! | a task | creation posts, the executing thread takes; its end posts for `taskwait` and `taskgroup`, which take; its predecessors publish, it observes |
-//! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody. Drawing dynamic iterations is an event that orders nothing, so that others may draw first |
+//! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody. Drawing dynamic iterations, as taking a task, is an event of what is drawn from that orders nothing, so that others may draw first |
 //!
 //! Workers stay for later regions of the thread that made them, always in the same place of its teams, so that `threadprivate` variables persist.
 //!
@@ -39,10 +39,10 @@ use crate::standstill::{self, For};
 use crate::sys;
 use crate::thread::{self, Runtime};
 use crate::tls::{caller, hot};
-use crate::{config, detect, modules, recorder};
+use crate::{config, detect, explore, modules, recorder};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{Op, sync_source};
 pub use team::ended;
 
 /// Every entry point looks whether it is ours to serve.
@@ -296,18 +296,38 @@ impl Here {
         }
     }
 
-    /// Before the thread takes work that any of its team may take: others first, so that work is shared out also where there is little of it.
-    pub fn lets_others(&self, are_there: bool) {
+    /// Before the thread takes work that any of its team may take: others first, so that work is shared out also where there is little of it. Who takes what is decided here: it is an
+    /// event of `object`, where the work is, if there is some.
+    pub fn lets_others(&self, object: u64, is_some: bool) {
         /// In parallel, over the whole process: threads that sleep take long to come.
         static PATIENCE: AtomicU32 = AtomicU32::new(200);
-        if !are_there {
-            return;
-        }
-        self.does(Op::Yield, 0, 0, &[]);
-        if !config::serial() && PATIENCE.load(Relaxed) > 0 {
+        self.gives_way(object);
+        if is_some && !config::serial() && PATIENCE.load(Relaxed) > 0 {
             PATIENCE.fetch_sub(1, Relaxed);
             // SAFETY: the kernel reads the time, and writes nothing.
             unsafe { sys::syscall!(sys::NANOSLEEP, [0i64, 50_000].as_ptr(), 0usize) };
+        }
+    }
+
+    /// A point where others come first, and its event, of what the thread is about to take from.
+    pub fn gives_way(&self, object: u64) {
+        if let Some(runtime) = &self.runtime {
+            sched::point_behind_others(runtime, Op::Blocking, object, self.site);
+        }
+        self.sync(Op::Blocking, object, sync_source::OTHER, &[0]);
+    }
+
+    /// The thread has taken work: it does not just look for it.
+    pub fn took(&self) {
+        if let Some(runtime) = &self.runtime {
+            sched::acts(runtime);
+        }
+    }
+
+    /// What the thread is about to do concerns another object, too.
+    pub fn concerns(&self, object: u64) {
+        if let Some(runtime) = &self.runtime {
+            explore::concerns(runtime.thread(), object);
         }
     }
 
@@ -318,7 +338,12 @@ impl Here {
     }
 
     /// Waits until `ready`, which is asked again whenever somebody [wakes](Self::wake) those that wait for the word.
-    pub fn wait(&self, what: WaitFor, object: u64, word: &AtomicU32, mut ready: impl FnMut() -> bool) {
+    pub fn wait(&self, what: WaitFor, object: u64, word: &AtomicU32, ready: impl FnMut() -> bool) {
+        self.wait_for(what, object, 0, word, ready);
+    }
+
+    /// The same; `work`: what the thread takes of when it is ready, if anything.
+    pub fn wait_for(&self, what: WaitFor, object: u64, work: u64, word: &AtomicU32, mut ready: impl FnMut() -> bool) {
         let mut stood = false;
         loop {
             let seen = word.load(Acquire);
@@ -327,6 +352,7 @@ impl Here {
             }
             if what == WaitFor::Barrier && !core::mem::replace(&mut stood, true) {
                 // A schedule may end the turn here, whatever the thread does when the others have come.
+                self.concerns(work);
                 self.position(Op::BarrierExit, object);
                 continue;
             }

@@ -284,16 +284,22 @@ pub fn next_chunk(call: Call) -> Option<(Loop, u64, u64)> {
         }
         Kind::Dynamic | Kind::Guided => {
             let here = call.enter();
-            here.lets_others(size > 1);
+            if size > 1 {
+                here.lets_others(share as u64, true);
+            }
             // SAFETY: as above.
-            guarded(me, || unsafe {
+            let chunk = guarded(me, || unsafe {
                 let first = (*share).given;
                 let left = total - first;
                 let least = iterations.chunk.max(1);
                 let chunk = if iterations.kind == Kind::Guided { least.max(left.div_ceil(size)) } else { least };
                 (*share).given = first + chunk.min(left);
                 (first, (*share).given)
-            })
+            });
+            if chunk.0 < chunk.1 {
+                here.took();
+            }
+            chunk
         }
     };
     me.chunk.set((first, behind));

@@ -107,6 +107,8 @@ pub struct Queue {
     last: Cell<*const Task>,
     /// Created and not executed.
     outstanding: Cell<u32>,
+    /// There has been one.
+    used: Cell<bool>,
 }
 
 /// How often a thread yields before it executes a task of its own, beside what it yields before any task, and in a region at most. Often, and nobody executes a task of his own: that hides races, too.
@@ -122,6 +124,7 @@ impl Queue {
     }
 
     fn push(&self, task: *const Task) {
+        self.used.set(true);
         // SAFETY: tasks in the queue are there.
         unsafe {
             (*task).next.set(null());
@@ -246,6 +249,7 @@ pub fn submit(call: Call, new: *mut Task, clauses: &Clauses<'_>) {
         return execute(call, task, false);
     }
     let here = call.enter();
+    here.concerns(&raw const team.queue as u64);
     here.does(Op::SemaphorePost, name(&task.created), 0, &[]);
     team.lock.with(|| {
         add(&around.children, 1);
@@ -317,15 +321,22 @@ pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, do
         {
             let here = call.enter();
             let has_only_own = || team.lock.with(|| !team.queue.has(of_others) && team.queue.has(&accept));
+            let work = &raw const team.queue as u64;
             let mut yields = YIELDS;
             while team.size > 1 && yields > 0 && me.yields.get() < MOST_YIELDS && !me.handed.get() && has_only_own() {
-                here.does(Op::Yield, 0, 0, &[]);
+                here.gives_way(work);
                 me.yields.set(me.yields.get() + 1);
                 yields -= 1;
             }
-            let is_own_turn = me.handed.get() && has_only_own();
-            here.lets_others(team.size > 1 && !is_own_turn && team.lock.with(|| team.queue.outstanding() > 0));
-            here.wait(WaitFor::Barrier, &raw const team.word as u64, &team.word, || {
+            // Also where there is nothing left: that there is not depends on who took what.
+            if team.size > 1 && team.lock.with(|| team.queue.used.get()) {
+                if me.handed.get() && has_only_own() {
+                    here.does(Op::Blocking, work, sync_source::OTHER, &[0]);
+                } else {
+                    here.lets_others(work, team.lock.with(|| team.queue.outstanding() > 0));
+                }
+            }
+            here.wait_for(WaitFor::Barrier, &raw const team.word as u64, work, &team.word, || {
                 team.lock.with(|| {
                     if !done() {
                         task.set(team.queue.take(of_others));
@@ -342,6 +353,9 @@ pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, do
                     true
                 })
             });
+            if !task.get().is_null() {
+                here.took();
+            }
         }
         // SAFETY: taken from the queue, so that nobody else executes it.
         let Some(task) = (unsafe { task.get().as_ref() }) else { return };
