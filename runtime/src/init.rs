@@ -8,7 +8,7 @@ use crate::sys;
 use crate::thread::{self, NO_THREAD, Runtime, Thread};
 use crate::{
     clock, explore, family, finish, glibc, linger, loader, modules, policy, provoke, recorder, replay, report, sched, signals,
-    tree,
+    storage, tree,
 };
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -110,8 +110,9 @@ unsafe fn begin_initial_thread() {
     // SAFETY: the initial thread, once.
     unsafe {
         (*main).stack = initial_stack();
-        (*main).tls = initial_tls();
-        (*main).handle.store((*main).tls.1, Release);
+        let pointer = storage::pointer();
+        (*main).tls = storage::of_initial(pointer);
+        (*main).handle.store(pointer, Release);
         replay::appeared(&*main);
         sched::begin(&mut *main);
         thread::attach(main);
@@ -182,12 +183,4 @@ fn initial_texts() -> (u64, u64) {
         }
         (first, last + CStr::from_ptr(last as *const c_char).to_bytes_with_nul().len() as u64)
     }
-}
-
-/// The initial thread's static thread-local storage lies below its thread pointer.
-fn initial_tls() -> (u64, u64) {
-    let pointer: u64;
-    // SAFETY: the first word at the thread pointer is the pointer itself.
-    unsafe { core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, pure, readonly)) };
-    (pointer.saturating_sub(64 << 10), pointer)
 }

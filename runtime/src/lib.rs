@@ -47,6 +47,7 @@ mod sched;
 mod signals;
 mod snapshot;
 mod standstill;
+mod storage;
 mod sys;
 mod thread;
 mod tls;

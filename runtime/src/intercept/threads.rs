@@ -13,7 +13,7 @@ use crate::sched::{self, Wait, WaitFor};
 use crate::sys::Decimal;
 use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::tls::caller;
-use crate::{config, detect, openmp, provoke, recorder, replay, signals, standstill, sys, watchdog};
+use crate::{config, detect, openmp, provoke, recorder, replay, signals, standstill, storage, sys, watchdog};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -115,17 +115,16 @@ pub fn calls_routine(address: u64) -> bool {
 
 unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
     let thread = argument.cast::<Thread>();
-    let pointer: u64;
-    // SAFETY: the record was made for this thread by its creator. The first word at the thread pointer is the pointer itself.
+    let pointer = storage::pointer();
+    // SAFETY: the record was made for this thread by its creator.
     let (routine, argument) = unsafe {
-        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, pure, readonly));
         // Whoever had this handle before was joined where nobody here saw it.
         for other in all().filter(|&other| (*other).handle.load(Acquire) == pointer) {
             (*other).joined = true;
             (*other).handle.store(0, Release);
         }
         (*thread).handle.store(pointer, Release);
-        (*thread).stack.1 = pointer + 4096;
+        (*thread).stack.1 = storage::around(pointer).map_or(pointer + 4096, |(_, end)| end);
         (*thread).stack.0 = (*thread).stack.1.saturating_sub((*thread).stack.0);
         crate::tls::hot().as_mut().unwrap_unchecked().nesting = 1;
         sched::arrive(&mut *thread);

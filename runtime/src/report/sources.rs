@@ -3,9 +3,8 @@
 use crate::detect::{self, blocks, java, local, stacks};
 use crate::intercept::{start, threads};
 use crate::modules;
-use crate::real::Real;
 use crate::thread::{self, Runtime, State, Thread};
-use crate::{linger, sys};
+use crate::{linger, storage, sys};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Longest stack of a report.
@@ -115,30 +114,13 @@ fn others() -> impl Iterator<Item = &'static Thread> {
         .filter(move |thread| is_running(thread) && thread.kernel_id != own && thread.kernel_id != 0)
 }
 
-/// The loader's own, for those who look into threads: the size of a thread's storage and record together; and libc's: of the record alone. Reports are built under a lock of the loader's
-/// that comes after the one for looking up.
-#[used]
-#[unsafe(link_section = "rashomon_real")]
-static STORAGE_SIZE: Real = Real::new(c"_dl_get_tls_static_info", None);
-#[used]
-#[unsafe(link_section = "rashomon_real")]
-static RECORD_SIZE: Real = Real::new(c"_thread_db_sizeof_pthread", None);
-
 /// Where a running thread has its static thread-local storage: libc puts it at the upper end of the stack's mapping, the thread's own record above it.
 pub fn thread_local(thread: &Thread) -> (u64, u64) {
-    type Size = unsafe extern "C" fn(*mut usize, *mut usize);
     let pointer = thread.handle.load(Relaxed);
-    if thread.number == 0 || pointer == 0 || STORAGE_SIZE.known().is_null() || RECORD_SIZE.known().is_null() {
+    if thread.number == 0 || pointer == 0 {
         return thread.tls;
     }
-    let (mut size, mut alignment) = (0, 0);
-    // SAFETY: both are there, and are what their names say.
-    let record = unsafe {
-        core::mem::transmute::<*mut core::ffi::c_void, Size>(STORAGE_SIZE.known())(&mut size, &mut alignment);
-        *RECORD_SIZE.known().cast::<u32>()
-    };
-    let end = pointer + u64::from(record);
-    (end.saturating_sub(size as u64), end)
+    storage::around(pointer).unwrap_or(thread.tls)
 }
 
 /// The running thread whose stack (true) or thread-local storage (false) holds an address.
