@@ -4,7 +4,7 @@
 //! Proven only where C++20's release sequences and C11's longer ones agree, and where the pair is found again in a
 //! re-execution (ISO/IEC 14882:2020 §6.9.2.2; ISO/IEC 9899:2011 §5.1.2.4).
 
-use rashomon_event::{Access, EventIndex, SiteId, ThreadId, Trace};
+use rashomon_event::{Access, ContextId, EventIndex, SiteId, ThreadId, Trace};
 use rashomon_order::shared_memory::MAX_GRANULES;
 use rashomon_order::{GRANULE, HappensBefore, Model};
 use rustc_hash::FxHashMap;
@@ -12,11 +12,15 @@ use rustc_hash::FxHashMap;
 /// A code address: module path and offset of the return address.
 pub type CodeAddress<'a> = (&'a str, u64);
 
+/// Accesses to one granule that are told apart by their call stacks.
+const MANY: usize = 64;
+
 /// An access at one of the places, or at both.
 #[derive(Clone, Copy)]
 struct Seen {
     index: EventIndex,
     thread: ThreadId,
+    context: ContextId,
     access: Access,
     at: [bool; 2],
     /// Its moment in each order.
@@ -24,9 +28,10 @@ struct Seen {
 }
 
 impl Seen {
-    /// Who is unordered with the earlier of two such accesses is unordered with the later one.
-    fn stands_for(&self, other: &Self) -> bool {
+    /// Who is unordered with the earlier of two such accesses is unordered with the later one. Of very many call stacks, whatever the stack.
+    fn stands_for(&self, other: &Self, known: usize) -> bool {
         (self.thread, self.access, self.at) == (other.thread, other.access, other.at)
+            && (self.context == other.context || known >= MANY)
     }
 
     fn may_race(&self, other: &Self) -> bool {
@@ -37,8 +42,12 @@ impl Seen {
 }
 
 /// Two executed, conflicting accesses of different threads at these places that nothing orders, by either rule; of all such pairs one whose later access
-/// comes first. One pass over the trace.
-pub fn unordered_pair(trace: &Trace, places: [CodeAddress<'_>; 2]) -> Option<(EventIndex, EventIndex)> {
+/// comes first. One pass over the trace. `is_wanted`: whether a pair touches what is asked for.
+pub fn unordered_pair(
+    trace: &Trace,
+    places: [CodeAddress<'_>; 2],
+    mut is_wanted: impl FnMut(EventIndex, EventIndex) -> bool,
+) -> Option<(EventIndex, EventIndex)> {
     let sites = places.map(|place| sites_at(trace, place));
     let mut orders = [Model::CPP20, Model::C11].map(|model| HappensBefore::new(trace, model));
     let mut seen: FxHashMap<u64, Vec<Seen>> = FxHashMap::default();
@@ -47,7 +56,7 @@ pub fn unordered_pair(trace: &Trace, places: [CodeAddress<'_>; 2]) -> Option<(Ev
         let at = sites.each_ref().map(|sites| sites.contains(&event.site));
         if let Some(access) = event.access().filter(|_| at[0] || at[1]) {
             let times = orders.each_ref().map(|order| u64::from(order.clock(event.thread).time()));
-            let here = Seen { index, thread: event.thread, access, at, times };
+            let here = Seen { index, thread: event.thread, context: event.context, access, at, times };
             for granule in granules(&access) {
                 let known = seen.entry(granule).or_default();
                 let is_unordered = |earlier: &&Seen| {
@@ -57,10 +66,11 @@ pub fn unordered_pair(trace: &Trace, places: [CodeAddress<'_>; 2]) -> Option<(Ev
                             .zip(earlier.times)
                             .all(|(order, time)| u64::from(order.clock(event.thread).knows(earlier.thread)) < time)
                 };
-                if let Some(earlier) = known.iter().find(is_unordered) {
+                if let Some(earlier) = known.iter().filter(is_unordered).find(|earlier| is_wanted(earlier.index, index)) {
                     return Some((earlier.index, index));
                 }
-                match known.iter_mut().find(|earlier| earlier.stands_for(&here)) {
+                let number = known.len();
+                match known.iter_mut().find(|earlier| earlier.stands_for(&here, number)) {
                     Some(earlier) => *earlier = here,
                     None => known.push(here),
                 }
@@ -118,7 +128,7 @@ mod tests {
                 event.site = SiteId(number as u32 % 3);
             }
             for (one, other) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)] {
-                let pair = unordered_pair(&trace, [("m", one), ("m", other)]);
+                let pair = unordered_pair(&trace, [("m", one), ("m", other)], |_, _| true);
                 let sites = [one, other].map(|offset| SiteId(offset as u32));
                 assert_eq!(pair.is_some(), has_pair(&trace, sites), "seed {seed}, places {one} and {other}");
                 if let Some((first, second)) = pair {

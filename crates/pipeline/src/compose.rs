@@ -8,8 +8,8 @@ use rashomon_abi::record::Op;
 use rashomon_confirm::{Plan, schedule::Planner};
 use rashomon_event::finding::Step;
 use rashomon_event::{
-    Access, AccessClass, Candidate, CandidateKind, EventKind, Evidence, Finding, FindingKind, Grade, Mode, Schedule, Side,
-    ThreadPath, Trace, Verdict, Witness, WitnessLevel,
+    Access, AccessClass, Address, Candidate, CandidateKind, ContextId, EventIndex, EventKind, Evidence, Finding, FindingId,
+    FindingKind, Grade, Mode, Schedule, Side, SiteId, ThreadPath, Trace, Verdict, Witness, WitnessLevel,
 };
 use rashomon_trace::{BlockedRecord, GoalRecord, LoadedTrace, Outcome};
 
@@ -60,14 +60,20 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             .iter()
             .map(|goal| {
                 let event = trace.event(*goal);
-                place_key(trace, self.symbols, event.site, event.context)
+                let waits_for = match (kind, event.kind) {
+                    (FindingKind::Deadlock, EventKind::Acquire { lock, .. } | EventKind::Request { lock, .. }) => Some(lock),
+                    (FindingKind::Deadlock, EventKind::WaitEnd { mutex, .. }) => Some(mutex),
+                    (FindingKind::Deadlock, EventKind::BarrierExit { barrier, .. }) => Some(barrier),
+                    _ => None,
+                };
+                self.place_of_wait((event.site, event.context), waits_for)
             })
             .collect();
         let subject = match &candidate.kind {
             CandidateKind::Race { first, second } => {
                 let (a, b) = (trace.event(*first).access(), trace.event(*second).access());
                 let touched = a.zip(b).map(|(a, b)| common_bytes(&a, &b));
-                places.extend(touched.and_then(|(at, _)| self.describer.variable(at)));
+                places.extend(touched.and_then(|(at, _)| self.describer.name_of_data(at)));
                 touched.map_or_else(|| "unknown bytes".to_owned(), |(at, size)| self.describer.data(at, size))
             }
             CandidateKind::Deadlock { locks, .. } => self.lock_list(&locks.iter().flatten().copied().collect::<Vec<_>>()),
@@ -103,7 +109,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         }
     }
 
-    fn side_of_goal(&self, candidate: &Candidate, goal: rashomon_event::EventIndex) -> Side {
+    fn side_of_goal(&self, candidate: &Candidate, goal: EventIndex) -> Side {
         let side = self.describer.side_before(goal);
         match candidate.kind {
             CandidateKind::Race { .. } => side,
@@ -121,7 +127,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         }
     }
 
-    fn lock_list(&self, locks: &[rashomon_event::Address]) -> String {
+    fn lock_list(&self, locks: &[Address]) -> String {
         let mut names: Vec<String> = locks.iter().map(|lock| self.describer.lock(*lock)).collect();
         names.sort();
         names.dedup();
@@ -164,7 +170,9 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             _ => return None,
         };
         let blocked = &self.loaded.blocked;
-        let places = blocked.iter().map(|record| place_key(self.trace(), self.symbols, record.site, record.context)).collect();
+        // Of threads that wait and no cycle explains, what they wait for adds nothing to where they do.
+        let waits_for = |record: &BlockedRecord| (kind == FindingKind::Deadlock && !is_join(record)).then_some(record.object);
+        let places = blocked.iter().map(|record| self.place_of_wait((record.site, record.context), waits_for(record))).collect();
         let subject = match kind {
             FindingKind::Deadlock => {
                 let locks: Vec<_> = blocked.iter().filter(|record| !is_join(record)).map(|record| record.object).collect();
@@ -190,6 +198,15 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         })
     }
 
+    /// Where a thread waits, and for which lock: others that are taken by the same code are another finding. Which thread another one joins is said by the cycle.
+    fn place_of_wait(&self, (site, context): (SiteId, ContextId), lock: Option<Address>) -> String {
+        let place = place_key(self.trace(), self.symbols, site, context);
+        match lock.and_then(|lock| self.describer.name_of_lock(lock)) {
+            Some(lock) => format!("{place} for {lock}"),
+            None => place,
+        }
+    }
+
     /// Of a thread that waits for itself.
     fn double_lock(&self) -> Vec<String> {
         let own = |record: &BlockedRecord| record.holder == Some(record.thread) && !is_join(record);
@@ -206,7 +223,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         sides.collect()
     }
 
-    fn wait_words(&self, record: &BlockedRecord) -> String {
+    pub(crate) fn wait_words(&self, record: &BlockedRecord) -> String {
         let path = |thread: rashomon_event::ThreadId| match self.trace().threads.get(thread.index()) {
             Some(info) => thread_words(&info.path),
             None => thread.to_string(),
@@ -231,6 +248,23 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         Some(sides.collect())
     }
 
+    /// The id of the race of two accesses of this execution.
+    pub(crate) fn id_of_pair(&self, first: EventIndex, second: EventIndex) -> Option<FindingId> {
+        let events = [first, second].map(|index| self.trace().event(index));
+        let (at, _) = common_bytes(&events[0].access()?, &events[1].access()?);
+        let mut places: Vec<String> =
+            events.iter().map(|event| place_key(self.trace(), self.symbols, event.site, event.context)).collect();
+        places.extend(self.describer.name_of_data(at));
+        Some(finding_id(FindingKind::DataRace, places))
+    }
+
+    /// What two accesses of this execution both touch.
+    pub(crate) fn subject_of_pair(&self, first: EventIndex, second: EventIndex) -> Option<String> {
+        let [first, second] = [first, second].map(|index| self.trace().event(index).access());
+        let (at, size) = common_bytes(&first?, &second?);
+        Some(self.describer.data(at, size))
+    }
+
     /// The race of an execution that ended with two threads at their accesses; `None` if it did not.
     pub fn of_goals(&self) -> Option<Finding> {
         let [first, second] = self.loaded.goals.as_slice() else { return None };
@@ -238,7 +272,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         let touched = common_bytes(&accesses[0], &accesses[1]);
         let mut places: Vec<String> =
             [first, second].iter().map(|goal| place_key(self.trace(), self.symbols, goal.site, goal.context)).collect();
-        places.extend(self.describer.variable(touched.0));
+        places.extend(self.describer.name_of_data(touched.0));
         Some(Finding {
             id: finding_id(FindingKind::DataRace, places),
             kind: FindingKind::DataRace,
@@ -277,25 +311,15 @@ fn thread_words(path: &ThreadPath) -> String {
 }
 
 /// First byte and number of bytes that both accesses touch.
-pub(crate) fn common_bytes(a: &Access, b: &Access) -> (rashomon_event::Address, u64) {
+pub(crate) fn common_bytes(a: &Access, b: &Access) -> (Address, u64) {
     let start = a.address.0.max(b.address.0);
     let end = (a.address.0 + u64::from(a.size)).min(b.address.0 + u64::from(b.size));
-    (rashomon_event::Address(start), end.saturating_sub(start))
-}
-
-/// What both sides of a race do, when the proof's own trace does not say whether an access is atomic.
-pub fn keep_actions(from: &[Side], to: &mut [Side]) {
-    for side in to {
-        if let Some(same) = from.iter().find(|other| other.thread == side.thread) {
-            side.action.clone_from(&same.action);
-        }
-    }
+    (Address(start), end.saturating_sub(start))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rashomon_event::{AccessClass, Address};
 
     #[test]
     fn common_bytes_of_overlapping_accesses() {

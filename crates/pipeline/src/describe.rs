@@ -8,8 +8,8 @@ use crate::symbols::Symbols;
 use rashomon_abi::record::descriptor_at;
 use rashomon_event::finding::HeldLock;
 use rashomon_event::{
-    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, ObjectKind, Side, SiteId, ThreadId,
-    Trace,
+    Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, Object, ObjectKind, Side, SiteId,
+    ThreadId, Trace,
 };
 use rashomon_trace::{SyncKind, SyncObjects};
 
@@ -152,13 +152,25 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         }
     }
 
-    /// The name of the global variable there, for ids: the same whichever part of it is touched.
-    pub fn variable(&self, address: Address) -> Option<String> {
-        let object = &self.trace.objects[self.trace.object_at(address)?.index()];
+    /// The name of the global variable there, and how far into it the address is.
+    pub(crate) fn variable_at(&self, object: &Object, address: Address) -> Option<(String, u64)> {
         let ObjectKind::Global { module } = object.kind else { return None };
         let module = self.trace.modules.get(module as usize)?;
         let offset = object.machine_base.wrapping_sub(module.base).wrapping_add(address.0 - object.base.0);
-        self.symbols.variable(module, offset).map(|(name, _)| name)
+        self.symbols.variable(module, offset)
+    }
+
+    pub(crate) fn object(&self, address: Address) -> Option<&'a Object> {
+        self.trace.objects.get(self.trace.object_at(address)?.index())
+    }
+
+    /// Where a lock lies; `None`: it is no memory.
+    pub(crate) fn data_of(&self, identity: Address) -> Option<Address> {
+        self.objects.get(identity).map_or(Some(identity), |object| object.data)
+    }
+
+    pub(crate) fn symbols(&self) -> &'a S {
+        self.symbols
     }
 
     fn machine(&self, address: Address) -> String {

@@ -277,7 +277,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 let scratch = self.store.scratch().join("control");
                 let mut prover =
                     Prover { program: explorer.program, forcing, symbols: self.symbols, scratch: &scratch, executions: 0 };
-                prover.compare(exit, controls)?.objection()
+                prover.compare(&finding, exit, controls)?.objection()
             }
             _ => None,
         };

@@ -11,11 +11,11 @@
 use crate::compose::Composer;
 use crate::error::PipelineError;
 use crate::identity::{finding_id, is_system, place_key};
-use crate::prove::Prover;
+use crate::prove::{Prover, load};
 use crate::rust::is_library;
 use crate::symbols::Symbols;
 use rashomon_confirm::execution::OUTPUT_FILE;
-use rashomon_confirm::force::{attempt, forced_session};
+use rashomon_confirm::force::{attempt, folder_of, forced_session};
 use rashomon_confirm::{Attempt, Ending, Output, execute};
 use rashomon_event::{EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Schedule, Side, ThreadId, Verdict};
 use rashomon_explore::Failure;
@@ -203,7 +203,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         for number in 0..self.forcing.times.max(1) {
             let session = if number == 0 { session } else { self.scratch };
             let attempt = self.run_and_keep(replayed.recorded, After::Stop, session)?;
-            if !is_same(replayed.exit, attempt.execution.ending) || !attempt.outcome.is_orderly() {
+            if !self.fails_again(finding, replayed.exit, &attempt, (replayed.recorded, session)) {
                 finding.notes.push(format!(
                     "it happened when recorded, but not when the recorded schedule was replayed: {}",
                     attempt.outcome
@@ -221,7 +221,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             }
         }
         if !replayed.controls.is_empty()
-            && let Some(objection) = self.compare(replayed.exit, replayed.controls)?.objection()
+            && let Some(objection) = self.compare(finding, replayed.exit, replayed.controls)?.objection()
         {
             finding.notes.push(objection.into());
             return Ok(());
@@ -232,10 +232,15 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     }
 
     /// Replays schedules that ended well, each to the program's end, until one does so again.
-    pub fn compare(&mut self, failed: ProgramExit, controls: &[(Arc<Schedule>, i32)]) -> Result<Compared, PipelineError> {
+    pub fn compare(
+        &mut self,
+        finding: &Finding,
+        failed: ProgramExit,
+        controls: &[(Arc<Schedule>, i32)],
+    ) -> Result<Compared, PipelineError> {
         for (schedule, code) in controls {
             let attempt = self.run_and_keep(schedule, After::Continue, self.scratch)?;
-            if is_same(failed, attempt.execution.ending) {
+            if self.fails_again(finding, failed, &attempt, (schedule, self.scratch)) {
                 return Ok(Compared::FailsAlike);
             }
             if attempt.execution.ending == Ending::Code(*code) && attempt.outcome.is_orderly() {
@@ -243,6 +248,21 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             }
         }
         Ok(Compared::Unknown)
+    }
+
+    /// Whether an execution, whose trace is in the session, failed as the finding says, and at the same place.
+    fn fails_again(
+        &self,
+        finding: &Finding,
+        exit: ProgramExit,
+        attempt: &Attempt,
+        (schedule, session): (&Schedule, &Path),
+    ) -> bool {
+        is_same(exit, attempt.execution.ending)
+            && attempt.outcome.is_orderly()
+            && failure_of(exit).zip(load(&folder_of(schedule, session)).ok()).is_some_and(|(failure, loaded)| {
+                Composer::new(&loaded, self.symbols, schedule.quantum).of_failure(failure).id == finding.id
+            })
     }
 
     fn run_and_keep(&mut self, schedule: &Schedule, after: After, session: &Path) -> Result<Attempt, PipelineError> {

@@ -4,7 +4,7 @@
 //! whoever called it), and its line counts from the function's first one; without debug information it is the offset from the
 //! function's first instruction. So an id stays the same over runs, over address-space randomisation, and over rebuilds that leave the
 //! functions concerned as they are; and the read and the write of one `x++` are one place. Findings with equal places that
-//! touch the same variable are one finding.
+//! touch the same variable, or blocks made at the same place, are one finding; so are deadlocks whose threads wait at equal places for locks of the same names (`named`).
 
 use crate::symbols::Symbols;
 use rashomon_event::{ContextId, FindingId, FindingKind, Frame, SiteId, Trace};
@@ -19,9 +19,21 @@ pub fn is_system(file: &str) -> bool {
 
 /// Text that identifies a code place.
 pub fn place_key<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId, context: ContextId) -> String {
+    own_places(trace, symbols, site, context, 1).swap_remove(0)
+}
+
+/// The same of callers in the program's own sources, too: at most so many, innermost first, at least one.
+pub(crate) fn own_places<S: Symbols + ?Sized>(
+    trace: &Trace,
+    symbols: &S,
+    site: SiteId,
+    context: ContextId,
+    most: usize,
+) -> Vec<String> {
     let callers = trace.callers(context);
-    let own = std::iter::once(site).chain(callers).find_map(|site| own_line(trace, symbols, site));
-    own.unwrap_or_else(|| offset_key(trace, symbols, site))
+    let own = std::iter::once(site).chain(callers).filter_map(|site| own_line(trace, symbols, site));
+    let places: Vec<String> = own.take(most).collect();
+    if places.is_empty() { vec![offset_key(trace, symbols, site)] } else { places }
 }
 
 /// Function and line of a site, if its code was written in the program's own sources.

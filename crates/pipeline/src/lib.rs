@@ -23,6 +23,7 @@ mod lock;
 pub mod minimise;
 mod misuse;
 pub mod modules;
+mod named;
 pub mod novelty;
 pub mod plan;
 pub mod progress;

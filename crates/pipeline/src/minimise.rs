@@ -44,8 +44,9 @@ pub struct Shortened {
     pub shown: bool,
 }
 
-struct Shortener<'a> {
+struct Shortener<'a, S: ?Sized> {
     program: &'a Program,
+    symbols: &'a S,
     forcing: Forcing,
     session: PathBuf,
     finding: Finding,
@@ -60,14 +61,14 @@ struct Shortener<'a> {
     until: Deadline,
 }
 
-impl Shortener<'_> {
+impl<S: Symbols + ?Sized> Shortener<'_, S> {
     fn run(&mut self, schedule: &Schedule) -> Result<(Attempt, bool), PipelineError> {
         let attempt = force(self.program, schedule, &self.session, &self.forcing)?;
         self.executions += 1;
         let mut finding = self.finding.clone();
         finding.schedule = Some(schedule.clone());
         // One failure for another, such as a crash for a failed assertion, is none.
-        let same = attempt.execution.ending == self.ending && same_again(&finding, &attempt, &self.session)?
+        let same = attempt.execution.ending == self.ending && same_again(&finding, &attempt, &self.session, self.symbols)?
             // One pair of accesses for another is none either.
             && (self.shown)(schedule, &attempt.outcome, &self.session) == self.original;
         Ok((attempt, same))
@@ -102,6 +103,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         };
         let mut shortener = Shortener {
             program: &program,
+            symbols: self.symbols,
             forcing,
             session: scratch.path().join("tried"),
             finding: finding.clone(),
@@ -128,7 +130,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 
     fn shorten(
         &self,
-        shortener: &mut Shortener<'_>,
+        shortener: &mut Shortener<'_, S>,
         original: &Schedule,
         observer: &mut dyn Observer,
     ) -> Result<(Finding, bool), PipelineError> {
@@ -136,7 +138,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let first = force(shortener.program, original, &shortener.session, &shortener.forcing)?;
         shortener.executions += 1;
         shortener.ending = first.execution.ending;
-        if !same_again(&best, &first, &shortener.session)? {
+        if !same_again(&best, &first, &shortener.session, self.symbols)? {
             if shortener.forcing.deadline.is_over() {
                 return Err(PipelineError::OutOfTime { what: "execute the schedule once" });
             }
@@ -192,7 +194,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     fn tell(
         &self,
         finding: &mut Finding,
-        shortener: &mut Shortener<'_>,
+        shortener: &mut Shortener<'_, S>,
         schedule: &Schedule,
         failing: &Path,
     ) -> Result<(), PipelineError> {

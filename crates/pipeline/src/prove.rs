@@ -1,13 +1,14 @@
 //! Forcing one finding: `co-enabled` or `deadlocked` by its schedule, else `unordered` by the recorded one.
 
-use crate::compose::{Composer, keep_actions};
+use crate::compose::Composer;
 use crate::error::PipelineError;
 use crate::misuse::misuse_kind;
 use crate::modules::Unseen;
 use crate::symbols::Symbols;
+use rashomon_abi::record::Op;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
-use rashomon_event::{Deadline, Evidence, Finding, FindingKind, Frame, Grade, Schedule, Side, Verdict};
+use rashomon_event::{Deadline, EventIndex, Evidence, Finding, FindingKind, Frame, Goal, Grade, Place, Schedule, Side, Verdict};
 use rashomon_explore::Failure;
 use rashomon_trace::{BlockedRecord, LoadedTrace, Recording};
 use std::path::{Path, PathBuf};
@@ -35,10 +36,9 @@ pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
 impl<S: Symbols + ?Sized> Prover<'_, S> {
     /// Forces the finding's schedule; changes its verdict, and its sides to those of the proof. `true`: proven.
     pub fn force_schedule(&mut self, finding: &mut Finding, schedule: &Schedule, session: &Path) -> Result<bool, PipelineError> {
-        // Other threads that wait for each other are no proof of this deadlock; `pursue` makes them a finding of their own.
+        // Other threads that wait for each other, or for other locks, and accesses to something else are no proof of this finding; `pursue` makes them one of their own.
         let shows = |outcome: &Outcome, session: &Path| {
-            !matches!(outcome, Outcome::Deadlocked | Outcome::Stuck)
-                || self.shown(schedule, outcome, session).is_some_and(|(shown, _)| shown.id == finding.id)
+            self.shown(schedule, outcome, session).is_some_and(|(shown, _)| shown.id == finding.id)
                 || self.is_stuck_there(finding, schedule, outcome, session)
         };
         let (decision, executions) = confirm(self.program, schedule, session, self.scratch, &self.forcing, &shows)?;
@@ -75,17 +75,16 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         let composer = Composer::new(&loaded, self.symbols, schedule.quantum);
         match finding.kind {
             FindingKind::DataRace => {
-                if let Some(mut sides) = composer.goal_sides() {
-                    keep_actions(&finding.sides, &mut sides);
-                    finding.sides = sides;
+                if let Some(shown) = composer.of_goals() {
+                    take_words(finding, shown);
                 }
             }
-            FindingKind::Deadlock | FindingKind::Stuck => {
-                let sides = composer.blocked_sides();
-                if !sides.is_empty() {
-                    finding.sides = sides;
-                }
-            }
+            FindingKind::Deadlock | FindingKind::Stuck => match composer.of_blocked() {
+                Some(shown) if shown.kind == finding.kind => take_words(finding, shown),
+                // A cycle that is not one of locks alone: its waits are among those of all threads.
+                Some(shown) if !shown.sides.is_empty() => finding.sides = shown.sides,
+                _ => {}
+            },
             FindingKind::Failure
             | FindingKind::UnlockNotHeld
             | FindingKind::DestroyLocked
@@ -119,14 +118,11 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 may_have_ordered(finding, known);
                 return Ok(false);
             }
-            let Some((first, second)) =
-                unordered_pair(&loaded.trace, places.clone().each_ref().map(|(path, offset)| (path.as_str(), *offset)))
-            else {
-                return Ok(false);
-            };
+            let composer = Composer::new(&loaded, self.symbols, recorded.quantum);
+            let Some((first, second)) = unordered_again(&composer, finding, &places) else { return Ok(false) };
             if number == 0 {
-                let composer = Composer::new(&loaded, self.symbols, recorded.quantum);
                 finding.sides = [first, second].map(|event| composer.describer.side_before(event)).to_vec();
+                finding.subject = composer.subject_of_pair(first, second).unwrap_or_else(|| finding.subject.clone());
             }
         }
         finding.verdict = Verdict::Proven { grade: Grade::Unordered };
@@ -147,7 +143,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             }
             let attempt = force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
-            if same_again(finding, &attempt, session)? && self.shows_same(finding, &attempt, session) {
+            if same_again(finding, &attempt, session, self.symbols)? && self.shows_same(finding, &attempt, session) {
                 return Ok(());
             }
             tries += 1;
@@ -159,12 +155,14 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         Ok(())
     }
 
-    /// Whether every thread waits, those of a cycle that is not one of locks alone at their calls in it: nobody says then which of the waits make up the cycle.
+    /// Whether every thread waits, those of a cycle through a barrier at their calls in it and for the same objects: nobody says then which of the waits make up the cycle. One of locks and
+    /// joins alone is told by the runtime where it comes about: threads that wait for its locks without it wait for something else.
     fn is_stuck_there(&self, finding: &Finding, schedule: &Schedule, outcome: &Outcome, session: &Path) -> bool {
         finding.kind == FindingKind::Deadlock
             && *outcome == Outcome::Stuck
+            && ends_at_a_barrier(schedule)
             && load_until(&folder_of(schedule, session), self.forcing.deadline)
-                .is_ok_and(|loaded| others_than(finding, &loaded).is_some())
+                .is_ok_and(|loaded| others_than(finding, &Composer::new(&loaded, self.symbols, 0)).is_some())
     }
 
     /// Of an execution that ended blocked: whether it is blocked at the places of the finding.
@@ -183,36 +181,56 @@ fn demote(finding: &mut Finding, actual: String) {
         Verdict::Diverged { expected: "what the recorded execution did, when its schedule was replayed".into(), actual };
 }
 
-/// Whether an outcome of replaying a stored finding is the one it was proven by. `session` holds the replayed execution.
-pub fn same_again(finding: &Finding, attempt: &Attempt, session: &Path) -> Result<bool, PipelineError> {
+/// Whether an outcome of replaying a stored finding is the one it was proven by: at the same places, of the same objects. `session` holds the replayed execution.
+pub fn same_again<S: Symbols + ?Sized>(
+    finding: &Finding,
+    attempt: &Attempt,
+    session: &Path,
+    symbols: &S,
+) -> Result<bool, PipelineError> {
     // An execution that was ended before it wrote its trace shows nothing.
     let loaded = || load(&folder_in(finding, session)).ok();
+    let shows =
+        |test: &dyn Fn(&Composer<'_, S>) -> bool| loaded().is_some_and(|loaded| test(&Composer::new(&loaded, symbols, 0)));
+    // One failure for another is none, nor is the same elsewhere.
+    let fails = |failure: Failure| {
+        finding.subject == failure.to_string() && shows(&|composer| composer.of_failure(failure).id == finding.id)
+    };
+    let meets = |composer: &Composer<'_, S>| {
+        finding.kind != FindingKind::DataRace || composer.of_goals().is_some_and(|shown| shown.id == finding.id)
+    };
     Ok(match finding.verdict {
-        Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled,
+        Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled && shows(&meets),
         Verdict::Proven { grade: Grade::Deadlocked } => {
-            attempt.outcome == Outcome::Deadlocked && loaded().is_some_and(|loaded| stands_there(finding, &loaded))
+            attempt.outcome == Outcome::Deadlocked && shows(&|composer| stands_there(finding, composer))
         }
         Verdict::Proven { grade: Grade::Stuck } => {
-            attempt.outcome == Outcome::Stuck && loaded().is_some_and(|loaded| stands_there(finding, &loaded))
+            attempt.outcome == Outcome::Stuck && shows(&|composer| stands_there(finding, composer))
         }
-        // One failure for another is none: the subject names it.
         Verdict::Proven { grade: Grade::Crashed } => match attempt.execution.ending {
-            Ending::Signal(signal) => finding.subject == Failure::Signal(signal).to_string(),
+            Ending::Signal(signal) => fails(Failure::Signal(signal)),
             _ => false,
         },
         Verdict::Proven { grade: Grade::WrongExit } => match attempt.execution.ending {
-            Ending::Code(code) => finding.subject == Failure::Code(code).to_string() && attempt.outcome.is_orderly(),
+            Ending::Code(code) => attempt.outcome.is_orderly() && fails(Failure::Code(code)),
             _ => false,
         },
         Verdict::Proven { grade: Grade::Unordered } => {
             let Some(places) = places_of(finding) else { return Ok(false) };
-            let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
-            loaded().is_some_and(|loaded| unordered_pair(&loaded.trace, places).is_some())
+            shows(&|composer| unordered_again(composer, finding, &places).is_some())
         }
         Verdict::Proven { grade: Grade::Observed } => loaded().is_some_and(|loaded| shows_misuse(&loaded, finding)),
         // That it did not come about before is nothing to come about again.
         Verdict::Diverged { .. } | Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {
-            finding.schedule.as_ref().is_some_and(|schedule| grade_of(&schedule.goal, &attempt.outcome).is_some())
+            let Some(schedule) = &finding.schedule else { return Ok(false) };
+            grade_of(&schedule.goal, &attempt.outcome).is_some()
+                && shows(&|composer| match attempt.outcome {
+                    Outcome::CoEnabled => meets(composer),
+                    _ => {
+                        composer.of_blocked().is_some_and(|shown| shown.id == finding.id)
+                            || ends_at_a_barrier(schedule) && others_than(finding, composer).is_some()
+                    }
+                })
         }
     })
 }
@@ -222,20 +240,47 @@ fn folder_in(finding: &Finding, session: &Path) -> PathBuf {
     finding.schedule.as_ref().map_or_else(|| session.to_path_buf(), |schedule| folder_of(schedule, session))
 }
 
-/// Whether the blocked threads stand where those of the finding stood: others that wait for each other are another finding.
-fn stands_there(finding: &Finding, loaded: &LoadedTrace) -> bool {
-    others_than(finding, loaded) == Some(0)
+/// What is said of an execution that shows the finding is all said of that one.
+fn take_words(finding: &mut Finding, shown: Finding) {
+    if finding.subject != shown.subject {
+        // They speak of the objects that were predicted.
+        finding.steps = Vec::new();
+    }
+    (finding.subject, finding.sides) = (shown.subject, shown.sides);
 }
 
-/// How many threads are blocked beside those of the finding, which are so at their calls; `None`: not all of them are.
-fn others_than(finding: &Finding, loaded: &LoadedTrace) -> Option<usize> {
-    let trace = &loaded.trace;
+/// A pair of accesses at the places of the finding, to what it speaks of, that nothing orders.
+fn unordered_again<S: Symbols + ?Sized>(
+    composer: &Composer<'_, S>,
+    finding: &Finding,
+    places: &[(String, u64); 2],
+) -> Option<(EventIndex, EventIndex)> {
+    let places = places.each_ref().map(|(path, offset)| (path.as_str(), *offset));
+    unordered_pair(&composer.loaded.trace, places, |one, other| composer.id_of_pair(one, other).as_ref() == Some(&finding.id))
+}
+
+/// Whether a thread of the cycle that the schedule is for waits at a barrier.
+fn ends_at_a_barrier(schedule: &Schedule) -> bool {
+    let Goal::Deadlock { turns } = &schedule.goal else { return false };
+    turns.iter().filter_map(|turn| schedule.turns.get(*turn as usize)).any(
+        |turn| matches!(turn.until.place, Place::Synchronisation { op } if Op::from_code(u64::from(op)) == Some(Op::BarrierExit)),
+    )
+}
+
+/// Whether the blocked threads stand where those of the finding stood: others that wait for each other are another finding.
+fn stands_there<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, S>) -> bool {
+    others_than(finding, composer) == Some(0)
+}
+
+/// How many threads are blocked beside those of the finding, which are so at their calls and for the same objects; `None`: not all of them are.
+fn others_than<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, S>) -> Option<usize> {
+    let trace = &composer.loaded.trace;
     let calls = |record: &BlockedRecord| -> Vec<(&str, u64)> {
         let sites = std::iter::once(record.site).chain(trace.callers(record.context)).map(|site| trace.site(site));
         let module = |module: u32| trace.modules.get(module as usize).map_or("", |module| module.path.as_str());
         sites.map(|site| (site.module.map_or("", module), site.offset)).collect()
     };
-    let mut left: Vec<_> = loaded.blocked.iter().map(calls).collect();
+    let mut left: Vec<_> = composer.loaded.blocked.iter().map(|record| (calls(record), composer.wait_words(record))).collect();
     // A stack leaves out calls of the runtime, and of what starts a thread.
     let same = |side: &Side, calls: &[(&str, u64)]| {
         !side.stack.is_empty()
@@ -244,14 +289,28 @@ fn others_than(finding: &Finding, loaded: &LoadedTrace) -> Option<usize> {
                 .iter()
                 .all(|frame| frame.offset.checked_add(1).is_some_and(|offset| calls.contains(&(frame.module.as_str(), offset))))
     };
-    let all = finding.sides.iter().all(|side| match left.iter().position(|calls| same(side, calls)) {
-        Some(at) => {
-            left.swap_remove(at);
-            true
+    let all = finding.sides.iter().all(|side| {
+        let here = |(calls, action): &(Vec<(&str, u64)>, String)| same(side, calls) && awaited(action) == awaited(&side.action);
+        match left.iter().position(here) {
+            Some(at) => {
+                left.swap_remove(at);
+                true
+            }
+            None => false,
         }
-        None => false,
     });
     all.then_some(left.len())
+}
+
+/// What a thread waits for, of the words that say so, whoever says them and whoever holds it; without the machine address of what has no name.
+fn awaited(action: &str) -> &str {
+    let what = action.strip_prefix("waits for ").or_else(|| action.strip_prefix("waits at ")).unwrap_or(action);
+    let what = what.split_once(", held by ").map_or(what, |(what, _)| what);
+    let what = [" again", " (shared)"].iter().fold(what, |what, end| what.strip_suffix(end).unwrap_or(what));
+    match what.rsplit_once(' ') {
+        Some((kind, address)) if address.starts_with("0x") && !kind.ends_with(" at") => kind,
+        _ => what,
+    }
 }
 
 /// Module and return address of both accesses.

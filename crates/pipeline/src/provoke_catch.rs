@@ -99,7 +99,8 @@ pub fn finding_of<S: Symbols + ?Sized>(
     let describer = Describer::new(&trace, &objects, symbols);
     let (at, size) = common_bytes(&accesses[0], &accesses[1]);
     let mut places: Vec<String> = stacks.iter().map(|(site, context)| place_key(&trace, symbols, *site, *context)).collect();
-    places.extend(describer.variable(at));
+    let variable = describer.name_of_data(at);
+    places.extend(variable.clone());
     let sides = (0..2).map(|index| {
         let (site, context) = stacks[index];
         let action = access_words(&accesses[index]);
@@ -108,7 +109,7 @@ pub fn finding_of<S: Symbols + ?Sized>(
         Side { created_at: known.map_or_else(Vec::new, |thread| recorded.creation(ThreadId(thread as u32))), ..side }
     });
     let sides = sides.collect();
-    let named = describer.variable(at).is_some();
+    let named = variable.is_some();
     Finding {
         id: finding_id(FindingKind::DataRace, places),
         kind: FindingKind::DataRace,

@@ -284,6 +284,7 @@ fn goal_sites(schedule: &Schedule) -> Vec<CodePlace> {
 fn take(finding: &mut Finding, shown: Finding) {
     finding.verdict = shown.verdict;
     finding.schedule = shown.schedule;
+    finding.subject = shown.subject;
     if finding.kind != FindingKind::DataRace || !shown.sides.is_empty() {
         finding.sides = shown.sides;
     }

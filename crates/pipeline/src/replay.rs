@@ -3,6 +3,7 @@
 use crate::error::PipelineError;
 use crate::prove::{load, same_again};
 use crate::provoke::{met, request_of, watched_again};
+use crate::symbols::Symbols;
 use rashomon_confirm::force::{attempt, force_process, forced_session};
 use rashomon_confirm::provoke::{Setting, provoking_session};
 use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provoke};
@@ -102,10 +103,16 @@ fn check_binaries<'a>(what: &str, modules: impl Iterator<Item = (&'a str, Option
 }
 
 /// Executes the schedule once. The second value says whether the same thing happened again.
-pub fn replay(program: &Program, finding: &Finding, session: &Path, forcing: &Forcing) -> Result<(Attempt, bool), PipelineError> {
+pub fn replay<S: Symbols + ?Sized>(
+    program: &Program,
+    finding: &Finding,
+    session: &Path,
+    forcing: &Forcing,
+    symbols: &S,
+) -> Result<(Attempt, bool), PipelineError> {
     let schedule = schedule_of(finding)?;
     let attempt = force(program, schedule, session, forcing)?;
-    let same = same_again(finding, &attempt, session)?;
+    let same = same_again(finding, &attempt, session, symbols)?;
     Ok((attempt, same))
 }
 

@@ -11,7 +11,7 @@
 //! again once its signal has run, which the ideal therefore holds.
 
 use crate::closure::{Closures, Cut, Infeasible};
-use rashomon_event::{CandidateKind, EventIndex};
+use rashomon_event::{Address, CandidateKind, EventIndex};
 use rashomon_order::{Instance, LockGraph, Pattern, Wish};
 
 pub const MAX_WALK: usize = 256;
@@ -19,11 +19,15 @@ pub const MAX_WALK: usize = 256;
 const MAX_TUPLES: usize = 4096;
 
 pub fn candidate(graph: &LockGraph, pattern: &Pattern, tuple: &[EventIndex]) -> CandidateKind {
-    let wanted = |number: &usize| match graph.dependencies[*number].wish {
+    CandidateKind::Deadlock { waits: tuple.to_vec(), locks: pattern.iter().map(|&number| lock_of(graph, number)).collect() }
+}
+
+/// The lock that a dependency wishes for; `None`: it waits for a thread.
+pub fn lock_of(graph: &LockGraph, number: usize) -> Option<Address> {
+    match graph.dependencies[number].wish {
         Wish::Lock { lock, .. } | Wish::Mutex(lock) => Some(lock),
         Wish::Thread(_) => None,
-    };
-    CandidateKind::Deadlock { waits: tuple.to_vec(), locks: pattern.iter().map(wanted).collect() }
+    }
 }
 
 /// The first sync-preserving deadlock of a pattern, with its ideal.

@@ -19,7 +19,9 @@ use crate::optimistic::{NotFound, Optimistic};
 use crate::regroup::{Order, regroup};
 use crate::reversal::sync_reversal;
 use crate::walk;
-use rashomon_event::{Candidate, CandidateKind, Deadline, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
+use rashomon_event::{
+    Address, Candidate, CandidateKind, Deadline, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel,
+};
 use rashomon_order::{LockGraph, Model, Pattern, SharedMemory, SitePair, hybrid_until, races_until};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +47,8 @@ pub struct Options {
     pub patterns: usize,
     /// Patterns tried per set of acquisition sites.
     pub patterns_per_sites: usize,
+    /// How many sets of locks are looked at of patterns with the same sites.
+    pub lock_sets_per_sites: usize,
     /// Site pairs of each evidence that are looked at.
     pub site_pairs: usize,
     /// From then on no further witness is looked for: what happens-before leaves unordered is told without one, the rest is counted.
@@ -64,6 +68,7 @@ impl Default for Options {
             deadlock_threads: 5,
             patterns: 10_000,
             patterns_per_sites: 8,
+            lock_sets_per_sites: 16,
             site_pairs: 10_000,
             deadline: Deadline::NEVER,
         }
@@ -227,6 +232,12 @@ fn fairly<T>(all: Vec<T>, variable: impl Fn(&T) -> u64) -> Vec<T> {
     let mut ranked: Vec<(u32, T)> = all.into_iter().map(&mut rank).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, one)| one).collect()
+}
+
+fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort_unstable();
+    all
 }
 
 /// The first byte that both accesses touch.
@@ -473,22 +484,28 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     }
 
     fn deadlocks(&mut self, graph: &LockGraph, patterns: &[Pattern]) {
-        // Patterns with the same acquisition sites are one finding.
-        let mut by_sites: BTreeMap<Vec<SiteId>, Vec<&Pattern>> = BTreeMap::new();
+        // Patterns with the same acquisition sites and the same locks are one finding. Of the same code with other locks, as where a function of the program takes them all, there are a few.
+        let mut by_sites: BTreeMap<Vec<SiteId>, BTreeMap<Vec<Option<Address>>, Vec<&Pattern>>> = BTreeMap::new();
         for pattern in patterns {
-            let mut sites: Vec<SiteId> = pattern.iter().map(|&number| graph.dependencies[number].site).collect();
-            sites.sort_unstable();
-            by_sites.entry(sites).or_default().push(pattern);
+            let sorted_sites = sorted(pattern.iter().map(|&number| graph.dependencies[number].site));
+            let locks = sorted(pattern.iter().map(|&number| deadlocks::lock_of(graph, number)));
+            by_sites.entry(sorted_sites).or_default().entry(locks).or_default().push(pattern);
         }
-        for patterns in by_sites.into_values() {
-            if self.is_late() {
-                self.out_of_time(patterns.len());
-                continue;
+        for by_locks in by_sites.into_values() {
+            for (number, patterns) in by_locks.into_values().enumerate() {
+                if self.is_late() {
+                    self.out_of_time(patterns.len());
+                    continue;
+                }
+                if number >= self.options.lock_sets_per_sites {
+                    self.statistics.not_looked_at += patterns.len();
+                    continue;
+                }
+                self.statistics.not_looked_at += patterns.len().saturating_sub(self.options.patterns_per_sites);
+                let occurrences = patterns.len() as u64;
+                let tried = &patterns[..patterns.len().min(self.options.patterns_per_sites)];
+                self.patterns(graph, tried, occurrences);
             }
-            self.statistics.not_looked_at += patterns.len().saturating_sub(self.options.patterns_per_sites);
-            let occurrences = patterns.len() as u64;
-            let tried = &patterns[..patterns.len().min(self.options.patterns_per_sites)];
-            self.patterns(graph, tried, occurrences);
         }
     }
 

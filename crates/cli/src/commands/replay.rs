@@ -59,6 +59,7 @@ fn find(ui: Ui, request: &Request) -> Result<Found> {
 pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
     end_children_on_interruption();
     let found = find(ui, request)?;
+    let symbols = Binaries::new();
     let mut all = true;
     for number in 1..=request.times {
         let (words, same) = match &found.finding.provocation {
@@ -67,7 +68,8 @@ pub fn replay(ui: Ui, request: &Request) -> Result<Exit> {
                 None => ("the accesses did not meet".to_owned(), false),
             },
             None => {
-                let (attempt, same) = pipeline::replay(&found.program, &found.finding, &found.session, &found.forcing)?;
+                let Found { program, finding, session, forcing, .. } = &found;
+                let (attempt, same) = pipeline::replay(program, finding, session, forcing, &symbols)?;
                 let crash = crash_of(&found.session).map(|crash| format!("; the kernel said: {crash}"));
                 (format!("{}{}", attempt.outcome, crash.unwrap_or_default()), same)
             }
