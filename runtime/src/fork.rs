@@ -10,7 +10,7 @@
 //! A child of a thread that the runtime does not know runs unobserved.
 
 use crate::family::{Cradle, NO_PLACE};
-use crate::intercept::{barrier, once};
+use crate::intercept::{barrier, once, timers};
 use crate::lock::RawLock;
 use crate::sys::{self, syscall};
 use crate::thread::{self, Held, Runtime, Thread};
@@ -142,6 +142,7 @@ unsafe fn go_on(thread: &mut Thread) {
         once::forked();
         openmp::forget();
         outside::forget();
+        timers::forget();
         modules::forget();
         detect::forked::in_child(thread);
     }
@@ -171,6 +172,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
         once::forked();
         openmp::forget();
         outside::forget();
+        timers::forget();
         modules::forget();
         watchdog::forget();
         replay::restart();

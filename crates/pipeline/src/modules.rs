@@ -74,8 +74,58 @@ impl Unseen {
 /// Beginnings of names of synchronisation functions.
 const SYNCHRONISATION: [&str; 12] =
     ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_", "__kmpc_"];
+/// Whole names of functions by which the kernel, or threads of libc's own, hand something from thread to thread. The runtime serves most of them; those that it does not have matter.
+const HAND_OVER: [&str; 47] = [
+    "aio_error",
+    "aio_error64",
+    "aio_fsync",
+    "aio_fsync64",
+    "aio_read",
+    "aio_read64",
+    "aio_return",
+    "aio_return64",
+    "aio_suspend",
+    "aio_suspend64",
+    "aio_write",
+    "aio_write64",
+    "fanotify_init",
+    "flock",
+    "getaddrinfo_a",
+    "inotify_init",
+    "inotify_init1",
+    "lio_listio",
+    "lio_listio64",
+    "mq_notify",
+    "mq_receive",
+    "mq_send",
+    "mq_timedreceive",
+    "mq_timedsend",
+    "msgrcv",
+    "msgsnd",
+    "preadv2",
+    "preadv64v2",
+    "pthread_sigqueue",
+    "pwritev2",
+    "pwritev64v2",
+    "semctl",
+    "semop",
+    "semtimedop",
+    "sendfile",
+    "sendfile64",
+    "signalfd",
+    "sigqueue",
+    "sigsuspend",
+    "sigtimedwait",
+    "sigwait",
+    "sigwaitinfo",
+    "splice",
+    "tee",
+    "tgkill",
+    "timer_settime",
+    "vmsplice",
+];
 /// Those that order nothing and never block: nothing is lost when they are not seen.
-const HARMLESS: [&str; 28] = [
+const HARMLESS: [&str; 27] = [
     "pthread_attr_",
     "pthread_mutexattr_",
     "pthread_condattr_",
@@ -84,7 +134,6 @@ const HARMLESS: [&str; 28] = [
     "pthread_self",
     "pthread_equal",
     "pthread_exit",
-    "pthread_kill",
     "pthread_sigmask",
     "pthread_cancel",
     "pthread_setcancel",
@@ -108,7 +157,8 @@ const HARMLESS: [&str; 28] = [
 
 /// Whether a function of this name may order what threads do.
 pub fn is_synchronisation(name: &str) -> bool {
-    SYNCHRONISATION.iter().any(|start| name.starts_with(start)) && !HARMLESS.iter().any(|start| name.starts_with(start))
+    HAND_OVER.contains(&name)
+        || SYNCHRONISATION.iter().any(|start| name.starts_with(start)) && !HARMLESS.iter().any(|start| name.starts_with(start))
 }
 
 /// Synchronisation functions that instrumented modules call and that the runtime does not stand in for, sorted.
@@ -172,10 +222,20 @@ mod tests {
 
     #[test]
     fn only_functions_that_order_something_are_asked_for() {
-        for name in ["pthread_mutex_lock", "sem_wait", "mtx_lock", "pthread_cond_clockwait", "pthread_spin_lock", "call_once"] {
+        for name in [
+            "pthread_mutex_lock",
+            "sem_wait",
+            "aio_write",
+            "mq_notify",
+            "inotify_init1",
+            "mtx_lock",
+            "pthread_cond_clockwait",
+            "pthread_spin_lock",
+            "call_once",
+        ] {
             assert!(is_synchronisation(name), "{name}");
         }
-        for name in ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype", "sem_getvalue"] {
+        for name in ["pthread_self", "pthread_attr_init", "printf", "pthread_mutexattr_settype", "sem_getvalue", "mq_unlink"] {
             assert!(!is_synchronisation(name), "{name}");
         }
     }

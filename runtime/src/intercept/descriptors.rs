@@ -119,7 +119,7 @@ impl Descriptor {
         unsafe { syscall!(sys::FCNTL, self.file, 3usize, 0usize) }.max(0)
     }
     /// A call in this direction fails at once: it was opened for the other one. poll(2) would wait.
-    fn refuses(&self, events: i16) -> bool {
+    pub fn refuses(&self, events: i16) -> bool {
         const MODE: isize = 3;
         let mode = self.flags() & MODE;
         if events & POLLIN != 0 { mode == 1 } else { self.kind == Kind::Pipe && mode == 0 }
@@ -135,7 +135,7 @@ impl Descriptor {
         self.kind == Kind::Pipe || self.kind == Kind::Socket && self.socket_option(SO_TYPE, &mut kind) && kind[0] as u32 == 1
     }
     /// Elapsed virtual time at which the socket's own time-out ends a wait that begins now.
-    fn deadline(&self, events: i16) -> u64 {
+    pub fn deadline(&self, events: i16) -> u64 {
         let mut time = [0i64; 2];
         let option = if events & POLLIN != 0 { SO_RCVTIMEO } else { SO_SNDTIMEO };
         if self.kind != Kind::Socket || !self.socket_option(option, &mut time) || time == [0, 0] {
@@ -202,8 +202,15 @@ fn is_object(file: c_int) -> Option<u64> {
     descriptor_address(file).filter(|_| counts)
 }
 
+/// A number names another file from now on, or none.
+pub fn renamed(file: c_int) {
+    super::stdio::forget(file);
+    super::timers::forget_file(file);
+}
+
 /// A call made this descriptor, unless it failed.
 pub fn made(file: c_int, site: u64) -> c_int {
+    renamed(file);
     if let Some(address) = is_object(file) {
         super::heap::allocated(address, 8, site, allocation_kind::DESCRIPTOR);
     } else if detect::on()
@@ -224,6 +231,7 @@ pub fn uses(file: c_int, site: u64) {
 
 /// A call is about to close this descriptor.
 pub fn closes(file: c_int, site: u64) {
+    renamed(file);
     if let Some(address) = is_object(file) {
         hooks::ends(address, 8, site);
     } else if detect::on()

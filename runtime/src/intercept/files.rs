@@ -4,7 +4,9 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{Call, Descriptor, Kind, Part, closes, look, made, parts, transfer, uses, write_all};
+use super::descriptors::{Call, Descriptor, Kind, Part, closes, look, made, parts, renamed, transfer, uses, write_all};
+use super::kernel::{self, Object};
+use super::timers::were_read;
 use crate::hooks::access_by_call;
 use crate::real::real;
 use crate::thread::Runtime;
@@ -36,6 +38,7 @@ unsafe extern "C" fn read_bytes(file: c_int, buffer: *mut u8, bytes: usize) -> i
     let result =
         transfer(Call::input(file, site), || unsafe { real!(fn read(c_int, *mut u8, usize) -> isize)(file, buffer, bytes) });
     touched(buffer, result, site, AccessClass::Write);
+    unsafe { were_read(file, buffer, result, site) };
     result
 }
 
@@ -101,6 +104,11 @@ pub fn ends(descriptor: Descriptor, site: u64, real: impl FnOnce() -> c_int) -> 
         sched::point(&runtime, Op::Publish, descriptor.object(), site);
         recorder::sync(runtime.thread(), Op::Publish, descriptor.object(), sync_source::FILE, site, &[]);
     }
+    let lock = Object::FileLock(descriptor.object());
+    if descriptor.kind == Kind::Direct && kernel::is_used(lock) {
+        // Which it may have locked.
+        kernel::publish(&runtime, lock, site);
+    }
     let result = runtime.outside(real);
     sched::files_moved();
     result
@@ -135,6 +143,7 @@ fn duplicates(file: c_int, to: Option<c_int>, site: u64) {
 /// It is, under a number that was asked for.
 fn replaced(file: c_int, result: c_int, site: u64) -> c_int {
     sched::files_moved();
+    renamed(result);
     if detect::on()
         && result >= 0
         && result != file

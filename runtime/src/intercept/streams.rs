@@ -4,8 +4,8 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{closes, made};
-use super::files::touched;
+use super::descriptors::{closes, look, made};
+use super::files::{ends, touched};
 use crate::real::real;
 use crate::tls::caller;
 use core::ffi::{c_char, c_int};
@@ -34,10 +34,13 @@ pub unsafe extern "C" fn reopen(path: *const c_char, mode: *const c_char, stream
 
 unsafe extern "C" fn close(stream: *mut u8) -> c_int {
     let site = caller();
-    if !stream.is_null() {
-        closes(unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) }, site);
+    let real = || unsafe { real!(fn fclose(*mut u8) -> c_int)(stream) };
+    if stream.is_null() || crate::tls::current().is_null() {
+        return real();
     }
-    unsafe { real!(fn fclose(*mut u8) -> c_int)(stream) }
+    let file = unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) };
+    closes(file, site);
+    ends(look(file), site, real)
 }
 
 fn text_touched(text: *const u8, site: u64, class: AccessClass) {

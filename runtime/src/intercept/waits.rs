@@ -7,7 +7,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{EINTR, look, made};
+use super::descriptors::{EINTR, look, made, renamed};
 use super::kernel::{self, Object};
 use crate::real::{errno, real};
 use crate::signals::SignalInfo;
@@ -86,6 +86,9 @@ unsafe extern "C" fn shell(command: *const c_char) -> c_int {
 }
 
 unsafe extern "C" fn close_process(stream: *mut u8) -> c_int {
+    if !stream.is_null() {
+        renamed(unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) });
+    }
     external_processes(0, || unsafe { real!(fn pclose(*mut u8) -> c_int)(stream) as isize })
 }
 

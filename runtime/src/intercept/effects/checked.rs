@@ -1,6 +1,7 @@
 //! What headers call in the place of other functions under `_FORTIFY_SOURCE`: the same with the size of the object behind it, of which they end the process if it is too small.
 
 use super::*;
+use crate::intercept::stdio;
 
 effects! {
     __memcpy_chk(to, from, bytes, room) -> usize, reads |r| { r.bytes(from, bytes); Accesses { class: AccessClass::Write, ..r }.bytes(to, bytes.min(room)); };
@@ -22,8 +23,8 @@ effects! {
         r.text(to);
         Accesses { class: AccessClass::Write, ..r }.bytes(to + text_length(to), text_looked_at(from, most));
     };
-    __fgets_chk(to, room, most, stream) -> usize, writes |w, result| { w.text(result); };
-    __fread_chk(to, room, size, count, stream) -> usize, writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
+    __fgets_chk(to, room, most, stream) -> usize, by stdio::__fgets_chk::call, writes |w, result| { w.text(result); };
+    __fread_chk(to, room, size, count, stream) -> usize, by stdio::__fread_chk::call, writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
     __pread_chk(file, to, bytes, offset, room) -> isize, writes |w, result| { w.bytes(to, result.max(0) as usize); };
     __pread64_chk(file, to, bytes, offset, room) -> isize, writes |w, result| { w.bytes(to, result.max(0) as usize); };
     __getcwd_chk(to, bytes, room) -> usize, writes |w, result| { w.text(result); };

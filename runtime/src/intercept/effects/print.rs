@@ -6,12 +6,17 @@
 
 use super::formats::{Arguments, Conversions, Limit, Modifier, interpose_variadic};
 use super::*;
+use crate::intercept::descriptors::{self, transfer};
+use crate::intercept::stdio::{gives, standard_output};
 use core::ffi::c_int;
 
 /// Where the text goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Output {
-    Elsewhere,
+    /// To the standard output, the stream or the descriptor at this argument.
+    Standard,
+    Stream(usize),
+    File(usize),
     /// Into memory at this argument, without a limit or with one in the next.
     Unlimited(usize),
     Limited(usize),
@@ -79,14 +84,23 @@ impl Row {
                 r.wide(format)
             }
             unsafe { strings(&r, format, self.each, *arguments) };
+            call.again();
         }
-        let result = (self.twin)(fixed, arguments);
+        let result = match self.output {
+            Output::Standard => gives(standard_output(), || (self.twin)(fixed, arguments)),
+            Output::Stream(at) => gives(fixed[at], || (self.twin)(fixed, arguments)),
+            Output::File(at) => {
+                transfer(descriptors::Call::output(fixed[at] as c_int, caller()), || (self.twin)(fixed, arguments) as isize)
+                    as c_int
+            }
+            _ => (self.twin)(fixed, arguments),
+        };
         if let Some(call) = &call
             && let Ok(length) = usize::try_from(result)
         {
             let w = Accesses { call, class: AccessClass::Write };
             match self.output {
-                Output::Elsewhere => {}
+                Output::Standard | Output::Stream(_) | Output::File(_) => {}
                 Output::Unlimited(at) => w.bytes(fixed[at], (length + 1) * self.each),
                 Output::Limited(at) => w.bytes(fixed[at], (length + 1).min(fixed[at + 1]) * self.each),
                 Output::Allocated(at) => {
@@ -130,19 +144,19 @@ macro_rules! printers {
 const NARROW: usize = 1;
 
 printers! {
-    printf vprintf(format) 1 NARROW Output::Elsewhere;
-    fprintf vfprintf(stream format) 2 NARROW Output::Elsewhere;
-    dprintf vdprintf(file format) 2 NARROW Output::Elsewhere;
+    printf vprintf(format) 1 NARROW Output::Standard;
+    fprintf vfprintf(stream format) 2 NARROW Output::Stream(0);
+    dprintf vdprintf(file format) 2 NARROW Output::File(0);
     sprintf vsprintf(to format) 2 NARROW Output::Unlimited(0);
     snprintf vsnprintf(to room format) 3 NARROW Output::Limited(0);
     asprintf vasprintf(place format) 2 NARROW Output::Allocated(0);
-    __printf_chk __vprintf_chk(flag format) 2 NARROW Output::Elsewhere;
-    __fprintf_chk __vfprintf_chk(stream flag format) 3 NARROW Output::Elsewhere;
-    __dprintf_chk __vdprintf_chk(file flag format) 3 NARROW Output::Elsewhere;
+    __printf_chk __vprintf_chk(flag format) 2 NARROW Output::Standard;
+    __fprintf_chk __vfprintf_chk(stream flag format) 3 NARROW Output::Stream(0);
+    __dprintf_chk __vdprintf_chk(file flag format) 3 NARROW Output::File(0);
     __sprintf_chk __vsprintf_chk(to flag object format) 4 NARROW Output::Unlimited(0);
     __snprintf_chk __vsnprintf_chk(to room flag object format) 5 NARROW Output::Limited(0);
     __asprintf_chk __vasprintf_chk(place flag format) 3 NARROW Output::Allocated(0);
-    wprintf vwprintf(format) 1 WIDE Output::Elsewhere;
-    fwprintf vfwprintf(stream format) 2 WIDE Output::Elsewhere;
+    wprintf vwprintf(format) 1 WIDE Output::Standard;
+    fwprintf vfwprintf(stream format) 2 WIDE Output::Stream(0);
     swprintf vswprintf(to room format) 3 WIDE Output::Limited(0);
 }

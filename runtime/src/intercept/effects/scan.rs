@@ -6,6 +6,7 @@
 
 use super::formats::{Arguments, Conversion, Conversions, Limit, Modifier, interpose_variadic};
 use super::*;
+use crate::intercept::stdio::{Wants, standard_input, takes};
 use core::ffi::c_int;
 
 /// One of these functions: the twin that takes a list, and how many arguments it has before that, the last of which is the format. `input`: which of them is a string that is read.
@@ -81,8 +82,15 @@ impl Row {
                 Some(at) => r.wide(fixed[at]),
                 None => {}
             }
+            call.again();
         }
-        let result = (self.twin)(fixed, arguments);
+        let result = match self.input {
+            Some(_) => (self.twin)(fixed, arguments),
+            None => {
+                let stream = if self.fixed == 1 { standard_input() } else { fixed[0] };
+                takes(stream, Wants::Unknown, || (self.twin)(fixed, arguments))
+            }
+        };
         if let Some(call) = &call
             && let Ok(count) = usize::try_from(result)
         {

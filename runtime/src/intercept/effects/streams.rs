@@ -5,6 +5,7 @@
 )]
 
 use super::*;
+use crate::intercept::stdio::{self, Wants, takes};
 use core::ffi::c_int;
 
 const fn length(result: isize) -> usize {
@@ -33,12 +34,13 @@ unsafe fn line(place: usize, size: usize, read: impl FnOnce() -> isize) -> isize
 }
 
 macro_rules! lines {
-    ($($name:ident($($argument:ident: $kind:ty),*);)*) => { $(
+    ($($name:ident($($argument:ident: $kind:ty),*), $stream:expr, $end:expr;)*) => { $(
         mod $name {
             use super::*;
 
             pub unsafe extern "C" fn call(place: usize, size: usize $(, $argument: $kind)*) -> isize {
-                unsafe { line(place, size, || real!(fn $name(usize, usize $(, $kind)*) -> isize)(place, size $(, $argument)*)) }
+                let wants = Wants::Until($end as u8, usize::MAX);
+                unsafe { line(place, size, || takes($stream, wants, || real!(fn $name(usize, usize $(, $kind)*) -> isize)(place, size $(, $argument)*))) }
             }
         }
         crate::intercept::interpose! { $name => $name::call; }
@@ -46,23 +48,23 @@ macro_rules! lines {
 }
 
 lines! {
-    getline(stream: usize);
-    getdelim(end: c_int, stream: usize);
-    __getdelim(end: c_int, stream: usize);
+    getline(stream: usize), stream, b'\n';
+    getdelim(end: c_int, stream: usize), stream, end;
+    __getdelim(end: c_int, stream: usize), stream, end;
 }
 
 effects! {
-    fgets(to, most, stream) -> usize, writes |w, result| { w.text(result); };
-    fgets_unlocked(to, most, stream) -> usize, writes |w, result| { w.text(result); };
-    fgetws(to, most, stream) -> usize, writes |w, result| { w.wide(result); };
-    fread(to, size, count, stream) -> usize, writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
-    fread_unlocked(to, size, count, stream) -> usize, writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
-    fwrite(from, size, count, stream) -> usize, reads |r| { r.bytes(from, size.saturating_mul(count)); };
-    fwrite_unlocked(from, size, count, stream) -> usize, reads |r| { r.bytes(from, size.saturating_mul(count)); };
-    fputs(text, stream) -> c_int, reads |r| { r.text(text); };
-    fputs_unlocked(text, stream) -> c_int, reads |r| { r.text(text); };
-    fputws(text, stream) -> c_int, reads |r| { r.wide(text); };
-    puts(text) -> c_int, reads |r| { r.text(text); };
+    fgets(to, most, stream) -> usize, by stdio::fgets::call, writes |w, result| { w.text(result); };
+    fgets_unlocked(to, most, stream) -> usize, by stdio::fgets_unlocked::call, writes |w, result| { w.text(result); };
+    fgetws(to, most, stream) -> usize, by stdio::fgetws::call, writes |w, result| { w.wide(result); };
+    fread(to, size, count, stream) -> usize, by stdio::fread::call, writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
+    fread_unlocked(to, size, count, stream) -> usize, by stdio::fread_unlocked::call, writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
+    fwrite(from, size, count, stream) -> usize, by stdio::fwrite::call, reads |r| { r.bytes(from, size.saturating_mul(count)); };
+    fwrite_unlocked(from, size, count, stream) -> usize, by stdio::fwrite_unlocked::call, reads |r| { r.bytes(from, size.saturating_mul(count)); };
+    fputs(text, stream) -> c_int, by stdio::fputs::call, reads |r| { r.text(text); };
+    fputs_unlocked(text, stream) -> c_int, by stdio::fputs_unlocked::call, reads |r| { r.text(text); };
+    fputws(text, stream) -> c_int, by stdio::fputws::call, reads |r| { r.wide(text); };
+    puts(text) -> c_int, by stdio::puts::call, reads |r| { r.text(text); };
     perror(text) -> (), reads |r| { r.text(text); };
     fgetpos(stream, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 16 } else { 0 }); };
     fgetpos64(stream, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 16 } else { 0 }); };

@@ -1,7 +1,7 @@
 //! Times and dates.
 
 use super::*;
-use crate::intercept::time as clocks;
+use crate::intercept::{time as clocks, timers};
 use crate::real::errno;
 use core::ffi::c_int;
 
@@ -61,8 +61,8 @@ effects! {
     };
     times(place) -> usize, writes |w, _| { w.bytes(place, 32); };
     getitimer(which, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 32 } else { 0 }); };
-    setitimer(which, new, old) -> c_int, reads |r| { r.bytes(new, 32); }, writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
-    timer_create(clock, event, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 8 } else { 0 }); };
-    timer_settime(timer, flags, new, old) -> c_int, reads |r| { r.bytes(new, 32); }, writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
+    setitimer(which, new, old) -> c_int, by timers::set_interval, reads |r| { r.bytes(new, 32); }, writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
+    timer_create(clock, event, place) -> c_int, by timers::create, writes |w, result| { w.bytes(place, if result == 0 { 8 } else { 0 }); };
+    timer_settime(timer, flags, new, old) -> c_int, by timers::set, reads |r| { r.bytes(new, 32); }, writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
     timer_gettime(timer, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 32 } else { 0 }); };
 }

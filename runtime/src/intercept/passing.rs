@@ -1,0 +1,102 @@
+//! Calls that pass data on from file to file without showing it to the program: they observe the one and publish at the other.
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block hands the program's own arguments to the function that they are meant for"
+)]
+
+use super::descriptors::{
+    Call, Descriptor, Interruption, POLLIN, POLLOUT, Part, Ready, look, parts, poll_now, transfer, uses, wait_for_files,
+};
+use super::files::touched_parts;
+use crate::clock::NEVER;
+use crate::real::{real, set_errno};
+use crate::sched::{self, PollFile};
+use crate::sys::{self, syscall};
+use crate::thread::Runtime;
+use crate::tls::caller;
+use crate::{config, recorder};
+use core::ffi::c_int;
+use rashomon_abi::record::{AccessClass, Op, sync_source};
+
+/// Waits until there is something to take in. What comes between this and the call that takes it was published before it came.
+fn awaits_input(runtime: &Runtime, from: Descriptor, at_once: bool, site: u64) -> Ready {
+    let mut files = [PollFile { file: from.file, events: POLLIN, returned: 0 }];
+    if at_once || from.is_nonblocking() || poll_now(&mut files) != 0 {
+        return Ready::Yes;
+    }
+    if config::serial() {
+        return wait_for_files(runtime, &mut files, NEVER, Interruption::ByFlag, site, |files| poll_now(files) != 0);
+    }
+    // SAFETY: a local array of the kernel's own layout.
+    sched::external(runtime, || unsafe { syscall!(sys::POLL, files.as_mut_ptr(), 1usize, -1isize) });
+    Ready::Yes
+}
+
+fn passes(from: c_int, to: c_int, at_once: bool, real: impl FnOnce() -> isize) -> isize {
+    let site = caller();
+    uses(from, site);
+    uses(to, site);
+    let Some(runtime) = Runtime::try_enter() else { return real() };
+    let (from, to) = (look(from), look(to));
+    let thread = runtime.thread();
+    if !from.is_silent() {
+        sched::point(&runtime, Op::Observe, from.object(), site);
+        let ready = awaits_input(&runtime, from, at_once, site);
+        recorder::sync(thread, Op::Observe, from.object(), sync_source::FILE, site, &[]);
+        if ready == Ready::Interrupted {
+            set_errno(super::descriptors::EINTR);
+            return -1;
+        }
+    }
+    if !to.is_silent() {
+        sched::point(&runtime, Op::Publish, to.object(), site);
+        recorder::sync(thread, Op::Publish, to.object(), sync_source::FILE, site, &[]);
+    }
+    let mut files = [PollFile { file: to.file, events: POLLOUT, returned: 0 }];
+    let result =
+        if config::serial() && poll_now(&mut files) != 0 { runtime.outside(real) } else { sched::external(&runtime, real) };
+    thread.spins = 0;
+    sched::files_moved();
+    result
+}
+
+const NONBLOCKING: u32 = 2;
+
+unsafe extern "C" fn spliced(from: c_int, skip: *mut i64, to: c_int, seek: *mut i64, bytes: usize, flags: u32) -> isize {
+    passes(from, to, flags & NONBLOCKING != 0, || unsafe {
+        real!(fn splice(c_int, *mut i64, c_int, *mut i64, usize, u32) -> isize)(from, skip, to, seek, bytes, flags)
+    })
+}
+
+unsafe extern "C" fn copied(from: c_int, to: c_int, bytes: usize, flags: u32) -> isize {
+    passes(from, to, flags & NONBLOCKING != 0, || unsafe {
+        real!(fn tee(c_int, c_int, usize, u32) -> isize)(from, to, bytes, flags)
+    })
+}
+
+unsafe extern "C" fn sent(to: c_int, from: c_int, offset: *mut i64, bytes: usize) -> isize {
+    passes(from, to, false, || unsafe { real!(fn sendfile64(c_int, c_int, *mut i64, usize) -> isize)(to, from, offset, bytes) })
+}
+
+/// Memory goes into a pipe, or comes out of it: the end that is given tells.
+unsafe extern "C" fn mapped(file: c_int, vector: *const Part, count: usize, flags: u32) -> isize {
+    let site = caller();
+    let at_once = flags & NONBLOCKING != 0;
+    let real = || unsafe { real!(fn vmsplice(c_int, *const Part, usize, u32) -> isize)(file, vector, count, flags) };
+    let buffers = unsafe { parts(vector, count as c_int) };
+    if look(file).refuses(POLLIN) {
+        touched_parts(buffers, isize::MAX, site, AccessClass::Read);
+        return transfer(Call::output(file, site).at_once(at_once), real);
+    }
+    let result = transfer(Call::input(file, site).at_once(at_once), real);
+    touched_parts(buffers, result, site, AccessClass::Write);
+    result
+}
+
+interpose! {
+    splice => spliced;
+    tee => copied;
+    vmsplice => mapped;
+    sendfile => sent;
+    sendfile64 => sent;
+}
