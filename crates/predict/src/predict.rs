@@ -484,8 +484,10 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     }
 
     fn deadlocks(&mut self, graph: &LockGraph, patterns: &[Pattern]) {
-        // Patterns with the same acquisition sites and the same locks are one finding. Of the same code with other locks, as where a function of the program takes them all, there are a few.
-        let mut by_sites: BTreeMap<Vec<SiteId>, BTreeMap<Vec<Option<Address>>, Vec<&Pattern>>> = BTreeMap::new();
+        // Patterns with the same acquisition sites and the same locks are one finding. Of the same code with other locks, as where a function of the
+        // program takes them all, there are a few.
+        type ByLocks<'a> = BTreeMap<Vec<Option<Address>>, Vec<&'a Pattern>>;
+        let mut by_sites: BTreeMap<Vec<SiteId>, ByLocks<'_>> = BTreeMap::new();
         for pattern in patterns {
             let sorted_sites = sorted(pattern.iter().map(|&number| graph.dependencies[number].site));
             let locks = sorted(pattern.iter().map(|&number| deadlocks::lock_of(graph, number)));
