@@ -371,6 +371,5 @@ fn a_deadlock_that_no_schedule_shows_again_is_suspected() {
     place.compile("blocked", BLOCKED);
     let (ended, report) = provoke(&place, &["--show", "suspicions"], &["./blocked", "ran"]);
     assert_eq!(decided(&report), [("deadlock".into(), "suspected".into(), String::new(), false)], "{report}");
-    let ended = ended.expect(124, &["a deadlock is suspected (mutex a, mutex b)"]);
-    assert!(!ended.err.contains("proven, "), "{ended}");
+    ended.expect(124, &["a deadlock is suspected (mutex a, mutex b)", "no bug was made to happen"]);
 }

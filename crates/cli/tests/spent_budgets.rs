@@ -4,7 +4,7 @@ mod support;
 
 use support::place::{Place, statuses};
 
-/// Says in a file that it was executed, and ends in the way that its argument names.
+/// Says in a file that it was executed, and does what its argument names; if it was executed before, it does not end.
 const PROGRAM: &str = "#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -18,6 +18,8 @@ int main(int count, char **arguments) {
     pthread_t threads[2];
     if (write(log, \"x\", 1) != 1)
         return 1;
+    if (lseek(log, 0, SEEK_END) > 1)
+        pause();
     pthread_barrier_init(&both, 0, 2);
     if (arguments[1][0] == 'd') {
         pthread_create(&threads[0], 0, one, 0);
@@ -32,19 +34,20 @@ int main(int count, char **arguments) {
 }
 ";
 
-/// Checks with a budget that is over at once.
+/// Checks with a budget that ends while the recording is replayed.
 #[track_caller]
 fn stays_proven(kind: &str, argument: &str) {
     let place = Place::new();
     place.compile("program", PROGRAM);
-    let line = ["check", "--budget", "0.000001", "--json", "report.json", "--", "./program", argument];
+    let line = ["check", "--recordings", "1", "--budget", "2", "--json", "report.json", "--", "./program", argument];
     let ended = place.rashomon(&line).expect(66, &["the budget was over before its recorded schedule was replayed"]);
     let report = place.json("report.json");
     let found = statuses(&report);
     assert!(matches!(found.as_slice(), [(id, status)] if id.starts_with(kind) && status == "proven"), "{found:?}; {ended}");
-    // The recording alone.
+    // The recording and the replay that was ended: none is begun behind it.
     let executions = std::fs::read(place.path("executions")).expect("it was executed");
-    assert_eq!(executions.len(), 1, "{ended}");
+    assert_eq!(executions.len(), 2, "{ended}");
+    std::fs::remove_file(place.path("executions")).expect("it is there");
     place.rashomon(&["replay", kind]).expect(0, &[]);
 }
 
