@@ -29,7 +29,17 @@ pub fn set(index: usize, value: u64) {
 }
 
 pub fn note(bits: u64) {
-    word(field::NOTES).fetch_or(bits, Relaxed);
+    newly_noted(bits);
+}
+
+/// The same; those that were not noted before.
+pub fn newly_noted(bits: u64) -> u64 {
+    bits & !word(field::NOTES).fetch_or(bits, Relaxed)
+}
+
+/// What was noted did not come about.
+pub fn take_back(bits: u64) {
+    word(field::NOTES).fetch_and(!bits, Relaxed);
 }
 
 /// Something of the recording could not be written: the first reason is kept.

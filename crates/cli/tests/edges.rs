@@ -191,3 +191,25 @@ fn instrumentation_is_known_without_local_symbols() {
     let ended = place.rashomon(&["check", "--", "./race"]).expect(66, &["PROVEN"]);
     assert!(!ended.err.contains("instrumented"), "{ended}");
 }
+
+/// Asks in vain for another program, and with an argument for one that is there.
+const IN_PLACE: &str = "#include <unistd.h>
+int main(int count, char **arguments) {
+    execl(\"/nonexistent/program\", \"missing\", (char *)0);
+    if (count > 1) execl(arguments[1], arguments[1], (char *)0);
+    return 0;
+}
+";
+
+#[test]
+fn another_program_is_told_of_only_where_it_was_started() {
+    let place = Place::new();
+    place.compile("program", IN_PLACE);
+    let words = "another program was started in place of this one";
+    for (store, arguments, told) in [("failed", [].as_slice(), false), ("started", ["/bin/true"].as_slice(), true)] {
+        let line = [["record", "--output", store, "--", "./program"].as_slice(), arguments].concat();
+        place.rashomon(&line).expect(0, &[]);
+        let numbers = place.rashomon(&["trace", "stat", store]).expect(0, &[]);
+        assert_eq!(numbers.out.contains(words), told, "{numbers}");
+    }
+}

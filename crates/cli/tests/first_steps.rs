@@ -64,7 +64,7 @@ fn who_waits_in_the_kernel_at_the_end_has_a_whole_recording() {
     let place = Place::new();
     let program = "#include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
+#include <sched.h>
 static int ready;
 static void *wait(void *unused) {
     sigset_t set;
@@ -81,8 +81,7 @@ int main(void) {
     pthread_sigmask(SIG_BLOCK, &set, 0);
     pthread_t thread;
     pthread_create(&thread, 0, wait, 0);
-    while (!__atomic_load_n(&ready, __ATOMIC_SEQ_CST)) usleep(1000);
-    usleep(1000);
+    while (!__atomic_load_n(&ready, __ATOMIC_SEQ_CST)) sched_yield();
     return 0;
 }
 ";

@@ -68,13 +68,17 @@ fn nobody_waits_for_a_thread_that_is_blocked() {
     assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
-/// The race comes about while the process ends.
+/// The race comes about while the process ends: the last handler of `exit` lets both threads go.
 const LATE: &str = "#include <pthread.h>
-#include <unistd.h>
+#include <semaphore.h>
+#include <stdlib.h>
 static int x;
-static void *late(void *p) { usleep(20000); x++; return p; }
+static sem_t ends;
+static void *late(void *p) { sem_wait(&ends); x++; return p; }
+static void release(void) { sem_post(&ends); sem_post(&ends); }
 int main(void) {
     pthread_t t;
+    atexit(release);
     pthread_create(&t, 0, late, 0);
     pthread_create(&t, 0, late, 0);
     return 0;

@@ -200,13 +200,14 @@ fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     linger::before_end(&runtime, exit_stage::HANDLED, caller());
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
     runtime.thread().fork_site = caller();
-    header::note(note_bits);
+    let noted = header::newly_noted(note_bits);
     let completed = finish::complete();
     let process = sys::process_id();
     let result = runtime.outside(end);
     if !current().is_null() && process == sys::process_id() {
         // It may have the turn again as others do. A forked child begins anew.
         runtime.thread().linger.ends = ended_before;
+        header::take_back(noted);
         if completed {
             finish::resume();
         }
