@@ -2,7 +2,7 @@
 
 use rashomon_event::{Finding, Verdict, pasted};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One library, and how many findings of the report hang on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -15,21 +15,31 @@ impl Lost {
     /// Sorted by library. What was proven nevertheless is not lost.
     pub fn of(findings: &[Finding]) -> Vec<Self> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        let open = |finding: &&Finding| matches!(finding.verdict, Verdict::Suspected | Verdict::Diverged { .. });
-        for library in findings.iter().filter(open).flat_map(|finding| &finding.unseen) {
+        for library in findings.iter().filter(|finding| is_open(finding)).flat_map(|finding| &finding.unseen) {
             *counts.entry(library).or_default() += 1;
         }
         counts.into_iter().map(|(library, suspicions)| Self { library: library.to_owned(), suspicions }).collect()
     }
 
-    /// For people.
-    pub fn words(&self) -> String {
-        let Self { library, suspicions } = self;
-        let (suspicions, were) =
-            if *suspicions == 1 { ("1 suspicion".to_owned(), "was") } else { (format!("{suspicions} suspicions"), "were") };
-        format!(
-            "{library}: {suspicions} {were} not predicted because its calls may order threads; --trust-library {} if they do not",
-            pasted(library.as_ref())
-        )
+    /// For people: one note for the suspicions that hang on the same libraries, as each of these has to be trusted before any of those is predicted.
+    pub fn notes(findings: &[Finding]) -> Vec<String> {
+        let mut counts: BTreeMap<BTreeSet<&str>, u64> = BTreeMap::new();
+        for finding in findings.iter().filter(|finding| is_open(finding) && !finding.unseen.is_empty()) {
+            *counts.entry(finding.unseen.iter().map(String::as_str).collect()).or_default() += 1;
+        }
+        counts.iter().map(|(libraries, &suspicions)| note(libraries, suspicions)).collect()
     }
+}
+
+fn is_open(finding: &Finding) -> bool {
+    matches!(finding.verdict, Verdict::Suspected | Verdict::Diverged { .. })
+}
+
+fn note(libraries: &BTreeSet<&str>, suspicions: u64) -> String {
+    let (suspicions, were) =
+        if suspicions == 1 { ("1 suspicion".to_owned(), "was") } else { (format!("{suspicions} suspicions"), "were") };
+    let (its, if_so) = if libraries.len() == 1 { ("its", "if they do not") } else { ("their", "if none of them do") };
+    let names = libraries.iter().copied().collect::<Vec<_>>().join(", ");
+    let options: Vec<String> = libraries.iter().map(|library| format!("--trust-library {}", pasted(library.as_ref()))).collect();
+    format!("{names}: {suspicions} {were} not predicted because {its} calls may order threads; {} {if_so}", options.join(" "))
 }

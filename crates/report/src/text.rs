@@ -304,8 +304,8 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
     if run.interrupted {
         let _ = writeln!(out, "note: rashomon did not come to its end");
     }
-    for lost in Lost::of(findings) {
-        let _ = writeln!(out, "note: {}", clean(&lost.words()));
+    for lost in Lost::notes(findings) {
+        let _ = writeln!(out, "note: {}", clean(&lost));
     }
     for note in &run.notes {
         let _ = writeln!(out, "note: {}", clean(note));

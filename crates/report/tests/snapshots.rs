@@ -154,3 +154,19 @@ fn the_last_line_of_a_finding_is_its_command() {
     let (finding, _) = report.split_once("\n\n").expect("an empty line ends a finding");
     assert_eq!(finding.lines().last().map(str::trim), race().reproduce.as_deref());
 }
+
+/// Each of the libraries has to be trusted before anything is predicted, so the user is told all of them at once.
+#[test]
+fn suspicions_that_hang_on_the_same_libraries_are_one_note() {
+    let hangs_on = |libraries: &[&str]| Finding { unseen: libraries.iter().map(ToString::to_string).collect(), ..diverged() };
+    let findings = [hangs_on(&["libb.so.2", "liba.so.1"]), hangs_on(&["liba.so.1", "libb.so.2"]), hangs_on(&["libb.so.2"])];
+    let report = text::render(&findings, &run(), text::Options { shown: Shown::Claims, colour: false });
+    let notes: Vec<&str> = report.lines().filter(|line| line.contains("--trust-library")).collect();
+    assert_eq!(
+        notes,
+        [
+            "note: liba.so.1, libb.so.2: 2 suspicions were not predicted because their calls may order threads; --trust-library liba.so.1 --trust-library libb.so.2 if none of them do",
+            "note: libb.so.2: 1 suspicion was not predicted because its calls may order threads; --trust-library libb.so.2 if they do not",
+        ]
+    );
+}
