@@ -1,10 +1,10 @@
-//! Races that are mended together: of the same bytes, in the same two functions, under the same locks.
+//! Races that are mended together: of the same bytes, accessed in the same way in the same two functions, under the same locks.
 //!
 //! Two functions that each touch a variable at a hundred lines race at ten thousand pairs of places. Each pair is a finding of its own, but whoever has seen a few of them has seen the bug. So
 //! findings are gone after *fairly*: first one of each cause, then a second one of each, and so on; and when [`PROVEN`] of a cause are proven, the others of it are set aside and
-//! counted. Nothing is lost by that which is not alike: another variable, another function or another lock is another cause.
+//! counted. Nothing is lost by that which is not alike: another variable, another function, another lock, or what ends a block instead of reading or writing it, is another cause.
 
-use rashomon_event::{Candidate, CandidateKind, Finding, FindingKind, Side, Trace};
+use rashomon_event::{AccessClass, Candidate, CandidateKind, Finding, FindingKind, Side, Trace};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher as _;
 
@@ -28,10 +28,17 @@ impl Cause {
         let address = one.address.max(other.address);
         // The subject names a variable or a block and the place in it, but not where in a stack.
         let offset = trace.object_at(address).map_or(address.0, |object| address.0 - trace.objects[object.index()].base.0);
-        let mut sides: Vec<u64> = finding.sides.iter().map(code_and_locks).collect();
+        let accesses = [one, other].map(|access| (access.class, access.atomic));
+        let mut sides: Vec<u64> =
+            finding.sides.iter().zip(accesses).map(|(side, access)| hash(&(code_and_locks(side), does(access)))).collect();
         sides.sort_unstable();
         Some(Self(hash(&(&finding.subject, offset, sides))))
     }
+}
+
+/// What an access does to the bytes. A read and a write of one `x++` are one thing; a free is none of them.
+fn does((class, atomic): (AccessClass, bool)) -> (bool, bool) {
+    (class == AccessClass::End, atomic)
 }
 
 /// The function, whatever its lines, and the locks that are held in it.
@@ -83,6 +90,16 @@ mod tests {
         let all = vec![(1, 'a'), (1, 'b'), (1, 'c'), (0, 'd'), (2, 'e'), (0, 'f'), (2, 'g')];
         let ranks: Vec<(u32, char)> = ranked(all, cause).into_iter().map(|(rank, (_, name))| (rank, name)).collect();
         assert_eq!(ranks, [(0, 'a'), (1, 'b'), (2, 'c'), (0, 'd'), (0, 'e'), (0, 'f'), (1, 'g')]);
+    }
+
+    #[test]
+    fn what_ends_a_block_and_what_is_atomic_are_causes_of_their_own() {
+        let of = |class| [false, true].map(|atomic| does((class, atomic)));
+        assert_eq!(of(AccessClass::Read), of(AccessClass::Write));
+        let mut all = [of(AccessClass::Read), of(AccessClass::End)].concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 4);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! One recorded execution says which plain accesses matter: those of pairs that no common lock excludes and that nothing but locks and atomics orders (the hybrid
 //! candidates). Threads stop before these, and before all synchronisation. Limit: accesses that this recording does not show are not stopped at; `--accesses all` stops at all.
 
-use crate::check::Job;
+use crate::check::{Job, is_proven};
 use crate::compose::Composer;
 use crate::describe::access_class;
 use crate::error::PipelineError;
@@ -26,8 +26,8 @@ use rashomon_explore::{
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
-use rashomon_trace::{LoadedTrace, Recording};
-use std::collections::BTreeSet;
+use rashomon_trace::{Crash, LoadedTrace, Recording};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -186,33 +186,40 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let limits = Limits { schedules: settings.schedules, until };
         let mut found: Vec<(Failure, u64, Observation)> = Vec::new();
         let mut found_ids: Vec<FindingId> = Vec::new();
+        // Failures that look alike before they are replayed, and how often one of them was known already.
+        let mut replayed: HashMap<Look, u32> = HashMap::new();
         let mut refused = None;
         let mut tried = 0;
         let summary = explorer.search(search.as_mut(), limits, |_, observation| {
             tried += 1;
-            if let Some(failure) = observation.failure
-                && !found.iter().any(|(known, _, _)| *known == failure)
-            {
-                // In the store before anything else is tried: it can be shortened later.
-                let shown = Shown { failure, observation, minimised: None, after: tried, strategy: settings.strategy };
-                match self.store_failure(&explorer, &shown, &controls, observer) {
-                    Ok(id) => found_ids.push(id),
-                    Err(error) => {
-                        refused = Some(error);
-                        return Go::Stop;
-                    }
-                }
-                found.push((failure, tried, observation.clone()));
-                return if settings.all { Go::On } else { Go::Stop };
+            let Some(failure) = observation.failure else { return Go::On };
+            let known = replayed.entry(look_of(failure, observation)).or_default();
+            if *known >= MOST_KNOWN {
+                return Go::On;
             }
-            Go::On
+            // In the store before anything else is tried: it can be shortened later.
+            let shown = Shown { failure, observation, minimised: None, after: tried, strategy: settings.strategy };
+            match self.store_failure(&explorer, &shown, &controls, &found_ids, observer) {
+                Ok(Some(id)) => {
+                    found_ids.push(id);
+                    found.push((failure, tried, observation.clone()));
+                    // To see that an execution does not end takes as long as one may take.
+                    *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
+                }
+                Ok(None) => *known += 1,
+                Err(error) => {
+                    refused = Some(error);
+                    return Go::Stop;
+                }
+            }
+            if settings.all { Go::On } else { Go::Stop }
         })?;
         if let Some(error) = refused {
             return Err(error);
         }
         let mut explored = Explored { summary, covered: search.describe(), ..Explored::default() };
         explored.executions = explored.summary.schedules;
-        for ((failure, after, observation), first) in found.into_iter().zip(found_ids) {
+        for ((failure, after, observation), first) in found.into_iter().zip(found_ids.clone()) {
             explored.found.push((failure, after));
             if settings.minimise == 0 || until.is_over() {
                 continue;
@@ -222,11 +229,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             explored.executions += minimised.executions;
             let (observation, minimised) = (&observation, Some(&minimised));
             let shown = Shown { failure, observation, minimised, after, strategy: settings.strategy };
-            let id = self.store_failure(&explorer, &shown, &controls, observer)?;
-            if id != first {
-                // The last thing that was done before the failure is another one.
-                self.store.remove_finding(&first)?;
-                observer.progress(Progress::Replaced(&first));
+            // Where the shorter schedule comes to the same end elsewhere that is a finding of its own, beside the first one.
+            let others: Vec<FindingId> = found_ids.iter().filter(|id| **id != first).cloned().collect();
+            let first_one = self.store.finding(&first)?;
+            let finding = self.finding_of(&explorer, &shown, &controls, observer)?;
+            // What is proven stays so when the shorter schedule is not.
+            let is_worse = finding.id == first && is_proven(&first_one) && !is_proven(&finding);
+            if !is_worse && !others.contains(&finding.id) {
+                self.keep(&finding, observer)?;
             }
         }
         let scratch = self.store.scratch();
@@ -236,17 +246,27 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(explored)
     }
 
+    /// Stores what the schedule shows when it is replayed, unless that is known.
     fn store_failure(
         &self,
         explorer: &Explorer<'_>,
         shown: &Shown<'_>,
         controls: &[(Arc<Schedule>, i32)],
+        known: &[FindingId],
         observer: &mut dyn Observer,
-    ) -> Result<FindingId, PipelineError> {
+    ) -> Result<Option<FindingId>, PipelineError> {
         let finding = self.finding_of(explorer, shown, controls, observer)?;
-        self.store.write_finding(&finding)?;
-        observer.progress(Progress::Decided(&finding));
-        Ok(finding.id)
+        if known.contains(&finding.id) {
+            return Ok(None);
+        }
+        self.keep(&finding, observer)?;
+        Ok(Some(finding.id))
+    }
+
+    fn keep(&self, finding: &Finding, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        self.store.write_finding(finding)?;
+        observer.progress(Progress::Decided(finding));
+        Ok(())
     }
 
     fn finding_of(
@@ -303,6 +323,19 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(finding)
     }
 }
+
+/// What is known of a failure before its schedule is replayed: how it ended, the code that ran last, and at which address it crashed.
+type Look = (String, Option<(u32, u64)>, Option<(u64, u64)>);
+
+fn look_of(failure: Failure, observation: &Observation) -> Look {
+    let last = observation.log.steps.last().map(|step| (step.thread, step.does.site));
+    let last = last.filter(|_| !matches!(failure, Failure::Endless | Failure::TimedOut));
+    let crash = observation.header.crash.filter(Crash::is_of_an_instruction).map(|crash| (crash.signal, crash.address));
+    (failure.to_string(), last, crash)
+}
+
+/// Replays, of failures that look alike, that showed what was known, after which further ones are not replayed.
+const MOST_KNOWN: u32 = 4;
 
 /// Steps after which an execution counts as endless, where the recorded one has so many events. Other schedules of a program that ends make more rounds of its loops that wait, retry or poll, and do other work than
 /// this one; but hardly a hundred times as much. Loops that only wait are told apart before, by fairness.
