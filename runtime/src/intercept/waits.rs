@@ -22,14 +22,10 @@ fn external(source: u16, object: u64, real: impl FnOnce() -> isize) -> isize {
     external_unless(source, object, real, |_| false, |_| None)
 }
 
-/// The same of a call that the kernel lets go on by what other threads publish there, if it succeeds.
-fn external_at(source: u16, object: u64, at: Object, real: impl FnOnce() -> isize) -> isize {
-    external_unless(source, object, real, |_| false, |result| (result >= 0).then_some(at))
-}
-
-/// A call that waits for processes: there is one to wait for because some thread started it.
-fn external_processes(object: u64, real: impl FnOnce() -> isize) -> c_int {
-    external_at(sync_source::PROCESS, object, Object::Processes, real) as c_int
+/// A call that waits for processes, with a result of at least `least` if one ended: there is one to wait for because some thread started it.
+fn external_processes(object: u64, least: isize, real: impl FnOnce() -> isize) -> c_int {
+    let ended = |result| (result >= least).then_some(Object::Processes);
+    external_unless(sync_source::PROCESS, object, real, |_| false, ended) as c_int
 }
 
 /// The same of a call of whose result can be told whether it comes from outside, and what the thread was let go on by.
@@ -56,40 +52,40 @@ pub fn external_unless(
 }
 
 pub unsafe extern "C" fn wait_any(status: *mut c_int) -> c_int {
-    external_processes(0, || unsafe { real!(fn wait(*mut c_int) -> c_int)(status) as isize })
+    external_processes(0, 1, || unsafe { real!(fn wait(*mut c_int) -> c_int)(status) as isize })
 }
 
 pub unsafe extern "C" fn wait_process(process: c_int, status: *mut c_int, options: c_int) -> c_int {
-    external(sync_source::PROCESS, process as u32 as u64, || unsafe {
+    external_processes(process as u32 as u64, 1, || unsafe {
         real!(fn waitpid(c_int, *mut c_int, c_int) -> c_int)(process, status, options) as isize
-    }) as c_int
+    })
 }
 
 pub unsafe extern "C" fn wait_identity(kind: c_int, process: u32, information: *mut u8, options: c_int) -> c_int {
-    external(sync_source::PROCESS, process as u64, || unsafe {
+    external_processes(process as u64, 0, || unsafe {
         real!(fn waitid(c_int, u32, *mut u8, c_int) -> c_int)(kind, process, information, options) as isize
-    }) as c_int
+    })
 }
 
 pub unsafe extern "C" fn wait_usage(status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
-    external_processes(0, || unsafe { real!(fn wait3(*mut c_int, c_int, *mut u8) -> c_int)(status, options, usage) as isize })
+    external_processes(0, 1, || unsafe { real!(fn wait3(*mut c_int, c_int, *mut u8) -> c_int)(status, options, usage) as isize })
 }
 
 pub unsafe extern "C" fn wait_process_usage(process: c_int, status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
-    external(sync_source::PROCESS, process as u32 as u64, || unsafe {
+    external_processes(process as u32 as u64, 1, || unsafe {
         real!(fn wait4(c_int, *mut c_int, c_int, *mut u8) -> c_int)(process, status, options, usage) as isize
-    }) as c_int
+    })
 }
 
 unsafe extern "C" fn shell(command: *const c_char) -> c_int {
-    external_processes(0, || unsafe { real!(fn system(*const c_char) -> c_int)(command) as isize })
+    external_processes(0, 0, || unsafe { real!(fn system(*const c_char) -> c_int)(command) as isize })
 }
 
 unsafe extern "C" fn close_process(stream: *mut u8) -> c_int {
     if !stream.is_null() {
         renamed(unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) });
     }
-    external_processes(0, || unsafe { real!(fn pclose(*mut u8) -> c_int)(stream) as isize })
+    external_processes(0, 0, || unsafe { real!(fn pclose(*mut u8) -> c_int)(stream) as isize })
 }
 
 /// Waits for one of a set of signals. One that nobody in this process sent came from outside.
