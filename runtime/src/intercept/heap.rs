@@ -118,7 +118,13 @@ unsafe extern "C" fn allocate_zeroed(count: usize, bytes: usize) -> *mut u8 {
     allocating(count.wrapping_mul(bytes), caller(), || unsafe { __libc_calloc(count, bytes) })
 }
 
+/// More than this no process can have, so a request for it leaves the old block as it is.
+const ADDRESSES: usize = 1 << 47;
+
 unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
+    if bytes >= ADDRESSES {
+        return unsafe { __libc_realloc(block, bytes) };
+    }
     let site = caller();
     unsafe { ends(block, site) };
     let Some(runtime) = Runtime::try_enter() else { return unsafe { __libc_realloc(block, bytes) } };
