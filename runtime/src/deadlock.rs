@@ -4,7 +4,7 @@
 //! holder closes it: that holder never releases, so the writer never gets in.
 //!
 //! A cycle is no deadlock yet while somebody else can go on: libc lets any thread unlock a mutex, a join can be cancelled, and a signal's handler may leave the call. So it is one when nobody
-//! else can run any more, when the process ends, or when it has lasted [`PATIENCE_NS`].
+//! else can run any more, when the process ends, or, if all its waits are for locks, when it has lasted [`PATIENCE_NS`].
 
 use crate::clock::NEVER;
 use crate::intercept::lock_common::since_last_exclusive;
@@ -98,7 +98,7 @@ fn conclude_lasting() {
     let which = WHICH.load(Relaxed);
     SEEN.store(0, Relaxed);
     each_cycle(|cycle| {
-        if cycle.sum() == which {
+        if cycle.sum() == which && !cycle.joins() {
             cycle.conclude();
         }
     });
@@ -145,6 +145,12 @@ impl Cycle {
                 ((u64::from(number) + 1) << 32 | u64::from(ordinal)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31),
             )
         })
+    }
+
+    /// Whether one of its threads joins another: that wait ends when somebody cancels the thread, whose handlers may give locks back.
+    fn joins(&self) -> bool {
+        // SAFETY: registered threads are never unmapped.
+        self.0.as_slice().iter().any(|&(number, _)| unsafe { (*by_number(number)).wait.what == WaitFor::Join })
     }
 
     /// Its time begins.

@@ -235,6 +235,7 @@ impl Watch {
         if detect::on()
             && let Some(cycle) = &cycle
             && self.told != cycle.sum()
+            && (stands || !cycle.joins())
         {
             self.told = cycle.sum();
             detect::blocked::happened(cycle.members());
@@ -247,7 +248,8 @@ impl Watch {
         if !stands || timer_armed() {
             self.since = 0;
             let patience = if signals::handlers_installed() { HANDLERS_PATIENCE_NS } else { PATIENCE_NS };
-            if let Some(cycle) = cycle.filter(|_| !detect::on() && !timer_armed() && now - self.cycle.1 >= patience) {
+            let lasts = !detect::on() && !timer_armed() && now - self.cycle.1 >= patience;
+            if let Some(cycle) = cycle.filter(|cycle| lasts && !cycle.joins()) {
                 deadlock::among(cycle.members());
             }
             return;
@@ -276,6 +278,12 @@ impl Cycle {
     fn members(&self) -> &[(u32, u64)] {
         &self.members[..self.length]
     }
+
+    /// Whether one of its threads joins another: that wait ends when somebody cancels the thread, whose handlers may give locks back.
+    fn joins(&self) -> bool {
+        self.members().iter().any(|&(_, word)| Op::from_code(word & 0xffff) == Some(Op::ThreadJoin))
+    }
+
     fn sum(&self) -> u64 {
         self.members()
             .iter()
@@ -333,16 +341,14 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
 /// # Safety
 /// So many bytes of the caller's may be written.
 unsafe fn read_foreign(address: u64, to: *mut u8, bytes: usize) -> bool {
-    const PREAD64: usize = 17;
-    // SAFETY: a terminated path; by the contract, and the kernel refuses what cannot be read.
+    const PROCESS_VM_READV: usize = 310;
+    let own = [to as u64, bytes as u64];
+    let foreign = [address, bytes as u64];
+    // No file of /proc: its descriptor would be the lowest free number, which the program may be about to be given.
+    // SAFETY: two vectors of one range each; by the contract, and the kernel refuses what cannot be read.
     unsafe {
-        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/mem".as_ptr(), 0o2000000, 0);
-        if file < 0 {
-            return false;
-        }
-        let read = syscall!(PREAD64, file, to, bytes, address);
-        syscall!(sys::CLOSE, file);
-        read == bytes as isize
+        let process = sys::process_id() as usize;
+        sys::call(PROCESS_VM_READV, process, own.as_ptr() as usize, 1, foreign.as_ptr() as usize, 1, 0) == bytes as isize
     }
 }
 

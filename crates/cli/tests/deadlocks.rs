@@ -114,3 +114,31 @@ fn among_some_threads_while_others_run() {
         int main(void) { pthread_t z; pthread_create(&z, 0, ticks, 0); RUN; pthread_join(z, 0); return 0; }";
     ends_everywhere(body, "deadlock", true);
 }
+
+/// Who joins can be cancelled, and its handler gives the lock back: a cycle with such a wait is none while somebody is left to do so. It is asked to last longer than those that are.
+#[test]
+fn not_of_a_join_that_is_cancelled() {
+    let body = "static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
+        static pthread_t x, y;
+        static void give(void *p) { pthread_mutex_unlock(&a); }
+        static void *two(void *p) { pthread_mutex_lock(&a); pthread_mutex_unlock(&a); return p; }
+        static void *one(void *p) {
+            pthread_mutex_lock(&a);
+            pthread_cleanup_push(give, 0);
+            pthread_create(&y, 0, two, 0);
+            pthread_join(y, 0);
+            pthread_cleanup_pop(1);
+            return p;
+        }
+        int main(void) {
+            pthread_create(&x, 0, one, 0);
+            sleep(5);
+            pthread_cancel(x);
+            return pthread_join(x, 0) || pthread_join(y, 0);
+        }";
+    let place = Place::new();
+    place.compile("program", &format!("{HEAD}{body}\n"));
+    place.rashomon(&["record", "--policy", "free", "--output", "free", "--", "./program"]).expect(0, &[]);
+    let ended = place.rashomon(&["detect", "--", "./program"]).expect(0, &[]);
+    assert!(!ended.err.contains("deadlock"), "{ended}");
+}

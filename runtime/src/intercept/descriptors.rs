@@ -16,6 +16,7 @@ use crate::sys::{self, syscall};
 use crate::thread::Runtime;
 use crate::{config, detect, explore, hooks, outside, recorder, signals, world};
 use core::ffi::c_int;
+use life::Number;
 use outside::Identity;
 use rashomon_abi::record::{AccessClass, Op, allocation_kind, descriptor_address, sync_source};
 
@@ -202,6 +203,61 @@ fn is_object(file: c_int) -> Option<u64> {
     descriptor_address(file).filter(|_| counts)
 }
 
+/// What is known of a number. Many calls make descriptors, and not all are seen (`mkstemp`, a message with descriptors in it, a system call of the program's own): a number that is used
+/// although it was closed is another file by now, of which nothing is told, if the kernel knows it, and a use of what is closed if not.
+mod life {
+    use crate::sys::syscall;
+    use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+    /// No call that was seen made it.
+    const UNKNOWN: u8 = 0;
+    const OPEN: u8 = 1;
+    const CLOSED: u8 = 2;
+    /// Of higher numbers nothing is known.
+    const MOST: usize = 1 << 16;
+    static LIVES: [AtomicU8; MOST] = [const { AtomicU8::new(UNKNOWN) }; MOST];
+
+    fn of(file: i32) -> Option<&'static AtomicU8> {
+        usize::try_from(file).ok().and_then(|file| LIVES.get(file))
+    }
+
+    pub fn begins(file: i32) -> bool {
+        of(file).map(|life| life.store(OPEN, Relaxed)).is_some()
+    }
+
+    pub fn ends(file: i32) {
+        if let Some(life) = of(file) {
+            life.store(CLOSED, Relaxed);
+        }
+    }
+
+    #[derive(PartialEq, Eq)]
+    pub enum Number {
+        /// Of the file that was seen to be made.
+        Open,
+        /// Of none any more.
+        Closed,
+        Unknown,
+    }
+
+    /// Asked by who has the turn, so that nobody changes it meanwhile.
+    pub fn number(file: i32) -> Number {
+        const FCNTL: usize = 72;
+        const GET_FLAGS: usize = 1;
+        const EBADF: isize = 9;
+        let Some(life) = of(file) else { return Number::Unknown };
+        match life.load(Relaxed) {
+            OPEN => Number::Open,
+            // SAFETY: only asks.
+            CLOSED if unsafe { syscall!(FCNTL, file, GET_FLAGS) } == -EBADF => Number::Closed,
+            _ => {
+                life.store(UNKNOWN, Relaxed);
+                Number::Unknown
+            }
+        }
+    }
+}
+
 /// A number names another file from now on, or none.
 pub fn renamed(file: c_int) {
     super::stdio::forget(file);
@@ -211,7 +267,7 @@ pub fn renamed(file: c_int) {
 /// A call made this descriptor, unless it failed.
 pub fn made(file: c_int, site: u64) -> c_int {
     renamed(file);
-    if let Some(address) = is_object(file) {
+    if let Some(address) = is_object(file).filter(|_| life::begins(file)) {
         super::heap::allocated(address, 8, site, allocation_kind::DESCRIPTOR);
     } else if detect::on()
         && file >= 0
@@ -224,7 +280,7 @@ pub fn made(file: c_int, site: u64) -> c_int {
 
 /// A call is about to use this descriptor. Not to be called within the runtime.
 pub fn uses(file: c_int, site: u64) {
-    if let Some(address) = is_object(file) {
+    if let Some(address) = is_object(file).filter(|_| life::number(file) != Number::Unknown) {
         hooks::of_object(address, 8, site, AccessClass::Read);
     }
 }
@@ -233,7 +289,15 @@ pub fn uses(file: c_int, site: u64) {
 pub fn closes(file: c_int, site: u64) {
     renamed(file);
     if let Some(address) = is_object(file) {
-        hooks::ends(address, 8, site);
+        match life::number(file) {
+            Number::Open => {
+                hooks::ends(address, 8, site);
+                life::ends(file);
+            }
+            // A call that fails ends nothing, and needs the number all the same.
+            Number::Closed => hooks::of_object(address, 8, site, AccessClass::Read),
+            Number::Unknown => {}
+        }
     } else if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
