@@ -241,8 +241,8 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
         }
     }
     child.detached = state == 1;
-    // The size, until the thread knows where it is.
-    child.stack.0 = stack as u64 + 8192;
+    // The size, until the thread knows where it is. The guard below is no part of it: another thread's stack may end there.
+    child.stack.0 = stack as u64;
     child.start_routine = Some(routine);
     child.start_argument = argument;
     let ordinal = parent.spawned;
