@@ -52,6 +52,7 @@ mod sys;
 mod thread;
 mod tls;
 mod tree;
+mod wait;
 mod watchdog;
 mod wide;
 mod world;

@@ -24,6 +24,7 @@ use rashomon_abi::header::field;
 use rashomon_abi::record::{Op, access_of_kind};
 
 pub use crate::patience::{patiently, settles, stands_in_line};
+pub use crate::wait::{PollFile, Wait, WaitFor, Wake};
 pub static LOCK: RawLock = RawLock::new();
 /// Who holds the turn.
 pub static CURRENT: AtomicU32 = AtomicU32::new(NO_THREAD);
@@ -44,71 +45,6 @@ const QUANTUM_TIME: u64 = 100_000;
 const YIELDS_TO_PASS_TIME: u32 = 4;
 /// How often turns were given up by looking since anything else happened.
 static YIELDS: AtomicU32 = AtomicU32::new(0);
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WaitFor {
-    Nothing,
-    Lock,
-    LockShared,
-    Condition,
-    Semaphore,
-    Barrier,
-    Join,
-    Futex,
-    Once,
-    Files,
-    Time,
-}
-
-/// As poll(2) lays it out.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct PollFile {
-    pub file: i32,
-    pub events: i16,
-    pub returned: i16,
-}
-
-/// What a blocked thread waits for.
-#[derive(Clone, Copy)]
-pub struct Wait {
-    pub what: WaitFor,
-    /// Address of the object, or number of the thread.
-    pub object: u64,
-    /// Elapsed virtual time at which it gives up.
-    pub deadline: u64,
-    pub files: *mut PollFile,
-    pub file_count: usize,
-    /// A signal handler ends the wait.
-    pub interruptible: bool,
-}
-
-impl Wait {
-    pub const NOTHING: Self = Self::on(WaitFor::Nothing, 0);
-    pub const fn on(what: WaitFor, object: u64) -> Self {
-        Self { what, object, deadline: NEVER, files: core::ptr::null_mut(), file_count: 0, interruptible: false }
-    }
-    pub const fn until(mut self, deadline: u64) -> Self {
-        self.deadline = deadline;
-        self
-    }
-    pub const fn interruptible(mut self) -> Self {
-        self.interruptible = true;
-        self
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub enum Wake {
-    Nothing,
-    /// What the thread waited for may be there: look again.
-    Woken,
-    TimedOut,
-    Signal,
-    /// `pthread_cancel`, and the thread lets itself be cancelled.
-    Cancelled,
-}
 
 /// The live threads, oldest first.
 ///

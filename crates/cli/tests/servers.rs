@@ -40,12 +40,15 @@ fn sum_is_right(ended: &Ended) {
     assert!(ended.out.ends_with("1:15\n"), "the client's output is shown; {ended}");
 }
 
+/// Nobody loses the turn between two locks: what is recorded ends as it should, and the deadlock has to be predicted.
+const IN_ORDER: &str = "--policy=run-to-block";
+
 #[test]
 fn what_two_clients_do_to_a_server_is_proven() {
     let place = place();
     let client = format!("{BOTH} >answers");
     let report = ["--fail-on", "never", "--json", "report.json"];
-    let line = [&["check", "--with-client", &client][..], &report, &["--", "./accounts", "0"]].concat();
+    let line = [&["check", IN_ORDER, "--with-client", &client][..], &report, &["--", "./accounts", "0"]].concat();
     place.rashomon(&line).expect(0, &["the program ended when it was asked to (SIGTERM), after its client"]);
     let report = place.json("report.json");
     assert_eq!(proven(&report), race_and_deadlock(), "{report}");
@@ -63,7 +66,8 @@ fn local_sockets_and_programs_that_do_not_end_when_asked() {
     let place = place();
     let path = place.path("socket");
     let path = path.to_str().expect("a name in Unicode");
-    let line = ["check", "--with-client", BOTH, "--grace", "0.1", "--json", "report.json", "--", "./accounts", path, "stays"];
+    let line =
+        ["check", IN_ORDER, "--with-client", BOTH, "--grace", "0.1", "--json", "report.json", "--", "./accounts", path, "stays"];
     let ended = place.rashomon(&line).expect(66, &["did not end in time when it was asked to (SIGTERM)"]);
     sum_is_right(&ended);
     assert_eq!(proven(&place.json("report.json")), race_and_deadlock());
@@ -75,7 +79,19 @@ fn under_gdb_a_server_has_its_world_and_its_client() {
     if !gdb_works(&place) {
         return;
     }
-    let line = ["check", "--fail-on", "never", "--before-each", "touch restored", "--with-client", BOTH, "--", "./accounts", "0"];
+    let line = [
+        "check",
+        IN_ORDER,
+        "--fail-on",
+        "never",
+        "--before-each",
+        "touch restored",
+        "--with-client",
+        BOTH,
+        "--",
+        "./accounts",
+        "0",
+    ];
     place.rashomon(&line).expect(0, &["deadlock (proven, deadlocked)"]);
     std::fs::remove_file(place.path("restored")).expect("it was made before each execution");
     let ended = place.rashomon(&["replay", "deadlock", "--gdb", "--", "-batch", "-ex", "thread apply all bt"]);

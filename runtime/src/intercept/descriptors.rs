@@ -290,10 +290,7 @@ pub fn closes(file: c_int, site: u64) {
     renamed(file);
     if let Some(address) = is_object(file) {
         match life::number(file) {
-            Number::Open => {
-                hooks::ends(address, 8, site);
-                life::ends(file);
-            }
+            Number::Open => hooks::ends(address, 8, site),
             // A call that fails ends nothing, and needs the number all the same.
             Number::Closed => hooks::of_object(address, 8, site, AccessClass::Read),
             Number::Unknown => {}
@@ -302,6 +299,13 @@ pub fn closes(file: c_int, site: u64) {
         && let Some(runtime) = Runtime::try_enter()
     {
         detect::descriptors::closed(runtime.thread(), file, site);
+    }
+}
+
+/// The call that [`closes`] it has returned.
+pub fn closed(file: c_int) {
+    if is_object(file).is_some() {
+        life::ends(file);
     }
 }
 

@@ -4,7 +4,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{Call, Descriptor, Kind, Part, closes, look, made, parts, renamed, transfer, uses, write_all};
+use super::descriptors::{Call, Descriptor, Kind, Part, closed, closes, look, made, parts, renamed, transfer, uses, write_all};
 use super::kernel::{self, Object};
 use super::timers::were_read;
 use crate::hooks::access_by_call;
@@ -121,7 +121,9 @@ unsafe extern "C" fn close_file(file: c_int) -> c_int {
         return real();
     }
     closes(file, site);
-    ends(look(file), site, real)
+    let result = ends(look(file), site, real);
+    closed(file);
+    result
 }
 
 /// A descriptor is about to be another's twin.

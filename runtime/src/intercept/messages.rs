@@ -7,7 +7,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{Call, EAGAIN, closes, look, made, transfer};
+use super::descriptors::{Call, EAGAIN, closed, closes, look, made, transfer};
 use super::kernel::{self, Object};
 use super::lock_common::{deadline, is_time};
 use super::waits::external_unless;
@@ -40,7 +40,9 @@ pub unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: u32, attr
 
 unsafe extern "C" fn close(queue: c_int) -> c_int {
     closes(queue, caller());
-    unsafe { real!(fn mq_close(c_int) -> c_int)(queue) }
+    let result = unsafe { real!(fn mq_close(c_int) -> c_int)(queue) };
+    closed(queue);
+    result
 }
 
 /// `until`: null is never.

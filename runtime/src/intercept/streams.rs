@@ -4,7 +4,7 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::descriptors::{closes, look, made};
+use super::descriptors::{closed, closes, look, made};
 use super::files::{ends, touched};
 use crate::real::real;
 use crate::tls::caller;
@@ -40,7 +40,9 @@ unsafe extern "C" fn close(stream: *mut u8) -> c_int {
     }
     let file = unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) };
     closes(file, site);
-    ends(look(file), site, real)
+    let result = ends(look(file), site, real);
+    closed(file);
+    result
 }
 
 fn text_touched(text: *const u8, site: u64, class: AccessClass) {

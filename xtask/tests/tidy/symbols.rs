@@ -193,6 +193,8 @@ const IMPORTS: [&str; 28] = [
     "__libc_realloc",
     // A variable: programs that libc starts by itself get what it points to.
     "environ",
+    "stdin",
+    "stdout",
     // The environment before libc has set it up.
     "__libc_stack_end",
     // Weak: only where the program brings libstdc++.
