@@ -36,20 +36,25 @@ fn race_and_deadlock() -> Vec<(String, String)> {
     [("deadlock", "proven"), ("race", "proven")].map(|(kind, status)| (kind.into(), status.into())).to_vec()
 }
 
+/// Under the seed of its test nobody loses the turn between two locks in the first recording.
 fn sum_is_right(ended: &Ended) {
     assert!(ended.out.ends_with("1:15\n"), "the client's output is shown; {ended}");
 }
 
-/// Nobody loses the turn between two locks: what is recorded ends as it should, and the deadlock has to be predicted.
-const IN_ORDER: &str = "--policy=run-to-block";
+/// The first recording may show the deadlock already, or end when it is asked to.
+fn ended_or_blocked(ended: Ended, said: &[&str]) -> Ended {
+    let code = ended.code;
+    assert!([0, 124].contains(&code), "{ended}");
+    ended.expect(code, said)
+}
 
 #[test]
 fn what_two_clients_do_to_a_server_is_proven() {
     let place = place();
     let client = format!("{BOTH} >answers");
     let report = ["--fail-on", "never", "--json", "report.json"];
-    let line = [&["check", IN_ORDER, "--with-client", &client][..], &report, &["--", "./accounts", "0"]].concat();
-    place.rashomon(&line).expect(0, &["the program ended when it was asked to (SIGTERM), after its client"]);
+    let line = [&["check", "--with-client", &client][..], &report, &["--", "./accounts", "0"]].concat();
+    ended_or_blocked(place.rashomon(&line), &["the program ended when it was asked to (SIGTERM), after its client"]);
     let report = place.json("report.json");
     assert_eq!(proven(&report), race_and_deadlock(), "{report}");
     // The store knows the client.
@@ -66,8 +71,21 @@ fn local_sockets_and_programs_that_do_not_end_when_asked() {
     let place = place();
     let path = place.path("socket");
     let path = path.to_str().expect("a name in Unicode");
-    let line =
-        ["check", IN_ORDER, "--with-client", BOTH, "--grace", "0.1", "--json", "report.json", "--", "./accounts", path, "stays"];
+    let line = [
+        "check",
+        "--seed",
+        "4",
+        "--with-client",
+        BOTH,
+        "--grace",
+        "0.1",
+        "--json",
+        "report.json",
+        "--",
+        "./accounts",
+        path,
+        "stays",
+    ];
     let ended = place.rashomon(&line).expect(66, &["did not end in time when it was asked to (SIGTERM)"]);
     sum_is_right(&ended);
     assert_eq!(proven(&place.json("report.json")), race_and_deadlock());
@@ -79,20 +97,8 @@ fn under_gdb_a_server_has_its_world_and_its_client() {
     if !gdb_works(&place) {
         return;
     }
-    let line = [
-        "check",
-        IN_ORDER,
-        "--fail-on",
-        "never",
-        "--before-each",
-        "touch restored",
-        "--with-client",
-        BOTH,
-        "--",
-        "./accounts",
-        "0",
-    ];
-    place.rashomon(&line).expect(0, &["deadlock (proven, deadlocked)"]);
+    let line = ["check", "--fail-on", "never", "--before-each", "touch restored", "--with-client", BOTH, "--", "./accounts", "0"];
+    ended_or_blocked(place.rashomon(&line), &["deadlock (proven, deadlocked)"]);
     std::fs::remove_file(place.path("restored")).expect("it was made before each execution");
     let ended = place.rashomon(&["replay", "deadlock", "--gdb", "--", "-batch", "-ex", "thread apply all bt"]);
     assert!(place.path("restored").exists(), "{ended}");
@@ -180,8 +186,9 @@ fn every_command_that_runs_the_program_has_its_client() {
     let races = proven(&place.json("provoked.json"));
     assert!(races.contains(&("race".into(), "proven".into())), "{races:?}");
     place.rashomon(&["explore", "--with-client", BOTH, "--", "./accounts", "0"]).expect(66, &["deadlock (proven, deadlocked)"]);
-    // Nothing orders the two requests; the program has no handler for what ends it, and its exit code still tells of the race.
-    let ended = place.rashomon(&["detect", "--with-client", BOTH, "--", "./accounts", "0"]).expect(66, &["accounts.c:52"]);
+    // The program has no handler for what ends it, and its exit code still tells of what was found: the order of the locks at least, as an answer that was sent
+    // before a request came may have caused it.
+    let ended = place.rashomon(&["detect", "--with-client", BOTH, "--", "./accounts", "0"]).expect(66, &["accounts.c:32"]);
     assert!(ended.out.contains("1:done"), "{ended}");
     place.rashomon(&["detect", "--with-client", "./ask 1:sum", "--", "./accounts", "0"]).expect(0, &[]);
 }

@@ -178,7 +178,7 @@ const SYNCHRONISATION: [&str; 34] = [
 ];
 
 /// All that the runtime takes from libc by name. Everything else it asks the loader for, behind its own definitions.
-const IMPORTS: [&str; 28] = [
+const IMPORTS: [&str; 30] = [
     // Emitted by the linker.
     "_ITM_deregisterTMCloneTable",
     "_ITM_registerTMCloneTable",
