@@ -37,7 +37,7 @@ fn main() {
             trials.push(Trial::test(format!("replay::{name}"), move || replay(&program)));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    support::conclude(&arguments, trials)
 }
 
 /// Each source says in its header what the manifest says of it.

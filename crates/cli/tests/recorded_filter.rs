@@ -38,7 +38,7 @@ fn main() {
         .map(|program| Trial::test(format!("suite::{}", program.path), move || of_suite(&program)))
         .collect();
     trials.extend((0..24).map(|number| Trial::test(format!("drawn::{number}"), move || drawn(number))));
-    libtest_mimic::run(&arguments, trials).exit();
+    support::conclude(&arguments, trials)
 }
 
 fn of_suite(program: &Program) -> Result<(), Failure> {

@@ -19,14 +19,27 @@ pub fn rashomon() -> Command {
     command
 }
 
-/// A folder of this run of the tests, emptied when it starts.
+static SCRATCH: OnceLock<PathBuf> = OnceLock::new();
+
+/// A folder of this run of the tests. [`conclude`] removes it.
 pub fn scratch() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
+    SCRATCH.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("programs-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the scratch folder can be made");
         folder
     })
+}
+
+/// Runs the tests and ends the process. What they wrote stays only if one failed: all of it together is many gigabytes.
+pub fn conclude(arguments: &libtest_mimic::Arguments, trials: Vec<libtest_mimic::Trial>) -> ! {
+    let conclusion = libtest_mimic::run(arguments, trials);
+    if !conclusion.has_failed()
+        && let Some(folder) = SCRATCH.get()
+        && let Err(error) = std::fs::remove_dir_all(folder)
+    {
+        eprintln!("cannot remove {}: {error}", folder.display());
+    }
+    conclusion.exit()
 }
 
 pub fn fail(message: impl Into<String>) -> Failure {
