@@ -253,7 +253,7 @@ fn summary(results: &[ProgramResult]) -> String {
             text.push_str(&format!("rashomon: {}: not checked: {failure}\n", result.program));
         } else if counts.proven + counts.predicted > 0 {
             let store = result.store.as_deref().map_or(OsStr::new(""), Path::as_os_str);
-            let store = rashomon_pipeline::run::quoted(store).to_string_lossy().into_owned();
+            let store = rashomon_pipeline::store::run::quoted(store).to_string_lossy().into_owned();
             text.push_str(&format!(
                 "rashomon: {}: {} proven, {} predicted: rashomon report --store {store}\n",
                 result.program, counts.proven, counts.predicted

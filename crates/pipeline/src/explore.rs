@@ -3,14 +3,14 @@
 //! One recorded execution says which plain accesses matter: those of pairs that no common lock excludes and that nothing but locks and atomics orders (the hybrid
 //! candidates). Threads stop before these, and before all synchronisation. Limit: accesses that this recording does not show are not stopped at; `--accesses all` stops at all.
 
+use crate::check::prove::{Prover, load};
 use crate::check::{Job, is_proven};
-use crate::compose::Composer;
-use crate::describe::access_class;
 use crate::error::PipelineError;
+use crate::findings::compose::Composer;
+use crate::findings::describe::access_class;
+use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::prove::{Prover, load};
-use crate::run::RunRecord;
-use crate::symbols::Symbols;
+use crate::store::run::RunRecord;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
 use rashomon_event::{
     CodePlace, Deadline, EventIndex, EventKind, Finding, FindingId, Grade, Schedule, SiteId, ThreadPath, Trace, Verdict,

@@ -11,14 +11,14 @@
 //! budget ran out. Limit: the end is a local one: `explore` looks for the fewest preemptions there are. Where the executions part in operations that are not recorded no order is named.
 
 use crate::check::Job;
-use crate::compose::{Composer, MAX_STEPS};
-use crate::describe::access_class;
+use crate::check::prove::{Prover, load, same_again};
 use crate::error::PipelineError;
+use crate::findings::compose::{Composer, MAX_STEPS};
+use crate::findings::describe::access_class;
+use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::prove::{Prover, load, same_again};
 use crate::replay::schedule_of;
-use crate::run::RunRecord;
-use crate::symbols::Symbols;
+use crate::store::run::RunRecord;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Program, force};
 use rashomon_event::finding::Step;

@@ -1,9 +1,9 @@
 //! A stored finding, made to happen again.
 
+use crate::check::prove::{load, same_again};
 use crate::error::PipelineError;
-use crate::prove::{load, same_again};
+use crate::findings::symbols::Symbols;
 use crate::provoke::{met, request_of, watched_again};
-use crate::symbols::Symbols;
 use rashomon_confirm::force::{attempt, force_process, forced_session};
 use rashomon_confirm::provoke::{Setting, provoking_session};
 use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provoke};

@@ -1,7 +1,7 @@
 //! Prediction from traces of other tools.
 
 use rashomon_event::{FindingKind, Verdict, WitnessLevel};
-use rashomon_pipeline::imported::{Predicted, predict_file};
+use rashomon_pipeline::analyse::imported::{Predicted, predict_file};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The store on disk.
 
 use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Verdict};
-use rashomon_pipeline::run::{RUN_FORMAT, RUN_VERSION};
+use rashomon_pipeline::store::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::{PipelineError, RunRecord, ShellText, Store};
 use std::fs;
 use std::path::Path;

@@ -8,8 +8,8 @@ use super::{
 use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use anyhow::Result;
+use rashomon_pipeline::analyse::imported::predict_file;
 use rashomon_pipeline::check::analyse_session;
-use rashomon_pipeline::imported::predict_file;
 use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::{Binaries, Job, Origin, RunRecord, Store, Tally};
 use rashomon_report::{ProgramExit, RunSummary};

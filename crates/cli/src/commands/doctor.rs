@@ -6,7 +6,7 @@ use crate::runtime;
 use crate::terminal::print;
 use crate::wrapper::Language;
 use anyhow::Result;
-use rashomon_pipeline::modules::{is_instrumented, is_synchronisation};
+use rashomon_pipeline::analyse::modules::{is_instrumented, is_synchronisation};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 use rashomon_engine::{Kind, Outcome, Settings};
 use rashomon_event::Deadline;
 use rashomon_packed::{Source, TraceError};
-use rashomon_pipeline::{Recorded, timed};
+use rashomon_pipeline::{Recorded, analyse::timed};
 use std::io::Error;
 use std::path::{Path, PathBuf};
 

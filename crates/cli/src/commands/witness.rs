@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::terminal::print;
 use anyhow::Result;
 use rashomon_confirm::Output;
-use rashomon_pipeline::witnesses::{LocksetStates, WitnessSettings, Witnessed};
+use rashomon_pipeline::witness::{LocksetStates, WitnessSettings, Witnessed};
 use rashomon_pipeline::{Binaries, Job, Tally};
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Symbols from the module files themselves.
 
-use crate::symbols::Symbols;
+use crate::findings::symbols::Symbols;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_event::{Frame, ModuleInfo, path_of};
 use rashomon_symbolize::Symbolizer;

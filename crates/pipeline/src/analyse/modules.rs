@@ -1,8 +1,8 @@
 //! Loaded code that could have ordered accesses without our seeing it: libraries without instrumentation, Rust's standard library as it comes, and synchronisation
 //! functions of libc that instrumented code calls and the runtime does not stand in for.
 
-use crate::libraries::is_trusted;
-use crate::rust::holds_plain_library;
+use crate::analyse::libraries::is_trusted;
+use crate::findings::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_event::{Trace, path_of};
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// `trusted`: libraries whose calls order nothing, beside those that are [known](crate::libraries::KNOWN) not to.
+    /// `trusted`: libraries whose calls order nothing, beside those that are [known](crate::analyse::libraries::KNOWN) not to.
     pub fn of(trace: &Trace, trusted: &[String]) -> Self {
         let mut unseen = Self { functions: unseen_functions(trace), ..Self::default() };
         for module in trace.modules.iter().filter(|module| !is_modelled(&module.path)) {

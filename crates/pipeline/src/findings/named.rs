@@ -4,9 +4,9 @@
 //! made them, a thread's memory by the thread. A lock is called by that and by where in it it lies; what a race touches by the object alone, whichever part of it is touched, as loops race on
 //! all elements of an array. Limit: blocks made by one call at one place have one name. The subject of a finding is then that of the execution that showed it.
 
-use crate::describe::Describer;
-use crate::identity::place_key;
-use crate::symbols::Symbols;
+use crate::findings::describe::Describer;
+use crate::findings::identity::place_key;
+use crate::findings::symbols::Symbols;
 use rashomon_event::{Address, ContextId, Object, ObjectKind, SiteId};
 
 /// Callers in the program's own sources by which a lock's block is called, where a function of the program makes all locks.
@@ -43,7 +43,7 @@ impl<S: Symbols + ?Sized> Describer<'_, S> {
             }),
             ObjectKind::Heap { site, .. } | ObjectKind::Mapping { site, .. } | ObjectKind::Descriptor { site, .. } => {
                 let (site, context) = self.maker(object, site);
-                let places = crate::identity::own_places(self.trace(), self.symbols(), site, context, MAKERS);
+                let places = crate::findings::identity::own_places(self.trace(), self.symbols(), site, context, MAKERS);
                 Some(format!("{into} into what is made at {}", places.join(" in ")))
             }
             // Where in it is decided by what lies there before: the program's arguments, for one.

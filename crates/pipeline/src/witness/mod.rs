@@ -10,14 +10,16 @@
 //!
 //! Guarantee: a witness happened. That none was found is said together with what was covered: all schedules within the bound on preemptions, or a limit.
 
+mod steps;
+
 use crate::check::Job;
-use crate::compose::Composer;
+use crate::check::prove::{Prover, load};
 use crate::error::PipelineError;
+use crate::findings::compose::Composer;
+use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::prove::{Prover, load};
-use crate::run::RunRecord;
-use crate::symbols::Symbols;
-use crate::witness_steps::steps;
+use crate::store::run::RunRecord;
+use crate::witness::steps::steps;
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::{Forcing, Planner};
 use rashomon_event::{

@@ -4,9 +4,9 @@
 //! ends at its next look, or with the process. Nothing of what it had handed over before is lost.
 
 use crate::analyse::{Analysed, analyse};
-use crate::budget::Deadlines;
+use crate::check::budget::Deadlines;
+use crate::check::novelty::Shown;
 use crate::error::PipelineError;
-use crate::novelty::Shown;
 use rashomon_event::Deadline;
 use rashomon_predict::Statistics;
 use rashomon_trace::{LoadedTrace, Recording};

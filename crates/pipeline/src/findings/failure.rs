@@ -8,12 +8,12 @@
 //! code: else what earlier executions left behind (a file, a port in use) decides and not the schedule, or nothing is known of what decides. Where no recording ended well there is nothing
 //! to compare with, and the replay alone counts.
 
-use crate::compose::Composer;
+use crate::check::prove::{Prover, load};
 use crate::error::PipelineError;
-use crate::identity::{finding_id, is_system, place_key};
-use crate::prove::{Prover, load};
-use crate::rust::is_library;
-use crate::symbols::Symbols;
+use crate::findings::compose::Composer;
+use crate::findings::identity::{finding_id, is_system, place_key};
+use crate::findings::rust::is_library;
+use crate::findings::symbols::Symbols;
 use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::force::{attempt, folder_of, forced_session};
 use rashomon_confirm::{Attempt, Ending, Output, execute};

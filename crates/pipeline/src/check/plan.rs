@@ -1,7 +1,7 @@
 //! What is recorded next.
 //!
 //! A recording of a small program costs tens of milliseconds, and each schedule may show sites, orders and values that others do not. So recordings go on while they show something new
-//! ([`crate::novelty`]), with policies that err in different ways: `random` switches everywhere alike, `pct` delays one thread for long, `run-to-block` and `round-robin` are what no
+//! ([`crate::check::novelty`]), with policies that err in different ways: `random` switches everywhere alike, `pct` delays one thread for long, `run-to-block` and `round-robin` are what no
 //! draw gives. Everything follows from the seed and from what was shown, but for the share of time: a machine that is slower may stop earlier.
 //!
 //! The rule of [`UntilNothingNew`]: stop when [`BARREN`] recordings in a row showed nothing new, when [`MOST`] are there, or when the next one would not fit into the share of the budget

@@ -5,12 +5,12 @@
 //! for any other proof.
 
 use crate::check::Job;
-use crate::compose::Composer;
+use crate::check::prove::{Prover, load};
 use crate::error::PipelineError;
+use crate::findings::compose::Composer;
+use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::prove::{Prover, load};
-use crate::run::RunRecord;
-use crate::symbols::Symbols;
+use crate::store::run::RunRecord;
 use rashomon_confirm::force::{Manner, force_in};
 use rashomon_confirm::{Forcing, Planner};
 use rashomon_event::{Deadline, Finding, FindingId, FindingKind, Schedule, Verdict};

@@ -3,10 +3,10 @@
 //! Nothing of such an execution is recorded but the catches, so what is said of code and data is said of a small trace made of them alone; what both sides
 //! touch is called as the recording calls it where the recording knows the pair.
 
-use crate::compose::common_bytes;
-use crate::describe::{Describer, access_words};
-use crate::identity::{finding_id, place_key};
-use crate::symbols::Symbols;
+use crate::findings::compose::common_bytes;
+use crate::findings::describe::{Describer, access_words};
+use crate::findings::identity::{finding_id, place_key};
+use crate::findings::symbols::Symbols;
 use rashomon_event::schedule::ScheduleModule;
 use rashomon_event::trace::Context;
 use rashomon_event::{

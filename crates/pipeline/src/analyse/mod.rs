@@ -2,6 +2,12 @@
 //!
 //! The predictor is not trusted: a witness that the checker rejects is dropped, and the candidate stays as one without.
 
+pub(crate) mod examine;
+pub mod imported;
+pub mod libraries;
+pub mod modules;
+pub mod timed;
+
 use rashomon_event::{Candidate, Deadline, Trace, Witness};
 use rashomon_predict::{Options, Statistics, predict_each};
 use rashomon_witness::Checker;

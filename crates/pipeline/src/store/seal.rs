@@ -120,7 +120,7 @@ pub(crate) fn origin(run: &Value, store: &Path) -> Origin {
 }
 
 fn executable(run: &Value, store: &Path) -> Option<PathBuf> {
-    let text = crate::run::ShellText::deserialize(run.get("executable")?).ok()?;
+    let text = crate::store::run::ShellText::deserialize(run.get("executable")?).ok()?;
     Some(store.join(text.to_path()))
 }
 

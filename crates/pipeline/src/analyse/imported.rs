@@ -3,11 +3,11 @@
 //! A causal witness that the checker accepts is `predicted`; one of the synchronisation level, or none, `suspected`; a candidate of which no
 //! correct reordering exists, and no other witness, `refuted`. Events are named by their number in the trace, from 0.
 
+use crate::analyse::timed::End;
 use crate::analyse::{Analysed, analyse};
 use crate::check::out_of_time;
 use crate::error::PipelineError;
-use crate::identity::finding_id;
-use crate::timed::End;
+use crate::findings::identity::finding_id;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::{
     Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, Finding, FindingKind, Frame, ThreadId, Verdict,

@@ -3,18 +3,23 @@
 //! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), §3. `docs/theory-provocation.md` says what is done differently, and why what
 //! is reported is true. Every catch is a finding in the store before the next execution starts.
 
+mod blocked;
+mod catch;
+pub(crate) mod plan;
+mod vary;
+
+use crate::check::prove::load;
 use crate::check::{Job, reproduce_command};
-use crate::describe::Describer;
 use crate::error::PipelineError;
+use crate::findings::describe::Describer;
+use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::prove::load;
-use crate::provoke_blocked::{Blocked, Told};
-use crate::provoke_catch::{finding_of, place_at};
-pub use crate::provoke_plan::{Decision, Pair, Strategy};
-use crate::provoke_plan::{HOLDS, Plan, Round};
-use crate::provoke_vary::{Draw, Known, Proven, varied_after};
-use crate::run::RunRecord;
-use crate::symbols::Symbols;
+use crate::provoke::blocked::{Blocked, Told};
+use crate::provoke::catch::{finding_of, place_at};
+pub use crate::provoke::plan::{Decision, Pair, Strategy};
+use crate::provoke::plan::{HOLDS, Plan, Round};
+use crate::provoke::vary::{Draw, Known, Proven, varied_after};
+use crate::store::run::RunRecord;
 use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::provoke::Setting;
 use rashomon_confirm::{Ending, Output, ProvokedRun, Time, provoke};
@@ -371,7 +376,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             occurrences = pair.target.occurrences;
             let accesses = [pair.target.first, pair.target.second].map(|event| self.loaded.trace.event(event).access());
             if let [Some(one), Some(other)] = accesses {
-                let (at, size) = crate::compose::common_bytes(&one, &other);
+                let (at, size) = crate::findings::compose::common_bytes(&one, &other);
                 subject = Some(self.recorded.data(at, size));
             }
         }

@@ -4,7 +4,7 @@
 //! descriptors, each once, whatever the number of pairs.
 
 use crate::provoke::ProvokeSettings;
-use crate::provoke_vary::Draw;
+use crate::provoke::vary::Draw;
 use rashomon_confirm::provoke::{Attempts, attempts};
 use rashomon_event::schedule::ScheduleModule;
 use rashomon_event::{CodePlace, Descriptor, EventIndex, Evidence, SiteId, ThreadPath, Trace};

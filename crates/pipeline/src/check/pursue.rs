@@ -3,15 +3,15 @@
 //! What such an execution shows is a lead only. Its own recording is turned into a schedule, the interleaving that was really executed, and that one has to come
 //! about again, strictly, as often as any other proof. Another pair of accesses, or another cycle, that came about instead is a finding of its own.
 
-use crate::alike::Cause;
 use crate::check::Job;
-use crate::compose::Composer;
+use crate::check::prove::{Prover, load};
 use crate::error::PipelineError;
+use crate::findings::alike::Cause;
+use crate::findings::compose::Composer;
+use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::prove::{Prover, load};
 use crate::record::Scheduling;
-use crate::run::RecordedRun;
-use crate::symbols::Symbols;
+use crate::store::run::RecordedRun;
 use rashomon_confirm::force::{Manner, folder_of, force_in};
 use rashomon_confirm::{Outcome, force};
 use rashomon_event::{CodePlace, Evidence, Finding, FindingId, FindingKind, Goal, Grade, Place, Schedule, Verdict};

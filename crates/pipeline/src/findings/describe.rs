@@ -3,8 +3,8 @@
 //! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables are
 //! called by their symbols, heap blocks by where they were allocated.
 
-use crate::rust;
-use crate::symbols::Symbols;
+use crate::findings::rust;
+use crate::findings::symbols::Symbols;
 use rashomon_abi::record::descriptor_at;
 use rashomon_event::finding::HeldLock;
 use rashomon_event::{

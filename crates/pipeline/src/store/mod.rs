@@ -18,11 +18,14 @@
 //! A store is data, perhaps from somebody else: it is reached through a handle, holds folders and regular files and no links, ids are checked before they become names of
 //! files, and nothing of it is executed before somebody looked at what [`Store::run_and_origin`] says. Commands that use it at the same time find each other by a lock.
 
+mod lock;
+pub mod run;
+pub mod seal;
+
+use self::seal::Origin;
 use crate::check::reproduce_command;
 use crate::error::PipelineError;
-use crate::lock;
-use crate::run::{RUN_FORMAT, RUN_VERSION, RunRecord, ShellText};
-use crate::seal::{self, Origin};
+use crate::store::run::{RUN_FORMAT, RUN_VERSION, RunRecord, ShellText};
 use rashomon_event::{Finding, FindingId, Verdict};
 use rashomon_files::{Folder, Kind};
 use rashomon_report::RunSummary;

@@ -3,18 +3,18 @@
 //! The first recording is the program as the user runs it: its output is shown, its end is ours. Further ones discard their output, read no input of ours and are bounded by what the
 //! first one took; one that does not end in that time is of no use and is thrown away.
 
-use crate::alike::ranked;
-use crate::budget::Deadlines;
+use crate::analyse::examine::Examination;
+use crate::check::budget::Deadlines;
+use crate::check::novelty::{Novelty, Shown};
+use crate::check::plan::{History, Next, Plan};
 use crate::check::{Gathered, Job, Lead, Source, Tally, leads_of, merge, verdict_rank};
 use crate::error::PipelineError;
-use crate::examine::Examination;
-use crate::failure::Norm;
-use crate::novelty::{Novelty, Shown};
-use crate::plan::{History, Next, Plan};
+use crate::findings::alike::ranked;
+use crate::findings::failure::Norm;
+use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::record::{RecordSettings, Scheduling, record};
-use crate::run::RunRecord;
-use crate::symbols::Symbols;
+use crate::store::run::RunRecord;
 use rashomon_confirm::{Input, Output};
 use rashomon_event::Evidence;
 use rashomon_report::ProgramExit;

@@ -6,7 +6,7 @@
 
 use crate::check::Job;
 use crate::provoke::BREAK;
-use crate::provoke_plan::{Decision, HOLDS, Plan, Round};
+use crate::provoke::plan::{Decision, HOLDS, Plan, Round};
 use crate::record::{Scheduling, record};
 use rashomon_confirm::{Input, Output};
 use rashomon_event::schedule::ScheduleModule;
@@ -180,7 +180,7 @@ impl<S: ?Sized> Job<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provoke_plan::tests::plan;
+    use crate::provoke::plan::tests::plan;
 
     fn module(path: &str) -> ScheduleModule {
         ScheduleModule { path: path.into(), build_id: None }

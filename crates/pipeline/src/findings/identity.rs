@@ -6,7 +6,7 @@
 //! functions concerned as they are; and the read and the write of one `x++` are one place. Findings with equal places that
 //! touch the same variable, or blocks made at the same place, are one finding; so are deadlocks whose threads wait at equal places for locks of the same names (`named`).
 
-use crate::symbols::Symbols;
+use crate::findings::symbols::Symbols;
 use rashomon_event::{ContextId, FindingId, FindingKind, Frame, SiteId, Trace};
 
 /// Files that belong to the system and not to the program.

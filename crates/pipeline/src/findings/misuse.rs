@@ -1,8 +1,8 @@
 //! Findings that the recorded execution itself shows: wrong uses of locks and threads.
 
-use crate::compose::Composer;
-use crate::identity::{finding_id, place_key};
-use crate::symbols::Symbols;
+use crate::findings::compose::Composer;
+use crate::findings::identity::{finding_id, place_key};
+use crate::findings::symbols::Symbols;
 use rashomon_event::{Evidence, Finding, FindingKind, Grade, Side, ThreadId, Verdict};
 use rashomon_trace::{Misuse, MisuseRecord, Moment};
 

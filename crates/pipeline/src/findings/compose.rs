@@ -1,9 +1,9 @@
 //! Findings, composed from a candidate, its witness and a trace.
 
-use crate::describe::{Describer, access_class};
-use crate::identity::{finding_id, place_key};
-use crate::modules::Unseen;
-use crate::symbols::Symbols;
+use crate::analyse::modules::Unseen;
+use crate::findings::describe::{Describer, access_class};
+use crate::findings::identity::{finding_id, place_key};
+use crate::findings::symbols::Symbols;
 use rashomon_abi::record::Op;
 use rashomon_confirm::{Plan, schedule::Planner};
 use rashomon_event::finding::Step;

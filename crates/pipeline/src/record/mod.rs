@@ -1,8 +1,10 @@
 //! One recorded execution.
 
+pub mod packed;
+mod processes;
+
 use crate::error::PipelineError;
-use crate::recorded_processes;
-use crate::run::RecordedRun;
+use crate::store::run::RecordedRun;
 use rashomon_abi::control::option;
 use rashomon_confirm::force::{header_of, new_session};
 use rashomon_confirm::{ConfirmError, Ending, Input, Output, Program, Served, Time, execute};
@@ -166,8 +168,8 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),
         notes: notes
             .into_iter()
-            .chain(recorded_processes::said_of(session, &program.executable)?)
-            .chain(recorded_processes::crashes_of(session)?)
+            .chain(processes::said_of(session, &program.executable)?)
+            .chain(processes::crashes_of(session)?)
             .collect(),
     };
     Ok((run, header))

@@ -1,19 +1,26 @@
 //! The phases in a row, over one store.
 
-use crate::alike::{self, Cause, Counts};
-use crate::budget::{Budget, Deadlines};
-use crate::compose::Composer;
+pub mod budget;
+mod gather;
+pub mod novelty;
+pub mod plan;
+pub mod prove;
+pub mod pursue;
+
+use crate::analyse::examine::Examination;
+use crate::analyse::modules::Unseen;
+use crate::check::budget::{Budget, Deadlines};
+use crate::check::prove::{Prover, load, may_be_unordered};
+use crate::check::pursue::{Pursuit, Pursuits, Tried};
 use crate::error::PipelineError;
-use crate::examine::Examination;
-use crate::failure::{MOST_CONTROLS, Norm, Replayed, failure_of};
-use crate::modules::Unseen;
+use crate::findings::alike::{self, Cause, Counts};
+use crate::findings::compose::Composer;
+use crate::findings::failure::{MOST_CONTROLS, Norm, Replayed, failure_of};
+use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::prove::{Prover, load, may_be_unordered};
-use crate::pursue::{Pursuit, Pursuits, Tried};
 use crate::record::RecordSettings;
-use crate::run::{RunRecord, pasted};
 use crate::store::Store;
-use crate::symbols::Symbols;
+use crate::store::run::{RunRecord, pasted};
 use rashomon_confirm::{Ending, Forcing, Input, Output, Program, Time, execute};
 use rashomon_event::{CandidateKind, Deadline, Evidence, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
@@ -34,7 +41,7 @@ const MAX_ALTERNATIVES: usize = 3;
 
 pub struct Settings {
     pub record: RecordSettings,
-    /// The exit code that is right; `None`: see [`crate::failure`].
+    /// The exit code that is right; `None`: see [`crate::findings::failure`].
     pub expected_exit: Option<i32>,
     /// Wall-clock time of everything behind the first recording.
     pub budget: Budget,

@@ -2,11 +2,11 @@
 //!
 //! Told from the trace of the execution that proves it, so the order is the one in which things happened. Left out are all other accesses, and locks that were not held at one of these.
 
-use crate::compose::Composer;
-use crate::describe::access_class;
-use crate::identity::is_system;
-use crate::rust::is_library;
-use crate::symbols::Symbols;
+use crate::findings::compose::Composer;
+use crate::findings::describe::access_class;
+use crate::findings::identity::is_system;
+use crate::findings::rust::is_library;
+use crate::findings::symbols::Symbols;
 use rashomon_event::finding::Step;
 use rashomon_event::{Access, Address, ContextId, EventIndex, EventKind, Frame, SiteId, ThreadId};
 use rashomon_trace::GoalRecord;

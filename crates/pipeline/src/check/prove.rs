@@ -1,10 +1,10 @@
 //! Forcing one finding: `co-enabled` or `deadlocked` by its schedule, else `unordered` by the recorded one.
 
-use crate::compose::Composer;
+use crate::analyse::modules::Unseen;
 use crate::error::PipelineError;
-use crate::misuse::misuse_kind;
-use crate::modules::Unseen;
-use crate::symbols::Symbols;
+use crate::findings::compose::Composer;
+use crate::findings::misuse::misuse_kind;
+use crate::findings::symbols::Symbols;
 use rashomon_abi::record::Op;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};

@@ -1,0 +1,12 @@
+//! From events to findings: what is said of them, under which id, and which of them are one.
+
+pub(crate) mod alike;
+pub mod binaries;
+pub mod compose;
+pub mod describe;
+pub mod failure;
+pub mod identity;
+pub(crate) mod misuse;
+pub(crate) mod named;
+pub mod rust;
+pub mod symbols;
