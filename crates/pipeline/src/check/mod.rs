@@ -212,7 +212,9 @@ impl Tally {
     }
 
     /// What was not gone after because others like it were.
-    pub fn tell_alike(&mut self, observer: &mut dyn Observer) {
+    /// `reported`: what one recording set aside and another brought.
+    pub fn tell_alike(&mut self, reported: &BTreeSet<FindingId>, observer: &mut dyn Observer) {
+        self.alike.retain(|id| !reported.contains(id));
         if self.alike.is_empty() {
             return;
         }
@@ -382,7 +384,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         for finding in pursuits.without(|cause| proven.of(cause) >= alike::PROVEN) {
             self.set_aside(&finding.id, tally, observer)?;
         }
-        tally.tell_alike(observer);
+        let reported = self.store.findings()?.into_iter().map(|finding| finding.id).collect();
+        tally.tell_alike(&reported, observer);
         self.pursue_all(&mut pursuits, prover, observer)
     }
 
@@ -558,7 +561,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
         }
     }
     tally.tell_out_of_time(observer);
-    tally.tell_alike(observer);
+    tally.tell_alike(&leads.keys().cloned().collect(), observer);
     let findings = leads.into_values().map(|lead| lead.finding);
     Ok(findings.collect())
 }
