@@ -12,6 +12,7 @@
 
 use crate::analysis::Analysis as _;
 use crate::clock::MAX_EVENTS;
+use crate::meter::{Board, Meter, quarter};
 use crate::running::{Findings, Kind, Running, Task};
 use crate::serialisability::Regions;
 use crate::threads::Threads;
@@ -21,8 +22,8 @@ use rashomon_spill::{Room, Spilling};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use thiserror::Error;
 
 /// Events that are handed to workers together.
@@ -170,11 +171,6 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
     }
 }
 
-/// Of what is allowed: for large tables that cannot be shared out, and for what is in memory of those on disk. The rest is for blocks that are too small for the disk, and what is done in passes.
-const fn quarter(allowed: usize) -> usize {
-    allowed / 4
-}
-
 /// A bound of memory for what cannot be shared out.
 fn spill(settings: &Settings) -> Result<Option<Spilling>, EngineError> {
     let (Some(memory), Some(folder)) = (settings.memory, &settings.spill_to) else { return Ok(None) };
@@ -217,28 +213,6 @@ struct Pass {
     bytes_on_disk: usize,
     /// The greatest variable, if a job has not all of them.
     highest: u32,
-}
-
-/// What the workers of a job tell and are told.
-#[derive(Default)]
-struct Board {
-    /// Whether the job can be shared out.
-    shares: bool,
-    bytes: Vec<AtomicUsize>,
-    slots: AtomicUsize,
-    stop: AtomicBool,
-    /// When it was told to stop.
-    bytes_then: AtomicUsize,
-}
-
-impl Board {
-    fn bytes(&self) -> usize {
-        self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
 }
 
 /// One worker's part of one job.
@@ -393,46 +367,6 @@ impl Crew {
 
     fn worker<'a>(&self, number: usize, meter: &'a Meter) -> Worker<'a> {
         Worker { number, window: self.window, meter, parts: Vec::new(), remains: Vec::new() }
-    }
-}
-
-/// Looks after the bound of memory.
-struct Meter {
-    boards: Vec<Board>,
-    allowed: usize,
-    most: AtomicUsize,
-    most_on_disk: AtomicUsize,
-    deciding: Mutex<()>,
-}
-
-impl Meter {
-    /// After each change of a board: whoever exceeds what is allowed sees it, whatever the others have seen.
-    fn look(&self) {
-        let on_disk = rashomon_spill::on_disk();
-        let of = |shares| self.boards.iter().filter(move |board| board.shares == shares).map(Board::bytes).sum::<usize>();
-        let in_memory = of(false).saturating_sub(on_disk) + on_disk.min(quarter(self.allowed));
-        let (shared, whole) = (of(true), in_memory);
-        self.most.fetch_max(shared + whole, Ordering::Relaxed);
-        self.most_on_disk.fetch_max(on_disk, Ordering::Relaxed);
-        if shared + whole <= self.allowed {
-            return;
-        }
-        let _deciding = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was told to stop frees its tables when its workers get there: until then nobody else is to stop for them.
-        if !self.boards.iter().any(|board| board.is_stopped() && board.bytes() > 0) {
-            let working = self.boards.iter().filter(|board| !board.is_stopped());
-            // What can be done in another pass makes room for what cannot, if that is enough.
-            let largest = working.max_by_key(|board| (board.shares == (whole <= self.allowed), board.bytes()));
-            if let Some(largest) = largest {
-                largest.bytes_then.store(largest.bytes(), Ordering::Relaxed);
-                largest.stop.store(true, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Whether anybody still works.
-    fn is_busy(&self) -> bool {
-        self.boards.iter().any(|board| !board.is_stopped() || board.bytes() > 0)
     }
 }
 

@@ -12,6 +12,7 @@ mod hints;
 mod history;
 pub mod hybrid;
 pub mod lock_sets;
+mod meter;
 pub mod race;
 pub mod redundancy;
 pub mod running;

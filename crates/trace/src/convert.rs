@@ -13,6 +13,11 @@ use rashomon_event::{
 /// `ETIMEDOUT` of x86-64 Linux, the result of a condition wait that ran out of time.
 const TIMED_OUT: u64 = 110;
 
+/// Whether a lock or a join waits for its turn, and does not merely try.
+const fn may_wait(sync: &SyncRecord<'_>) -> bool {
+    sync.aux & lock_kind::TRY == 0
+}
+
 impl Loader<'_> {
     fn data(&mut self, at: usize, machine: u64) -> Address {
         self.space.translate(&mut self.cursors[at].hits, machine, 1)
@@ -52,7 +57,6 @@ impl Loader<'_> {
     pub(crate) fn event_kind(&mut self, at: usize, sync: &SyncRecord<'_>, site: SiteId) -> Option<EventKind> {
         let argument = |number: usize| sync.arguments.get(number);
         let thread = self.cursors[at].thread;
-        let may_wait = sync.aux & lock_kind::TRY == 0;
         Some(match sync.op {
             Op::ThreadStart => {
                 self.threads.started(thread, argument(0), argument(1));
@@ -69,18 +73,11 @@ impl Loader<'_> {
                 }
                 None => EventKind::Other(OtherOp::Unknown),
             },
-            Op::ThreadJoin => {
-                self.child(sync.object).map_or(EventKind::Other(OtherOp::Unknown), |child| EventKind::Join { child, may_wait })
-            }
+            Op::ThreadJoin => self
+                .child(sync.object)
+                .map_or(EventKind::Other(OtherOp::Unknown), |child| EventKind::Join { child, may_wait: may_wait(sync) }),
 
-            Op::Lock => EventKind::Acquire { lock: self.identity(at, sync), mode: LockMode::Exclusive, may_wait },
-            Op::LockShared => EventKind::Acquire { lock: self.identity(at, sync), mode: LockMode::Shared, may_wait },
-            Op::Unlock => EventKind::Release { lock: self.identity(at, sync), mode: LockMode::Exclusive },
-            Op::UnlockShared => EventKind::Release { lock: self.identity(at, sync), mode: LockMode::Shared },
-            Op::LockRequest => {
-                let mode = if sync.aux & 1 == 1 { LockMode::Shared } else { LockMode::Exclusive };
-                EventKind::Request { lock: self.identity(at, sync), mode }
-            }
+            Op::Lock | Op::LockShared | Op::Unlock | Op::UnlockShared | Op::LockRequest => self.lock(at, sync),
             Op::LockInit | Op::LockDestroy | Op::CondInit | Op::CondDestroy | Op::BarrierInit | Op::BarrierDestroy => {
                 self.identity(at, sync);
                 return None;
@@ -91,16 +88,7 @@ impl Loader<'_> {
             }
 
             Op::CondWaitBegin => EventKind::WaitBegin { condition: self.identity(at, sync), mutex: self.mutex(at, argument(0)) },
-            Op::CondWaitEnd => {
-                let condition = self.identity(at, sync);
-                let woken_by = self.waking_signal(at, condition, argument(1), argument(2));
-                EventKind::WaitEnd {
-                    condition,
-                    mutex: self.mutex(at, argument(0)),
-                    woken_by,
-                    timed_out: argument(1) == TIMED_OUT,
-                }
-            }
+            Op::CondWaitEnd => self.wait_end(at, sync),
             Op::CondSignal => EventKind::Signal { condition: self.identity(at, sync), broadcast: false },
             Op::CondBroadcast => EventKind::Signal { condition: self.identity(at, sync), broadcast: true },
 
@@ -114,10 +102,7 @@ impl Loader<'_> {
             Op::Publish => EventKind::Publish { object: self.identity(at, sync) },
             Op::Observe => EventKind::Observe { object: self.identity(at, sync) },
 
-            Op::AtomicLoad => self.atomic(at, sync, AtomicOp::Load, argument(0)),
-            Op::AtomicStore => self.atomic(at, sync, AtomicOp::Store, argument(0)),
-            Op::AtomicRmw => self.atomic(at, sync, AtomicOp::Rmw, argument(1)),
-            Op::AtomicCasFailed => self.atomic(at, sync, AtomicOp::CasFailed, argument(0)),
+            Op::AtomicLoad | Op::AtomicStore | Op::AtomicRmw | Op::AtomicCasFailed => self.atomic(at, sync),
             Op::Fence => EventKind::Fence { order: order_of(atomic_aux::order(sync.aux)) },
 
             Op::GoalReached => {
@@ -149,6 +134,28 @@ impl Loader<'_> {
         })
     }
 
+    fn wait_end(&mut self, at: usize, sync: &SyncRecord<'_>) -> EventKind {
+        let argument = |number: usize| sync.arguments.get(number);
+        let condition = self.identity(at, sync);
+        let woken_by = self.waking_signal(at, condition, argument(1), argument(2));
+        let mutex = self.mutex(at, argument(0));
+        EventKind::WaitEnd { condition, mutex, woken_by, timed_out: argument(1) == TIMED_OUT }
+    }
+
+    fn lock(&mut self, at: usize, sync: &SyncRecord<'_>) -> EventKind {
+        let lock = self.identity(at, sync);
+        let shared = match sync.op {
+            Op::LockRequest => sync.aux & 1 == 1,
+            op => matches!(op, Op::LockShared | Op::UnlockShared),
+        };
+        let mode = if shared { LockMode::Shared } else { LockMode::Exclusive };
+        match sync.op {
+            Op::LockRequest => EventKind::Request { lock, mode },
+            Op::Unlock | Op::UnlockShared => EventKind::Release { lock, mode },
+            _ => EventKind::Acquire { lock, mode, may_wait: may_wait(sync) },
+        }
+    }
+
     /// A semaphore begins or is over. A named one does so where its process opens it for the first and closes it for the last time.
     fn semaphore_life(&mut self, at: usize, sync: &SyncRecord<'_>) {
         let begins = sync.op == Op::SemaphoreInit;
@@ -166,7 +173,14 @@ impl Loader<'_> {
         }
     }
 
-    fn atomic(&mut self, at: usize, sync: &SyncRecord<'_>, op: AtomicOp, value: u64) -> EventKind {
+    fn atomic(&mut self, at: usize, sync: &SyncRecord<'_>) -> EventKind {
+        let (op, value) = match sync.op {
+            Op::AtomicLoad => (AtomicOp::Load, 0),
+            Op::AtomicStore => (AtomicOp::Store, 0),
+            Op::AtomicRmw => (AtomicOp::Rmw, 1),
+            _ => (AtomicOp::CasFailed, 0),
+        };
+        let value = sync.arguments.get(value);
         let size = 1u32 << atomic_aux::size_log2(sync.aux).min(4);
         let class = match op {
             AtomicOp::Load | AtomicOp::CasFailed => AccessClass::Read,

@@ -206,35 +206,8 @@ impl RunHeader {
 
     /// `path` is for messages only.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, TraceError> {
-        if bytes.is_empty() {
-            return Err(TraceError::NotBegun { path: path.to_path_buf() });
-        }
-        if bytes.len() < HEADER_BYTES {
-            return Err(TraceError::CutShort {
-                path: path.to_path_buf(),
-                offset: 0,
-                needed: HEADER_BYTES as u64,
-                available: bytes.len() as u64,
-            });
-        }
+        check_format(path, bytes)?;
         let word = |number: usize| word_at(bytes, number);
-        let magic = word(field::MAGIC);
-        // The magic word is the last that is written of a new header.
-        if magic == 0 {
-            return Err(TraceError::NotBegun { path: path.to_path_buf() });
-        }
-        if magic != MAGIC {
-            return Err(TraceError::Magic { path: path.to_path_buf(), offset: 0, expected: MAGIC, found: magic });
-        }
-        let version = word(field::VERSION);
-        if version != u64::from(PROTOCOL_VERSION) {
-            return Err(TraceError::Version {
-                path: path.to_path_buf(),
-                offset: field::VERSION as u64 * 8,
-                found: version,
-                supported: PROTOCOL_VERSION,
-            });
-        }
         let unknown = |number: usize, name: &str| TraceError::Corrupt {
             path: path.to_path_buf(),
             offset: number as u64 * 8,
@@ -476,4 +449,38 @@ const fn divergence_of(code: u64) -> Option<DivergenceKind> {
         divergence::TIMED_OUT => DivergenceKind::TimedOut,
         _ => return None,
     })
+}
+
+/// That these are the bytes of a header of a version that is read here.
+fn check_format(path: &Path, bytes: &[u8]) -> Result<(), TraceError> {
+    if bytes.is_empty() {
+        return Err(TraceError::NotBegun { path: path.to_path_buf() });
+    }
+    if bytes.len() < HEADER_BYTES {
+        return Err(TraceError::CutShort {
+            path: path.to_path_buf(),
+            offset: 0,
+            needed: HEADER_BYTES as u64,
+            available: bytes.len() as u64,
+        });
+    }
+    let word = |number: usize| word_at(bytes, number);
+    let magic = word(field::MAGIC);
+    // The magic word is the last that is written of a new header.
+    if magic == 0 {
+        return Err(TraceError::NotBegun { path: path.to_path_buf() });
+    }
+    if magic != MAGIC {
+        return Err(TraceError::Magic { path: path.to_path_buf(), offset: 0, expected: MAGIC, found: magic });
+    }
+    let version = word(field::VERSION);
+    if version != u64::from(PROTOCOL_VERSION) {
+        return Err(TraceError::Version {
+            path: path.to_path_buf(),
+            offset: field::VERSION as u64 * 8,
+            found: version,
+            supported: PROTOCOL_VERSION,
+        });
+    }
+    Ok(())
 }

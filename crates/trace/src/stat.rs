@@ -121,20 +121,7 @@ impl Recording {
         }
         writeln!(out, "turns              {}", total.turns)?;
         writeln!(out, "call contexts      {}", total.contexts)?;
-        let loaded = self.modules.lines.iter().filter_map(|line| match line {
-            ModuleLine::Loaded { module, .. } => Some(module),
-            ModuleLine::Unloaded { .. } => None,
-        });
-        writeln!(out, "modules            {}", loaded.clone().count())?;
-        for module in loaded {
-            writeln!(
-                out,
-                "  {:#014x} {} {}",
-                module.base,
-                harmless(module.build_id.as_deref().unwrap_or("-")),
-                harmless(&module.path)
-            )?;
-        }
+        self.stat_modules(out)?;
         if let Some(crash) = header.crash {
             writeln!(out, "crash              {crash}")?;
         }
@@ -149,6 +136,24 @@ impl Recording {
         }
         for (file, fault) in &total.faults {
             writeln!(out, "damaged: {file} at byte {}: {}", fault.offset, fault.what)?;
+        }
+        Ok(())
+    }
+
+    fn stat_modules(&self, out: &mut dyn Write) -> Result<(), TraceError> {
+        let loaded = self.modules.lines.iter().filter_map(|line| match line {
+            ModuleLine::Loaded { module, .. } => Some(module),
+            ModuleLine::Unloaded { .. } => None,
+        });
+        writeln!(out, "modules            {}", loaded.clone().count())?;
+        for module in loaded {
+            writeln!(
+                out,
+                "  {:#014x} {} {}",
+                module.base,
+                harmless(module.build_id.as_deref().unwrap_or("-")),
+                harmless(&module.path)
+            )?;
         }
         Ok(())
     }
