@@ -37,7 +37,7 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOp
     let mut reporter = reporter(ui, report);
     let mut tally = Tally::default();
     job.analyse_all(&run, &mut tally, &mut reporter)?;
-    tally.tell_alike(&mut reporter);
+    job.tell_alike(&mut tally, &mut reporter)?;
     let summary = job.summary(&run, &tally);
     store.write_summary(&summary)?;
     reporter.finish();

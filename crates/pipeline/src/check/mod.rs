@@ -213,7 +213,7 @@ impl Tally {
 
     /// What was not gone after because others like it were.
     /// `reported`: what one recording set aside and another brought.
-    pub fn tell_alike(&mut self, reported: &BTreeSet<FindingId>, observer: &mut dyn Observer) {
+    fn tell_alike(&mut self, reported: &BTreeSet<FindingId>, observer: &mut dyn Observer) {
         self.alike.retain(|id| !reported.contains(id));
         if self.alike.is_empty() {
             return;
@@ -384,8 +384,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         for finding in pursuits.without(|cause| proven.of(cause) >= alike::PROVEN) {
             self.set_aside(&finding.id, tally, observer)?;
         }
-        let reported = self.store.findings()?.into_iter().map(|finding| finding.id).collect();
-        tally.tell_alike(&reported, observer);
+        self.tell_alike(tally, observer)?;
         self.pursue_all(&mut pursuits, prover, observer)
     }
 
@@ -404,6 +403,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 self.set_aside(&lead.finding.id, tally, observer)?;
             }
         }
+        Ok(())
+    }
+
+    /// How many suspicions were set aside and are in no other recording, either.
+    pub fn tell_alike(&self, tally: &mut Tally, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        let reported = self.store.findings()?.into_iter().map(|finding| finding.id).collect();
+        tally.tell_alike(&reported, observer);
         Ok(())
     }
 
