@@ -122,6 +122,15 @@ struct Shown<'a> {
     strategy: Strategy,
 }
 
+/// A failure that is stored.
+struct Failed {
+    id: FindingId,
+    failure: Failure,
+    /// Schedules tried up to and with it.
+    after: u64,
+    observation: Observation,
+}
+
 /// The accesses of hybrid candidates, as code places with modules of the trace's table.
 pub fn racing_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
     let memory = SharedMemory::until(trace, deadline);
@@ -147,45 +156,17 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     ) -> Result<Explored, PipelineError> {
         let total = Deadline::within(settings.budget);
         let loaded = Recording::open(&self.store.recording(0))?.load_until(total)?;
-        let base = Planner::new(&loaded.trace, 0).empty();
-        let accesses = match settings.stops {
-            Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace, total)),
-            Stops::None => VisibleAccesses::None,
-            Stops::All => VisibleAccesses::All,
-        };
-        let steps = settings.steps.unwrap_or_else(|| steps_of(loaded.trace.events.len()));
-        // What ended well has to end well again, else a failure may come from what executions leave behind.
-        let control = match run.recordings.first().map(|recording| recording.exit) {
-            Some(ProgramExit::Code { code }) if !matches!(settings.expected, Expected::Code(right) if right != code) => {
-                Some((Arc::new(loaded.replay_schedule(self.settings.record.quantum)), code))
-            }
-            _ => None,
-        };
-        let controls: Vec<(Arc<Schedule>, i32)> = control.into_iter().collect();
-        drop(loaded);
+        let controls = self.controls(run, settings.expected, &loaded);
         // So that sites can be compared between executions; schedules do not need it.
         let program = rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() };
-        let explorer = Explorer {
-            program: &program,
-            forcing: Forcing { deadline: total, ..self.forcing(run) },
-            base,
-            folder: self.store.scratch(),
-            accesses,
-            races: false,
-            hold: None,
-            prefer: None,
-            steps,
-            expected: settings.expected,
-            jobs: settings.jobs,
-            snapshots: false,
-        };
+        let explorer = self.explorer(run, settings, &loaded, &program, total);
+        drop(loaded);
         let mut search = search_of(settings);
         // What fails is replayed once, which takes about as long as the recording did.
         let once = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
         let until = total.less((once * 2).min(settings.budget / 3));
         let limits = Limits { schedules: settings.schedules, until };
-        let mut found: Vec<(Failure, u64, Observation)> = Vec::new();
-        let mut found_ids: Vec<FindingId> = Vec::new();
+        let mut found: Vec<Failed> = Vec::new();
         // Failures that look alike before they are replayed, and how often one of them was known already.
         let mut replayed: HashMap<Look, u32> = HashMap::new();
         let mut refused = None;
@@ -199,10 +180,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             // In the store before anything else is tried: it can be shortened later.
             let shown = Shown { failure, observation, minimised: None, after: tried, strategy: settings.strategy };
-            match self.store_failure(&explorer, &shown, &controls, &found_ids, observer) {
+            match self.store_failure(&explorer, &shown, &controls, &found, observer) {
                 Ok(Some(id)) => {
-                    found_ids.push(id);
-                    found.push((failure, tried, observation.clone()));
+                    found.push(Failed { id, failure, after: tried, observation: observation.clone() });
                     // To see that an execution does not end takes as long as one may take.
                     *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
                 }
@@ -219,24 +199,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         }
         let mut explored = Explored { summary, covered: search.describe(), ..Explored::default() };
         explored.executions = explored.summary.schedules;
-        for ((failure, after, observation), first) in found.into_iter().zip(found_ids.clone()) {
-            explored.found.push((failure, after));
-            if settings.minimise == 0 || until.is_over() {
-                continue;
-            }
-            let shorter = Explorer { forcing: Forcing { deadline: until, ..explorer.forcing.clone() }, ..explorer.clone() };
-            let minimised = minimise(&shorter, &observation, failure, settings.minimise)?;
-            explored.executions += minimised.executions;
-            let (observation, minimised) = (&observation, Some(&minimised));
-            let shown = Shown { failure, observation, minimised, after, strategy: settings.strategy };
-            // Where the shorter schedule comes to the same end elsewhere that is a finding of its own, beside the first one.
-            let others: Vec<FindingId> = found_ids.iter().filter(|id| **id != first).cloned().collect();
-            let first_one = self.store.finding(&first)?;
-            let finding = self.finding_of(&explorer, &shown, &controls, observer)?;
-            // What is proven stays so when the shorter schedule is not.
-            let is_worse = finding.id == first && is_proven(&first_one) && !is_proven(&finding);
-            if !is_worse && !others.contains(&finding.id) {
-                self.keep(&finding, observer)?;
+        let shorter = Explorer { forcing: Forcing { deadline: until, ..explorer.forcing.clone() }, ..explorer.clone() };
+        for one in &found {
+            explored.found.push((one.failure, one.after));
+            if settings.minimise > 0 && !until.is_over() {
+                let minimised = minimise(&shorter, &one.observation, one.failure, settings.minimise)?;
+                explored.executions += minimised.executions;
+                self.store_shorter(&explorer, (one, &minimised), &controls, (settings.strategy, &found), observer)?;
             }
         }
         let scratch = self.store.scratch();
@@ -246,17 +215,76 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(explored)
     }
 
+    /// What ended well has to end well again, else a failure may come from what executions leave behind.
+    fn controls(&self, run: &RunRecord, expected: Expected, loaded: &LoadedTrace) -> Vec<(Arc<Schedule>, i32)> {
+        match run.recordings.first().map(|recording| recording.exit) {
+            Some(ProgramExit::Code { code }) if !matches!(expected, Expected::Code(right) if right != code) => {
+                vec![(Arc::new(loaded.replay_schedule(self.settings.record.quantum)), code)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn explorer<'p>(
+        &self,
+        run: &RunRecord,
+        settings: &ExploreSettings,
+        loaded: &LoadedTrace,
+        program: &'p rashomon_confirm::Program,
+        deadline: Deadline,
+    ) -> Explorer<'p> {
+        let accesses = match settings.stops {
+            Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace, deadline)),
+            Stops::None => VisibleAccesses::None,
+            Stops::All => VisibleAccesses::All,
+        };
+        Explorer {
+            program,
+            forcing: Forcing { deadline, ..self.forcing(run) },
+            base: Planner::new(&loaded.trace, 0).empty(),
+            folder: self.store.scratch(),
+            accesses,
+            races: false,
+            hold: None,
+            prefer: None,
+            steps: settings.steps.unwrap_or_else(|| steps_of(loaded.trace.events.len())),
+            expected: settings.expected,
+            jobs: settings.jobs,
+            snapshots: false,
+        }
+    }
+
+    /// The failure again, by the shorter schedule.
+    fn store_shorter(
+        &self,
+        explorer: &Explorer<'_>,
+        (one, minimised): (&Failed, &Minimised),
+        controls: &[(Arc<Schedule>, i32)],
+        (strategy, found): (Strategy, &[Failed]),
+        observer: &mut dyn Observer,
+    ) -> Result<(), PipelineError> {
+        let &Failed { ref id, failure, after, ref observation } = one;
+        let shown = Shown { failure, observation, minimised: Some(minimised), after, strategy };
+        // Where the shorter schedule comes to the same end elsewhere that is a finding of its own, beside the first one.
+        let mut others = found.iter().filter(|other| other.id != *id);
+        let first = self.store.finding(id)?;
+        let finding = self.finding_of(explorer, &shown, controls, observer)?;
+        // What is proven stays so when the shorter schedule is not.
+        let is_worse = finding.id == *id && is_proven(&first) && !is_proven(&finding);
+        if !is_worse && !others.any(|other| other.id == finding.id) { self.keep(&finding, observer) } else { Ok(()) }
+    }
+
     /// Stores what the schedule shows when it is replayed, unless that is known.
     fn store_failure(
         &self,
         explorer: &Explorer<'_>,
         shown: &Shown<'_>,
         controls: &[(Arc<Schedule>, i32)],
-        known: &[FindingId],
+        known: &[Failed],
         observer: &mut dyn Observer,
     ) -> Result<Option<FindingId>, PipelineError> {
         let finding = self.finding_of(explorer, shown, controls, observer)?;
-        if known.contains(&finding.id) {
+        if known.iter().any(|known| known.id == finding.id) {
             return Ok(None);
         }
         self.keep(&finding, observer)?;

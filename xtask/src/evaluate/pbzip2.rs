@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 const INPUT_BYTES: usize = 20_000_000;
@@ -58,21 +58,7 @@ pub fn run(options: &Options) -> Result<bool> {
     eprintln!("checking it on {} MB", bytes / 1_000_000);
     let (store, json) = (folder.join("store"), folder.join("report.json"));
     let begin = Instant::now();
-    let ended = Command::new(&tool)
-        .args(["--quiet", "check", "--before-each"])
-        .arg(format!("rm -f '{}'", output.display()))
-        .arg("--output")
-        .arg(&store)
-        .arg("--json")
-        .arg(&json)
-        .args(["--show", "everything", "--"])
-        .arg(&checked)
-        .args(["-k", THREADS, "-f"])
-        .arg(&input)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot start {}", tool.display()))?;
+    let ended = check(&tool, &checked, [&input, &output, &store, &json])?;
     let check_seconds = begin.elapsed().as_secs_f64();
     let exit_code = ended.status.code().with_context(|| format!("the check was ended by a signal ({})", ended.status))?;
     if exit_code != 0 && exit_code != FOUND {
@@ -117,6 +103,24 @@ pub fn run(options: &Options) -> Result<bool> {
     println!("accesses         {} executed, {} kept", report.accesses_executed, report.accesses_kept);
     println!("findings         {}", describe(&report.verdicts));
     Ok(bar::print(&report.bars))
+}
+
+fn check(tool: &Path, program: &Path, [input, output, store, json]: [&Path; 4]) -> Result<Output> {
+    Command::new(tool)
+        .args(["--quiet", "check", "--before-each"])
+        .arg(format!("rm -f '{}'", output.display()))
+        .arg("--output")
+        .arg(store)
+        .arg("--json")
+        .arg(json)
+        .args(["--show", "everything", "--"])
+        .arg(program)
+        .args(["-k", THREADS, "-f"])
+        .arg(input)
+        .current_dir(store.parent().unwrap_or(Path::new(".")))
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {}", tool.display()))
 }
 
 const KNOWN_VERDICTS: [&str; 5] = ["proven", "predicted", "suspected", "diverged", "refuted"];

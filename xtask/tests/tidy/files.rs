@@ -46,7 +46,8 @@ fn collect(folder: &Path, files: &mut Vec<TextFile>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path: PathBuf = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_symlink() {
+        // In a work tree of git's it is a file, and names a path of the machine.
+        if path.is_symlink() || name == ".git" {
             continue;
         }
         if path.is_dir() {

@@ -4,6 +4,7 @@
 mod dependencies;
 mod files;
 mod source;
+mod structure;
 mod symbols;
 mod text;
 mod unsafety;

@@ -44,39 +44,7 @@ pub fn lines(text: &str) -> Vec<Line> {
         }
         let mut step = 1;
         match state {
-            State::Code => match c {
-                '/' if at(index + 1) == '/' => {
-                    state = State::LineComment;
-                    step = 2;
-                }
-                '/' if at(index + 1) == '*' => {
-                    state = State::BlockComment(1);
-                    step = 2;
-                }
-                '"' => {
-                    state = State::Text;
-                    line.code.push('"');
-                }
-                'r' | 'b' | 'c' if !ends_in_word(&line.code) => {
-                    let (hashes, quote) = raw_start(&chars, index);
-                    match quote {
-                        Some(quote) => {
-                            state = State::RawText(hashes);
-                            line.code.push('"');
-                            step = quote + 1 - index;
-                        }
-                        None => line.code.push(c),
-                    }
-                }
-                '\'' => match character_end(&chars, index) {
-                    Some(end) => {
-                        line.code.push_str("''");
-                        step = end + 1 - index;
-                    }
-                    None => line.code.push('\''),
-                },
-                _ => line.code.push(c),
-            },
+            State::Code => (state, step) = in_code(&chars, index, &mut line.code),
             State::LineComment => line.comment.push(c),
             State::BlockComment(depth) => match (c, at(index + 1)) {
                 ('*', '/') => {
@@ -110,6 +78,34 @@ pub fn lines(text: &str) -> Vec<Line> {
     }
     lines.push(line);
     lines
+}
+
+/// One character of code, or what begins there: the state behind it, and its length.
+fn in_code(chars: &[char], index: usize, code: &mut String) -> (State, usize) {
+    let next = chars.get(index + 1);
+    match chars[index] {
+        '/' if next == Some(&'/') => return (State::LineComment, 2),
+        '/' if next == Some(&'*') => return (State::BlockComment(1), 2),
+        '"' => {
+            code.push('"');
+            return (State::Text, 1);
+        }
+        'r' | 'b' | 'c' if !ends_in_word(code) => {
+            if let (hashes, Some(quote)) = raw_start(chars, index) {
+                code.push('"');
+                return (State::RawText(hashes), quote + 1 - index);
+            }
+        }
+        '\'' => {
+            if let Some(end) = character_end(chars, index) {
+                code.push_str("''");
+                return (State::Code, end + 1 - index);
+            }
+        }
+        _ => {}
+    }
+    code.push(chars[index]);
+    (State::Code, 1)
 }
 
 fn ends_in_word(code: &str) -> bool {

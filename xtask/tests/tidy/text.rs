@@ -3,10 +3,25 @@
 use crate::files::{self, TextFile};
 use crate::source::{lines, words};
 
-const MAX_LINES: usize = 800;
+const MAX_LINES: usize = 500;
 
 /// Files that are longer, and how long they are. A number may only fall; a file that fits is taken off.
-const LONGER: [(&str, usize); 0] = [];
+const LONGER: [(&str, usize); 14] = [
+    ("crates/cli/src/arguments.rs", 662),
+    ("crates/pipeline/src/check/mod.rs", 695),
+    ("crates/pipeline/src/provoke/mod.rs", 558),
+    ("crates/pipeline/src/provoke/plan.rs", 616),
+    ("runtime/src/detect/tree.rs", 511),
+    ("runtime/src/explore.rs", 658),
+    ("runtime/src/openmp/gomp.rs", 690),
+    ("runtime/src/openmp/tasks.rs", 607),
+    ("runtime/src/replay.rs", 708),
+    ("runtime/src/report/reporter.rs", 504),
+    ("runtime/src/sched.rs", 756),
+    ("runtime/src/signals.rs", 521),
+    ("runtime/src/standstill.rs", 568),
+    ("xtask/src/evaluate/oracle.rs", 517),
+];
 
 #[test]
 fn files_are_short_enough_to_read() {
@@ -20,6 +35,32 @@ fn files_are_short_enough_to_read() {
             }
         }
     }
+}
+
+/// What ARCHITECTURE.md puts between backquotes: a path is one from the root, a name of a file is in the tree, `Type::item` is in the code.
+#[test]
+fn what_the_architecture_names_is_there() {
+    let all = files::all();
+    let architecture = all.iter().find(|file| file.path == "ARCHITECTURE.md").expect("it is part of the project");
+    let mut missing = Vec::new();
+    for (number, line) in architecture.text.lines().enumerate() {
+        for name in line.split('`').skip(1).step_by(2) {
+            let is_path = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c));
+            let there = if is_path && name.contains('/') {
+                files::root().join(name).exists()
+            } else if is_path && name.ends_with(".rs") {
+                all.iter().any(|file| file.path.ends_with(&format!("/{name}")))
+            } else if let Some((_, item)) = name.split_once("::") {
+                all.iter().any(|file| file.is_rust() && file.text.contains(item))
+            } else {
+                true
+            };
+            if !there {
+                missing.push(format!("ARCHITECTURE.md:{}: `{name}`", number + 1));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "what is named is not there:\n{}", missing.join("\n"));
 }
 
 #[test]

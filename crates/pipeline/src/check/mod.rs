@@ -20,14 +20,15 @@ use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::record::RecordSettings;
 use crate::store::Store;
-use crate::store::run::{RunRecord, pasted};
+use crate::store::reproduce_command;
+use crate::store::run::RunRecord;
 use rashomon_confirm::{Ending, Forcing, Input, Output, Program, Time, execute};
 use rashomon_event::{CandidateKind, Deadline, Evidence, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{LoadedTrace, Shortcoming, process_folder, processes};
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::iter::Enumerate;
 use std::sync::Arc;
 use std::time::Duration;
@@ -649,11 +650,6 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         None => tally.cut_short += 1,
     }
     leads
-}
-
-/// Ready to paste into a shell, whatever its working directory.
-pub(crate) fn reproduce_command(tool: &OsStr, store: &Store, id: &FindingId) -> String {
-    [pasted(tool), "replay".into(), "--store".into(), pasted(store.path().as_os_str()), id.to_string()].join(" ")
 }
 
 pub(crate) const fn verdict_rank(verdict: &Verdict) -> u8 {

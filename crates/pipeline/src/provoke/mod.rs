@@ -8,8 +8,8 @@ mod catch;
 pub(crate) mod plan;
 mod vary;
 
+use crate::check::Job;
 use crate::check::prove::load;
-use crate::check::{Job, reproduce_command};
 use crate::error::PipelineError;
 use crate::findings::describe::Describer;
 use crate::findings::symbols::Symbols;
@@ -19,6 +19,7 @@ use crate::provoke::catch::{finding_of, place_at};
 pub use crate::provoke::plan::{Decision, Pair, Strategy};
 use crate::provoke::plan::{HOLDS, Plan, Round};
 use crate::provoke::vary::{Draw, Known, Proven, varied_after};
+use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
 use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::provoke::Setting;

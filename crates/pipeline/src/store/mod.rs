@@ -23,14 +23,14 @@ pub mod run;
 pub mod seal;
 
 use self::seal::Origin;
-use crate::check::reproduce_command;
 use crate::error::PipelineError;
-use crate::store::run::{RUN_FORMAT, RUN_VERSION, RunRecord, ShellText};
+use crate::store::run::{RUN_FORMAT, RUN_VERSION, RunRecord, ShellText, pasted};
 use rashomon_event::{Finding, FindingId, Verdict};
 use rashomon_files::{Folder, Kind};
 use rashomon_report::RunSummary;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufReader, ErrorKind, Read as _};
 use std::os::unix::fs::symlink;
@@ -437,4 +437,9 @@ fn write_json<T: Serialize>(folder: &Folder, name: &str, value: &T) -> Result<()
 }
 fn can_be_shown(finding: &Finding) -> bool {
     matches!(finding.verdict, Verdict::Proven { .. }) && (finding.schedule.is_some() || finding.provocation.is_some())
+}
+
+/// Ready to paste into a shell, whatever its working directory.
+pub(crate) fn reproduce_command(tool: &OsStr, store: &Store, id: &FindingId) -> String {
+    [pasted(tool), "replay".into(), "--store".into(), pasted(store.path().as_os_str()), id.to_string()].join(" ")
 }

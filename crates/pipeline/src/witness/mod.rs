@@ -35,7 +35,7 @@ use rashomon_explore::{Expected, Explorer, Failure, Search as _, VisibleAccesses
 use rashomon_predict::shacham::partner::AccessLocks;
 pub use rashomon_predict::shacham::{LocksetStates, Pair};
 use rashomon_predict::shacham::{partner, prefix, warnings};
-use rashomon_trace::Recording;
+use rashomon_trace::{LoadedTrace, Recording};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -120,6 +120,23 @@ pub struct Searched {
     pub id: Option<FindingId>,
 }
 
+impl Searched {
+    /// Before anything was tried.
+    fn of<S: Symbols + ?Sized>(composer: &Composer<'_, S>, pair: Pair, pairs: usize) -> Self {
+        let place = |event| composer.describer.place_of(event);
+        let words = |event| place(event).map_or_else(|| "??".into(), |frame| rashomon_report::text::frame_words(&frame));
+        Self {
+            sites: [pair.a1, pair.a2].map(words),
+            found: Found::Exhausted,
+            schedules: 0,
+            duration: Duration::ZERO,
+            prefix: 0,
+            pairs,
+            id: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Witnessed {
     pub warnings: usize,
@@ -160,6 +177,25 @@ fn sites_of(trace: &Trace, pair: Pair) -> (SiteId, SiteId) {
     (one.min(other), one.max(other))
 }
 
+/// The pairs that warnings lead to, by their sites.
+fn pairs_by_sites(trace: &Trace, states: LocksetStates, witnessed: &mut Witnessed) -> BTreeMap<(SiteId, SiteId), Vec<Pair>> {
+    let locks = AccessLocks::of(trace);
+    let mut by_sites: BTreeMap<(SiteId, SiteId), Vec<Pair>> = BTreeMap::new();
+    for warning in warnings(trace, states) {
+        witnessed.warnings += 1;
+        match partner(trace, &locks, &warning) {
+            None => witnessed.spurious += 1,
+            Some(pair) => {
+                let pairs = by_sites.entry(sites_of(trace, pair)).or_default();
+                if !pairs.contains(&pair) {
+                    pairs.push(pair);
+                }
+            }
+        }
+    }
+    by_sites
+}
+
 impl<S: Symbols + ?Sized> Job<'_, S> {
     /// Searches a witness for each pair of source sites with a lockset warning; stores what it finds.
     pub fn find_witnesses(
@@ -176,6 +212,35 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(witnessed)
     }
 
+    /// The recording, if there is time to read it.
+    fn load_for_search(
+        &self,
+        recording: u32,
+        until: Deadline,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<LoadedTrace>, PipelineError> {
+        match Recording::open(&self.store.recording(recording))?.load_until(until) {
+            Err(rashomon_trace::TraceError::OutOfTime { .. }) => {
+                let note = format!(
+                    "no time was left to read recording {recording} and search it; a larger time for the search gives more"
+                );
+                observer.progress(Progress::Note(&note));
+                Ok(None)
+            }
+            loaded => Ok(Some(loaded?)),
+        }
+    }
+
+    fn forcing_of_search(&self, run: &RunRecord, until: Deadline) -> Forcing {
+        let mut forcing = Forcing { deadline: until, ..self.forcing(run) };
+        if self.program.client.is_some() && self.settings.forced_limit.is_none() {
+            // While one thread is held, the client that awaits its answer waits, too, and nothing ends the execution but its time.
+            let recorded = run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
+            forcing.limit = forcing.limit.min(Duration::from_millis(recorded) * 2 + Duration::from_secs(1));
+        }
+        forcing
+    }
+
     fn witnesses_of(
         &self,
         run: &RunRecord,
@@ -185,42 +250,15 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         witnessed: &mut Witnessed,
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
-        let loaded = match Recording::open(&self.store.recording(recording))?.load_until(until) {
-            Err(rashomon_trace::TraceError::OutOfTime { .. }) => {
-                let note = format!(
-                    "no time was left to read recording {recording} and search it; a larger time for the search gives more"
-                );
-                observer.progress(Progress::Note(&note));
-                return Ok(());
-            }
-            loaded => loaded?,
-        };
+        let Some(loaded) = self.load_for_search(recording, until, observer)? else { return Ok(()) };
         let trace = &loaded.trace;
-        let locks = AccessLocks::of(trace);
         witnessed.accesses = witnessed.accesses.max(loaded.header.accesses_executed);
         witnessed.events += trace.events.len() as u64;
         witnessed.threads = witnessed.threads.max(trace.threads.len() as u64);
-        let mut by_sites: BTreeMap<(SiteId, SiteId), Vec<Pair>> = BTreeMap::new();
-        for warning in warnings(trace, settings.states) {
-            witnessed.warnings += 1;
-            match partner(trace, &locks, &warning) {
-                None => witnessed.spurious += 1,
-                Some(pair) => {
-                    let pairs = by_sites.entry(sites_of(trace, pair)).or_default();
-                    if !pairs.contains(&pair) {
-                        pairs.push(pair);
-                    }
-                }
-            }
-        }
+        let by_sites = pairs_by_sites(trace, settings.states, witnessed);
         let composer = Composer::new(&loaded, self.symbols, self.settings.record.quantum);
         let scratch = self.store.scratch();
-        let mut forcing = Forcing { deadline: until, ..self.forcing(run) };
-        if self.program.client.is_some() && self.settings.forced_limit.is_none() {
-            // While one thread is held, the client that awaits its answer waits, too, and nothing ends the execution but its time.
-            let recorded = run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
-            forcing.limit = forcing.limit.min(Duration::from_millis(recorded) * 2 + Duration::from_secs(1));
-        }
+        let forcing = self.forcing_of_search(run, until);
         let mut prover =
             Prover { program: self.program, forcing: forcing.clone(), symbols: self.symbols, scratch: &scratch, executions: 0 };
         let undecided: Option<BTreeSet<FindingId>> = match settings.undecided {
@@ -242,20 +280,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 continue;
             }
             observer.progress(Progress::Forcing { id: &finding.id.clone(), number, of });
-            let mut row = Searched {
-                sites: [first.a1, first.a2].map(|event| {
-                    composer
-                        .describer
-                        .place_of(event)
-                        .map_or_else(|| "??".into(), |frame| rashomon_report::text::frame_words(&frame))
-                }),
-                found: if late { Found::Unknown } else { Found::Exhausted },
-                schedules: 0,
-                duration: Duration::ZERO,
-                prefix: 0,
-                pairs: pairs.len(),
-                id: None,
-            };
+            let mut row = Searched::of(&composer, first, pairs.len());
+            if late {
+                row.found = Found::Unknown;
+            }
             for pair in pairs.into_iter().filter(|_| !late) {
                 let searched = self.search_pair(trace, pair, settings, &forcing, until, &mut row.duration)?;
                 row.schedules += searched.schedules;
@@ -330,6 +358,35 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(proven)
     }
 
+    /// From where `base` ends on, to the two accesses.
+    fn explorer_of(
+        &self,
+        planner: &Planner<'_>,
+        trace: &Trace,
+        pair: Pair,
+        base: Schedule,
+        settings: &WitnessSettings,
+        forcing: &Forcing,
+    ) -> Explorer<'_> {
+        let thread = |event| Some(trace.event(event).thread.0);
+        let sites = [pair.a1, pair.a2].map(|event| planner.code_place(trace.event(event).site));
+        Explorer {
+            program: self.program,
+            forcing: forcing.clone(),
+            base,
+            folder: self.store.scratch(),
+            accesses: VisibleAccesses::Sites(sites.to_vec()),
+            races: true,
+            hold: if settings.exclude { thread(pair.a1) } else { None },
+            prefer: if settings.hint { thread(pair.a2) } else { None },
+            steps: settings.steps,
+            expected: Expected::AnyCode,
+            jobs: settings.jobs,
+            // What restores the program's world would have to do so in the middle of it.
+            snapshots: settings.snapshots && self.program.runs_alone(),
+        }
+    }
+
     /// Searches a schedule that ends with both side by side. `duration`: what that takes is added to it.
     fn search_pair(
         &self,
@@ -364,23 +421,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let mut exhausted = true;
         for order in orders {
             let base = standing(&planner, pair, order)?;
-            let thread = |event| Some(trace.event(event).thread.0);
-            let sites = [pair.a1, pair.a2].map(|event| planner.code_place(trace.event(event).site));
-            let explorer = Explorer {
-                program: self.program,
-                forcing: forcing.clone(),
-                base,
-                folder: self.store.scratch(),
-                accesses: VisibleAccesses::Sites(sites.to_vec()),
-                races: true,
-                hold: if settings.exclude { thread(pair.a1) } else { None },
-                prefer: if settings.hint { thread(pair.a2) } else { None },
-                steps: settings.steps,
-                expected: Expected::AnyCode,
-                jobs: settings.jobs,
-                // What restores the program's world would have to do so in the middle of it.
-                snapshots: settings.snapshots && self.program.runs_alone(),
-            };
+            let explorer = self.explorer_of(&planner, trace, pair, base, settings, forcing);
             let mut search = PreemptionBounding::new(settings.preemptions);
             let limits = Limits { schedules: settings.schedules.saturating_sub(schedules), until };
             let mut schedule = None;

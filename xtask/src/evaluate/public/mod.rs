@@ -127,7 +127,8 @@ fn missed_of(results: &[CaseResult], exceptions: &BTreeMap<String, String>) -> V
     for result in results {
         for pair in result.sanitizer.iter().filter(|pair| !result.proven.contains(pair)) {
             let verdict = result.others.iter().find(|other| other.pair.as_ref() == Some(pair)).map(|other| other.status.clone());
-            let exception = exceptions.get(&key(&result.case, pair)).cloned();
+            let of_all = || exceptions.get(&format!("{}: *", result.case));
+            let exception = exceptions.get(&key(&result.case, pair)).or_else(of_all).cloned();
             missed.push(Missed {
                 case: result.case.clone(),
                 one: pair.0.to_string(),

@@ -1,0 +1,323 @@
+//! The shape of the code: how long a function and a line may be, and which file knows which.
+
+use crate::files::{self, TextFile};
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::DiGraph;
+use std::collections::{BTreeMap, BTreeSet};
+use syn::visit::{self, Visit};
+
+/// Longer functions do more than one thing.
+const MAX_FUNCTION: usize = 80;
+/// Columns of a line of code, comments included.
+const MAX_COLUMNS: usize = 130;
+
+/// Longer functions, and how long they are. A number may only fall.
+const LONGER: [(&str, &str, usize); 0] = [];
+
+/// Lines that are longer, by folder. A number may only fall.
+const WIDER: [(&str, usize); 23] = [
+    ("crates/abi", 61),
+    ("crates/cli", 241),
+    ("crates/confirm", 32),
+    ("crates/engine", 119),
+    ("crates/event", 16),
+    ("crates/explore", 32),
+    ("crates/files", 5),
+    ("crates/filter", 41),
+    ("crates/order", 52),
+    ("crates/packed", 23),
+    ("crates/pipeline", 150),
+    ("crates/predict", 78),
+    ("crates/report", 7),
+    ("crates/reporter", 12),
+    ("crates/spill", 12),
+    ("crates/symbolize", 3),
+    ("crates/testkit", 16),
+    ("crates/trace", 31),
+    ("crates/witness", 12),
+    ("include", 3),
+    ("runtime", 575),
+    ("tests", 72),
+    ("xtask", 77),
+];
+
+/// Files of different folders that know each other, as the folders are named. What is not listed is not allowed.
+const ENTANGLED: [&[&str]; 1] = [
+    // The scheduler, the recorder and detection are called from every entry point, and call back into each other.
+    &[
+        "runtime/src",
+        "runtime/src/detect",
+        "runtime/src/intercept",
+        "runtime/src/openmp",
+        "runtime/src/provoke",
+        "runtime/src/report",
+        "runtime/src/snapshot",
+        "runtime/src/tree",
+    ],
+];
+
+fn parsed(file: &TextFile) -> syn::File {
+    syn::parse_file(&file.text).unwrap_or_else(|error| panic!("{}: {error}", file.path))
+}
+
+#[derive(Default)]
+struct Lengths(Vec<(String, usize)>);
+
+impl Lengths {
+    fn note(&mut self, signature: &syn::Signature, body: &syn::Block) {
+        let lines = body.brace_token.span.close().end().line - signature.fn_token.span.start().line + 1;
+        self.0.push((signature.ident.to_string(), lines));
+    }
+}
+
+impl<'ast> Visit<'ast> for Lengths {
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        self.note(&function.sig, &function.block);
+        visit::visit_item_fn(self, function);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        self.note(&function.sig, &function.block);
+        visit::visit_impl_item_fn(self, function);
+    }
+}
+
+#[test]
+fn functions_are_short_enough_to_read() {
+    let mut too_long = Vec::new();
+    for file in files::all().iter().filter(|file| file.is_rust()) {
+        let mut lengths = Lengths::default();
+        lengths.visit_file(&parsed(file));
+        for (name, lines) in lengths.0.into_iter().filter(|(_, lines)| *lines > MAX_FUNCTION) {
+            let allowed = LONGER.iter().find(|(path, function, _)| *path == file.path && *function == name);
+            if allowed.is_none_or(|(_, _, limit)| lines > *limit) {
+                too_long.push(format!("{}: {name} has {lines} lines", file.path));
+            }
+        }
+    }
+    assert!(too_long.is_empty(), "functions of more than {MAX_FUNCTION} lines:\n{}", too_long.join("\n"));
+}
+
+/// `crates/NAME`, or the first folder.
+fn part(path: &str) -> &str {
+    let depth = if path.starts_with("crates/") { 2 } else { 1 };
+    path.match_indices('/').nth(depth - 1).map_or(path, |(end, _)| &path[..end])
+}
+
+#[test]
+fn lines_are_short_enough_to_read() {
+    let mut wide: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files::all().iter().filter(|file| file.is_source()) {
+        for (number, line) in file.text.lines().enumerate().filter(|(_, line)| line.chars().count() > MAX_COLUMNS) {
+            let place = format!("{}:{} has {} columns", file.path, number + 1, line.chars().count());
+            wide.entry(part(&file.path).to_owned()).or_default().push(place);
+        }
+    }
+    for (folder, places) in wide {
+        let allowed = WIDER.iter().find(|(path, _)| *path == folder).map_or(0, |(_, count)| *count);
+        assert!(
+            places.len() <= allowed,
+            "{folder}: {} lines of more than {MAX_COLUMNS} columns, {allowed} allowed:\n{}",
+            places.len(),
+            places.join("\n")
+        );
+    }
+}
+
+/// One crate: its modules, and the files that they are in.
+struct Crate {
+    /// Each module by its path, with the number of its file.
+    modules: BTreeMap<Vec<String>, usize>,
+    /// Names that a module passes on, with what they stand for.
+    passed_on: BTreeMap<(Vec<String>, String), Vec<String>>,
+    files: Vec<Source>,
+}
+
+struct Source {
+    path: String,
+    module: Vec<String>,
+    parsed: syn::File,
+}
+
+impl Crate {
+    fn of(root: &str, texts: &BTreeMap<&str, &TextFile>) -> Self {
+        let mut new = Self { modules: BTreeMap::new(), passed_on: BTreeMap::new(), files: Vec::new() };
+        let folder = root.rsplit_once('/').expect("a path").0.to_owned();
+        new.take(root, Vec::new(), &folder, texts);
+        for number in 0..new.files.len() {
+            let items = std::mem::take(&mut new.files[number].parsed.items);
+            new.pass_on(&items, &new.files[number].module.clone());
+            new.files[number].parsed.items = items;
+        }
+        new
+    }
+
+    /// `folder`: in which the files of its child modules are.
+    fn take(&mut self, path: &str, module: Vec<String>, folder: &str, texts: &BTreeMap<&str, &TextFile>) {
+        let Some(file) = texts.get(path) else { return };
+        let parsed = parsed(file);
+        self.modules.insert(module.clone(), self.files.len());
+        let mut children = Vec::new();
+        for item in &parsed.items {
+            if let syn::Item::Mod(child) = item
+                && child.content.is_none()
+                && !is_test(&child.attrs)
+            {
+                children.push(child.ident.to_string());
+            }
+        }
+        self.files.push(Source { path: path.to_owned(), module: module.clone(), parsed });
+        for child in children {
+            let inner = format!("{folder}/{child}");
+            let own = [format!("{inner}/mod.rs"), format!("{inner}.rs")];
+            let module = [module.as_slice(), std::slice::from_ref(&child)].concat();
+            if let Some(path) = own.iter().find(|path| texts.contains_key(path.as_str())) {
+                self.take(path, module, &inner, texts);
+            }
+        }
+    }
+
+    fn pass_on(&mut self, items: &[syn::Item], module: &[String]) {
+        for item in items {
+            if let syn::Item::Use(import) = item
+                && !matches!(import.vis, syn::Visibility::Inherited)
+            {
+                let mut targets = Vec::new();
+                targets_of(&import.tree, &mut Vec::new(), &mut targets);
+                for target in targets {
+                    let Some(name) = target.last().cloned() else { continue };
+                    let target = absolute(&target, module).unwrap_or_else(|| [module, &target].concat());
+                    self.passed_on.insert((module.to_vec(), name), target);
+                }
+            }
+        }
+    }
+
+    /// The file of what an absolute path names.
+    fn file_of(&self, path: &[String], depth: usize) -> Option<usize> {
+        let (module, rest) = (0..=path.len())
+            .rev()
+            .find_map(|length| self.modules.contains_key(&path[..length]).then(|| path.split_at(length)))?;
+        if let Some(name) = rest.first()
+            && depth < 8
+            && let Some(target) = self.passed_on.get(&(module.to_vec(), name.clone()))
+            && target.as_slice() != path
+        {
+            return self.file_of(target, depth + 1);
+        }
+        self.modules.get(module).copied()
+    }
+}
+
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(|name| name == "test")
+    })
+}
+
+/// What a `use` names, as segments.
+fn targets_of(tree: &syn::UseTree, before: &mut Vec<String>, targets: &mut Vec<Vec<String>>) {
+    let with = |name: &syn::Ident| [before.as_slice(), &[name.to_string()]].concat();
+    match tree {
+        syn::UseTree::Path(path) => {
+            before.push(path.ident.to_string());
+            targets_of(&path.tree, before, targets);
+            before.pop();
+        }
+        syn::UseTree::Name(name) if name.ident == "self" => targets.push(before.clone()),
+        syn::UseTree::Name(name) => targets.push(with(&name.ident)),
+        syn::UseTree::Rename(name) => targets.push(with(&name.ident)),
+        syn::UseTree::Glob(_) => targets.push(before.clone()),
+        syn::UseTree::Group(group) => group.items.iter().for_each(|tree| targets_of(tree, before, targets)),
+    }
+}
+
+/// The path from the root of the crate; `None` where it begins elsewhere.
+fn absolute(path: &[String], module: &[String]) -> Option<Vec<String>> {
+    let (first, rest) = path.split_first()?;
+    match first.as_str() {
+        "crate" => Some(rest.to_vec()),
+        "self" => Some([module, rest].concat()),
+        "super" => {
+            let parent = &module[..module.len().checked_sub(1)?];
+            let again = rest.first().is_some_and(|next| next == "super");
+            if again { absolute(rest, parent) } else { Some([parent, rest].concat()) }
+        }
+        _ => None,
+    }
+}
+
+/// The paths within its crate that a file's code names.
+struct Named {
+    module: Vec<String>,
+    paths: BTreeSet<Vec<String>>,
+}
+
+impl<'ast> Visit<'ast> for Named {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if !is_test(&item.attrs) {
+            self.module.push(item.ident.to_string());
+            visit::visit_item_mod(self, item);
+            self.module.pop();
+        }
+    }
+
+    fn visit_item_use(&mut self, import: &'ast syn::ItemUse) {
+        // What is passed on is used by whoever names it.
+        if matches!(import.vis, syn::Visibility::Inherited) && !is_test(&import.attrs) {
+            let mut targets = Vec::new();
+            targets_of(&import.tree, &mut Vec::new(), &mut targets);
+            self.paths.extend(targets.iter().filter_map(|target| absolute(target, &self.module)));
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        self.paths.extend(absolute(&segments, &self.module));
+        visit::visit_path(self, path);
+    }
+}
+
+/// The folder that a file belongs to: `x.rs` beside a folder `x` belongs to that.
+fn folder_of(path: &str, paths: &BTreeSet<&str>) -> String {
+    let stem = path.strip_suffix(".rs").expect("a Rust file");
+    let own = format!("{stem}/");
+    if paths.iter().any(|other| other.starts_with(&own)) {
+        stem.to_owned()
+    } else {
+        path.rsplit_once('/').expect("a path").0.to_owned()
+    }
+}
+
+#[test]
+fn files_of_different_folders_do_not_know_each_other() {
+    let all = files::all();
+    let texts: BTreeMap<&str, &TextFile> =
+        all.iter().filter(|file| file.is_rust()).map(|file| (file.path.as_str(), file)).collect();
+    let roots = texts.keys().filter(|path| path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs"));
+    let mut found = Vec::new();
+    for root in roots {
+        let one = Crate::of(root, &texts);
+        let mut graph = DiGraph::<usize, ()>::new();
+        let nodes: Vec<_> = (0..one.files.len()).map(|file| graph.add_node(file)).collect();
+        for (number, source) in one.files.iter().enumerate() {
+            let mut named = Named { module: source.module.clone(), paths: BTreeSet::new() };
+            named.visit_file(&source.parsed);
+            for target in named.paths.iter().filter_map(|path| one.file_of(path, 0)) {
+                if target != number {
+                    graph.update_edge(nodes[number], nodes[target], ());
+                }
+            }
+        }
+        let paths: BTreeSet<&str> = one.files.iter().map(|source| source.path.as_str()).collect();
+        for component in tarjan_scc(&graph) {
+            let files: BTreeSet<&str> = component.iter().map(|node| one.files[graph[*node]].path.as_str()).collect();
+            let folders: BTreeSet<String> = files.iter().map(|path| folder_of(path, &paths)).collect();
+            let listed = |allowed: &&[&str]| folders.iter().all(|folder| allowed.contains(&folder.as_str()));
+            if folders.len() > 1 && !ENTANGLED.iter().any(listed) {
+                found.push(format!("{}:\n  {}", Vec::from_iter(folders).join(", "), Vec::from_iter(files).join("\n  ")));
+            }
+        }
+    }
+    assert!(found.is_empty(), "files of different folders know each other:\n{}", found.join("\n"));
+}
