@@ -3,6 +3,7 @@
 
 mod dependencies;
 mod files;
+mod laws;
 mod source;
 mod structure;
 mod symbols;
