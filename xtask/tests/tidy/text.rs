@@ -37,7 +37,8 @@ fn files_are_short_enough_to_read() {
     }
 }
 
-/// What ARCHITECTURE.md puts between backquotes: a path is one from the root, a name of a file is in the tree, `Type::item` is in the code.
+/// What ARCHITECTURE.md puts between backquotes: a path is one from the root, a name of a file is in the tree, `Type::item` is in
+/// the code.
 #[test]
 fn what_the_architecture_names_is_there() {
     let all = files::all();
@@ -77,7 +78,8 @@ fn libraries_do_not_print() {
     assert!(found.is_empty(), "libraries return what there is to say:\n{}", found.join("\n"));
 }
 
-/// The files of the tool that write to the terminal, and why they may. `terminal.rs` makes what comes from outside harmless and minds no reader that went away.
+/// The files of the tool that write to the terminal, and why they may. `terminal.rs` makes what comes from outside harmless and
+/// minds no reader that went away.
 const WRITERS: [(&str, &str); 3] = [
     ("crates/cli/src/terminal.rs", "everything else goes through it"),
     ("crates/cli/src/bin/cargo-rashomon.rs", "a program of its own, with one sentence"),
