@@ -71,6 +71,10 @@ pub const KNOWN: &[Known] = &[
         soname: "libcrypt.so",
         reason: "crypt_r works on the caller's data; crypt has one buffer for all, which orders nobody",
     },
+    Known {
+        soname: "libfmt.so",
+        reason: "writes to the buffer or stream that the caller passes; tables are constant, and counts of locales order nobody",
+    },
     Known { soname: "libpng16.so", reason: "all state is in the png_struct that the caller passes" },
     Known { soname: "libjpeg.so", reason: "all state is in the object that the caller passes" },
     Known { soname: "libyaml-0.so", reason: "all state is in the parser or emitter that the caller passes" },
