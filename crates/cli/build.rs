@@ -2,6 +2,7 @@
 //! installation. `RASHOMON_PREBUILT_RUNTIME` names a folder with `librashomon_runtime.a` and `.so` to pack instead (for
 //! distributions that build the two separately).
 
+use rashomon_abi::numbers::Fnv;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -27,12 +28,13 @@ fn main() {
             build(&runtime, &out.join("runtime"))
         }
     };
-    let mut hash = Fnv::default();
+    // It names the folder into which this very runtime is unpacked.
+    let mut hash = Fnv::EMPTY;
     for name in LIBRARIES {
         let path = folder.join(name);
         println!("cargo::rerun-if-changed={}", path.display());
         let bytes = fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-        hash.add(&bytes);
+        hash = hash.with(&bytes);
         let packed = zstd::encode_all(bytes.as_slice(), LEVEL).unwrap_or_else(|error| panic!("cannot compress {name}: {error}"));
         let to = out.join(format!("{name}.zst"));
         fs::write(&to, packed).unwrap_or_else(|error| panic!("cannot write {}: {error}", to.display()));
@@ -62,21 +64,4 @@ fn build(runtime: &Path, target: &Path) -> PathBuf {
     let status = cargo.status().unwrap_or_else(|error| panic!("cannot start cargo for the runtime: {error}"));
     assert!(status.success(), "the runtime in {} does not build ({status})", runtime.display());
     target.join("release")
-}
-
-/// FNV-1a: names the folder into which this very runtime is unpacked; nothing relies on it against an adversary.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
 }

@@ -23,6 +23,7 @@ use rashomon_abi::exploration::{
     self, HEAD_WORDS, MAGIC, Operation, RECORD_WORDS, SET_THREADS, SITE_WORDS, accesses, end, field, record, strategy,
 };
 use rashomon_abi::header::outcome;
+use rashomon_abi::numbers::SplitMix;
 use rashomon_abi::record::{AccessClass, Op};
 
 static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
@@ -170,12 +171,8 @@ fn log_start() -> usize {
     sites_start().saturating_add((word(field::SITES) as usize).saturating_mul(SITE_WORDS))
 }
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 fn random() -> u64 {
-    let state = RANDOM.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
+    SplitMix::mixed(SplitMix::next(RANDOM.fetch_add(SplitMix::STEP, Relaxed)))
 }
 
 /// One record at a time: a thread whose turn was taken in the kernel may come back at any time.

@@ -9,6 +9,7 @@ use crate::thread::{State, Thread, by_number};
 use crate::{config, explore, linger};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::control::{field, policy};
+use rashomon_abi::numbers::SplitMix;
 
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 static STEPS: AtomicU64 = AtomicU64::new(0);
@@ -19,12 +20,8 @@ const INITIAL: u64 = 1 << 40;
 const CHANGED: u64 = 1 << 39;
 static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 fn random() -> u64 {
-    let state = RANDOM.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
+    SplitMix::mixed(SplitMix::next(RANDOM.fetch_add(SplitMix::STEP, Relaxed)))
 }
 
 pub fn initialise() {

@@ -8,6 +8,7 @@
 use crate::workspace::{build_tool, root};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use rashomon_abi::numbers::SplitMix;
 use rashomon_trace::{Recording, TraceError, processes};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeMap;
@@ -47,21 +48,6 @@ const MODES: [&[&str]; 9] = [
 ];
 const GENERATIONS: &str = "3";
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
 /// Signals that arrive from outside, and after how long.
 struct Attack {
     signal: Signal,
@@ -77,14 +63,14 @@ struct Round {
 
 impl Round {
     fn new(seed: u64, number: u64) -> Self {
-        let mut random = Random(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ number);
+        let mut random = SplitMix(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ number);
         let mode = MODES[random.below(MODES.len() as u64) as usize];
         let signals = [Signal::KILL, Signal::SEGV, Signal::ABORT, Signal::TERM, Signal::USR1];
         let attack = (random.below(3) == 0).then(|| Attack {
             signal: signals[random.below(signals.len() as u64) as usize],
             after: Duration::from_millis(random.below(400)),
         });
-        Self { number, mode, seed: random.next(), attack }
+        Self { number, mode, seed: random.draw(), attack }
     }
 }
 

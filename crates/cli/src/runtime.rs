@@ -5,6 +5,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use object::Object as _;
+use rashomon_abi::numbers::Fnv;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
@@ -64,8 +65,7 @@ pub fn cached(name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<Path
 
 /// For names of folders: FNV-1a, which nothing relies on against an adversary.
 pub fn short_hash(bytes: &[u8]) -> String {
-    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, add))
+    format!("{:016x}", Fnv::EMPTY.with(bytes).0)
 }
 
 fn cache_folder() -> Result<PathBuf> {

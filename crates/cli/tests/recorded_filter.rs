@@ -8,6 +8,7 @@ mod detectors;
 mod support;
 
 use libtest_mimic::{Arguments, Trial};
+use rashomon_abi::numbers::SplitMix;
 use rashomon_event::EventKind;
 use rashomon_filter::{Options, Relation, Tree};
 use rashomon_trace::{LoadedTrace, Names, Recording};
@@ -95,22 +96,8 @@ fn compare(every: &LoadedTrace, filtered: &LoadedTrace) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Numbers from a seed (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 16
-    }
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 /// Statements on a few variables under few locks, which are taken in one order. `first`: the lowest that may be taken.
-fn statements(draw: &mut Draw, out: &mut String, first: u64, depth: u32) {
+fn statements(draw: &mut SplitMix, out: &mut String, first: u64, depth: u32) {
     for _ in 0..1 + draw.below(4) {
         let variable = draw.below(4);
         let lock = first + draw.below(4);
@@ -161,7 +148,7 @@ fn statements(draw: &mut Draw, out: &mut String, first: u64, depth: u32) {
 }
 
 fn drawn(number: u64) -> Result<(), Failure> {
-    let mut draw = Draw(number);
+    let mut draw = SplitMix(number);
     let mut source = String::from(
         "#include <pthread.h>\n#include <semaphore.h>\n#include <stdatomic.h>\n#include <stdlib.h>\n#include <string.h>
 static pthread_mutex_t m[4] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};

@@ -173,8 +173,8 @@ pub fn new_session(session: &Path, control: &[u8]) -> Result<(), ConfirmError> {
     std::fs::write(&path, control).map_err(ConfirmError::io("write", path))
 }
 
-/// Removes what an earlier execution left, also while a process that escaped it still writes there.
-fn remove(session: &Path) -> Result<(), ConfirmError> {
+/// Removes what an execution left, if it left anything, also while a process that escaped it still writes there.
+pub fn remove(session: &Path) -> Result<(), ConfirmError> {
     const TRIES: u32 = 100;
     for again in (0..TRIES).rev() {
         match std::fs::remove_dir_all(session) {

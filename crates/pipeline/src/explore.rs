@@ -11,6 +11,7 @@ use crate::findings::describe::access_class;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
+use rashomon_confirm::force::remove;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
 use rashomon_event::{
     CodePlace, Deadline, EventIndex, EventKind, Finding, FindingId, Grade, Schedule, SiteId, ThreadPath, Trace, Verdict,
@@ -208,10 +209,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 self.store_shorter(&explorer, (one, &minimised), &controls, (settings.strategy, &found), observer)?;
             }
         }
-        let scratch = self.store.scratch();
-        if scratch.exists() {
-            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
-        }
+        remove(&self.store.scratch())?;
         Ok(explored)
     }
 

@@ -5,21 +5,7 @@ use rashomon_event::{
     Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, ThreadId, Trace,
 };
 
-/// Vigna's SplitMix64: the same seed gives the same trace everywhere.
-pub struct SplitMix(pub u64);
-
-impl SplitMix {
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.draw() % bound
-    }
-}
+pub use rashomon_abi::numbers::SplitMix;
 
 /// What a random trace may contain beside accesses and exclusive locks.
 #[derive(Clone, Copy, Debug, Default)]

@@ -13,6 +13,7 @@
 
 use crate::identity::SyncKind;
 use crate::loaded::LoadedTrace;
+use rashomon_abi::numbers::Fnv;
 use rashomon_event::harmless;
 use rashomon_event::{Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, ObjectKind, SiteId, ThreadId};
 use std::borrow::Cow;
@@ -63,11 +64,11 @@ impl<'a> Names<'a> {
         for (number, context) in trace.contexts.iter().enumerate() {
             // A parent precedes its children, because it was interned before them.
             let hash = match number {
-                0 => FNV_OFFSET as u32,
+                0 => Fnv::EMPTY.0 as u32,
                 _ => {
                     let parent = names.contexts[context.parent.index()];
-                    let seed = FNV_OFFSET ^ u64::from(parent);
-                    let hash = hash_text(seed, &names.site(context.call));
+                    let seed = Fnv(Fnv::EMPTY.0 ^ u64::from(parent));
+                    let Fnv(hash) = seed.with(names.site(context.call).as_bytes());
                     (hash ^ (hash >> 32)) as u32
                 }
             };
@@ -226,14 +227,6 @@ const fn class_name(class: AccessClass) -> &'static str {
     }
 }
 
-const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
-
-/// FNV-1a (Fowler, Noll, Vo).
-fn hash_text(seed: u64, text: &str) -> u64 {
-    text.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
-}
-
 /// The plain accesses of each thread since its last event with an ordinal.
 struct Repetitions(Vec<(u32, HashSet<(SiteId, Access)>)>);
 
@@ -270,6 +263,6 @@ impl LoadedTrace {
 
     /// A hash of all comparable lines and their order.
     pub fn normalised_digest(&self) -> u64 {
-        self.normalised().fold(FNV_OFFSET, |hash, line| hash_text(hash_text(hash, &line), "\n"))
+        self.normalised().fold(Fnv::EMPTY, |hash, line| hash.with(line.as_bytes()).with(b"\n")).0
     }
 }

@@ -21,6 +21,7 @@ use crate::{config, detect, outside, recorder};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::control::field;
+use rashomon_abi::numbers::SplitMix;
 use rashomon_abi::record::{Op, sync_source};
 
 const TIMER_ABSTIME: c_int = 1;
@@ -247,25 +248,16 @@ fn path_hash(thread: &Thread) -> u64 {
     while number != NO_THREAD {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &*by_number(number) };
-        hash = mix(hash ^ (thread.spawn_ordinal as u64 + 1));
+        hash = SplitMix::mixed(hash ^ (thread.spawn_ordinal as u64 + 1));
         number = thread.parent;
     }
     hash
 }
 
-/// SplitMix64's output function (Steele, Lea, Flood, OOPSLA 2014).
-fn mix(state: u64) -> u64 {
-    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 fn random_word(thread: &mut Thread) -> u64 {
     thread.random_words += 1;
-    let state = config::word(field::SEED)
-        .wrapping_add(path_hash(thread))
-        .wrapping_add(thread.random_words.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mix(state)
+    let seed = config::word(field::SEED).wrapping_add(path_hash(thread));
+    SplitMix::mixed(SplitMix::nth(seed, thread.random_words))
 }
 
 /// Fills a buffer of the program in serial mode. False: the real function has to.

@@ -24,7 +24,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("rashomon-symbolize", &["rashomon-event", "rashomon-files"]),
     ("rashomon-report", &["rashomon-event"]),
     ("rashomon-reporter", &["rashomon-abi", "rashomon-event", "rashomon-symbolize"]),
-    ("rashomon-testkit", &["rashomon-event"]),
+    ("rashomon-testkit", &["rashomon-abi", "rashomon-event"]),
     (
         "rashomon-pipeline",
         &[

@@ -1,20 +1,17 @@
 //! Damages that are drawn.
 
 use crate::ground::Ground;
+use rashomon_abi::numbers::SplitMix;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-/// Numbers that look drawn (S. Vigna's splitmix64).
-pub struct Draw(pub u64);
+/// What a seed draws.
+pub struct Draw(pub SplitMix);
 
 impl Draw {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
+        self.0.draw()
     }
 
     fn below(&mut self, bound: usize) -> usize {

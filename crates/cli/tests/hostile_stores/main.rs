@@ -13,6 +13,7 @@ mod support;
 use damage::{Draw, damage};
 use ground::Ground;
 use harms::change;
+use rashomon_abi::numbers::SplitMix;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -61,7 +62,7 @@ fn a_thousand_damages() {
                     if number >= damages {
                         break;
                     }
-                    let mut draw = Draw(seed.wrapping_mul(1 << 32).wrapping_add(number));
+                    let mut draw = Draw(SplitMix(seed.wrapping_mul(1 << 32).wrapping_add(number)));
                     let store = ground.copy(&number.to_string());
                     let what = format!("damage {number} of seed {seed}: {}", damage(&ground, &store, &mut draw));
                     for command in 0..each {

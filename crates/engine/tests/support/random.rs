@@ -2,22 +2,7 @@
 
 use rashomon_packed::{Event, Op, order};
 
-/// Vigna's SplitMix64.
-pub struct SplitMix(pub u64);
-
-impl SplitMix {
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.draw() % bound
-    }
-}
+pub use rashomon_abi::numbers::SplitMix;
 
 /// How many traces a test draws: a few seconds' worth, or what `RASHOMON_TRACES` says.
 pub fn traces(usual: u64) -> u64 {

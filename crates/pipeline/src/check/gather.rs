@@ -15,6 +15,7 @@ use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::record::{RecordSettings, Scheduling, record};
 use crate::store::run::RunRecord;
+use rashomon_confirm::force::remove;
 use rashomon_confirm::{Input, Output};
 use rashomon_event::Evidence;
 use rashomon_report::ProgramExit;
@@ -303,13 +304,6 @@ impl Gathered {
             (*rank, verdict_rank(&lead.finding.verdict), was_ordered, turns, lead.finding.id.clone())
         });
         leads.into_iter().map(|(_, lead)| lead).collect()
-    }
-}
-
-fn remove(folder: &Path) -> Result<(), PipelineError> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(PipelineError::io("remove", folder)(error)),
-        _ => Ok(()),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::record::RecordSettings;
 use crate::store::Store;
 use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
+use rashomon_confirm::force::remove;
 use rashomon_confirm::{Ending, Forcing, Input, Output, Program, Time, execute};
 use rashomon_event::{CandidateKind, Deadline, Evidence, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings, Verdict};
 use rashomon_report::{ProgramExit, RunSummary};
@@ -317,9 +318,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         if let Some(error) = &stopped {
             tally.note(format!("nothing more was executed after an error: {error}"), observer);
         }
-        if scratch.exists() {
-            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
-        }
+        remove(&scratch)?;
         Ok(stopped)
     }
 
@@ -490,8 +489,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     }
 
     pub(crate) fn clean_up(&self, session: &std::path::Path) -> Result<(), PipelineError> {
-        if !self.settings.keep && session.exists() {
-            std::fs::remove_dir_all(session).map_err(PipelineError::io("remove", session))?;
+        if !self.settings.keep {
+            remove(session)?;
         }
         Ok(())
     }

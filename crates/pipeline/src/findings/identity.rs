@@ -7,6 +7,7 @@
 //! touch the same variable, or blocks made at the same place, are one finding; so are deadlocks whose threads wait at equal places for locks of the same names (`named`).
 
 use crate::findings::symbols::Symbols;
+use rashomon_abi::numbers::Fnv;
 use rashomon_event::{ContextId, FindingId, FindingKind, Frame, SiteId, Trace};
 
 /// Files that belong to the system and not to the program.
@@ -74,13 +75,8 @@ fn offset_key<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> 
 /// `race-3f2a91c4`. The order of the places does not matter.
 pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> FindingId {
     places.sort();
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for place in &places {
-        // A separator that no name holds.
-        for byte in place.bytes().chain([0]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
+    // With a separator that no name holds.
+    let Fnv(hash) = places.iter().fold(Fnv::EMPTY, |hash, place| hash.with(place.as_bytes()).with(&[0]));
     let word = match kind {
         FindingKind::DataRace => "race",
         FindingKind::Deadlock => "deadlock",

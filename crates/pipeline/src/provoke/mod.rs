@@ -18,10 +18,12 @@ use crate::provoke::blocked::{Blocked, Told};
 use crate::provoke::catch::{finding_of, place_at};
 pub use crate::provoke::plan::{Decision, Pair, Strategy};
 use crate::provoke::plan::{HOLDS, Plan, Round};
-use crate::provoke::vary::{Draw, Known, Proven, varied_after};
+use crate::provoke::vary::{Known, Proven, varied_after};
 use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
+use rashomon_abi::numbers::SplitMix;
 use rashomon_confirm::execution::OUTPUT_FILE;
+use rashomon_confirm::force::remove;
 use rashomon_confirm::provoke::Setting;
 use rashomon_confirm::{Ending, Output, ProvokedRun, Time, provoke};
 use rashomon_event::provocation::PROVOCATION_VERSION;
@@ -121,7 +123,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let mut session = self.store.recording(0);
         let deadline = Instant::now() + settings.budget;
         let mut first = Recording::open(&session)?.load_until(Deadline::at(deadline)).map(Some)?;
-        let (mut told, mut known, mut draw, mut barren) = (ProvokeTally::default(), Known::default(), Draw(0), 0);
+        let (mut told, mut known, mut draw, mut barren) = (ProvokeTally::default(), Known::default(), SplitMix(0), 0);
         for number in 1.. {
             // The first recording has to be sound. Of the others what is not is of no use, and does no harm.
             let loaded = match first.take() {
@@ -158,10 +160,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 session = recorded;
             }
         }
-        let scratch = self.store.scratch();
-        if scratch.exists() {
-            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
-        }
+        remove(&self.store.scratch())?;
         Ok(told)
     }
 }
@@ -251,7 +250,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     }
 
     /// So many more executions, each another way.
-    fn vary(&mut self, executions: u64, draw: &mut Draw, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+    fn vary(&mut self, executions: u64, draw: &mut SplitMix, observer: &mut dyn Observer) -> Result<(), PipelineError> {
         let mut made = 0;
         while made < executions && !self.is_spent() {
             let share = (self.jobs() as u64).min(executions - made).min(self.left());

@@ -4,7 +4,7 @@
 //! descriptors, each once, whatever the number of pairs.
 
 use crate::provoke::ProvokeSettings;
-use crate::provoke::vary::Draw;
+use rashomon_abi::numbers::SplitMix;
 use rashomon_confirm::provoke::{Attempts, attempts};
 use rashomon_event::schedule::ScheduleModule;
 use rashomon_event::{CodePlace, Descriptor, EventIndex, Evidence, SiteId, ThreadPath, Trace};
@@ -335,7 +335,7 @@ impl Plan {
     /// Of the strategies that are here for comparison.
     fn other_round(&self, number: usize, open: &[usize]) -> Round {
         if self.strategy == Strategy::Random {
-            return self.at_statements(&mut Draw(number as u64));
+            return self.at_statements(&mut SplitMix(number as u64));
         }
         let pair = open.get(number % open.len().max(1)).map(|pair| &self.pairs[*pair]);
         let mut places: Vec<CodePlace> = pair.map_or_else(Vec::new, |pair| pair.places.to_vec());

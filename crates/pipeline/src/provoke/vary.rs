@@ -8,6 +8,7 @@ use crate::check::Job;
 use crate::provoke::BREAK;
 use crate::provoke::plan::{Decision, HOLDS, Plan, Round};
 use crate::record::{Scheduling, record};
+use rashomon_abi::numbers::SplitMix;
 use rashomon_confirm::{Input, Output};
 use rashomon_event::schedule::ScheduleModule;
 use rashomon_event::{CodePlace, Descriptor, Finding, Provocation};
@@ -39,28 +40,16 @@ pub fn varied_after(barren: u32) -> u64 {
     VARIED << (barren / SCHEDULES.len() as u32).min(MOST_DOUBLINGS)
 }
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-pub struct Draw(pub u64);
-
-impl Draw {
-    /// Below `limit`, which may be 0.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit.max(1)
-    }
-
-    fn one_of<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
-        all.get(usize::try_from(self.below(all.len() as u64)).unwrap_or(0))
-    }
+/// One of them, if there are any.
+fn one_of<'a, T>(random: &mut SplitMix, all: &'a [T]) -> Option<&'a T> {
+    all.get(usize::try_from(random.below(all.len() as u64)).unwrap_or(0))
 }
 
 impl Plan {
     /// Threads are held at statements that are drawn from all that the recording executed, the frequent ones at any of their times.
-    pub fn at_statements(&self, draw: &mut Draw) -> Round {
+    pub fn at_statements(&self, draw: &mut SplitMix) -> Round {
         let watched = (0..DRAWN.min(self.sites.len())).filter_map(|_| {
-            let &(site, times) = draw.one_of(&self.sites)?;
+            let &(site, times) = one_of(draw, &self.sites)?;
             let ordinal = draw.below(times);
             Some(Watched { descriptor: Descriptor { thread: None, identity: 0, site, frames: Vec::new(), ordinal }, holds: 1 })
         });
@@ -68,17 +57,17 @@ impl Plan {
     }
 
     /// Threads are held at drawn sides of pairs that are not proven; or at statements. `None`: there is nothing to hold a thread at.
-    pub fn varied(&self, draw: &mut Draw) -> Option<Round> {
+    pub fn varied(&self, draw: &mut SplitMix) -> Option<Round> {
         let sides = self.pairs.iter().filter(|pair| pair.decision != Decision::Proven).flat_map(|pair| pair.sides);
         let sides: Vec<usize> = sides.collect::<BTreeSet<usize>>().into_iter().collect();
         if sides.is_empty() || draw.below(3) == 0 && !self.sites.is_empty() {
             return (!self.sites.is_empty()).then(|| self.at_statements(draw));
         }
-        let (hold, most) = draw.one_of(&LENGTHS).copied().unwrap_or((None, HOLDS));
+        let (hold, most) = one_of(draw, &LENGTHS).copied().unwrap_or((None, HOLDS));
         let mut taken = BTreeSet::new();
         let mut watched = Vec::new();
         for _ in 0..=draw.below(SIDES) {
-            let Some(&side) = draw.one_of(&sides) else { break };
+            let Some(&side) = one_of(draw, &sides) else { break };
             if !taken.insert(side) {
                 continue;
             }
@@ -92,7 +81,7 @@ impl Plan {
             watched.push(Watched { descriptor, holds: 1 + draw.below(most) });
         }
         let favoured = (draw.below(3) == 0)
-            .then(|| draw.one_of(&sides).map(|&side| &self.descriptors[side]))
+            .then(|| one_of(draw, &sides).map(|&side| &self.descriptors[side]))
             .flatten()
             .filter(|descriptor| descriptor.identity == 0)
             .and_then(|descriptor| descriptor.thread.clone());
@@ -216,7 +205,7 @@ mod tests {
         let mut plan = plan(&[0, 1, 2, 3], &[[0, 1], [2, 3]]);
         plan.pairs[0].decision = Decision::Proven;
         plan.pairs[1].decision = Decision::NotProvoked;
-        let mut draw = Draw(0);
+        let mut draw = SplitMix(0);
         let mut held = BTreeSet::new();
         for _ in 0..50 {
             let round = plan.varied(&mut draw).unwrap();

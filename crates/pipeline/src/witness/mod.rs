@@ -21,6 +21,7 @@ use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
 use crate::witness::steps::steps;
 use rashomon_confirm::force::folder_of;
+use rashomon_confirm::force::remove;
 use rashomon_confirm::{Forcing, Planner};
 use rashomon_event::{
     Candidate, CandidateKind, Deadline, Evidence, Finding, FindingId, FindingKind, Goal, Schedule, SiteId, Trace, Verdict,
@@ -314,9 +315,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             witnessed.searched.push(row);
         }
         witnessed.executions += prover.executions;
-        if scratch.exists() {
-            std::fs::remove_dir_all(&scratch).map_err(PipelineError::io("remove", &scratch))?;
-        }
+        remove(&scratch)?;
         Ok(())
     }
 
@@ -352,9 +351,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 row.prefix = loaded.header.accesses_executed;
             }
         }
-        if !self.settings.keep && session.exists() {
-            std::fs::remove_dir_all(&session).map_err(PipelineError::io("remove", &session))?;
-        }
+        self.clean_up(&session)?;
         Ok(proven)
     }
 

@@ -1,6 +1,7 @@
 //! A load for memcached: connections that set and get values of their own and count on one that they share. Every answer is checked.
 
 use anyhow::{Context as _, Result, bail};
+use rashomon_abi::numbers::SplitMix;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -94,14 +95,9 @@ impl Client {
 
 /// The value that a key holds in its version: bytes that tell one from another.
 fn value(connection: u64, key: u64, version: u64) -> Vec<u8> {
-    let mut state = (connection << 40) ^ (key << 20) ^ version;
-    let mut draw = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed ^ (mixed >> 27)
-    };
-    let length = draw() % LONGEST_VALUE;
-    (0..length).map(|_| b'a' + (draw() % 26) as u8).collect()
+    let mut random = SplitMix((connection << 40) ^ (key << 20) ^ version);
+    let length = random.draw() % LONGEST_VALUE;
+    (0..length).map(|_| b'a' + (random.draw() % 26) as u8).collect()
 }
 
 /// Serves itself for that long over so many connections. Any wrong answer is an error.
