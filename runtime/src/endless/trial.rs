@@ -268,9 +268,7 @@ unsafe extern "C" fn stopped(signal: c_int, information: *mut u64, context: *mut
     unsafe {
         let trial = &mut *TRIAL.load(Relaxed);
         trial.stopped(signal, information, context);
-        // What was called to get here was not the program's call.
-        (&raw mut (*trial.block).callee).write_volatile(0);
-        (&raw mut (*trial.block).caller).write_volatile(0);
+        trial.forget_own_calls();
     }
 }
 
@@ -487,6 +485,15 @@ impl Trial {
         }
     }
 
+    /// What this code calls may be interposed functions, too: copies and comparisons of memory.
+    fn forget_own_calls(&self) {
+        // SAFETY: the thread's own block.
+        unsafe {
+            (&raw mut (*self.block).callee).write_volatile(0);
+            (&raw mut (*self.block).caller).write_volatile(0);
+        }
+    }
+
     /// Which interposed function was called.
     fn look_at_call(&mut self) {
         // SAFETY: the thread's own block.
@@ -531,6 +538,7 @@ impl Trial {
         unsafe {
             self.xstate_bytes = xstate_bytes(floating);
             copy(floating, self.xstate.as_mut_ptr(), self.xstate_bytes);
+            self.forget_own_calls();
             let mut to = self.own_bytes.as_mut_ptr();
             let mut left = MOST_OWN as u64;
             for range in self.own {
@@ -554,6 +562,7 @@ impl Trial {
         if registers[..FLAGS] != self.registers[..FLAGS] || flags(registers) != flags(&self.registers) {
             return false;
         }
+        self.forget_own_calls();
         // SAFETY: as in `remember`.
         unsafe {
             if xstate_bytes(floating) != self.xstate_bytes || !same_floating(floating, &self.xstate[..self.xstate_bytes]) {
