@@ -44,7 +44,7 @@ fn endless(body: &str, said: &[&str]) {
     let finding = &report["findings"][0];
     assert_eq!((finding["kind"].as_str(), finding["grade"].as_str()), (Some("endless"), Some("endless")), "{report:#}");
     let id = finding["id"].as_str().unwrap_or_default().to_owned();
-    place.rashomon(&["replay", &id]).expect(0, &["endless"]);
+    place.rashomon(&["replay", &id]).expect(0, &[]);
 }
 
 #[test]
