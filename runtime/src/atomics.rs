@@ -215,7 +215,7 @@ macro_rules! atomics {
                 compare(address, expected, desired, order, failure).unwrap_or_else(|seen| seen)
             }
         }
-        crate::intercept::interpose! {
+        crate::intercept::interpose_in! { "rashomon_looks";
             $load => $word::load;
             $store => $word::store;
             $exchange => $word::swap;
@@ -352,7 +352,7 @@ pub unsafe extern "C" fn __tsan_atomic_signal_fence(_order: c_int) {
     core::sync::atomic::compiler_fence(Ordering::SeqCst);
 }
 
-crate::intercept::interpose! {
+crate::intercept::interpose_in! { "rashomon_looks";
     __tsan_atomic_thread_fence => thread_fence;
     __tsan_atomic128_load => u128::load;
     __tsan_atomic128_store => u128::store;

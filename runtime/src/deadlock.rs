@@ -86,7 +86,7 @@ pub fn at_end() {
 }
 
 /// Says so if there is a cycle. Under the scheduler's lock.
-fn conclude_any() {
+pub fn conclude_any() {
     SEEN.store(0, Relaxed);
     each_cycle(|cycle| cycle.conclude());
 }
@@ -275,7 +275,8 @@ fn record_threads(members: &[(u32, u64)]) {
     }
 }
 
-fn record(number: u32, holder: Option<u32>) {
+/// Says of a thread that is blocked what it waits for. Under the scheduler's lock.
+pub fn record(number: u32, holder: Option<u32>) {
     // SAFETY: registered threads are never unmapped; this one is stopped, so its stream is ours to write.
     let thread = unsafe { &mut *by_number(number) };
     if thread.hot.is_null() {

@@ -17,6 +17,7 @@ mod config;
 mod deadlock;
 mod detect;
 mod elastic;
+mod endless;
 mod explore;
 mod family;
 mod filter;

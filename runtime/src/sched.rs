@@ -16,7 +16,8 @@ use crate::policy::{self, Occasion};
 use crate::sys;
 use crate::thread::{NO_THREAD, Runtime, State, Thread, by_number};
 use crate::{
-    config, deadlock, elastic, explore, header, linger, provoke, recorder, replay, signals, snapshot, standstill, watchdog, world,
+    config, deadlock, elastic, endless, explore, header, linger, provoke, recorder, replay, signals, snapshot, standstill,
+    watchdog, world,
 };
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
@@ -113,6 +114,7 @@ pub fn created(thread: &mut Thread) {
     // SAFETY: under the lock.
     LOCK.with(|| unsafe { live().push(thread.number) });
     standstill::begins();
+    endless::moves();
     if explore::on() {
         explore::created(thread);
     }
@@ -194,6 +196,7 @@ fn wait_for_turn(thread: &mut Thread) {
     debug_assert!(CURRENT.load(Relaxed) == thread.number);
     await_exit();
     await_leaving(thread);
+    endless::is_called(thread);
 }
 
 /// Waits until all threads that were created have begun and wait for their turns. Under [`LOCK`], with no holder of the turn, which is this thread meanwhile.
@@ -281,6 +284,8 @@ fn give_turn(others: bool) -> bool {
         replay::Choice::Thread(thread) => thread,
         replay::Choice::Wait => core::ptr::null_mut(),
         // SAFETY: under the lock.
+        replay::Choice::Free if !endless::next().is_null() => endless::next(),
+        // SAFETY: under the lock.
         replay::Choice::Free => policy::choose(unsafe { live() }.as_slice(), LAST.load(Relaxed), others),
     };
     let next = if next.is_null() { elastic::relieve() } else { next };
@@ -362,6 +367,7 @@ fn any_point(runtime: &Runtime, op: Op, object: u64, site: u64, occasion: Occasi
         deadlock::at_point();
     }
     // Whether a try was a look, its failure tells.
+    endless::stands_before(thread, op as u64, object, site);
     let look =
         matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin);
     if !(look || op == Op::Sleep && explore::on()) {
@@ -384,6 +390,7 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::replay::AccessAt, 
     let thread = runtime.thread();
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
+    endless::stands_before(thread, op as u64, access.address, site);
     thread.spins = match op {
         Op::AtomicLoad if !explore::on() => thread.spins + 1,
         // Whether it was a look, its failure tells; exploration counts by itself.
@@ -500,6 +507,9 @@ fn offer(thread: &mut Thread, mut occasion: Occasion) {
     }
     if occasion != Occasion::Point {
         thread.points = 0;
+        if endless::offered(thread, if occasion == Occasion::Yield { 1 } else { endless::QUANTUM_WEIGHT }) {
+            return;
+        }
     }
     if policy::offers(thread, occasion) {
         LOCK.lock();
@@ -543,6 +553,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
         } else if !held && used_up && !replay::active() {
             clock::advance(QUANTUM_TIME);
             PROGRESS.fetch_add(1, Relaxed);
+            endless::stands_before(thread, 0, address, site);
             if !linger::stops(thread, 0, linger::QUANTUM_STEPS) {
                 offer(thread, Occasion::Quantum);
             }
@@ -593,6 +604,9 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
         }
     }
     recorder::waits(thread);
+    if wait.what != WaitFor::Time {
+        endless::moves();
+    }
     LOCK.lock();
     thread.wait = wait;
     thread.wait_site = site;
@@ -606,6 +620,9 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
     pass_on(thread, false);
     let wake = thread.wake;
     thread.wait = Wait::NOTHING;
+    if wait.what == WaitFor::Time {
+        endless::offered(thread, 1);
+    }
     if wake == Wake::Signal || thread.pending_signals.load(Relaxed) != 0 {
         signals::deliver_inside(runtime);
     }
@@ -634,6 +651,7 @@ fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
         let same = thread.wait.what == what || what == WaitFor::Lock && thread.wait.what == WaitFor::LockShared;
         if woken < count && thread.state == State::Blocked && same && thread.wait.object == object {
             make_runnable(thread, Wake::Woken);
+            endless::moves();
             woken += 1;
         }
     }
@@ -740,6 +758,7 @@ pub fn vanished(thread: &mut Thread) {
 
 /// The thread's last event was recorded: somebody else goes on.
 pub fn ended(thread: &mut Thread) {
+    endless::moves();
     LOCK.lock();
     remove_live(thread);
     let number = thread.number as u64;

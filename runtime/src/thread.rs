@@ -111,6 +111,7 @@ pub struct Thread {
     pub explore: crate::explore::Pending,
     pub standing: crate::snapshot::Standing,
     pub linger: crate::linger::Local,
+    pub endless: crate::endless::Local,
     pub pending_signals: AtomicU32,
     pub arrived_signals: signals::Arrived,
     /// `pthread_cancel` was called for it.

@@ -127,6 +127,8 @@ pub mod outcome {
     pub const SCHEDULE_DONE: u64 = 5;
     /// Both threads stand at their goals but the bytes do not overlap.
     pub const NO_OVERLAP: u64 = 6;
+    /// Every thread is blocked for good or repeats the same state for ever. `Blocked` records tell who does what.
+    pub const ENDLESS: u64 = 7;
 }
 
 pub mod divergence {

@@ -12,6 +12,7 @@ pub mod control;
 pub mod exploration;
 pub mod flags;
 pub mod header;
+pub mod instructions;
 pub mod numbers;
 pub mod pattern;
 pub mod provoke;

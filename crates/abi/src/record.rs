@@ -284,7 +284,7 @@ operations! {
     /// Enforcement: the thread stands at its goal, about to access. Object: address. Arguments: class, size.
     GoalReached = 160, false;
     /// Every thread is blocked; this thread is part of what was found. Object: what it waits for. Arguments: op code of the
-    /// wait, thread number of the holder (`u64::MAX`: none known).
+    /// wait, thread number of the holder (`u64::MAX`: none known), 1 if the thread does not wait but repeats itself there for ever (then 0 as code is a plain access; absent: 0).
     Blocked = 161, false;
     /// Recording of plain accesses stopped here (disk full, limit reached). Argument: errno or 0.
     Truncated = 162, false;

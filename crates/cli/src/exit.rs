@@ -48,7 +48,7 @@ impl Exit {
         match exit {
             ProgramExit::Code { code } => Self::Program(u8::try_from(code).unwrap_or(1)),
             ProgramExit::Signal { signal } => Self::Signal(u8::try_from(signal).unwrap_or(0)),
-            ProgramExit::TimedOut | ProgramExit::Blocked => Self::NotEnded,
+            ProgramExit::TimedOut | ProgramExit::Blocked | ProgramExit::Endless => Self::NotEnded,
             ProgramExit::Unknown => Self::Success,
         }
     }

@@ -242,6 +242,7 @@ pub fn grade_of(goal: &Goal, outcome: &Outcome) -> Option<Grade> {
         (Goal::Race { .. }, Outcome::CoEnabled) => Some(Grade::CoEnabled),
         (Goal::Deadlock { .. } | Goal::None, Outcome::Deadlocked) => Some(Grade::Deadlocked),
         (Goal::Deadlock { .. } | Goal::None, Outcome::Stuck) => Some(Grade::Stuck),
+        (Goal::None, Outcome::Endless) => Some(Grade::Endless),
         _ => None,
     }
 }

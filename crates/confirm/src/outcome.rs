@@ -30,6 +30,8 @@ pub enum Outcome {
     Deadlocked,
     /// Every thread blocked, and no cycle of holders.
     Stuck,
+    /// Every thread is blocked for good, or repeats the same state for ever.
+    Endless,
     /// Both threads stood at their places, but these touched different bytes.
     NoOverlap,
     /// The schedule was executed and asked for nothing more.
@@ -63,6 +65,7 @@ impl Outcome {
             Self::CoEnabled => "co-enabled",
             Self::Deadlocked => "deadlocked",
             Self::Stuck => "stuck",
+            Self::Endless => "endless",
             Self::NoOverlap => "no-overlap",
             Self::ScheduleDone => "schedule-done",
             Self::Diverged(_) => "diverged",
@@ -79,6 +82,7 @@ impl Outcome {
             trace::Outcome::CoEnabled => Self::CoEnabled,
             trace::Outcome::Deadlock => Self::Deadlocked,
             trace::Outcome::Stuck => Self::Stuck,
+            trace::Outcome::Endless => Self::Endless,
             trace::Outcome::NoOverlap => Self::NoOverlap,
             trace::Outcome::Diverged => Self::Diverged(divergence_words(header, schedule)),
             trace::Outcome::None | trace::Outcome::ScheduleDone if execution.ending == Ending::TimedOut => Self::TimedOut,
@@ -94,6 +98,7 @@ impl fmt::Display for Outcome {
             Self::CoEnabled => f.write_str("co-enabled: both threads stand at their accesses to the same bytes"),
             Self::Deadlocked => f.write_str("deadlocked: the threads wait for each other for ever"),
             Self::Stuck => f.write_str("stuck: every thread waits and nobody is left to wake them"),
+            Self::Endless => f.write_str("endless: every thread that is left repeats itself for ever, or is blocked"),
             Self::NoOverlap => f.write_str("both threads stand at their accesses, but these touch different bytes"),
             Self::ScheduleDone => f.write_str("the schedule was executed to its end"),
             Self::Diverged(divergence) => write!(f, "the execution left the schedule {divergence}"),

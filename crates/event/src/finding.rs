@@ -13,6 +13,8 @@ pub enum FindingKind {
     Deadlock,
     /// All threads blocked with no cycle of lock holders: a lost wake-up.
     Stuck,
+    /// Every thread that is left repeats the same state for ever, or is blocked for good: a livelock.
+    Endless,
     /// A failed assertion, a crash, a wrong exit code: of some schedules only.
     Failure,
     /// A lock is released by a thread that does not hold it.
@@ -31,7 +33,7 @@ impl FindingKind {
     /// A bug of the recorded execution itself: there is nothing to force.
     pub const fn is_misuse(self) -> bool {
         match self {
-            Self::DataRace | Self::Deadlock | Self::Stuck | Self::Failure => false,
+            Self::DataRace | Self::Deadlock | Self::Stuck | Self::Endless | Self::Failure => false,
             Self::UnlockNotHeld | Self::DestroyLocked | Self::DoubleLock | Self::UseOfDestroyed | Self::ThreadLeak => true,
         }
     }
@@ -49,6 +51,8 @@ pub enum Grade {
     Deadlocked,
     /// All threads are blocked and no cycle explains it.
     Stuck,
+    /// All threads repeat themselves for ever, or are blocked.
+    Endless,
     /// A signal ended the program.
     Crashed,
     /// The program ended with another exit code than it should.

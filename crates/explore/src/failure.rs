@@ -17,6 +17,8 @@ pub enum Failure {
     Deadlock,
     /// Every thread waits and no cycle explains it: a lost wake-up.
     Stuck,
+    /// Every thread that is left repeats the same state for ever, or is blocked: a livelock.
+    Repeats,
     /// Ended by a signal: 6 is what a failed assertion does.
     Signal(i32),
     Code(i32),
@@ -34,6 +36,7 @@ impl Failure {
         match (header.outcome, ending) {
             (Outcome::Deadlock, _) => Some(Self::Deadlock),
             (Outcome::Stuck, _) => Some(Self::Stuck),
+            (Outcome::Endless, _) => Some(Self::Repeats),
             (Outcome::CoEnabled, _) => Some(Self::Race),
             (_, Ending::Signal(signal)) => Some(Self::Signal(signal)),
             (_, Ending::TimedOut) => Some(Self::TimedOut),
@@ -50,6 +53,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Deadlock => f.write_str("deadlock"),
             Self::Stuck => f.write_str("lost wake-up: every thread waits"),
+            Self::Repeats => f.write_str("endless: every thread repeats itself for ever, or is blocked"),
             Self::Signal(6) => f.write_str("aborted (a failed assertion, or the like)"),
             Self::Signal(11) => f.write_str("crashed: segmentation fault"),
             Self::Signal(signal) => write!(f, "ended by signal {signal}"),

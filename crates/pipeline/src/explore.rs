@@ -402,6 +402,7 @@ fn happened(failure: Failure, attempt: &Attempt) -> bool {
     match failure {
         Failure::Deadlock => attempt.outcome == Outcome::Deadlocked,
         Failure::Stuck => attempt.outcome == Outcome::Stuck,
+        Failure::Repeats => attempt.outcome == Outcome::Endless,
         Failure::Race => attempt.outcome == Outcome::CoEnabled,
         Failure::Signal(signal) => attempt.execution.ending == Ending::Signal(signal),
         Failure::Code(code) => attempt.execution.ending == Ending::Code(code),
@@ -413,6 +414,7 @@ const fn grade_of(failure: Failure) -> Option<Grade> {
     match failure {
         Failure::Deadlock => Some(Grade::Deadlocked),
         Failure::Stuck => Some(Grade::Stuck),
+        Failure::Repeats => Some(Grade::Endless),
         Failure::Race => Some(Grade::CoEnabled),
         Failure::Signal(_) => Some(Grade::Crashed),
         Failure::Code(_) => Some(Grade::WrongExit),

@@ -19,6 +19,8 @@ pub enum ProgramExit {
     TimedOut,
     /// It was ended by the runtime because no thread could go on.
     Blocked,
+    /// It was ended by the runtime because every thread repeated itself for ever, or was blocked.
+    Endless,
     /// There was no run: the trace came from elsewhere.
     Unknown,
 }

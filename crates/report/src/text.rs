@@ -56,6 +56,7 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::DataRace => "data race",
         FindingKind::Deadlock => "deadlock",
         FindingKind::Stuck => "lost wake-up",
+        FindingKind::Endless => "endless",
         FindingKind::Failure => "failure",
         FindingKind::UnlockNotHeld => "unlock of a lock that is not held",
         FindingKind::DestroyLocked => "destruction of a locked lock",
@@ -71,6 +72,7 @@ pub const fn grade_name(grade: Grade) -> &'static str {
         Grade::Unordered => "unordered",
         Grade::Deadlocked => "deadlocked",
         Grade::Stuck => "stuck",
+        Grade::Endless => "endless",
         Grade::Crashed => "crashed",
         Grade::WrongExit => "wrong exit code",
         Grade::Observed => "observed",
@@ -101,6 +103,9 @@ fn explanation(finding: &Finding) -> Option<String> {
         }
         Verdict::Proven { grade: Grade::Stuck } => {
             "an execution ended with every thread waiting and nobody left to wake them".into()
+        }
+        Verdict::Proven { grade: Grade::Endless } => {
+            "an execution came to where every thread that is left repeats the same state for ever, or is blocked: a livelock".into()
         }
         Verdict::Proven { grade: Grade::Crashed } => "an execution under the stored schedule was ended by a signal".into(),
         Verdict::Proven { grade: Grade::WrongExit } => "an execution under the stored schedule ended with this exit code".into(),
@@ -249,6 +254,7 @@ fn exit_words(exit: ProgramExit) -> String {
         ProgramExit::Signal { signal } => format!("ended by signal {signal}"),
         ProgramExit::TimedOut => "ended by the time limit".into(),
         ProgramExit::Blocked => "ended because every thread was blocked".into(),
+        ProgramExit::Endless => "ended because every thread repeated itself for ever, or was blocked".into(),
         ProgramExit::Unknown => "not run".into(),
     }
 }

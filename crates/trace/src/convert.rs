@@ -250,6 +250,7 @@ impl Loader<'_> {
                     object: on,
                     op: Op::from_code(argument(0)),
                     holder: self.threads.known(argument(1)),
+                    repeats: argument(2) == 1,
                     event: index,
                 });
             }

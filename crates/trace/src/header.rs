@@ -46,6 +46,8 @@ pub enum Outcome {
     Diverged,
     ScheduleDone,
     NoOverlap,
+    /// Every thread is blocked for good, or repeats the same state for ever.
+    Endless,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,6 +315,7 @@ impl RunHeader {
             Outcome::Diverged => outcome::DIVERGED,
             Outcome::ScheduleDone => outcome::SCHEDULE_DONE,
             Outcome::NoOverlap => outcome::NO_OVERLAP,
+            Outcome::Endless => outcome::ENDLESS,
         };
         words[field::OUTCOME_TURN] = self.outcome_turn;
         words[field::OUTCOME_THREAD_A] = self.outcome_threads[0];
@@ -434,6 +437,7 @@ const fn outcome_of(code: u64) -> Option<Outcome> {
         outcome::DIVERGED => Outcome::Diverged,
         outcome::SCHEDULE_DONE => Outcome::ScheduleDone,
         outcome::NO_OVERLAP => Outcome::NoOverlap,
+        outcome::ENDLESS => Outcome::Endless,
         _ => return None,
     })
 }

@@ -59,6 +59,8 @@ pub struct BlockedRecord {
     /// The operation that does not return, where it is one of this version.
     pub op: Option<Op>,
     pub holder: Option<ThreadId>,
+    /// It does not wait, but repeats this for ever; no operation then is a plain access.
+    pub repeats: bool,
     pub event: EventIndex,
 }
 

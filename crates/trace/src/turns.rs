@@ -37,6 +37,8 @@ pub struct HandoverLog {
     turns: Vec<(ThreadId, Position)>,
     /// By thread; more than one where a thread got the turn and could not go on.
     open: Vec<Vec<Open>>,
+    /// By thread: how many accesses it had executed when the recording ended while it could have gone on.
+    stood: Vec<(ThreadId, u64)>,
     /// By thread: where it began to wait last.
     waits: Vec<Option<Wait>>,
     /// How many turns there are before something came in, and who ran then, up to where.
@@ -109,6 +111,7 @@ impl HandoverLog {
 
     /// The recording ends; `thread`, which could have gone on, stands where it has executed this many accesses.
     pub(crate) fn stands(&mut self, thread: ThreadId, executed: u64) {
+        self.stood.push((thread, executed));
         for turn in std::mem::take(self.open_turns(thread)) {
             self.turns[turn.turn].1.place = Place::Count { accesses: executed };
         }
@@ -136,7 +139,9 @@ impl HandoverLog {
 
     /// `thread` ran last, as far as the recording goes.
     pub(crate) fn ends(&mut self, thread: ThreadId, ordinal: u32) {
-        self.turns.push((thread, Position { ordinal, place: Place::End }));
+        let stood = self.stood.iter().find(|stood| stood.0 == thread);
+        let place = stood.map_or(Place::End, |&(_, accesses)| Place::Count { accesses });
+        self.turns.push((thread, Position { ordinal, place }));
     }
 
     /// Turns of which `between_accesses` holds ended after a number of accesses.

@@ -104,7 +104,6 @@ unsafe extern "C" fn once_only(control: *mut AtomicU32, routine: unsafe extern "
 interpose! {
     mtx_lock => lock;
     mtx_timedlock => timed_lock;
-    mtx_trylock => try_lock;
     mtx_unlock => unlock;
     mtx_init => lock_begins;
     mtx_destroy => lock_ends;
@@ -117,3 +116,5 @@ interpose! {
     thrd_detach => detach;
     call_once => once_only;
 }
+
+interpose_in! { "rashomon_looks"; mtx_trylock => try_lock; }

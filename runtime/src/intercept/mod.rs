@@ -46,6 +46,47 @@ macro_rules! interpose {
 }
 pub(crate) use interpose;
 
+/// The same, in a section of their own: so that it can be told which kind of function was called.
+macro_rules! interpose_in {
+    ($section:literal; $($name:ident => $target:path;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[unsafe(link_section = $section)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                $crate::intercept::names_of!($name),
+                "5: mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "mov r11, [rsp]",
+                "mov fs:[r10 + {caller}], r11",
+                "lea r11, [rip + 5b]",
+                "mov fs:[r10 + {callee}], r11",
+                "jmp {target}",
+                caller = const $crate::tls::CALLER,
+                callee = const $crate::tls::CALLEE,
+                target = sym $target,
+            )
+        }
+    )* };
+}
+pub(crate) use interpose_in;
+
+unsafe extern "C" {
+    static __start_rashomon_looks: u8;
+    static __stop_rashomon_looks: u8;
+    static __start_rashomon_mutex: u8;
+    static __stop_rashomon_mutex: u8;
+}
+
+/// Whether an interposed function, by its address, does nothing of its own: atomic operations, tries, yields, sleeps.
+pub fn is_look(callee: u64) -> bool {
+    (&raw const __start_rashomon_looks as u64..&raw const __stop_rashomon_looks as u64).contains(&callee)
+}
+
+/// Whether it takes a mutex or gives it back.
+pub fn is_mutex_call(callee: u64) -> bool {
+    (&raw const __start_rashomon_mutex as u64..&raw const __stop_rashomon_mutex as u64).contains(&callee)
+}
+
 pub mod annotations;
 pub mod barrier;
 pub mod c11;

@@ -262,11 +262,11 @@ pub unsafe extern "C" fn destroy(mutex: *mut Mutex) -> c_int {
 }
 
 interpose! {
-    pthread_mutex_lock => lock;
     pthread_mutex_timedlock => timedlock;
     pthread_mutex_clocklock => clocklock;
-    pthread_mutex_trylock => trylock;
-    pthread_mutex_unlock => unlock;
     pthread_mutex_init => init;
     pthread_mutex_destroy => destroy;
 }
+
+interpose_in! { "rashomon_mutex"; pthread_mutex_lock => lock; pthread_mutex_unlock => unlock; }
+interpose_in! { "rashomon_looks"; pthread_mutex_trylock => trylock; }

@@ -323,11 +323,14 @@ pub unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [
 
 interpose! {
     clock => processor_time;
+    arc4random => random_number;
+    arc4random_uniform => random_below;
+}
+
+interpose_in! { "rashomon_looks";
     usleep => micro_sleep;
     sleep => second_sleep;
     sched_yield => yield_turn;
     pthread_yield => yield_turn;
     thrd_yield => yield_turn;
-    arc4random => random_number;
-    arc4random_uniform => random_below;
 }

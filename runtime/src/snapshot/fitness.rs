@@ -91,7 +91,8 @@ fn numbers_in(path: &core::ffi::CStr, mut each: impl FnMut(i32)) -> bool {
     })
 }
 
-fn kernel_threads() -> usize {
+/// How many threads the kernel knows of this process.
+pub fn kernel_threads() -> usize {
     let mut count = 0;
     numbers_in(c"/proc/self/task", |_| count += 1);
     count

@@ -121,6 +121,7 @@ pub fn summarise(finding: &Value, source: &Path) -> String {
         "data-race" => format!("race {lines} {}", finding["grade"].as_str().unwrap_or("?")),
         "deadlock" => format!("deadlock {lines}"),
         "failure" => format!("failure {}", finding["grade"].as_str().unwrap_or("?")),
+        "endless" => "endless".to_owned(),
         _ => "stuck".to_owned(),
     }
 }

@@ -573,7 +573,10 @@ pub fn analyse_session<S: Symbols + ?Sized>(
 }
 
 fn ended_blocked(loaded: &LoadedTrace) -> bool {
-    matches!(loaded.header.outcome, rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck)
+    matches!(
+        loaded.header.outcome,
+        rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck | rashomon_trace::Outcome::Endless
+    )
 }
 
 pub(crate) fn out_of_time(suspicions: u64) -> String {

@@ -79,7 +79,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                     take_words(finding, shown);
                 }
             }
-            FindingKind::Deadlock | FindingKind::Stuck => match composer.of_blocked() {
+            FindingKind::Deadlock | FindingKind::Stuck | FindingKind::Endless => match composer.of_blocked() {
                 Some(shown) if shown.kind == finding.kind => take_words(finding, shown),
                 // A cycle that is not one of locks alone: its waits are among those of all threads.
                 Some(shown) if !shown.sides.is_empty() => finding.sides = shown.sides,
@@ -206,6 +206,10 @@ pub fn same_again<S: Symbols + ?Sized>(
         }
         Verdict::Proven { grade: Grade::Stuck } => {
             attempt.outcome == Outcome::Stuck && shows(&|composer| stands_there(finding, composer))
+        }
+        Verdict::Proven { grade: Grade::Endless } => {
+            attempt.outcome == Outcome::Endless
+                && shows(&|composer| composer.of_blocked().is_some_and(|shown| shown.id == finding.id))
         }
         Verdict::Proven { grade: Grade::Crashed } => match attempt.execution.ending {
             Ending::Signal(signal) => fails(Failure::Signal(signal)),

@@ -222,7 +222,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         outcome: &Outcome,
         session: &Path,
     ) -> Option<(Finding, Option<[CodePlace; 2]>)> {
-        if !matches!(outcome, Outcome::CoEnabled | Outcome::Deadlocked | Outcome::Stuck) {
+        if !matches!(outcome, Outcome::CoEnabled | Outcome::Deadlocked | Outcome::Stuck | Outcome::Endless) {
             return None;
         }
         let loaded = load(&folder_of(schedule, session)).ok()?;
@@ -256,6 +256,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 Grade::CoEnabled => attempt.outcome == Outcome::CoEnabled,
                 Grade::Deadlocked => attempt.outcome == Outcome::Deadlocked,
                 Grade::Stuck => attempt.outcome == Outcome::Stuck,
+                Grade::Endless => attempt.outcome == Outcome::Endless,
                 _ => false,
             };
             // The same outcome at other places would be another finding.

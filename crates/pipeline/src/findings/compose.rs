@@ -167,6 +167,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         let (kind, grade) = match self.loaded.header.outcome {
             Outcome::Deadlock => (FindingKind::Deadlock, Grade::Deadlocked),
             Outcome::Stuck => (FindingKind::Stuck, Grade::Stuck),
+            Outcome::Endless => (FindingKind::Endless, Grade::Endless),
             _ => return None,
         };
         let blocked = &self.loaded.blocked;
@@ -178,6 +179,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
                 let locks: Vec<_> = blocked.iter().filter(|record| !is_join(record)).map(|record| record.object).collect();
                 if locks.is_empty() { "threads that join each other".to_owned() } else { self.lock_list(&locks) }
             }
+            FindingKind::Endless => self.endless_words(),
             _ => format!("{} threads wait and nobody is left to wake them", blocked.len()),
         };
         Some(Finding {
@@ -214,6 +216,34 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         if doubles { vec!["a double lock: the thread holds it already, and it is not recursive".into()] } else { Vec::new() }
     }
 
+    /// Of an execution that repeats itself: who repeats what, and who is blocked.
+    fn endless_words(&self) -> String {
+        let words = |repeats: bool| {
+            let records = self.loaded.blocked.iter().filter(|record| record.repeats == repeats);
+            let words = records.map(|record| {
+                let side = self.describer.side(record.thread, String::new(), record.site, record.context, None);
+                let place =
+                    side.stack.first().map_or_else(|| "an unknown place".to_owned(), crate::findings::describe::place_words);
+                (self.thread_words(record.thread), place)
+            });
+            words.collect::<Vec<_>>()
+        };
+        let repeating = words(true).into_iter().map(|(thread, place)| format!("{thread} repeats {place} for ever"));
+        let blocked: Vec<_> = words(false).into_iter().map(|(thread, place)| format!("{thread} at {place}")).collect();
+        let mut all: Vec<_> = repeating.collect();
+        if !blocked.is_empty() {
+            all.push(format!("blocked: {}", blocked.join(", ")));
+        }
+        all.join("; ")
+    }
+
+    fn thread_words(&self, thread: rashomon_event::ThreadId) -> String {
+        match self.trace().threads.get(thread.index()) {
+            Some(info) => thread_words(&info.path),
+            None => thread.to_string(),
+        }
+    }
+
     /// The threads that stand blocked at the end of this execution.
     pub fn blocked_sides(&self) -> Vec<Side> {
         let sides = self.loaded.blocked.iter().map(|record| {
@@ -224,10 +254,20 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
     }
 
     pub(crate) fn wait_words(&self, record: &BlockedRecord) -> String {
-        let path = |thread: rashomon_event::ThreadId| match self.trace().threads.get(thread.index()) {
-            Some(info) => thread_words(&info.path),
-            None => thread.to_string(),
-        };
+        let path = |thread| self.thread_words(thread);
+        if record.repeats {
+            let what = match record.op {
+                None => format!("reads {}", self.describer.data(record.object, 1)),
+                Some(Op::AtomicLoad | Op::AtomicRmw | Op::AtomicStore) => {
+                    format!("looks at {}", self.describer.data(record.object, 1))
+                }
+                Some(Op::Lock | Op::LockShared) => format!("tries {}", self.describer.lock(record.object)),
+                Some(Op::Yield) => "gives its turn up".into(),
+                Some(Op::Sleep) => "sleeps".into(),
+                Some(op) => op.name().to_owned(),
+            };
+            return format!("repeats itself for ever: {what}");
+        }
         if is_join(record) {
             let thread = u32::try_from(record.object.0).map(rashomon_event::ThreadId);
             return format!("waits for {} to end", thread.map_or_else(|_| "a thread".to_owned(), path));

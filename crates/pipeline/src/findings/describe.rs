@@ -330,7 +330,7 @@ fn offset_words(into: u64) -> String {
 }
 
 /// `function (file:line)`.
-fn place_words(frame: &Frame) -> String {
+pub(crate) fn place_words(frame: &Frame) -> String {
     let function = frame.function.as_deref().unwrap_or("??");
     match (&frame.file, frame.line) {
         (Some(file), Some(line)) => format!("{function} ({}:{line})", file_name(file)),

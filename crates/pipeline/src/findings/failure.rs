@@ -53,7 +53,7 @@ impl Norm {
         match exit {
             ProgramExit::Signal { signal } => OWN.contains(&signal),
             ProgramExit::Code { code } => self.code.is_some_and(|right| right != code),
-            ProgramExit::TimedOut | ProgramExit::Blocked | ProgramExit::Unknown => false,
+            ProgramExit::TimedOut | ProgramExit::Blocked | ProgramExit::Endless | ProgramExit::Unknown => false,
         }
     }
 }

@@ -81,6 +81,7 @@ pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> FindingId {
         FindingKind::DataRace => "race",
         FindingKind::Deadlock => "deadlock",
         FindingKind::Stuck => "stuck",
+        FindingKind::Endless => "endless",
         FindingKind::Failure => "failure",
         FindingKind::UnlockNotHeld => "unlock",
         FindingKind::DestroyLocked => "destroy",

@@ -61,7 +61,11 @@ impl<S: Symbols + ?Sized> Blocked<'_, '_, S> {
             finding = shown;
             None
         } else {
-            let what = if finding.kind == FindingKind::Deadlock { "a deadlock" } else { "a lost wake-up" };
+            let what = match finding.kind {
+                FindingKind::Deadlock => "a deadlock",
+                FindingKind::Endless => "a livelock",
+                _ => "a lost wake-up",
+            };
             let words = "an execution in which threads ran in parallel ended so, and no serial schedule that was tried";
             finding.notes.push(format!("{words} showed it again"));
             Some(format!("{what} is suspected ({}): {words} showed it again; --show suspicions", finding.subject))
@@ -79,7 +83,8 @@ impl<S: Symbols + ?Sized> Blocked<'_, '_, S> {
         known: &mut BTreeSet<FindingId>,
         observer: &mut dyn Observer,
     ) -> Result<Told, PipelineError> {
-        let blocked = RunHeader::read(session).is_ok_and(|header| matches!(header.outcome, Outcome::Deadlock | Outcome::Stuck));
+        let blocked = RunHeader::read(session)
+            .is_ok_and(|header| matches!(header.outcome, Outcome::Deadlock | Outcome::Stuck | Outcome::Endless));
         if blocked && let Ok(loaded) = load(session) {
             return self.store(&loaded, known, observer);
         }

@@ -155,6 +155,7 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
     };
     let exit = match (header.outcome, header.state, execution.ending) {
         (Outcome::Deadlock | Outcome::Stuck, RunState::Stopped, _) => ProgramExit::Blocked,
+        (Outcome::Endless, RunState::Stopped, _) => ProgramExit::Endless,
         (_, _, Ending::Code(code)) => ProgramExit::Code { code },
         (_, _, Ending::Signal(signal)) => ProgramExit::Signal { signal },
         (_, _, Ending::TimedOut) => ProgramExit::TimedOut,
