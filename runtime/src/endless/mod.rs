@@ -1,12 +1,16 @@
-//! Executions that never end though nobody waits: every thread that is left is blocked for good, or repeats the same state for ever.
+//! Executions that never end though nobody waits: every thread that is left is blocked for good, or repeats the same state for
+//! ever.
 //!
-//! A thread that looks again and again for what nobody will ever do (a flag, a lock that is never released) is not blocked, and runs until somebody ends it. That a thread *seems* to repeat itself
-//! proves nothing: it may count its rounds in a register. So when threads have done nothing for long but look, a *hearing* is held. Who has the turn shows in a forked copy of the process, one
-//! instruction after the other, that it comes back to a state in which it was ([`trial`]); then every other thread that could run has to, from the very same memory, as nobody runs in between.
-//! Since no round changes anything that another thread can see, they do so under every schedule, and for ever. One thread that cannot show it ends the hearing, has the turn, and goes on.
+//! A thread that looks again and again for what nobody will ever do (a flag, a lock that is never released) is not blocked, and
+//! runs until somebody ends it. That a thread *seems* to repeat itself proves nothing: it may count its rounds in a register. So
+//! when threads have done nothing for long but look, a *hearing* is held. Who has the turn shows in a forked copy of the process,
+//! one instruction after the other, that it comes back to a state in which it was ([`trial`]); then every other thread that could
+//! run has to, from the very same memory, as nobody runs in between. Since no round changes anything that another thread can see,
+//! they do so under every schedule, and for ever. One thread that cannot show it ends the hearing, has the turn, and goes on.
 //!
-//! Guarantee: an execution that is called endless has no continuation that ends, unless somebody ends it or writes into its memory. No verdict where something else may come in: handlers of signals,
-//! timers, waits with a time-out, calls into the kernel, clocks, random numbers, memory shared with other processes, threads that the runtime does not know, a debugger.
+//! Guarantee: an execution that is called endless has no continuation that ends, unless somebody ends it or writes into its
+//! memory. No verdict where something else may come in: handlers of signals, timers, waits with a time-out, calls into the
+//! kernel, clocks, random numbers, memory shared with other processes, threads that the runtime does not know, a debugger.
 //!
 //! How often hearings are held is bounded: each that shows nothing makes the next one four times rarer, up to [`RAREST`].
 
@@ -53,8 +57,9 @@ pub fn moves() {
     WEIGHT.store(0, Relaxed);
 }
 
-/// A thread offers its turn because it looks, or has run for long. For the holder of the turn. True: there was a hearing, in which the thread showed what it does, or this is the copy of the process
-/// in which it is to; it goes on without offering its turn.
+/// A thread offers its turn because it looks, or has run for long. For the holder of the turn. True: there was a hearing, in
+/// which the thread showed what it does, or this is the copy of the process in which it is to; it goes on without offering its
+/// turn.
 pub fn offered(thread: &mut Thread, weight: u32) -> bool {
     if replay::active() || explore::on() || linger::on() || !config::serial() {
         return false;

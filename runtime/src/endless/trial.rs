@@ -1,15 +1,20 @@
 //! Whether a thread that runs alone comes back to a state in which it was.
 //!
-//! The process is forked, and the copy has the calling thread only. There the runtime stands aside: hooks pass through, and the thread goes on natively, one instruction after the other (the processor's
-//! trap flag, SIGTRAP). Every writable page is made read-only, but for the thread's own: its stack from the stack pointer on, and the page of its thread-local storage in which the kernel may write.
-//! A page that the thread writes is copied first. So the state is known in full: registers, the thread's own memory, and the copies of whatever changed.
+//! The process is forked, and the copy has the calling thread only. There the runtime stands aside: hooks pass through, and the
+//! thread goes on natively, one instruction after the other (the processor's trap flag, SIGTRAP). Every writable page is made
+//! read-only, but for the thread's own: its stack from the stack pointer on, and the page of its thread-local storage in which
+//! the kernel may write. A page that the thread writes is copied first. So the state is known in full: registers, the thread's
+//! own memory, and the copies of whatever changed.
 //!
-//! Period: R. P. Brent, "An Improved Monte Carlo Factorization Algorithm", BIT 20, 1980, §2: the state after 2^n instructions is compared with those that follow, up to 2^(n+1). Equal states: the
-//! thread, which nothing from outside reaches, goes round for ever. Nothing else is concluded from it: a trial that comes to its bounds, to an instruction that may tell something from outside
-//! ([`rashomon_abi::instructions`]), to a call into the kernel, to an interposed function that is no look, or to the end of the copy, has shown nothing.
+//! Period: R. P. Brent, "An Improved Monte Carlo Factorization Algorithm", BIT 20, 1980, §2: the state after 2^n instructions is
+//! compared with those that follow, up to 2^(n+1). Equal states: the thread, which nothing from outside reaches, goes round for
+//! ever. Nothing else is concluded from it: a trial that comes to its bounds, to an instruction that may tell something from
+//! outside ([`rashomon_abi::instructions`]), to a call into the kernel, to an interposed function that is no look, or to the end
+//! of the copy, has shown nothing.
 //!
-//! Where other threads could run, too, the thread must not change for a moment what they may see: each instruction that writes outside of its own pages has to leave the bytes as they were, and of the other
-//! threads' stacks it may read nothing, as they change their own.
+//! Where other threads could run, too, the thread must not change for a moment what they may see: each instruction that writes
+//! outside of its own pages has to leave the bytes as they were, and of the other threads' stacks it may read nothing, as they
+//! change their own.
 //!
 //! Limit: code that is not instrumented and writes another thread's stack for a moment only.
 
@@ -120,7 +125,8 @@ const WALL: usize = 0x4000_0000;
 const SHOWN: i32 = 42;
 const NOT_SHOWN: i32 = 43;
 
-/// Has the calling thread show what it does. Under the scheduler's lock, by the holder of the turn; every other thread of `live` stands still. In the copy as well.
+/// Has the calling thread show what it does. Under the scheduler's lock, by the holder of the turn; every other thread of `live`
+/// stands still. In the copy as well.
 pub fn hold(thread: &mut Thread, live: &[u32]) -> Answer {
     let memory = sys::map_anonymous(size_of::<Trial>()).cast::<Trial>();
     // SAFETY: fresh memory; all-zero bytes are valid.
@@ -274,8 +280,8 @@ unsafe extern "C" fn stopped(signal: c_int, information: *mut u64, context: *mut
 
 impl Trial {
     unsafe fn stopped(&mut self, signal: c_int, information: *mut u64, context: *mut u8) {
-        // SAFETY: `context` is a `ucontext_t`: registers from byte 40, the pointer to the floating-point state at 224; the address of a fault
-        // is the third word of `information`.
+        // SAFETY: `context` is a `ucontext_t`: registers from byte 40, the pointer to the floating-point state at 224; the
+        // address of a fault is the third word of `information`.
         unsafe {
             let registers = &mut *context.add(40).cast::<[u64; 23]>();
             let floating = *context.add(224).cast::<*const u8>();
@@ -343,7 +349,8 @@ impl Trial {
             give_up();
         }
         const RED_ZONE: u64 = 128;
-        // The runtime's own block is in thread-local storage, below the thread control block, of which the kernel knows two pages at most.
+        // The runtime's own block is in thread-local storage, below the thread control block, of which the kernel knows two pages
+        // at most.
         let mapped_end =
             |at: u64| self.protected[..self.protected_count].iter().find(|range| range.contains(at)).map_or(0, |range| range.end);
         let storage = Range {
