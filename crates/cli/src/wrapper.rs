@@ -2,7 +2,7 @@
 //!
 //! | step | gcc | clang |
 //! |---|---|---|
-//! | compile | `-fsanitize=thread -fno-omit-frame-pointer`, `-g` unless some `-g` is there | the same, and reads are told also where a write of the same place follows |
+//! | compile | `-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan`, `-g` unless some `-g` is there | the same but for `-Wno-tsan`, and reads are told also where a write of the same place follows |
 //! | link a program | our archive in the place of libtsan's (`-static-libtsan -B`) | our archive, no runtime of its own |
 //! | link a shared library | no runtime: the program has it | the same |
 //!
@@ -130,6 +130,9 @@ pub fn step(arguments: &[OsString]) -> Step {
 const EVERY_READ: [&str; 4] =
     ["--start-no-unused-arguments", "-mllvm", "-tsan-instrument-read-before-write=1", "--end-no-unused-arguments"];
 
+/// gcc warns that ThreadSanitizer does not understand fences, which ends a build with `-Werror`. Our runtime does understand them.
+const FENCES_ARE_UNDERSTOOD: &str = "-Wno-tsan";
+
 /// The arguments to add in front of and behind the user's.
 fn additions(
     step: Step,
@@ -144,6 +147,8 @@ fn additions(
     let mut before: Vec<OsString> = vec!["-fsanitize=thread".into(), "-fno-omit-frame-pointer".into()];
     if *clang {
         before.extend(EVERY_READ.map(OsString::from));
+    } else {
+        before.push(FENCES_ARE_UNDERSTOOD.into());
     }
     let debug = |argument: &OsString| {
         let text = argument.to_string_lossy();
@@ -275,6 +280,12 @@ mod tests {
         let told = |line: &str, clang| added(line, clang).0.contains(&EVERY_READ[2].into());
         assert!(told("-O2 -c a.c", true) && told("-O2 a.c -o a", true));
         assert!(!told("-c a.c", false) && !told("--version", true));
+    }
+
+    #[test]
+    fn gcc_is_told_that_fences_are_understood() {
+        assert!(added("-Werror -c a.c", false).0.contains(&FENCES_ARE_UNDERSTOOD.into()));
+        assert!(!added("-Werror -c a.c", true).0.contains(&FENCES_ARE_UNDERSTOOD.into()));
     }
 
     #[test]

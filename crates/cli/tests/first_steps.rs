@@ -23,6 +23,20 @@ fn only_linking_with_the_wrapper_is_said() {
     }
 }
 
+/// The runtime understands fences. gcc's warning that ThreadSanitizer does not would end builds that take warnings for errors.
+#[test]
+fn a_fence_builds_where_warnings_are_errors() {
+    let place = Place::new();
+    place.write("fence.c", "int main(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }\n");
+    for compiler in ["gcc", "clang-19"].into_iter().filter(|compiler| is_installed(compiler)) {
+        for arguments in [["-c", "fence.c", "-o", "fence.o"], ["fence.c", "-pthread", "-o", "fence"]] {
+            let mut command = place.tool(&["cc", "-Wall", "-Wextra", "-Werror"]);
+            command.args(arguments).env("RASHOMON_CC", compiler);
+            place.run(command).expect(0, &[]);
+        }
+    }
+}
+
 #[test]
 fn a_program_is_no_command() {
     let place = Place::new();
