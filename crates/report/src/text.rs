@@ -297,11 +297,12 @@ pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> Strin
     );
     let _ = writeln!(
         out,
-        "program: {}; {}, {}, {}, {}",
+        "program: {}; {}, {}, {}{}",
         exit_words(run.exit),
         plural(u64::from(run.recordings), "recording"),
         plural(run.threads, "thread"),
-        plural(run.events, "event"),
+        // Provocation watches, and keeps no events.
+        if run.events == 0 { String::new() } else { format!("{}, ", plural(run.events, "event")) },
         plural(run.executions, "forced execution"),
     );
     if run.untried > 0 {

@@ -62,6 +62,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     (
         "xtask",
         &[
+            "rashomon-abi",
             "rashomon-confirm",
             "rashomon-engine",
             "rashomon-event",

@@ -47,6 +47,7 @@ const ENTANGLED: [&[&str]; 1] = [
     &[
         "runtime/src",
         "runtime/src/detect",
+        "runtime/src/endless",
         "runtime/src/intercept",
         "runtime/src/openmp",
         "runtime/src/provoke",
