@@ -633,7 +633,7 @@ pub fn choose() -> Choice {
             State::Ended if elastic::asked() && !is_goal(current_index()) => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),
             State::Blocked if thread.wait.what == WaitFor::Files => {
-                sched::poll_files(0);
+                crate::watchdog::poll_files(0);
                 if thread.state == State::Blocked {
                     return Choice::Wait;
                 }

@@ -269,7 +269,7 @@ fn make_runnable(thread: &mut Thread, wake: Wake) {
 pub fn dispatch(others: bool) {
     debug_assert!(CURRENT.load(Relaxed) == NO_THREAD);
     if FILES_MOVED.swap(0, Relaxed) != 0 {
-        poll_files(0);
+        watchdog::poll_files(0);
     }
     if !replay::active() {
         expire();
@@ -309,26 +309,6 @@ pub fn dispatch_idle() {
     if CURRENT.load(Relaxed) == NO_THREAD {
         give_turn(true);
     }
-}
-
-/// Asks the kernel about the files that blocked threads wait for. Under [`LOCK`].
-pub fn poll_files(timeout_ms: i32) -> bool {
-    let mut any = false;
-    // SAFETY: under the lock; a blocked thread's array lives in its stopped frame.
-    unsafe {
-        for &number in live().as_slice() {
-            let thread = &mut *by_number(number);
-            if thread.state == State::Blocked && thread.wait.what == WaitFor::Files {
-                let ready =
-                    sys::call(sys::POLL, thread.wait.files as usize, thread.wait.file_count, timeout_ms as usize, 0, 0, 0);
-                if ready > 0 {
-                    make_runnable(thread, Wake::Woken);
-                    any = true;
-                }
-            }
-        }
-    }
-    any
 }
 
 /// A synchronisation event is about to happen: the place where the policy may let somebody else go first.

@@ -156,9 +156,29 @@ fn collect_files(files: &mut List<PollFile>) {
     }
 }
 
+/// Asks the kernel about the files that blocked threads wait for. Under [`LOCK`].
+pub fn poll_files(timeout_ms: i32) -> bool {
+    let mut any = false;
+    // SAFETY: under the lock; a blocked thread's array lives in its stopped frame.
+    unsafe {
+        for &number in live().as_slice() {
+            let thread = &mut *by_number(number);
+            if thread.state == State::Blocked && thread.wait.what == WaitFor::Files {
+                let ready =
+                    sys::call(sys::POLL, thread.wait.files as usize, thread.wait.file_count, timeout_ms as usize, 0, 0, 0);
+                if ready > 0 {
+                    sched::let_go(thread, Wake::Woken);
+                    any = true;
+                }
+            }
+        }
+    }
+    any
+}
+
 /// Nobody holds the turn. `idle`: real nanoseconds since that began. Under the scheduler's lock.
 fn idle(idle: u64) {
-    sched::poll_files(0);
+    poll_files(0);
     sched::dispatch_idle();
     if CURRENT.load(Acquire) != NO_THREAD {
         return;
