@@ -29,7 +29,10 @@ fn recorded(body: &str, policy: &str, code: i32) {
         let place = Place::new();
         place.write("program.c", format!("{HEAD}{body}\n"));
         place.rashomon(&["cc", "-g", "-w", level, "-o", "program", "program.c", "-lpthread"]).expect(0, &[]);
-        place.rashomon(&["record", "--policy", policy, "--timeout", "20", "--", "./program"]).expect(code, &[]);
+        place.rashomon(&["record", "--policy", policy, "--timeout", "20", "-o", "store", "--", "./program"]).expect(code, &[]);
+        let said = place.rashomon(&["trace", "stat", "store"]);
+        said.expect(0, &[]);
+        assert_eq!(said.out.contains("Endless"), code == 124, "{policy} {level}: {said}");
     }
 }
 
@@ -113,4 +116,15 @@ fn what_ends_is_not_called_endless() {
     for body in ends {
         recorded(body, "random", 3);
     }
+}
+
+/// The kernel may move the thread at any time: whether it does is not for the test to say, but endless it is not.
+#[test]
+fn to_wait_for_another_processor_is_not_called_endless() {
+    let place = Place::new();
+    let body = "int main(void) { int here = sched_getcpu(); while (sched_getcpu() == here) sched_yield(); return 0; }";
+    place.write("program.c", format!("#define _GNU_SOURCE\n{HEAD}{body}\n"));
+    place.rashomon(&["cc", "-g", "-w", "-o", "program", "program.c", "-lpthread"]).expect(0, &[]);
+    let ended = place.rashomon(&["check", "--recordings", "1", "--timeout", "2", "--budget", "5", "--", "./program"]);
+    assert!(!format!("{}{}", ended.out, ended.err).contains("endless ("), "{ended}");
 }

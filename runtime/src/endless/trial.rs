@@ -13,7 +13,7 @@
 //! of the copy, has shown nothing.
 //!
 //! Where other threads could run, too, the thread must not change for a moment what they may see: each instruction that writes
-//! outside of its own pages has to leave the bytes as they were, and of the other threads' stacks it may read nothing, as they
+//! outside of its own pages has to leave the bytes as they were, and of the other threads' stacks and thread-local storage it may read nothing, as they
 //! change their own.
 //!
 //! Limit: code that is not instrumented and writes another thread's stack for a moment only.
@@ -152,9 +152,13 @@ fn prepare(trial: &mut Trial, thread: &mut Thread, live: &[u32]) -> bool {
         if other.state == State::Runnable {
             trial.side_by_side = true;
             trial.locks_pass = false;
-            let Some(range) = trial.others.get_mut(trial.other_count) else { return false };
-            *range = Range { start: other.stack.0 & !(PAGE - 1), end: other.stack.1.next_multiple_of(PAGE) };
-            trial.other_count += 1;
+            // The initial thread has its thread-local storage outside of its stack.
+            let apart = other.tls.0 < other.stack.0 || other.stack.1 < other.tls.1;
+            for (start, end) in [other.stack, other.tls].into_iter().take(1 + usize::from(apart)) {
+                let Some(range) = trial.others.get_mut(trial.other_count) else { return false };
+                *range = Range { start: start & !(PAGE - 1), end: end.next_multiple_of(PAGE) };
+                trial.other_count += 1;
+            }
         }
     }
     // SAFETY: as above.

@@ -313,6 +313,12 @@ unsafe extern "C" fn random_below(limit: u32) -> u32 {
     }
 }
 
+/// On which processor a thread runs is up to the kernel. libc reads it from memory: without this, to wait for another one would
+/// look like a loop that nothing can end ([`crate::endless`]).
+unsafe extern "C" fn processor() -> c_int {
+    unsafe { real!(fn sched_getcpu() -> c_int)() }
+}
+
 /// When a timer's file becomes ready is up to the kernel's clock, not to ours: from here on a re-execution may differ.
 pub unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [i64; 4], old: *mut [i64; 4]) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
@@ -323,6 +329,7 @@ pub unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [
 
 interpose! {
     clock => processor_time;
+    sched_getcpu => processor;
     arc4random => random_number;
     arc4random_uniform => random_below;
 }
