@@ -21,6 +21,8 @@
 //!
 //! The hooks recognise in assembly an access that its thread's current span has covered already; everything else comes to [`access_slow`]. Synchronisation comes through
 //! [`sync`], from the same place that records it when recording: releases before they take effect, acquisitions after. Conditions order nothing beyond what their mutex does.
+//!
+//! Calls: `system`, `report`.
 
 pub mod access;
 pub mod atomics;
@@ -53,8 +55,8 @@ pub mod statistics;
 pub mod tree;
 
 use crate::report::options;
-use crate::thread::{self, Runtime, Thread};
-use crate::tls::hot;
+use crate::system::thread::{self, Runtime, Thread};
+use crate::system::tls::hot;
 use access::How;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use local::Local;
