@@ -1,11 +1,12 @@
 //! The library inside the program under test: takes the place of the ThreadSanitizer runtime.
 //!
-//! **Event source** (`intercept`, `openmp`) → **policy gate** (`serial`, `provoke`) → **recorder** (`record`) or **detector** (`detect`,
-//! `report`). Below them all is `system`; `process` begins and ends them. Each room says in its `mod.rs` what it is for and which others it
-//! calls; the tidy test holds it to that.
+//! **Event source** (`intercept`, `openmp`) → **policy gate** (`serial`, `provoke`) → **recorder** (`record`) or **detector**
+//! (`detect`, `report`). Below them all is `system`; `process` begins and ends them. Each room says in its `mod.rs` what it is
+//! for and which others it calls; the tidy test holds it to that.
 //!
 //! Rules of this world:
-//! - `no_std`, no allocation through the program's allocator, no libc call that is interposed here except through [`system::real`].
+//! - `no_std`, no allocation through the program's allocator, no libc call that is interposed here except through
+//!   [`system::real`].
 //! - Runtime code runs under a [`system::thread::Runtime`] guard: hooks and interposers that are entered below it pass through.
 //! - A thread that the runtime does not know (created before, or by somebody else) passes through everywhere.
 //! - Without a session in the environment everything passes through: instrumented programs run as if nothing were there.

@@ -1,11 +1,13 @@
 //! Where events come from: what compilers emit (`hooks`, `atomics`), and the functions of libc and libpthread that stand between
 //! threads, one module a family.
 //!
-//! Every interposed name is a trampoline that notes its return address (the *site*) and jumps to the function here. Each function follows one pattern:
-//! pass through unless the thread is known and outside the runtime; offer the turn ([`crate::serial::sched::point`]); do the thing, in serial mode by trying and
-//! blocking in the model, in free mode by the real function; record what happened — releases before they take effect, acquisitions after.
+//! Every interposed name is a trampoline that notes its return address (the *site*) and jumps to the function here. Each function
+//! follows one pattern: pass through unless the thread is known and outside the runtime; offer the turn
+//! ([`crate::serial::sched::point`]); do the thing, in serial mode by trying and blocking in the model, in free mode by the real
+//! function; record what happened — releases before they take effect, acquisitions after.
 //!
-//! The names are weak, and each has a strong twin `__interceptor_NAME` in the archive: a program that defines a function of that name itself has its own, and reaches ours by the twin.
+//! The names are weak, and each has a strong twin `__interceptor_NAME` in the archive: a program that defines a function of that
+//! name itself has its own, and reaches ours by the twin.
 //!
 //! Calls: `system`, `record`, `report`, `detect`, `serial`, `provoke`, `process`.
 

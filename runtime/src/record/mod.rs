@@ -1,5 +1,5 @@
-//! What is written down: streams of events, the filters in front of them, the folders of the session's processes, external inputs.
-//! Nothing here decides who runs.
+//! What is written down: streams of events, the filters in front of them, the folders of the session's processes, external
+//! inputs. Nothing here decides who runs.
 //!
 //! Calls: `system`, `detect`.
 

@@ -1,5 +1,5 @@
-//! Who runs next, and who waits for whom: the turn, its policies, enforcement of schedules, exploration, snapshots, virtual time, and
-//! the threads that wait for each other for ever.
+//! Who runs next, and who waits for whom: the turn, its policies, enforcement of schedules, exploration, snapshots, virtual time,
+//! and the threads that wait for each other for ever.
 //!
 //! Calls: `system`, `detect`, `record`.
 

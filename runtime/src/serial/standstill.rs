@@ -15,8 +15,7 @@
 
 use crate::detect;
 use crate::intercept::lock_common::is_shared_mapping;
-use crate::serial::sched;
-use crate::serial::{clock, deadlock};
+use crate::serial::{clock, deadlock, sched};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::sys::{self, syscall};

@@ -1,5 +1,5 @@
-//! What the rest stands on: system calls, memory of our own, locks, the real functions behind the interposed ones, the shared pages of
-//! the session (`header`, `config`), the loaded modules, and what is known of each thread.
+//! What the rest stands on: system calls, memory of our own, locks, the real functions behind the interposed ones, the shared
+//! pages of the session (`header`, `config`), the loaded modules, and what is known of each thread.
 //!
 //! Calls: nothing.
 

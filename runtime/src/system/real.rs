@@ -1,10 +1,12 @@
 //! The functions behind the interposed ones.
 //!
-//! Looked up at the start, all of them: looking up takes a lock of the loader's, which another thread may hold for as long as a constructor runs. What is called before (interposers run
-//! before any initialiser), or is in no library yet, is looked up when first needed. A version is given where glibc has several: without one the loader would bind to the oldest, which
-//! for condition variables is another, incompatible, implementation.
+//! Looked up at the start, all of them: looking up takes a lock of the loader's, which another thread may hold for as long as a
+//! constructor runs. What is called before (interposers run before any initialiser), or is in no library yet, is looked up when
+//! first needed. A version is given where glibc has several: without one the loader would bind to the oldest, which for condition
+//! variables is another, incompatible, implementation.
 //!
-//! Every [`Real`] lies in a section of its own, `rashomon_real`, whose ends the linker names. `#[used]` keeps the compiler from taking them to pieces.
+//! Every [`Real`] lies in a section of its own, `rashomon_real`, whose ends the linker names. `#[used]` keeps the compiler from
+//! taking them to pieces.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
@@ -22,7 +24,8 @@ unsafe extern "C" {
     pub static __libc_stack_end: *const usize;
 }
 
-/// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one, as a callable.
+/// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one, as a
+/// callable.
 macro_rules! real {
     ($($version:literal)? fn $name:ident($($argument:ty),* $(, ...)?) -> $result:ty) => {{
         #[used]
@@ -76,7 +79,8 @@ impl Real {
         self.address.load(Relaxed)
     }
 
-    /// Its address in a library that is loaded for it: a static link that finds the name in the runtime may leave that library out.
+    /// Its address in a library that is loaded for it: a static link that finds the name in the runtime may leave that library
+    /// out.
     fn loaded_from(&self, library: &'static CStr) -> *mut c_void {
         #[used]
         #[unsafe(link_section = "rashomon_real")]
@@ -96,7 +100,8 @@ impl Real {
         self.known()
     }
 
-    /// Its address, or the end of the process with a message: the program called it, so some library must have it, if only libm, which a static link may have left out as above.
+    /// Its address, or the end of the process with a message: the program called it, so some library must have it, if only libm,
+    /// which a static link may have left out as above.
     pub fn required(&self) -> *mut c_void {
         let address = self.address();
         if address.is_null() { self.missing() } else { address }
@@ -124,7 +129,8 @@ pub fn look_up_all() {
         #[link_name = "__stop_rashomon_real"]
         static BEHIND: u8;
     }
-    // SAFETY: the section holds nothing but these, one behind the other. What a search that failed left to be told is none of the program's.
+    // SAFETY: the section holds nothing but these, one behind the other. What a search that failed left to be told is none of the
+    // program's.
     unsafe {
         let (first, behind) = ((&raw const FIRST).cast::<Real>(), (&raw const BEHIND).cast::<Real>());
         for real in core::slice::from_raw_parts(first, behind.offset_from_unsigned(first)) {
@@ -173,7 +179,8 @@ pub fn environment_array() -> *mut *const u8 {
     }
 }
 
-/// The environment that the process was started with, once it is kept: programs write over the kernel's (`setproctitle`), and reports are made later.
+/// The environment that the process was started with, once it is kept: programs write over the kernel's (`setproctitle`), and
+/// reports are made later.
 static KEPT: AtomicPtr<*const u8> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The kernel's initial environment.

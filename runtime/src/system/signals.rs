@@ -6,11 +6,9 @@
 //! Signals that kill the process unless they are handled mark the recording as crashed on their way.
 
 use crate::detect;
-use crate::intercept::hooks;
-use crate::intercept::kernel;
+use crate::intercept::{hooks, kernel};
 use crate::process::finish;
-use crate::record::outside;
-use crate::record::recorder;
+use crate::record::{outside, recorder};
 use crate::report;
 use crate::serial::{nudge, replay, sched};
 use crate::system::lock::RawLock;

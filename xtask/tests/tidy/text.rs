@@ -12,14 +12,14 @@ const LONGER: [(&str, usize); 14] = [
     ("crates/pipeline/src/provoke/mod.rs", 558),
     ("crates/pipeline/src/provoke/plan.rs", 616),
     ("runtime/src/detect/tree.rs", 511),
-    ("runtime/src/serial/explore.rs", 658),
+    ("runtime/src/serial/explore.rs", 661),
     ("runtime/src/openmp/gomp.rs", 690),
     ("runtime/src/openmp/tasks.rs", 607),
-    ("runtime/src/serial/replay.rs", 708),
+    ("runtime/src/serial/replay.rs", 710),
     ("runtime/src/report/reporter.rs", 504),
     ("runtime/src/serial/sched.rs", 756),
-    ("runtime/src/system/signals.rs", 521),
-    ("runtime/src/serial/standstill.rs", 568),
+    ("runtime/src/system/signals.rs", 526),
+    ("runtime/src/serial/standstill.rs", 569),
     ("xtask/src/evaluate/oracle.rs", 517),
 ];
 

@@ -1,20 +1,23 @@
-//! TREE in front of the recorder (Rajagopalan, "Fast and Precise On-the-fly Data Race Detection", 2016, ch. 3): a plain access is not written if an earlier one
-//! of its thread, which was, covers it for every detector at once. What covers what, and the proof: `crates/filter`, relation `RECORDER`. This is that filter,
-//! made to run inside the program; on the same execution the two decide alike, access by access (`crates/cli/tests/recorded_filter.rs`).
+//! TREE in front of the recorder (Rajagopalan, "Fast and Precise On-the-fly Data Race Detection", 2016, ch. 3): a plain access is
+//! not written if an earlier one of its thread, which was, covers it for every detector at once. What covers what, and the proof:
+//! `crates/filter`, relation `RECORDER`. This is that filter, made to run inside the program; on the same execution the two
+//! decide alike, access by access (`crates/cli/tests/recorded_filter.rs`).
 //!
 //! - Γ ([`context`]): how many outgoing events a thread has made, which of them are dead, and the path of locks it holds.
-//! - Θ ([`history`]): per thread, (code location, class, address, size, path) → outgoing events at the last access that was kept. Accesses of other threads are never
-//!   a reason (`crates/filter`, Theorem 3), so nobody else's history is looked at.
+//! - Θ ([`history`]): per thread, (code location, class, address, size, path) → outgoing events at the last access that was kept.
+//!   Accesses of other threads are never a reason (`crates/filter`, Theorem 3), so nobody else's history is looked at.
 //! - Lifetimes ([`lifetimes`]): bytes that were given out again are other bytes.
 //!
-//! **Guarantee.** Races (pairs of code locations) under happens-before, the hybrid and lock sets are those of the unfiltered recording. **Limit.** What a read saw is
-//! lost with the write that was dropped: the recording is marked, and no causal prediction is made from it.
+//! **Guarantee.** Races (pairs of code locations) under happens-before, the hybrid and lock sets are those of the unfiltered
+//! recording. **Limit.** What a read saw is lost with the write that was dropped: the recording is marked, and no causal
+//! prediction is made from it.
 //!
-//! The hooks' own filter ([`crate::record::filter`]) comes first: what repeats within a span is redundant here too, and never gets this far. The fast path of the hooks
-//! stays shut, so all else comes here. Ranges of 8 KiB and more are kept.
+//! The hooks' own filter ([`crate::record::filter`]) comes first: what repeats within a span is redundant here too, and never
+//! gets this far. The fast path of the hooks stays shut, so all else comes here. Ranges of 8 KiB and more are kept.
 //!
-//! **Rest.** A thread of which little is redundant (a loop over arrays between barriers) stops asking for some chunks of its stream, and the fast path opens: what is written then is
-//! not noted, which is as sound as forgetting. Who asks for a number of locations wants them looked at: then nobody rests.
+//! **Rest.** A thread of which little is redundant (a loop over arrays between barriers) stops asking for some chunks of its
+//! stream, and the fast path opens: what is written then is not noted, which is as sound as forgetting. Who asks for a number of
+//! locations wants them looked at: then nobody rests.
 
 mod context;
 mod history;
