@@ -84,7 +84,7 @@ fn main() {
 #[test]
 fn wide_operations_at_every_level() {
     let place = Place::new();
-    let wide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/src/wide.rs");
+    let wide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/src/intercept/wide.rs");
     let source = place.write("pressed.rs", PRESSED.replace("WIDE", wide));
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     for level in ["0", "1", "2", "3", "s"] {

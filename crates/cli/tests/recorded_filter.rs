@@ -20,7 +20,7 @@ use support::{Failure, compile, describe, fail, over, rashomon, scratch};
 
 /// Above that every pair of accesses is too many.
 const MOST_EVENTS: usize = 6_000;
-/// Longer accesses are always recorded (`runtime/src/tree`).
+/// Longer accesses are always recorded (`runtime/src/record/tree`).
 const LONG: u32 = 1 << 13;
 /// A number of locations: so that nobody rests.
 const FILTERED: [&str; 4] = ["--filter", "tree", "--filter-locations", "1000000"];

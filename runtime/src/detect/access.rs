@@ -12,7 +12,7 @@ use super::locksets;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Granule};
 use super::{Detector, detector, eraser, found};
-use crate::thread::Thread;
+use crate::system::thread::Thread;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// How memory is accessed.

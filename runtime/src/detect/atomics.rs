@@ -8,7 +8,7 @@ use super::access::{self, How};
 use super::local;
 use super::objects::{self, Object};
 use crate::report::options;
-use crate::thread::Thread;
+use crate::system::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rashomon_abi::record::{Op, atomic_aux};

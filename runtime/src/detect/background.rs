@@ -6,8 +6,8 @@
 
 use super::shadow;
 use crate::report::options;
-use crate::signals;
-use crate::sys::{self, syscall};
+use crate::system::signals;
+use crate::system::sys::{self, syscall};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// Between two looks at the memory in use.
@@ -32,7 +32,7 @@ pub fn start() {
     if options.memory_limit_mb <= 0 && options.flush_memory_ms <= 0 || STARTED.swap(true, AcqRel) {
         return;
     }
-    if signals::with_all_blocked(|| crate::real::create_unobserved(run)) != 0 {
+    if signals::with_all_blocked(|| crate::system::real::create_unobserved(run)) != 0 {
         sys::message(&[b"memory_limit_mb and flush_memory_ms have no effect: no thread can be made"]);
     }
 }

@@ -1,9 +1,9 @@
-//! Deadlocks that happened, as `crate::standstill` found them: what is told of them.
+//! Deadlocks that happened, as `crate::serial::standstill` found them: what is told of them.
 
 use super::objects;
 use crate::report::{self, Lock, Waits, walked};
-use crate::standstill;
-use crate::thread::all;
+use crate::serial::standstill;
+use crate::system::thread::all;
 use core::sync::atomic::Ordering::Acquire;
 use rashomon_abi::record::Op;
 use rashomon_abi::report::warning;

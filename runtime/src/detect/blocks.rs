@@ -4,7 +4,7 @@
 
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
-use crate::lock::RawLock;
+use crate::system::lock::RawLock;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 /// Set in tags that name blocks.

@@ -7,7 +7,7 @@
 //! Arrays come from size classes of powers of two and go back there.
 
 use super::shadow::reserve;
-use crate::lock::RawLock;
+use crate::system::lock::RawLock;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 pub type Epoch = u32;
@@ -133,7 +133,7 @@ fn take(class: u32) -> *mut u32 {
         }
         let bytes = capacity(class) as usize * 4;
         if USED + bytes > ARENA_BYTES {
-            crate::sys::die(&[b"too much memory for vector clocks"]);
+            crate::system::sys::die(&[b"too much memory for vector clocks"]);
         }
         let fresh = ARENA.load(Relaxed).byte_add(USED);
         USED += bytes;
@@ -152,7 +152,7 @@ struct Ended {
     epoch: Epoch,
 }
 
-static mut ENDED: crate::memory::List<Ended> = crate::memory::List::new();
+static mut ENDED: crate::system::memory::List<Ended> = crate::system::memory::List::new();
 
 /// A slot for a thread whose creator knows `knowledge`, and the epoch it begins with.
 pub fn take_slot(knowledge: &Clock) -> (u32, Epoch) {
@@ -168,7 +168,7 @@ pub fn take_slot(knowledge: &Clock) -> (u32, Epoch) {
         }
         let fresh = SLOTS.fetch_add(1, Relaxed);
         if fresh >= MAX_SLOTS {
-            crate::sys::die(&[b"more than 16384 threads at once are more than the detector can tell apart"]);
+            crate::system::sys::die(&[b"more than 16384 threads at once are more than the detector can tell apart"]);
         }
         (fresh, 1)
     })

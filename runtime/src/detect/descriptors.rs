@@ -8,7 +8,7 @@ use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{Detector, detector, libraries, local};
 use crate::report::{Descriptor, options};
-use crate::thread::Thread;
+use crate::system::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 

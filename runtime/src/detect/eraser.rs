@@ -18,7 +18,7 @@ use super::access::How;
 use super::locksets;
 use super::shadow::{self, BYTES, READ, REFERENCE_SHIFT};
 use super::{found, spans};
-use crate::thread::Thread;
+use crate::system::thread::Thread;
 use core::sync::atomic::Ordering::*;
 
 const EXCLUSIVE: u32 = 1;

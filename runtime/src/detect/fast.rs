@@ -7,7 +7,7 @@ use super::access::{self, How};
 use super::local;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, GRANULE, When};
-use crate::thread::{Runtime, Thread};
+use crate::system::thread::{Runtime, Thread};
 use core::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_movemask_ps, _mm_set1_epi32,
 };

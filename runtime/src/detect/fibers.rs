@@ -5,11 +5,11 @@
 //! When recording, fibres are not told apart: everything belongs to the thread that runs it.
 
 use super::{clock, local};
-use crate::lock::RawLock;
-use crate::memory::List;
-use crate::sys;
-use crate::thread::{self, Runtime, Thread};
-use crate::tls::{Hot, hot};
+use crate::system::lock::RawLock;
+use crate::system::memory::List;
+use crate::system::sys;
+use crate::system::thread::{self, Runtime, Thread};
+use crate::system::tls::{Hot, hot};
 use core::ffi::c_char;
 use core::sync::atomic::Ordering::*;
 
@@ -122,7 +122,7 @@ unsafe extern "C" fn current() -> *mut Thread {
 
 unsafe extern "C" fn created(_flags: u32) -> *mut Thread {
     match entered() {
-        Some(runtime) => create(runtime.thread(), crate::tls::caller()),
+        Some(runtime) => create(runtime.thread(), crate::system::tls::caller()),
         None => hot().cast(),
     }
 }

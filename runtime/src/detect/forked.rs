@@ -8,10 +8,11 @@ use super::{
     background, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks,
 };
 use crate::intercept::exits;
-use crate::lock::RawLock;
 use crate::report::{self, options};
-use crate::thread::{self, State, Thread};
-use crate::{sched, sys};
+use crate::serial::sched;
+use crate::system::lock::RawLock;
+use crate::system::sys;
+use crate::system::thread::{self, State, Thread};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 fn locks() -> [&'static RawLock; 13] {

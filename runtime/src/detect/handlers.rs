@@ -2,11 +2,11 @@
 
 use super::stacks::{self, StackId};
 use super::{ignores, local};
-use crate::lock::RawLock;
-use crate::memory::Map;
-use crate::real::{errno, set_errno};
 use crate::report::{self, walked};
-use crate::thread::Thread;
+use crate::system::lock::RawLock;
+use crate::system::memory::Map;
+use crate::system::real::{errno, set_errno};
+use crate::system::thread::Thread;
 use rashomon_abi::report::warning;
 
 /// No function sets it, so that a handler that spoils `errno` is seen to.
@@ -75,7 +75,7 @@ pub fn ends(thread: &mut Thread, signal: i32, handler: u64) {
     let spoiled = errno() != UNLIKELY_ERROR;
     left(thread);
     // Handlers of SIGTERM often end the process by raising it again, which is not seen from here.
-    let asynchronous = !crate::signals::is_synchronous(signal) && signal != SIGPIPE && signal != thread.detect.sending;
+    let asynchronous = !crate::system::signals::is_synchronous(signal) && signal != SIGPIPE && signal != thread.detect.sending;
     if spoiled && asynchronous && signal != SIGTERM {
         let context = local::context(thread);
         let stack = stacks::intern(context, handler + 1);

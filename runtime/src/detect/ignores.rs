@@ -4,10 +4,10 @@
 
 use super::local;
 use super::stacks::StackId;
-use crate::lock::RawLock;
-use crate::memory::List;
 use crate::report::{self, walked};
-use crate::thread::Thread;
+use crate::system::lock::RawLock;
+use crate::system::memory::List;
+use crate::system::thread::Thread;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// Regions whose places are remembered.

@@ -1,7 +1,7 @@
 //! Objects of a heap that is managed by the program: many are freed at once, and they move.
 
 use super::{blocks, objects, shadow};
-use crate::thread::{self, Thread};
+use crate::system::thread::{self, Thread};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Where the heap begins and ends.

@@ -1,8 +1,8 @@
 //! Threads that ended and that nobody joined or detached: what libc keeps of them is never given back.
 
-use crate::memory::Map;
 use crate::report;
-use crate::thread::{self, Thread};
+use crate::system::memory::Map;
+use crate::system::thread::{self, Thread};
 use core::sync::atomic::Ordering::*;
 
 fn leaked() -> impl Iterator<Item = &'static Thread> {

@@ -6,10 +6,10 @@
 //!
 //! A pattern stands for one library, which stays: what was called from another one, or from whatever comes to lie in its place, must not be left out.
 
-use crate::lock::RawLock;
-use crate::modules;
 use crate::report::{self, options};
-use crate::sys;
+use crate::system::lock::RawLock;
+use crate::system::modules;
+use crate::system::sys;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::pattern;
 

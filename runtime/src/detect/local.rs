@@ -13,10 +13,10 @@ use super::stacks::{self, StackId};
 use super::statistics::Counts;
 use super::tree::{self, Tree};
 use super::{Detector, detector, lock_order};
-use crate::memory::List;
-use crate::sys;
-use crate::thread::{Thread, all};
-use crate::tls::Hot;
+use crate::system::memory::List;
+use crate::system::sys;
+use crate::system::thread::{Thread, all};
+use crate::system::tls::Hot;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::LOW_MASK;
 

@@ -14,11 +14,11 @@ use super::locksets::{self, LockSet};
 use super::objects::{self, Life, Object};
 use super::shadow::reserve;
 use super::stacks::StackId;
-use crate::lock::RawLock;
-use crate::memory::{List, Map};
 use crate::report::{self, Edge as Told, Lock, options, walked};
-use crate::sys;
-use crate::thread::Thread;
+use crate::system::lock::RawLock;
+use crate::system::memory::{List, Map};
+use crate::system::sys;
+use crate::system::thread::Thread;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 const MAX_NODES: usize = 1 << 24;

@@ -10,7 +10,7 @@ use super::access::{self, How};
 use super::objects::{self, Object};
 use super::stacks::StackId;
 use super::{Detector, detector, found, libraries, local, lock_order, misuse, tree};
-use crate::thread::Thread;
+use crate::system::thread::Thread;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::lock_kind;
 use rashomon_abi::report::warning;

@@ -4,8 +4,8 @@
 //! are remembered by each of them.
 
 use super::shadow::reserve;
-use crate::lock::RawLock;
-use crate::memory::Map;
+use crate::system::lock::RawLock;
+use crate::system::memory::Map;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 pub type LockSet = u32;

@@ -2,8 +2,8 @@
 
 use super::stacks::StackId;
 use super::{access, blocks, handlers, libraries, local, locks, objects, shadow};
-use crate::thread::Thread;
-use crate::{glibc, loader};
+use crate::system::thread::Thread;
+use crate::system::{glibc, loader};
 use core::sync::atomic::Ordering::Acquire;
 
 /// Blocks up to this size are taken to be written by whoever allocates them; of larger ones the first part. So handing a block over without

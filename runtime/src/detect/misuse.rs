@@ -5,7 +5,7 @@
 use super::objects::{self, Object};
 use super::stacks::StackId;
 use crate::report::{self, Lock, Misuse, walked};
-use crate::thread::Thread;
+use crate::system::thread::Thread;
 use rashomon_abi::report::warning;
 
 /// What a report says about a lock, read while it was still so.

@@ -19,8 +19,11 @@
 //! | [`ignores`], [`libraries`] | what the program, and the user, want left out |
 //! | [`statistics`] | what was done, in numbers |
 //!
-//! The hooks recognise in assembly an access that its thread's current span has covered already; everything else comes to [`access_slow`]. Synchronisation comes through
-//! [`sync`], from the same place that records it when recording: releases before they take effect, acquisitions after. Conditions order nothing beyond what their mutex does.
+//! The hooks recognise in assembly an access that its thread's current span has covered already; everything else comes to
+//! [`access_slow`]. Synchronisation comes through [`sync`], from the same place that records it when recording: releases before
+//! they take effect, acquisitions after. Conditions order nothing beyond what their mutex does.
+//!
+//! Calls: `system`, `report`.
 
 pub mod access;
 pub mod atomics;
@@ -53,8 +56,8 @@ pub mod statistics;
 pub mod tree;
 
 use crate::report::options;
-use crate::thread::{self, Runtime, Thread};
-use crate::tls::hot;
+use crate::system::thread::{self, Runtime, Thread};
+use crate::system::tls::hot;
 use access::How;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use local::Local;
@@ -153,7 +156,8 @@ const fn fits(address: u64, bytes: u64) -> bool {
 
 macro_rules! slow_hooks {
     ($($name:ident $how:ident $is_read:literal $bytes:literal;)*) => { $(
-        /// The hook did not recognise the access. Among the hooks, so that no signal comes between the filter's answer and its use.
+        /// The hook did not recognise the access. Among the hooks, so that no signal comes between the filter's answer and its
+        /// use.
         #[unsafe(link_section = "rashomon_hooks")]
         pub unsafe extern "C" fn $name(address: u64, site: u64) {
             let block = hot();
@@ -367,12 +371,14 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         Op::CondWaitEnd => locks::acquired(thread, argument(0), Taking::EXCLUSIVE, site),
         Op::LockInit => locks::created(thread, object, (aux & !lock_kind::REFUSES) as u32, site),
         Op::LockDestroy => locks::destroyed(thread, object, 0, site),
-        // Generations share a barrier's memory: two objects in turn, so that those who enter next do not order those who still leave.
+        // Generations share a barrier's memory: two objects in turn, so that those who enter next do not order those who still
+        // leave.
         Op::BarrierEnter => {
             by_call(thread, object, 1, How::READ, site);
             publish(thread, object + 8 * (argument(0) & 1), site);
         }
-        // No access: the thread that is told to (PTHREAD_BARRIER_SERIAL_THREAD) may destroy it at once, and the destruction waits for those who still leave.
+        // No access: the thread that is told to (PTHREAD_BARRIER_SERIAL_THREAD) may destroy it at once, and the destruction waits
+        // for those who still leave.
         Op::BarrierExit => observe(thread, object + 8 * (argument(0) & 1)),
         Op::BarrierInit | Op::BarrierDestroy => by_call(thread, object, 1, How::WRITE, site),
         Op::SemaphorePost | Op::OnceDone => publish(thread, object, site),

@@ -9,8 +9,8 @@ use super::locksets::Element;
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{blocks, lock_order};
-use crate::lock::RawLock;
 use crate::report::Lock;
+use crate::system::lock::RawLock;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
 /// A number that names one object of all that ever were.
@@ -193,7 +193,7 @@ pub fn get(address: u64, creation: impl FnOnce() -> StackId) -> &'static mut Obj
             } else {
                 let number = COUNT.fetch_add(1, Relaxed);
                 if number >= MAX_OBJECTS {
-                    crate::sys::die(&[b"more synchronisation objects at once than the detector can hold (2^24)"]);
+                    crate::system::sys::die(&[b"more synchronisation objects at once than the detector can hold (2^24)"]);
                 }
                 number
             }

@@ -12,7 +12,7 @@
 //!
 //! **Limit**: four cells. When all are in use for accesses that are neither ordered before the new one nor covered by it, one at random gives way.
 
-use crate::sys::{self, syscall};
+use crate::system::sys::{self, syscall};
 use core::arch::x86_64::{__m128i, _mm_load_si128};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 

@@ -14,8 +14,8 @@
 use super::clock::Epoch;
 use super::shadow::{self, REFERENCE_SHIFT, reserve};
 use super::stacks::StackId;
-use crate::lock::RawLock;
 use crate::report::options;
+use crate::system::lock::RawLock;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
 pub const REFERENCE_BITS: u32 = 32 - REFERENCE_SHIFT;

@@ -4,8 +4,8 @@
 //! once. Node 0 is the empty stack. When the tree is full, deeper or new paths stand for their known part.
 
 use super::shadow::reserve;
-use crate::lock::RawLock;
-use crate::sys;
+use crate::system::lock::RawLock;
+use crate::system::sys;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 /// A call stack; its innermost frame first when walked.

@@ -4,8 +4,8 @@
 
 use super::{background, found, shadow, spans, stacks};
 use crate::report::options;
-use crate::sys::{self, Decimal, syscall};
-use crate::thread::all;
+use crate::system::sys::{self, Decimal, syscall};
+use crate::system::thread::all;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Of threads that ended.

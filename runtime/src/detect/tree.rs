@@ -32,8 +32,8 @@ use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Block, GRANULE, Granule, References, When};
 use super::stacks::{self, StackId};
 use super::{Detector, counting, detector, local};
-use crate::sys;
-use crate::thread::Thread;
+use crate::system::sys;
+use crate::system::thread::Thread;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::LOW_MASK;
 

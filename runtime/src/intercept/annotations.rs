@@ -4,11 +4,12 @@
 
 use super::queue;
 use crate::detect::{self, ignores};
+use crate::record::recorder;
 use crate::report::options;
-use crate::sched::{self, Wait, WaitFor};
-use crate::thread::Runtime;
-use crate::tls::{caller, hot};
-use crate::{config, recorder, sys};
+use crate::serial::sched::{self, Wait, WaitFor};
+use crate::system::thread::Runtime;
+use crate::system::tls::{caller, hot};
+use crate::system::{config, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, sync_source};
@@ -208,13 +209,13 @@ nothing! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_read_range_pc(address: u64, bytes: u64, site: u64) {
     // SAFETY: as the hook itself.
-    unsafe { crate::hooks::access_range(address, bytes, site, rashomon_abi::record::AccessClass::Read as u64) }
+    unsafe { crate::intercept::hooks::access_range(address, bytes, site, rashomon_abi::record::AccessClass::Read as u64) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_write_range_pc(address: u64, bytes: u64, site: u64) {
     // SAFETY: as the hook itself.
-    unsafe { crate::hooks::access_range(address, bytes, site, rashomon_abi::record::AccessClass::Write as u64) }
+    unsafe { crate::intercept::hooks::access_range(address, bytes, site, rashomon_abi::record::AccessClass::Write as u64) }
 }
 
 #[unsafe(no_mangle)]
@@ -229,14 +230,14 @@ macro_rules! unaligned {
         unsafe extern "C" fn $load(address: *const $word) -> $word {
             // SAFETY: the program's own bytes.
             unsafe {
-                crate::hooks::access_range(address as u64, 1 << $log2, caller(), rashomon_abi::record::AccessClass::Read as u64);
+                crate::intercept::hooks::access_range(address as u64, 1 << $log2, caller(), rashomon_abi::record::AccessClass::Read as u64);
                 address.read_unaligned()
             }
         }
         unsafe extern "C" fn $store(address: *mut $word, value: $word) {
             // SAFETY: the program's own bytes.
             unsafe {
-                crate::hooks::access_range(address as u64, 1 << $log2, caller(), rashomon_abi::record::AccessClass::Write as u64);
+                crate::intercept::hooks::access_range(address as u64, 1 << $log2, caller(), rashomon_abi::record::AccessClass::Write as u64);
                 address.write_unaligned(value);
             }
         }

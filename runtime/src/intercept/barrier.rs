@@ -5,13 +5,15 @@
 
 use super::lock_common::is_shared_mapping;
 use super::queue;
-use crate::lock::RawLock;
-use crate::memory::Map;
-use crate::real::real;
-use crate::sched::{self, Wait, WaitFor};
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{config, recorder, standstill};
+use crate::record::recorder;
+use crate::serial::sched::{self, Wait, WaitFor};
+use crate::serial::standstill;
+use crate::system::config;
+use crate::system::lock::RawLock;
+use crate::system::memory::Map;
+use crate::system::real::real;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 

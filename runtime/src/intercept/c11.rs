@@ -7,9 +7,9 @@
 use super::mutex::Mutex;
 use super::threads::Routine;
 use super::{condition, mutex, once, threads};
-use crate::real::real;
-use crate::sys::{EBUSY, ETIMEDOUT};
-use crate::tls::caller;
+use crate::system::real::real;
+use crate::system::sys::{EBUSY, ETIMEDOUT};
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU32;
 

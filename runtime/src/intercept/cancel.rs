@@ -4,10 +4,10 @@
 //! with the turn. Calls into the kernel are made outside anyway.
 
 use super::threads::find;
-use crate::config;
-use crate::real::real;
-use crate::sched::{self, WaitFor};
-use crate::thread::Runtime;
+use crate::serial::sched::{self, WaitFor};
+use crate::system::config;
+use crate::system::real::real;
+use crate::system::thread::Runtime;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::*;
 

@@ -9,12 +9,17 @@
 //! In serial mode a thread asks poll(2) first and blocks in the model until the file is ready. Then it makes the call with the turn in its hands. Writes to pipes and streams go in
 //! pieces of [`PIECE`] bytes, which a ready pipe takes at once; each piece is a write of its own.
 
-use crate::clock::{self, NEVER};
-use crate::real::{errno, set_errno};
-use crate::sched::{self, PollFile, Wait, WaitFor, Wake};
-use crate::sys::{self, syscall};
-use crate::thread::Runtime;
-use crate::{config, detect, explore, hooks, outside, recorder, signals, world};
+use crate::detect;
+use crate::intercept::hooks;
+use crate::record::outside;
+use crate::record::recorder;
+use crate::serial::clock::{self, NEVER};
+use crate::serial::sched::{self, PollFile, Wait, WaitFor, Wake};
+use crate::serial::{explore, world};
+use crate::system::real::{errno, set_errno};
+use crate::system::sys::{self, syscall};
+use crate::system::thread::Runtime;
+use crate::system::{config, signals};
 use core::ffi::c_int;
 use life::Number;
 use outside::Identity;
@@ -96,7 +101,8 @@ impl Descriptor {
             Kind::Device => !matches!(self.device, 0x103 | 0x105 | 0x107),
             Kind::Other => {
                 !self.is_event_counter()
-                    || crate::header::word(rashomon_abi::header::field::FORKS).load(core::sync::atomic::Ordering::Relaxed) != 0
+                    || crate::system::header::word(rashomon_abi::header::field::FORKS).load(core::sync::atomic::Ordering::Relaxed)
+                        != 0
             }
         }
     }
@@ -206,7 +212,7 @@ fn is_object(file: c_int) -> Option<u64> {
 /// What is known of a number. Many calls make descriptors, and not all are seen (`mkstemp`, a message with descriptors in it, a system call of the program's own): a number that is used
 /// although it was closed is another file by now, of which nothing is told, if the kernel knows it, and a use of what is closed if not.
 mod life {
-    use crate::sys::syscall;
+    use crate::system::sys::syscall;
     use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
     /// No call that was seen made it.
@@ -452,7 +458,7 @@ pub fn write_all(
     mut piece: impl FnMut(*mut u8, usize) -> isize,
 ) -> isize {
     let total = buffers.iter().fold(0usize, |sum, part| sum.saturating_add(part.bytes));
-    let observed = config::serial() && !crate::tls::current().is_null();
+    let observed = config::serial() && !crate::system::tls::current().is_null();
     if !observed || total <= PIECE || call.at_once || (0..=2).contains(&call.file) {
         return transfer(call, whole);
     }

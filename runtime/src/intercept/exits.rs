@@ -1,16 +1,18 @@
 //! `atexit`, `__cxa_atexit`, `on_exit`: functions that run when the process ends, or the library goes that asked for them. And the calls that end it: other threads go on before what they do
-//! ([`crate::linger`]).
+//! ([`crate::serial::linger`]).
 //!
 //! While detecting, a handler is ordered behind the call that installed it, and its call stack tells where that was: a frame named after the way of installation, then the installer's. When
 //! recording, handlers are libc's business: they run one after the other, on the thread that ends the process.
 
-use crate::hooks::{__tsan_func_entry, __tsan_func_exit};
-use crate::lock::RawLock;
-use crate::memory::List;
-use crate::real::real;
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{detect, explore, linger, recorder};
+use crate::detect;
+use crate::intercept::hooks::{__tsan_func_entry, __tsan_func_exit};
+use crate::record::recorder;
+use crate::serial::{explore, linger};
+use crate::system::lock::RawLock;
+use crate::system::memory::List;
+use crate::system::real::real;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::arch::global_asm;
 use core::ffi::{c_char, c_int, c_void};
 use rashomon_abi::record::{Op, exit_stage, sync_source};

@@ -2,8 +2,8 @@
 
 use crate::detect::access::{self, How};
 use crate::detect::{self, blocks, local};
-use crate::thread::Runtime;
-use crate::tls::caller;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 
 fn accessed(address: u64, called_from: u64, tag: u64, how: How) {
     if !detect::on() {

@@ -7,11 +7,14 @@
 use super::descriptors::{Call, Descriptor, Kind, Part, closed, closes, look, made, parts, renamed, transfer, uses, write_all};
 use super::kernel::{self, Object};
 use super::timers::were_read;
-use crate::hooks::access_by_call;
-use crate::real::real;
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{detect, outside, recorder, sched};
+use crate::detect;
+use crate::intercept::hooks::access_by_call;
+use crate::record::outside;
+use crate::record::recorder;
+use crate::serial::sched;
+use crate::system::real::real;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{AccessClass, Op, sync_source};
 
@@ -117,7 +120,7 @@ pub fn ends(descriptor: Descriptor, site: u64, real: impl FnOnce() -> c_int) -> 
 unsafe extern "C" fn close_file(file: c_int) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn close(c_int) -> c_int)(file) };
-    if crate::tls::current().is_null() {
+    if crate::system::tls::current().is_null() {
         return real();
     }
     closes(file, site);

@@ -1,13 +1,14 @@
 //! `flockfile` and its kin: the recursive lock of a standard stream. The C library's own locking of streams stays unseen.
 
 use super::lock_common::{acquire_by_trying, drop_hold, hold};
-use crate::clock::NEVER;
-use crate::real::real;
-use crate::sched::{self, WaitFor};
-use crate::sys::EBUSY;
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{config, recorder};
+use crate::record::recorder;
+use crate::serial::clock::NEVER;
+use crate::serial::sched::{self, WaitFor};
+use crate::system::config;
+use crate::system::real::real;
+use crate::system::sys::EBUSY;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 

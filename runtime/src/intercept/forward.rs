@@ -3,7 +3,7 @@
 //! A program linked against that runtime holds references without a version. What the library in its place does not define, the loader takes from libc in its *oldest*
 //! version, which for these functions is another one than the program was compiled for. They lead straight to the current ones.
 
-use crate::real::Real;
+use crate::system::real::Real;
 use core::arch::naked_asm;
 
 /// The address behind a name.

@@ -2,14 +2,14 @@
 
 use super::kernel::{self, Object};
 use super::threads;
-use crate::config;
 use crate::detect;
-use crate::real::real;
-use crate::sched;
-use crate::signals::{self, Action, SA_NODEFER, SA_RESETHAND, SA_RESTART};
-use crate::sys::{self, syscall};
-use crate::thread::{Runtime, Thread, all};
-use crate::tls::caller;
+use crate::serial::sched;
+use crate::system::config;
+use crate::system::real::real;
+use crate::system::signals::{self, Action, SA_NODEFER, SA_RESETHAND, SA_RESTART};
+use crate::system::sys::{self, syscall};
+use crate::system::thread::{Runtime, Thread, all};
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Acquire;
 
@@ -39,7 +39,7 @@ unsafe extern "C" fn once(signal: c_int, handler: usize) -> usize {
 /// Also changes the mask: `SIG_HOLD` blocks the signal and leaves the handler, anything else unblocks it.
 unsafe extern "C" fn set(signal: c_int, handler: usize) -> usize {
     if !(1..=64).contains(&signal) {
-        crate::real::set_errno(22);
+        crate::system::real::set_errno(22);
         return SIG_ERR;
     }
     let bit = 1u64 << (signal - 1);
@@ -88,7 +88,7 @@ fn send(signal: c_int, to_itself: impl FnOnce() -> bool, real: impl FnOnce() -> 
 /// A system call's result as libc tells it. These are made here because handlers call them, where nothing may be looked up.
 fn result_of(result: isize) -> c_int {
     if result < 0 {
-        crate::real::set_errno(-result as c_int);
+        crate::system::real::set_errno(-result as c_int);
         return -1;
     }
     0

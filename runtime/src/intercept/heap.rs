@@ -10,10 +10,13 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use crate::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
-use crate::thread::{Runtime, Thread};
-use crate::tls::caller;
-use crate::{detect, hooks, recorder, replay};
+use crate::detect;
+use crate::intercept::hooks;
+use crate::record::recorder;
+use crate::serial::replay;
+use crate::system::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
+use crate::system::thread::{Runtime, Thread};
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, allocation_kind};
 
@@ -146,7 +149,7 @@ unsafe extern "C" fn reallocate_array(block: *mut u8, count: usize, bytes: usize
     match count.checked_mul(bytes) {
         Some(total) => unsafe { reallocate(block, total) },
         None => {
-            crate::real::set_errno(12);
+            crate::system::real::set_errno(12);
             core::ptr::null_mut()
         }
     }

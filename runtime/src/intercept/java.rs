@@ -5,7 +5,7 @@
 use crate::detect::locks::{self, Taking, flag};
 use crate::detect::{self, blocks, java, leaks, memory, objects};
 use crate::report;
-use crate::thread::Runtime;
+use crate::system::thread::Runtime;
 use core::ffi::c_int;
 use rashomon_abi::record::lock_kind;
 

@@ -4,8 +4,8 @@
 //! stack, between coroutines) are judged by address like all others, so that call contexts may be wrong behind them, and nothing else.
 
 use crate::detect;
-use crate::real::real;
-use crate::tls::hot;
+use crate::system::real::real;
+use crate::system::tls::hot;
 use core::arch::asm;
 use core::ffi::c_int;
 

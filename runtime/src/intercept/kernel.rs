@@ -3,9 +3,10 @@
 //! Whoever lets others go on publishes at the object before its call; whoever the kernel lets go on by it observes behind. A program with one thread has nobody to order: nothing is published,
 //! and what nobody has published at is not observed.
 
-use crate::sched;
-use crate::thread::Runtime;
-use crate::{detect, recorder};
+use crate::detect;
+use crate::record::recorder;
+use crate::serial::sched;
+use crate::system::thread::Runtime;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::record::{Op, sync_source};

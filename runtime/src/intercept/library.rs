@@ -4,9 +4,9 @@
 //! library calls the runtime, before the next library comes or goes, and at the end of the process.
 
 use crate::detect::libraries;
-use crate::modules;
-use crate::real::{Real, real};
-use crate::thread::Runtime;
+use crate::system::modules;
+use crate::system::real::{Real, real};
+use crate::system::thread::Runtime;
 use core::ffi::{c_char, c_int, c_void};
 
 fn opening(real: &'static Real, and_look: *mut c_void) -> *mut c_void {

@@ -1,9 +1,12 @@
 //! What all locks share.
 
-use crate::sched::{self, Wait, WaitFor, Wake};
-use crate::sys::{self, EBUSY, syscall};
-use crate::thread::{Held, Runtime, Thread, all};
-use crate::{clock, config, detect, filter, recorder, standstill};
+use crate::detect;
+use crate::record::{filter, recorder};
+use crate::serial::sched::{self, Wait, WaitFor, Wake};
+use crate::serial::{clock, standstill};
+use crate::system::config;
+use crate::system::sys::{self, EBUSY, syscall};
+use crate::system::thread::{Held, Runtime, Thread, all};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rashomon_abi::record::Op;

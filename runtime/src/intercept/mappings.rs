@@ -6,8 +6,8 @@
 
 use super::heap::{allocated, freed};
 use crate::detect;
-use crate::real::real;
-use crate::tls::caller;
+use crate::system::real::real;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::allocation_kind;
 

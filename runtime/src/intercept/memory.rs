@@ -3,9 +3,9 @@
 //! The runtime's own copies arrive here as well (compilers emit the names): under a [`Runtime`] guard, or on an unknown thread, these functions are nothing but
 //! the string instructions of the processor or libc's function.
 
-use crate::hooks::access_by_call;
-use crate::real::Real;
-use crate::tls::{caller, hot};
+use crate::intercept::hooks::access_by_call;
+use crate::system::real::Real;
+use crate::system::tls::{caller, hot};
 use core::arch::asm;
 use core::ffi::c_int;
 use rashomon_abi::record::AccessClass;

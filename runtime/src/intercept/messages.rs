@@ -11,11 +11,11 @@ use super::descriptors::{Call, EAGAIN, closed, closes, look, made, transfer};
 use super::kernel::{self, Object};
 use super::lock_common::{deadline, is_time};
 use super::waits::external_unless;
-use crate::clock::NEVER;
-use crate::outside;
-use crate::real::{errno, real, set_errno};
-use crate::thread::Runtime;
-use crate::tls::caller;
+use crate::record::outside;
+use crate::serial::clock::NEVER;
+use crate::system::real::{errno, real, set_errno};
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::{c_char, c_int};
 use rashomon_abi::record::sync_source;
 

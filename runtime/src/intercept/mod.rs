@@ -1,10 +1,15 @@
-//! The functions of libc and libpthread that stand between threads, one module a family.
+//! Where events come from: what compilers emit (`hooks`, `atomics`), and the functions of libc and libpthread that stand between
+//! threads, one module a family.
 //!
-//! Every interposed name is a trampoline that notes its return address (the *site*) and jumps to the function here. Each function follows one pattern:
-//! pass through unless the thread is known and outside the runtime; offer the turn ([`crate::sched::point`]); do the thing, in serial mode by trying and
-//! blocking in the model, in free mode by the real function; record what happened — releases before they take effect, acquisitions after.
+//! Every interposed name is a trampoline that notes its return address (the *site*) and jumps to the function here. Each function
+//! follows one pattern: pass through unless the thread is known and outside the runtime; offer the turn
+//! ([`crate::serial::sched::point`]); do the thing, in serial mode by trying and blocking in the model, in free mode by the real
+//! function; record what happened — releases before they take effect, acquisitions after.
 //!
-//! The names are weak, and each has a strong twin `__interceptor_NAME` in the archive: a program that defines a function of that name itself has its own, and reaches ours by the twin.
+//! The names are weak, and each has a strong twin `__interceptor_NAME` in the archive: a program that defines a function of that
+//! name itself has its own, and reaches ours by the twin.
+//!
+//! Calls: `system`, `record`, `report`, `detect`, `serial`, `provoke`, `process`.
 
 /// What begins the assembly of an interposed function.
 macro_rules! names_of {
@@ -37,8 +42,8 @@ macro_rules! interpose {
                 "lea r11, [rip + 5b]",
                 "mov fs:[r10 + {callee}], r11",
                 "jmp {target}",
-                caller = const $crate::tls::CALLER,
-                callee = const $crate::tls::CALLEE,
+                caller = const $crate::system::tls::CALLER,
+                callee = const $crate::system::tls::CALLEE,
                 target = sym $target,
             )
         }
@@ -61,8 +66,8 @@ macro_rules! interpose_in {
                 "lea r11, [rip + 5b]",
                 "mov fs:[r10 + {callee}], r11",
                 "jmp {target}",
-                caller = const $crate::tls::CALLER,
-                callee = const $crate::tls::CALLEE,
+                caller = const $crate::system::tls::CALLER,
+                callee = const $crate::system::tls::CALLEE,
                 target = sym $target,
             )
         }
@@ -88,6 +93,7 @@ pub fn is_mutex_call(callee: u64) -> bool {
 }
 
 pub mod annotations;
+pub mod atomics;
 pub mod barrier;
 pub mod c11;
 pub mod cancel;
@@ -102,6 +108,7 @@ pub mod forward;
 pub mod futex;
 pub mod handlers;
 pub mod heap;
+pub mod hooks;
 pub mod java;
 pub mod jumps;
 pub mod kernel;
@@ -132,3 +139,4 @@ pub mod time;
 pub mod timers;
 pub mod user_locks;
 pub mod waits;
+pub mod wide;

@@ -1,14 +1,17 @@
 //! `pthread_mutex_*`.
 
 use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_shared_mapping, is_time, request};
-use crate::clock::{NEVER, REALTIME};
-use crate::real::real;
-use crate::sched::{self, WaitFor};
-use crate::standstill::For as Wait;
-use crate::sys::{EBUSY, ETIMEDOUT};
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{config, detect, explore, recorder};
+use crate::detect;
+use crate::record::recorder;
+use crate::serial::clock::{NEVER, REALTIME};
+use crate::serial::explore;
+use crate::serial::sched::{self, WaitFor};
+use crate::serial::standstill::For as Wait;
+use crate::system::config;
+use crate::system::real::real;
+use crate::system::sys::{EBUSY, ETIMEDOUT};
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 

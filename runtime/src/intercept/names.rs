@@ -5,9 +5,9 @@
 )]
 
 use super::threads::find;
-use crate::real::real;
 use crate::report::set_thread_name;
-use crate::thread::Runtime;
+use crate::system::real::real;
+use crate::system::thread::Runtime;
 use core::ffi::{CStr, c_char, c_int, c_ulong};
 
 unsafe extern "C" fn set_name(handle: u64, name: *const c_char) -> c_int {

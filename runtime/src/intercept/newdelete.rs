@@ -10,8 +10,8 @@
 )]
 
 use super::heap::{allocating, freeing};
-use crate::real::{__libc_malloc, __libc_memalign, Real};
-use crate::tls::{CALLEE, CALLER, caller};
+use crate::system::real::{__libc_malloc, __libc_memalign, Real};
+use crate::system::tls::{CALLEE, CALLER, caller};
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
@@ -44,7 +44,7 @@ unsafe extern "C" fn throw_bad_alloc() -> *mut u8 {
 }
 
 unsafe extern "C" fn fail() -> ! {
-    crate::sys::die(&[b"out of memory in operator new, and no exception to throw"])
+    crate::system::sys::die(&[b"out of memory in operator new, and no exception to throw"])
 }
 
 unsafe extern "C" fn new(bytes: usize) -> *mut u8 {

@@ -10,15 +10,17 @@
 //!
 //! Limit: a routine that is left by `longjmp` leaves its control as it is, as with libc: nobody ever runs it again.
 
-use crate::lock::RawLock;
-use crate::memory::Map;
-use crate::real::Real;
+use crate::detect;
+use crate::record::recorder;
 use crate::report::hooks;
-use crate::sched::{self, Wait, WaitFor};
-use crate::sys;
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{config, detect, recorder};
+use crate::serial::sched::{self, Wait, WaitFor};
+use crate::system::config;
+use crate::system::lock::RawLock;
+use crate::system::memory::Map;
+use crate::system::real::Real;
+use crate::system::sys;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};

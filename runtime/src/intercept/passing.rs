@@ -8,13 +8,14 @@ use super::descriptors::{
     Call, Descriptor, Interruption, POLLIN, POLLOUT, Part, Ready, look, parts, poll_now, transfer, uses, wait_for_files,
 };
 use super::files::touched_parts;
-use crate::clock::NEVER;
-use crate::real::{real, set_errno};
-use crate::sched::{self, PollFile};
-use crate::sys::{self, syscall};
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{config, recorder};
+use crate::record::recorder;
+use crate::serial::clock::NEVER;
+use crate::serial::sched::{self, PollFile};
+use crate::system::config;
+use crate::system::real::{real, set_errno};
+use crate::system::sys::{self, syscall};
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{AccessClass, Op, sync_source};
 

@@ -10,14 +10,16 @@
 use super::descriptors::{EINTR, Interruption, POLLIN, POLLOUT, POLLPRI, Ready, look, made, poll_now, wait_for_files};
 use super::files::touched;
 use super::lock_common::nanoseconds;
-use crate::clock::{self, NEVER};
-use crate::memory::List;
-use crate::real::{real, set_errno};
-use crate::sched::{self, PollFile};
-use crate::sys::{self, syscall};
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{config, recorder, world};
+use crate::record::recorder;
+use crate::serial::clock::{self, NEVER};
+use crate::serial::sched::{self, PollFile};
+use crate::serial::world;
+use crate::system::config;
+use crate::system::memory::List;
+use crate::system::real::{real, set_errno};
+use crate::system::sys::{self, syscall};
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{AccessClass, Op, sync_source};
 
@@ -280,7 +282,7 @@ unsafe extern "C" fn select_files(count: c_int, read: *mut u64, write: *mut u64,
         let limit = [seconds, microseconds.saturating_mul(1_000)];
         let until = until_time(&limit);
         let result = select_until(count, [read, write, except], until, site, blocking);
-        if config::serial() && until != AT_ONCE && !crate::tls::current().is_null() {
+        if config::serial() && until != AT_ONCE && !crate::system::tls::current().is_null() {
             // As Linux does: what is left of the time.
             let left = until.saturating_sub(clock::elapsed()) / 1_000;
             *time = [(left / 1_000_000) as i64, (left % 1_000_000) as i64];
@@ -302,7 +304,7 @@ unsafe extern "C" fn select_files_masked(
     let blocking = || {
         #[used]
         #[unsafe(link_section = "rashomon_real")]
-        static REAL: crate::real::Real = crate::real::Real::new(c"pselect", None);
+        static REAL: crate::system::real::Real = crate::system::real::Real::new(c"pselect", None);
         unsafe { core::mem::transmute::<*mut core::ffi::c_void, Select>(REAL.required())(count, read, write, except, time, mask) }
     };
     unsafe {

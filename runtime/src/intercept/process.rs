@@ -1,20 +1,26 @@
 //! Processes: `fork`, `exec`, `posix_spawn` and the ends that run no `atexit` handlers.
 //!
-//! Every process records into a folder of its own ([`crate::family`], [`crate::fork`]). `vfork` is `fork`: a child that shares the
-//! parent's stack cannot leave the runtime behind. A program that replaces itself has a complete recording up to there, and the one that takes its place another;
-//! should `exec` fail, recording goes on. Programs that libc starts by itself (`system`, `popen`) find this process's folder in the environment.
+//! Every process records into a folder of its own ([`crate::record::family`], [`crate::process::fork`]). `vfork` is `fork`: a
+//! child that shares the parent's stack cannot leave the runtime behind. A program that replaces itself has a complete recording
+//! up to there, and the one that takes its place another; should `exec` fail, recording goes on. Programs that libc starts by
+//! itself (`system`, `popen`) find this process's folder in the environment.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
 use super::kernel::{self, Object};
-use crate::family::{self, Environment, NO_PLACE};
-use crate::memory::List;
-use crate::real::real;
-use crate::thread::Runtime;
-use crate::tls::{caller, current};
-use crate::{detect, finish, fork, header, linger, recorder, report, sched, sys};
+use crate::detect;
+use crate::process::{finish, fork};
+use crate::record::family::{self, Environment, NO_PLACE};
+use crate::record::recorder;
+use crate::report;
+use crate::serial::{linger, sched};
+use crate::system::memory::List;
+use crate::system::real::real;
+use crate::system::thread::Runtime;
+use crate::system::tls::{caller, current};
+use crate::system::{header, sys};
 use core::ffi::{c_char, c_int, c_void};
 use rashomon_abi::header::{field, note};
 use rashomon_abi::record::{Op, exit_stage};
@@ -25,7 +31,7 @@ pub fn watch() {
     type AtFork = unsafe extern "C" fn(Option<Handler>, Option<Handler>, Option<Handler>, *mut c_void) -> c_int;
     #[used]
     #[unsafe(link_section = "rashomon_real")]
-    static AT_FORK: crate::real::Real = crate::real::Real::new(c"__register_atfork", None);
+    static AT_FORK: crate::system::real::Real = crate::system::real::Real::new(c"__register_atfork", None);
     // SAFETY: libc's functions with their C signatures; null: the handlers belong to no library that could go away.
     unsafe {
         let at_fork = core::mem::transmute::<*mut c_void, AtFork>(AT_FORK.required());
@@ -109,7 +115,8 @@ unsafe extern "C" fn begin_clone(start: *mut c_void) -> c_int {
     }
 }
 
-/// A process with memory of its own is a fork; one that shares ours is a thread of the program's own making, which nobody here knows.
+/// A process with memory of its own is a fork; one that shares ours is a thread of the program's own making, which nobody here
+/// knows.
 unsafe extern "C" fn cloned(
     function: Start,
     stack: *mut c_void,
@@ -150,7 +157,7 @@ struct Spawn {
 type SpawnFunction =
     unsafe extern "C" fn(*mut c_int, *const c_char, *const u8, *const u8, *const *const c_char, *const *const c_char) -> c_int;
 
-fn spawn_by(real: &crate::real::Real, process: *mut c_int, call: Spawn) -> c_int {
+fn spawn_by(real: &crate::system::real::Real, process: *mut c_int, call: Spawn) -> c_int {
     let function = unsafe { core::mem::transmute::<*mut c_void, SpawnFunction>(real.required()) };
     let (mut id, mut error) = (0, 0);
     let mut environment = None;
@@ -182,7 +189,7 @@ macro_rules! spawns {
         ) -> c_int {
             #[used]
             #[unsafe(link_section = "rashomon_real")]
-            static REAL: crate::real::Real = crate::real::Real::new($name, Some(c"GLIBC_2.15"));
+            static REAL: crate::system::real::Real = crate::system::real::Real::new($name, Some(c"GLIBC_2.15"));
             spawn_by(&REAL, process, Spawn { path, actions, attributes, arguments, environment })
         }
     )* };
@@ -226,7 +233,7 @@ fn replace(environment: Texts, call: impl FnOnce(Texts) -> c_int) -> c_int {
 }
 
 fn own_environment() -> Texts {
-    crate::real::environment_array().cast()
+    crate::system::real::environment_array().cast()
 }
 
 unsafe extern "C" fn exit_at_once(status: c_int) -> c_int {
@@ -352,7 +359,7 @@ macro_rules! interpose_lists {
                 "call {target}",
                 "add rsp, 40",
                 "ret",
-                caller = const $crate::tls::CALLER,
+                caller = const $crate::system::tls::CALLER,
                 target = sym $target,
             )
         }

@@ -3,8 +3,8 @@
 //! Where kernel and libc promise no order, arrival order is one of those they allow; the policy decides who arrives when. A thread is *let out* by who
 //! wakes it, so that a wake-up counts even if its time is up before it runs again.
 
-use crate::sched::{self, Wait, WaitFor, Wake};
-use crate::thread::{Runtime, Thread, all};
+use crate::serial::sched::{self, Wait, WaitFor, Wake};
+use crate::system::thread::{Runtime, Thread, all};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 static TICKETS: AtomicU64 = AtomicU64::new(1);

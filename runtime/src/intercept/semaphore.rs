@@ -7,13 +7,15 @@
 )]
 
 use super::lock_common::{deadline, is_clock, is_shared_mapping, is_time};
-use crate::clock::{NEVER, REALTIME};
-use crate::real::{errno, real, set_errno};
-use crate::sched::{self, Wait, WaitFor, Wake};
-use crate::sys::{EINTR, ETIMEDOUT};
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{config, recorder, standstill};
+use crate::record::recorder;
+use crate::serial::clock::{NEVER, REALTIME};
+use crate::serial::sched::{self, Wait, WaitFor, Wake};
+use crate::serial::standstill;
+use crate::system::config;
+use crate::system::real::{errno, real, set_errno};
+use crate::system::sys::{EINTR, ETIMEDOUT};
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::{c_char, c_int};
 use rashomon_abi::record::Op;
 use rashomon_abi::record::semaphore::NAMED;

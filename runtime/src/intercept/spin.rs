@@ -5,14 +5,16 @@
 )]
 
 use super::lock_common::{acquire_by_trying, drop_hold, hold, is_shared_mapping, request};
-use crate::clock::NEVER;
-use crate::real::real;
-use crate::sched::{self, WaitFor};
-use crate::standstill::For as Wait;
-use crate::sys::EBUSY;
-use crate::thread::{Runtime, Thread};
-use crate::tls::caller;
-use crate::{config, explore, recorder};
+use crate::record::recorder;
+use crate::serial::clock::NEVER;
+use crate::serial::explore;
+use crate::serial::sched::{self, WaitFor};
+use crate::serial::standstill::For as Wait;
+use crate::system::config;
+use crate::system::real::real;
+use crate::system::sys::EBUSY;
+use crate::system::thread::{Runtime, Thread};
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 

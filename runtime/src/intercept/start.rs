@@ -9,7 +9,7 @@
 //! Limit: those that use more of it than [`UPPER_BYTES`].
 
 use super::exits;
-use crate::real::{__libc_stack_end, real};
+use crate::system::real::{__libc_stack_end, real};
 use core::arch::global_asm;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};

@@ -12,11 +12,15 @@
 )]
 
 use super::descriptors::{Interruption, Kind, POLLIN, POLLOUT, Ready, look, poll_now, wait_for_files};
-use crate::real::real;
-use crate::sched::{self, PollFile};
-use crate::thread::Runtime;
-use crate::tls::{caller, hot};
-use crate::{config, detect, outside, recorder, world};
+use crate::detect;
+use crate::record::outside;
+use crate::record::recorder;
+use crate::serial::sched::{self, PollFile};
+use crate::serial::world;
+use crate::system::config;
+use crate::system::real::real;
+use crate::system::thread::Runtime;
+use crate::system::tls::{caller, hot};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, sync_source};

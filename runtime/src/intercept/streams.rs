@@ -6,8 +6,8 @@
 
 use super::descriptors::{closed, closes, look, made};
 use super::files::{ends, touched};
-use crate::real::real;
-use crate::tls::caller;
+use crate::system::real::real;
+use crate::system::tls::caller;
 use core::ffi::{c_char, c_int};
 use rashomon_abi::record::AccessClass;
 
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn reopen(path: *const c_char, mode: *const c_char, stream
 unsafe extern "C" fn close(stream: *mut u8) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn fclose(*mut u8) -> c_int)(stream) };
-    if stream.is_null() || crate::tls::current().is_null() {
+    if stream.is_null() || crate::system::tls::current().is_null() {
         return real();
     }
     let file = unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) };
@@ -47,7 +47,7 @@ unsafe extern "C" fn close(stream: *mut u8) -> c_int {
 
 fn text_touched(text: *const u8, site: u64, class: AccessClass) {
     // SAFETY: this thread's block.
-    if !unsafe { (*crate::tls::hot()).thread.is_null() } && !text.is_null() {
+    if !unsafe { (*crate::system::tls::hot()).thread.is_null() } && !text.is_null() {
         touched(text, unsafe { real!(fn strlen(*const u8) -> usize)(text) } as isize + 1, site, class);
     }
 }

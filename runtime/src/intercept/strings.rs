@@ -6,8 +6,8 @@
 
 use super::files::touched;
 use super::heap::allocating;
-use crate::real::{__libc_malloc, real};
-use crate::tls::{caller, hot};
+use crate::system::real::{__libc_malloc, real};
+use crate::system::tls::{caller, hot};
 use core::ffi::c_int;
 use rashomon_abi::record::AccessClass;
 

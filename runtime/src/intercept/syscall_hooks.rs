@@ -3,10 +3,10 @@
 //! Calls that transfer bytes access the program's memory, and order through their descriptor; what the others do is of no use here, or is seen where `syscall` is interposed.
 
 use super::descriptors::{Part, look, parts};
-use crate::hooks::access_range;
-use crate::recorder;
-use crate::thread::Runtime;
-use crate::tls::caller;
+use crate::intercept::hooks::access_range;
+use crate::record::recorder;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{AccessClass, Op, sync_source};
 

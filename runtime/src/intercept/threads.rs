@@ -5,15 +5,20 @@
 
 use super::cancel;
 use super::lock_common::deadline;
-use crate::clock::{NEVER, REALTIME};
+use crate::detect;
 use crate::detect::fibers;
-use crate::init::__tsan_init;
-use crate::real::{Real, real};
-use crate::sched::{self, Wait, WaitFor};
-use crate::sys::Decimal;
-use crate::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
-use crate::tls::caller;
-use crate::{config, detect, openmp, provoke, recorder, replay, signals, standstill, storage, sys, watchdog};
+use crate::openmp;
+use crate::process::init::__tsan_init;
+use crate::provoke;
+use crate::record::recorder;
+use crate::serial::clock::{NEVER, REALTIME};
+use crate::serial::sched::{self, Wait, WaitFor};
+use crate::serial::{replay, standstill, watchdog};
+use crate::system::real::{Real, real};
+use crate::system::sys::Decimal;
+use crate::system::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
+use crate::system::tls::caller;
+use crate::system::{config, signals, storage, sys};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -126,7 +131,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
         (*thread).handle.store(pointer, Release);
         (*thread).stack.1 = storage::around(pointer).map_or(pointer + 4096, |(_, end)| end);
         (*thread).stack.0 = (*thread).stack.1.saturating_sub((*thread).stack.0);
-        crate::tls::hot().as_mut().unwrap_unchecked().nesting = 1;
+        crate::system::tls::hot().as_mut().unwrap_unchecked().nesting = 1;
         sched::arrive(&mut *thread);
         provoke::begins(&*thread);
         attach(thread);

@@ -11,13 +11,16 @@
 )]
 
 use super::lock_common::nanoseconds;
-use crate::clock::{self, MONOTONIC, REALTIME};
-use crate::real::{real, set_errno};
-use crate::sched::{self, Wait, WaitFor, Wake};
-use crate::sys::EINTR;
-use crate::thread::{NO_THREAD, Runtime, Thread, by_number};
-use crate::tls::caller;
-use crate::{config, detect, outside, recorder};
+use crate::detect;
+use crate::record::outside;
+use crate::record::recorder;
+use crate::serial::clock::{self, MONOTONIC, REALTIME};
+use crate::serial::sched::{self, Wait, WaitFor, Wake};
+use crate::system::config;
+use crate::system::real::{real, set_errno};
+use crate::system::sys::EINTR;
+use crate::system::thread::{NO_THREAD, Runtime, Thread, by_number};
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::control::field;
@@ -244,7 +247,8 @@ unsafe extern "C" fn yield_turn() -> c_int {
 
 /// The hash of a thread's path of spawn ordinals.
 fn path_hash(thread: &Thread) -> u64 {
-    let (mut hash, mut number) = (crate::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number);
+    let (mut hash, mut number) =
+        (crate::system::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number);
     while number != NO_THREAD {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &*by_number(number) };
@@ -314,7 +318,7 @@ unsafe extern "C" fn random_below(limit: u32) -> u32 {
 }
 
 /// On which processor a thread runs is up to the kernel. libc reads it from memory: without this, to wait for another one would
-/// look like a loop that nothing can end ([`crate::endless`]).
+/// look like a loop that nothing can end ([`crate::serial::endless`]).
 unsafe extern "C" fn processor() -> c_int {
     unsafe { real!(fn sched_getcpu() -> c_int)() }
 }

@@ -6,11 +6,11 @@
 
 use super::descriptors::made;
 use super::kernel::{self, Object};
-use crate::lock::RawLock;
-use crate::memory::Map;
-use crate::real::real;
-use crate::thread::Runtime;
-use crate::tls::caller;
+use crate::system::lock::RawLock;
+use crate::system::memory::Map;
+use crate::system::real::real;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 

@@ -4,13 +4,15 @@
 //! When detecting, it is what ThreadSanitizer takes it for: between the calls around an operation the thread's accesses and synchronisation do not count, and only the lock's own order does.
 
 use super::lock_common::{drop_hold, hold};
+use crate::detect;
 use crate::detect::locks::{self, Taking, flag};
 use crate::detect::{ignores, local, lock_order, misuse, objects};
+use crate::record::recorder;
 use crate::report::options;
-use crate::sched;
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{detect, recorder, sys};
+use crate::serial::sched;
+use crate::system::sys;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 

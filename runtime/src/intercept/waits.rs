@@ -9,11 +9,14 @@
 
 use super::descriptors::{EINTR, look, made, renamed};
 use super::kernel::{self, Object};
-use crate::real::{errno, real};
-use crate::signals::SignalInfo;
-use crate::thread::Runtime;
-use crate::tls::caller;
-use crate::{config, outside, recorder, sched};
+use crate::record::outside;
+use crate::record::recorder;
+use crate::serial::sched;
+use crate::system::config;
+use crate::system::real::{errno, real};
+use crate::system::signals::SignalInfo;
+use crate::system::thread::Runtime;
+use crate::system::tls::caller;
 use core::ffi::{c_char, c_int};
 use rashomon_abi::record::{Op, sync_source};
 
@@ -187,12 +190,12 @@ pub unsafe extern "C" fn resolve(node: *const c_char, service: *const c_char, hi
 /// `path` is a string.
 unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, real: impl FnOnce() -> c_int) -> c_int {
     // O_NONBLOCK, O_RDWR
-    if !config::serial() || flags & 0o4002 != 0 || crate::tls::current().is_null() {
+    if !config::serial() || flags & 0o4002 != 0 || crate::system::tls::current().is_null() {
         return real();
     }
     let mut status = [0u64; 18];
     // SAFETY: by the contract; newfstatat into a local `struct stat`.
-    let failed = unsafe { crate::sys::syscall!(262usize, directory as isize, path, status.as_mut_ptr(), 0usize) } < 0;
+    let failed = unsafe { crate::system::sys::syscall!(262usize, directory as isize, path, status.as_mut_ptr(), 0usize) } < 0;
     if failed || status[3] as u32 & 0o170_000 != 0o010_000 {
         return real();
     }

@@ -2,9 +2,9 @@
 
 use super::Call;
 use crate::intercept::heap;
-use crate::real::{__libc_calloc, __libc_free, __libc_realloc};
-use crate::sys;
-use crate::thread::Runtime;
+use crate::system::real::{__libc_calloc, __libc_free, __libc_realloc};
+use crate::system::sys;
+use crate::system::thread::Runtime;
 use core::cell::Cell;
 
 /// A block of zeros that is recorded. Outside the runtime.

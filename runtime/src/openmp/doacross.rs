@@ -8,8 +8,8 @@
 use super::Call;
 use super::shares;
 use super::team::{Team, member};
-use crate::sched::WaitFor;
-use crate::sys;
+use crate::serial::sched::WaitFor;
+use crate::system::sys;
 use core::cell::Cell;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Release;

@@ -13,7 +13,7 @@ use super::tasks::{self, Clauses, Code, Item, Pieces, Use};
 use super::team::{self, Body, member, parallel};
 use super::{Call, openmp};
 use crate::intercept::heap;
-use crate::sys;
+use crate::system::sys;
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -569,7 +569,7 @@ unsafe extern "C" fn taskloop_unsigned(
 
 unsafe extern "C" fn aligned_allocate(alignment: usize, bytes: usize, _allocator: usize) -> *mut u8 {
     let call = Call::current();
-    heap::allocating(bytes, call.site, || unsafe { crate::real::__libc_memalign(alignment.max(16), bytes) })
+    heap::allocating(bytes, call.site, || unsafe { crate::system::real::__libc_memalign(alignment.max(16), bytes) })
 }
 
 unsafe extern "C" fn free(block: *mut u8, _allocator: usize) {

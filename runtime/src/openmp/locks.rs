@@ -3,13 +3,15 @@
 //! A word is 0 while free, 1 while taken and 2 while somebody sleeps for it. A nestable lock has, behind it, who owns it and how often: eight bytes, as in the smaller of the two libraries.
 
 use super::Call;
-use crate::clock::NEVER;
 use crate::intercept::lock_common::{acquire_by_trying, drop_hold, hold, request};
-use crate::sched::{self, WaitFor};
-use crate::standstill::For;
-use crate::sys::{self, EBUSY};
-use crate::thread::Runtime;
-use crate::{config, explore, recorder};
+use crate::record::recorder;
+use crate::serial::clock::NEVER;
+use crate::serial::explore;
+use crate::serial::sched::{self, WaitFor};
+use crate::serial::standstill::For;
+use crate::system::config;
+use crate::system::sys::{self, EBUSY};
+use crate::system::thread::Runtime;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, lock_kind};

@@ -19,6 +19,8 @@
 //! A process that is not observed, or whose code calls something that is not here (see [`refers_to_more`]), has the compiler's own library.
 //!
 //! Limits: tasks that one thread executes one after the other are ordered by that; a region is never cancelled (as without `OMP_CANCELLATION`); no offloading, no affinity.
+//!
+//! Calls: `system`, `record`, `detect`, `serial`, `intercept`.
 
 mod api;
 mod data;
@@ -32,14 +34,17 @@ mod shares;
 mod tasks;
 mod team;
 
-use crate::memory::List;
-use crate::real::{Real, real};
-use crate::sched::{self, Wait, WaitFor};
-use crate::standstill::{self, For};
-use crate::sys;
-use crate::thread::{self, Runtime};
-use crate::tls::{caller, hot};
-use crate::{config, detect, explore, modules, recorder};
+use crate::detect;
+use crate::record::recorder;
+use crate::serial::explore;
+use crate::serial::sched::{self, Wait, WaitFor};
+use crate::serial::standstill::{self, For};
+use crate::system::memory::List;
+use crate::system::real::{Real, real};
+use crate::system::sys;
+use crate::system::thread::{self, Runtime};
+use crate::system::tls::{caller, hot};
+use crate::system::{config, modules};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, sync_source};
@@ -82,8 +87,8 @@ macro_rules! openmp {
                 "jmp r11",
                 served = sym $crate::openmp::SERVED,
                 ours = const $crate::openmp::OURS,
-                caller = const $crate::tls::CALLER,
-                callee = const $crate::tls::CALLEE,
+                caller = const $crate::system::tls::CALLER,
+                callee = const $crate::system::tls::CALLEE,
                 target = sym $target,
                 theirs = sym $name::REAL,
                 choose = sym $crate::openmp::choose,

@@ -1,8 +1,8 @@
 //! The internal control variables: from the environment, and for each task.
 
-use crate::real;
-use crate::sys;
-use crate::thread::Runtime;
+use crate::system::real;
+use crate::system::sys;
+use crate::system::thread::Runtime;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// How iterations are handed out.

@@ -6,7 +6,7 @@ use super::data::{allocate, release};
 use super::settings::Kind;
 use super::team::{Member, Team, barrier, member};
 use super::{Call, Here, doacross};
-use crate::sched::WaitFor;
+use crate::serial::sched::WaitFor;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Release;
 use rashomon_abi::record::{Op, sync_source};

@@ -7,7 +7,7 @@ use super::data::{Vector, allocate, release};
 use super::settings::Settings;
 use super::team::{Member, Team, member, run};
 use super::{Call, Here, kmpc_tasks};
-use crate::sched::WaitFor;
+use crate::serial::sched::WaitFor;
 use core::cell::Cell;
 use core::ptr::null;
 use core::sync::atomic::Ordering::Release;

@@ -5,14 +5,14 @@ use super::settings;
 use super::shares::{Loop, Share};
 use super::tasks::{self, Queue, Task};
 use super::{Call, Here};
-use crate::hooks::{__tsan_func_entry, __tsan_func_exit};
+use crate::intercept::hooks::{__tsan_func_entry, __tsan_func_exit};
 use crate::intercept::threads;
-use crate::lock::RawLock;
-use crate::real::real;
-use crate::sched::WaitFor;
-use crate::sys;
-use crate::thread::Runtime;
-use crate::tls::hot;
+use crate::serial::sched::WaitFor;
+use crate::system::lock::RawLock;
+use crate::system::real::real;
+use crate::system::sys;
+use crate::system::thread::Runtime;
+use crate::system::tls::hot;
 use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
@@ -442,7 +442,7 @@ pub fn ended() {
         for &worker in (*local).workers.as_slice() {
             (*worker).leave.store(true, Release);
             (*worker).word.fetch_add(1, Release);
-            crate::sched::wake(WaitFor::Semaphore, start_of(&*worker), usize::MAX);
+            crate::serial::sched::wake(WaitFor::Semaphore, start_of(&*worker), usize::MAX);
             sys::futex_wake(&(*worker).word, i32::MAX as u32);
         }
         (*local).workers.free();

@@ -1,11 +1,12 @@
 //! The `provoked` file: mapped for as long as the process lives, so that what was decided is there however the process ends.
 
 use super::call_site;
-use crate::header;
-use crate::replay::AccessAt;
-use crate::sys::{self, syscall};
-use crate::thread::{NO_THREAD, Thread, by_number};
-use crate::{recorder, tls};
+use crate::record::recorder;
+use crate::serial::replay::AccessAt;
+use crate::system::header;
+use crate::system::sys::{self, syscall};
+use crate::system::thread::{NO_THREAD, Thread, by_number};
+use crate::system::tls;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::provoke::{

@@ -5,11 +5,13 @@
 
 use super::file::{self, Side, add, in_head};
 use super::{hold_done, is_favoured, is_known, others, reached};
-use crate::lock::RawLock;
-use crate::replay::AccessAt;
-use crate::sys::{self, syscall};
-use crate::thread::{Runtime, Thread};
-use crate::{clock, config, finish, signals};
+use crate::process::finish;
+use crate::serial::clock;
+use crate::serial::replay::AccessAt;
+use crate::system::lock::RawLock;
+use crate::system::sys::{self, syscall};
+use crate::system::thread::{Runtime, Thread};
+use crate::system::{config, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use others::{Others, Progress};
 use rashomon_abi::control::{after, field, first};

@@ -11,15 +11,19 @@
 //! Limit: accesses that are not instrumented are not seen; one process.
 //!
 //! * here: which accesses matter · [`hold`]: who is held, and who arrives · [`others`]: whether anybody still can · [`file`]: what the host reads
+//!
+//! Calls: `system`, `detect`, `record`, `serial`.
 
 mod file;
 mod hold;
 mod others;
 
-use crate::replay::AccessAt;
-use crate::thread::{Runtime, Thread};
-use crate::tls::{Call, Hot};
-use crate::{config, detect, modules, replay, signals};
+use crate::detect;
+use crate::serial::replay;
+use crate::serial::replay::AccessAt;
+use crate::system::thread::{Runtime, Thread};
+use crate::system::tls::{Call, Hot};
+use crate::system::{config, modules, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use file::{add, word};
 pub use hold::{made, moved};

@@ -7,10 +7,10 @@
 //! A wrong answer ends a hold too early or too late; it makes no catch.
 
 use super::file;
-use crate::standstill;
-use crate::sys::{self, syscall};
-use crate::thread::{Thread, all};
-use crate::tls;
+use crate::serial::standstill;
+use crate::system::sys::{self, syscall};
+use crate::system::thread::{Thread, all};
+use crate::system::tls;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::provoke::log;
 

@@ -3,8 +3,8 @@
 use super::sources::{self, DEEPEST};
 use super::{Access, Descriptor, Lock, hooks, names, tags};
 use crate::detect::stacks::EXTERNAL;
-use crate::sys;
-use crate::thread::NO_THREAD;
+use crate::system::sys;
+use crate::system::thread::NO_THREAD;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use rashomon_abi::report::{Writer, item, kind, location, mutex, thread};
 

@@ -6,6 +6,8 @@
 //! Entry points for those who find something: [`race`], [`misuse`], [`deadlock`], [`leak`], [`signal`]. Each is called by a thread in runtime code, without a lock that
 //! a callback of the program (`__tsan_on_report`) could need; each returns when the report is printed.
 //! Stacks are return addresses, innermost first. A call of an interposed function has that function's own address + 1 innermost: its name becomes the frame.
+//!
+//! Calls: `system`.
 
 mod build;
 pub mod hooks;
@@ -20,11 +22,12 @@ pub mod sources;
 mod tags;
 pub mod walked;
 
-use crate::lock::RawLock;
-use crate::memory::List;
-use crate::real::real;
-use crate::sys::{self, Decimal};
-use crate::{linger, modules};
+use crate::serial::linger;
+use crate::system::lock::RawLock;
+use crate::system::memory::List;
+use crate::system::modules;
+use crate::system::real::real;
+use crate::system::sys::{self, Decimal};
 use build::Builder;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 pub use names::set as set_thread_name;

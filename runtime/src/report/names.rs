@@ -1,7 +1,7 @@
 //! The names that a program gives its threads.
 
-use crate::lock::RawLock;
-use crate::memory::List;
+use crate::system::lock::RawLock;
+use crate::system::memory::List;
 
 /// Bytes kept of a name.
 pub const LONGEST: usize = 63;

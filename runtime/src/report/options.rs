@@ -4,9 +4,9 @@
 //! where it asks for something that does not exist here (a history to size, a symbolizer to name); a name that nobody knows is told at `verbosity=1`, as there.
 
 use super::{hooks, output};
-use crate::memory::List;
-use crate::real;
-use crate::sys::{self, Decimal, syscall};
+use crate::system::memory::List;
+use crate::system::real;
+use crate::system::sys::{self, Decimal, syscall};
 use core::ffi::CStr;
 use rashomon_abi::flags::{Fault, Flags, boolean, number};
 use rashomon_abi::{DETECT_VARIABLE, OPTIONS_VARIABLE};

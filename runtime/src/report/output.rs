@@ -1,8 +1,8 @@
 //! Where reports go: standard error, unless `log_path` or the program say otherwise.
 
 use super::options;
-use crate::lock::RawLock;
-use crate::sys::{self, Decimal, syscall};
+use crate::system::lock::RawLock;
+use crate::system::sys::{self, Decimal, syscall};
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 

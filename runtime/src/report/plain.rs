@@ -2,7 +2,7 @@
 
 use super::output::{self, texts};
 use super::reporter::{bytes, hexadecimal, module_of};
-use crate::sys::{self, Decimal};
+use crate::system::sys::{self, Decimal};
 use rashomon_abi::report::{HEAD_WORDS, Items, Reader, access, item, location, thread, warning};
 
 /// Which items of a kind are printed when.

@@ -5,8 +5,8 @@
 use super::reporter::{bytes, question};
 use super::sources::{self, DEEPEST};
 use super::{CURRENT, CURRENT_WORDS, REPORTING, exclusively, output, plain, tags};
-use crate::memory::List;
-use crate::sys;
+use crate::system::memory::List;
+use crate::system::sys;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::report::{HEAD_WORDS, Items, Reader, access, item, kind, location, thread, warning};

@@ -6,9 +6,9 @@
 //! to mean something else, that is seen before anything is written.
 
 use super::{hooks, options, output};
-use crate::modules;
-use crate::real;
-use crate::sys::{self, syscall};
+use crate::system::modules;
+use crate::system::real;
+use crate::system::sys::{self, syscall};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::report::{HEAD_WORDS, Items, MAX_BODY, Writer, head, item, kind};

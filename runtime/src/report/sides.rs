@@ -4,7 +4,7 @@ use super::sources::DEEPEST;
 use super::{Access, Lock, Race, race};
 use crate::detect::found::Side;
 use crate::detect::{descriptors, ignores, locksets, objects, stacks};
-use crate::memory::List;
+use crate::system::memory::List;
 use rashomon_abi::report::access;
 
 /// Two accesses that nothing orders: the one made now, and the former one. `slept`: where the thread slept in between, if it did.

@@ -2,9 +2,10 @@
 
 use crate::detect::{self, blocks, java, local, stacks};
 use crate::intercept::{start, threads};
-use crate::modules;
-use crate::thread::{self, Runtime, State, Thread};
-use crate::{linger, storage, sys};
+use crate::serial::linger;
+use crate::system::modules;
+use crate::system::thread::{self, Runtime, State, Thread};
+use crate::system::{storage, sys};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Longest stack of a report.
@@ -82,7 +83,7 @@ pub fn own_stack(into: &mut [u64]) -> usize {
         return 0;
     }
     match Runtime::try_enter() {
-        Some(runtime) => stacks::walk(local::stack(runtime.thread(), crate::tls::caller()), into),
+        Some(runtime) => stacks::walk(local::stack(runtime.thread(), crate::system::tls::caller()), into),
         None => 0,
     }
 }

@@ -1,6 +1,6 @@
 //! Kinds of objects that the program watches itself (`__tsan_external_*`): their names, and the headers of reports about them.
 
-use crate::lock::RawLock;
+use crate::system::lock::RawLock;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 

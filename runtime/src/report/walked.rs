@@ -2,7 +2,7 @@
 
 use super::sources::DEEPEST;
 use crate::detect::stacks::{self, StackId};
-use crate::memory::List;
+use crate::system::memory::List;
 
 /// The most stacks of one report.
 pub const MOST: usize = 128;

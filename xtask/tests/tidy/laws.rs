@@ -6,7 +6,7 @@
 //! 3. `rashomon-event = { path = "../crates/event" }` in `runtime/Cargo.toml`: `dependencies::the_two_worlds_share_one_crate`.
 //! 4. `let byte = unsafe { *(address.0 as *const u8) };` in `crates/trace/src/space.rs`:
 //!    `unsafety::unsafe_only_where_it_is_named`;
-//!    a block without its `// SAFETY:` in `runtime/src/sys.rs`: `unsafety::every_unsafe_block_says_why_it_is_sound`.
+//!    a block without its `// SAFETY:` in `runtime/src/system/sys.rs`: `unsafety::every_unsafe_block_says_why_it_is_sound`.
 //! 5. `println!("proven");` in `crates/pipeline/src/explore.rs`: `text::libraries_do_not_print`.
 //! 6. `pub address: Address,` in `Turn` of `crates/event/src/schedule.rs`: `laws::what_survives_re_execution_holds_no_address`.
 //! 7. `finding.verdict = Verdict::Proven { grade: Grade::CoEnabled };` in `crates/pipeline/src/analyse/mod.rs`:

@@ -45,15 +45,18 @@ const WIDER: [(&str, usize); 23] = [
 const ENTANGLED: [&[&str]; 1] = [
     // The scheduler, the recorder and detection are called from every entry point, and call back into each other.
     &[
-        "runtime/src",
         "runtime/src/detect",
         "runtime/src/endless",
         "runtime/src/intercept",
         "runtime/src/openmp",
+        "runtime/src/process",
         "runtime/src/provoke",
+        "runtime/src/record",
+        "runtime/src/record/tree",
         "runtime/src/report",
-        "runtime/src/snapshot",
-        "runtime/src/tree",
+        "runtime/src/serial",
+        "runtime/src/serial/snapshot",
+        "runtime/src/system",
     ],
 ];
 
@@ -194,6 +197,18 @@ impl Crate {
         }
     }
 
+    /// Each file with each other file of which its code names something.
+    fn named(&self) -> BTreeSet<(usize, usize)> {
+        let mut pairs = BTreeSet::new();
+        for (number, source) in self.files.iter().enumerate() {
+            let mut named = Named { module: source.module.clone(), paths: BTreeSet::new() };
+            named.visit_file(&source.parsed);
+            let targets = named.paths.iter().filter_map(|path| self.file_of(path, 0));
+            pairs.extend(targets.filter(|target| *target != number).map(|target| (number, target)));
+        }
+        pairs
+    }
+
     /// The file of what an absolute path names.
     fn file_of(&self, path: &[String], depth: usize) -> Option<usize> {
         let (module, rest) = (0..=path.len())
@@ -279,6 +294,15 @@ impl<'ast> Visit<'ast> for Named {
     }
 }
 
+/// Each file of the crate at `root` with each other of which its code names something, by their paths.
+pub fn files_named_by_files(root: &str) -> BTreeSet<(String, String)> {
+    let all = files::all();
+    let texts = all.iter().filter(|file| file.is_rust()).map(|file| (file.path.as_str(), file)).collect();
+    let one = Crate::of(root, &texts);
+    let path = |file: usize| one.files[file].path.clone();
+    one.named().into_iter().map(|(file, named)| (path(file), path(named))).collect()
+}
+
 /// The folder that a file belongs to: `x.rs` beside a folder `x` belongs to that.
 fn folder_of(path: &str, paths: &BTreeSet<&str>) -> String {
     let stem = path.strip_suffix(".rs").expect("a Rust file");
@@ -301,14 +325,8 @@ fn files_of_different_folders_do_not_know_each_other() {
         let one = Crate::of(root, &texts);
         let mut graph = DiGraph::<usize, ()>::new();
         let nodes: Vec<_> = (0..one.files.len()).map(|file| graph.add_node(file)).collect();
-        for (number, source) in one.files.iter().enumerate() {
-            let mut named = Named { module: source.module.clone(), paths: BTreeSet::new() };
-            named.visit_file(&source.parsed);
-            for target in named.paths.iter().filter_map(|path| one.file_of(path, 0)) {
-                if target != number {
-                    graph.update_edge(nodes[number], nodes[target], ());
-                }
-            }
+        for (file, named) in one.named() {
+            graph.update_edge(nodes[file], nodes[named], ());
         }
         let paths: BTreeSet<&str> = one.files.iter().map(|source| source.path.as_str()).collect();
         for component in tarjan_scc(&graph) {

@@ -5,7 +5,7 @@
 )]
 
 use super::*;
-use crate::glibc;
+use crate::system::glibc;
 use core::ffi::c_int;
 
 /// Bytes of a `struct passwd`, of a `struct group`.

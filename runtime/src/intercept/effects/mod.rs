@@ -31,10 +31,10 @@ mod text;
 mod times;
 mod wide;
 
-use crate::glibc;
-use crate::hooks::access_within;
-use crate::real::real;
-use crate::tls::{caller, hot};
+use crate::intercept::hooks::access_within;
+use crate::system::glibc;
+use crate::system::real::real;
+use crate::system::tls::{caller, hot};
 use rashomon_abi::record::AccessClass;
 
 /// A call of such a function, whose accesses are told.

@@ -5,8 +5,8 @@
 )]
 
 use super::*;
-use crate::glibc;
 use crate::intercept::{sockets, waits};
+use crate::system::glibc;
 use core::ffi::c_int;
 
 /// Functions that write a socket's address where the program has room for so many bytes as the number behind it says, which is replaced by the address's length.

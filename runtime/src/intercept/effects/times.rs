@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::intercept::{time as clocks, timers};
-use crate::real::errno;
+use crate::system::real::errno;
 use core::ffi::c_int;
 
 /// Bytes of a `struct tm`, of a `time_t`, of a `struct timespec` or `timeval`.

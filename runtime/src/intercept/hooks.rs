@@ -1,0 +1,380 @@
+//! The entry points that compilers emit for memory accesses and function boundaries: assembly, because the site is the return
+//! address on the stack and because these few instructions run for every access of the program.
+//!
+//! An access hook counts the quantum down, asks the filter, and appends one word to the stream; whatever else there is
+//! to do is a tail jump to [`access_quantum`] or [`access_record`]. All hooks lie in the section `rashomon_hooks`: a signal that
+//! arrives inside it is deferred, so no handler ever sees a half-written record.
+//!
+//! When detecting ([`crate::detect`]), a hook compares the four cells of the word with what covers the access, and is done if one does.
+
+use crate::detect::{self, shadow};
+use crate::provoke;
+use crate::record::filter;
+use crate::record::recorder;
+use crate::serial::explore;
+use crate::serial::replay::AccessAt;
+use crate::serial::sched;
+use crate::system::glibc;
+use crate::system::loader;
+use crate::system::thread::Runtime;
+use crate::system::tls::{self, hot};
+use core::arch::naked_asm;
+use rashomon_abi::record::{AccessClass, SITE_BIAS, access_kind, access_of_kind};
+
+const READ: AccessClass = AccessClass::Read;
+const WRITE: AccessClass = AccessClass::Write;
+const BOTH: AccessClass = AccessClass::ReadWrite;
+
+/// For each offset in a word the bits of an access's bytes, four times; an access that leaves the word looks like no cell.
+#[repr(C, align(16))]
+struct ByteBits([[u32; 4]; 8]);
+
+const fn byte_bits(bytes: u32) -> ByteBits {
+    let mut table = [[shadow::NEVER; 4]; 8];
+    let mut at = 0;
+    while at + bytes <= 8 {
+        table[at as usize] = [((1 << bytes) - 1) << at; 4];
+        at += 1;
+    }
+    ByteBits(table)
+}
+
+static BYTES1: ByteBits = byte_bits(1);
+static BYTES2: ByteBits = byte_bits(2);
+static BYTES4: ByteBits = byte_bits(4);
+static BYTES8: ByteBits = byte_bits(8);
+static BYTES16: ByteBits = byte_bits(8);
+
+macro_rules! access_hooks {
+    (@compare BYTES8) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
+    // Sixteen bytes are two words.
+    (@compare BYTES16) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; movdqa xmm3, xmm1; pand xmm1, [rcx + r9]" };
+    (@compare $bytes:ident) => { "mov edx, edi; and edx, 7; shl edx, 4; lea r8, [rip + {bytes}]; movdqa xmm2, [r8 + rdx]; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; por xmm1, xmm2; por xmm2, fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
+    (@second BYTES16) => { "pand xmm3, [rcx + r9 + 16]; pcmpeqd xmm3, xmm2; pmovmskb edx, xmm3; test edx, edx; jz 5f" };
+    (@second $bytes:ident) => { "" };
+    ($($name:ident $class:ident $log2:literal $bytes:ident $slow:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[unsafe(link_section = "rashomon_hooks")]
+        pub unsafe extern "C" fn $name(_address: *const u8) {
+            naked_asm!(
+                "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "mov rcx, fs:[rax + {shadow}]",
+                "test rcx, rcx",
+                "jz 4f",
+                // Detection: does one of the word's cells hold an access of this span that covers these bytes?
+                access_hooks!(@compare $bytes),
+                "pcmpeqd xmm1, xmm2",
+                "pmovmskb edx, xmm1",
+                "test edx, edx",
+                "jz 5f",
+                access_hooks!(@second $bytes),
+                "ret",
+                "5:",
+                "mov rsi, [rsp]",
+                "jmp {slow_detect}",
+                "4:",
+                "mov rsi, [rsp]",
+                "dec qword ptr fs:[rax + {quantum}]",
+                "js 2f",
+                // `filter::slot`
+                "lea r8, [rdi + rdi]",
+                "imul r9d, esi, {spread}",
+                "shr r9d, 4",
+                "xor r8, r9",
+                "and r8, fs:[rax + {filter_mask}]",
+                "add r8, fs:[rax + {filter}]",
+                "mov rcx, fs:[rax + {span}]",
+                "add rcx, rdi",
+                "movabs rdx, {kind_high}",
+                "or rdx, rsi",
+                "xor rdx, fs:[rax + {locks}]",
+                "mov r10, [r8 + 8]",
+                "mov r11, r10",
+                "xor r11, rdx",
+                "shl r11, 11",
+                "jnz 1f",
+                "mov r9, [r8]",
+                "xor r9, rcx",
+                "jz 9f",
+                "shl r9, 16",
+                "jnz 1f",
+                // The same access in an earlier span.
+                "cmp r10, fs:[rax + {cap}]",
+                "jae 8f",
+                "mov r9d, 1",
+                "shl r9, {times}",
+                "add r10, r9",
+                "mov rdx, r10",
+                "1:",
+                "cmp qword ptr fs:[rax + {dirty}], 0",
+                "jne 3f",
+                "mov r9, rsi",
+                "sub r9, fs:[rax + {previous}]",
+                "add r9, {bias}",
+                "cmp r9, 2047",
+                "ja 3f",
+                "mov r10, fs:[rax + {cursor}]",
+                "lea r11, [r10 + 8]",
+                "cmp r11, fs:[rax + {end}]",
+                "ja 3f",
+                "mov [r8], rcx",
+                "mov [r8 + 8], rdx",
+                "mov fs:[rax + {previous}], rsi",
+                "shl r9, 5",
+                "or r9, {kind}",
+                "shl r9, 48",
+                "or r9, rdi",
+                "mov [r10], r9",
+                "mov fs:[rax + {cursor}], r11",
+                "9:",
+                "ret",
+                "8:",
+                "mov qword ptr fs:[rax + {capped}], 1",
+                "ret",
+                "2:",
+                "mov edx, {kind}",
+                "jmp {slow_quantum}",
+                "3:",
+                "mov edx, {kind}",
+                "jmp {slow_record}",
+                quantum = const tls::QUANTUM,
+                span = const tls::SPAN,
+                filter = const tls::FILTER,
+                filter_mask = const tls::FILTER_MASK,
+                cap = const tls::CAP,
+                capped = const tls::CAPPED,
+                locks = const tls::LOCKS,
+                spread = const filter::SPREAD as i32,
+                times = const filter::TIMES_SHIFT,
+                dirty = const tls::DIRTY,
+                previous = const tls::PREVIOUS_SITE,
+                bias = const SITE_BIAS,
+                cursor = const tls::CURSOR,
+                end = const tls::END,
+                kind = const access_kind($class, $log2),
+                kind_high = const access_kind($class, $log2) << 48,
+                slow_quantum = sym access_quantum,
+                slow_record = sym access_record,
+                shadow = const tls::SHADOW,
+                shadow_mask = const tls::SHADOW_MASK,
+                covers = const tls::covers($class as u64 == READ as u64, $log2 >= 3),
+                covered = const if $log2 >= 3 { tls::COVERED_WORD } else { tls::COVERED },
+                bytes = sym $bytes,
+                slow_detect = sym detect::$slow,
+            )
+        }
+    )* };
+}
+
+access_hooks! {
+    __tsan_read1 READ 0 BYTES1 read1; __tsan_read2 READ 1 BYTES2 read2; __tsan_read4 READ 2 BYTES4 read4; __tsan_read8 READ 3 BYTES8 read8; __tsan_read16 READ 4 BYTES16 read16;
+    __tsan_write1 WRITE 0 BYTES1 write1; __tsan_write2 WRITE 1 BYTES2 write2; __tsan_write4 WRITE 2 BYTES4 write4; __tsan_write8 WRITE 3 BYTES8 write8; __tsan_write16 WRITE 4 BYTES16 write16;
+    __tsan_unaligned_read2 READ 1 BYTES2 read2; __tsan_unaligned_read4 READ 2 BYTES4 read4; __tsan_unaligned_read8 READ 3 BYTES8 read8; __tsan_unaligned_read16 READ 4 BYTES16 read16;
+    __tsan_unaligned_write2 WRITE 1 BYTES2 write2; __tsan_unaligned_write4 WRITE 2 BYTES4 write4; __tsan_unaligned_write8 WRITE 3 BYTES8 write8; __tsan_unaligned_write16 WRITE 4 BYTES16 write16;
+    __tsan_volatile_read1 READ 0 BYTES1 read1; __tsan_volatile_read2 READ 1 BYTES2 read2; __tsan_volatile_read4 READ 2 BYTES4 read4; __tsan_volatile_read8 READ 3 BYTES8 read8; __tsan_volatile_read16 READ 4 BYTES16 read16;
+    __tsan_volatile_write1 WRITE 0 BYTES1 write1; __tsan_volatile_write2 WRITE 1 BYTES2 write2; __tsan_volatile_write4 WRITE 2 BYTES4 write4; __tsan_volatile_write8 WRITE 3 BYTES8 write8; __tsan_volatile_write16 WRITE 4 BYTES16 write16;
+    __tsan_unaligned_volatile_read2 READ 1 BYTES2 read2; __tsan_unaligned_volatile_read4 READ 2 BYTES4 read4; __tsan_unaligned_volatile_read8 READ 3 BYTES8 read8; __tsan_unaligned_volatile_read16 READ 4 BYTES16 read16;
+    __tsan_unaligned_volatile_write2 WRITE 1 BYTES2 write2; __tsan_unaligned_volatile_write4 WRITE 2 BYTES4 write4; __tsan_unaligned_volatile_write8 WRITE 3 BYTES8 write8; __tsan_unaligned_volatile_write16 WRITE 4 BYTES16 write16;
+    __tsan_read_write1 BOTH 0 BYTES1 write1; __tsan_read_write2 BOTH 1 BYTES2 write2; __tsan_read_write4 BOTH 2 BYTES4 write4; __tsan_read_write8 BOTH 3 BYTES8 write8; __tsan_read_write16 BOTH 4 BYTES16 write16;
+    __tsan_unaligned_read_write2 BOTH 1 BYTES2 write2; __tsan_unaligned_read_write4 BOTH 2 BYTES4 write4; __tsan_unaligned_read_write8 BOTH 3 BYTES8 write8; __tsan_unaligned_read_write16 BOTH 4 BYTES16 write16;
+    __tsan_vptr_read READ 3 BYTES8 vptr_read;
+    rashomon_vptr_written WRITE 3 BYTES8 vptr_write;
+}
+
+/// A constructor stores the vtable pointer; storing the value that is there already is no race anybody means.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+#[unsafe(link_section = "rashomon_hooks")]
+pub unsafe extern "C" fn __tsan_vptr_update(_slot: *mut *const u8, _value: *const u8) {
+    naked_asm!("cmp [rdi], rsi", "jne {write}", "ret", write = sym rashomon_vptr_written)
+}
+
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+#[unsafe(link_section = "rashomon_hooks")]
+pub unsafe extern "C" fn __tsan_func_entry(_call_site: *const u8) {
+    naked_asm!(
+        "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+        "mov rcx, fs:[rax + {top}]",
+        "cmp rcx, fs:[rax + {limit}]",
+        "jae 1f",
+        "mov [rcx], rdi",
+        "mov [rcx + 8], rsp",
+        "add rcx, 16",
+        "mov fs:[rax + {top}], rcx",
+        "mov qword ptr fs:[rax + {dirty}], 1",
+        "ret",
+        "1: inc qword ptr fs:[rax + {overflow}]",
+        "ret",
+        top = const tls::TOP, limit = const tls::LIMIT, dirty = const tls::DIRTY, overflow = const tls::OVERFLOW,
+    )
+}
+
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+#[unsafe(link_section = "rashomon_hooks")]
+pub unsafe extern "C" fn __tsan_func_exit() {
+    naked_asm!(
+        "mov rax, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+        "cmp qword ptr fs:[rax + {overflow}], 0",
+        "jne 2f",
+        "mov rcx, fs:[rax + {top}]",
+        "cmp rcx, fs:[rax + {bottom}]",
+        "jbe 1f",
+        "sub rcx, 16",
+        "mov fs:[rax + {top}], rcx",
+        "mov qword ptr fs:[rax + {dirty}], 1",
+        "cmp rcx, fs:[rax + {lowest}]",
+        "jae 1f",
+        "mov fs:[rax + {lowest}], rcx",
+        "1: ret",
+        "2: dec qword ptr fs:[rax + {overflow}]",
+        "ret",
+        top = const tls::TOP, bottom = const tls::BOTTOM, lowest = const tls::LOWEST, dirty = const tls::DIRTY, overflow = const tls::OVERFLOW,
+    )
+}
+
+/// The quantum is used up, or the schedule wants to see this access: the access has been counted but not made.
+unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
+    let block = hot();
+    // SAFETY: the block is this thread's; a known thread outlives its hooks.
+    unsafe {
+        if provoke::on() {
+            let (class, log2) = access_of_kind(kind).map_or((0, 0), |(class, log2)| (class as u64, log2));
+            provoke::access(block, address, site, 1 << log2, class);
+            return;
+        }
+        if (*block).thread.is_null() || (*block).nesting > 0 {
+            // Not counted; an unknown thread comes here every time.
+            (*block).quantum += 1;
+            return;
+        }
+        let runtime = Runtime::enter();
+        if (*block).ignored > 0 {
+            runtime.thread().reload_quantum();
+            return;
+        }
+        sched::at_access(&runtime, address, kind, site);
+        recorder::access(runtime.thread(), address, site, kind);
+    }
+}
+
+/// The fast path could not write the record: far site, changed call stack, or a full chunk.
+unsafe extern "C" fn access_record(address: u64, site: u64, kind: u64) {
+    // SAFETY: only threads with a stream get here: others have a quantum of zero.
+    unsafe {
+        if (*hot()).thread.is_null() || (*hot()).nesting > 0 || (*hot()).ignored > 0 {
+            return;
+        }
+        let runtime = Runtime::enter();
+        recorder::access(runtime.thread(), address, site, kind);
+    }
+}
+
+macro_rules! range_hooks {
+    ($($name:ident $class:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[unsafe(link_section = "rashomon_hooks")]
+        pub unsafe extern "C" fn $name(_address: *const u8, _bytes: usize) {
+            naked_asm!("mov rdx, [rsp]", "mov ecx, {class}", "jmp {range}", class = const $class as u64, range = sym access_range)
+        }
+    )* };
+}
+
+range_hooks! { __tsan_read_range READ; __tsan_write_range WRITE; }
+
+/// An access of any length, by the program's own code.
+pub unsafe extern "C" fn access_range(address: u64, bytes: u64, site: u64, class: u64) {
+    // SAFETY: by the caller.
+    unsafe { range(address, bytes, site, class, 0) }
+}
+
+/// The same by an interposed function that was called from `site`.
+pub unsafe fn access_by_call(address: u64, bytes: u64, site: u64, class: u64) {
+    if glibc::calls_from(site) {
+        return;
+    }
+    // SAFETY: by the caller; this thread's block.
+    unsafe { range(address, bytes, site, class, (*hot()).callee) }
+}
+
+/// The same by a call of `function` that may be long since.
+pub unsafe fn access_within(address: u64, bytes: u64, site: u64, class: u64, function: u64) {
+    // SAFETY: by the caller.
+    unsafe { range(address, bytes, site, class, function) }
+}
+
+/// A call from `site` is about to end the life of some bytes, of which the first [`MOST_ENDING`] count: for whoever still touches them it writes them. Online detection and exploration
+/// have their own ways to see that.
+pub fn ends(address: u64, bytes: u64, site: u64) {
+    if !glibc::cxx_calls_from(site) {
+        of_object(address, bytes.min(MOST_ENDING), site, AccessClass::End);
+    }
+}
+
+/// Freeing much memory is not to cost as much as touching it.
+const MOST_ENDING: u64 = 64 << 10;
+
+/// The same for any access to something that is no memory of the program's.
+pub fn of_object(address: u64, bytes: u64, site: u64, class: AccessClass) {
+    if detect::on() || explore::on() || glibc::calls_from(site) || loader::calls_from(site) {
+        return;
+    }
+    // SAFETY: only the numbers are used; this thread's block.
+    unsafe { range(address, bytes, site, class as u64, 0) }
+}
+
+#[inline(always)]
+unsafe fn range(address: u64, bytes: u64, site: u64, class: u64, function: u64) {
+    let block = hot();
+    // SAFETY: as in `access_quantum`.
+    unsafe {
+        if bytes == 0 || (*block).thread.is_null() || (*block).nesting > 0 || (*block).ignored > 0 {
+            return;
+        }
+        let runtime = Runtime::enter();
+        let thread = runtime.thread();
+        if detect::on() {
+            detect::access_range(thread, address, bytes, site, class, function);
+            return;
+        }
+        if provoke::on() {
+            provoke::gate(&runtime, &AccessAt { address, bytes, class, atomic: false, site });
+            return;
+        }
+        (*block).quantum -= 1;
+        if (*block).quantum < 0 {
+            sched::at_range(&runtime, address, bytes, class, site);
+        }
+        recorder::range(thread, address, bytes, site, class);
+    }
+}
+
+macro_rules! access_hooks_with_site {
+    ($($name:ident $class:ident $log2:literal;)*) => { $(
+        /// The same with the site as an argument.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(address: u64, site: u64) {
+            // SAFETY: as the hook itself.
+            unsafe { access_range(address, 1 << $log2, site, $class as u64) }
+        }
+    )* };
+}
+
+access_hooks_with_site! {
+    __tsan_read1_pc READ 0; __tsan_read2_pc READ 1; __tsan_read4_pc READ 2; __tsan_read8_pc READ 3; __tsan_read16_pc READ 4;
+    __tsan_write1_pc WRITE 0; __tsan_write2_pc WRITE 1; __tsan_write4_pc WRITE 2; __tsan_write8_pc WRITE 3; __tsan_write16_pc WRITE 4;
+}
+
+unsafe extern "C" {
+    static __start_rashomon_hooks: u8;
+    static __stop_rashomon_hooks: u8;
+}
+
+/// Whether a code address lies in a hook.
+pub fn contains(address: u64) -> bool {
+    let (start, stop) = (&raw const __start_rashomon_hooks as u64, &raw const __stop_rashomon_hooks as u64);
+    (start..stop).contains(&address)
+}

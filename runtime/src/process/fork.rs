@@ -1,0 +1,207 @@
+//! A forked child is a program of one thread in the middle of its run: it gives up what it inherited of the runtime and begins a recording of its own.
+//!
+//! Handlers of `fork`'s own do that, registered before any of the program's: what is prepared is the last thing before the fork, and the first thing behind it is
+//! the change. Locks of the runtime that other threads of the parent held are free in the child; what these guarded is made anew, so that nothing
+//! half changed is ever looked at. The child keeps its thread's call stack and the locks that the thread holds, which its recording begins with, and goes on with
+//! the parent's virtual time; its policy begins again with the seed, so that how it runs does not depend on how its parent ran.
+//!
+//! While detecting, the child goes on with a copy of what is known ([`crate::detect::forked`]).
+//!
+//! A child of a thread that the runtime does not know runs unobserved.
+
+use crate::detect;
+use crate::intercept::atomics;
+use crate::intercept::{barrier, once, timers};
+use crate::openmp;
+use crate::process::{finish, init};
+use crate::provoke;
+use crate::record::family::{Cradle, NO_PLACE};
+use crate::record::outside;
+use crate::record::{recorder, tree};
+use crate::report;
+use crate::serial::{clock, explore, policy, replay, sched, watchdog, world};
+use crate::system::lock::RawLock;
+use crate::system::sys::{self, syscall};
+use crate::system::thread::{self, Held, Runtime, Thread};
+use crate::system::tls::{current, hot};
+use crate::system::{config, header, loader, modules, signals};
+use core::sync::atomic::Ordering::*;
+use rashomon_abi::header::field;
+use rashomon_abi::record::{Op, lock_kind};
+
+/// Held from before a fork until behind it.
+static LOCK: RawLock = RawLock::new();
+static mut CRADLE: Cradle = Cradle::EMPTY;
+static mut MASK: u64 = 0;
+/// Whether the loader's lock is held as well.
+static mut LOADER_HELD: bool = false;
+
+/// In the parent, before.
+pub unsafe extern "C" fn prepare() {
+    let all = u64::MAX;
+    let mut mask = 0u64;
+    // Signals that wait are handled where the runtime is left. That must not be at the end of this, with all locks held: so none comes from here on, and those that came
+    // before are handled first. In the child they wait until it knows that it is one.
+    // SAFETY: masks of eight bytes.
+    unsafe { syscall!(sys::RT_SIGPROCMASK, 2, &raw const all, &raw mut mask, 8) };
+    drop(Runtime::try_enter());
+    // Nothing of what happens here is the program's.
+    let Some(runtime) = Runtime::try_enter() else { return restore_mask(mask) };
+    let loader_held = loader::hold(&runtime);
+    LOCK.lock();
+    // SAFETY: under the lock nobody else prepares.
+    unsafe {
+        (&raw mut MASK).write(mask);
+        (&raw mut LOADER_HELD).write(loader_held);
+        let cradle = &raw mut CRADLE;
+        (*cradle).fill();
+    }
+    if detect::on() {
+        detect::forked::before();
+    }
+}
+
+fn restore_mask(mask: u64) {
+    // SAFETY: a mask of eight bytes.
+    unsafe { syscall!(sys::RT_SIGPROCMASK, 2, &raw const mask, 0usize, 8) };
+}
+
+/// In the parent, behind.
+pub unsafe extern "C" fn parent() {
+    let Some(runtime) = Runtime::try_enter() else { return };
+    if detect::on() {
+        detect::forked::in_parent();
+    }
+    let cradle = &raw mut CRADLE;
+    // SAFETY: the lock is held since `prepare`.
+    let (mask, loader_held) = unsafe {
+        runtime.thread().place_given = if (*cradle).page.is_null() { NO_PLACE } else { (*cradle).number };
+        (*cradle).leave();
+        ((&raw const MASK).read(), (&raw const LOADER_HELD).read())
+    };
+    LOCK.unlock();
+    if loader_held {
+        loader::release();
+    }
+    restore_mask(mask);
+}
+
+/// In the child.
+pub unsafe extern "C" fn child() {
+    let thread = current();
+    loader::forked();
+    // SAFETY: the only thread of the child.
+    unsafe {
+        let cradle = &raw const CRADLE;
+        LOCK.unlock();
+        match thread.as_mut() {
+            Some(thread) if detect::on() => go_on(thread),
+            Some(thread) if !(*cradle).page.is_null() => begin(thread, &*cradle),
+            _ => silence(thread),
+        }
+        if !thread.is_null() {
+            restore_mask((&raw const MASK).read());
+        }
+    }
+}
+
+/// Nothing here is known to the runtime any more.
+///
+/// # Safety
+/// In a child that has one thread.
+unsafe fn silence(thread: *mut Thread) {
+    finish::forget();
+    recorder::disable();
+    header::set_page(core::ptr::null_mut());
+    signals::reset_lock();
+    world::reset_lock();
+    // SAFETY: by the contract; the thread's own block. The parent's memory behind these pointers stays as it is.
+    unsafe {
+        if let Some(thread) = thread.as_mut() {
+            recorder::forget(thread);
+            let block = &mut *hot();
+            block.thread = core::ptr::null_mut();
+            block.quantum = 0;
+            block.top = core::ptr::null_mut();
+            block.limit = core::ptr::null_mut();
+            block.bottom = core::ptr::null_mut();
+            block.lowest = core::ptr::null_mut();
+        }
+    }
+}
+
+/// Detection goes on, with a reporter of the child's own.
+///
+/// # Safety
+/// In a child whose only thread is this one.
+unsafe fn go_on(thread: &mut Thread) {
+    // SAFETY: the thread's own block, here and below.
+    let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
+    signals::reset_lock();
+    world::reset_lock();
+    atomics::reset_locks();
+    thread.pending_signals.store(0, Relaxed);
+    thread.arrived_signals.forget();
+    // SAFETY: by the contract.
+    unsafe {
+        barrier::forget();
+        once::forked();
+        openmp::forget();
+        outside::forget();
+        timers::forget();
+        modules::forget();
+        detect::forked::in_child(thread);
+    }
+    report::forked();
+    // SAFETY: as above.
+    unsafe { (*hot()).nesting = nesting };
+}
+
+/// # Safety
+/// In a child whose only thread is this one.
+unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
+    let site = thread.fork_site;
+    // SAFETY: the thread's own block, here and below.
+    let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
+    let elapsed = clock::elapsed();
+    let start = header::word(field::START_TIME).load(Relaxed);
+    recorder::forget(thread);
+    cradle.settle();
+    header::set(field::START_TIME, start);
+    clock::advance_to(elapsed);
+    signals::reset_lock();
+    world::reset_lock();
+    atomics::reset_locks();
+    // SAFETY: by the contract.
+    unsafe {
+        barrier::forget();
+        once::forked();
+        openmp::forget();
+        outside::forget();
+        timers::forget();
+        modules::forget();
+        watchdog::forget();
+        replay::restart();
+        explore::forget();
+        provoke::restart();
+        policy::restart();
+        thread::only(thread);
+        sched::only(thread);
+    }
+    tree::forked(thread);
+    replay::appeared(thread);
+    modules::write();
+    recorder::begin(thread);
+    let (stack, tls) = (thread.stack, thread.tls);
+    recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, site, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
+    init::given_by_kernel(thread);
+    for at in 0..thread.held.len() {
+        let Held { lock, shared, .. } = thread.held.as_slice()[at];
+        let (op, kind) = if shared { (Op::LockShared, lock_kind::RWLOCK) } else { (Op::Lock, lock_kind::MUTEX) };
+        recorder::sync(thread, op, lock, kind, site, &[]);
+    }
+    finish::begin_again();
+    debug_assert!(config::mode() != 0);
+    // SAFETY: as above.
+    unsafe { (*hot()).nesting = nesting };
+}

@@ -1,0 +1,116 @@
+//! The filter in front of the recorder: which accesses need not be kept.
+//!
+//! Per thread, a direct-mapped table of what was kept last. An entry is two words:
+//!
+//! ```text
+//! span:16 | address:48        times:11 | kind:5 | site:48   (site and address xor-ed with the hash of the locks held)
+//! ```
+//!
+//! - **Same span**: the same access (address, site, kind, locks) was kept since the thread's last event with a place in the global order. Nothing that
+//!   any analysis here asks can tell the two apart.
+//! - **Cap**: it was kept `times` ≥ the control's `ACCESS_CAP` in earlier spans. That loses what a later instance alone would show, and who really wrote what a
+//!   later read sees; the recording is marked as thinned, and the host claims no causal prediction from it. 0 switches it off, until half of the room for the
+//!   trace is used up.
+//!
+//! Which entries collide depends on addresses, and so on where the kernel put things. Only repetitions are at stake: whoever compares recordings leaves
+//! them out.
+
+use crate::system::thread::{Held, Thread};
+use crate::system::{config, header};
+use rashomon_abi::control::field;
+use rashomon_abi::header::note;
+use rashomon_abi::record::CHUNK_BYTES;
+
+/// Multiplier that spreads the sites of one loop over the table: their accesses walk through it side by side.
+pub const SPREAD: u32 = 0x9e37_79b1;
+pub const TIMES_SHIFT: u32 = 53;
+const MAX_CAP: u64 = (1 << (64 - TIMES_SHIFT)) - 1;
+/// Bits of the site that the locks' hash is mixed into.
+const LOCKS_MASK: u64 = 0x0000_ffff_ffff_f000;
+
+/// Entries of a thread's table. The first threads do most of the work of most programs; a table is memory once it is touched.
+pub const fn entries(number: u32) -> usize {
+    match number {
+        0..8 => 1 << 18,
+        8..32 => 1 << 16,
+        32..128 => 1 << 13,
+        _ => 1 << 11,
+    }
+}
+
+/// Bytes of an entry, and of eight bytes of the program times two: that is why a slot's distance from the table's begin is so cheap.
+const ENTRY_BYTES: u64 = 16;
+
+/// What selects a slot of a table of that many entries, in bytes from its begin.
+pub const fn mask(entries: usize) -> u64 {
+    (entries as u64 - 1) * ENTRY_BYTES
+}
+
+/// The slot of an access; what the hook computes in assembly.
+fn slot(thread: &mut Thread, address: u64, site: u64) -> usize {
+    let distance = ((address << 1) ^ ((site as u32).wrapping_mul(SPREAD) >> 4) as u64) & thread.hot().filter_mask;
+    (distance / ENTRY_BYTES) as usize
+}
+
+/// A chunk is full: was the table worth its cache misses? Where nearly everything is kept anyway, a small one finds what little repeats; from time to
+/// time the large one has another try. `executed`: accesses that the chunk took.
+pub fn tune(thread: &mut Thread, executed: u64) {
+    const SMALL: usize = 1 << 10;
+    const TRIES: u32 = 32;
+    let kept_nearly_all = executed < (CHUNK_BYTES / 8) as u64 * 5 / 4;
+    let full = entries(thread.number);
+    let try_again = thread.chunk_index.is_multiple_of(TRIES);
+    thread.hot().filter_mask = mask(if kept_nearly_all && !try_again { SMALL.min(full) } else { full });
+}
+
+/// The times word at which a thread's accesses are capped.
+pub fn cap() -> u64 {
+    match config::word(field::ACCESS_CAP) {
+        0 => u64::MAX,
+        cap => cap.min(MAX_CAP) << TIMES_SHIFT,
+    }
+}
+
+/// Half of the room for the trace is used up: from here on accesses are capped, so that the other half lasts longer.
+pub fn run_short(thread: &mut Thread) {
+    const CAP_WHEN_SHORT: u64 = 16;
+    thread.hot().cap = thread.hot().cap.min(CAP_WHEN_SHORT << TIMES_SHIFT);
+}
+
+/// Whether an access has to be kept. Notes it as kept.
+pub fn keeps(thread: &mut Thread, address: u64, site: u64, kind: u64) -> bool {
+    let at = slot(thread, address, site);
+    let (span, locks, cap) = (thread.hot().span, thread.hot().locks, thread.hot().cap);
+    let (key, tag) = (span.wrapping_add(address), (site | kind << 48) ^ locks);
+    // SAFETY: inside the table.
+    let entry = unsafe { &mut *thread.hot().filter.add(at) };
+    if (entry[1] ^ tag) << (64 - TIMES_SHIFT) != 0 || (entry[0] ^ key) << 16 != 0 {
+        *entry = [key, tag];
+        return true;
+    }
+    if entry[0] == key {
+        return false;
+    }
+    if entry[1] >= cap {
+        thread.hot().capped = 1;
+        return false;
+    }
+    *entry = [key, entry[1] + (1 << TIMES_SHIFT)];
+    true
+}
+
+/// The locks held changed by this one.
+pub fn locks_changed(thread: &mut Thread, held: Held) {
+    let mut hash = (held.lock ^ held.shared as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^= hash >> 32;
+    if !thread.hot.is_null() {
+        thread.hot().locks ^= hash & LOCKS_MASK;
+    }
+}
+
+/// At the thread's end: says so if the cap took anything away.
+pub fn report(thread: &mut Thread) {
+    if thread.hot().capped != 0 {
+        header::note(note::THINNED);
+    }
+}

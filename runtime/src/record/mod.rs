@@ -1,0 +1,10 @@
+//! What is written down: streams of events, the filters in front of them, the folders of the session's processes, external
+//! inputs. Nothing here decides who runs.
+//!
+//! Calls: `system`, `detect`.
+
+pub mod family;
+pub mod filter;
+pub mod outside;
+pub mod recorder;
+pub mod tree;

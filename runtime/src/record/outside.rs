@@ -1,0 +1,70 @@
+//! What reaches the program from outside: data of files that nobody in this process wrote, and signals that nobody in it sent.
+//!
+//! From the first such thing on a re-execution may see something else. Pipes and socket pairs that the process made itself are inside as long as it has not forked;
+//! every other socket, terminals and pipes that were there before are outside. Regular files are taken to be the same next time.
+
+use crate::record::recorder;
+use crate::system::header;
+use crate::system::lock::RawLock;
+use crate::system::memory::Map;
+use crate::system::thread::Thread;
+use core::sync::atomic::Ordering::*;
+use rashomon_abi::header::{field, note};
+use rashomon_abi::record::Op;
+
+static LOCK: RawLock = RawLock::new();
+static mut OWN: Map = Map::new();
+static mut MADE: u64 = 0;
+
+/// Who a file is, whatever descriptor names it: device and inode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// A forked child made none of them: its parent has the other ends.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn forget() {
+    LOCK.unlock();
+    // SAFETY: nobody else is there. The map may have been in the middle of a change.
+    unsafe {
+        (&raw mut OWN).write(Map::new());
+        (&raw mut MADE).write(0);
+    }
+}
+
+/// The process made this pipe or socket pair.
+pub fn made_here(file: Identity) {
+    let (own, made) = (&raw mut OWN, &raw mut MADE);
+    // SAFETY: guarded by LOCK.
+    LOCK.with(|| unsafe {
+        *made += 1;
+        *(*own).entry((file.device, file.inode)) = *made;
+    });
+}
+
+/// The how-manieth pipe or end of a socket pair of this process a file is: the same in every execution, unlike its inode.
+pub fn ordinal(file: Identity) -> Option<u64> {
+    let own = &raw const OWN;
+    // SAFETY: guarded by LOCK.
+    LOCK.with(|| unsafe { (*own).get((file.device, file.inode)) })
+}
+
+/// Whether all that can be read from a file was written in this process.
+pub fn is_own(file: Identity) -> bool {
+    header::word(field::FORKS).load(Relaxed) == 0 && ordinal(file).is_some()
+}
+
+/// Something came in: the first time, this is where the recording stops being re-executable.
+pub fn came_in(thread: &mut Thread, object: u64, source: u16, site: u64) {
+    if header::word(field::NOT_REEXECUTABLE_FROM).load(Relaxed) != 0 {
+        return;
+    }
+    header::note(note::EXTERNAL_INPUT);
+    let executed = thread.accesses_since_sync();
+    let sequence = recorder::sync(thread, Op::ExternalInput, object, source, site, &[executed]);
+    let _ = header::word(field::NOT_REEXECUTABLE_FROM).compare_exchange(0, sequence, AcqRel, Relaxed);
+}

@@ -1,0 +1,473 @@
+//! The sink that keeps events: per-thread streams of mapped chunks (`rashomon_abi::record` describes the bytes).
+//!
+//! A stream is written by its own thread, or by the holder of the turn while its thread is stopped. Records are written front to
+//! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
+
+use crate::detect;
+use crate::process::finish;
+use crate::provoke;
+use crate::record::{filter, tree};
+use crate::system::memory::Map;
+use crate::system::sys::{self, syscall};
+use crate::system::thread::{State, Thread, all};
+use crate::system::{config, header};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use rashomon_abi::control;
+use rashomon_abi::header::{field, note};
+use rashomon_abi::record::{
+    self, CHUNK_BYTES, CHUNK_CHECKSUM_WORD, CHUNK_HEADER_WORDS, CHUNK_MAGIC, CHUNK_USED_WORD, Checksum, LOW_MASK, MAX_ARGUMENTS,
+    Op, SITE_BIAS, word,
+};
+use rashomon_abi::unwritten;
+
+/// Contexts beyond this number are recorded as their parents.
+const MAX_CONTEXTS: u32 = 1 << 22;
+
+/// The session directory, terminated by zero.
+static mut DIRECTORY: [u8; 4096] = [0; 4096];
+static ENABLED: AtomicU32 = AtomicU32::new(0);
+/// Bytes of closed chunks.
+static BYTES: AtomicU64 = AtomicU64::new(0);
+static FULL: AtomicU32 = AtomicU32::new(0);
+/// Serial mode: nothing is kept any more, as what happens is what happened before.
+static REPEATS: AtomicBool = AtomicBool::new(false);
+/// Operations since the last one at a place (operation and call site) where none had been. For the holder of the turn, like the places.
+static SAME: AtomicU32 = AtomicU32::new(0);
+static mut PLACES: Map = Map::new();
+/// So many of them are enough.
+const MOST_SAME: u32 = 1 << 21;
+
+/// # Safety
+/// Before any thread records, or in a child that has one thread.
+pub unsafe fn enable(directory: &[u8; 4096]) {
+    // SAFETY: nobody reads yet.
+    unsafe { (&raw mut DIRECTORY).write(*directory) };
+    BYTES.store(0, Relaxed);
+    REPEATS.store(false, Relaxed);
+    SAME.store(0, Relaxed);
+    FULL.store(0, Relaxed);
+    ENABLED.store(1, Release);
+}
+
+/// The folder of this process's recording.
+pub fn folder() -> [u8; 4096] {
+    // SAFETY: written before the first reader, and in a child that has one thread.
+    unsafe { (&raw const DIRECTORY).read() }
+}
+
+pub fn disable() {
+    ENABLED.store(0, Release);
+}
+
+/// `directory/name` for a file of the session, terminated by zero.
+pub fn path_of(name: &[u8], number: Option<u32>) -> [u8; 4096] {
+    // SAFETY: written once before the first reader.
+    let mut path = unsafe { (&raw const DIRECTORY).read() };
+    let mut at = path.iter().position(|&byte| byte == 0).unwrap_or(0);
+    let mut push = |byte: u8| {
+        if at + 1 < path.len() {
+            path[at] = byte;
+            at += 1;
+        }
+    };
+    push(b'/');
+    name.iter().for_each(|&byte| push(byte));
+    if let Some(number) = number {
+        let digits = sys::Decimal::new(number as u64);
+        for _ in digits.bytes().len()..4 {
+            push(b'0');
+        }
+        digits.bytes().iter().for_each(|&byte| push(byte));
+    }
+    path
+}
+
+fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
+    let path = path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread));
+    let offset = index as usize * CHUNK_BYTES;
+    // SAFETY: `path` is terminated; the mapping is fresh.
+    unsafe {
+        // O_RDWR | O_CREAT | O_CLOEXEC
+        let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000102, 0o644);
+        if fd < 0 {
+            return Err(-fd);
+        }
+        let mut result = sys::grow(fd, offset, CHUNK_BYTES);
+        if result == 0 {
+            result = sys::call(sys::MMAP, 0, CHUNK_BYTES, 3, 1 | 0x8000, fd as usize, offset);
+        }
+        syscall!(sys::CLOSE, fd);
+        if result <= 0 { Err(-result) } else { Ok(result as *mut u64) }
+    }
+}
+
+/// Gives a thread its first chunk.
+pub fn begin(thread: &mut Thread) {
+    thread.keep_accesses =
+        !config::option(control::option::NO_ACCESSES) && !config::option(control::option::NO_STREAMS) && FULL.load(Relaxed) == 0;
+    if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !provoke::on() {
+        open_chunk(thread);
+    }
+}
+
+fn open_chunk(thread: &mut Thread) {
+    match map_chunk(thread.number, thread.chunk_index) {
+        Ok(chunk) => {
+            // SAFETY: a fresh chunk of zero bytes.
+            unsafe {
+                *chunk = CHUNK_MAGIC;
+                *chunk.add(1) = (thread.chunk_index as u64) << 32 | thread.number as u64;
+                let hot = thread.hot();
+                hot.cursor = chunk.add(CHUNK_HEADER_WORDS);
+                hot.end = chunk.add(CHUNK_BYTES / 8);
+                hot.previous_site = 0;
+            }
+            thread.chunk = chunk;
+            thread.written_context = u32::MAX;
+            let limit = config::word(control::field::TRACE_LIMIT);
+            // What is only reserved is given back when the chunk is closed, and must not use up what may be written.
+            let total = BYTES.load(Relaxed);
+            if limit != 0 && total > limit / 2 {
+                filter::run_short(thread);
+            }
+            if limit != 0 && total > limit && FULL.swap(1, AcqRel) == 0 {
+                header::note(note::TRUNCATED);
+            }
+        }
+        Err(errno) => {
+            thread.chunk = core::ptr::null_mut();
+            let hot = thread.hot();
+            hot.cursor = core::ptr::null_mut();
+            hot.end = core::ptr::null_mut();
+            header::unwritten(errno);
+            if FULL.swap(2, AcqRel) != 2 {
+                let words = unwritten::cause(errno as u64).map_or("cannot extend a trace file", |cause| cause.words);
+                let number = sys::Decimal::new(errno as u64);
+                sys::message(&[b"recording stops here: ", words.as_bytes(), b" (errno ", number.bytes(), b")"]);
+            }
+        }
+    }
+    if FULL.load(Relaxed) != 0 {
+        thread.keep_accesses = false;
+    }
+}
+
+/// Completes the chunk: from here on it is valid whatever happens.
+fn close_chunk(thread: &mut Thread, last: bool) {
+    if thread.chunk.is_null() {
+        return;
+    }
+    let chunk = thread.chunk;
+    // SAFETY: the thread's own chunk; the cursor lies inside it.
+    unsafe {
+        let first = chunk.add(CHUNK_HEADER_WORDS);
+        let words = thread.hot().cursor.offset_from(first) as usize;
+        let mut checksum = Checksum::new();
+        for at in 0..words {
+            checksum = checksum.add(*first.add(at));
+        }
+        *chunk.add(CHUNK_CHECKSUM_WORD) = checksum.finish();
+        BYTES.fetch_add(((CHUNK_HEADER_WORDS + words) * 8) as u64, Relaxed);
+        core::sync::atomic::fence(Release);
+        chunk.add(CHUNK_USED_WORD).write_volatile(words as u64 * 8);
+        sys::unmap(chunk.cast(), CHUNK_BYTES);
+        if last {
+            let path = path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number));
+            let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000002, 0);
+            if fd >= 0 {
+                let bytes = thread.chunk_index as usize * CHUNK_BYTES + (CHUNK_HEADER_WORDS + words) * 8;
+                syscall!(sys::FTRUNCATE, fd, bytes);
+                syscall!(sys::CLOSE, fd);
+            }
+        }
+    }
+    let hot = thread.hot();
+    hot.cursor = core::ptr::null_mut();
+    hot.end = core::ptr::null_mut();
+    thread.chunk = core::ptr::null_mut();
+    thread.chunk_index += 1;
+}
+
+/// Room for `words` words in one chunk. False when nothing is kept any more.
+fn reserve(thread: &mut Thread, words: usize) -> bool {
+    if REPEATS.load(Relaxed) {
+        // One that was in the kernel when recording ended.
+        close_chunk(thread, true);
+    }
+    if thread.chunk.is_null() {
+        return false;
+    }
+    let hot = thread.hot();
+    if (hot.end as usize).wrapping_sub(hot.cursor as usize) / 8 >= words {
+        return true;
+    }
+    close_chunk(thread, false);
+    thread.settle();
+    let executed = thread.executed - core::mem::replace(&mut thread.executed_before_chunk, thread.executed);
+    filter::tune(thread, executed);
+    tree::chunk_ends(thread);
+    open_chunk(thread);
+    !thread.chunk.is_null()
+}
+
+/// # Safety
+/// After [`reserve`].
+unsafe fn push(thread: &mut Thread, value: u64) {
+    let hot = thread.hot();
+    // SAFETY: room was reserved. Volatile: records appear in order, whenever the process dies.
+    unsafe {
+        hot.cursor.write_volatile(value);
+        hot.cursor = hot.cursor.add(1);
+    }
+}
+
+/// Brings the call context up to date with the shadow stack.
+fn resolve_context(thread: &mut Thread) {
+    if thread.hot().dirty == 0 {
+        return;
+    }
+    let (bottom, lowest, top) = {
+        let looks = tree::looks(thread);
+        let hot = thread.hot();
+        // While accesses are ignored or asked about one by one the fast path stays shut.
+        hot.dirty = (hot.ignored > 0 || looks) as u64;
+        let lowest = core::mem::replace(&mut hot.lowest, hot.top);
+        (hot.bottom, lowest.min(hot.top), hot.top)
+    };
+    if config::option(control::option::NO_CONTEXTS) {
+        return;
+    }
+    // SAFETY: all three point into the shadow stack.
+    let (known, depth) = unsafe { (lowest.offset_from(bottom) as usize, top.offset_from(bottom) as usize) };
+    thread.context_path.truncate(known);
+    for level in thread.context_path.len()..depth {
+        // SAFETY: below the top.
+        let site = unsafe { (*bottom.add(level)).site } & LOW_MASK;
+        let parent = thread.context_path.as_slice().last().copied().unwrap_or(0);
+        let fresh = thread.context_count;
+        let full = fresh >= MAX_CONTEXTS;
+        let number = match thread.contexts.get((site, parent as u64 + 1)) {
+            Some(number) => number as u32,
+            None if full => parent,
+            None => {
+                *thread.contexts.entry((site, parent as u64 + 1)) = fresh as u64;
+                thread.context_count += 1;
+                if reserve(thread, 2) {
+                    // SAFETY: reserved.
+                    unsafe {
+                        push(thread, word(0, record::CONTEXT_DEFINITION, site));
+                        push(thread, (parent as u64) << 32 | fresh as u64);
+                    }
+                }
+                fresh
+            }
+        };
+        thread.context_path.push(number);
+    }
+    thread.context = thread.context_path.as_slice().last().copied().unwrap_or(0);
+}
+
+/// Room for a record of `words` words with its context in front.
+fn reserve_with_context(thread: &mut Thread, words: usize) -> bool {
+    resolve_context(thread);
+    if !reserve(thread, words + 2) {
+        return false;
+    }
+    if thread.written_context != thread.context {
+        thread.written_context = thread.context;
+        // SAFETY: reserved.
+        unsafe { push(thread, word(0, record::CONTEXT, thread.context as u64)) };
+    }
+    true
+}
+
+/// An access of a power of two of bytes: the whole of what the hook does in assembly, for all cases.
+pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
+    if !thread.keep_accesses {
+        return;
+    }
+    if !filter::keeps(thread, address, site, kind) && !config::option(control::option::NO_FILTER) {
+        return;
+    }
+    if tree::on() && tree::is_redundant(thread, address, site, kind) {
+        return;
+    }
+    if !reserve_with_context(thread, 2) {
+        return;
+    }
+    let mut distance = site.wrapping_sub(thread.hot().previous_site).wrapping_add(SITE_BIAS);
+    // SAFETY: two words were reserved.
+    unsafe {
+        if distance > 2 * SITE_BIAS - 1 {
+            push(thread, word(0, record::SITE, site));
+            distance = SITE_BIAS;
+        }
+        push(thread, word(distance, kind, address));
+    }
+    thread.hot().previous_site = site;
+}
+
+pub fn range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u64) {
+    if !thread.keep_accesses || tree::on() && tree::is_redundant_range(thread, address, bytes, site, class) {
+        return;
+    }
+    if !reserve_with_context(thread, 3) {
+        return;
+    }
+    // SAFETY: three words were reserved.
+    unsafe {
+        push(thread, word(class, record::RANGE, address));
+        push(thread, bytes);
+        push(thread, site);
+    }
+}
+
+/// A synchronisation event: takes its place in the global order now.
+pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) -> u64 {
+    if detect::on() {
+        detect::sync(thread, op, object, aux, site, arguments);
+        return 0;
+    }
+    if provoke::on() {
+        passed(thread, op);
+        return 0;
+    }
+    if config::serial() && !REPEATS.load(Relaxed) {
+        watch_repetition(op, site);
+    }
+    let sequence = next_sequence(thread);
+    sync_at(thread, op, object, aux, site, arguments, sequence);
+    sequence
+}
+
+/// Serial mode: the recording is a beginning of the execution if nothing has happened for long but what had happened before; the execution goes on. For the holder of the turn.
+fn watch_repetition(op: Op, site: u64) {
+    let places = &raw mut PLACES;
+    // SAFETY: for the holder of the turn, and nobody else has a reference.
+    let visits = unsafe { (*places).entry((site ^ (op as u64) << 48, 1)) };
+    if *visits == 0 {
+        *visits = 1;
+        SAME.store(0, Relaxed);
+    } else if SAME.fetch_add(1, Relaxed) >= MOST_SAME {
+        header::note(note::REPEATS);
+        ENABLED.store(0, Release);
+        for thread in all() {
+            // SAFETY: registered threads are never unmapped; all but the calling one stand still, or are in the kernel and write nothing more.
+            let thread = unsafe { &mut *thread };
+            thread.keep_accesses = false;
+            if !thread.hot.is_null() && thread.state != State::External {
+                close_chunk(thread, true);
+            }
+        }
+        REPEATS.store(true, Release);
+    }
+}
+
+/// The next place in the global order; none for what runs on after its stream was closed with the recording: nobody is to look for it.
+pub fn next_sequence(thread: &Thread) -> u64 {
+    if thread.chunk.is_null() && finish::is_done() || REPEATS.load(Relaxed) { 0 } else { header::next_sequence() }
+}
+
+/// A synchronisation event of an execution of which nothing is kept.
+fn passed(thread: &mut Thread, op: Op) {
+    if op.has_ordinal() {
+        thread.ordinal += 1;
+    }
+    provoke::moved(thread);
+}
+
+/// The same at a place in the global order that was taken before.
+pub fn sync_at(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64], sequence: u64) {
+    debug_assert!(arguments.len() <= MAX_ARGUMENTS);
+    if provoke::on() {
+        passed(thread, op);
+        return;
+    }
+    if reserve_with_context(thread, 3 + arguments.len()) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread, word(op as u64, record::SYNC, object));
+            push(thread, (arguments.len() as u64) << 48 | sequence);
+            push(thread, (aux as u64) << 48 | (site & LOW_MASK));
+            for &argument in arguments {
+                push(thread, argument);
+            }
+        }
+    }
+    if op.has_ordinal() {
+        thread.ordinal += 1;
+        thread.restart_count();
+    }
+    if tree::on() {
+        tree::step(thread, op, object, aux, arguments);
+    }
+    thread.new_span();
+}
+
+/// Serial mode: the thread goes on after others ran.
+pub fn turn(thread: &mut Thread) {
+    let count = thread.accesses_since_sync();
+    if reserve(thread, 2) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread, word(0, record::TURN, count));
+            push(thread, header::next_sequence());
+        }
+    }
+    if tree::on() {
+        tree::resumes(thread);
+    }
+    thread.new_span();
+}
+
+/// Serial mode: the thread begins to wait inside the operation that it is about to complete.
+pub fn waits(thread: &mut Thread) {
+    let count = thread.accesses_since_sync();
+    if reserve(thread, 2) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread, word(record::TURN_WAITS, record::TURN, count));
+            push(thread, header::next_sequence());
+        }
+    }
+}
+
+/// Serial mode: the recording ends while the thread stands still, and could go on.
+pub fn stands(thread: &mut Thread) {
+    let count = thread.accesses_since_sync();
+    if reserve(thread, 2) {
+        // SAFETY: reserved.
+        unsafe {
+            push(thread, word(record::TURN_STANDS, record::TURN, count));
+            push(thread, header::next_sequence());
+        }
+    }
+}
+
+/// The thread's last words.
+pub fn finish(thread: &mut Thread) {
+    filter::report(thread);
+    thread.reload_quantum();
+    let executed = thread.executed;
+    if reserve(thread, 1) {
+        // SAFETY: reserved.
+        unsafe { push(thread, word(0, record::EXECUTED, executed)) };
+    }
+    header::word(field::ACCESSES_EXECUTED).fetch_add(executed, Relaxed);
+    header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree.take_skipped(), Relaxed);
+    close_chunk(thread, true);
+}
+
+/// Throws away what a forked child inherited: its chunks belong to the parent.
+pub fn forget(thread: &mut Thread) {
+    disable();
+    if !thread.chunk.is_null() {
+        // SAFETY: the child's own view of the shared mapping.
+        unsafe { sys::unmap(thread.chunk.cast(), CHUNK_BYTES) };
+    }
+    thread.chunk = core::ptr::null_mut();
+    let hot = thread.hot();
+    hot.cursor = core::ptr::null_mut();
+    hot.end = core::ptr::null_mut();
+    thread.keep_accesses = false;
+}

@@ -1,0 +1,60 @@
+//! Virtual time of serial runs. It stands still while threads run, but for a tick at each look at a clock (so that a program which waits
+//! by looking gets on) and at each used-up quantum; it jumps to the next deadline when nobody can run.
+
+use crate::system::{config, header, sys};
+use core::sync::atomic::{AtomicU64, Ordering::*};
+use rashomon_abi::control;
+use rashomon_abi::header::field;
+
+pub const REALTIME: i32 = 0;
+pub const MONOTONIC: i32 = 1;
+/// `CLOCK_MONOTONIC` at the start of every serial run: a constant, so that re-executions read the same.
+const MONOTONIC_BASE: u64 = 100_000 * 1_000_000_000;
+/// What a look at the clock costs. Doubled by each look that follows without anything else happening, up to the limit.
+const TICK: u64 = 1_000;
+const LARGEST_TICK: u64 = 10_000_000;
+pub const NEVER: u64 = u64::MAX;
+
+static REALTIME_BASE: AtomicU64 = AtomicU64::new(0);
+
+pub fn initialise() {
+    let asked = config::word(control::field::BASE_TIME);
+    let base = if asked != 0 && config::serial() { asked } else { sys::clock(REALTIME as usize) };
+    REALTIME_BASE.store(base, Relaxed);
+    header::set(field::START_TIME, base);
+}
+
+/// Virtual nanoseconds since the start.
+pub fn elapsed() -> u64 {
+    header::word(field::VIRTUAL_TIME).load(Relaxed)
+}
+
+pub fn advance(nanoseconds: u64) {
+    header::word(field::VIRTUAL_TIME).fetch_add(nanoseconds, Relaxed);
+}
+
+pub fn advance_to(elapsed: u64) {
+    header::word(field::VIRTUAL_TIME).fetch_max(elapsed, Relaxed);
+}
+
+fn base(clock: i32) -> u64 {
+    match clock {
+        // CLOCK_REALTIME, _COARSE, _ALARM, TAI
+        0 | 5 | 8 | 11 => REALTIME_BASE.load(Relaxed),
+        // CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID and those of other threads
+        2 | 3 => 0,
+        clock if clock < 0 => 0,
+        _ => MONOTONIC_BASE,
+    }
+}
+
+/// What the clock shows, for a program that looks. `looks`: how many looks in a row this is.
+pub fn read(clock: i32, looks: u32) -> u64 {
+    advance((TICK << looks.min(20)).min(LARGEST_TICK));
+    base(clock) + elapsed()
+}
+
+/// An absolute time of a clock as elapsed virtual time.
+pub fn deadline(clock: i32, absolute: u64) -> u64 {
+    absolute.saturating_sub(base(clock))
+}

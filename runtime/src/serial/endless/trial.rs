@@ -1,0 +1,712 @@
+//! Whether a thread that runs alone comes back to a state in which it was.
+//!
+//! The process is forked, and the copy has the calling thread only. There the runtime stands aside: hooks pass through, and the
+//! thread goes on natively, one instruction after the other (the processor's trap flag, SIGTRAP). Every writable page is made
+//! read-only, but for the thread's own: its stack from the stack pointer on, and the page of its thread-local storage in which
+//! the kernel may write. A page that the thread writes is copied first. So the state is known in full: registers, the thread's
+//! own memory, and the copies of whatever changed.
+//!
+//! Period: R. P. Brent, "An Improved Monte Carlo Factorization Algorithm", BIT 20, 1980, §2: the state after 2^n instructions is
+//! compared with those that follow, up to 2^(n+1). Equal states: the thread, which nothing from outside reaches, goes round for
+//! ever. Nothing else is concluded from it: a trial that comes to its bounds, to an instruction that may tell something from
+//! outside ([`rashomon_abi::instructions`]), to a call into the kernel, to an interposed function that is no look, or to the end
+//! of the copy, has shown nothing.
+//!
+//! Where other threads could run, too, the thread must not change for a moment what they may see: each instruction that writes
+//! outside of its own pages has to leave the bytes as they were, and of the other threads' stacks and thread-local storage it may read nothing, as they
+//! change their own.
+//!
+//! Limit: code that is not instrumented and writes another thread's stack for a moment only.
+
+use crate::intercept;
+use crate::intercept::atomics;
+use crate::process::finish;
+use crate::record::recorder;
+use crate::serial::sched::WaitFor;
+use crate::serial::{explore, world};
+use crate::system::sys::{self, syscall};
+use crate::system::thread::{State, Thread, all, by_number};
+use crate::system::tls::Hot;
+use crate::system::{header, signals};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+use rashomon_abi::instructions::{Kind, kind};
+
+pub enum Answer {
+    /// It comes back to where it was, and passes where it stands now on the way.
+    Shown,
+    NotShown,
+    /// This is the copy, in which the thread is to go on at once.
+    Copy,
+}
+
+const PAGE: u64 = 4096;
+/// Instructions of a trial.
+const MOST_STEPS: u64 = 1 << 13;
+/// Instructions on the way out of the runtime.
+const MOST_STEPS_BEFORE: u64 = 1 << 14;
+const FIRST_PERIOD: u64 = 256;
+const MOST_RANGES: usize = 2048;
+const MOST_STACKS: usize = 64;
+const MOST_PAGES: usize = 128;
+const MOST_OWN: usize = 256 << 10;
+/// General registers, flags and instruction pointer in a signal's context.
+const REGISTERS: usize = 18;
+const RSP: usize = 15;
+const RIP: usize = 16;
+const FLAGS: usize = 17;
+const ERROR: usize = 19;
+const RAX: usize = 13;
+/// The flags that instructions compute.
+const COMPUTED: u64 = 0xcd5;
+const MOST_XSTATE: usize = 4096;
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Range {
+    start: u64,
+    end: u64,
+}
+
+impl Range {
+    const EMPTY: Self = Self { start: 0, end: 0 };
+    const fn contains(&self, address: u64) -> bool {
+        self.start <= address && address < self.end
+    }
+}
+
+/// A page as it was when the thread was about to write it.
+#[repr(C)]
+struct Saved {
+    page: u64,
+    bytes: [u8; PAGE as usize],
+}
+
+/// What the copy knows. All-zero bytes are valid.
+#[repr(C)]
+struct Trial {
+    /// Where the thread stands: a return address.
+    site: u64,
+    block: *mut Hot,
+    stack: Range,
+    /// Other threads could run as well.
+    side_by_side: bool,
+    /// Mutexes can be taken and given back: nobody waits for one.
+    locks_pass: bool,
+    others: [Range; MOST_STACKS],
+    other_count: usize,
+    /// Where mappings that the runtime shares with the host begin.
+    shared: [u64; MOST_STACKS],
+    shared_count: usize,
+
+    begun: bool,
+    steps: u64,
+    protected: [Range; MOST_RANGES],
+    protected_count: usize,
+    kernel_code: Range,
+    /// Not protected: the thread's stack from here on, and thread-local storage beside it.
+    own: [Range; 2],
+
+    /// The state to come back to.
+    registers: [u64; REGISTERS],
+    xstate: [u8; MOST_XSTATE],
+    xstate_bytes: usize,
+    own_bytes: [u8; MOST_OWN],
+    saved: [Saved; MOST_PAGES],
+    saved_count: usize,
+    /// Of these the pages that the instruction which is being made may write.
+    open_from: usize,
+    since: u64,
+    period: u64,
+    site_passed: bool,
+}
+
+static TRIAL: AtomicPtr<Trial> = AtomicPtr::new(core::ptr::null_mut());
+
+const CLONE: usize = 56;
+const WAIT4: usize = 61;
+const WALL: usize = 0x4000_0000;
+/// How the copy ends when the thread has shown that it repeats itself; anything else shows nothing.
+const SHOWN: i32 = 42;
+const NOT_SHOWN: i32 = 43;
+
+/// Has the calling thread show what it does. Under the scheduler's lock, by the holder of the turn; every other thread of `live`
+/// stands still. In the copy as well.
+pub fn hold(thread: &mut Thread, live: &[u32]) -> Answer {
+    let memory = sys::map_anonymous(size_of::<Trial>()).cast::<Trial>();
+    // SAFETY: fresh memory; all-zero bytes are valid.
+    let Some(trial) = (unsafe { memory.as_mut() }) else { return Answer::NotShown };
+    let answer = if !prepare(trial, thread, live) || is_traced() { Answer::NotShown } else { fork(trial, thread) };
+    if !matches!(answer, Answer::Copy) {
+        // SAFETY: nobody else knows it.
+        unsafe { sys::unmap(memory.cast(), size_of::<Trial>()) };
+    }
+    answer
+}
+
+fn prepare(trial: &mut Trial, thread: &mut Thread, live: &[u32]) -> bool {
+    trial.site = thread.endless.site;
+    trial.block = thread.hot;
+    trial.stack = Range { start: thread.stack.0, end: thread.stack.1 };
+    // SAFETY: registered threads are never unmapped.
+    let wait_of = |number: u32| unsafe { (*by_number(number)).wait.what };
+    trial.locks_pass = !live.iter().any(|&number| matches!(wait_of(number), WaitFor::Lock | WaitFor::LockShared));
+    for &number in live.iter().filter(|&&number| number != thread.number) {
+        // SAFETY: registered threads are never unmapped.
+        let other = unsafe { &*by_number(number) };
+        if other.state == State::Runnable {
+            trial.side_by_side = true;
+            trial.locks_pass = false;
+            // The initial thread has its thread-local storage outside of its stack.
+            let apart = other.tls.0 < other.stack.0 || other.stack.1 < other.tls.1;
+            for (start, end) in [other.stack, other.tls].into_iter().take(1 + usize::from(apart)) {
+                let Some(range) = trial.others.get_mut(trial.other_count) else { return false };
+                *range = Range { start: start & !(PAGE - 1), end: end.next_multiple_of(PAGE) };
+                trial.other_count += 1;
+            }
+        }
+    }
+    // SAFETY: as above.
+    let chunks = all().map(|thread| unsafe { (*thread).chunk } as u64).filter(|&chunk| chunk != 0);
+    for address in chunks.chain([header::page() as u64, explore::words() as u64]) {
+        let Some(place) = trial.shared.get_mut(trial.shared_count) else { return false };
+        *place = address;
+        trial.shared_count += 1;
+    }
+    true
+}
+
+/// Whether a debugger, or the like, would see the traps.
+fn is_traced() -> bool {
+    const FIELD: &[u8] = b"TracerPid:\t";
+    let mut text = [0u8; 4096];
+    // SAFETY: a terminated path, our own descriptor and buffer. O_RDONLY | O_CLOEXEC
+    let read = unsafe {
+        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/status".as_ptr(), 0o2000000, 0);
+        if file < 0 {
+            return true;
+        }
+        let read = syscall!(sys::READ, file, text.as_mut_ptr(), text.len());
+        syscall!(sys::CLOSE, file);
+        read.max(0) as usize
+    };
+    let at = text[..read].windows(FIELD.len()).position(|window| window == FIELD);
+    at.is_none_or(|at| text[at + FIELD.len()] != b'0')
+}
+
+fn fork(trial: &mut Trial, thread: &mut Thread) -> Answer {
+    // No signal announces the copy's end, and only who asks for such children hears of it.
+    // SAFETY: a copy with a stack of its own.
+    let child = unsafe { sys::call(CLONE, 0, 0, 0, 0, 0, 0) };
+    match child {
+        0 => {
+            begin(trial, thread);
+            Answer::Copy
+        }
+        child if child < 0 => Answer::NotShown,
+        child => {
+            let mut status = 0i32;
+            // SAFETY: our own child and variable.
+            while unsafe { syscall!(WAIT4, child, &raw mut status, WALL, 0) } == -sys::EINTR {}
+            if status == SHOWN << 8 { Answer::Shown } else { Answer::NotShown }
+        }
+    }
+}
+
+fn give_up() -> ! {
+    sys::exit_group(NOT_SHOWN)
+}
+
+/// In the copy: nothing from here on is seen by anybody, and it is over within a second.
+fn begin(trial: &mut Trial, thread: &mut Thread) {
+    const PRCTL: usize = 157;
+    const PR_SET_PDEATHSIG: usize = 1;
+    const SIGKILL: usize = 9;
+    const SETITIMER: usize = 38;
+    const RLIMIT_CORE: usize = 4;
+    const SIGALRM: usize = 14;
+    let (second, none, default) = ([0i64, 0, 1, 0], [0u64; 2], [0u64; 4]);
+    // Traps, faults and the alarm get through.
+    let mask = !(1u64 << 4 | 1 << 6 | 1 << 10 | 1 << 13);
+    // SAFETY: plain system calls with locals of the right sizes.
+    unsafe {
+        syscall!(PRCTL, PR_SET_PDEATHSIG, SIGKILL);
+        syscall!(sys::PRLIMIT64, 0, RLIMIT_CORE, none.as_ptr(), 0usize);
+        syscall!(sys::RT_SIGACTION, SIGALRM, default.as_ptr(), 0usize, 8);
+        syscall!(SETITIMER, 0, second.as_ptr(), 0usize);
+        for signal in [5usize, 7, 11] {
+            // SA_SIGINFO | SA_RESTORER; all other signals wait.
+            let action = [stopped as *const () as u64, 4 | 0x0400_0000, restore as *const () as u64, u64::MAX];
+            syscall!(sys::RT_SIGACTION, signal, action.as_ptr(), 0usize, 8);
+        }
+        syscall!(sys::RT_SIGPROCMASK, 2, &raw const mask, 0usize, 8);
+    }
+    stay_on_processor();
+    finish::forget();
+    recorder::disable();
+    header::set_page(core::ptr::null_mut());
+    signals::reset_lock();
+    world::reset_lock();
+    atomics::reset_locks();
+    recorder::forget(thread);
+    TRIAL.store(trial, Release);
+    // The scheduler's lock is the caller's, who gives it back. From here on every instruction traps.
+    // SAFETY: the handler is installed. The red zone is left alone: this function calls others.
+    unsafe { core::arch::asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
+}
+
+/// The kernel writes into the thread's memory on which processor it runs.
+fn stay_on_processor() {
+    const GETCPU: usize = 309;
+    const SCHED_SETAFFINITY: usize = 203;
+    let (mut processor, mut set) = (0u32, [0u64; 128]);
+    // SAFETY: our own variables.
+    unsafe {
+        if syscall!(GETCPU, &raw mut processor, 0usize, 0usize) == 0 {
+            if let Some(word) = set.get_mut(processor as usize / 64) {
+                *word = 1 << (processor % 64);
+            }
+            syscall!(SCHED_SETAFFINITY, 0, size_of_val(&set), set.as_ptr());
+        }
+    }
+}
+
+/// Returns from a signal's handler.
+#[unsafe(naked)]
+unsafe extern "C" fn restore() {
+    core::arch::naked_asm!("mov eax, 15", "syscall")
+}
+
+/// What the kernel calls before each instruction (SIGTRAP) and at faults.
+unsafe extern "C" fn stopped(signal: c_int, information: *mut u64, context: *mut u8) {
+    // SAFETY: set before the first trap; the arguments are the kernel's.
+    unsafe {
+        let trial = &mut *TRIAL.load(Relaxed);
+        trial.stopped(signal, information, context);
+        trial.forget_own_calls();
+    }
+}
+
+impl Trial {
+    unsafe fn stopped(&mut self, signal: c_int, information: *mut u64, context: *mut u8) {
+        // SAFETY: `context` is a `ucontext_t`: registers from byte 40, the pointer to the floating-point state at 224; the
+        // address of a fault is the third word of `information`.
+        unsafe {
+            let registers = &mut *context.add(40).cast::<[u64; 23]>();
+            let floating = *context.add(224).cast::<*const u8>();
+            self.steps += 1;
+            if !self.begun {
+                if signal != 5 || self.steps > MOST_STEPS_BEFORE {
+                    give_up();
+                }
+                if (*self.block).nesting == 0 {
+                    self.stand_aside(registers);
+                    self.remember(registers, floating);
+                }
+                return;
+            }
+            match signal {
+                5 => {}
+                11 if self.opens(*information.add(2), registers[ERROR]) => return,
+                _ => give_up(),
+            }
+            if self.steps > MOST_STEPS {
+                give_up();
+            }
+            self.close_pages();
+            self.look_at_call();
+            self.look_at_instruction(registers);
+            self.site_passed |= registers[RIP] == self.site;
+            if self.is_back(registers, floating) {
+                sys::exit_group(if self.site_passed { SHOWN } else { NOT_SHOWN });
+            }
+            self.since += 1;
+            if self.since == self.period {
+                self.period *= 2;
+                self.remember(registers, floating);
+            }
+        }
+    }
+
+    /// The thread has left the runtime, which from here on does not know it. Its memory is protected.
+    unsafe fn stand_aside(&mut self, registers: &[u64; 23]) {
+        // SAFETY: the thread's own block.
+        unsafe {
+            let block = &mut *self.block;
+            block.thread = core::ptr::null_mut();
+            block.quantum = 0;
+            block.top = core::ptr::null_mut();
+            block.limit = core::ptr::null_mut();
+            block.bottom = core::ptr::null_mut();
+            block.lowest = core::ptr::null_mut();
+            block.callee = 0;
+        }
+        self.begun = true;
+        self.steps = 0;
+        self.period = FIRST_PERIOD;
+        self.list_mappings();
+        self.own_ranges(registers[RSP]);
+        self.protect();
+    }
+
+    /// What the thread may write without being stopped: see above.
+    fn own_ranges(&mut self, stack_pointer: u64) {
+        let thread_pointer: u64;
+        // SAFETY: the thread control block begins with its own address.
+        unsafe { core::arch::asm!("mov {}, fs:[0]", out(reg) thread_pointer, options(nostack, pure, readonly)) };
+        if !self.stack.contains(stack_pointer) {
+            give_up();
+        }
+        const RED_ZONE: u64 = 128;
+        // The runtime's own block is in thread-local storage, below the thread control block, of which the kernel knows two pages
+        // at most.
+        let mapped_end =
+            |at: u64| self.protected[..self.protected_count].iter().find(|range| range.contains(at)).map_or(0, |range| range.end);
+        let storage = Range {
+            start: (self.block as u64).min(thread_pointer) & !(PAGE - 1),
+            end: ((thread_pointer & !(PAGE - 1)) + 2 * PAGE).min(mapped_end(thread_pointer)),
+        };
+        let stack =
+            Range { start: stack_pointer - RED_ZONE, end: self.stack.end.next_multiple_of(PAGE).min(mapped_end(stack_pointer)) };
+        // Of threads that libc makes both are parts of one mapping, and may overlap.
+        self.own = if storage.end <= stack.start || stack.end < storage.start {
+            [stack, storage]
+        } else if storage.start >= stack.start {
+            [Range { end: storage.end.max(stack.end), ..stack }, Range::EMPTY]
+        } else {
+            give_up()
+        };
+        if self.own.iter().any(|range| range.start > range.end || range.end - range.start > MOST_OWN as u64) {
+            give_up();
+        }
+    }
+
+    /// Makes all writable memory read-only but the thread's own and this.
+    fn protect(&mut self) {
+        let this =
+            Range { start: core::ptr::from_ref(self) as u64, end: core::ptr::from_ref(self) as u64 + size_of::<Self>() as u64 };
+        // Below the stack pointer signals' frames are written.
+        let below = self.stack.start & !(PAGE - 1);
+        let free = [
+            Range { start: below, end: self.own[0].end },
+            self.own[1],
+            Range { start: this.start & !(PAGE - 1), end: this.end.next_multiple_of(PAGE) },
+        ];
+        for at in 0..self.protected_count {
+            let mut page = self.protected[at].start;
+            let end = self.protected[at].end;
+            // Pieces between what stays as it is.
+            while page < end {
+                if let Some(free) = free.iter().find(|free| free.contains(page)) {
+                    page = free.end.next_multiple_of(PAGE);
+                    continue;
+                }
+                let stop = free.iter().map(|free| free.start).filter(|&start| start > page).fold(end, u64::min);
+                set_rights(page, stop - page, 1);
+                page = stop;
+            }
+        }
+        for at in 0..self.other_count {
+            let Range { start, end } = self.others[at];
+            // What is not mapped there is no matter.
+            for mapped in 0..self.protected_count {
+                let Range { start: from, end: to } = self.protected[mapped];
+                let (from, to) = (from.max(start), to.min(end));
+                if from < to && !free.iter().any(|free| free.start < to && from < free.end) {
+                    set_rights(from, to - from, 0);
+                }
+            }
+        }
+    }
+
+    /// Writable mappings of the process. Gives up where memory is shared with others.
+    fn list_mappings(&mut self) {
+        let mut line = Line::default();
+        let mut buffer = [0u8; 4096];
+        // SAFETY: a terminated path, our own descriptor and buffer. O_RDONLY | O_CLOEXEC
+        unsafe {
+            let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/maps".as_ptr(), 0o2000000, 0);
+            if file < 0 {
+                give_up();
+            }
+            loop {
+                let read = syscall!(sys::READ, file, buffer.as_mut_ptr(), buffer.len());
+                if read <= 0 {
+                    break;
+                }
+                for &byte in &buffer[..read as usize] {
+                    if line.takes(byte) {
+                        self.take_mapping(&core::mem::take(&mut line));
+                    }
+                }
+            }
+            syscall!(sys::CLOSE, file);
+        }
+        if self.protected_count == 0 {
+            give_up();
+        }
+    }
+
+    fn take_mapping(&mut self, line: &Line) {
+        let range = Range { start: line.numbers[0], end: line.numbers[1] };
+        let is_kernel_code = line.rest_starts_with(b"[vdso]");
+        if is_kernel_code {
+            self.kernel_code = range;
+        }
+        let [_, write, execute, shared] = line.rights;
+        if shared == b's' {
+            // Caches of the system's own that nobody writes.
+            let known =
+                self.shared[..self.shared_count].contains(&range.start) || write != b'w' && line.rest_starts_with(b"/usr/");
+            if !known {
+                give_up();
+            }
+        } else if write == b'w' {
+            if execute == b'x' || self.protected_count == MOST_RANGES {
+                give_up();
+            }
+            self.protected[self.protected_count] = range;
+            self.protected_count += 1;
+        }
+    }
+
+    /// A write to a protected page: true, it may be made, and the page is looked at afterwards.
+    fn opens(&mut self, address: u64, error: u64) -> bool {
+        const WRITES: u64 = 2;
+        let page = address & !(PAGE - 1);
+        let is_ours = self.protected[..self.protected_count].iter().any(|range| range.contains(page));
+        let is_others = self.others[..self.other_count].iter().any(|range| range.contains(page));
+        if !is_ours || is_others || error & WRITES == 0 || self.saved_count == MOST_PAGES {
+            return false;
+        }
+        if self.saved[..self.saved_count].iter().any(|saved| saved.page == page) {
+            return false;
+        }
+        let saved = &mut self.saved[self.saved_count];
+        saved.page = page;
+        // SAFETY: a page that can be read.
+        unsafe { copy(page as *const u8, saved.bytes.as_mut_ptr(), PAGE as usize) };
+        self.saved_count += 1;
+        set_rights(page, PAGE, 3);
+        true
+    }
+
+    /// An instruction was made. Side by side with others it must have left everything as it was; then pages are protected again.
+    fn close_pages(&mut self) {
+        if !self.side_by_side {
+            return;
+        }
+        while self.saved_count > 0 {
+            let saved = &self.saved[self.saved_count - 1];
+            if !saved.is_unchanged() {
+                give_up();
+            }
+            set_rights(saved.page, PAGE, 1);
+            self.saved_count -= 1;
+        }
+    }
+
+    /// What this code calls may be interposed functions, too: copies and comparisons of memory.
+    fn forget_own_calls(&self) {
+        // SAFETY: the thread's own block.
+        unsafe {
+            (&raw mut (*self.block).callee).write_volatile(0);
+            (&raw mut (*self.block).caller).write_volatile(0);
+        }
+    }
+
+    /// Which interposed function was called.
+    fn look_at_call(&mut self) {
+        // SAFETY: the thread's own block.
+        let callee = unsafe { (&raw const (*self.block).callee).read_volatile() };
+        let passes = callee == 0 || intercept::is_look(callee) || self.locks_pass && intercept::is_mutex_call(callee);
+        if !passes {
+            give_up();
+        }
+    }
+
+    /// What comes next. Calls into the kernel that let others run, or time pass, are left out.
+    fn look_at_instruction(&self, registers: &mut [u64; 23]) {
+        const SYSCALL_BYTES: u64 = 2;
+        loop {
+            let at = registers[RIP];
+            if self.kernel_code.contains(at) {
+                give_up();
+            }
+            // SAFETY: the processor is about to read it.
+            match kind(|offset| unsafe { ((at + offset as u64) as *const u8).read_volatile() }) {
+                Kind::Plain => return,
+                Kind::Call if lets_time_pass(registers) => {
+                    registers[RAX] = 0;
+                    registers[RIP] += SYSCALL_BYTES;
+                }
+                Kind::Call | Kind::Other => give_up(),
+            }
+        }
+    }
+
+    /// This is the state to come back to.
+    unsafe fn remember(&mut self, registers: &[u64; 23], floating: *const u8) {
+        for at in 0..self.saved_count {
+            set_rights(self.saved[at].page, PAGE, 1);
+        }
+        self.saved_count = 0;
+        self.since = 0;
+        self.site_passed = false;
+        self.registers.copy_from_slice(&registers[..REGISTERS]);
+        self.own[0].start = registers[RSP] - 128;
+        // SAFETY: the kernel's floating-point state, of so many bytes; the thread's own memory, which is mapped.
+        unsafe {
+            self.xstate_bytes = xstate_bytes(floating);
+            copy(floating, self.xstate.as_mut_ptr(), self.xstate_bytes);
+            self.forget_own_calls();
+            let mut to = self.own_bytes.as_mut_ptr();
+            let mut left = MOST_OWN as u64;
+            for range in self.own {
+                let bytes = range.end.saturating_sub(range.start);
+                if bytes > left {
+                    give_up();
+                }
+                copy(range.start as *const u8, to, bytes as usize);
+                to = to.add(bytes as usize);
+                left -= bytes;
+            }
+        }
+    }
+
+    /// Whether that state has come again.
+    unsafe fn is_back(&self, registers: &[u64; 23], floating: *const u8) -> bool {
+        if self.since == 0 {
+            return false;
+        }
+        let flags = |registers: &[u64]| registers[FLAGS] & COMPUTED;
+        if registers[..FLAGS] != self.registers[..FLAGS] || flags(registers) != flags(&self.registers) {
+            return false;
+        }
+        self.forget_own_calls();
+        // SAFETY: as in `remember`.
+        unsafe {
+            if xstate_bytes(floating) != self.xstate_bytes || !same_floating(floating, &self.xstate[..self.xstate_bytes]) {
+                return false;
+            }
+            let mut known = self.own_bytes.as_ptr();
+            for range in self.own {
+                let bytes = range.end.saturating_sub(range.start) as usize;
+                if !same(range.start as *const u8, known, bytes) {
+                    return false;
+                }
+                known = known.add(bytes);
+            }
+        }
+        self.saved[..self.saved_count].iter().all(Saved::is_unchanged)
+    }
+}
+
+impl Saved {
+    fn is_unchanged(&self) -> bool {
+        // SAFETY: a page of the program's that is mapped.
+        unsafe { same(self.page as *const u8, self.bytes.as_ptr(), PAGE as usize) }
+    }
+}
+
+/// Byte by byte: a `memcpy` may be the one that we interpose.
+///
+/// # Safety
+/// So many bytes can be read and written.
+unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    for at in 0..bytes {
+        // SAFETY: by the contract.
+        unsafe { to.add(at).write_volatile(from.add(at).read_volatile()) };
+    }
+}
+
+/// # Safety
+/// So many bytes can be read at both.
+unsafe fn same(one: *const u8, other: *const u8, bytes: usize) -> bool {
+    // SAFETY: by the contract.
+    (0..bytes).all(|at| unsafe { one.add(at).read_volatile() == *other.add(at) })
+}
+
+/// How many bytes the floating-point state has, as the kernel says in its reserved bytes.
+unsafe fn xstate_bytes(floating: *const u8) -> usize {
+    const MAGIC: u32 = 0x4650_5853;
+    // SAFETY: the legacy area has 512 bytes.
+    let (magic, bytes) =
+        unsafe { (floating.add(464).cast::<u32>().read_unaligned(), floating.add(480).cast::<u32>().read_unaligned()) };
+    let bytes = if magic == MAGIC { bytes as usize } else { 512 };
+    if !(512..=MOST_XSTATE).contains(&bytes) {
+        give_up();
+    }
+    bytes
+}
+
+/// Control words and registers; not where the last floating-point instruction was, nor the reserved bytes.
+unsafe fn same_floating(floating: *const u8, known: &[u8]) -> bool {
+    // SAFETY: as many bytes as are known.
+    let equal = |from: usize, to: usize| unsafe { same(floating.add(from), known.as_ptr().add(from), to - from) };
+    equal(0, 5) && equal(24, 28) && equal(32, 416) && equal(512, known.len())
+}
+
+/// Whether this call into the kernel is a yield, or a sleep of a given length.
+fn lets_time_pass(registers: &[u64; 23]) -> bool {
+    const CLOCK_NANOSLEEP: usize = 230;
+    const RSI: usize = 9;
+    match registers[RAX] as usize {
+        sys::SCHED_YIELD | sys::NANOSLEEP => true,
+        CLOCK_NANOSLEEP => registers[RSI] == 0,
+        _ => false,
+    }
+}
+
+fn set_rights(address: u64, bytes: u64, rights: usize) {
+    // SAFETY: the copy's own memory. If it fails a write is not seen: then there is no verdict.
+    if unsafe { syscall!(sys::MPROTECT, address, bytes, rights) } != 0 {
+        give_up();
+    }
+}
+
+/// A line of `/proc/self/maps`, as far as it has come.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    numbers: [u64; 2],
+    rights: [u8; 4],
+    rest: [u8; 6],
+    /// Field that is being read: start and end, rights, offset, device, inode, path.
+    field: usize,
+    /// Its bytes so far.
+    length: usize,
+    second: bool,
+}
+
+impl Line {
+    /// True: the line is complete.
+    fn takes(&mut self, byte: u8) -> bool {
+        match (byte, self.field) {
+            (b'\n', _) => return true,
+            // Many spaces stand before the path.
+            (b' ', 5) if self.length == 0 => {}
+            (b' ', field) if field < 5 => (self.field, self.length) = (field + 1, 0),
+            (b'-', 0) => self.second = true,
+            (_, 0) => {
+                let number = &mut self.numbers[usize::from(self.second)];
+                *number = *number << 4 | u64::from((byte as char).to_digit(16).unwrap_or(0));
+            }
+            (_, field) => {
+                let place = if field == 1 {
+                    self.rights.get_mut(self.length)
+                } else {
+                    self.rest.get_mut(self.length).filter(|_| field == 5)
+                };
+                if let Some(place) = place {
+                    *place = byte;
+                }
+                self.length += 1;
+            }
+        }
+        false
+    }
+
+    fn rest_starts_with(&self, text: &[u8]) -> bool {
+        self.rest.starts_with(&text[..text.len().min(self.rest.len())])
+    }
+}

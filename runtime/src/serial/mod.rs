@@ -1,0 +1,21 @@
+//! Who runs next, and who waits for whom: the turn, its policies, enforcement of schedules, exploration, snapshots, virtual time,
+//! and the threads that wait for each other for ever.
+//!
+//! Calls: `system`, `detect`, `record`.
+
+pub mod clock;
+pub mod deadlock;
+pub mod elastic;
+pub mod endless;
+pub mod explore;
+pub mod linger;
+pub mod nudge;
+pub mod patience;
+pub mod policy;
+pub mod replay;
+pub mod sched;
+pub mod snapshot;
+pub mod standstill;
+pub mod wait;
+pub mod watchdog;
+pub mod world;

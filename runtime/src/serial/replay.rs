@@ -1,0 +1,710 @@
+//! Enforcement: the turns of the control file, executed one after the other.
+//!
+//! A turn lets one thread run until it is *about to* execute a position. Positions are (thread, synchronisation ordinal, place), which no filter and no
+//! address-space layout changes. Whoever leaves the schedule is reported with what was expected and what came instead; it is never repaired silently.
+
+use crate::process::finish;
+use crate::record::recorder;
+use crate::serial::clock::{self, NEVER};
+use crate::serial::elastic::{self, Arrival};
+use crate::serial::sched::{self, LOCK, WaitFor, Wake};
+use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
+use crate::system::{config, header, modules, signals};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
+use rashomon_abi::header::{divergence, field, outcome};
+use rashomon_abi::record::{AccessClass, Op};
+
+static TURN: AtomicU32 = AtomicU32::new(0);
+/// 0: no schedule (any more). 1: in force. 2: turns done, goal threads first.
+static ACTIVE: AtomicU32 = AtomicU32::new(0);
+const MAX_TRACKED: usize = 4096;
+/// Thread number + 1 of each entry of the thread table, and address of each entry of the object table.
+static NUMBERS: [AtomicU32; MAX_TRACKED] = [const { AtomicU32::new(0) }; MAX_TRACKED];
+static OBJECTS: [AtomicU64; MAX_TRACKED] = [const { AtomicU64::new(0) }; MAX_TRACKED];
+
+/// An access that is about to be made.
+#[derive(Clone, Copy)]
+pub struct AccessAt {
+    pub address: u64,
+    pub bytes: u64,
+    /// Code of an `AccessClass`; 0: no access.
+    pub class: u64,
+    pub atomic: bool,
+    pub site: u64,
+}
+
+impl AccessAt {
+    pub const NONE: Self = Self { address: 0, bytes: 0, class: 0, atomic: false, site: 0 };
+    fn writes(&self) -> bool {
+        AccessClass::from_code(self.class).is_some_and(AccessClass::writes)
+    }
+    fn overlaps(&self, address: u64, bytes: u64) -> bool {
+        self.address < address.saturating_add(bytes) && address < self.address.saturating_add(self.bytes)
+    }
+}
+
+/// The access a thread stands at, as its side of the goal.
+pub type GoalAccess = AccessAt;
+
+#[derive(Clone, Copy)]
+pub struct Turn {
+    pub thread: u32,
+    pub flags: u64,
+    pub ordinal: u64,
+    pub count: u64,
+    site: (u64, u64),
+    object: u64,
+    delta: u64,
+    size: u64,
+    pub op: u64,
+}
+
+pub fn turn_at(index: usize) -> Turn {
+    let at = config::tables().turns + index * TURN_WORDS;
+    let word = |offset: usize| config::word(at + offset);
+    Turn {
+        thread: word(0) as u32,
+        flags: word(1),
+        ordinal: word(2),
+        count: word(3),
+        site: (word(4), word(5)),
+        object: word(6),
+        delta: word(7),
+        size: word(8),
+        op: word(9),
+    }
+}
+
+fn current_index() -> usize {
+    TURN.load(Acquire) as usize
+}
+
+/// Turns that are over.
+pub fn turn_number() -> u32 {
+    TURN.load(Acquire)
+}
+
+fn current() -> Turn {
+    turn_at(current_index())
+}
+
+fn turns() -> usize {
+    config::count(control::field::TURNS)
+}
+
+/// A forked child follows its own schedule from the beginning, or none.
+///
+/// # Safety
+/// In a child that has one thread.
+pub unsafe fn restart() {
+    TURN.store(0, Relaxed);
+    ACTIVE.store(0, Relaxed);
+    elastic::restart();
+    NUMBERS.iter().for_each(|number| number.store(0, Relaxed));
+    OBJECTS.iter().for_each(|object| object.store(0, Relaxed));
+    initialise();
+}
+
+pub fn initialise() {
+    if turns() > 0 && config::serial() && !config::option(control::option::HOLD_ONLY) {
+        ACTIVE.store(1, Release);
+    }
+    elastic::initialise();
+}
+
+pub fn active() -> bool {
+    ACTIVE.load(Relaxed) == 1
+}
+
+/// Entry of the thread table for a new thread.
+pub fn schedule_index(parent: u32, spawn_ordinal: u32) -> u32 {
+    let table = config::tables().threads;
+    let parent_index = if parent == NO_THREAD {
+        u64::MAX
+    } else {
+        // SAFETY: a registered parent.
+        let index = unsafe { (*by_number(parent)).schedule_index };
+        if index == NO_THREAD {
+            return NO_THREAD;
+        }
+        index as u64
+    };
+    (0..config::count(control::field::THREADS).min(MAX_TRACKED))
+        .find(|&index| {
+            let entry = table + index * control::THREAD_WORDS;
+            config::word(entry) == parent_index && (parent == NO_THREAD || config::word(entry + 1) == spawn_ordinal as u64)
+        })
+        .map_or(NO_THREAD, |index| index as u32)
+}
+
+/// The thread of that table entry exists now.
+pub fn appeared(thread: &Thread) {
+    if (thread.schedule_index as usize) < MAX_TRACKED {
+        NUMBERS[thread.schedule_index as usize].store(thread.number + 1, Release);
+    }
+}
+
+/// A thread allocated memory: it may be an object of the schedule.
+pub fn allocated(thread: &Thread, site: u64, ordinal: u64, address: u64, mapping: bool) {
+    let table = config::tables().objects;
+    let kind = if mapping { object::MAPPING } else { object::HEAP };
+    for (index, known) in OBJECTS.iter().enumerate().take(config::count(control::field::OBJECTS)) {
+        let entry = table + index * control::OBJECT_WORDS;
+        if config::word(entry) == kind
+            && config::word(entry + 1) == thread.schedule_index as u64
+            && config::word(entry + 4) == ordinal
+            && modules::address(config::word(entry + 2), config::word(entry + 3)) == Some(site)
+        {
+            known.store(address, Release);
+        }
+    }
+}
+
+/// First address of the bytes `delta` into an object; `None` while it does not exist. `Some(None)`: any address will do.
+fn place(index: u64, delta: u64) -> Option<Option<u64>> {
+    let entry = config::tables().objects + index as usize * control::OBJECT_WORDS;
+    let thread = || {
+        let number = NUMBERS.get(config::word(entry + 1) as usize)?.load(Acquire).checked_sub(1)?;
+        // SAFETY: registered threads are never unmapped.
+        Some(unsafe { &*by_number(number) })
+    };
+    match config::word(entry) {
+        object::GLOBAL => Some(Some(modules::address(config::word(entry + 2), config::word(entry + 3))?.wrapping_add(delta))),
+        object::HEAP | object::MAPPING => match OBJECTS.get(index as usize)?.load(Acquire) {
+            0 => None,
+            address => Some(Some(address + delta)),
+        },
+        object::STACK => Some(Some(thread()?.stack.1.wrapping_sub(delta))),
+        object::TLS => Some(Some(thread()?.tls.1.wrapping_sub(delta))),
+        _ => Some(None),
+    }
+}
+
+/// Whether the turn ends at that code address.
+pub fn is_site(turn: &Turn, site: u64) -> bool {
+    modules::address(turn.site.0, turn.site.1) == Some(site)
+}
+
+/// Whether an access may be of the turn's object: heap and stack objects may be others' in another order.
+pub fn may_be_object(turn: &Turn, access: &AccessAt) -> bool {
+    let global = turn.flags & turn::AT_SITE != 0
+        && config::word(config::tables().objects + turn.object as usize * control::OBJECT_WORDS) == object::GLOBAL;
+    !global || matches_site(turn, access)
+}
+
+/// Whether two threads that stand at these accesses are about to race.
+pub fn conflict(first: &AccessAt, second: &AccessAt) -> bool {
+    first.class != 0
+        && second.class != 0
+        && first.overlaps(second.address, second.bytes)
+        && (first.writes() || second.writes())
+        && !(first.atomic && second.atomic)
+}
+
+fn matches_site(turn: &Turn, access: &AccessAt) -> bool {
+    is_site(turn, access.site)
+        && match place(turn.object, turn.delta) {
+            Some(Some(address)) => access.overlaps(address, turn.size),
+            Some(None) => true,
+            None => false,
+        }
+}
+
+/// The quantum a schedule asks for; `None` without one.
+pub fn quantum(thread: &Thread) -> Option<i64> {
+    const UNBOUNDED: i64 = i64::MAX / 2;
+    if elastic::watching() {
+        return Some(0);
+    }
+    if !active() {
+        return None;
+    }
+    let turn = current();
+    if elastic::asked() && turn.thread == thread.schedule_index && turn.flags & turn::AT_SITE != 0 {
+        return Some(0);
+    }
+    if turn.thread != thread.schedule_index || turn.ordinal != thread.ordinal as u64 {
+        return Some(UNBOUNDED);
+    }
+    Some(if turn.flags & turn::AT_SITE != 0 {
+        0
+    } else if turn.flags & turn::AT_COUNT != 0 {
+        turn.count.saturating_sub(thread.since_sync).min(UNBOUNDED as u64) as i64
+    } else {
+        UNBOUNDED
+    })
+}
+
+/// Operations that may stand in for each other at one position: which of them it becomes is only known afterwards.
+fn family(op: u64) -> u64 {
+    match Op::from_code(op) {
+        Some(Op::LockFailed | Op::LockAgain | Op::LockRequest | Op::LockShared) => Op::Lock as u64,
+        Some(Op::UnlockInner | Op::UnlockShared) => Op::Unlock as u64,
+        Some(Op::AtomicCasFailed) => Op::AtomicRmw as u64,
+        Some(Op::SemaphoreFailed) => Op::SemaphoreWait as u64,
+        Some(Op::OnceSeen) => Op::OnceBegin as u64,
+        Some(Op::Observe | Op::Blocking) => Op::Publish as u64,
+        _ => op,
+    }
+}
+
+/// Whether an operation may be the one that a turn expects.
+pub fn same_family(expected: u64, op: Op) -> bool {
+    expected == 0 || family(expected) == family(op as u64)
+}
+
+/// Whether an event may follow in place of one that a thread is about to make: what `pthread_atfork` registered comes before a fork, and where a thread is cancelled
+/// the unwinder begins.
+fn may_precede(op: Op, other: u64) -> bool {
+    match op {
+        Op::Fork => true,
+        // A thread of a team that waits for the others may come to execute tasks before it leaves the barrier.
+        Op::BarrierExit => true,
+        // An attempt that follows one that failed observes that first.
+        Op::OnceBegin => family(other) == Op::Publish as u64,
+        // It may fail.
+        Op::ThreadJoin if family(other) == Op::Publish as u64 => true,
+        Op::Observe | Op::Publish | Op::Blocking | Op::SemaphoreWait | Op::ThreadJoin | Op::Sleep => {
+            family(other) == Op::OnceBegin as u64
+        }
+        _ => false,
+    }
+}
+
+/// A synchronisation event is about to happen. True: a schedule is in force, the policy has no say.
+pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, access: AccessAt) -> bool {
+    let thread = runtime.thread();
+    if elastic::asked() {
+        follow(thread, op, site, access);
+        if elastic::watching() {
+            elastic::at_synchronisation(thread, op, site, access);
+        }
+        return active();
+    }
+    if !active() {
+        return false;
+    }
+    while active() {
+        let turn = current();
+        if turn.thread != thread.schedule_index {
+            hand_over(thread);
+            continue;
+        }
+        let goes_on = turn.ordinal > thread.ordinal as u64;
+        let waits_here = turn.flags & turn::WAITING != 0 && turn.ordinal == thread.ordinal as u64;
+        if turn.flags & turn::TO_END != 0 || goes_on || waits_here {
+            break;
+        }
+        // What came next was no access before this event, but a signal's handler, or something from outside.
+        let here = turn.ordinal == thread.ordinal as u64
+            && turn.flags & turn::AT_COUNT != 0
+            && turn.count == thread.accesses_since_sync();
+        let elsewhere = turn.flags & (turn::AT_SITE | turn::AT_COUNT) != 0 && !here;
+        if turn.ordinal < thread.ordinal as u64 || elsewhere {
+            diverged(divergence::PASSED, thread, Some((op, object, site)));
+            break;
+        }
+        // A handler runs before the thread waits.
+        let interrupted = thread.pending_signals.load(Relaxed) != 0;
+        if !here && interrupted && family(turn.op) != family(op as u64) {
+            break;
+        }
+        if !here && !may_precede(op, turn.op) && turn.op != 0 && family(turn.op) != family(op as u64) {
+            diverged(divergence::OTHER_OPERATION, thread, Some((op, object, site)));
+            break;
+        }
+        reached(thread, AccessAt { site, ..access });
+    }
+    true
+}
+
+/// The same where positions are recognised elastically: by operation, site and occurrence.
+fn follow(thread: &mut Thread, op: Op, site: u64, access: AccessAt) {
+    while active() {
+        let index = current_index();
+        let turn = turn_at(index);
+        if turn.thread != thread.schedule_index {
+            hand_over(thread);
+            continue;
+        }
+        if elastic::is_done(thread, index) {
+            advance();
+            continue;
+        }
+        if turn.flags & turn::TO_END != 0 {
+            break;
+        }
+        match elastic::at_turn(thread, index, op, site) {
+            Arrival::There => reached(thread, AccessAt { site, ..access }),
+            Arrival::Over if is_goal(index) => diverged(divergence::PASSED, thread, Some((op, 0, site))),
+            Arrival::Over => {
+                thread.goal = AccessAt { site, ..access };
+                advance();
+                thread.reload_quantum();
+            }
+            Arrival::Later => break,
+        }
+    }
+}
+
+/// The same at an access.
+fn follow_access(thread: &mut Thread, access: AccessAt) {
+    while active() {
+        let index = current_index();
+        let turn = turn_at(index);
+        if turn.thread != thread.schedule_index {
+            hand_over(thread);
+            continue;
+        }
+        if elastic::is_done(thread, index) {
+            advance();
+            continue;
+        }
+        let there = turn.flags & turn::AT_SITE != 0
+            && is_site(&turn, access.site)
+            && may_be_object(&turn, &access)
+            && matches!(elastic::at_access_turn(thread, index, &turn), Arrival::There);
+        if !there {
+            break;
+        }
+        reached(thread, access);
+    }
+}
+
+/// An access is about to be made. True: a schedule is in force.
+pub fn at_access(runtime: &Runtime, access: AccessAt) -> bool {
+    let thread = runtime.thread();
+    if elastic::asked() {
+        follow_access(thread, access);
+        if elastic::watching() {
+            elastic::at_access(thread, access);
+        }
+        return active();
+    }
+    if !active() {
+        return false;
+    }
+    while active() {
+        let turn = current();
+        if turn.thread != thread.schedule_index {
+            hand_over(thread);
+            continue;
+        }
+        let here = turn.ordinal == thread.ordinal as u64
+            && if turn.flags & turn::AT_SITE != 0 {
+                matches_site(&turn, &access)
+            } else {
+                turn.flags & turn::AT_COUNT != 0 && turn.count == thread.since_sync
+            };
+        if !here {
+            break;
+        }
+        reached(thread, access);
+    }
+    true
+}
+
+fn hand_over(thread: &mut Thread) {
+    LOCK.lock();
+    thread.state = State::Runnable;
+    sched::pass_on_locked(thread);
+}
+
+/// The thread stands at its turn's position.
+fn reached(thread: &mut Thread, access: AccessAt) {
+    if is_goal(current_index()) {
+        thread.goal = access;
+        // Elastically it may not be the last place at which it stands.
+        if !elastic::asked() {
+            say_goal_reached(thread);
+        }
+    }
+    advance();
+    thread.reload_quantum();
+}
+
+fn is_goal(index: usize) -> bool {
+    let goals = config::tables().goals;
+    (0..config::count(control::field::GOALS)).any(|goal| config::word(goals + goal * control::GOAL_WORDS + 1) == index as u64)
+}
+
+/// The thread, which stands still, is about to make its access.
+pub fn say_goal_reached(thread: &mut Thread) {
+    let access = thread.goal;
+    let executed = thread.accesses_since_sync();
+    let arguments = [access.class, access.bytes, executed];
+    recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &arguments);
+}
+
+/// The current turn is over.
+fn advance() {
+    let next = current_index() + 1;
+    TURN.store(next as u32, Release);
+    header::set(field::TURNS_DONE, next as u64);
+    if next >= turns() {
+        turns_done();
+    }
+}
+
+/// The schedule is no longer in force.
+fn over(state: u32) {
+    ACTIVE.store(state, Release);
+    signals::release_held();
+}
+
+fn turns_done() {
+    match config::word(control::field::GOAL) {
+        goal::RACE => {
+            let side = |index: usize| {
+                let thread = config::word(config::tables().goals + index * control::GOAL_WORDS) as usize;
+                let number = NUMBERS.get(thread)?.load(Acquire).checked_sub(1)?;
+                // SAFETY: registered threads are never unmapped.
+                Some((number, unsafe { (*by_number(number)).goal }))
+            };
+            let sides = (side(0), side(1));
+            over(0);
+            let (Some((a, first)), Some((b, second))) = sides else {
+                return if elastic::asked() { begin_to_hold() } else { conclude(outcome::NO_OVERLAP, 0, 0) };
+            };
+            let met = conflict(&first, &second);
+            if elastic::asked() {
+                // Only those who stand there have a goal: who went on has none.
+                if !met || a == b || ![a, b].into_iter().all(stands_at_goal) {
+                    return begin_to_hold();
+                }
+                for number in [a, b] {
+                    // SAFETY: registered threads are never unmapped; both stand in the runtime.
+                    say_goal_reached(unsafe { &mut *by_number(number) });
+                }
+            }
+            conclude(if met { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
+        }
+        goal::DEADLOCK if elastic::asked() => {
+            over(0);
+            begin_to_hold();
+        }
+        goal::DEADLOCK => over(2),
+        _ => {
+            over(0);
+            header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
+        }
+    }
+}
+
+/// Whether the thread stands at the position of its goal's turn, where it came elastically.
+fn stands_at_goal(number: u32) -> bool {
+    let goals = config::tables().goals;
+    // SAFETY: registered threads are never unmapped.
+    let thread = unsafe { &*by_number(number) };
+    (0..config::count(control::field::GOALS)).any(|goal| {
+        let entry = goals + goal * control::GOAL_WORDS;
+        config::word(entry) == thread.schedule_index as u64 && elastic::stands_at(thread, config::word(entry + 1) as usize)
+    })
+}
+
+/// The turns are over or were left: those who stand at their goals are held there.
+fn begin_to_hold() {
+    elastic::begin(stands_at_goal);
+}
+
+/// The outcome is decided: the process ends here, or a debugger looks at it and the policy goes on.
+pub fn conclude(result: u64, a: u64, b: u64) {
+    header::set(field::OUTCOME_THREAD_A, a);
+    header::set(field::OUTCOME_THREAD_B, b);
+    header::set(field::OUTCOME_TURN, current_index() as u64);
+    header::set(field::OUTCOME, result);
+    if config::word(control::field::AFTER) == after::CONTINUE {
+        rashomon_finding_reached();
+    } else {
+        finish::stop();
+    }
+}
+
+/// Debuggers break here: what was to be shown has just happened.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn rashomon_finding_reached() {
+    // SAFETY: nothing happens; the call must not be folded away.
+    unsafe { core::arch::asm!("nop", options(nomem, nostack)) };
+}
+
+/// The execution left the schedule.
+pub fn diverged(kind: u64, thread: &Thread, actual: Option<(Op, u64, u64)>) {
+    let turn = current();
+    if elastic::asked() {
+        over(0);
+        return begin_to_hold();
+    }
+    header::set(field::DIVERGENCE, kind);
+    header::set(field::EXPECTED_ORDINAL, turn.ordinal);
+    header::set(field::ACTUAL_ORDINAL, thread.ordinal as u64);
+    if let Some((op, object, site)) = actual {
+        header::set(field::ACTUAL_OP, op as u64);
+        header::set(field::ACTUAL_SITE, site);
+        header::set(field::ACTUAL_OBJECT, object);
+    }
+    over(0);
+    header::set(field::OUTCOME_THREAD_A, thread.number as u64);
+    header::set(field::OUTCOME_TURN, current_index() as u64);
+    header::set(field::OUTCOME, outcome::DIVERGED);
+    if config::word(control::field::AFTER) == after::STOP {
+        finish::stop();
+    }
+}
+
+pub enum Choice {
+    Thread(*mut Thread),
+    /// The schedule's thread has to come back from the kernel first.
+    Wait,
+    /// No schedule: the policy decides.
+    Free,
+}
+
+/// Whether a turn ends with the wait that its thread is in, and not with something that the thread does after it. Recordings say so
+/// ([`turn::WAITING`]); of other schedules it is guessed, unless they have a goal: such a one wants the thread where it stands after that.
+fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
+    let in_kernel = thread.state == State::External;
+    if turn.ordinal != thread.ordinal as u64 {
+        return false;
+    }
+    if turn.flags & turn::WAITING != 0 {
+        let waits = thread.state == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
+        return waits && turn.count == thread.accesses_since_sync();
+    }
+    let asleep = thread.state == State::Blocked && thread.wait.deadline != NEVER;
+    if thread.turn_ended
+        || !asleep && !in_kernel
+        || config::word(control::field::GOAL) != goal::NONE
+        || turn.flags & (turn::TO_END | turn::AT_SITE) != 0
+    {
+        return false;
+    }
+    if turn.flags & turn::AT_COUNT != 0 {
+        return turn.count == thread.accesses_since_sync();
+    }
+    // The call's own event, or the unwinder's first.
+    in_kernel && family(turn.op) == Op::Publish as u64 || family(turn.op) == Op::OnceBegin as u64
+}
+
+/// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.
+pub fn choose() -> Choice {
+    if let Some(thread) = elastic::closing() {
+        return Choice::Thread(thread);
+    }
+    if ACTIVE.load(Relaxed) == 2 {
+        let goals = config::tables().goals;
+        for goal in 0..config::count(control::field::GOALS) {
+            let index = config::word(goals + goal * control::GOAL_WORDS) as usize;
+            if let Some(number) = NUMBERS.get(index).and_then(|number| number.load(Acquire).checked_sub(1)) {
+                let thread = by_number(number);
+                // SAFETY: registered threads are never unmapped.
+                if unsafe { (*thread).state } == State::Runnable {
+                    return Choice::Thread(thread);
+                }
+            }
+        }
+        return Choice::Free;
+    }
+    while active() {
+        let turn = current();
+        let Some(number) = NUMBERS.get(turn.thread as usize).and_then(|number| number.load(Acquire).checked_sub(1)) else {
+            // SAFETY: the initial thread always exists.
+            diverged(divergence::NO_SUCH_THREAD, unsafe { &*by_number(0) }, None);
+            break;
+        };
+        // SAFETY: registered threads are never unmapped; under the lock.
+        let thread = unsafe { &mut *by_number(number) };
+        if elastic::asked() && elastic::is_done(thread, current_index()) {
+            advance();
+            continue;
+        }
+        let to_end = turn.flags & turn::TO_END != 0;
+        let waits_here = waits_at(&turn, thread);
+        match thread.state {
+            State::Runnable | State::Running | State::Held => return Choice::Thread(thread),
+            State::Blocked | State::External if waits_here => {
+                thread.turn_ended = true;
+                advance();
+            }
+            State::External if thread.evicted.load(Relaxed) == sched::EVICTED && thread.evicted_turn == turn_number() => {
+                advance()
+            }
+            State::External => return Choice::Wait,
+            State::Ended if ends_unseen(&turn) => advance(),
+            State::Ended if elastic::asked() && !is_goal(current_index()) => advance(),
+            State::Ended => diverged(divergence::ENDED, thread, None),
+            State::Blocked if thread.wait.what == WaitFor::Files => {
+                crate::serial::watchdog::poll_files(0);
+                if thread.state == State::Blocked {
+                    return Choice::Wait;
+                }
+            }
+            State::Blocked if thread.wait.deadline != NEVER => {
+                clock::advance_to(thread.wait.deadline);
+                sched::let_go(thread, Wake::TimedOut);
+            }
+            State::Blocked if to_end => advance(),
+            // Others go first, who may let it go on in its next turn.
+            State::Blocked if elastic::asked() && !is_goal(current_index()) => advance(),
+            State::Blocked => diverged(divergence::BLOCKED, thread, Some((Op::Blocked, thread.wait.object, thread.wait_site))),
+        }
+    }
+    Choice::Free
+}
+
+/// The thread that the schedule waits for, if that is what nobody runs for.
+pub fn awaited() -> Option<&'static mut Thread> {
+    if !active() {
+        return None;
+    }
+    let number = NUMBERS.get(current().thread as usize)?.load(Acquire).checked_sub(1)?;
+    // SAFETY: registered threads are never unmapped.
+    Some(unsafe { &mut *by_number(number) })
+}
+
+/// A thread's last event happened in its own turn, or not. Under the scheduler's lock.
+pub fn ended(thread: &Thread) {
+    if active() {
+        let turn = current();
+        if turn.thread == thread.schedule_index && ends_unseen(&turn) {
+            advance();
+        }
+    }
+}
+
+/// Whether a turn's thread may end in it: the schedule says so, or knows of no event that the thread got to.
+fn ends_unseen(turn: &Turn) -> bool {
+    turn.flags & turn::TO_END != 0 || turn.flags & (turn::AT_SITE | turn::AT_COUNT) == 0 && turn.op == 0
+}
+
+/// Whether [`process_ends`] concluded how the schedule ended.
+static CONCLUDED_AT_END: AtomicBool = AtomicBool::new(false);
+
+/// The process ends: a schedule that is not through has failed.
+pub fn process_ends() {
+    if active() && header::word(field::OUTCOME).load(Relaxed) == outcome::NONE {
+        let turn = current();
+        let last_words = turn.flags & turn::TO_END != 0 || config::word(control::field::GOAL) == goal::NONE;
+        ACTIVE.store(0, Release);
+        CONCLUDED_AT_END.store(true, Relaxed);
+        if last_words {
+            header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
+        } else {
+            header::set(field::DIVERGENCE, divergence::PROGRAM_ENDED);
+            header::set(field::EXPECTED_ORDINAL, turn.ordinal);
+            header::set(field::OUTCOME_TURN, current_index() as u64);
+            header::set(field::OUTCOME, outcome::DIVERGED);
+        }
+    }
+}
+
+/// It goes on after all, as a call that was to end it failed: what [`process_ends`] concluded does not hold, and the schedule is in force again.
+pub fn process_goes_on() {
+    if CONCLUDED_AT_END.swap(false, Relaxed) {
+        for field in [field::OUTCOME, field::DIVERGENCE, field::EXPECTED_ORDINAL, field::OUTCOME_TURN] {
+            header::set(field, 0);
+        }
+        ACTIVE.store(1, Release);
+    }
+}

@@ -1,0 +1,429 @@
+//! Many executions from one state: the process stands where exploration begins, and forks one execution for each command of the host.
+//!
+//! A fork has the calling thread only. Here that is no loss, because serial mode knows where all the others are: in the runtime, waiting for their turn. So each of them
+//! saves its registers on its stack first, and what the kernel knows of it beside them; the forked child makes as many new threads, which get the same stacks, thread-local storage,
+//! signal masks and alternate stacks, and return from where the old ones saved theirs. What does not change the program's memory was not the program's: the kernel's
+//! numbers of process and threads are new, while libc goes on with the old ones, which mutexes that are held remember ([`Thread::libc_id`]).
+//!
+//! The process that stands never goes on. Its child's first thread is none of the program's: it makes them, and sleeps.
+//!
+//! Refused where what one execution does would be seen by the next one, or could not go on: see `rashomon_abi::exploration::snapshot::refusal`. Then the process goes on as if it
+//! had not been asked. Limits: robust and priority-inheriting mutexes, which the kernel knows by number, and what a program itself does with numbers of threads. Nothing is called proven that was only seen in an execution
+//! from here: the host makes what it found happen again from the beginning.
+
+pub mod fitness;
+
+use crate::record::family;
+use crate::serial::{explore, sched, watchdog};
+use crate::system::signals;
+use crate::system::sys::{self, syscall};
+use crate::system::thread::{State, Thread, by_number};
+use core::arch::naked_asm;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
+use rashomon_abi::exploration::snapshot::{ANSWERS, COMMANDS, LONGEST_PATH, answer, refusal};
+
+/// Where a thread stands, and what the kernel knows of it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Standing {
+    /// Its registers lie there.
+    stack: u64,
+    state: AtomicU32,
+    thread_pointer: u64,
+    /// What the kernel clears when it ends.
+    tid_address: u64,
+    signal_mask: u64,
+    alternate_stack: [u64; 3],
+    robust_list: [u64; 2],
+}
+
+/// Values of [`Standing::state`].
+const GOES: u32 = 0;
+const STANDS: u32 = 1;
+const UNFIT: u32 = 2;
+/// There is no snapshot after all.
+const DISMISSED: u32 = 3;
+
+const STACK_BYTES: usize = 256 << 10;
+const SIGKILL: usize = 9;
+/// Waiting for children that announce their end by no signal.
+const WALL: usize = 0x4000_0000;
+const WEXITED: usize = 4;
+const O_CLOEXEC: usize = 0o2000000;
+const O_NONBLOCK: usize = 0o4000;
+
+const WAIT4: usize = 61;
+const CLONE: usize = 56;
+const WAITID: usize = 247;
+
+static COMMANDS_FILE: AtomicI32 = AtomicI32::new(-1);
+static ANSWERS_FILE: AtomicI32 = AtomicI32::new(-1);
+/// The thread that decided to stand.
+static CALLER: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
+/// Threads of the child that have returned.
+static RETURNED: AtomicU32 = AtomicU32::new(0);
+
+/// Exploration is about to begin, and the host wants executions from here. Under the scheduler's lock, with no holder of the turn. Returns in each of these executions, and where there is no snapshot.
+pub fn stand_here(live: &[u32]) {
+    let refused = match prepare(live) {
+        Ok(caller) => {
+            let stack = sys::map_anonymous(STACK_BYTES);
+            if !stack.is_null() && gather(caller) {
+                // SAFETY: a stack of our own, for a function that never returns.
+                unsafe { save(&raw mut caller.standing.stack, stack.add(STACK_BYTES), serve, caller) };
+                // Only executions come here.
+                return returned(caller);
+            }
+            release(live);
+            refusal::UNSUPPORTED
+        }
+        Err(reason) => reason,
+    };
+    close_pipes();
+    explore::refuse_snapshot(refused);
+}
+
+/// Lets all others stand. The calling thread, which has yet to.
+fn prepare(live: &[u32]) -> Result<&'static mut Thread, u64> {
+    // SAFETY: known threads are never unmapped.
+    let caller = unsafe { crate::system::tls::current().as_mut() }.ok_or(refusal::NOBODY)?;
+    sched::await_arrivals(caller);
+    for other in others(live, caller.number) {
+        let here = matches!(other.state, State::Runnable | State::Blocked) && other.arrived && other.evicted.load(Acquire) == 0;
+        if !here {
+            return Err(refusal::THREAD);
+        }
+    }
+    let known = 1 + others(live, caller.number).count() + usize::from(watchdog::is_started());
+    fitness::check(known)?;
+    open_pipes()?;
+    CALLER.store(caller, Release);
+    for other in others(live, caller.number) {
+        other.baton.fetch_or(sched::STAND, Release);
+        sys::futex_wake(&other.baton, 1);
+    }
+    let all_stand = others(live, caller.number).all(|other| {
+        sched::patiently(|| other.standing.state.load(Acquire) != GOES);
+        other.standing.state.load(Acquire) == STANDS
+    });
+    if !all_stand {
+        release(live);
+        return Err(refusal::UNSUPPORTED);
+    }
+    Ok(caller)
+}
+
+fn others(live: &[u32], caller: u32) -> impl Iterator<Item = &'static mut Thread> {
+    // SAFETY: registered threads are never unmapped. The scheduler's lock is held, and they wait.
+    live.iter().filter(move |&&number| number != caller).map(|&number| unsafe { &mut *by_number(number) })
+}
+
+/// They go on after all.
+fn release(live: &[u32]) {
+    for other in others(live, crate::system::thread::NO_THREAD) {
+        other.baton.fetch_and(!sched::STAND, AcqRel);
+        other.standing.state.store(DISMISSED, Release);
+        sys::futex_wake(&other.standing.state, 1);
+    }
+}
+
+/// A thread that waits for its turn is to stand. Returns in each execution that is forked, and if there is no snapshot.
+pub fn stand(thread: &mut Thread) {
+    if !gather(thread) {
+        thread.standing.state.store(UNFIT, Release);
+        return;
+    }
+    // SAFETY: on its own stack.
+    unsafe { save(&raw mut thread.standing.stack, core::ptr::null_mut(), wait, thread) };
+    returned(thread);
+}
+
+/// What the kernel knows of the calling thread. False if it does not tell.
+fn gather(thread: &mut Thread) -> bool {
+    const PRCTL: usize = 157;
+    const GET_TID_ADDRESS: usize = 40;
+    const SIGALTSTACK: usize = 131;
+    const GET_ROBUST_LIST: usize = 274;
+    let standing = &mut thread.standing;
+    let pointer: u64;
+    // SAFETY: the first word at the thread pointer is the pointer itself; the kernel fills fields of these sizes.
+    unsafe {
+        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, pure, readonly));
+        standing.thread_pointer = pointer;
+        let [list, bytes] = &mut standing.robust_list;
+        syscall!(sys::RT_SIGPROCMASK, 0, 0usize, &raw mut standing.signal_mask, 8) == 0
+            && syscall!(SIGALTSTACK, 0usize, standing.alternate_stack.as_mut_ptr()) == 0
+            && syscall!(GET_ROBUST_LIST, 0, &raw mut *list, &raw mut *bytes) == 0
+            && syscall!(PRCTL, GET_TID_ADDRESS, &raw mut standing.tid_address) == 0
+    }
+}
+
+/// Runs where the thread stands, below what it saved.
+extern "C" fn wait(thread: *mut Thread) {
+    // SAFETY: the calling thread's own record; others look at the state only.
+    let state = unsafe { &(*thread).standing.state };
+    if state.compare_exchange(GOES, STANDS, AcqRel, Relaxed).is_ok() {
+        while state.load(Acquire) == STANDS {
+            sys::futex_wait(state, STANDS);
+        }
+    }
+}
+
+/// In a forked execution the thread is a new one for the kernel, which has to be told what it knew of the old one.
+fn returned(thread: &mut Thread) {
+    const SIGALTSTACK: usize = 131;
+    const SET_ROBUST_LIST: usize = 273;
+    let id = sys::thread_id();
+    if core::mem::replace(&mut thread.kernel_id, id) == id {
+        return;
+    }
+    let standing = &thread.standing;
+    // SAFETY: what was in force when the thread stood.
+    unsafe {
+        syscall!(SIGALTSTACK, standing.alternate_stack.as_ptr(), 0usize);
+        syscall!(SET_ROBUST_LIST, standing.robust_list[0], standing.robust_list[1]);
+    }
+    let mask = standing.signal_mask;
+    standing.state.store(GOES, Release);
+    RETURNED.fetch_add(1, Release);
+    sys::futex_wake(&RETURNED, 1);
+    signals::set_mask(mask);
+}
+
+/// Saves the registers that a call keeps on the stack, and its end in `place`; then calls `body`, on another stack if there is one. Returns when that does, and, once for each, on threads that are made to go on from
+/// there.
+///
+/// # Safety
+/// A place for a word, a stack's end or null, and a function for that thread.
+#[unsafe(naked)]
+unsafe extern "C" fn save(_place: *mut u64, _stack: *mut u8, _body: extern "C" fn(*mut Thread), _thread: *mut Thread) {
+    naked_asm!(
+        "push rbp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "sub rsp, 8",
+        "stmxcsr [rsp]",
+        "fnstcw [rsp + 4]",
+        "mov [rdi], rsp",
+        "mov rbx, rdi",
+        "test rsi, rsi",
+        "jz 2f",
+        "mov rsp, rsi",
+        "2:",
+        "and rsp, -16",
+        "mov rdi, rcx",
+        "call rdx",
+        "mov rsp, [rbx]",
+        "ldmxcsr [rsp]",
+        "fldcw [rsp + 4]",
+        "add rsp, 8",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbx",
+        "pop rbp",
+        "ret",
+    )
+}
+
+/// A new thread that returns from [`save`]. Its number, or the kernel's error.
+///
+/// # Safety
+/// The registers lie at `stack`, in a copy of the process in which nobody else uses it, nor the thread-local storage.
+#[unsafe(naked)]
+unsafe extern "C" fn go_on(_flags: usize, _stack: u64, _tid_address: u64, _thread_pointer: u64) -> isize {
+    naked_asm!(
+        "mov r10, rdx",
+        "mov r8, rcx",
+        "xor edx, edx",
+        "mov eax, {clone}",
+        "syscall",
+        "test rax, rax",
+        "jz 2f",
+        "ret",
+        "2:",
+        "ldmxcsr [rsp]",
+        "fldcw [rsp + 4]",
+        "add rsp, 8",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbx",
+        "pop rbp",
+        "ret",
+        clone = const CLONE,
+    )
+}
+
+/// The process that stands: an execution for each command, one after the other.
+extern "C" fn serve(_caller: *mut Thread) {
+    signals::set_mask(u64::MAX);
+    let id = sys::process_id();
+    let mut last = 0;
+    say(answer::STANDS, 0);
+    loop {
+        let mut folder: family::Path = [0; 4096];
+        let command = read_command(&mut folder);
+        if last != 0 {
+            reap(last);
+        }
+        if !command {
+            sys::exit_group(0);
+        }
+        // SAFETY: no signal tells of the child's end, which no handler of the program expects. The child goes on from here on its copy of this stack.
+        let child = unsafe { syscall!(CLONE, 0, 0, 0) };
+        match child {
+            0 => execute(&folder, id),
+            1.. => {
+                last = child as usize;
+                say(answer::BEGAN, child as u64);
+                say(answer::ENDED, await_end(last));
+            }
+            error => say(answer::FAILED, -error as u64),
+        }
+    }
+}
+
+fn say(what: u64, number: u64) {
+    let words = [what, number];
+    // SAFETY: two words. Nobody reads any more: the next command will not come.
+    unsafe { syscall!(sys::WRITE, ANSWERS_FILE.load(Relaxed), words.as_ptr(), 16) };
+}
+
+/// False: there are no more.
+fn read_command(folder: &mut family::Path) -> bool {
+    let read = |to: *mut u8, bytes: usize| {
+        let mut done = 0;
+        while done < bytes {
+            // SAFETY: the callers' buffers have that many bytes.
+            let got = unsafe { syscall!(sys::READ, COMMANDS_FILE.load(Relaxed), to.add(done), bytes - done) };
+            match got {
+                1.. => done += got as usize,
+                error if error == -sys::EINTR => {}
+                _ => return false,
+            }
+        }
+        true
+    };
+    let mut length = 0u64;
+    read((&raw mut length).cast(), 8) && length as usize <= LONGEST_PATH && read(folder.as_mut_ptr(), length as usize)
+}
+
+/// How the child ended. It keeps its number.
+fn await_end(child: usize) -> u64 {
+    const P_PID: usize = 1;
+    const WNOWAIT: usize = 0x0100_0000;
+    let mut info = [0u32; 32];
+    // SAFETY: `siginfo_t` has 128 bytes.
+    while unsafe { sys::call(WAITID, P_PID, child, info.as_mut_ptr() as usize, WEXITED | WNOWAIT | WALL, 0, 0) } == -sys::EINTR {}
+    // Signal, error, code, padding, process, user, status.
+    u64::from(info[2]) | u64::from(info[6]) << 32
+}
+
+fn reap(child: usize) {
+    // SAFETY: nothing is written.
+    unsafe { sys::call(WAIT4, child, 0, WALL, 0, 0, 0) };
+}
+
+/// In the forked child: everything that another execution could see is made its own, then the threads go on.
+fn execute(folder: &family::Path, parent: u32) -> ! {
+    const PRCTL: usize = 157;
+    const SET_DEATH_SIGNAL: usize = 1;
+    const SETPGID: usize = 109;
+    // SAFETY: plain system calls.
+    unsafe {
+        syscall!(PRCTL, SET_DEATH_SIGNAL, SIGKILL);
+        syscall!(SETPGID, 0, 0);
+    }
+    if sys::parent_process_id() != parent {
+        sys::exit_group(125);
+    }
+    close_pipes();
+    fitness::open_files_again();
+    if !family::moves(folder) {
+        sys::die(&[b"cannot create the trace's header file: is the session directory writable?"]);
+    }
+    // SAFETY: the scheduler's lock is held since the process stood, and nobody else is there.
+    let live = unsafe { sched::live() }.as_slice();
+    explore::begin_again(live);
+    // SAFETY: the child has one thread.
+    unsafe { watchdog::forked() };
+    let caller = CALLER.load(Relaxed);
+    // SAFETY: set before the process stood.
+    let number = unsafe { (*caller).number };
+    let mut made = 0;
+    for other in others(live, number) {
+        make(other, &mut made);
+    }
+    // SAFETY: as above. From here on its thread-local storage is no longer this thread's.
+    make(unsafe { &mut *caller }, &mut made);
+    loop {
+        sys::sleep(u64::MAX >> 1);
+    }
+}
+
+fn make(thread: &mut Thread, made: &mut u32) {
+    // VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, CHILD_CLEARTID.
+    const FLAGS: usize = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000 | 0x80000 | 0x20_0000;
+    let Standing { stack, tid_address, thread_pointer, .. } = thread.standing;
+    // SAFETY: the thread saved its registers there, and is not in this process.
+    if unsafe { go_on(FLAGS, stack, tid_address, thread_pointer) } < 0 {
+        sys::die(&[b"cannot make the threads of an execution that goes on from a snapshot"]);
+    }
+    *made += 1;
+    loop {
+        let returned = RETURNED.load(Acquire);
+        if returned == *made {
+            return;
+        }
+        sys::futex_wait(&RETURNED, returned);
+    }
+}
+
+fn open_pipes() -> Result<(), u64> {
+    let open = |name: &str, flags: usize| {
+        let path = crate::record::recorder::path_of(name.as_bytes(), None);
+        // SAFETY: a terminated path, and our own descriptor, which moves out of the way of the program's own.
+        unsafe {
+            let file = syscall!(sys::OPENAT, -100isize, path.as_ptr(), flags | O_CLOEXEC, 0);
+            if file < 0 {
+                return -1;
+            }
+            let high = syscall!(sys::FCNTL, file, 1030, 512);
+            if high < 0 {
+                return file as i32;
+            }
+            syscall!(sys::CLOSE, file);
+            high as i32
+        }
+    };
+    // The host has both of them open. If it has not, this is not to wait for it.
+    let answers = open(ANSWERS, 1 | O_NONBLOCK);
+    ANSWERS_FILE.store(answers, Relaxed);
+    let commands = if answers < 0 { -1 } else { open(COMMANDS, O_NONBLOCK) };
+    COMMANDS_FILE.store(commands, Relaxed);
+    if commands < 0 {
+        return Err(refusal::UNSUPPORTED);
+    }
+    for file in [answers, commands] {
+        const F_SETFL: usize = 4;
+        // SAFETY: from here on both wait.
+        unsafe { syscall!(sys::FCNTL, file, F_SETFL, 0) };
+    }
+    Ok(())
+}
+
+fn close_pipes() {
+    for pipe in [&COMMANDS_FILE, &ANSWERS_FILE] {
+        let file = pipe.swap(-1, Relaxed);
+        if file >= 0 {
+            // SAFETY: our own descriptor.
+            unsafe { syscall!(sys::CLOSE, file) };
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Whether somebody outside may ask this process for something at any time.
+//!
+//! While nobody can run, virtual time jumps to the next deadline: nothing else can happen. That is not so for a program with a socket that others write to. There time passes as real time does,
+//! or a server that looks for requests in between sleeps would be hours ahead of its client. What is told here is how fast time passes, never which time it is.
+
+use crate::intercept::descriptors::{Kind, look};
+use crate::record::outside::{self, Identity};
+use crate::serial::clock;
+use crate::system::lock::RawLock;
+use crate::system::sys;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+
+/// Sockets that are remembered. Of a program with more than these one is open at any time, as good as certainly.
+const MOST: usize = 64;
+
+static LOCK: RawLock = RawLock::new();
+static KNOWN: AtomicUsize = AtomicUsize::new(0);
+static mut SOCKETS: [(c_int, Identity); MOST] = [(-1, Identity { device: 0, inode: 0 }); MOST];
+
+/// The process looks for input there.
+pub fn looks_at(file: c_int) {
+    let descriptor = look(file);
+    if descriptor.kind != Kind::Socket || outside::is_own(descriptor.identity) {
+        return;
+    }
+    let sockets = &raw mut SOCKETS;
+    // SAFETY: under the lock.
+    LOCK.with(|| unsafe {
+        let sockets = &mut *sockets;
+        let known = KNOWN.load(Relaxed);
+        let this = (file, descriptor.identity);
+        let same = |at: &(c_int, Identity)| at.0 == file;
+        match sockets[..known].iter().position(same) {
+            Some(at) => sockets[at] = this,
+            None if known < MOST => {
+                sockets[known] = this;
+                KNOWN.store(known + 1, Release);
+            }
+            None => sockets[file as usize % MOST] = this,
+        }
+    });
+}
+
+/// Whether input may come.
+pub fn may_act() -> bool {
+    let sockets = &raw const SOCKETS;
+    // SAFETY: under the lock.
+    KNOWN.load(Relaxed) != 0
+        && LOCK.with(|| unsafe {
+            let sockets = &*sockets;
+            let known = &sockets[..KNOWN.load(Relaxed)];
+            known.iter().any(|&(file, identity)| look(file).identity == identity)
+        })
+}
+
+/// Real time at which threads began to do nothing but look.
+static SINCE: AtomicU64 = AtomicU64::new(0);
+
+/// A thread did something else than look.
+pub fn goes_on() {
+    SINCE.store(0, Relaxed);
+}
+
+/// Whether so much time has passed while all looked that it may pass in the model too.
+pub fn has_passed(nanoseconds: u64) -> bool {
+    let now = sys::clock(clock::MONOTONIC as usize);
+    let since = match SINCE.load(Relaxed) {
+        0 => {
+            SINCE.store(now, Relaxed);
+            now
+        }
+        since => since,
+    };
+    let passed = now.saturating_sub(since) >= nanoseconds;
+    if passed {
+        goes_on();
+    }
+    passed
+}
+
+/// A forked child: the lock may have been somebody's who is not there.
+pub fn reset_lock() {
+    LOCK.unlock();
+}

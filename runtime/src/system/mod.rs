@@ -1,0 +1,18 @@
+//! What the rest stands on: system calls, memory of our own, locks, the real functions behind the interposed ones, the shared
+//! pages of the session (`header`, `config`), the loaded modules, and what is known of each thread.
+//!
+//! Calls: nothing.
+
+pub mod config;
+pub mod glibc;
+pub mod header;
+pub mod loader;
+pub mod lock;
+pub mod memory;
+pub mod modules;
+pub mod real;
+pub mod signals;
+pub mod storage;
+pub mod sys;
+pub mod thread;
+pub mod tls;

@@ -1,0 +1,157 @@
+//! The per-thread words that the hooks touch, at a fixed distance from the thread pointer.
+//!
+//! Stable Rust has no initial-exec thread-locals, so the block is a `.tbss` symbol that assembly addresses through the GOT: two
+//! instructions in a shared object, relaxed to one constant when linked statically. A thread that the runtime does not know has
+//! an all-zero block: its first hook takes the slow path, finds no thread and returns.
+
+use crate::system::thread::Thread;
+use core::arch::{asm, global_asm};
+use core::mem::offset_of;
+
+pub const HOT_BYTES: usize = 320;
+
+global_asm!(
+    ".section .tbss,\"awT\",@nobits",
+    ".p2align 6",
+    ".hidden rashomon_hot",
+    ".globl rashomon_hot",
+    ".type rashomon_hot,@object",
+    ".size rashomon_hot,320",
+    "rashomon_hot:",
+    ".zero 320",
+    ".text",
+    // core is compiled for unwinding; nothing here unwinds, but a whole-archive link looks for the name.
+    ".weak rust_eh_personality",
+    ".hidden rust_eh_personality",
+    "rust_eh_personality: ret",
+);
+
+/// One entry of the shadow call stack.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Call {
+    /// Return address in the caller.
+    pub site: u64,
+    /// Stack pointer inside the callee: tells which entries a `longjmp` left behind.
+    pub stack_pointer: u64,
+}
+
+#[repr(C, align(16))]
+pub struct Hot {
+    /// Detection: what a cell must look like to stand for an access that need not be looked at (see [`crate::detect::shadow`]): the bits to compare, of a read and
+    /// of a write, and their values. Four equal words each.
+    pub covers_read: [u32; 4],
+    pub covers_write: [u32; 4],
+    pub covered: [u32; 4],
+    /// The same for whole words.
+    pub covers_read_word: [u32; 4],
+    pub covers_write_word: [u32; 4],
+    pub covered_word: [u32; 4],
+    /// Where the shadow begins; null: no detection. And which bits of twice an address select in it.
+    pub shadow: *mut u8,
+    pub shadow_mask: u64,
+    /// Next free word of the stream's chunk, and its end.
+    pub cursor: *mut u64,
+    pub end: *mut u64,
+    /// Site of the last access record in this chunk.
+    pub previous_site: u64,
+    /// Number of the current span, shifted left by 48. Two accesses of a span have no event of their thread between them.
+    pub span: u64,
+    /// The table of [`crate::record::filter`], and what selects a slot in it ([`crate::record::filter::mask`]).
+    pub filter: *mut [u64; 2],
+    pub filter_mask: u64,
+    /// Times word at which an access is no longer kept.
+    pub cap: u64,
+    /// 1 when that happened.
+    pub capped: u64,
+    /// Hash of the locks held.
+    pub locks: u64,
+    /// Accesses left before the slow path has to look.
+    pub quantum: i64,
+    pub thread: *mut Thread,
+    /// Shadow call stack: next free entry.
+    pub top: *mut Call,
+    pub limit: *mut Call,
+    pub bottom: *mut Call,
+    /// Lowest `top` since the call context was last resolved.
+    pub lowest: *mut Call,
+    /// Calls that did not fit the shadow stack.
+    pub overflow: u64,
+    /// 1 when the call stack changed since the context was resolved.
+    pub dirty: u64,
+    /// Depth of runtime code on this thread: hooks and interposers under it pass through.
+    pub nesting: u64,
+    /// Return address of the interposed call that is being entered.
+    pub caller: u64,
+    /// The interposed function that is being entered, and the one through which the runtime was entered.
+    pub callee: u64,
+    pub entered: u64,
+    /// Depth of `__tsan_ignore_thread_begin`.
+    pub ignored: u64,
+    /// What [`crate::openmp`] knows of the thread; null: nothing yet.
+    pub openmp: *mut u8,
+}
+
+pub const COVERS_READ: usize = offset_of!(Hot, covers_read);
+pub const COVERS_WRITE: usize = offset_of!(Hot, covers_write);
+pub const COVERS_READ_WORD: usize = offset_of!(Hot, covers_read_word);
+pub const COVERS_WRITE_WORD: usize = offset_of!(Hot, covers_write_word);
+pub const COVERED_WORD: usize = offset_of!(Hot, covered_word);
+pub const COVERED: usize = offset_of!(Hot, covered);
+pub const SHADOW: usize = offset_of!(Hot, shadow);
+pub const SHADOW_MASK: usize = offset_of!(Hot, shadow_mask);
+pub const CURSOR: usize = offset_of!(Hot, cursor);
+pub const END: usize = offset_of!(Hot, end);
+pub const PREVIOUS_SITE: usize = offset_of!(Hot, previous_site);
+pub const SPAN: usize = offset_of!(Hot, span);
+pub const FILTER: usize = offset_of!(Hot, filter);
+pub const FILTER_MASK: usize = offset_of!(Hot, filter_mask);
+pub const CAP: usize = offset_of!(Hot, cap);
+pub const CAPPED: usize = offset_of!(Hot, capped);
+pub const LOCKS: usize = offset_of!(Hot, locks);
+pub const QUANTUM: usize = offset_of!(Hot, quantum);
+pub const TOP: usize = offset_of!(Hot, top);
+pub const LIMIT: usize = offset_of!(Hot, limit);
+pub const BOTTOM: usize = offset_of!(Hot, bottom);
+pub const LOWEST: usize = offset_of!(Hot, lowest);
+pub const OVERFLOW: usize = offset_of!(Hot, overflow);
+pub const DIRTY: usize = offset_of!(Hot, dirty);
+pub const CALLER: usize = offset_of!(Hot, caller);
+pub const CALLEE: usize = offset_of!(Hot, callee);
+
+/// What a cell must look like to cover an access.
+pub const fn covers(read: bool, whole_word: bool) -> usize {
+    match (read, whole_word) {
+        (true, false) => COVERS_READ,
+        (false, false) => COVERS_WRITE,
+        (true, true) => COVERS_READ_WORD,
+        (false, true) => COVERS_WRITE_WORD,
+    }
+}
+
+const _: () = assert!(size_of::<Hot>() <= HOT_BYTES);
+
+/// The calling thread's block.
+#[inline(always)]
+pub fn hot() -> *mut Hot {
+    let block: *mut Hot;
+    // SAFETY: reads the thread pointer and a constant of the loader.
+    unsafe {
+        asm!("mov {t}, qword ptr [rip + rashomon_hot@GOTTPOFF]", "add {t}, qword ptr fs:[0]", t = out(reg) block, options(nostack, pure, readonly));
+    }
+    block
+}
+
+/// The calling thread, null if the runtime does not know it.
+#[inline(always)]
+pub fn current() -> *mut Thread {
+    // SAFETY: the block lives as long as the thread.
+    unsafe { (*hot()).thread }
+}
+
+/// Return address of the interposed call, stored by the trampoline that led here.
+#[inline(always)]
+pub fn caller() -> u64 {
+    // SAFETY: as above.
+    unsafe { (*hot()).caller }
+}
