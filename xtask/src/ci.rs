@@ -1,12 +1,11 @@
 //! `cargo xtask ci`: every check there is, one after the other; a failure does not keep the later ones from running.
 
-pub mod packages;
-
-use crate::workspace::{cargo, root, target};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use xtask::packages;
+use xtask::workspace::{cargo, root, target};
 
 #[derive(Debug, Args)]
 pub struct Options {

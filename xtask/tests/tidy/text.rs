@@ -6,7 +6,7 @@ use crate::source::{lines, words};
 const MAX_LINES: usize = 500;
 
 /// Files that are longer, and how long they are. A number may only fall; a file that fits is taken off.
-const LONGER: [(&str, usize); 14] = [
+const LONGER: [(&str, usize); 13] = [
     ("crates/cli/src/arguments.rs", 662),
     ("crates/pipeline/src/check/mod.rs", 696),
     ("crates/pipeline/src/provoke/mod.rs", 558),
@@ -20,7 +20,6 @@ const LONGER: [(&str, usize); 14] = [
     ("runtime/src/sched.rs", 756),
     ("runtime/src/signals.rs", 521),
     ("runtime/src/standstill.rs", 568),
-    ("xtask/src/evaluate/oracle.rs", 517),
 ];
 
 #[test]
@@ -186,7 +185,7 @@ fn each_line(mut visit: impl FnMut(&TextFile, usize, &str)) {
 #[test]
 fn every_crate_takes_the_common_lints() {
     for file in files::all() {
-        let member = file.path.starts_with("crates/") || file.path.starts_with("xtask/");
+        let member = ["crates/", "evaluation/", "xtask/"].iter().any(|folder| file.path.starts_with(folder));
         if member && file.path.ends_with("/Cargo.toml") {
             assert!(file.text.contains("[lints]\nworkspace = true"), "{} lacks `[lints] workspace = true`", file.path);
         }
