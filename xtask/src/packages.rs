@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-const NEEDED: [&str; 7] = ["clang-19", "libclang-rt-19-dev", "lld-19", "gdb", "gcc", "g++", "make"];
+const NEEDED: [&str; 8] = ["clang-19", "libclang-rt-19-dev", "lld-19", "gdb", "gcc", "g++", "make", "cmake"];
 
 /// Installs what is missing, if allowed and possible. Says what is missing after that.
 pub fn provide(may_install: bool) -> Option<String> {

@@ -3,7 +3,7 @@
 //!
 //! A serial execution repeats itself under the same seed. Threads hand over at events only (`--quantum 0`), so that no access is kept for the sake of a handover.
 
-#[path = "../../filter/tests/support/mod.rs"]
+#[path = "../../../evaluation/filter/tests/support/mod.rs"]
 mod detectors;
 mod support;
 

@@ -170,8 +170,17 @@ fn print(report: &Report) {
         print_quantity(&report.programs, quantity);
     }
     println!("\naccesses, of one execution each");
-    let mut table =
-        Table::new(&["program", "detector", "executed", "checked", "skipped", "% skipped", "same thread", "two threads", "span"]);
+    let mut table = Table::new(&[
+        "program",
+        "detector",
+        "executed",
+        "checked",
+        "skipped",
+        "% skipped",
+        "same thread",
+        "two threads",
+        "by hooks anyway",
+    ]);
     for result in &report.programs {
         for one in &result.ours {
             let statistics = &one.statistics;
@@ -180,8 +189,8 @@ fn print(report: &Report) {
             row.push(statistics.get("accesses_checked").to_string());
             row.push(statistics.skipped().to_string());
             row.push(format!("{:.1}", statistics.skipped_percent()));
-            let reasons = ["filter_skipped_same_thread", "filter_skipped_two_threads", "filter_skipped_span"];
-            row.extend(reasons.map(|name| statistics.get(name).to_string()));
+            row.extend(Statistics::REASONS.map(|name| statistics.get(name).to_string()));
+            row.push(statistics.recognised().to_string());
             table.row(row);
         }
     }

@@ -96,6 +96,9 @@ impl Statistics {
         Ok(Self(values))
     }
 
+    /// Why the filter skips an access.
+    pub const REASONS: [&str; 2] = ["filter_skipped_same_thread", "filter_skipped_two_threads"];
+
     /// 0 if the runtime does not count it.
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
@@ -105,15 +108,23 @@ impl Statistics {
         self.get("accesses_executed")
     }
 
+    /// What the filter alone kept from the detector.
     pub fn skipped(&self) -> u64 {
-        ["filter_skipped_same_thread", "filter_skipped_two_threads", "filter_skipped_span"]
-            .map(|name| self.get(name))
-            .iter()
-            .sum()
+        Self::REASONS.map(|name| self.get(name)).iter().sum()
     }
 
     pub fn skipped_percent(&self) -> f64 {
-        100.0 * self.skipped() as f64 / self.executed().max(1) as f64
+        self.percent(self.skipped())
+    }
+
+    /// What the hooks recognise as covered by an access of the same span, with the filter or without.
+    pub fn recognised(&self) -> u64 {
+        self.get("filter_skipped_span")
+    }
+
+    /// Of the accesses executed.
+    pub fn percent(&self, count: u64) -> f64 {
+        100.0 * count as f64 / self.executed().max(1) as f64
     }
 }
 
@@ -140,10 +151,11 @@ mod tests {
 
     #[test]
     fn statistics_are_names_and_numbers() {
-        let text = "accesses_executed 200\nfilter_skipped_same_thread 30\nfilter_skipped_two_threads 20\n\nraces 0\n";
+        let text = "accesses_executed 200\nfilter_skipped_same_thread 30\nfilter_skipped_two_threads 20\nfilter_skipped_span 100\n\nraces 0\n";
         let statistics = Statistics::parse(text).unwrap();
         assert_eq!((statistics.executed(), statistics.skipped(), statistics.get("sweeps")), (200, 50, 0));
-        assert_eq!(statistics.skipped_percent(), 25.0);
+        // What the hooks recognise anyway is no merit of the filter.
+        assert_eq!((statistics.skipped_percent(), statistics.percent(statistics.recognised())), (25.0, 50.0));
         assert!(Statistics::parse("races").is_err() && Statistics::parse("races many").is_err());
         assert_eq!(Statistics::default().skipped_percent(), 0.0);
     }

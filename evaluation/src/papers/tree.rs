@@ -323,7 +323,7 @@ fn print_table(rows: &[Row]) {
         "% skipped",
         "same thread",
         "two threads",
-        "span",
+        "% by hooks anyway",
         "Δ MB",
         "% faster",
         "% faster, CPU",
@@ -333,9 +333,10 @@ fn print_table(rows: &[Row]) {
         let (one, statistics) = (&row.comparison, &row.comparison.statistics);
         let mut cells = vec![row.name.to_owned(), row.thesis.to_owned(), statistics.executed().to_string()];
         cells.push(format!("{:.1}", statistics.skipped_percent()));
-        for reason in ["filter_skipped_same_thread", "filter_skipped_two_threads", "filter_skipped_span"] {
-            cells.push(format!("{:.1}", 100.0 * statistics.get(reason) as f64 / statistics.executed().max(1) as f64));
+        for reason in Statistics::REASONS {
+            cells.push(format!("{:.1}", statistics.percent(statistics.get(reason))));
         }
+        cells.push(format!("{:.1}", statistics.percent(statistics.recognised())));
         cells.push(format!("{:+.1}", one.more_megabytes()));
         cells.push(format!("{:+.1}", one.speed_up(|usage| usage.wall_seconds)));
         cells.push(format!("{:+.1}", one.speed_up(|usage| usage.cpu_seconds)));

@@ -68,6 +68,13 @@ struct Cell {
     lost: usize,
 }
 
+impl Cell {
+    /// Where the prefix alone shows the race, nothing was searched.
+    fn executions(&self) -> String {
+        if self.by_prefix { "p".into() } else { self.schedules.to_string() }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Free {
     program: &'static str,
@@ -297,6 +304,14 @@ fn replays(tool: &Path, store: &Path, id: &str) -> Result<bool> {
     Ok(output.status.success())
 }
 
+/// ThreadSanitizer ends a program with 66 if it reported something. Any other failure says that nothing was looked at.
+fn ran(status: &std::process::ExitStatus) -> Result<()> {
+    match status.code() {
+        Some(0 | 66) => Ok(()),
+        _ => bail!("it did not end by itself ({status})"),
+    }
+}
+
 /// Free executions in which ThreadSanitizer reports the race.
 fn free_hits(port: &Port, runs: u32, jobs: usize, folder: &Path) -> Result<u32> {
     let program = folder.join(format!("{}.sanitizer", port.name));
@@ -309,6 +324,7 @@ fn free_hits(port: &Port, runs: u32, jobs: usize, folder: &Path) -> Result<u32> 
         while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
             let output = Command::new(&program).arg("2").stdin(Stdio::null()).output().context("cannot start the program")?;
             let said = String::from_utf8_lossy(&output.stderr);
+            ran(&output.status).with_context(|| format!("{}: a free execution\n{said}", port.name))?;
             hits += u32::from(said.contains("data race") && lines.iter().any(|line| said.contains(&format!("{line}:"))));
         }
         Ok(hits)
@@ -355,8 +371,21 @@ fn bars_of(cells: &[Cell], free: &[Free]) -> Vec<Bar> {
 fn print(report: &Report) {
     println!("{}", report.command);
     for (combination, (title, _)) in COMBINATIONS.iter().enumerate() {
-        println!("\n{title}: seconds (schedules), megabytes");
-        let mut table = Table::new(&["program", "2 threads", "MB", "3 threads", "MB", "4 threads", "MB"]);
+        println!(
+            "\n{title}: seconds, executions of the search (p: the prefix alone shows the race, nothing is searched), megabytes"
+        );
+        let mut table = Table::new(&[
+            "program",
+            "2 threads, s",
+            "executions",
+            "MB",
+            "3 threads, s",
+            "executions",
+            "MB",
+            "4 threads, s",
+            "executions",
+            "MB",
+        ]);
         for port in &PORTS {
             let mut row = vec![port.name.to_owned()];
             for threads in THREADS {
@@ -364,11 +393,12 @@ fn print(report: &Report) {
                     |cell: &&Cell| cell.program == port.name && cell.threads == threads && cell.combination == combination;
                 match report.cells.iter().find(wanted) {
                     Some(cell) if cell.found => {
-                        row.push(format!("{:.3} ({})", cell.seconds, cell.schedules));
+                        row.push(format!("{:.3}", cell.seconds));
+                        row.push(cell.executions());
                         row.push(format!("{:.0}", cell.megabytes));
                     }
-                    Some(_) => row.extend(["not found".into(), String::new()]),
-                    None => row.extend([String::new(), String::new()]),
+                    Some(_) => row.extend(["not found".into(), String::new(), String::new()]),
+                    None => row.extend([const { String::new() }; 3]),
                 }
             }
             if row.iter().skip(1).any(|cell| !cell.is_empty()) {
@@ -376,6 +406,9 @@ fn print(report: &Report) {
             }
         }
         table.print();
+        let of_table = || report.cells.iter().filter(|cell| cell.combination == combination && cell.found);
+        let by_prefix = of_table().filter(|cell| cell.by_prefix).count();
+        println!("{by_prefix} of {} cells by the prefix alone: these compare no searches", of_table().count());
     }
     if !report.refuted.is_empty() {
         println!("\nA search that finds nothing ({REFUTED}): schedules, seconds with process snapshots and without");
@@ -394,6 +427,11 @@ fn print(report: &Report) {
     println!("\nFig. 10: time of each combination divided by that of the slowest (tables 2, 3, 4)");
     let mut table = Table::new(&["program", "2 threads", "3 threads", "4 threads"]);
     for port in PORTS.iter().filter(|port| !port.by_prefix) {
+        // Ratios of prefixes would compare nothing but noise.
+        let searched = |cell: &&Cell| cell.program == port.name && cell.found && !cell.by_prefix;
+        if !report.cells.iter().any(|cell| searched(&cell)) {
+            continue;
+        }
         let ratios = |threads: u32| {
             let of = |combination: usize| {
                 let wanted =
