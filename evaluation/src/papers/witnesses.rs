@@ -368,47 +368,49 @@ fn bars_of(cells: &[Cell], free: &[Free]) -> Vec<Bar> {
     bars
 }
 
+/// One of Tables 2 to 4, or the fourth combination.
+fn print_table(report: &Report, combination: usize, title: &str) {
+    println!("\n{title}: seconds, executions of the search (p: the prefix alone shows the race, nothing is searched), megabytes");
+    let mut table = Table::new(&[
+        "program",
+        "2 threads, s",
+        "executions",
+        "MB",
+        "3 threads, s",
+        "executions",
+        "MB",
+        "4 threads, s",
+        "executions",
+        "MB",
+    ]);
+    for port in &PORTS {
+        let mut row = vec![port.name.to_owned()];
+        for threads in THREADS {
+            let wanted = |cell: &&Cell| cell.program == port.name && cell.threads == threads && cell.combination == combination;
+            match report.cells.iter().find(wanted) {
+                Some(cell) if cell.found => {
+                    row.push(format!("{:.3}", cell.seconds));
+                    row.push(cell.executions());
+                    row.push(format!("{:.0}", cell.megabytes));
+                }
+                Some(_) => row.extend(["not found".into(), String::new(), String::new()]),
+                None => row.extend([const { String::new() }; 3]),
+            }
+        }
+        if row.iter().skip(1).any(|cell| !cell.is_empty()) {
+            table.row(row);
+        }
+    }
+    table.print();
+    let of_table = || report.cells.iter().filter(|cell| cell.combination == combination && cell.found);
+    let by_prefix = of_table().filter(|cell| cell.by_prefix).count();
+    println!("{by_prefix} of {} cells by the prefix alone: these compare no searches", of_table().count());
+}
+
 fn print(report: &Report) {
     println!("{}", report.command);
     for (combination, (title, _)) in COMBINATIONS.iter().enumerate() {
-        println!(
-            "\n{title}: seconds, executions of the search (p: the prefix alone shows the race, nothing is searched), megabytes"
-        );
-        let mut table = Table::new(&[
-            "program",
-            "2 threads, s",
-            "executions",
-            "MB",
-            "3 threads, s",
-            "executions",
-            "MB",
-            "4 threads, s",
-            "executions",
-            "MB",
-        ]);
-        for port in &PORTS {
-            let mut row = vec![port.name.to_owned()];
-            for threads in THREADS {
-                let wanted =
-                    |cell: &&Cell| cell.program == port.name && cell.threads == threads && cell.combination == combination;
-                match report.cells.iter().find(wanted) {
-                    Some(cell) if cell.found => {
-                        row.push(format!("{:.3}", cell.seconds));
-                        row.push(cell.executions());
-                        row.push(format!("{:.0}", cell.megabytes));
-                    }
-                    Some(_) => row.extend(["not found".into(), String::new(), String::new()]),
-                    None => row.extend([const { String::new() }; 3]),
-                }
-            }
-            if row.iter().skip(1).any(|cell| !cell.is_empty()) {
-                table.row(row);
-            }
-        }
-        table.print();
-        let of_table = || report.cells.iter().filter(|cell| cell.combination == combination && cell.found);
-        let by_prefix = of_table().filter(|cell| cell.by_prefix).count();
-        println!("{by_prefix} of {} cells by the prefix alone: these compare no searches", of_table().count());
+        print_table(report, combination, title);
     }
     if !report.refuted.is_empty() {
         println!("\nA search that finds nothing ({REFUTED}): schedules, seconds with process snapshots and without");

@@ -57,7 +57,7 @@ impl Driver {
 
 /// A file of this evaluation's.
 pub fn ours(name: &str) -> Result<String> {
-    let path = workspace::root().join("xtask/src/evaluate/real").join(name);
+    let path = workspace::root().join("evaluation/src/bars/real").join(name);
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
