@@ -1,12 +1,11 @@
 //! `cargo xtask ci`: every check there is, one after the other; a failure does not keep the later ones from running.
 
-pub mod packages;
-
-use crate::workspace::{cargo, root, target};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use xtask::packages;
+use xtask::workspace::{cargo, root, target};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -16,6 +15,17 @@ pub struct Options {
     /// Install nothing.
     #[arg(long)]
     no_install: bool,
+    /// Tests that cannot run here are skipped. Without this they fail once every package that they need is installed.
+    #[arg(long)]
+    may_skip: bool,
+}
+
+/// What tells tests that a skipped test is a failed one.
+const MUST_NOT_SKIP: &str = "RASHOMON_TESTS_MUST_NOT_SKIP";
+
+/// A lack that the notice tells of is an excuse; nothing else is.
+const fn must_not_skip(may_skip: bool, notice: Option<&String>) -> bool {
+    !may_skip && notice.is_none()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,6 +118,9 @@ pub fn run(options: &Options) -> Result<bool> {
             let line: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
             // Built once: what would make the next build faster only takes space, gigabytes of it.
             command.env("CARGO_INCREMENTAL", "0");
+            if must_not_skip(options.may_skip, notice.as_ref()) {
+                command.env(MUST_NOT_SKIP, "1");
+            }
             let folder = if command.get_current_dir() == Some(root()) { "" } else { " (runtime)" };
             eprintln!("\n== {}: cargo {}{folder}", check.name(), line.join(" "));
             passed &= command.status().context("cannot start cargo")?.success();
@@ -132,4 +145,16 @@ pub fn run(options: &Options) -> Result<bool> {
         }
     }
     Ok(failed.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::must_not_skip;
+
+    #[test]
+    fn tests_may_skip_only_where_something_is_missing_or_it_is_allowed() {
+        let notice = "not installed: gdb".to_owned();
+        assert!(must_not_skip(false, None));
+        assert!(!must_not_skip(true, None) && !must_not_skip(false, Some(&notice)));
+    }
 }

@@ -4,12 +4,12 @@
 //! needs of the compiler, coverage counters, is an option of the stable one. Corpus and finds stay in `target/fuzz`, so that another run goes on
 //! from there.
 
-use crate::workspace;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rashomon_packed::{Format, Generator, Preset, Shape, WriteOptions, copy, create};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use xtask::workspace;
 
 #[derive(Debug, Args)]
 pub struct Options {

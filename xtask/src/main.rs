@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod ci;
-mod evaluate;
 mod fuzz;
 mod soak;
-mod workspace;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
 use std::process::ExitCode;
+use xtask::workspace::cargo;
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about, disable_help_subcommand = true)]
@@ -22,33 +22,40 @@ struct Arguments {
 enum Command {
     /// Check everything: formatting, lints, build, tests, laws. The same here as in continuous integration.
     Ci(ci::Options),
-    /// Measure what the tool costs. Exit code 0 only if every bar is met.
-    Evaluate(evaluate::Options),
+    /// Measure what the tool costs and finds. Exit code 0 only if every bar is met.
+    #[command(disable_help_flag = true)]
+    Evaluate {
+        /// Name of an evaluation and its options; without a name the evaluations are listed.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Fuzz every reader of files, guided by coverage. Exit code 0 only if nothing is found.
     Fuzz(fuzz::Options),
     /// Programs that do everything at once, ended at random moments. Exit code 0 only if nothing fails.
     Soak(soak::Options),
-    /// Count the records of one recording, for `evaluate`.
-    #[command(name = evaluate::trace_size::COMMAND, hide = true)]
-    CountRecording { session: PathBuf },
 }
 
-/// `evaluate memory` puts tables on disk.
-#[global_allocator]
-static ALLOCATOR: rashomon_spill::Allocator = rashomon_spill::Allocator;
-
-fn print_count(session: &Path) -> anyhow::Result<bool> {
-    println!("{}", serde_json::to_string(&evaluate::trace_size::count(session)?)?);
-    Ok(true)
+/// Evaluations are a program of their own: the checks are built without them.
+fn evaluate(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "--package", "rashomon-evaluation", "--"]).args(arguments);
+    command.current_dir(std::env::current_dir().context("the folder in which this runs is gone")?);
+    let ended = command.status().context("cannot start cargo")?;
+    let code = ended.code().with_context(|| format!("the evaluation was ended by a signal ({ended})"))?;
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Ci(options) => ci::run(&options),
-        Command::Evaluate(options) => evaluate::run(&options),
+        Command::Evaluate { arguments } => {
+            return evaluate(&arguments).unwrap_or_else(|error| {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            });
+        }
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
-        Command::CountRecording { session } => print_count(&session),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -5,7 +5,6 @@
 //! completed buffer; no process is left, and no file where none belongs. What a round does follows from the seed and its number, but for the moments at which signals
 //! arrive. A round that fails is kept, with the command that repeats it.
 
-use crate::workspace::{build_tool, root};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rashomon_abi::numbers::SplitMix;
@@ -17,6 +16,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use xtask::workspace::{build_tool, root};
 
 #[derive(Debug, Args)]
 pub struct Options {

@@ -99,7 +99,7 @@ fn programs_that_cannot_be_observed() {
     place.rashomon(&["check", "--", "./race.o"]).expect(125, &["an object file", "link it"]);
     let archive = place.must("gcc", &["-print-file-name=libtsan.a"]).out;
     if !Path::new(archive.trim()).is_absolute() {
-        eprintln!("SKIPPED: libtsan.a is not installed");
+        support::place::skipped("libtsan.a is not installed");
         return;
     }
     place.must("gcc", &["-fsanitize=thread", "-static-libtsan", "-pthread", "race.c", "-o", "static"]);

@@ -174,7 +174,7 @@ fn advisories(place: &Place, replace: &[(&str, &str)]) -> Option<PathBuf> {
     fetch.current_dir(&folder);
     let fetched = place.run(fetch);
     if fetched.code != 0 {
-        eprintln!("SKIPPED: the published crates cannot be fetched\n{fetched}");
+        support::place::skipped(&format!("the published crates cannot be fetched\n{fetched}"));
         return None;
     }
     Some(folder)

@@ -125,3 +125,22 @@ static void __attribute__((destructor)) last(void) { x = 1; }
     let ended = place.rashomon(&["check", "--show", "suspicions", "--budget", "10", "--", "./ends"]);
     assert!(!ended.err.contains("a synchronisation operation"), "{ended}");
 }
+
+#[test]
+#[ignore = "started by the test below"]
+fn skips_itself() {
+    support::place::skipped("there is nothing to try");
+}
+
+#[test]
+fn a_skipped_test_fails_where_none_may_be_skipped() {
+    let again = |set: bool| {
+        let mut command = std::process::Command::new(std::env::current_exe().expect("a running test has a file"));
+        command.args(["--exact", "skips_itself", "--ignored"]).env_remove(support::place::MUST_NOT_SKIP);
+        if set {
+            command.env(support::place::MUST_NOT_SKIP, "1");
+        }
+        command.output().expect("it starts").status.success()
+    };
+    assert!(again(false) && !again(true));
+}

@@ -123,7 +123,7 @@ fn place() -> Place {
 /// Whether the system let the program do it; says so if not.
 fn was_possible(what: &str, ended: &Ended) -> bool {
     if ended.code == 77 {
-        eprintln!("SKIPPED: {what}: this system does not let the program do that");
+        support::place::skipped(&format!("{what}: this system does not let the program do that"));
     }
     ended.code != 77
 }

@@ -145,7 +145,7 @@ fn snapshots_change_nothing() {
             let (with, _) = witness(&place, &store, &[&bounds[..], &["--jobs", jobs]].concat(), &command);
             let (rows, said) = searched(&with.expect(0, &[]));
             if said.iter().any(|line| line.contains("the kernel does not tell what it takes")) {
-                eprintln!("skipped: this kernel was built without CONFIG_CHECKPOINT_RESTORE");
+                support::place::skipped("this kernel was built without CONFIG_CHECKPOINT_RESTORE");
                 return;
             }
             assert_eq!(rows, expected, "{threads} threads, {jobs} jobs");

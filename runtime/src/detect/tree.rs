@@ -1,4 +1,4 @@
-//! TREE in front of the detector (Rajagopalan, "Fast and Precise On-the-fly Data Race Detection", 2016, ch. 3; what may be dropped, and why: `crates/filter`).
+//! TREE in front of the detector (Rajagopalan, "Fast and Precise On-the-fly Data Race Detection", 2016, ch. 3; what may be dropped, and why: `evaluation/filter`).
 //!
 //! An access is redundant if its thread has made one at the same code location, of the same bytes and not weaker, in the same *concurrency context*:
 //!
@@ -16,7 +16,7 @@
 //! The hooks go first: they recognise what the current span has covered, and know nothing of this. [`recognises`] is asked next, before anything else is done. Where a span makes
 //! very many accesses it is given up for the rest of the span: the hooks are faster once the span has references of its own.
 //!
-//! **Other threads.** For detectors with an order, accesses of two other threads never make a third one's redundant (`crates/filter`, Theorem 3). For lock sets they would, but the detector
+//! **Other threads.** For detectors with an order, accesses of two other threads never make a third one's redundant (`evaluation/filter`, Theorem 3). For lock sets they would, but the detector
 //! keeps one latest access of a variable ([`super::eraser`]), and a report names its code location: dropping others' accesses would change what is named.
 //!
 //! **Bound.** `filter_locations` places per thread, direct-mapped: a place that loses its entry is looked at as without the filter. References of places lie

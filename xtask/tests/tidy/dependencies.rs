@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("rashomon-abi", &[]),
     ("rashomon-event", &[]),
     ("rashomon-files", &[]),
@@ -60,7 +60,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
         ],
     ),
     (
-        "xtask",
+        "rashomon-evaluation",
         &[
             "rashomon-abi",
             "rashomon-confirm",
@@ -73,13 +73,15 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "rashomon-testkit",
             "rashomon-trace",
             "rashomon-witness",
+            "xtask",
         ],
     ),
+    ("xtask", &["rashomon-packed", "rashomon-trace"]),
 ];
 
 /// What only programs that talk to a user need.
 const OF_PROGRAMS: [&str; 5] = ["anyhow", "clap", "ctrlc", "indicatif", "termcolor"];
-const PROGRAMS: [&str; 2] = ["rashomon-cli", "xtask"];
+const PROGRAMS: [&str; 3] = ["rashomon-cli", "rashomon-evaluation", "xtask"];
 
 /// Crates that compute: no matter through whom, none of them may come to know the user, the file system's maps excepted, or
 /// the program under test.

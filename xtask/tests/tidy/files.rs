@@ -28,8 +28,11 @@ impl TextFile {
     /// Part of a library: neither a test, nor a build script, nor a program of ours.
     pub fn is_library(&self) -> bool {
         let inside = |folder: &str| self.path.starts_with(folder);
-        let own_program = inside("crates/cli/") || inside("xtask/");
-        (inside("crates/") || inside("runtime/")) && !own_program && self.path.contains("/src/") && self.is_rust()
+        let own_program = inside("crates/cli/") || inside("evaluation/src/") || inside("xtask/");
+        ["crates/", "evaluation/", "runtime/"].into_iter().any(inside)
+            && !own_program
+            && self.path.contains("/src/")
+            && self.is_rust()
     }
 }
 

@@ -15,15 +15,14 @@ const MAX_COLUMNS: usize = 130;
 const LONGER: [(&str, &str, usize); 0] = [];
 
 /// Lines that are longer, by folder. A number may only fall.
-const WIDER: [(&str, usize); 23] = [
-    ("crates/abi", 66),
-    ("crates/cli", 252),
+const WIDER: [(&str, usize); 22] = [
+    ("crates/abi", 61),
+    ("crates/cli", 241),
     ("crates/confirm", 32),
     ("crates/engine", 119),
     ("crates/event", 16),
     ("crates/explore", 32),
     ("crates/files", 5),
-    ("crates/filter", 41),
     ("crates/order", 52),
     ("crates/packed", 23),
     ("crates/pipeline", 150),
@@ -32,13 +31,13 @@ const WIDER: [(&str, usize); 23] = [
     ("crates/reporter", 12),
     ("crates/spill", 12),
     ("crates/symbolize", 3),
-    ("crates/testkit", 16),
     ("crates/trace", 31),
     ("crates/witness", 12),
+    ("evaluation", 129),
     ("include", 3),
     ("runtime", 575),
     ("tests", 72),
-    ("xtask", 75),
+    ("xtask", 5),
 ];
 
 /// Files of different folders that know each other, as the folders are named. What is not listed is not allowed.

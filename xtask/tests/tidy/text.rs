@@ -6,7 +6,7 @@ use crate::source::{lines, words};
 const MAX_LINES: usize = 500;
 
 /// Files that are longer, and how long they are. A number may only fall; a file that fits is taken off.
-const LONGER: [(&str, usize); 15] = [
+const LONGER: [(&str, usize); 13] = [
     ("crates/cli/src/arguments.rs", 662),
     ("crates/pipeline/src/check/mod.rs", 698),
     ("crates/pipeline/src/provoke/mod.rs", 557),
@@ -17,10 +17,9 @@ const LONGER: [(&str, usize); 15] = [
     ("runtime/src/openmp/tasks.rs", 607),
     ("runtime/src/serial/replay.rs", 710),
     ("runtime/src/report/reporter.rs", 504),
-    ("runtime/src/serial/sched.rs", 756),
-    ("runtime/src/system/signals.rs", 526),
-    ("runtime/src/serial/standstill.rs", 569),
-    ("xtask/src/evaluate/oracle.rs", 517),
+    ("runtime/src/sched.rs", 756),
+    ("runtime/src/signals.rs", 521),
+    ("runtime/src/standstill.rs", 568),
 ];
 
 #[test]
@@ -186,7 +185,7 @@ fn each_line(mut visit: impl FnMut(&TextFile, usize, &str)) {
 #[test]
 fn every_crate_takes_the_common_lints() {
     for file in files::all() {
-        let member = file.path.starts_with("crates/") || file.path.starts_with("xtask/");
+        let member = ["crates/", "evaluation/", "xtask/"].iter().any(|folder| file.path.starts_with(folder));
         if member && file.path.ends_with("/Cargo.toml") {
             assert!(file.text.contains("[lints]\nworkspace = true"), "{} lacks `[lints] workspace = true`", file.path);
         }

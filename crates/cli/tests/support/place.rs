@@ -130,12 +130,23 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Set by `cargo xtask ci` where everything that tests need is installed: a test that would skip itself fails.
+pub const MUST_NOT_SKIP: &str = "RASHOMON_TESTS_MUST_NOT_SKIP";
+
+/// Says that the test which calls this tests nothing, or not all, and why.
+#[track_caller]
+pub fn skipped(why: &str) {
+    assert!(std::env::var_os(MUST_NOT_SKIP).is_none(), "{why}, and {MUST_NOT_SKIP} is set");
+    eprintln!("SKIPPED: {why}");
+}
+
 /// Whether a program is installed. Says so if not: the test that asks then tests nothing.
+#[track_caller]
 pub fn is_installed(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let found = found.is_ok_and(|status| status.success());
     if !found {
-        eprintln!("SKIPPED: {program} is not installed");
+        skipped(&format!("{program} is not installed"));
     }
     found
 }
@@ -148,7 +159,7 @@ pub fn gdb_works(place: &Place) -> bool {
     let ended = place.run(place.command("gdb", &["-nx", "-batch", "-ex", "run", "--args", "true"]));
     let works = ended.out.contains("exited normally");
     if !works {
-        eprintln!("SKIPPED: gdb cannot run programs here");
+        skipped("gdb cannot run programs here");
     }
     works
 }

@@ -1,0 +1,18 @@
+//! Bars against regressions: what the tool costs and finds on the project's own programs and on programs that others wrote.
+
+pub mod budgets;
+pub mod detect;
+pub mod engine;
+pub mod explore;
+pub mod formats;
+pub mod llvm_tsan;
+pub mod memcached;
+pub mod mutations;
+pub mod oracle;
+pub mod pbzip2;
+pub mod public;
+pub mod real;
+pub mod replay;
+pub mod runtime;
+pub mod spine;
+pub mod stores;

@@ -1,0 +1,152 @@
+//! `cargo xtask evaluate NAME`: one measurement of what the tool costs or finds, with the bars it has to meet.
+//! `docs/evaluation.md` explains every column.
+#![forbid(unsafe_code)]
+
+mod bars;
+mod common;
+mod papers;
+
+use anyhow::Result;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask evaluate", about, disable_help_subcommand = true)]
+struct Arguments {
+    /// Without one they are listed.
+    #[command(subcommand)]
+    evaluation: Option<Evaluation>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Evaluation {
+    /// Recording in free and serial mode against no instrumentation and clang's ThreadSanitizer.
+    Spine(bars::spine::Options),
+    /// Online detection against no instrumentation and clang's ThreadSanitizer.
+    Runtime(bars::runtime::Options),
+    /// What the TREE filter skips, costs and saves; that it loses no race.
+    Tree(papers::tree::Options),
+    /// The races clang's ThreadSanitizer reports on the test programs, and silence where there are none.
+    Detect(bars::detect::Options),
+    /// Every analysis and decider against brute force, on millions of small traces.
+    Oracle(bars::oracle::Options),
+    /// The figures of papers: races by brute force, and what every analysis and decider finds.
+    Speedygo(papers::speedygo::Options),
+    /// Races that a solver hid from one algorithm each.
+    Raceinjector(papers::raceinjector::Options),
+    /// How fast traces come from files of each format, and from the generator.
+    Formats(bars::formats::Options),
+    /// Damaged trace files through every reader: no panic, bounded memory, every refusal with a place.
+    Mutations(bars::mutations::Options),
+    /// Serial recordings of every program, replayed and compared event by event.
+    Replay(bars::replay::Options),
+    /// Races of a small ARINC-653-like library, proven by provocation: what is found, and what it takes.
+    Provoke(papers::provoke::Options),
+    /// Programs with races from --corpora: what check proves of what one run of ThreadSanitizer reports.
+    Public(bars::public::Options),
+    /// A real program from Debian's source package, built and checked.
+    Pbzip2(bars::pbzip2::Options),
+    /// A real server from Debian's source package under load, detected and recorded.
+    Memcached(bars::memcached::Options),
+    /// Programs from Debian's source packages: built as the README says, detected, recorded and checked.
+    Real(bars::real::Options),
+    /// Schedules that each strategy needs to make small programs fail, against stress.
+    Explore(bars::explore::Options),
+    /// Random programs and budgets, the tool ended at random: it ends in time and loses nothing.
+    Budgets(bars::budgets::Options),
+    /// Damaged stores through every command: no crash, no hang, nothing outside touched, bounded memory.
+    Stores(bars::stores::Options),
+    /// Witnesses by model checking for the programs of Shacham et al. 2007: Tables 2 to 4.
+    Witnesses(papers::witnesses::Options),
+    /// LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours.
+    LlvmTsan(bars::llvm_tsan::Options),
+    /// Throughput and memory of the linear analyses on generated traces.
+    Engine(bars::engine::Options),
+    /// Analyses that need all variables at once, with a quarter of the memory: the same, with tables on disk.
+    Memory(bars::engine::memory::Options),
+    /// Clocks as rows against clocks as trees, by threads and who communicates with whom.
+    Clocks(bars::engine::clocks::Options),
+    /// A thousand million events, analysed as they are generated, within 4 GB.
+    EngineLarge(bars::engine::LargeOptions),
+    /// Counts the records of one recording, for the others.
+    #[command(name = common::trace_size::COMMAND, hide = true)]
+    CountRecording { session: PathBuf },
+}
+
+/// `memory` puts tables on disk.
+#[global_allocator]
+static ALLOCATOR: rashomon_spill::Allocator = rashomon_spill::Allocator;
+
+/// Whether every bar is met.
+fn run(evaluation: &Evaluation) -> Result<bool> {
+    match evaluation {
+        Evaluation::Spine(options) => bars::spine::run(options),
+        Evaluation::Runtime(options) => bars::runtime::run(options),
+        Evaluation::Tree(options) => papers::tree::run(options),
+        Evaluation::Detect(options) => bars::detect::run(options),
+        Evaluation::Oracle(options) => bars::oracle::run(options),
+        Evaluation::Speedygo(options) => papers::speedygo::run(options),
+        Evaluation::Raceinjector(options) => papers::raceinjector::run(options),
+        Evaluation::Formats(options) => bars::formats::run(options),
+        Evaluation::Mutations(options) => bars::mutations::run(options),
+        Evaluation::Replay(options) => bars::replay::run(options),
+        Evaluation::Provoke(options) => papers::provoke::run(options),
+        Evaluation::Public(options) => bars::public::run(options),
+        Evaluation::Pbzip2(options) => bars::pbzip2::run(options),
+        Evaluation::Memcached(options) => bars::memcached::run(options),
+        Evaluation::Real(options) => bars::real::run(options),
+        Evaluation::Explore(options) => bars::explore::run(options),
+        Evaluation::Budgets(options) => bars::budgets::run(options),
+        Evaluation::Stores(options) => bars::stores::run(options),
+        Evaluation::Witnesses(options) => papers::witnesses::run(options),
+        Evaluation::LlvmTsan(options) => bars::llvm_tsan::run(options),
+        Evaluation::Engine(options) => bars::engine::run(options),
+        Evaluation::Memory(options) => bars::engine::memory::run(options),
+        Evaluation::Clocks(options) => bars::engine::clocks::run(options),
+        Evaluation::EngineLarge(options) => bars::engine::run_large(options),
+        Evaluation::CountRecording { session } => {
+            println!("{}", serde_json::to_string(&common::trace_size::count(session)?)?);
+            Ok(true)
+        }
+    }
+}
+
+fn list() {
+    println!("evaluations:");
+    let command = Arguments::command();
+    for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+        println!("  {:<12} {}", one.get_name(), one.get_about().map(ToString::to_string).unwrap_or_default());
+    }
+}
+
+fn main() -> ExitCode {
+    let Some(evaluation) = Arguments::parse().evaluation else {
+        list();
+        return ExitCode::SUCCESS;
+    };
+    match run(&evaluation) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_an_evaluation_ignores_is_refused() {
+        Arguments::command().debug_assert();
+        let parse = |line: &str| Arguments::try_parse_from(line.split(' '));
+        assert!(parse("evaluate").is_ok_and(|arguments| arguments.evaluation.is_none()));
+        assert!(parse("evaluate spine --runs 3 --quick --json").is_ok());
+        assert!(parse("evaluate spine --corpora x").is_err());
+        assert!(parse("evaluate engine-large --runs 3").is_err());
+        assert!(parse("evaluate none-is-called-so").is_err());
+    }
+}

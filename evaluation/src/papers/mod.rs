@@ -1,0 +1,9 @@
+//! Reproductions: the tables and figures of papers, and the traces that belong to them.
+
+mod hypothesis;
+mod imported;
+pub mod provoke;
+pub mod raceinjector;
+pub mod speedygo;
+pub mod tree;
+pub mod witnesses;
