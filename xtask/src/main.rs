@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask` lists them.
 #![forbid(unsafe_code)]
 
+mod book;
 mod ci;
 mod evaluate;
 mod fuzz;
@@ -22,6 +23,10 @@ struct Arguments {
 enum Command {
     /// Check everything: formatting, lints, build, tests, laws. The same here as in continuous integration.
     Ci(ci::Options),
+    /// Write the generated chapters of the book (docs/reference/cli.md), and build the book where mdbook is installed.
+    Book(book::Options),
+    /// Install manual pages and shell completions.
+    InstallDocs(book::InstallOptions),
     /// Measure what the tool costs. Exit code 0 only if every bar is met.
     Evaluate(evaluate::Options),
     /// Fuzz every reader of files, guided by coverage. Exit code 0 only if nothing is found.
@@ -45,6 +50,8 @@ fn print_count(session: &Path) -> anyhow::Result<bool> {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Ci(options) => ci::run(&options),
+        Command::Book(options) => book::run(&options),
+        Command::InstallDocs(options) => book::install(&options),
         Command::Evaluate(options) => evaluate::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),

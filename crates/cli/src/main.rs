@@ -155,5 +155,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
             Ok(Exit::Success)
         }
         Command::Env => commands::environment(),
+        Command::Completions { shell } => commands::manual::completions(shell),
+        Command::Man { command, output } => commands::manual::man(&command, output.as_deref()),
+        Command::Reference => commands::manual::reference(),
     }
 }

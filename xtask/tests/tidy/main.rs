@@ -4,6 +4,7 @@
 mod dependencies;
 mod files;
 mod laws;
+mod links;
 mod source;
 mod structure;
 mod symbols;

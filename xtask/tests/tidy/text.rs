@@ -6,8 +6,7 @@ use crate::source::{lines, words};
 const MAX_LINES: usize = 500;
 
 /// Files that are longer, and how long they are. A number may only fall; a file that fits is taken off.
-const LONGER: [(&str, usize); 14] = [
-    ("crates/cli/src/arguments.rs", 662),
+const LONGER: [(&str, usize); 13] = [
     ("crates/pipeline/src/check/mod.rs", 696),
     ("crates/pipeline/src/provoke/mod.rs", 558),
     ("crates/pipeline/src/provoke/plan.rs", 616),
