@@ -108,7 +108,7 @@ struct Job {
 }
 
 pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, EngineError> {
-    let crew = Crew {
+    let workers = Workers {
         workers: settings.workers.clamp(1, MAX_WORKERS),
         window: settings.window,
         memory: settings.memory.unwrap_or(usize::MAX),
@@ -124,7 +124,7 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
     loop {
         number += 1;
         let mut source = open()?;
-        let pass = crew
+        let pass = workers
             .pass(&jobs, &mut *source, &mut threads, &mut |events, total| progress(Progress { pass: number, events, total }))?;
         bytes = bytes.max(pass.bytes);
         bytes_on_disk = bytes_on_disk.max(pass.bytes_on_disk);
@@ -149,10 +149,10 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
                 End::Unfit { slots, bytes } => {
                     let span = job.high - job.low;
                     if span <= SMALLEST {
-                        return Err(EngineError::TooLittleMemory { allowed: crew.memory });
+                        return Err(EngineError::TooLittleMemory { allowed: workers.memory });
                     }
                     // What it was in the company of may be gone by then.
-                    let fit = slots as u128 * crew.memory as u128 / bytes.max(1) as u128 / 2;
+                    let fit = slots as u128 * workers.memory as u128 / bytes.max(1) as u128 / 2;
                     let fewer = fit.try_into().unwrap_or(u32::MAX).min(span / 2).max(SMALLEST);
                     next.push(Job { high: job.low.saturating_add(fewer), ..job });
                 }
@@ -307,13 +307,13 @@ impl Worker<'_> {
     }
 }
 
-struct Crew {
+struct Workers {
     workers: u32,
     window: Option<u64>,
     memory: usize,
 }
 
-impl Crew {
+impl Workers {
     fn pass(
         &self,
         jobs: &[Job],

@@ -68,7 +68,7 @@ pub struct Position {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Landmark {
     pub site: CodePlace,
-    /// The how-manieth synchronisation event of the thread at this site it is, from 0.
+    /// Its number among the thread's synchronisation events at this site, from 0.
     pub occurrence: u32,
 }
 
