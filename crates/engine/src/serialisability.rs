@@ -6,21 +6,21 @@
 //! graph has no cycle. Instead of the graph there are clocks, as in Mathur, Viswanathan, "Atomicity Checking in Linear Time using
 //! Vector Clocks", ASPLOS 2020 (AeroDrome); over transactions, so that a variable needs only the names of its latest ones.
 //!
-//! An edge that closes a cycle is reported, with the open region that it ends in and the transaction that it comes from, and then
-//! is an edge like others. A region *violates* if it lies on a cycle of the whole trace's graph; all that do are counted, and named
-//! when the edge comes that closes their first cycle ([`crate::cycles`]).
+//! An edge that closes a cycle is reported, with the open region that it ends in and the transaction that it comes from; then it
+//! is an edge like others. A region *violates* if it lies on a cycle of the whole trace's graph; all that do are counted, and
+//! named when the edge comes that closes their first cycle ([`crate::cycles`]).
 //!
 //! Ma et al., "RegionTrack: A Trace-Based Sound and Complete Checker to Debug Transactional Atomicity Violations and
 //! Non-Serializable Traces", TOSEM 2021, tell violating transactions from non-serialisable traces. Causal atomicity of one
 //! region (Farzan, Madhusudan, CAV 2006) is violated by fewer regions than lie on cycles: a cycle may leave a region before the
 //! event at which it came in, as in `T2 begins, writes y; T1 begins, writes x; T2 writes x, ends; T1 writes y, ends`.
 //!
-//! Deviations: (1) clocks are propagated when somebody asks, not at the end of a transaction ([`crate::transactions`]); (2) every
+//! Deviations: (1) clocks are propagated on demand, not at the end of a transaction ([`crate::transactions`]); (2) every
 //! region on a cycle violates, not only one that is not causally atomic; (3) atomics are accesses, fences nothing.
 //!
 //! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; violating regions are
-//! exactly those on cycles, unless more than [`Serialisability::remembering`] are reachable from open regions: those forgotten are
-//! counted. Cost: O(1) for an access whose order is known already, else O(threads²); 12 bytes a variable, 24 a remembered region.
+//! exactly those on cycles, unless more than [`Serialisability::remembering`] are reachable from open regions: forgotten ones
+//! are counted. Cost: O(1) for an access whose order is known, else O(threads²); 12 bytes a variable, 24 a remembered region.
 
 use crate::analysis::Analysis;
 use crate::clock::greatest_thread;
