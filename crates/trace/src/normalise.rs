@@ -1,8 +1,8 @@
 //! Events in words that do not depend on where the loader put things, to compare recordings of one program.
 //!
-//! Code is module and offset, data is an object and a distance: a module's data by its offset, a heap block by the thread and site
-//! of its allocation and a count, a stack by the distance from its high end. Kernel numbers (thread ids, process ids) are left
-//! out.
+//! Code is module and offset, data is an object and a distance: a module's data by its offset, a heap block by the thread and
+//! site of its allocation and a count, a stack by the distance from its high end. Kernel numbers (thread ids, process ids) are
+//! left out.
 //!
 //! Lock requests are left out: a thread that a schedule stops before an acquisition never finds the lock taken.
 //!
