@@ -1,8 +1,8 @@
-// Two threads, two variables, one lock: a race that testing hardly ever shows.
+// Listing 1 of Carril and Tichy (SEPS 2015), and two lines of ours: `usleep`, so that other tools miss the race, and `printf`.
 //
-// y should end as 3, and nearly always does. When main's critical section comes first, its unlock orders main's second
-// `y++` before the one in `task`. In the other order nothing does, the two increments can meet, and one of them is lost.
-// (Listing 1 of L. M. Carril and W. F. Tichy, Interleaving Generation for Data Race and Deadlock Reproduction, SEPS 2015.)
+// L. M. Carril and W. F. Tichy, Interleaving Generation for Data Race and Deadlock Reproduction. y should end as 3, and nearly
+// always does. When main's critical section comes first, its unlock orders main's second `y++` before the one in `task`. In the
+// other order nothing does: the two increments can meet, and one of them is lost.
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ static int x, y;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
 static void *task(void *unused) {
-    usleep(50 * 1000); // it has something to prepare: main is always first
+    usleep(50 * 1000); // ours: main always takes the lock first, and happens-before of that schedule hides the race
     pthread_mutex_lock(&m);
     x++;
     pthread_mutex_unlock(&m);
@@ -28,6 +28,6 @@ int main(void) {
     x++;
     pthread_mutex_unlock(&m);
     pthread_join(thread, NULL);
-    printf("x = %d, y = %d\n", x, y);
+    printf("x = %d, y = %d\n", x, y); // ours
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What a program may tell Rashomon. The symbols are weak: a program that includes this links and runs without Rashomon as well. */
+/* What a program may tell Rashomon. The symbols are weak: a program that includes this also links and runs without Rashomon. */
 #ifndef RASHOMON_H
 #define RASHOMON_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* What the calling thread is called, in this and in every other execution; not 0, and no other thread's. For programs whose threads are created in an
- * order that is not always the same: `rashomon provoke` then finds a thread by its name, and not by who created it as which of its threads. */
+/* Names the calling thread, the same in every execution: not 0, and no other thread's name. For programs that create their threads
+ * in varying order: `rashomon provoke` then recognises a thread by this name, and not by which thread created it. */
 void rashomon_thread_id(uint64_t identity) __attribute__((weak));
 
 #ifdef __cplusplus

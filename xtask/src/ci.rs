@@ -1,5 +1,6 @@
 //! `cargo xtask ci`: every check there is, one after the other; a failure does not keep the later ones from running.
 
+use crate::book;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use std::process::{Command, Stdio};
@@ -36,6 +37,8 @@ enum Check {
     Clippy,
     /// The laws of the architecture: what may depend on what, where `unsafe` may be, which symbols the runtime has.
     Tidy,
+    /// The book as HTML, where mdbook is installed. (Links are checked by `tidy`, the generated chapters by `test`.)
+    Book,
     /// The runtime and the tool, optimised.
     Build,
     /// All tests, documentation tests included.
@@ -44,13 +47,14 @@ enum Check {
 
 impl Check {
     /// Cheapest first.
-    const ALL: [Self; 5] = [Self::Fmt, Self::Clippy, Self::Tidy, Self::Build, Self::Test];
+    const ALL: [Self; 6] = [Self::Fmt, Self::Clippy, Self::Tidy, Self::Book, Self::Build, Self::Test];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Fmt => "fmt",
             Self::Clippy => "clippy",
             Self::Tidy => "tidy",
+            Self::Book => "book",
             Self::Build => "build",
             Self::Test => "test",
         }
@@ -70,6 +74,7 @@ impl Check {
                 vec![of(cargo(), "clippy --workspace --all-targets -- --deny warnings"), inside]
             }
             Self::Tidy => vec![of(cargo(), "test --package xtask --test tidy")],
+            Self::Book => vec![of(cargo(), "xtask book --html")],
             // The tool's build script builds the runtime.
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
             Self::Test if has_nextest() => {
@@ -107,7 +112,9 @@ pub fn run(options: &Options) -> Result<bool> {
     let chosen: Vec<Check> =
         Check::ALL.into_iter().filter(|check| options.only.is_empty() || options.only.contains(check)).collect();
     let notice = if chosen.iter().any(|check| check.needs_packages()) { packages::provide(!options.no_install) } else { None };
-    if let Some(text) = &notice {
+    let lacking = chosen.contains(&Check::Book).then(book::lacking).flatten();
+    let notices: Vec<String> = notice.into_iter().chain(lacking).collect();
+    for text in &notices {
         eprintln!("notice: {text}");
     }
     let mut results = Vec::new();
@@ -128,7 +135,7 @@ pub fn run(options: &Options) -> Result<bool> {
         results.push(Outcome { check, passed, duration: begin.elapsed() });
     }
     println!("\nsummary");
-    if let Some(text) = &notice {
+    for text in &notices {
         println!("  notice: {text}");
     }
     for result in &results {

@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: coverage-guided fuzzing of every reader for a chosen time, with libFuzzer and the stable compiler.
 //!
-//! The targets are those of `cargo fuzz` (folder `fuzz/`), which runs them, too, and adds sanitizers that need a nightly compiler. What this command
-//! needs of the compiler, coverage counters, is an option of the stable one. Corpus and finds stay in `target/fuzz`, so that another run goes on
-//! from there.
+//! The targets are those of `cargo fuzz` (folder `fuzz/`), which runs them, too, and adds sanitizers that need a nightly
+//! compiler. What this command needs of the compiler, coverage counters, is an option of the stable one. Corpus and finds stay in
+//! `target/fuzz`, so that another run goes on from there.
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;

@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask` lists them.
 #![forbid(unsafe_code)]
 
+mod book;
 mod ci;
 mod fuzz;
 mod soak;
@@ -22,6 +23,10 @@ struct Arguments {
 enum Command {
     /// Check everything: formatting, lints, build, tests, laws. The same here as in continuous integration.
     Ci(ci::Options),
+    /// Write the generated chapters of the book (docs/reference/cli.md), and build the book where mdbook is installed.
+    Book(book::Options),
+    /// Install manual pages and shell completions.
+    InstallDocs(book::InstallOptions),
     /// Measure what the tool costs and finds. Exit code 0 only if every bar is met.
     #[command(disable_help_flag = true)]
     Evaluate {
@@ -48,6 +53,8 @@ fn evaluate(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Ci(options) => ci::run(&options),
+        Command::Book(options) => book::run(&options),
+        Command::InstallDocs(options) => book::install(&options),
         Command::Evaluate { arguments } => {
             return evaluate(&arguments).unwrap_or_else(|error| {
                 eprintln!("error: {error:#}");

@@ -1,9 +1,10 @@
-//! `cargo xtask soak`: programs that do everything at once (`tests/soak/chaos.c`), started, forked, signalled and killed at random moments, under recording and under
-//! detection.
+//! `cargo xtask soak`: programs that do everything at once (`tests/soak/chaos.c`), started, forked, signalled and killed at
+//! random moments, under recording and under detection.
 //!
-//! Every round is checked: it ends; nothing in it went wrong that the program or the tool can notice; every trace, of every process, is readable up to its last
-//! completed buffer; no process is left, and no file where none belongs. What a round does follows from the seed and its number, but for the moments at which signals
-//! arrive. A round that fails is kept, with the command that repeats it.
+//! Every round is checked: it ends; nothing in it went wrong that the program or the tool can notice; every trace, of every
+//! process, is readable up to its last completed buffer; no process is left, and no file where none belongs. What a round does
+//! follows from the seed and its number, but for the moments at which signals arrive. A round that fails is kept, with the
+//! command that repeats it.
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;

@@ -41,7 +41,8 @@ pub mod field {
     pub const GOAL: usize = 13;
     /// Serial: nanoseconds of `CLOCK_REALTIME` at which virtual time begins. 0: the real time at the start.
     pub const BASE_TIME: usize = 14;
-    /// How often an access (thread, site, address, locks held) is kept, not counting repetitions without an event in between. 0: no limit.
+    /// How often an access (thread, site, address, locks held) is kept, not counting repetitions without an event in between. 0:
+    /// no limit.
     pub const ACCESS_CAP: usize = 15;
     /// Entries of the tables.
     pub const MODULES: usize = 16;
@@ -59,7 +60,8 @@ pub mod field {
     /// Nanoseconds that a thread is held at a descriptor at most, and that all holds of the execution together may last.
     pub const HOLD_TIME: usize = 26;
     pub const HOLDS_TIME: usize = 27;
-    /// Entry of the thread table, plus 1: threads that it does not descend from begin once it was held, blocks, or has ended. 0: nobody.
+    /// Entry of the thread table, plus 1: threads that it does not descend from begin once it was held, blocks, or has ended. 0:
+    /// nobody.
     pub const FAVOURED: usize = 28;
     /// Who goes on first after a catch: see [`super::first`].
     pub const FIRST: usize = 29;
@@ -94,11 +96,13 @@ pub mod option {
     pub const NO_CONTEXTS: u64 = 4;
     /// Write no streams: only the header, the modules and what a policy writes of its own.
     pub const NO_STREAMS: u64 = 8;
-    /// Free mode: record nothing, but hold threads at the descriptors until another thread arrives with a conflicting access. See [`crate::provoke`].
+    /// Free mode: record nothing, but hold threads at the descriptors until another thread arrives with a conflicting access. See
+    /// [`crate::provoke`].
     pub const PROVOKE: u64 = 16;
     /// Leave out plain accesses that are redundant for detectors of races (TREE). Without effect beside [`NO_FILTER`].
     pub const TREE: u64 = 32;
-    /// Serial, with a goal: who leaves the turns is let go on, and where they cannot be kept threads are held at the goal's places until the goal comes about.
+    /// Serial, with a goal: who leaves the turns is let go on, and where they cannot be kept threads are held at the goal's
+    /// places until the goal comes about.
     pub const ELASTIC: u64 = 64;
     /// With [`ELASTIC`]: no turn is enforced. The policy says who runs, and the goal's turns only tell where threads are held.
     pub const HOLD_ONLY: u64 = 128;
@@ -134,7 +138,8 @@ pub const NO_MODULE: u64 = u64::MAX;
 
 /// `name offset in strings, name length, load bias when recorded (informative)`.
 pub const MODULE_WORDS: usize = 3;
-/// `parent (index into this table), spawn ordinal`. Entry 0 is the initial thread (`parent` = `u64::MAX`). A parent precedes its children.
+/// `parent (index into this table), spawn ordinal`. Entry 0 is the initial thread (`parent` = `u64::MAX`). A parent precedes its
+/// children.
 pub const THREAD_WORDS: usize = 2;
 
 /// An object whose address the runtime has to find out in this run: `kind, thread, module, offset, ordinal`.
@@ -157,8 +162,8 @@ pub mod object {
 /// A turn: `thread` runs until it is about to execute the position, which it does not execute yet:
 /// `thread, flags, ordinal, count, module, offset, object, delta, size, op`.
 ///
-/// `ordinal`: the number of synchronisation events the thread has completed by then.
-/// Without an access flag the position is the synchronisation event of that ordinal itself; `op` is its operation code (0: do not check).
+/// `ordinal`: the number of synchronisation events the thread has completed by then. Without an access flag the position is the
+/// synchronisation event of that ordinal itself; `op` is its operation code (0: do not check).
 pub const TURN_WORDS: usize = 10;
 pub mod turn {
     /// The position is after exactly `count` accesses since the last synchronisation event.
@@ -168,9 +173,11 @@ pub mod turn {
     pub const AT_SITE: u64 = 2;
     /// Run to the end of the thread, or as far as it can.
     pub const TO_END: u64 = 4;
-    /// The thread waits, in the model or in the kernel, inside the operation that it began after `count` accesses since the last synchronisation event.
+    /// The thread waits, in the model or in the kernel, inside the operation that it began after `count` accesses since the last
+    /// synchronisation event.
     pub const WAITING: u64 = 8;
-    /// Of a synchronisation event, for elastic enforcement: its site is module+offset, and it is the `count`-th of the thread (from 0) with this operation and site.
+    /// Of a synchronisation event, for elastic enforcement: its site is module+offset, and it is the `count`-th of the thread
+    /// (from 0) with this operation and site.
     pub const LANDMARK: u64 = 16;
 }
 
@@ -178,11 +185,13 @@ pub mod turn {
 /// acquisition that will block (deadlock).
 pub const GOAL_WORDS: usize = 2;
 
-/// A place at which a thread is held (RaceHunter's access descriptor): `thread, identity, module, offset, first frame, frames, ordinal, holds`.
+/// A place at which a thread is held (RaceHunter's access descriptor):
+/// `thread, identity, module, offset, first frame, frames, ordinal, holds`.
 ///
-/// `thread`: entry of the thread table, or [`ANY_THREAD`]; ignored where `identity` is not 0, which is what the program called the thread by itself.
-/// The frames are the call sites (return addresses) of the innermost calls that must match. The thread is held at the match of that ordinal (from 0), at
-/// some following ones, then at those with twice the number of the one before, `holds` times in all. 0 holds: matches are counted only.
+/// `thread`: entry of the thread table, or [`ANY_THREAD`]; ignored where `identity` is not 0, which is what the program called
+/// the thread by itself. The frames are the call sites (return addresses) of the innermost calls that must match. The thread is
+/// held at the match of that ordinal (from 0), at some following ones, then at those with twice the number of the one before,
+/// `holds` times in all. 0 holds: matches are counted only.
 pub const DESCRIPTOR_WORDS: usize = 8;
 pub const ANY_THREAD: u64 = u64::MAX;
 /// `module, offset` of a call site.

@@ -1,19 +1,22 @@
-//! The `exploration` file: what an exploring scheduler is to do ([`crate::control::policy::EXPLORE`]) and what it did. The host makes it, the runtime maps
-//! it shared and writes into it, so that whatever ends the process, all decisions up to then are known. Little-endian 64-bit words:
+//! The `exploration` file: what an exploring scheduler is to do ([`crate::control::policy::EXPLORE`]) and what it did. The host
+//! makes it, the runtime maps it shared and writes into it, so that whatever ends the process, all decisions up to then are
+//! known. Little-endian 64-bit words:
 //!
 //! ```text
 //! head: HEAD_WORDS | decisions: one word each | sites: SITE_WORDS each | log: records of RECORD_WORDS
 //! ```
 //!
-//! A *step* of a thread is what it does from one visible operation up to the next: it stands before an operation (its *pending* one) until it is chosen, makes
-//! it, and runs on until it is about to make another, ends or blocks. Visible are all operations on which schedules take positions (synchronisation and
-//! atomics) and the plain accesses that the file asks for. A *choice* is the decision which thread makes the next step.
+//! A *step* of a thread is what it does from one visible operation up to the next: it stands before an operation (its *pending*
+//! one) until it is chosen, makes it, and runs on until it is about to make another, ends or blocks. Visible are all operations
+//! on which schedules take positions (synchronisation and atomics) and the plain accesses that the file asks for. A *choice* is
+//! the decision which thread makes the next step.
 
 /// Written by the host into the session, beside `control`.
 pub const FILE: &str = "exploration";
 pub const MAGIC: u64 = 0x4c50_5845_4853_4152; // "RASHEXPL"
 pub const HEAD_WORDS: usize = 64;
-/// Sets of threads are words, and tell of so many threads, by number. Further ones run and are chosen like these, but searches that learn from sets do not learn from such executions.
+/// Sets of threads are words, and tell of so many threads, by number. Further ones run and are chosen like these, but searches
+/// that learn from sets do not learn from such executions.
 pub const SET_THREADS: usize = 64;
 
 /// Word numbers of the head.
@@ -32,11 +35,13 @@ pub mod field {
     pub const ACCESSES: usize = 7;
     /// 1: two threads that stand at conflicting accesses end the execution with the outcome `CO_ENABLED`.
     pub const RACES: usize = 8;
-    /// Entry + 1 of the control's thread table: this thread is never chosen; what conflicts with the access it stands at ends the execution.
+    /// Entry + 1 of the control's thread table: this thread is never chosen; what conflicts with the access it stands at ends the
+    /// execution.
     pub const HOLD: usize = 9;
     /// Entry + 1 of the control's thread table: chosen whenever it can be, once the decisions are used up.
     pub const PREFER: usize = 10;
-    /// Threads (bits by number) that need not be chosen after the last decision until something dependent happens: the sleep set at that decision.
+    /// Threads (bits by number) that need not be chosen after the last decision until something dependent happens: the sleep set
+    /// at that decision.
     pub const ASLEEP: usize = 11;
     /// Entries of the tables; words of the log.
     pub const DECISIONS: usize = 12;
@@ -93,8 +98,9 @@ pub mod end {
 
 /// Executions that are forked from a process which stands where exploration begins.
 ///
-/// The host makes two named pipes in the session. A command is one word, the length of a path, and the path of a session, not terminated; in one write. In it are a control file, which
-/// is not read, and the file of this module, which says what to do. Answers are two words: what happened, and a number.
+/// The host makes two named pipes in the session. A command is one word, the length of a path, and the path of a session, not
+/// terminated; in one write. In it are a control file, which is not read, and the file of this module, which says what to do.
+/// Answers are two words: what happened, and a number.
 pub mod snapshot {
     pub const COMMANDS: &str = "snapshot-commands";
     pub const ANSWERS: &str = "snapshot-answers";
@@ -106,7 +112,8 @@ pub mod snapshot {
         pub const STANDS: u64 = 1;
         /// An execution began: its process id, which is that of its group as well.
         pub const BEGAN: u64 = 2;
-        /// It ended: `si_code` and, in the upper half, `si_status` of waitid(2). Its process is not reaped before the next command.
+        /// It ended: `si_code` and, in the upper half, `si_status` of waitid(2). Its process is not reaped before the next
+        /// command.
         pub const ENDED: u64 = 3;
         /// There is none: the kernel's error.
         pub const FAILED: u64 = 4;
@@ -134,16 +141,19 @@ pub mod snapshot {
 pub const SITE_WORDS: usize = 2;
 
 pub const RECORD_WORDS: usize = 8;
-/// Word 0 of a record: `kind:8 | thread:16 | op:16 | class:8 | lowest bit of the rest: atomic`, from the least significant bit up.
+/// Word 0 of a record: `kind:8 | thread:16 | op:16 | class:8 | lowest bit of the rest: atomic`, from the least significant bit
+/// up.
 pub mod record {
-    /// A thread stands before an operation: `head, object, second, bytes, site, ordinal, count, choices`. `op` is 0 for a plain access. `second`: the mutex of a condition
-    /// wait. `ordinal`, `count`: synchronisation events that the thread has completed, and accesses since. `choices`: choices made so far.
+    /// A thread stands before an operation: `head, object, second, bytes, site, ordinal, count, choices`. `op` is 0 for a plain
+    /// access. `second`: the mutex of a condition wait. `ordinal`, `count`: synchronisation events that the thread has completed,
+    /// and accesses since. `choices`: choices made so far.
     pub const PENDING: u64 = 1;
-    /// A thread was chosen: `head, could be chosen, asleep, waiting, 0, 0, 0, choices`. Sets are bits by thread number; `waiting`: passed over because they only
-    /// look for what another thread is to do.
+    /// A thread was chosen: `head, could be chosen, asleep, waiting, 0, 0, 0, choices`. Sets are bits by thread number;
+    /// `waiting`: passed over because they only look for what another thread is to do.
     pub const CHOICE: u64 = 2;
 
-    /// A thread, when exploration begins or when it is created: `head, parent's number (2^32 − 1: none), spawn ordinal, 0, 0, 0, 0, choices`.
+    /// A thread, when exploration begins or when it is created:
+    /// `head, parent's number (2^32 − 1: none), spawn ordinal, 0, 0, 0, 0, choices`.
     pub const THREAD: u64 = 3;
 
     pub const fn head(kind: u64, thread: u32, op: u64, class: u64, atomic: bool) -> u64 {
@@ -201,8 +211,8 @@ impl Operation {
             && !(self.atomic && other.atomic)
     }
 
-    /// Whether the order of the two, of different threads, can matter: accesses of common bytes one of which writes; operations on one synchronisation object unless
-    /// both only look at it.
+    /// Whether the order of the two, of different threads, can matter: accesses of common bytes one of which writes; operations
+    /// on one synchronisation object unless both only look at it.
     pub const fn depends(&self, other: &Self) -> bool {
         if self.class != 0 || other.class != 0 {
             return self.class != 0 && other.class != 0 && self.overlaps(other) && (self.writes() || other.writes());

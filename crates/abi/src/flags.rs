@@ -1,4 +1,5 @@
-//! The syntax of `TSAN_OPTIONS` and its like: `name=value`, separated by colons, commas or white space; a value that holds one of these stands in quotes of either kind.
+//! The syntax of `TSAN_OPTIONS` and its like: `name=value`, separated by colons, commas or white space; a value that holds one of
+//! these stands in quotes of either kind.
 
 /// The flags of a text, in order.
 #[derive(Clone, Copy, Debug)]

@@ -102,7 +102,8 @@ pub mod note {
     pub const THINNED: u64 = 32;
     /// In the initial process: there were more processes than may be recorded.
     pub const TOO_MANY_PROCESSES: u64 = 64;
-    /// Accesses were left out that are redundant for detectors of races ([`crate::control::option::TREE`]): what a read saw is not known for certain.
+    /// Accesses were left out that are redundant for detectors of races ([`crate::control::option::TREE`]): what a read saw is
+    /// not known for certain.
     pub const FILTERED: u64 = 128;
     /// A thread ran without any event for so long that others went on beside it: what it did meanwhile is not known.
     pub const UNSEEN: u64 = 256;

@@ -1,4 +1,5 @@
-//! Which instructions may tell a program something that is not in its memory or its registers. Kept here, and not in the runtime, because it can be tested here.
+//! Which instructions may tell a program something that is not in its memory or its registers. Kept here, and not in the runtime,
+//! because it can be tested here.
 
 /// What an instruction is, as far as it matters here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -7,7 +8,8 @@ pub enum Kind {
     Plain,
     /// `syscall`
     Call,
-    /// It may depend on something else, or its effect is not followed: time, random numbers, the processor, flags, other ways into the kernel.
+    /// It may depend on something else, or its effect is not followed: time, random numbers, the processor, flags, other ways
+    /// into the kernel.
     Other,
 }
 
@@ -37,7 +39,8 @@ pub fn kind(byte: impl Fn(usize) -> u8) -> Kind {
         0xff if matches!(extension(byte(at + 1)), 3 | 5) => Kind::Other,
         0x0f => match byte(at + 1) {
             0x05 => Kind::Call,
-            // Descriptor tables, xgetbv, rdtscp, lar, lsl, sysret, rdtsc, rdmsr, rdpmc, sysenter, pop to segment registers, cpuid.
+            // Descriptor tables, xgetbv, rdtscp, lar, lsl, sysret, rdtsc, rdmsr, rdpmc, sysenter, pop to segment registers,
+            // cpuid.
             0x00..=0x04 | 0x06..=0x0a | 0x30..=0x37 | 0xa1 | 0xa2 | 0xa9 | 0x20..=0x23 => Kind::Other,
             // rdrand, rdseed, rdpid; user interrupts.
             0xc7 if of_registers(byte(at + 2)) => Kind::Other,

@@ -23,7 +23,8 @@ pub mod unwritten;
 /// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// Environment variable with options of online detection, in the syntax of `TSAN_OPTIONS`. Where it or `TSAN_OPTIONS` is set, and no session is, the runtime detects.
+/// Environment variable with options of online detection, in the syntax of `TSAN_OPTIONS`. Where it or `TSAN_OPTIONS` is set, and
+/// no session is, the runtime detects.
 pub const DETECT_VARIABLE: &str = "RASHOMON_DETECT";
 
 /// Environment variable that names the session directory. Unset: the runtime lets the program run unobserved, or detects.
@@ -51,8 +52,8 @@ pub const PROVOKED_FILE: &str = "provoked";
 /// `thread-0000`, `thread-0001`, … in order of creation: see [`record`].
 pub const THREAD_FILE_PREFIX: &str = "thread-";
 
-/// `process-0000`, `process-0001`, …: folders of the processes that a process made, each a session of its own. The number counts the
-/// places that the process gave: to its forked children, to programs that it started, and to the one that took its place.
+/// `process-0000`, `process-0001`, …: folders of the processes that a process made, each a session of its own. The number counts
+/// the places that the process gave: to its forked children, to programs that it started, and to the one that took its place.
 pub const PROCESS_FOLDER_PREFIX: &str = "process-";
 
 /// Created with `O_EXCL` by the first process that records into a session; later ones (children that `exec`
@@ -62,11 +63,11 @@ pub const CLAIM_FILE: &str = "claim";
 /// Largest number of threads a recording may hold. The table of pointers is reserved address space, not memory.
 pub const MAX_THREADS: usize = 1 << 16;
 
-/// `modules`: text, one line a module, fields separated by one tab, last field the path (any bytes, but for escapes: see [`module::NEWLINE`]):
-/// `seq  base  start  end  build-id  path`, numbers in hexadecimal without prefix, `build-id` `-` when there is none.
-/// `base` is the load bias (what is added to the addresses in the file); `[start, end)` spans the loaded segments;
-/// `seq` is the global sequence number at which the module was first seen. A line that starts with `!` names a module that
-/// was unloaded: `!seq  base`.
+/// `modules`: text, one line a module, fields separated by one tab, last field the path (any bytes, but for escapes: see
+/// [`module::NEWLINE`]): `seq  base  start  end  build-id  path`, numbers in hexadecimal without prefix, `build-id` `-` when
+/// there is none. `base` is the load bias (what is added to the addresses in the file); `[start, end)` spans the loaded segments;
+/// `seq` is the global sequence number at which the module was first seen. A line that starts with `!` names a module that was
+/// unloaded: `!seq  base`.
 pub mod module {
     pub const FIELD_SEPARATOR: char = '\t';
     pub const NO_BUILD_ID: &str = "-";

@@ -3,8 +3,8 @@
 /// What SplitMix64 adds to its state for each number.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). The same seed gives the
-/// same numbers everywhere.
+/// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014). The same seed gives
+/// the same numbers everywhere.
 #[derive(Clone, Debug)]
 pub struct SplitMix(pub u64);
 

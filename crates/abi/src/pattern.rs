@@ -1,6 +1,7 @@
 //! Patterns of suppressions, which both worlds match: the reporter names in a warning, the runtime paths of libraries.
 //!
-//! A pattern matches a part of a name; `*` stands for anything, `^` at the beginning and `$` at the end hold it to that end of the name.
+//! A pattern matches a part of a name; `*` stands for anything, `^` at the beginning and `$` at the end hold it to that end of
+//! the name.
 
 /// Whether a pattern matches a name. Nothing matches an empty name.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
@@ -46,7 +47,8 @@ fn find(name: &[u8], part: &[u8]) -> Option<usize> {
     (0..=name.len().checked_sub(part.len())?).find(|&at| name[at..].starts_with(part))
 }
 
-/// The type and the pattern of each line of a file of suppressions. Lines that begin with `#` and empty ones say nothing; blanks at both ends do not count.
+/// The type and the pattern of each line of a file of suppressions. Lines that begin with `#` and empty ones say nothing; blanks
+/// at both ends do not count.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|&byte| byte == b'\n').filter_map(|line| {
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');

@@ -1,4 +1,5 @@
-//! The `provoked` file: what came of each descriptor of a provoking execution, and the pairs of accesses that were caught side by side.
+//! The `provoked` file: what came of each descriptor of a provoking execution, and the pairs of accesses that were caught side by
+//! side.
 //!
 //! Little-endian 64-bit words, in a shared mapping, so that it says what was decided whenever the process ends:
 //!
@@ -34,15 +35,17 @@ pub mod state {
     pub const MATCHES: usize = 0;
     pub const SKIPPED: usize = 1;
     pub const HOLDS: usize = 2;
-    /// How the holds ended: somebody arrived; every other thread was blocked or gone; every other thread was, or only looked at the same unchanged
-    /// places again and again; the time was up; the time was up and had been cut short because other holds used it.
+    /// How the holds ended: somebody arrived; every other thread was blocked or gone; every other thread was, or only looked at
+    /// the same unchanged places again and again; the time was up; the time was up and had been cut short because other holds
+    /// used it.
     pub const CAUGHT: usize = 3;
     pub const BLOCKED: usize = 4;
     pub const LOOKING: usize = 5;
     pub const TIMED_OUT: usize = 6;
     pub const CUT_SHORT: usize = 7;
     pub const HELD: usize = 8;
-    /// The runtime's own: ordinal of the next hold; and when a match was last told of (holds until then, twice, and one more while somebody is held).
+    /// The runtime's own: ordinal of the next hold; and when a match was last told of (holds until then, twice, and one more
+    /// while somebody is held).
     pub const NEXT: usize = 9;
     pub const TOLD: usize = 10;
 }

@@ -1,8 +1,8 @@
 //! Records of a thread stream (`thread-NNNN`).
 //!
-//! A stream is a sequence of chunks of [`CHUNK_BYTES`]. A chunk is a header of [`CHUNK_HEADER_WORDS`] little-endian 64-bit
-//! words followed by records, each one or more words; the rest of the chunk is zero. Records never straddle a chunk. A word zero ends the records of
-//! a chunk, so an unfinished chunk can be read up to its last completed record.
+//! A stream is a sequence of chunks of [`CHUNK_BYTES`]. A chunk is a header of [`CHUNK_HEADER_WORDS`] little-endian 64-bit words
+//! followed by records, each one or more words; the rest of the chunk is zero. Records never straddle a chunk. A word zero ends
+//! the records of a chunk, so an unfinished chunk can be read up to its last completed record.
 //!
 //! The first word of a record is `top:11 | kind:5 | low:48` from the most significant bit down.
 //!
@@ -19,15 +19,16 @@
 //! | | serial mode: the recording ended while the thread stood still and could have gone on | [`TURN_STANDS`] | the same | sequence |
 //! | [`EXECUTED`] | accesses executed by the thread so far, kept or not | 0 | count | none |
 //!
-//! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the thread's
-//! start routine without callers. Every chunk starts afresh: previous site 0, and a `CONTEXT` before the first record that needs it.
-//! Context definitions are per thread and hold for the rest of the stream.
+//! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the
+//! thread's start routine without callers. Every chunk starts afresh: previous site 0, and a `CONTEXT` before the first record
+//! that needs it. Context definitions are per thread and hold for the rest of the stream.
 //!
-//! **Order.** Sequence numbers are unique over the recording. An access belongs behind the record with a sequence number that precedes it in
-//! its own stream. In serial mode merging streams by sequence number gives the one total order in which everything happened; in free mode it
-//! gives an order that agrees with synchronisation.
+//! **Order.** Sequence numbers are unique over the recording. An access belongs behind the record with a sequence number that
+//! precedes it in its own stream. In serial mode merging streams by sequence number gives the one total order in which everything
+//! happened; in free mode it gives an order that agrees with synchronisation.
 //!
-//! **Ordinals.** The k-th [`SYNC`] record of a thread whose operation [`Op::has_ordinal`], counted from 0, has synchronisation ordinal k.
+//! **Ordinals.** The k-th [`SYNC`] record of a thread whose operation [`Op::has_ordinal`], counted from 0, has synchronisation
+//! ordinal k.
 
 /// Bytes of a chunk, header included.
 pub const CHUNK_BYTES: usize = 1 << 18;
@@ -175,8 +176,8 @@ macro_rules! operations {
 
 operations! {
     /// First record of a thread. Object: kernel thread id. Arguments: parent's thread number (`u64::MAX` for the initial thread),
-    /// spawn ordinal (0 = first thread its parent created), stack low, stack high (exclusive; thread-local storage lies inside for
-    /// created threads), TLS low, TLS high (initial thread only, else 0).
+    /// spawn ordinal (0 = first thread its parent created), stack low, stack high (exclusive; thread-local storage lies inside
+    /// for created threads), TLS low, TLS high (initial thread only, else 0).
     ThreadStart = 1, true;
     /// Last record of a thread that ended.
     ThreadEnd = 2, true;
@@ -209,7 +210,8 @@ operations! {
 
     /// Object: condition variable. Argument: mutex, which is released here.
     CondWaitBegin = 32, true;
-    /// Object: condition variable. Arguments: mutex (held again here), result (0, or errno), sequence number of the waking signal (0: unknown, or timed out).
+    /// Object: condition variable. Arguments: mutex (held again here), result (0, or errno), sequence number of the waking signal
+    /// (0: unknown, or timed out).
     CondWaitEnd = 33, true;
     CondSignal = 34, true;
     CondBroadcast = 35, true;
@@ -259,7 +261,8 @@ operations! {
     /// Aux: [`atomic_aux`].
     Fence = 116, true;
 
-    /// Object: address. Arguments: size as asked for, ordinal among the thread's allocations at this site, bytes behind it that may be used, too. Aux: [`allocation_kind`].
+    /// Object: address. Arguments: size as asked for, ordinal among the thread's allocations at this site, bytes behind it that
+    /// may be used, too. Aux: [`allocation_kind`].
     Allocate = 128, false;
     /// Object: address.
     Free = 129, false;
@@ -273,10 +276,11 @@ operations! {
     SignalExit = 147, false;
     /// Object: child's process id. Argument: its place among the processes that this one made (`u64::MAX`: it runs unobserved).
     Fork = 148, true;
-    /// The process is about to be replaced or to end through `_exit`, `exec` or the like. Object: 0. Argument, where another program takes
-    /// its place: the place of that one.
+    /// The process is about to be replaced or to end through `_exit`, `exec` or the like. Object: 0. Argument, where another
+    /// program takes its place: the place of that one.
     ProcessEnd = 149, false;
-    /// The thread is about to end the process, and lets others that live go on first. Object: the same for all. Aux: [`exit_stage`].
+    /// The thread is about to end the process, and lets others that live go on first. Object: the same for all. Aux:
+    /// [`exit_stage`].
     ExitBegin = 150, true;
     /// Serial mode: it goes on: the others have ended, are blocked, or only repeat themselves.
     ExitGoesOn = 151, true;
@@ -284,7 +288,8 @@ operations! {
     /// Enforcement: the thread stands at its goal, about to access. Object: address. Arguments: class, size.
     GoalReached = 160, false;
     /// Every thread is blocked; this thread is part of what was found. Object: what it waits for. Arguments: op code of the
-    /// wait, thread number of the holder (`u64::MAX`: none known), 1 if the thread does not wait but repeats itself there for ever (then 0 as code is a plain access; absent: 0).
+    /// wait, thread number of the holder (`u64::MAX`: none known), 1 if the thread does not wait but repeats itself there for
+    /// ever (then 0 as code is a plain access; absent: 0).
     Blocked = 161, false;
     /// Recording of plain accesses stopped here (disk full, limit reached). Argument: errno or 0.
     Truncated = 162, false;
@@ -351,7 +356,8 @@ pub mod semaphore {
     pub const MOST: u64 = i32::MAX as u64;
 }
 
-/// Where the bytes of a descriptor are taken to be: no program's memory lies there. Descriptors beyond [`MOST_DESCRIPTORS`] have none.
+/// Where the bytes of a descriptor are taken to be: no program's memory lies there. Descriptors beyond [`MOST_DESCRIPTORS`] have
+/// none.
 pub const fn descriptor_address(file: i32) -> Option<u64> {
     if file < 0 || file as u64 >= MOST_DESCRIPTORS { None } else { Some(DESCRIPTORS + 8 * file as u64) }
 }

@@ -1,6 +1,8 @@
-//! What the runtime tells the *reporter*, a process of the host tool that names addresses, applies suppressions and writes reports as text, and what that answers.
+//! What the runtime tells the *reporter*, a process of the host tool that names addresses, applies suppressions and writes
+//! reports as text, and what that answers.
 //!
-//! They speak over one stream socket, in messages of little-endian 64-bit words, one at a time: the runtime asks, the reporter answers.
+//! They speak over one stream socket, in messages of little-endian 64-bit words, one at a time: the runtime asks, the reporter
+//! answers.
 //!
 //! ```text
 //! message:  MAGIC + kind | words of the body | body
@@ -8,8 +10,8 @@
 //! text:     number of bytes | the bytes and then one to eight zeros, so that it ends with a word
 //! stack:    number of addresses | return addresses, innermost first
 //! ```
-//! An item of an unknown code is skipped; words behind those that a reader knows are ignored; words that are missing read as 0. So either side may be newer. No body is longer than
-//! [`MAX_BODY`] words; a reader refuses a longer one.
+//! An item of an unknown code is skipped; words behind those that a reader knows are ignored; words that are missing read as 0.
+//! So either side may be newer. No body is longer than [`MAX_BODY`] words; a reader refuses a longer one.
 //!
 //! | message | from | items |
 //! |---|---|---|
@@ -54,7 +56,8 @@ pub mod item {
     pub const MODULE: u32 = 5;
     /// `warning (see super::warning), count of threads like the one shown, signal number, external tag`
     pub const HEAD: u32 = 6;
-    /// `flags (see super::access), address, size, thread, external tag, number of locks, locks: (index of the MUTEX item << 1 | write)…, stack`
+    /// `flags (see super::access), address, size, thread, external tag, number of
+    /// locks, locks: (index of the MUTEX item << 1 | write)…, stack`
     pub const ACCESS: u32 = 7;
     /// `flags (1: suppressions may match it; from bit 8 on: place of the MUTEX that is waited for there, + 1), stack`
     pub const STACK: u32 = 8;
@@ -86,8 +89,8 @@ pub mod item {
     pub const TAIL: u32 = 21;
     /// Answer. `first address, size, name (text)` of the variable asked for.
     pub const DATA: u32 = 22;
-    /// `address, function (text), file (text), line, column`: a frame of an address that the program itself names; empty texts and 0: not known. Several of one address are its frames,
-    /// innermost first.
+    /// `address, function (text), file (text), line, column`: a frame of an address that the program itself names; empty texts
+    /// and 0: not known. Several of one address are its frames, innermost first.
     pub const NAMED: u32 = 23;
 }
 

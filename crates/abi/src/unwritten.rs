@@ -14,12 +14,14 @@ pub struct Cause {
 /// `None`: none of the errors that have a meaning of their own here.
 pub const fn cause(error: u64) -> Option<Cause> {
     const FORBIDDEN: &str = "the program may no longer write there (it changed its user, or a seccomp filter forbids the call)";
-    const OTHER_FOLDER: &str = "--output names a folder that it may write to; a filter has to allow openat, lseek, write, fallocate, ftruncate, prlimit64, mmap and close";
+    const OTHER_FOLDER: &str = "--output names a folder that it may write to; a filter has to allow openat, lseek, write, \
+        fallocate, ftruncate, prlimit64, mmap and close";
     let (name, words, advice) = match error {
         1 => ("EPERM", FORBIDDEN, OTHER_FOLDER),
         2 => (
             "ENOENT",
-            "the recording's folder was no longer where it had been (the program changed its root directory, or the folder was moved or deleted)",
+            "the recording's folder was no longer where it had been (the program changed its root directory, or the folder was \
+             moved or deleted)",
             "--output names a folder that the program leaves alone",
         ),
         5 => ("EIO", "the disk reports an error", "--output names a folder on another disk"),

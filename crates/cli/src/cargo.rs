@@ -1,12 +1,13 @@
 //! `cargo rashomon test|run|bench|…`: cargo, building instrumented programs and running them under `check`.
 //!
-//! Cargo itself is used as it is. It is told to name its target (so that build scripts and procedural macros are built apart), to put a wrapper
-//! around rustc ([`compilers`]) and to run programs through a runner ([`runner`]); everything else that the user has configured or asks for on the
-//! command line stays cargo's business. Results of such builds are in a folder of their own below the target folder, `target/rashomon/NAME`, the name
-//! telling the runtime and the flags: cargo does not see what the wrapper adds, so builds of different kinds must not meet. Stores are in
-//! `target/rashomon/stores`.
+//! Cargo itself is used as it is. It is told to name its target (so that build scripts and procedural macros are built apart), to
+//! put a wrapper around rustc ([`compilers`]) and to run programs through a runner ([`runner`]); everything else that the user
+//! has configured or asks for on the command line stays cargo's business. Results of such builds are in a folder of their own
+//! below the target folder, `target/rashomon/NAME`, the name telling the runtime and the flags: cargo does not see what the
+//! wrapper adds, so builds of different kinds must not meet. Stores are in `target/rashomon/stores`.
 //!
-//! Limits: documentation tests are not run (rustdoc compiles them without asking the wrapper); a runner that the user has configured is not used.
+//! Limits: documentation tests are not run (rustdoc compiles them without asking the wrapper); a runner that the user has
+//! configured is not used.
 
 pub mod arguments;
 pub mod compilers;

@@ -6,6 +6,7 @@ pub mod detect;
 pub mod doctor;
 pub mod explore;
 pub mod linear;
+pub mod manual;
 pub mod minimise;
 pub mod provoke;
 pub mod replay;

@@ -1,7 +1,7 @@
 //! Exit codes of `rashomon`.
 //!
-//! `check` and `record` end as the recorded program did, so that they can stand in front of any command of a script or a build; only what
-//! `--fail-on` asks for changes that.
+//! `check` and `record` end as the recorded program did, so that they can stand in front of any command of a script or a build;
+//! only what `--fail-on` asks for changes that.
 
 use rashomon_report::ProgramExit;
 use std::process::ExitCode;

@@ -1,6 +1,8 @@
-//! The JSON report while the tool is at work: written anew with each finding that is proven, and every now and then with others, so that whatever ends us leaves the last state.
+//! The JSON report while the tool is at work: written anew with each finding that is proven, and every now and then with others,
+//! so that whatever ends us leaves the last state.
 //!
-//! It is written beside its place and renamed, so that a reader sees one whole report or another. What is no regular file (a pipe, a terminal) gets the report once, at the end.
+//! It is written beside its place and renamed, so that a reader sees one whole report or another. What is no regular file (a
+//! pipe, a terminal) gets the report once, at the end.
 
 use anyhow::{Context as _, Result};
 use rashomon_event::{Finding, FindingId, Verdict};

@@ -1,5 +1,5 @@
-//! `rashomon`: the command line over the pipeline. Nothing here computes; it reads arguments, shows progress, and maps outcomes to
-//! exit codes.
+//! `rashomon`: the command line over the pipeline. Nothing here computes; it reads arguments, shows progress, and maps outcomes
+//! to exit codes.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -155,5 +155,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
             Ok(Exit::Success)
         }
         Command::Env => commands::environment(),
+        Command::Completions { shell } => commands::manual::completions(shell),
+        Command::Man { command, output } => commands::manual::man(&command, output.as_deref()),
+        Command::Reference => commands::manual::reference(),
     }
 }

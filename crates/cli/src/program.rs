@@ -112,7 +112,8 @@ const STRIPPED: &str = "no debug information and no symbols: reports will name a
 /// Libraries that are linked in may have debug information where the program's own code has none.
 fn main_has_lines(path: &Path, bytes: &[u8]) -> bool {
     let Ok(file) = object::File::parse(bytes) else { return false };
-    // In a Rust program `main` is made by the compiler; what it calls is an instance of a generic function, as much the program's own as its main.
+    // In a Rust program `main` is made by the compiler; what it calls is an instance of a generic function, as much the program's
+    // own as its main.
     let is_rust = |name: &str| name.contains("lang_start") && !name.contains("lang_start_internal");
     let defined = |is: &dyn Fn(&str) -> bool| {
         file.symbols().find(|symbol| symbol.is_definition() && symbol.size() > 0 && symbol.name().is_ok_and(is))

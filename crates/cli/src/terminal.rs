@@ -1,7 +1,8 @@
 //! All that the tool writes to standard output and standard error goes through here.
 //!
-//! Two things hold for it. What comes from outside (paths, names of the program's, text from stores and traces) cannot act on a terminal: whatever is no printable character, line end or
-//! tabulator is shown as an escape, our own colours excepted. And nobody has to read it: a reader that went away (`| head`), or a stream that was closed, is no failure; the exit code tells.
+//! Two things hold for it. What comes from outside (paths, names of the program's, text from stores and traces) cannot act on a
+//! terminal: whatever is no printable character, line end or tabulator is shown as an escape, our own colours excepted. And
+//! nobody has to read it: a reader that went away (`| head`), or a stream that was closed, is no failure; the exit code tells.
 
 use anyhow::{Context as _, Result};
 use rashomon_event::harmless::{harmless, harmless_lines, is_harmful};

@@ -125,12 +125,13 @@ pub fn step(arguments: &[OsString]) -> Step {
     }
 }
 
-/// clang leaves reads out that a write of the same place follows. For races the write is enough; but what was read decides what the program does then, and a
-/// prediction that does not know of the read takes orders for possible that are not.
+/// clang leaves reads out that a write of the same place follows. For races the write is enough; but what was read decides what
+/// the program does then, and a prediction that does not know of the read takes orders for possible that are not.
 const EVERY_READ: [&str; 4] =
     ["--start-no-unused-arguments", "-mllvm", "-tsan-instrument-read-before-write=1", "--end-no-unused-arguments"];
 
-/// gcc warns that ThreadSanitizer does not understand fences, which ends a build with `-Werror`. Our runtime does understand them.
+/// gcc warns that ThreadSanitizer does not understand fences, which ends a build with `-Werror`. Our runtime does understand
+/// them.
 const FENCES_ARE_UNDERSTOOD: &str = "-Wno-tsan";
 
 /// The arguments to add in front of and behind the user's.

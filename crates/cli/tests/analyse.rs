@@ -17,7 +17,8 @@ fn file(folder: &Path, name: &str, content: &str) -> PathBuf {
     path
 }
 
-/// `x` is accessed without a lock, `y` by two threads of which each holds another lock. Eraser does not look at a variable's first thread.
+/// `x` is accessed without a lock, `y` by two threads of which each holds another lock. Eraser does not look at a variable's
+/// first thread.
 const RACES: &str = "\
 T0|fork(T1)|main:1
 T0|w(x)|main:2

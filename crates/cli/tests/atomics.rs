@@ -1,4 +1,5 @@
-//! Atomic operations of every width, order and kind: that of 16 bytes in the runtime's own object code at every level of optimisation, and all of them as programs call them.
+//! Atomic operations of every width, order and kind: that of 16 bytes in the runtime's own object code at every level of
+//! optimisation, and all of them as programs call them.
 
 mod support;
 
@@ -100,7 +101,8 @@ fn wide_operations_at_every_level() {
     }
 }
 
-/// Every operation of every width with every order, against the same done plainly; the values that each needs are live across the next.
+/// Every operation of every width with every order, against the same done plainly; the values that each needs are live across the
+/// next.
 const OPERATIONS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>

@@ -342,7 +342,8 @@ int main(void) {
 }
 ";
 
-/// A command for `--before-each` that sends the tool a signal before the sixth execution: one was recorded, and two findings are decided.
+/// A command for `--before-each` that sends the tool a signal before the sixth execution: one was recorded, and two findings are
+/// decided.
 fn sixth(signal: &str) -> String {
     format!("echo >> count; test $(wc -l < count) -ne 6 || {{ kill -{signal} $PPID; exec sleep 60; }}")
 }

@@ -1,4 +1,5 @@
-//! What calls return under the tool is what they return natively: of objects, ids and descriptors that are not what they claim to be, and of calls that must not wait.
+//! What calls return under the tool is what they return natively: of objects, ids and descriptors that are not what they claim to
+//! be, and of calls that must not wait.
 
 mod support;
 

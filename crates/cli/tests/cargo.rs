@@ -1,6 +1,8 @@
-//! Rust programs through `cargo rashomon`: what is wrong with them is proven with the right lines, and nothing is said of the others.
+//! Rust programs through `cargo rashomon`: what is wrong with them is proven with the right lines, and nothing is said of the
+//! others.
 //!
-//! The crate in `tests/rust` needs nothing but the standard library. Tests over published crates fetch them, and test nothing where that cannot be done.
+//! The crate in `tests/rust` needs nothing but the standard library. Tests over published crates fetch them, and test nothing
+//! where that cannot be done.
 
 mod support;
 

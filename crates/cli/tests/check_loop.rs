@@ -1,4 +1,5 @@
-//! `check` records until schedules show nothing new, keeps to its budget, takes an execution that ends wrongly for a finding, and loses nothing when it is ended.
+//! `check` records until schedules show nothing new, keeps to its budget, takes an execution that ends wrongly for a finding, and
+//! loses nothing when it is ended.
 
 mod support;
 
@@ -391,8 +392,8 @@ fn a_flood_of_pairs_of_places_leaves_time_for_some() {
     assert!(found.len() <= 64 && found.iter().any(|(_, status)| status == "proven"), "{} findings", found.len());
 }
 
-/// Two functions that touch a variable at forty lines each race at 1600 pairs of places: some are proven, the pair that both threads come to first among them, the others are counted. Other
-/// variables do not have to wait for them.
+/// Two functions that touch a variable at forty lines each race at 1600 pairs of places: some are proven, the pair that both
+/// threads come to first among them, the others are counted. Other variables do not have to wait for them.
 #[test]
 fn races_of_one_cause_are_set_aside() {
     let place = Place::new();

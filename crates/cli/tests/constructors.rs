@@ -1,4 +1,5 @@
-//! What happens before `main` is seen: a thread that a library's constructor starts races with the constructor of another library.
+//! What happens before `main` is seen: a thread that a library's constructor starts races with the constructor of another
+//! library.
 
 mod support;
 

@@ -115,7 +115,8 @@ fn among_some_threads_while_others_run() {
     ends_everywhere(body, "deadlock", true);
 }
 
-/// Who joins can be cancelled, and its handler gives the lock back: a cycle with such a wait is none while somebody is left to do so. It is asked to last longer than those that are.
+/// Who joins can be cancelled, and its handler gives the lock back: a cycle with such a wait is none while somebody is left to do
+/// so. It is asked to last longer than those that are.
 #[test]
 fn not_of_a_join_that_is_cancelled() {
     let body = "static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;

@@ -1,4 +1,5 @@
-//! `rashomon detect`: reports in every format, the options that ThreadSanitizer's users know, and a program that does not notice who writes them.
+//! `rashomon detect`: reports in every format, the options that ThreadSanitizer's users know, and a program that does not notice
+//! who writes them.
 
 mod support;
 
@@ -51,7 +52,8 @@ fn detect(place: &Place, options: &[&str]) -> support::place::Ended {
     place.rashomon(&[&["detect"], options, &["--", "./race"]].concat())
 }
 
-/// Two threads meet in each of so many rounds, by relaxed atomics, which order nothing, and access a variable of the round at once: the one writes it, the other does `other`.
+/// Two threads meet in each of so many rounds, by relaxed atomics, which order nothing, and access a variable of the round at
+/// once: the one writes it, the other does `other`.
 fn meeting(rounds: usize, other: &str) -> String {
     let pairs = (0..rounds).map(|round| {
         let other = other.replace('x', &format!("x[{round}]"));

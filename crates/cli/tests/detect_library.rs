@@ -155,7 +155,8 @@ const CASES: &[Case] = &[
     case("gethostname", "gethostname(text, 64)", "text[0]++"),
 ];
 
-/// Every case as a function of its own, which one thread executes while another makes the plain access, and which are then executed one after the other.
+/// Every case as a function of its own, which one thread executes while another makes the plain access, and which are then
+/// executed one after the other.
 fn program() -> String {
     let mut text = format!("{PRELUDE}#include <stdarg.h>\n{OBJECTS}");
     for (number, Case { call, other, .. }) in CASES.iter().enumerate() {

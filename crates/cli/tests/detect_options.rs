@@ -1,5 +1,5 @@
-//! `rashomon detect`: options that change what is ordered, what counts and how it is written, and calls beyond threads and locks. Every order that matters is forced by joins, or by relaxed
-//! operations, which order nothing for a detector.
+//! `rashomon detect`: options that change what is ordered, what counts and how it is written, and calls beyond threads and locks.
+//! Every order that matters is forced by joins, or by relaxed operations, which order nothing for a detector.
 
 mod support;
 
@@ -206,7 +206,8 @@ fn processes_that_are_cloned() {
     silent(&place, &[]);
 }
 
-/// More call stacks between two operations on locks than are told apart: a block that is allocated then has nobody's name, but it is no freed one any more.
+/// More call stacks between two operations on locks than are told apart: a block that is allocated then has nobody's name, but it
+/// is no freed one any more.
 #[test]
 fn blocks_that_are_allocated_when_no_place_can_be_named() {
     let place = compiled(

@@ -1,4 +1,5 @@
-//! `rashomon explore` and `rashomon minimise`: what fails is found, stored at once, shortened, and replays; what cannot fail is said to be exhausted.
+//! `rashomon explore` and `rashomon minimise`: what fails is found, stored at once, shortened, and replays; what cannot fail is
+//! said to be exhausted.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! A wrong end is proven only where schedules that ended well do so again; and what one recording knows is not lost when another one sees the same pair.
+//! A wrong end is proven only where schedules that ended well do so again; and what one recording knows is not lost when another
+//! one sees the same pair.
 
 mod support;
 
@@ -84,7 +85,8 @@ fn exploration_compares_too() {
     assert!(!found.is_empty() && found.iter().all(|(_, status)| status == "suspected"), "{found:?}");
 }
 
-/// `got = x` is in no order with `x = 1` where `second` runs first behind the store; another recording shows an order by the lock, and a schedule.
+/// `got = x` is in no order with `x = 1` where `second` runs first behind the store; another recording shows an order by the
+/// lock, and a schedule.
 const RELAXED: &str = "#include <pthread.h>
 #include <stdatomic.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -7,7 +7,8 @@ mod support;
 use std::collections::BTreeSet;
 use support::place::Place;
 
-/// The first thread works under its lock in a loop, so that its contexts come back and its accesses become redundant; then the second does what races with some of it.
+/// The first thread works under its lock in a loop, so that its contexts come back and its accesses become redundant; then the
+/// second does what races with some of it.
 fn program(first: &str, second: &str, again: &str) -> String {
     format!(
         "#include <pthread.h>

@@ -1,4 +1,5 @@
-//! Data handed over through the kernel and through streams: what `detect` sees of it, what is looked for in the schedules that it leaves possible, and functions that the runtime does not serve.
+//! Data handed over through the kernel and through streams: what `detect` sees of it, what is looked for in the schedules that it
+//! leaves possible, and functions that the runtime does not serve.
 
 mod support;
 

@@ -6,8 +6,9 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::os::unix::process::CommandExt as _;
 use support::place::{Place, Started, wait_for};
 
-/// Makes processes of every kind, which all say who they are and then wait for ever: a child, a child of a child that has ended, a daemon that has nothing in common with its maker
-/// (session, descriptors, environment), and a program that is not instrumented.
+/// Makes processes of every kind, which all say who they are and then wait for ever: a child, a child of a child that has ended,
+/// a daemon that has nothing in common with its maker (session, descriptors, environment), and a program that is not
+/// instrumented.
 const FAMILY: &str = "#define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

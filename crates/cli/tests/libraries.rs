@@ -1,4 +1,5 @@
-//! Libraries without instrumentation: what they may order is neither predicted nor proven, what they are known or said not to order is, and the report names those that matter.
+//! Libraries without instrumentation: what they may order is neither predicted nor proven, what they are known or said not to
+//! order is, and the report names those that matter.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! ThreadSanitizer's options that bound memory: the shadow is given up while the program runs, and races with what comes later are still found.
+//! ThreadSanitizer's options that bound memory: the shadow is given up while the program runs, and races with what comes later
+//! are still found.
 
 mod support;
 

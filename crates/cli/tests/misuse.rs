@@ -1,4 +1,5 @@
-//! Wrong uses of locks and threads are findings of `check`: class, both places, text, JSON and exit code. What is right, or is told apart by the system, is none.
+//! Wrong uses of locks and threads are findings of `check`: class, both places, text, JSON and exit code. What is right, or is
+//! told apart by the system, is none.
 
 mod support;
 
@@ -154,7 +155,8 @@ pthread_rwlock_rdlock(&s->lock);";
 
 #[test]
 fn threads_that_nobody_joins() {
-    // The lock makes sure that the thread ends first: a serial execution hands over when main waits for the semaphore's post by a joined one.
+    // The lock makes sure that the thread ends first: a serial execution hands over when main waits for the semaphore's post by a
+    // joined one.
     let body = "start(nothing);\npthread_join(start(nothing), 0);\nfor (int i = 0; i < 100; i++) sched_yield();";
     let (code, text, found) = report(body, "round-robin");
     assert_eq!(found.iter().map(|(kind, ..)| kind.as_str()).collect::<Vec<_>>(), ["thread-leak"], "{text}");

@@ -103,7 +103,8 @@ fn silent(place: &Place, said: &str, case: &str) {
     place.rashomon(&["trace", "diff", "store", "replayed"]).expect(0, &[]);
 }
 
-/// Untied tasks, whose code returns at scheduling points and is called again for the rest; loops whose tasks are of an exact size.
+/// Untied tasks, whose code returns at scheduling points and is called again for the rest; loops whose tasks are of an exact
+/// size.
 #[test]
 fn tasks_are_executed_to_their_ends() {
     let place = Place::new();
@@ -167,7 +168,8 @@ int main(void) {
     }
 }
 
-/// A process whose code calls what the runtime does not serve has the compiler's library, and the report says which call it was; `detect` does when it begins.
+/// A process whose code calls what the runtime does not serve has the compiler's library, and the report says which call it was;
+/// `detect` does when it begins.
 #[test]
 fn what_is_not_served_is_left_to_the_compilers_library() {
     let place = Place::new();
@@ -195,7 +197,8 @@ int main(void) {
     assert!(ended.err.starts_with("rashomon: OpenMP's GOMP_task_reduction_remap is not served"), "{ended}");
 }
 
-/// Whatever name of a compiler's library it is; but a function of the program's own may have such a name, and some of the library's have nothing to do with teams.
+/// Whatever name of a compiler's library it is; but a function of the program's own may have such a name, and some of the
+/// library's have nothing to do with teams.
 #[test]
 fn every_name_that_is_not_served_is_known() {
     let place = Place::new();

@@ -4,7 +4,8 @@ mod support;
 
 use support::place::Place;
 
-/// The locks of `L` are taken in two orders, but the second one only where the first is done: no execution blocks there. Two others always do.
+/// The locks of `L` are taken in two orders, but the second one only where the first is done: no execution blocks there. Two
+/// others always do.
 const PROGRAM: &str = "#include <pthread.h>
 #include <stdatomic.h>
 static pthread_mutex_t L[3] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};

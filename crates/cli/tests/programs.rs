@@ -1,8 +1,9 @@
 //! Every program of `tests/programs` under the tool: what must be proven is, nothing else is, and nothing hangs.
 //!
-//! Up to five tests a program: `check` (findings as the manifest says), `same` (the same seed gives the same event stream twice, with randomised
-//! addresses), `replay` (the recorded schedule, enforced, gives the identical recording), `free` (recording in parallel disturbs nothing) and
-//! `loaded` (nor does the runtime when it is loaded in place of gcc's own, by a program that was built without knowing it).
+//! Up to five tests a program: `check` (findings as the manifest says), `same` (the same seed gives the same event stream twice,
+//! with randomised addresses), `replay` (the recorded schedule, enforced, gives the identical recording), `free` (recording in
+//! parallel disturbs nothing) and `loaded` (nor does the runtime when it is loaded in place of gcc's own, by a program that was
+//! built without knowing it).
 
 mod support;
 

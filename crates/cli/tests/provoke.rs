@@ -1,5 +1,5 @@
-//! Provocation: what lock sets and happens-before miss in a recording is proven from it, whatever the program synchronises with; race-free programs stay
-//! without a report.
+//! Provocation: what lock sets and happens-before miss in a recording is proven from it, whatever the program synchronises with;
+//! race-free programs stay without a report.
 
 mod support;
 
@@ -113,7 +113,8 @@ int main(void) {
     assert_eq!(lines(&report), Vec::<[u64; 2]>::new());
 }
 
-/// Only memory barriers, and a handler that runs while a mask word is clear: nothing is reported until the consumer forgets to mask it.
+/// Only memory barriers, and a handler that runs while a mask word is clear: nothing is reported until the consumer forgets to
+/// mask it.
 #[test]
 fn memory_barriers_and_a_masked_handler_are_enough() {
     let place = Place::new();
@@ -144,7 +145,8 @@ fn races_of_a_library_with_its_own_locks() {
     }
 }
 
-/// A thread that the program names is found by its name, although it is another one by the order of creation when the program is provoked.
+/// A thread that the program names is found by its name, although it is another one by the order of creation when the program is
+/// provoked.
 #[test]
 fn threads_are_found_by_the_names_that_the_program_gives() {
     let place = Place::new();
@@ -323,7 +325,8 @@ fn killing_the_tool_loses_no_catch_and_no_witness() {
     }
 }
 
-/// Two threads, each with a lock that the other one wants next: a barrier is between. With the name of a file, only if that is not there yet.
+/// Two threads, each with a lock that the other one wants next: a barrier is between. With the name of a file, only if that is
+/// not there yet.
 const BLOCKED: &str = "#include <fcntl.h>
 #include <pthread.h>
 static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;

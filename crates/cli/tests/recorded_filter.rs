@@ -1,7 +1,9 @@
-//! The filter before the recorder decides as `evaluation/filter` does: the same execution is recorded with every access and with the filter, and what the second recording lacks is
-//! exactly what the readable model drops from the first. And it loses no race: under every detector, by definition, the pairs of places are the same.
+//! The filter before the recorder decides as `evaluation/filter` does: the same execution is recorded with every access and with
+//! the filter, and what the second recording lacks is exactly what the readable model drops from the first. And it loses no race:
+//! under every detector, by definition, the pairs of places are the same.
 //!
-//! A serial execution repeats itself under the same seed. Threads hand over at events only (`--quantum 0`), so that no access is kept for the sake of a handover.
+//! A serial execution repeats itself under the same seed. Threads hand over at events only (`--quantum 0`), so that no access is
+//! kept for the sake of a handover.
 
 #[path = "../../../evaluation/filter/tests/support/mod.rs"]
 mod detectors;

@@ -1,4 +1,5 @@
-//! What only repeats itself is not recorded for ever, while the program goes on; and a parallel run waits at its end for the threads that still run, but for no others.
+//! What only repeats itself is not recorded for ever, while the program goes on; and a parallel run waits at its end for the
+//! threads that still run, but for no others.
 
 mod support;
 

@@ -60,7 +60,8 @@ fn accesses_that_nothing_orders_happen_again() {
     happens_again("measured/relaxed_flag.cpp");
 }
 
-/// A suspicion that no execution showed has no command that makes it happen again, is listed with a next step, and its replay does not succeed.
+/// A suspicion that no execution showed has no command that makes it happen again, is listed with a next step, and its replay
+/// does not succeed.
 #[test]
 fn what_never_came_about_does_not_happen_again() {
     let place = Place::new();

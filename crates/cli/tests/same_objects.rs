@@ -89,7 +89,8 @@ int main(void) {
     }
 }
 
-/// `forth` takes the second lock of the array only where `back` is done: their cycle cannot be. It waits for the third one otherwise, for ever.
+/// `forth` takes the second lock of the array only where `back` is done: their cycle cannot be. It waits for the third one
+/// otherwise, for ever.
 #[test]
 fn a_thread_that_waits_for_another_lock_is_not_in_the_cycle() {
     let program =

@@ -186,8 +186,8 @@ fn every_command_that_runs_the_program_has_its_client() {
     let races = proven(&place.json("provoked.json"));
     assert!(races.contains(&("race".into(), "proven".into())), "{races:?}");
     place.rashomon(&["explore", "--with-client", BOTH, "--", "./accounts", "0"]).expect(66, &["deadlock (proven, deadlocked)"]);
-    // The program has no handler for what ends it, and its exit code still tells of what was found: the order of the locks at least, as an answer that was sent
-    // before a request came may have caused it.
+    // The program has no handler for what ends it, and its exit code still tells of what was found: the order of the locks at
+    // least, as an answer that was sent before a request came may have caused it.
     let ended = place.rashomon(&["detect", "--with-client", BOTH, "--", "./accounts", "0"]).expect(66, &["accounts.c:32"]);
     assert!(ended.out.contains("1:done"), "{ended}");
     place.rashomon(&["detect", "--with-client", "./ask 1:sum", "--", "./accounts", "0"]).expect(0, &[]);

@@ -1,10 +1,12 @@
-//! The initial thread's static storage ends where it ends: what lies below it, mapped by somebody unseen, has its own name, wherever it lies.
+//! The initial thread's static storage ends where it ends: what lies below it, mapped by somebody unseen, has its own name,
+//! wherever it lies.
 
 mod support;
 
 use support::place::Place;
 
-/// Maps a page, by a system call that nobody sees, at the given distance below the initial thread's storage, or where there is room next; before the runtime maps anything there.
+/// Maps a page, by a system call that nobody sees, at the given distance below the initial thread's storage, or where there is
+/// room next; before the runtime maps anything there.
 const BELOW: &str = "#define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/mman.h>

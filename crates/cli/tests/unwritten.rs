@@ -4,8 +4,8 @@ mod support;
 
 use support::place::{Ended, Place, is_installed};
 
-/// Takes away what its recording needs, as the first argument says, and goes on with more than any thread's first piece of a recording can hold. Ends with 0 if all came
-/// out right, and with 77 where the system does not let it take that away.
+/// Takes away what its recording needs, as the first argument says, and goes on with more than any thread's first piece of a
+/// recording can hold. Ends with 0 if all came out right, and with 77 where the system does not let it take that away.
 const PROGRAM: &str = "#define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>

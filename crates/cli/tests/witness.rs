@@ -1,4 +1,5 @@
-//! `rashomon witness`: lockset warnings become executions that show the race, or are told to be without one; each is stored as a schedule that replays.
+//! `rashomon witness`: lockset warnings become executions that show the race, or are told to be without one; each is stored as a
+//! schedule that replays.
 
 mod support;
 

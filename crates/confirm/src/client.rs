@@ -1,8 +1,9 @@
 //! A program that serves, and who asks it: the client that begins once the program listens.
 //!
-//! Guarantees: the client is started once in every execution; when it has ended, what is left of the program is asked to end (SIGTERM), and ended if it has not after the time
-//! of grace; when the program has ended, what is left of the client is. The program's ending is its own, unless it was ended as asked: then it is in order. The client is not observed,
-//! even if it is instrumented.
+//! Guarantees: the client is started once in every execution; when it has ended, what is left of the program is asked to end
+//! (SIGTERM), and ended if it has not after the time of grace; when the program has ended, what is left of the client is. The
+//! program's ending is its own, unless it was ended as asked: then it is in order. The client is not observed, even if it is
+//! instrumented.
 
 use crate::error::ConfirmError;
 use crate::execution::{Output, Program, no_session};
@@ -107,10 +108,12 @@ pub(crate) struct Accompanied<'a> {
     pub handle: Handle,
 }
 
-/// Between two looks at what nobody tells of: whether a program listens, and rests. Every look reads all of `/proc`, and so they become rarer.
+/// Between two looks at what nobody tells of: whether a program listens, and rests. Every look reads all of `/proc`, and so they
+/// become rarer.
 const PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// So long a program has opened nothing more, and rests, when it is taken to be ready; and so long at most it is waited for if it does not rest.
+/// So long a program has opened nothing more, and rests, when it is taken to be ready; and so long at most it is waited for if it
+/// does not rest.
 const SETTLED: Duration = Duration::from_millis(10);
 const RESTLESS: Duration = Duration::from_secs(2);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
@@ -159,8 +162,8 @@ pub(crate) fn accompany(of: &Accompanied<'_>, client: &Client) -> Result<(Served
     Ok((served, timed_out))
 }
 
-/// Has the client ask a program that `debugger`, a child of ours in our process group, runs in `session`; returns when one of the two has ended, and then nothing is left of the
-/// client. The program is not asked to end: that is for who debugs it.
+/// Has the client ask a program that `debugger`, a child of ours in our process group, runs in `session`; returns when one of the
+/// two has ended, and then nothing is left of the client. The program is not asked to end: that is for who debugs it.
 pub fn beside_debugger(program: &Program, debugger: &Child, session: &Path) -> Result<(), ConfirmError> {
     let Some(client) = &program.client else { return Ok(()) };
     let failed = |source| ConfirmError::Execute { program: "sh".into(), source };

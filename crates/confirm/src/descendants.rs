@@ -1,4 +1,5 @@
-//! Processes of a session that outlive the one we started, such as a daemon: they belong to the execution as long as they record and do something.
+//! Processes of a session that outlive the one we started, such as a daemon: they belong to the execution as long as they record
+//! and do something.
 
 use crate::execution::no_session;
 use crate::{family, process};

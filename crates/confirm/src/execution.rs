@@ -1,8 +1,8 @@
 //! One supervised execution of the program under test.
 //!
 //! Guarantees: it ends within its time limit, with everything in its process group (a descendant that makes itself a
-//! session leader is ended with us, by the keeper); it dies with us; an execution that is not the recorded one reads nothing from our input
-//! and writes nothing to our output, so a program that prints gigabytes costs nothing.
+//! session leader is ended with us, by the keeper); it dies with us; an execution that is not the recorded one reads nothing from
+//! our input and writes nothing to our output, so a program that prints gigabytes costs nothing.
 
 use crate::client::{self, Accompanied, Client, Served, ServerEnding};
 use crate::descendants;
@@ -41,7 +41,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Whether an execution is the program's process and what that makes: then several can run at the same time, or go on from one point.
+    /// Whether an execution is the program's process and what that makes: then several can run at the same time, or go on from
+    /// one point.
     pub const fn runs_alone(&self) -> bool {
         self.before_each.is_none() && self.client.is_none()
     }
@@ -238,8 +239,8 @@ pub fn restore(program: &Program, until: Deadline) -> Result<bool, ConfirmError>
     }
 }
 
-/// Waits until the child ends or `limit` has passed; then nothing of its group is left, nor of the other processes that record into its session. If it ended in
-/// order, those have the rest of the time to do so as well, as long as they do anything.
+/// Waits until the child ends or `limit` has passed; then nothing of its group is left, nor of the other processes that record
+/// into its session. If it ended in order, those have the rest of the time to do so as well, as long as they do anything.
 pub(crate) fn supervise(
     mut child: Child,
     own_group: bool,

@@ -1,9 +1,10 @@
 //! Which processes belong to an execution, and where they can be reached, by what the kernel tells in `/proc`.
 //!
-//! A process belongs to it if it descends from the one that we started, is in that one's group, or records into the session (a daemon has left both). A socket counts from
-//! the moment at which the kernel takes connections or datagrams for it. Sockets are told by process, and there by descriptor: in the order in which they were made, unless
-//! descriptors were closed in between. (The kernel numbers sockets per processor.) Limit: a datagram socket that a program
-//! only sends from looks like one it serves with.
+//! A process belongs to it if it descends from the one that we started, is in that one's group, or records into the session (a
+//! daemon has left both). A socket counts from the moment at which the kernel takes connections or datagrams for it. Sockets are
+//! told by process, and there by descriptor: in the order in which they were made, unless descriptors were closed in between.
+//! (The kernel numbers sockets per processor.) Limit: a datagram socket that a program only sends from looks like one it serves
+//! with.
 
 use crate::descendants;
 use crate::waiting::Handle;
@@ -114,7 +115,8 @@ pub(crate) fn end(processes: &[Process]) {
     }
 }
 
-/// Of a `stat` of a process or thread: the fields behind its name, which is in parentheses and may hold anything, also half a character.
+/// Of a `stat` of a process or thread: the fields behind its name, which is in parentheses and may hold anything, also half a
+/// character.
 pub(crate) fn behind_name(stat: &Path) -> Option<String> {
     let mut stat = fs::read(stat).ok()?;
     let end = stat.iter().rposition(|&byte| byte == b')')?;

@@ -1,7 +1,8 @@
 //! Making a schedule happen, and believing only what happens again.
 //!
-//! A forced execution runs serially under the schedule; after its last turn threads take turns at random (the same in every execution). Its end is told by
-//! the runtime. [`confirm`] calls a schedule's goal proven when it came about, and came about again in a second execution.
+//! A forced execution runs serially under the schedule; after its last turn threads take turns at random (the same in every
+//! execution). Its end is told by the runtime. [`confirm`] calls a schedule's goal proven when it came about, and came about
+//! again in a second execution.
 
 use crate::error::ConfirmError;
 use crate::execution::{Execution, Input, Output, Program, Time, execute};

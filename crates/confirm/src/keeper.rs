@@ -1,9 +1,11 @@
 //! The keeper: whatever ends the tool, nothing is left of what it started.
 //!
-//! The process that the user started becomes three. Its child, the *keeper*, is the next of kin of all that descends from it: who loses its parent (a forked child whose parent
-//! was killed, a daemon) becomes the keeper's child, by `PR_SET_CHILD_SUBREAPER`. The keeper's child is the tool itself, which returns from [`keep`] and does the work.
-//! When the tool has ended, or the process that the user started has, the keeper ends every process that descends from it, and then itself; the first process ends as the tool did.
-//! The keeper has a process group of its own, so that what is sent to the group of the other two (`timeout -s KILL`, a terminal) does not reach it.
+//! The process that the user started becomes three. Its child, the *keeper*, is the next of kin of all that descends from it: who
+//! loses its parent (a forked child whose parent was killed, a daemon) becomes the keeper's child, by `PR_SET_CHILD_SUBREAPER`.
+//! The keeper's child is the tool itself, which returns from [`keep`] and does the work. When the tool has ended, or the process
+//! that the user started has, the keeper ends every process that descends from it, and then itself; the first process ends as the
+//! tool did. The keeper has a process group of its own, so that what is sent to the group of the other two (`timeout -s KILL`, a
+//! terminal) does not reach it.
 //!
 //! Limit: who kills the keeper itself ends the tool and the programs that it started, and leaves what these started.
 
@@ -22,7 +24,8 @@ const NOT_STARTED: i32 = 125;
 /// How long processes may take to be gone that were killed.
 const DEATH: Duration = Duration::from_secs(5);
 
-/// Goes on as the tool under a keeper. To be called before there are other threads or open files; without effect where there are other threads.
+/// Goes on as the tool under a keeper. To be called before there are other threads or open files; without effect where there are
+/// other threads.
 pub fn keep() -> io::Result<()> {
     let alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
     if !alone {
@@ -211,7 +214,8 @@ fn set_action(signal: libc::c_int, action: libc::sighandler_t) -> libc::sighandl
     }
 }
 
-/// From now on SIGQUIT ends this process as SIGTERM does, so that who handles that one has the last word here, too. Programs that it executes are not concerned.
+/// From now on SIGQUIT ends this process as SIGTERM does, so that who handles that one has the last word here, too. Programs that
+/// it executes are not concerned.
 pub fn quit_terminates() {
     extern "C" fn terminate(_: libc::c_int) {
         #[expect(unsafe_code, reason = "rustix has no signals by number")]

@@ -107,8 +107,8 @@ pub(crate) fn exit_code_of(child: &Child) -> Option<i32> {
 /// We are about to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Ends every execution that runs now, and whoever waits for one waits on: nothing that an interruption ended is judged. For handlers of interruptions (that run on a thread of their
-/// own and end the process).
+/// Ends every execution that runs now, and whoever waits for one waits on: nothing that an interruption ended is judged. For
+/// handlers of interruptions (that run on a thread of their own and end the process).
 pub fn kill_running() {
     ENDING.store(true, Ordering::SeqCst);
     for id in running().iter() {

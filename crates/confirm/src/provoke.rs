@@ -1,7 +1,8 @@
 //! The host side of provocation: one free execution in which threads are held at descriptors until others arrive.
 //!
-//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), §3, "Data Race Provocation". Guarantee: a catch that is reported happened: the
-//! runtime held one thread right before its access while another stood right before a conflicting one.
+//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), §3, "Data Race Provocation". Guarantee: a catch
+//! that is reported happened: the runtime held one thread right before its access while another stood right before a conflicting
+//! one.
 
 use crate::error::ConfirmError;
 use crate::execution::{Execution, Input, Output, Program, Time, execute};
@@ -75,7 +76,8 @@ fn modules_of(session: &Path) -> Result<Vec<ModuleInfo>, ConfirmError> {
 pub struct Attempts {
     /// The other side could come: whoever has it before him ran until he could not any more.
     pub fair: u64,
-    /// Another hold let the other side pass: whoever has it before him ran while a thread was held elsewhere, and could not run any more now, or had nothing left to do.
+    /// Another hold let the other side pass: whoever has it before him ran while a thread was held elsewhere, and could not run
+    /// any more now, or had nothing left to do.
     pub missed: u64,
     /// The other side had come for the last time while nobody was held, or came never.
     pub late: u64,
@@ -165,7 +167,8 @@ fn chance(log: &[Step], spans: &[Span], came: &[(usize, u32)], thread: u32, last
     if did(span.begin, span.end).is_some() {
         return Chance::Fair;
     }
-    // It could not run: what did it do when it ran for the last time, during a hold or between two? If it came then, it was let pass.
+    // It could not run: what did it do when it ran for the last time, during a hold or between two? If it came then, it was let
+    // pass.
     let Some(active) = did(0, span.begin) else { return Chance::Fair };
     let since = match earlier.iter().rfind(|earlier| earlier.begin <= active) {
         Some(earlier) if earlier.contains(active) => earlier.begin,

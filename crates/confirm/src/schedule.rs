@@ -108,8 +108,8 @@ impl<'a> Planner<'a> {
         Ok(Plan { schedule: Schedule { turns, goal, ..self.empty() }, stops })
     }
 
-    /// The synchronisation operations in the order of the trace, and what is between them; no goal. Each thread is left right before the operation behind its last one, in which it may
-    /// have blocked.
+    /// The synchronisation operations in the order of the trace, and what is between them; no goal. Each thread is left right
+    /// before the operation behind its last one, in which it may have blocked.
     pub fn observed(&self) -> Result<Schedule, ConfirmError> {
         let mut turns = Vec::new();
         let mut last: Option<EventIndex> = None;

@@ -1,7 +1,7 @@
 //! Executions that are forked from a process which stands where exploration begins: the way there is gone once.
 //!
-//! The layout of commands and answers is `rashomon_abi::exploration::snapshot`. Guarantees are those of [`crate::execute`]: an execution ends within its time limit with everything in its group, and
-//! dies with us.
+//! The layout of commands and answers is `rashomon_abi::exploration::snapshot`. Guarantees are those of [`crate::execute`]: an
+//! execution ends within its time limit with everything in its group, and dies with us.
 
 use crate::error::ConfirmError;
 use crate::execution::{Ending, Execution, Input, Output, Program, end_descendants, spawn, supervise};
@@ -43,7 +43,8 @@ pub enum Begun {
     Ended(Execution),
 }
 
-/// Starts a process whose session says that it is to stand where exploration begins. It must be called by a thread that lives as long as what it returns. `limit`: until it stands, or ends.
+/// Starts a process whose session says that it is to stand where exploration begins. It must be called by a thread that lives as
+/// long as what it returns. `limit`: until it stands, or ends.
 pub fn begin(program: &Program, session: &Path, input: &Input, limit: Duration) -> Result<Begun, ConfirmError> {
     let start = Instant::now();
     let [commands, answers] = [COMMANDS, ANSWERS].map(|name| session.join(name));
@@ -73,7 +74,8 @@ pub fn begin(program: &Program, session: &Path, input: &Input, limit: Duration) 
 }
 
 impl Snapshot {
-    /// One execution from there on, recorded into a session whose files are already written (an absolute path). `None`: the process is gone, or cannot make another one.
+    /// One execution from there on, recorded into a session whose files are already written (an absolute path). `None`: the
+    /// process is gone, or cannot make another one.
     pub fn execute(&mut self, session: &Path, limit: Duration) -> Result<Option<Execution>, ConfirmError> {
         let failed = |source| ConfirmError::io("wait for", &self.program)(source);
         let start = Instant::now();

@@ -28,7 +28,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Who is unordered with the earlier of two such accesses is unordered with the later one. Of very many call stacks, whatever the stack.
+    /// Who is unordered with the earlier of two such accesses is unordered with the later one. Of very many call stacks, whatever
+    /// the stack.
     fn stands_for(&self, other: &Self, known: usize) -> bool {
         (self.thread, self.access, self.at) == (other.thread, other.access, other.at)
             && (self.context == other.context || known >= MANY)
@@ -41,8 +42,8 @@ impl Seen {
     }
 }
 
-/// Two executed, conflicting accesses of different threads at these places that nothing orders, by either rule; of all such pairs one whose later access
-/// comes first. One pass over the trace. `is_wanted`: whether a pair touches what is asked for.
+/// Two executed, conflicting accesses of different threads at these places that nothing orders, by either rule; of all such pairs
+/// one whose later access comes first. One pass over the trace. `is_wanted`: whether a pair touches what is asked for.
 pub fn unordered_pair(
     trace: &Trace,
     places: [CodeAddress<'_>; 2],

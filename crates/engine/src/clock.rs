@@ -1,8 +1,9 @@
 //! Vector clocks as rows of one dense array.
 //!
-//! A *time* is an event's number in the trace, from 1; 0 is before everything. So an epoch, a pair of thread and time, names its event, and
-//! every event has a time of its own: no clock is ever incremented, and what another thread learns at a release is exactly what had happened
-//! by then. An event of thread u at time n is ordered before whoever's clock holds n or more for u (Fidge 1988, Mattern 1989).
+//! A *time* is an event's number in the trace, from 1; 0 is before everything. So an epoch, a pair of thread and time, names its
+//! event, and every event has a time of its own: no clock is ever incremented, and what another thread learns at a release is
+//! exactly what had happened by then. An event of thread u at time n is ordered before whoever's clock holds n or more for u
+//! (Fidge 1988, Mattern 1989).
 
 use crate::hints::use_large_pages;
 use rashomon_packed::Event;

@@ -1,7 +1,8 @@
 //! Which sections of each lock accessed each variable: a table by lock and variable, which no cache may hold.
 //!
-//! Open addressing with linear probing (Knuth, TAOCP 3, §6.4, Algorithm L). A pair begins to look at the top bits of its product with 2^64 divided by the golden
-//! ratio; so a table of twice the size has the pairs in the same order, and to grow is to copy from front to back. Half a cache line a pair.
+//! Open addressing with linear probing (Knuth, TAOCP 3, §6.4, Algorithm L). A pair begins to look at the top bits of its product
+//! with 2^64 divided by the golden ratio; so a table of twice the size has the pairs in the same order, and to grow is to copy
+//! from front to back. Half a cache line a pair.
 
 use crate::hints::{fill, prefetch, use_large_pages};
 use crate::sections::{Exclusive, NONE, Section, Shared};

@@ -1,20 +1,23 @@
 //! Races under causal precedence (CP), within windows.
 //!
-//! Smaragdakis, Evans, Sadowski, Yi, Flanagan, "Sound Predictive Race Detection in Polynomial Time", POPL 2012, the definition of CP. CP orders (a) the release of a critical
-//! section before the acquisition of a later one of the same lock, of another thread, if accesses in them conflict; (b) the same if something in
-//! the former is ordered by CP before something in the latter; (c) whatever follows by composition with happens-before on either side. An access races if an
-//! earlier conflicting one of another thread is not ordered before it.
+//! Smaragdakis, Evans, Sadowski, Yi, Flanagan, "Sound Predictive Race Detection in Polynomial Time", POPL 2012, the definition of
+//! CP. CP orders (a) the release of a critical section before the acquisition of a later one of the same lock, of another thread,
+//! if accesses in them conflict; (b) the same if something in the former is ordered by CP before something in the latter; (c)
+//! whatever follows by composition with happens-before on either side. An access races if an earlier conflicting one of another
+//! thread is not ordered before it.
 //!
-//! Whether an acquisition is ordered depends on what comes behind it. So each window is gathered and then gone through until nothing is added:
-//! a run keeps for every thread what is CP-ordered before its next event, as WCP does ([`crate::wcp`]), from the orders found so far; at the end of a section it
-//! finds the sections that rule (b) orders it behind. Of exclusive sections the latest one stands for all earlier ones.
+//! Whether an acquisition is ordered depends on what comes behind it. So each window is gathered and then gone through until
+//! nothing is added: a run keeps for every thread what is CP-ordered before its next event, as WCP does ([`crate::wcp`]), from
+//! the orders found so far; at the end of a section it finds the sections that rule (b) orders it behind. Of exclusive sections
+//! the latest one stands for all earlier ones.
 //!
-//! Deviations: (1) sections in shared mode count against exclusive ones only; (2) fork, join, objects, barriers and atomics that synchronise are
-//! orders of CP too; (3) two atomic accesses conflict under rule (a), though they do not race.
+//! Deviations: (1) sections in shared mode count against exclusive ones only; (2) fork, join, objects, barriers and atomics that
+//! synchronise are orders of CP too; (3) two atomic accesses conflict under rule (a), though they do not race.
 //!
-//! Guarantee: exact for every access within its window, the paper's whole relation there; pairs across windows are lost, and with them orders that lead outside, of which no
-//! two events of one window need any. A trace's first CP race is a race or a deadlock of some reordering; a pair is a candidate. Cost: runs over the window, at most as many as it has sections, usually
-//! two or three; memory for the window.
+//! Guarantee: exact for every access within its window, the paper's whole relation there; pairs across windows are lost, and with
+//! them orders that lead outside, of which no two events of one window need any. A trace's first CP race is a race or a deadlock
+//! of some reordering; a pair is a candidate. Cost: runs over the window, at most as many as it has sections, usually two or
+//! three; memory for the window.
 
 use crate::analysis::Analysis;
 use crate::clock::{ALWAYS, Row, Rows, Time, join, width_for};

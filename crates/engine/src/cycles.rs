@@ -1,13 +1,15 @@
 //! Which regions lie on a cycle of transactions: all of them, when an edge closes it.
 //!
-//! An edge from F to T puts exactly those transactions on a cycle that T reaches and that reach F. A thread's transactions are ordered; so of each thread they are an interval
-//! of numbers: from the first one that T reaches to the last one that reaches F. The latter is in F's row ([`crate::transactions`]). For the former each open region
-//! has, for every thread, the number of the first transaction there that it reaches *at once*, which means over transactions that have ended; what it reaches over another
-//! open region is in that one's numbers, and comes to its own when the other ends. What no open region reaches will not be reached by one: it is forgotten.
+//! An edge from F to T puts exactly those transactions on a cycle that T reaches and that reach F. A thread's transactions are
+//! ordered; so of each thread they are an interval of numbers: from the first one that T reaches to the last one that reaches F.
+//! The latter is in F's row ([`crate::transactions`]). For the former each open region has, for every thread, the number of the
+//! first transaction there that it reaches *at once*, which means over transactions that have ended; what it reaches over another
+//! open region is in that one's numbers, and comes to its own when the other ends. What no open region reaches will not be
+//! reached by one: it is forgotten.
 //!
-//! Invariant: if an open region reaches a transaction, there is an open region that reaches it at once, and that is the former one or is reached by it.
-//! Cost: a word for each further transaction that an open region reaches; a row for each region that one waits for when it ends; a few words a region. A transaction
-//! is looked at again only when it is named, once.
+//! Invariant: if an open region reaches a transaction, there is an open region that reaches it at once, and that is the former
+//! one or is reached by it. Cost: a word for each further transaction that an open region reaches; a row for each region that one
+//! waits for when it ends; a few words a region. A transaction is looked at again only when it is named, once.
 
 use crate::clock::Time;
 use crate::transactions::Region;
@@ -125,8 +127,8 @@ impl Cycles {
         self.reaching[to / self.threads] = true;
     }
 
-    /// Takes the regions off the list that lie on a cycle: `reached` are the open regions that one of them, they themselves included, reaches, by thread and number; `last` is
-    /// the last transaction of each thread that reaches it.
+    /// Takes the regions off the list that lie on a cycle: `reached` are the open regions that one of them, they themselves
+    /// included, reaches, by thread and number; `last` is the last transaction of each thread that reaches it.
     pub fn take(&mut self, reached: &[(u16, Time)], last: &[Time]) -> Vec<Region> {
         let mut first = vec![NEVER; self.threads];
         for &(thread, number) in reached {

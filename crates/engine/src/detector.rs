@@ -1,24 +1,25 @@
 //! Happens-before races, schedulable races and Eraser's warnings, in one pass over shared state.
 //!
 //! **HB.** Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI 2009, §3, with the edges of
-//! [`crate::synchronisation`]. An access races if an earlier conflicting one of another thread is not ordered before it. Deviations:
-//! (1) epochs name events ([`crate::clock`]), so there is no rule for the same epoch; (2) after a race nothing is given up
-//! ([`crate::history`]): the answer is exact for every access, not only up to a variable's first race; (3) atomic accesses do not race among
-//! each other.
+//! [`crate::synchronisation`]. An access races if an earlier conflicting one of another thread is not ordered before it.
+//! Deviations: (1) epochs name events ([`crate::clock`]), so there is no rule for the same epoch; (2) after a race nothing is
+//! given up ([`crate::history`]): the answer is exact for every access, not only up to a variable's first race; (3) atomic
+//! accesses do not race among each other.
 //!
-//! **SHB.** Mathur, Kini, Viswanathan, "What Happens-After the First Race?", OOPSLA 2018, Algorithm 1. One more edge, from the last write of a
-//! variable to each read of it, which counts only after the read itself was checked. Every pair that is unordered then can be scheduled
-//! next to each other. Since that order contains happens-before, (4) only accesses that race under HB are looked at, (5) nothing is joined at
-//! a read whose write is known already, and (6) there are no clocks beside those of HB until the first read that races. (7) Clocks of last writes
-//! are not kept per variable but found among the thread's versions ([`crate::versions`]).
+//! **SHB.** Mathur, Kini, Viswanathan, "What Happens-After the First Race?", OOPSLA 2018, Algorithm 1. One more edge, from the
+//! last write of a variable to each read of it, which counts only after the read itself was checked. Every pair that is unordered
+//! then can be scheduled next to each other. Since that order contains happens-before, (4) only accesses that race under HB are
+//! looked at, (5) nothing is joined at a read whose write is known already, and (6) there are no clocks beside those of HB until
+//! the first read that races. (7) Clocks of last writes are not kept per variable but found among the thread's versions
+//! ([`crate::versions`]).
 //!
-//! **Lock sets.** Savage, Burrows, Nelson, Sobalvarro, Anderson, "Eraser", ACM TOCS 15(4), 1997, §2.2 and §2.3 with its states and modes of locks.
-//! One warning a variable. Deviations: (8) atomic accesses hold one more lock among each other; (9) the other side of a warning is the latest conflicting
-//! access that HB keeps, if there is one.
+//! **Lock sets.** Savage, Burrows, Nelson, Sobalvarro, Anderson, "Eraser", ACM TOCS 15(4), 1997, §2.2 and §2.3 with its states
+//! and modes of locks. One warning a variable. Deviations: (8) atomic accesses hold one more lock among each other; (9) the other
+//! side of a warning is the latest conflicting access that HB keeps, if there is one.
 //!
-//! Guarantees: HB and SHB exact for the second access of a race; SHB's are real in a reordering of the trace, HB's first one is. Eraser: what is
-//! protected by a lock all along is silent; neither sound nor complete otherwise. Cost: O(1) for an access while the variable is free of
-//! races and not read by several threads, else O(threads); 32 bytes a variable.
+//! Guarantees: HB and SHB exact for the second access of a race; SHB's are real in a reordering of the trace, HB's first one is.
+//! Eraser: what is protected by a lock all along is silent; neither sound nor complete otherwise. Cost: O(1) for an access while
+//! the variable is free of races and not read by several threads, else O(threads); 32 bytes a variable.
 
 use crate::analysis::Analysis;
 use crate::clock::Time;

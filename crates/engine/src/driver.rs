@@ -1,14 +1,17 @@
-//! Runs analyses over a source: several over each block while it is in the cache, on as many threads as wanted, within a bound of memory.
+//! Runs analyses over a source: several over each block while it is in the cache, on as many threads as wanted, within a bound of
+//! memory.
 //!
-//! **Workers.** Whatever can be shared out by variables is: every worker sees all events, keeps all clocks, which change at one event in ten,
-//! and looks only at its own variables' accesses. The others are tasks of one worker each. Since an access's answer depends on clocks and its
-//! variable alone, and [`crate::Races::merge`] on no order, results are the same for any number of workers.
+//! **Workers.** Whatever can be shared out by variables is: every worker sees all events, keeps all clocks, which change at one
+//! event in ten, and looks only at its own variables' accesses. The others are tasks of one worker each. Since an access's answer
+//! depends on clocks and its variable alone, and [`crate::Races::merge`] on no order, results are the same for any number of
+//! workers.
 //!
-//! **Memory.** What can be shared out is also done in several passes over the trace, each over a range of variables, when its tables would
-//! exceed the bound; a pass that turns out too large is begun again with half of its range. The answer is the same, and takes as
-//! many times longer as there are passes. What cannot be shared out has a quarter of the bound for its large tables, and what exceeds that on disk
-//! ([`rashomon_spill`]), of which another quarter may be in memory at a time, and counts. Only without a folder for that, or when even
-//! small blocks exceed the bound or the disk is full, it ends there: its report is the one of that prefix of the trace, and says so.
+//! **Memory.** What can be shared out is also done in several passes over the trace, each over a range of variables, when its
+//! tables would exceed the bound; a pass that turns out too large is begun again with half of its range. The answer is the same,
+//! and takes as many times longer as there are passes. What cannot be shared out has a quarter of the bound for its large tables,
+//! and what exceeds that on disk ([`rashomon_spill`]), of which another quarter may be in memory at a time, and counts. Only
+//! without a folder for that, or when even small blocks exceed the bound or the disk is full, it ends there: its report is the
+//! one of that prefix of the trace, and says so.
 
 use crate::analysis::Analysis as _;
 use crate::clock::MAX_EVENTS;
@@ -43,7 +46,8 @@ pub struct Settings {
     pub workers: u32,
     /// Bytes for tables, about.
     pub memory: Option<usize>,
-    /// Where tables go beyond that, those that cannot be shared out. Has an effect if [`rashomon_spill::Allocator`] is the program's.
+    /// Where tables go beyond that, those that cannot be shared out. Has an effect if [`rashomon_spill::Allocator`] is the
+    /// program's.
     pub spill_to: Option<PathBuf>,
 }
 
@@ -104,7 +108,7 @@ struct Job {
 }
 
 pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, EngineError> {
-    let crew = Crew {
+    let workers = Workers {
         workers: settings.workers.clamp(1, MAX_WORKERS),
         window: settings.window,
         memory: settings.memory.unwrap_or(usize::MAX),
@@ -120,7 +124,7 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
     loop {
         number += 1;
         let mut source = open()?;
-        let pass = crew
+        let pass = workers
             .pass(&jobs, &mut *source, &mut threads, &mut |events, total| progress(Progress { pass: number, events, total }))?;
         bytes = bytes.max(pass.bytes);
         bytes_on_disk = bytes_on_disk.max(pass.bytes_on_disk);
@@ -145,10 +149,10 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
                 End::Unfit { slots, bytes } => {
                     let span = job.high - job.low;
                     if span <= SMALLEST {
-                        return Err(EngineError::TooLittleMemory { allowed: crew.memory });
+                        return Err(EngineError::TooLittleMemory { allowed: workers.memory });
                     }
                     // What it was in the company of may be gone by then.
-                    let fit = slots as u128 * crew.memory as u128 / bytes.max(1) as u128 / 2;
+                    let fit = slots as u128 * workers.memory as u128 / bytes.max(1) as u128 / 2;
                     let fewer = fit.try_into().unwrap_or(u32::MAX).min(span / 2).max(SMALLEST);
                     next.push(Job { high: job.low.saturating_add(fewer), ..job });
                 }
@@ -303,13 +307,13 @@ impl Worker<'_> {
     }
 }
 
-struct Crew {
+struct Workers {
     workers: u32,
     window: Option<u64>,
     memory: usize,
 }
 
-impl Crew {
+impl Workers {
     fn pass(
         &self,
         jobs: &[Job],

@@ -1,8 +1,8 @@
 //! The accesses of a variable that two epochs cannot stand for: reads by several threads, races, atomics.
 //!
-//! Generalises the read vectors of Flanagan, Freund, "FastTrack", PLDI 2009, §3: an access goes once a later one is ordered behind it and
-//! races with whatever it would race with. So what is kept decides for every further access whether it races with any earlier one, after
-//! the first race too, which FastTrack gives up there.
+//! Generalises the read vectors of Flanagan, Freund, "FastTrack", PLDI 2009, §3: an access goes once a later one is ordered
+//! behind it and races with whatever it would race with. So what is kept decides for every further access whether it races with
+//! any earlier one, after the first race too, which FastTrack gives up there.
 
 use crate::clock::{Row, Time};
 use crate::race::Access;
@@ -79,7 +79,8 @@ impl History {
         self.writes.iter().chain(&self.reads).map(|entry| entry.time).max().unwrap_or(0)
     }
 
-    /// The event's access comes to the kept ones. If it is a plain write behind all of them, it alone is left, and the answer yes.
+    /// The event's access comes to the kept ones. If it is a plain write behind all of them, it alone is left, and the answer
+    /// yes.
     pub fn add(&mut self, event: &Event, now: Time, clock: &Row) -> bool {
         let new = Entry::of(event, now);
         match event.op {

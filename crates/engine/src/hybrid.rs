@@ -1,15 +1,17 @@
 //! Pairs of accesses that nothing but locks could have ordered, and that share no lock.
 //!
-//! Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §3: happens-before without the edges of
-//! mutexes (and of atomics: [`Edges::WEAK`]), then lock sets. An access is reported if an earlier conflicting one of another thread is not ordered before it by that order, and the two do not
-//! hold a common lock that at least one of them holds exclusively.
+//! Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §3: happens-before without the
+//! edges of mutexes (and of atomics: [`Edges::WEAK`]), then lock sets. An access is reported if an earlier conflicting one of
+//! another thread is not ordered before it by that order, and the two do not hold a common lock that at least one of them holds
+//! exclusively.
 //!
-//! Of each variable those accesses are kept that no later one stands for: a later access stands for an earlier one if it is ordered behind
-//! it, conflicts with whatever that one conflicts with, and its locks exclude nothing that those of the earlier one do not. Within a stretch of one thread that
-//! passes nothing on, an earlier access can stand for a later one in the same way.
+//! Of each variable those accesses are kept that no later one stands for: a later access stands for an earlier one if it is
+//! ordered behind it, conflicts with whatever that one conflicts with, and its locks exclude nothing that those of the earlier
+//! one do not. Within a stretch of one thread that passes nothing on, an earlier access can stand for a later one in the same
+//! way.
 //!
-//! Guarantee: exact for the second access of a pair; no pair of the paper's filter is lost. A pair is a candidate, not a race: values and flags may
-//! order it. Cost: O(kept accesses) for an access, at most threads × different lock sets, usually a few.
+//! Guarantee: exact for the second access of a pair; no pair of the paper's filter is lost. A pair is a candidate, not a race:
+//! values and flags may order it. Cost: O(kept accesses) for an access, at most threads × different lock sets, usually a few.
 
 use crate::analysis::Analysis;
 use crate::clock::Time;

@@ -20,7 +20,8 @@ impl Lock {
     }
 }
 
-/// Number of a set. One or two locks with small numbers are in the set's number itself, so that nothing need be looked up; what has neither bit is a place in a table.
+/// Number of a set. One or two locks with small numbers are in the set's number itself, so that nothing need be looked up; what
+/// has neither bit is a place in a table.
 pub type SetId = u32;
 const ONE: SetId = 1 << 30;
 const TWO: SetId = 1 << 31;
@@ -263,7 +264,8 @@ impl HeldLocks {
         locks.chain((!event.op.is_plain()).then_some(Lock::OF_ATOMICS))
     }
 
-    /// An event of the locks' space. Says whether the set of held locks is another one behind it. Releasing what is not held changes nothing.
+    /// An event of the locks' space. Says whether the set of held locks is another one behind it. Releasing what is not held
+    /// changes nothing.
     pub fn list(&mut self, event: &Event) -> bool {
         let lock = Lock::of(event);
         let locks = &mut self.threads[usize::from(event.thread)].locks;

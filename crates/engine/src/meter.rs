@@ -65,7 +65,8 @@ impl Meter {
     }
 }
 
-/// Of what is allowed: for large tables that cannot be shared out, and for what is in memory of those on disk. The rest is for blocks that are too small for the disk, and what is done in passes.
+/// Of what is allowed: for large tables that cannot be shared out, and for what is in memory of those on disk. The rest is for
+/// blocks that are too small for the disk, and what is done in passes.
 pub const fn quarter(allowed: usize) -> usize {
     allowed / 4
 }

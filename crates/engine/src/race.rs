@@ -43,8 +43,8 @@ pub struct Pair {
 /// Pairs of places that are kept.
 pub const MAX_PAIRS: usize = 1 << 16;
 
-/// The races of a trace, or of a share of its variables. Beyond [`MAX_PAIRS`] the greatest pairs of places are dropped, so that what is kept
-/// does not depend on how the variables were shared out, and every count that is kept is exact.
+/// The races of a trace, or of a share of its variables. Beyond [`MAX_PAIRS`] the greatest pairs of places are dropped, so that
+/// what is kept does not depend on how the variables were shared out, and every count that is kept is exact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Races {
     events: u64,

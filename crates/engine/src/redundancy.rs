@@ -1,14 +1,17 @@
 //! Leaves out accesses that only repeat.
 //!
-//! Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", 2015, §3: within one segment of a thread, the events between two of its synchronisation events, one access to a variable is
-//! enough, a write if there is one. Here a plain read goes if the thread read or wrote the variable in the segment before, a plain write if it wrote it. What goes
+//! Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", 2015, §3: within one segment of a thread,
+//! the events between two of its synchronisation events, one access to a variable is enough, a write if there is one. Here a
+//! plain read goes if the thread read or wrote the variable in the segment before, a plain write if it wrote it. What goes
 //! becomes [`Op::Nothing`], so that events keep their numbers.
 //!
-//! Guarantee: exactly the same variables race under happens-before, and under the hybrid analysis. For let access b repeat a, and c of another thread conflict with b; then c
-//! conflicts with a, and a and b hold the same locks. The thread receives nothing between a and b, so c before a is ordered before b only if before a; it passes nothing on
-//! there either, so c behind b is ordered behind a only if behind b, and c between them is not ordered behind a at all. Limits: (1) places are lost: of a variable's racing accesses a
-//! repetition is not named; (2) nothing is promised for SHB, whose reads want their own write, nor for Eraser, whose states forget a variable's first thread; (3) a
-//! thread remembers [`REMEMBERED`] variables, and so lets some repetitions pass. Cost: one look-up an access.
+//! Guarantee: exactly the same variables race under happens-before, and under the hybrid analysis. For let access b repeat a, and
+//! c of another thread conflict with b; then c conflicts with a, and a and b hold the same locks. The thread receives nothing
+//! between a and b, so c before a is ordered before b only if before a; it passes nothing on there either, so c behind b is
+//! ordered behind a only if behind b, and c between them is not ordered behind a at all. Limits: (1) places are lost: of a
+//! variable's racing accesses a repetition is not named; (2) nothing is promised for SHB, whose reads want their own write, nor
+//! for Eraser, whose states forget a variable's first thread; (3) a thread remembers [`REMEMBERED`] variables, and so lets some
+//! repetitions pass. Cost: one look-up an access.
 
 use rashomon_packed::{Event, Op, Source, TraceError, delegate_to};
 

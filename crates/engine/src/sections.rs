@@ -16,7 +16,8 @@ pub(crate) struct Section {
     pub row: u32,
 }
 
-/// Exclusive sections of one lock in which one variable was read, or written, as far as somebody may still be ordered behind them.
+/// Exclusive sections of one lock in which one variable was read, or written, as far as somebody may still be ordered behind
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exclusive {
     /// The latest one, and the latest one of another thread than that.

@@ -1,26 +1,26 @@
 //! Are regions that should be atomic conflict-serialisable in this trace?
 //!
-//! Farzan, Madhusudan (CAV 2008) and Flanagan, Freund, Yi, "Velodrome", PLDI 2008: a transaction is an outermost region, or a single event outside; one is ordered before another if
-//! an event of the former comes before an event of the latter that is of the same thread, conflicts with it, or is ordered behind it by
-//! synchronisation. The regions are serialisable exactly if that graph has no cycle. Instead of the graph there are clocks, as in Mathur,
-//! Viswanathan, "Atomicity Checking in Linear Time using Vector Clocks", ASPLOS 2020 (AeroDrome); over transactions instead of events, so that a
-//! variable needs no clock but the names of its latest transactions.
+//! Farzan, Madhusudan (CAV 2008) and Flanagan, Freund, Yi, "Velodrome", PLDI 2008: a transaction is an outermost region, or a
+//! single event outside; one is ordered before another if an event of the former comes before an event of the latter that is of
+//! the same thread, conflicts with it, or is ordered behind it by synchronisation. The regions are serialisable exactly if that
+//! graph has no cycle. Instead of the graph there are clocks, as in Mathur, Viswanathan, "Atomicity Checking in Linear Time using
+//! Vector Clocks", ASPLOS 2020 (AeroDrome); over transactions, so that a variable needs only the names of its latest ones.
 //!
-//! An edge that closes a cycle is reported, with the open region that it ends in and the transaction that it comes from, and then is an edge like others. A region
-//! *violates* if it lies on a cycle, which is to say in a component of the whole trace's graph that is strongly connected and has another transaction; all that do are counted and
+//! An edge that closes a cycle is reported, with the open region that it ends in and the transaction that it comes from; then it
+//! is an edge like others. A region *violates* if it lies on a cycle of the whole trace's graph; all that do are counted, and
 //! named when the edge comes that closes their first cycle ([`crate::cycles`]).
 //!
-//! Ma et al., "RegionTrack: A Trace-Based Sound and Complete Checker to Debug Transactional Atomicity Violations and Non-Serializable Traces", TOSEM 2021, tell single
-//! transactions that violate from traces that are not serialisable. Farzan and Madhusudan's causal atomicity (CAV 2006), of one region while the others are but single events, asks for more than a cycle through it: an event of it that is ordered before
-//! one of another thread that is ordered before a later one of it. Every such region lies on a cycle; one on a cycle need not be such, since a cycle may leave it before the event at
-//! which it came in. In `T2 begins, writes y; T1 begins, writes x; T2 writes x, ends; T1 writes y, ends` each of both could be in one piece, but not both: both are named here.
+//! Ma et al., "RegionTrack: A Trace-Based Sound and Complete Checker to Debug Transactional Atomicity Violations and
+//! Non-Serializable Traces", TOSEM 2021, tell violating transactions from non-serialisable traces. Causal atomicity of one
+//! region (Farzan, Madhusudan, CAV 2006) is violated by fewer regions than lie on cycles: a cycle may leave a region before the
+//! event at which it came in, as in `T2 begins, writes y; T1 begins, writes x; T2 writes x, ends; T1 writes y, ends`.
 //!
-//! Deviations: (1) AeroDrome's propagation to all clocks at the end of a transaction is done when somebody asks ([`crate::transactions`]); (2) what violates is a region on a cycle,
-//! not only one that is not causally atomic; (3) atomics are accesses, fences nothing.
+//! Deviations: (1) clocks are propagated on demand, not at the end of a transaction ([`crate::transactions`]); (2) every
+//! region on a cycle violates, not only one that is not causally atomic; (3) atomics are accesses, fences nothing.
 //!
-//! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; the regions that violate are exactly those on cycles, as long as no more than
-//! [`Serialisability::remembering`] have to be remembered, which are those that an open region reaches; how many were forgotten nevertheless is told, and no more than these are missed. Cost: O(1) for an
-//! access whose order is known already, else O(threads²) at worst; 12 bytes a variable, 24 a region that is remembered, and what the transactions take that variables name.
+//! Guarantee: there is a report exactly if the trace is not conflict-serialisable, at the earliest event; violating regions are
+//! exactly those on cycles, unless more than [`Serialisability::remembering`] are reachable from open regions: forgotten ones
+//! are counted. Cost: O(1) for an access whose order is known, else O(threads²); 12 bytes a variable, 24 a remembered region.
 
 use crate::analysis::Analysis;
 use crate::clock::greatest_thread;

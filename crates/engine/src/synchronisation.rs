@@ -1,13 +1,15 @@
 //! What every thread knows of the others while a trace goes by: the clocks of happens-before and of its weaker kin.
 //!
-//! Edges: program order; a release of a lock to its later acquisitions (a shared release to exclusive ones only); fork to the child's first
-//! event, the child's last event to join; publish to later observations of the object; every entry of a barrier's generation to every exit;
-//! C++20's synchronises-with ([intro.races], [atomics.fences]): a release sequence is headed by a store that releases, or that follows a
-//! release fence, and goes on through updates; who reads from it receives at once if the read acquires, else at the thread's next acquire
-//! fence. A sequentially consistent fence does both. The *weak* order (Carril, Tichy, ICSTW 2015, §3) leaves out locks and atomics.
+//! Edges: program order; a release of a lock to its later acquisitions (a shared release to exclusive ones only); fork to the
+//! child's first event, the child's last event to join; publish to later observations of the object; every entry of a barrier's
+//! generation to every exit; C++20's synchronises-with ([intro.races], [atomics.fences]): a release sequence is headed by a store
+//! that releases, or that follows a release fence, and goes on through updates; who reads from it receives at once if the read
+//! acquires, else at the thread's next acquire fence. A sequentially consistent fence does both. The *weak* order (Carril, Tichy,
+//! ICSTW 2015, §3) leaves out locks and atomics.
 //!
-//! Guarantee: the clock of an event knows exactly the events that a path of these edges leads from. Deviation: (1) a plain write between
-//! atomic ones does not end a release sequence. Cost: O(threads) for an event that brings news, O(1) for an acquisition that does not.
+//! Guarantee: the clock of an event knows exactly the events that a path of these edges leads from. Deviation: (1) a plain write
+//! between atomic ones does not end a release sequence. Cost: O(threads) for an event that brings news, O(1) for an acquisition
+//! that does not.
 
 use crate::clock::{ALWAYS, Row, Rows, Time, greatest_thread, join, width_for};
 use crate::table::Table;
@@ -46,7 +48,8 @@ pub trait Knowledge: Clone + Default + std::fmt::Debug {
     fn join_entry(&mut self, thread: usize, other: u16, time: Time, now: Time);
     /// The thread learns at `now` what the other knows then.
     fn join_thread(&mut self, thread: usize, other: usize, now: Time);
-    /// Keeps what the thread knows at `now` as release number `release`, or as a new one; of the former one it is what was kept at `time`.
+    /// Keeps what the thread knows at `now` as release number `release`, or as a new one; of the former one it is what was kept
+    /// at `time`.
     fn release(&mut self, thread: usize, release: Option<u32>, time: Time, now: Time) -> u32;
     /// The thread learns at `now` what was kept at `time`, which is news.
     fn acquire(&mut self, thread: usize, release: u32, time: Time, now: Time);
@@ -225,7 +228,8 @@ impl Default for Fences {
     }
 }
 
-/// The clocks. An event has two halves: it receives, then it passes on; in between, its thread's clock is the clock *of* the event.
+/// The clocks. An event has two halves: it receives, then it passes on; in between, its thread's clock is the clock *of* the
+/// event.
 #[derive(Clone, Debug)]
 pub struct Clocks<K = Flat> {
     edges: Edges,
@@ -309,7 +313,8 @@ impl<K: Knowledge> Clocks<K> {
         self.threads.join_entry(usize::from(thread), other, time, now);
     }
 
-    /// What the event is about to receive through anything but a lock, and from which running thread, whose own entry means nothing then.
+    /// What the event is about to receive through anything but a lock, and from which running thread, whose own entry means
+    /// nothing then.
     pub fn received_without_locks(&self, event: &Event) -> Option<(&Row, Option<u16>)> {
         let row = |row: u32| (row != NONE).then(|| (self.others.row(row as usize), None));
         match event.op {

@@ -1,15 +1,16 @@
 //! A table by numbers that are dense, mostly, and that no cache may hold.
 //!
-//! Its memory is in proportion to how many numbers are named, not to how great they are: near numbers have their elements in one array, far ones in a
-//! list with a map. The array grows when a [`SPREAD`]th of what it would hold was named, and takes in whatever is near then. What somebody says that there will
-//! be decides only how far it grows at once.
+//! Its memory is in proportion to how many numbers are named, not to how great they are: near numbers have their elements in one
+//! array, far ones in a list with a map. The array grows when a [`SPREAD`]th of what it would hold was named, and takes in
+//! whatever is near then. What somebody says that there will be decides only how far it grows at once.
 
 use crate::hints::{fill, prefetch, push, use_large_pages};
 use rustc_hash::FxHashMap;
 
 /// It grows by whole groups of this many, and begins with one.
 const GROUP: usize = 1 << 10;
-/// Elements of the array for each number that was named, at most: of 32 bytes, so many take what the kernel takes for one that is far from all others.
+/// Elements of the array for each number that was named, at most: of 32 bytes, so many take what the kernel takes for one that is
+/// far from all others.
 const SPREAD: usize = 128;
 /// Bytes between two looks at the memory that a table on disk takes, when all of it is looked at.
 const TRIMMED: usize = 1 << 20;

@@ -1,7 +1,7 @@
 //! Threads by dense numbers, so that clocks are as wide as there are threads and not as their numbers are great.
 //!
-//! A thread has the number that it has in the trace as long as each one is named before greater ones; from there on it has the next one that is free. So most traces
-//! need not be changed, and that is told a block at a time.
+//! A thread has the number that it has in the trace as long as each one is named before greater ones; from there on it has the
+//! next one that is free. So most traces need not be changed, and that is told a block at a time.
 
 use crate::clock::greatest_thread;
 use rashomon_packed::{Event, Op, Space};

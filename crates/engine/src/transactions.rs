@@ -1,8 +1,8 @@
 //! Transactions of a trace, as a graph of which the greater part is forgotten: what reaches what, by clocks over transactions.
 //!
-//! A node is known by its thread and its number there. A node's *row* says which nodes of each thread reach it. A node of a thread's open region
-//! can still be reached by more, and then so is whatever it reaches: those nodes *wait* for it, and take its row over when it has ended. An edge that closes a
-//! cycle is an edge like others: the nodes on it reach each other from then on.
+//! A node is known by its thread and its number there. A node's *row* says which nodes of each thread reach it. A node of a
+//! thread's open region can still be reached by more, and then so is whatever it reaches: those nodes *wait* for it, and take its
+//! row over when it has ended. An edge that closes a cycle is an edge like others: the nodes on it reach each other from then on.
 
 use crate::clock::{Row, Rows, Time, join, width_for};
 use crate::cycles::Cycles;
@@ -318,7 +318,8 @@ impl Graph {
         false
     }
 
-    /// The regions on the cycles that an edge to `to`, an open node that reaches `from`, will close, but for those that were told before.
+    /// The regions on the cycles that an edge to `to`, an open node that reaches `from`, will close, but for those that were told
+    /// before.
     pub fn close_cycles(&mut self, from: NodeId, to: NodeId) -> Vec<Region> {
         let mut last: Box<Row> = vec![0; self.rows.width()].into();
         let mut seen = Vec::new();

@@ -1,15 +1,20 @@
 //! Vector clocks as trees, so that a join looks at little more than what it changes.
 //!
-//! Mathur, Pavlogiannis, Tunç, Viswanathan, "A Tree Clock Data Structure for Causal Orderings in Concurrent Executions", ASPLOS 2022, Algorithm 2: a clock's entries are the nodes of a tree
-//! whose root is the thread that the clock is, or was, of; a node's parent is the thread over which it was learnt, and its *attachment* the parent's time when that had
-//! learnt it. A join descends only below entries that are news; of a node's children, the latest first, it stops at one that was attached before what is known of
-//! the node, since then it and all that follow are known too. To copy a clock into one that it contains changes as little (*monotone copy*).
+//! Mathur, Pavlogiannis, Tunç, Viswanathan, "A Tree Clock Data Structure for Causal Orderings in Concurrent Executions", ASPLOS
+//! 2022, Algorithm 2: a clock's entries are the nodes of a tree whose root is the thread that the clock is, or was, of; a node's
+//! parent is the thread over which it was learnt, and its *attachment* the parent's time when that had learnt it. A join descends
+//! only below entries that are news; of a node's children, the latest first, it stops at one that was attached before what is
+//! known of the node, since then it and all that follow are known too. To copy a clock into one that it contains changes as
+//! little (*monotone copy*).
 //!
-//! Deviations: (1) times are numbers of events ([`crate::clock`]), and are written to the root when the clock is passed on instead of being counted up; (2) the entries are a row beside the tree, so that whoever
-//! compares epochs reads it like any other; (3) a row without a tree is joined too: what is news in it becomes children of the root; (4) a copy that is not monotone copies all.
+//! Deviations: (1) times are numbers of events ([`crate::clock`]), and are written to the root when the clock is passed on
+//! instead of being counted up; (2) the entries are a row beside the tree, so that whoever compares epochs reads it like any
+//! other; (3) a row without a tree is joined too: what is news in it becomes children of the root; (4) a copy that is not
+//! monotone copies all.
 //!
-//! Guarantee: the rows are those of [`Flat`](crate::synchronisation::Flat) clocks. Cost: a join, and a monotone copy, are optimal in sum: no more than a constant for each entry that any data structure must change; twelve bytes
-//! an entry beside the row. At most 65 535 threads.
+//! Guarantee: the rows are those of [`Flat`](crate::synchronisation::Flat) clocks. Cost: a join, and a monotone copy, are optimal
+//! in sum: no more than a constant for each entry that any data structure must change; twelve bytes an entry beside the row. At
+//! most 65 535 threads.
 
 use crate::clock::{ALWAYS, Row, Rows, Time};
 
@@ -124,7 +129,8 @@ impl Trees {
         (node.parent, node.next, node.before, node.attached) = (parent, next, NONE, attached);
     }
 
-    /// What of the subtree of `from` is news to `into`, whose root, too, is among it wherever it is met. `time`: that of the root of `from`.
+    /// What of the subtree of `from` is news to `into`, whose root, too, is among it wherever it is met. `time`: that of the root
+    /// of `from`.
     fn gather(&mut self, into: usize, from: usize, time: Time, old_root: u16) {
         let mut news = std::mem::take(&mut self.news);
         let mut path = std::mem::take(&mut self.path);

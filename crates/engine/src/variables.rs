@@ -38,7 +38,8 @@ pub enum Protection {
     Warned,
 }
 
-/// Two to a cache line. The last write and the last read suffice while each access is ordered behind them; otherwise there is a history.
+/// Two to a cache line. The last write and the last read suffice while each access is ordered behind them; otherwise there is a
+/// history.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(32))]
 pub struct Record {
@@ -143,8 +144,8 @@ impl Variables {
         self.records.at(slot)
     }
 
-    /// A plain access that everything kept is ordered before that it conflicts with; of a variable that has a history only a read. Says no, and does
-    /// nothing, for any other.
+    /// A plain access that everything kept is ordered before that it conflicts with; of a variable that has a history only a
+    /// read. Says no, and does nothing, for any other.
     #[inline]
     pub fn access(&mut self, slot: usize, event: &Event, now: Time, known: &Row) -> bool {
         let record = self.record(slot);

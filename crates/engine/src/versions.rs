@@ -1,7 +1,8 @@
 //! What threads knew at earlier times, as far as somebody may still ask.
 //!
-//! A thread's clock changes only when it learns something, so its past is a list of (since when, what). Whoever reads what the thread wrote
-//! at some time learns what was known then. Only times of kept writes are asked for: the rest is swept when it becomes the greater part.
+//! A thread's clock changes only when it learns something, so its past is a list of (since when, what). Whoever reads what the
+//! thread wrote at some time learns what was known then. Only times of kept writes are asked for: the rest is swept when it
+//! becomes the greater part.
 
 use crate::clock::{Row, Rows, Time, width_for};
 
@@ -11,7 +12,8 @@ struct Version {
     row: u32,
 }
 
-/// Where the versions of one thread are, by spans of time: about as many spans as there are versions, so that a question touches little memory.
+/// Where the versions of one thread are, by spans of time: about as many spans as there are versions, so that a question touches
+/// little memory.
 struct Finder {
     /// The length of a span, as a power of two.
     bits: u32,

@@ -1,23 +1,27 @@
 //! Races under weak causal precedence (WCP).
 //!
-//! Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time", PLDI 2017, the definition of WCP and Algorithm 1. WCP orders (a) the release of a
-//! critical section before a later access, in a section of the same lock, that conflicts with one in the former; (b) the releases of two
-//! sections of one lock, of different threads, if something in the former is ordered before something in the latter; (c) whatever follows by
-//! composition with happens-before on either side. An access races if an earlier conflicting one of another thread is not ordered before it.
+//! Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time", PLDI 2017, the definition of WCP and Algorithm 1. WCP
+//! orders (a) the release of a critical section before a later access, in a section of the same lock, that conflicts with one in
+//! the former; (b) the releases of two sections of one lock, of different threads, if something in the former is ordered before
+//! something in the latter; (c) whatever follows by composition with happens-before on either side. An access races if an earlier
+//! conflicting one of another thread is not ordered before it.
 //!
-//! Every thread has two clocks: H of happens-before, and P of what is WCP-ordered before its next event. At an access, P learns the H of
-//! each release that rule (a) names; at a release, those of rule (b). From Roemer, Genç, Bond, "SmartTrack", PLDI 2020, §4: an epoch
-//! comparison before each join, and sections instead of clocks in the tables: an access enters its open section in the tables at once, so that a
-//! release has nothing to do for what was accessed. Two sections for each lock and variable suffice, the latest one and the latest one of
-//! another thread than that, because the releases of a lock are ordered by happens-before. Since a section is known by its acquisition's epoch, a queue
-//! is one list for each lock, with a place in it for each thread.
+//! Every thread has two clocks: H of happens-before, and P of what is WCP-ordered before its next event. At an access, P learns
+//! the H of each release that rule (a) names; at a release, those of rule (b). From Roemer, Genç, Bond, "SmartTrack", PLDI 2020,
+//! §4: an epoch comparison before each join, and sections instead of clocks in the tables: an access enters its open section in
+//! the tables at once, so that a release has nothing to do for what was accessed. Two sections for each lock and variable
+//! suffice, the latest one and the latest one of another thread than that, because the releases of a lock are ordered by
+//! happens-before. Since a section is known by its acquisition's epoch, a queue is one list for each lock, with a place in it for
+//! each thread.
 //!
-//! Deviations: (1) sections in shared mode, which the paper has not, count against exclusive ones only; (2) fork, join, objects, barriers and
-//! atomics that synchronise are orders of WCP too, as in the authors' implementation; (3) under rule (a) two atomic accesses conflict, though they do not race.
+//! Deviations: (1) sections in shared mode, which the paper has not, count against exclusive ones only; (2) fork, join, objects,
+//! barriers and atomics that synchronise are orders of WCP too, as in the authors' implementation; (3) under rule (a) two atomic
+//! accesses conflict, though they do not race.
 //!
 //! Guarantee: exact for the second access of a WCP race (for every access, not only the first race). A trace with a WCP race has
-//! a race or a deadlock in some reordering; a single pair is a candidate. Cost: O(locks held) tables and an occasional join for an access; memory grows with the number of critical sections, as the paper's queues
-//! do (the paper proves that nothing linear can do without).
+//! a race or a deadlock in some reordering; a single pair is a candidate. Cost: O(locks held) tables and an occasional join for
+//! an access; memory grows with the number of critical sections, as the paper's queues do (the paper proves that nothing linear
+//! can do without).
 
 use crate::analysis::Analysis;
 use crate::clock::{ALWAYS, Row, Rows, Time, join, width_for};

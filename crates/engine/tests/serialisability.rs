@@ -93,7 +93,8 @@ fn first_cycle(trace: &[Event], of: &[usize]) -> Option<usize> {
     (1..=trace.len()).collect::<Vec<usize>>().partition_point(|length| !is_cyclic(*length)).into()
 }
 
-/// Transactions that others come in between of: an event of the transaction, one of another that is ordered behind it, a later one of the first that is ordered behind that.
+/// Transactions that others come in between of: an event of the transaction, one of another that is ordered behind it, a later
+/// one of the first that is ordered behind that.
 fn not_causally_atomic(trace: &[Event], of: &[usize]) -> BTreeSet<usize> {
     let before = |at: usize| (0..at).filter(|before| ordered(trace, *before, at)).fold(0, |all, before| all | bit(before));
     let before = reaching(&(0..trace.len()).map(before).collect::<Vec<Set>>());

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Evidence {
     /// Not ordered by C++20 happens-before in the recorded execution itself.
     HappensBefore,
-    /// Disjoint lock sets and not ordered by fork/join, condition, barrier, semaphore, once and published objects (Carril, Tichy §3).
+    /// Disjoint lock sets and not ordered by fork/join, condition, barrier, semaphore, once and published objects (Carril, Tichy
+    /// §3).
     Hybrid,
     /// Conflicting accesses that creation and joining of threads do not order (RaceHunter, Definition 10).
     Conflict,
@@ -24,8 +25,8 @@ pub enum Evidence {
 pub enum CandidateKind {
     /// Conflicting accesses of different threads; `first` precedes `second` in the trace.
     Race { first: EventIndex, second: EventIndex },
-    /// One wait per thread, each for the next one's thread: `waits[i]` wants `locks[i]`, which that thread holds; without a lock it joins the
-    /// thread, or waits for it at a barrier.
+    /// One wait per thread, each for the next one's thread: `waits[i]` wants `locks[i]`, which that thread holds; without a lock
+    /// it joins the thread, or waits for it at a barrier.
     Deadlock { waits: Vec<EventIndex>, locks: Vec<Option<Address>> },
 }
 
@@ -56,7 +57,8 @@ pub enum WitnessLevel {
     Causal,
 }
 
-/// A reordering: `order` holds, for each thread, a prefix of its events, interleaved anew. After it every goal event is the next of its thread.
+/// A reordering: `order` holds, for each thread, a prefix of its events, interleaved anew. After it every goal event is the next
+/// of its thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
     pub candidate: CandidateKind,

@@ -177,7 +177,8 @@ pub enum EventKind {
     Blocked {
         on: Address,
     },
-    /// A synchronisation event that orders nothing (yield, sleep, failed try, allocation, …). Kept so that ordinals can be counted.
+    /// A synchronisation event that orders nothing (yield, sleep, failed try, allocation, …). Kept so that ordinals can be
+    /// counted.
     Other(OtherOp),
 }
 
@@ -223,7 +224,8 @@ pub struct Event {
     pub thread: ThreadId,
     pub site: SiteId,
     pub context: ContextId,
-    /// How many events with a synchronisation ordinal the thread had completed before this one. For a synchronisation event this is its own ordinal.
+    /// How many events with a synchronisation ordinal the thread had completed before this one. For a synchronisation event this
+    /// is its own ordinal.
     pub ordinal: u32,
     pub kind: EventKind,
 }

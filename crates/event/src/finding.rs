@@ -126,7 +126,8 @@ pub struct Step {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Stable over runs and rebuilds that do not touch the two places: kind and function-relative sites. Also the name to replay by.
+    /// Stable over runs and rebuilds that do not touch the two places: kind and function-relative sites. Also the name to replay
+    /// by.
     pub id: FindingId,
     pub kind: FindingKind,
     pub verdict: Verdict,
@@ -142,7 +143,8 @@ pub struct Finding {
     pub provocation: Option<Provocation>,
     /// Shell command that makes it happen again; the last line of the text report.
     pub reproduce: Option<String>,
-    /// Uninstrumented libraries without which it would have been predicted, or looked for by happens-before: their calls may have ordered it.
+    /// Uninstrumented libraries without which it would have been predicted, or looked for by happens-before: their calls may have
+    /// ordered it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
     pub notes: Vec<String>,

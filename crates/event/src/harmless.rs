@@ -1,7 +1,8 @@
 //! Text from outside, made harmless for terminals.
 //!
-//! Names of the program under test, paths, and whatever a file says may hold characters that steer a terminal, hide text or turn its direction round
-//! (N. Boucher, R. Anderson, "Trojan Source: Invisible Vulnerabilities", USENIX Security 2023). They are shown as what they are: `\u{202e}`, `\n`.
+//! Names of the program under test, paths, and whatever a file says may hold characters that steer a terminal, hide text or turn
+//! its direction round (N. Boucher, R. Anderson, "Trojan Source: Invisible Vulnerabilities", USENIX Security 2023). They are
+//! shown as what they are: `\u{202e}`, `\n`.
 
 use std::borrow::Cow;
 

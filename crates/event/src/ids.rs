@@ -78,8 +78,9 @@ impl fmt::Display for ThreadPath {
     }
 }
 
-/// Identity of a process of a recording that survives re-execution: the places that led to it from the initial process down, each counted by the process
-/// that gave it. The initial process is the empty path; the first one that it made is `0`, that one's second `0.1`.
+/// Identity of a process of a recording that survives re-execution: the places that led to it from the initial process down, each
+/// counted by the process that gave it. The initial process is the empty path; the first one that it made is `0`, that one's
+/// second `0.1`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 pub struct ProcessPath(pub Vec<u32>);
 

@@ -23,7 +23,8 @@ pub fn quoted(word: &OsStr) -> OsString {
     OsString::from_vec(out)
 }
 
-/// Quotes a word so that it can be printed, copied and pasted: what is not plain text stands as `$'\\xff'`, which bash, zsh, ksh and POSIX.1-2024's shell read.
+/// Quotes a word so that it can be printed, copied and pasted: what is not plain text stands as `$'\\xff'`, which bash, zsh, ksh
+/// and POSIX.1-2024's shell read.
 pub fn pasted(word: &OsStr) -> String {
     match quoted(word).into_string() {
         Ok(text) if !text.contains(is_harmful) => text,

@@ -1,7 +1,8 @@
 //! Paths as text.
 //!
-//! A path is any bytes, while recordings, schedules and reports keep text. What is not UTF-8 stands as `\xff`, byte by byte, and so does the backslash of a path that has such letters
-//! itself: text and path say the same, and every other path is its own text.
+//! A path is any bytes, while recordings, schedules and reports keep text. What is not UTF-8 stands as `\xff`, byte by byte, and
+//! so does the backslash of a path that has such letters itself: text and path say the same, and every other path is its own
+//! text.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;

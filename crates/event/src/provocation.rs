@@ -1,7 +1,8 @@
 //! How a pair of accesses is provoked: in terms that survive re-execution, without any schedule.
 //!
-//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), Definitions 11 and 12. Deviation: an `ordinal` that comes
-//! from a recording counts the matching accesses that were kept, so it may be smaller than the access's own: repetitions are left out of recordings.
+//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), Definitions 11 and 12. Deviation: an `ordinal`
+//! that comes from a recording counts the matching accesses that were kept, so it may be smaller than the access's own:
+//! repetitions are left out of recordings.
 
 use crate::ids::ThreadPath;
 use crate::schedule::{CodePlace, ScheduleModule};

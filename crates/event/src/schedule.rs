@@ -49,7 +49,8 @@ pub enum Place {
     Count { accesses: u64 },
     /// Inside the operation that was begun after this many accesses, where the thread waits.
     Waiting { accesses: u64 },
-    /// The first access at this code place that touches these bytes of this object. For stacks and TLS `delta` counts down from the high end.
+    /// The first access at this code place that touches these bytes of this object. For stacks and TLS `delta` counts down from
+    /// the high end.
     Access { site: CodePlace, object: ObjectName, delta: u64, size: u32 },
     /// The end of the thread, or as far as it gets.
     End,
@@ -67,7 +68,7 @@ pub struct Position {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Landmark {
     pub site: CodePlace,
-    /// The how-manieth synchronisation event of the thread at this site it is, from 0.
+    /// Its number among the thread's synchronisation events at this site, from 0.
     pub occurrence: u32,
 }
 

@@ -113,7 +113,8 @@ pub struct Trace {
     /// Sorted by `base`; synthetic ranges are disjoint.
     pub objects: Vec<Object>,
     pub events: Vec<Event>,
-    /// The counts that semaphores were given when they began. One that is not here begins with the least count under which the trace is possible.
+    /// The counts that semaphores were given when they began. One that is not here begins with the least count under which the
+    /// trace is possible.
     pub semaphores: BTreeMap<Address, u64>,
     /// False: the program did not end in an orderly way, or the recording was cut.
     pub complete: bool,

@@ -1,8 +1,8 @@
-//! Which steps of an execution are ordered, and which could have come in the other order: the partial order of a trace under the dependence relation of
-//! `rashomon_abi::exploration::Operation::depends`, as vector clocks.
+//! Which steps of an execution are ordered, and which could have come in the other order: the partial order of a trace under the
+//! dependence relation of `rashomon_abi::exploration::Operation::depends`, as vector clocks.
 //!
-//! C. Flanagan, P. Godefroid, "Dynamic Partial-Order Reduction for Model Checking Software", POPL 2005, §3-4 (dependence, may be co-enabled).
-//! Deviation 1: what a new thread does is ordered behind the step that created it.
+//! C. Flanagan, P. Godefroid, "Dynamic Partial-Order Reduction for Model Checking Software", POPL 2005, §3-4 (dependence, may be
+//! co-enabled). Deviation 1: what a new thread does is ordered behind the step that created it.
 
 use crate::log::{Log, Pending};
 use rashomon_abi::exploration::Operation;
@@ -34,7 +34,8 @@ pub fn is_opaque(operation: &Operation) -> bool {
     operation.class == 0 && operation.object == 0 && !alone
 }
 
-/// Whether there is a state in which both could be the next step of their threads, as far as the operations tell: never for the release of a lock and what waits for it.
+/// Whether there is a state in which both could be the next step of their threads, as far as the operations tell: never for the
+/// release of a lock and what waits for it.
 pub fn may_be_co_enabled(one: &Operation, other: &Operation) -> bool {
     let op = |operation: &Operation| if operation.class == 0 { Op::from_code(operation.op) } else { None };
     let releases = |op: Op| matches!(op, Op::Unlock | Op::UnlockShared | Op::CondWaitBegin);
@@ -121,8 +122,8 @@ impl<'a> Order<'a> {
         found
     }
 
-    /// For each number of steps, what is the same for all executions that begin with an equivalent list of so many: their threads' steps, and how these are ordered. It ends behind the first step of which
-    /// is not known what it depends on.
+    /// For each number of steps, what is the same for all executions that begin with an equivalent list of so many: their
+    /// threads' steps, and how these are ordered. It ends behind the first step of which is not known what it depends on.
     pub fn states(&self) -> Vec<u128> {
         let mut counts = vec![0_u32; self.threads];
         // By step: how many of its thread there were up to it.
@@ -183,8 +184,9 @@ impl<'a> Order<'a> {
         found
     }
 
-    /// Threads with which a continuation can begin that makes step `first` later than what comes behind it up to `second` and does not depend on it, then `pending`, which is
-    /// `thread`'s at `second` (initials of notdep(e, E).e': Abdulla, Aronis, Jonsson, Sagonas, POPL 2014, §4).
+    /// Threads with which a continuation can begin that makes step `first` later than what comes behind it up to `second` and
+    /// does not depend on it, then `pending`, which is `thread`'s at `second` (initials of notdep(e, E).e': Abdulla, Aronis,
+    /// Jonsson, Sagonas, POPL 2014, §4).
     pub fn initials(&self, first: usize, second: usize, thread: u32, pending: &Pending) -> u64 {
         let kept: Vec<usize> = (first + 1..second.min(self.log.steps.len())).filter(|&at| !self.before(first, at)).collect();
         let mut firsts: Vec<Option<usize>> = vec![None; self.threads];

@@ -1,18 +1,22 @@
 //! All schedules up to the order of independent steps.
 //!
-//! P. Abdulla, S. Aronis, B. Jonsson, K. Sagonas, "Optimal Dynamic Partial Order Reduction", POPL 2014, Algorithm 1 (source sets), with sleep sets (Godefroid 1996); the race
-//! detection is that of C. Flanagan, P. Godefroid, POPL 2005, Fig. 3, clock vectors included.
+//! P. Abdulla, S. Aronis, B. Jonsson, K. Sagonas, "Optimal Dynamic Partial Order Reduction", POPL 2014, Algorithm 1 (source
+//! sets), with sleep sets (Godefroid 1996); the race detection is that of C. Flanagan, P. Godefroid, POPL 2005, Fig. 3, clock
+//! vectors included.
 //!
-//! Deviation 1: an acquisition that waits is reversed with the earlier acquisition of the lock, not with the release between them (which never can be next at the same time).
-//! Deviation 2: operations that are pending when an execution ends are treated as steps that come next. Deviation 3: threads that only look for what another is to do are not
-//! scheduled while they do so; without it a loop that waits would have endlessly many executions. Deviation 4: of several operations that could be reversed with a step only the last
-//! of those that are ordered among themselves is, object by object: the others follow in the execution that this leads to. Deviation 5: the orderly end of
-//! the process, with which every step of another thread is in conflict, is made last: an earlier one shows a beginning of what a later one shows. Where a thread that fails ends the process, what the others
-//! could do next is tried before its last step.
+//! Deviation 1: an acquisition that waits is reversed with the earlier acquisition of the lock, not with the release between them
+//! (which never can be next at the same time). Deviation 2: operations that are pending when an execution ends are treated as
+//! steps that come next. Deviation 3: threads that only look for what another is to do are not scheduled while they do so;
+//! without it a loop that waits would have endlessly many executions. Deviation 4: of several operations that could be reversed
+//! with a step only the last of those that are ordered among themselves is, object by object: the others follow in the execution
+//! that this leads to. Deviation 5: the orderly end of the process, with which every step of another thread is in conflict, is
+//! made last: an earlier one shows a beginning of what a later one shows. Where a thread that fails ends the process, what the
+//! others could do next is tried before its last step.
 //!
-//! Guarantee: when nothing is left to try, every schedule is equivalent to an executed one, for visible operations, if the program is deterministic but for its schedule
-//! (`tests/oracle.rs` compares with brute force). Limit: nothing is claimed of programs that wait for files or in other ways that name no object. Cost: one execution for each
-//! source-set branch; O(n t) memory for n steps of t threads. Executions are made one after the other.
+//! Guarantee: when nothing is left to try, every schedule is equivalent to an executed one, for visible operations, if the
+//! program is deterministic but for its schedule (`tests/oracle.rs` compares with brute force). Limit: nothing is claimed of
+//! programs that wait for files or in other ways that name no object. Cost: one execution for each source-set branch; O(n t)
+//! memory for n steps of t threads. Executions are made one after the other.
 
 use crate::dependence::{Order, is_opaque};
 use crate::file::{End, Sampling};

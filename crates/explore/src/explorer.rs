@@ -35,7 +35,8 @@ pub struct Explorer<'a> {
     pub expected: Expected,
     /// Executions at the same time.
     pub jobs: usize,
-    /// Executions of a search go on, after the first ones, from processes that stand where exploration begins, as far as the program allows that.
+    /// Executions of a search go on, after the first ones, from processes that stand where exploration begins, as far as the
+    /// program allows that.
     pub snapshots: bool,
 }
 
@@ -172,7 +173,8 @@ impl Explorer<'_> {
         self.execute(slot, plan)
     }
 
-    /// Executes what a search plans until it has no more, a limit is reached, or `observe` has seen enough. Observations come in the order of plans, whatever ends first.
+    /// Executes what a search plans until it has no more, a limit is reached, or `observe` has seen enough. Observations come in
+    /// the order of plans, whatever ends first.
     pub fn search(
         &self,
         search: &mut dyn Search,

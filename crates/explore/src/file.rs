@@ -66,7 +66,8 @@ pub enum End {
     Held,
     /// By itself, while threads only repeated themselves.
     Repeating,
-    /// The log makes no sense from some record on: what was written there by threads that ran outside their turns. It ends before.
+    /// The log makes no sense from some record on: what was written there by threads that ran outside their turns. It ends
+    /// before.
     Torn,
 }
 

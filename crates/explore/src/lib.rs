@@ -1,8 +1,10 @@
-//! Exploration of a real program's schedules: re-executions under the serial policy EXPLORE, each of which makes a list of decisions and leaves a log of all
-//! that were made; searches that learn from logs which lists to try next; and a minimiser of the failing ones.
+//! Exploration of a real program's schedules: re-executions under the serial policy EXPLORE, each of which makes a list of
+//! decisions and leaves a log of all that were made; searches that learn from logs which lists to try next; and a minimiser of
+//! the failing ones.
 //!
-//! Guarantee: a failure is an execution that happened, and its schedule replays it. A search that says it is exhaustive has executed (a representative of) every schedule
-//! within its bounds, for visible operations: synchronisation, atomics and the chosen plain accesses.
+//! Guarantee: a failure is an execution that happened, and its schedule replays it. A search that says it is exhaustive has
+//! executed (a representative of) every schedule within its bounds, for visible operations: synchronisation, atomics and the
+//! chosen plain accesses.
 #![forbid(unsafe_code)]
 
 pub mod dependence;

@@ -1,11 +1,14 @@
 //! Shortening a failing schedule, and naming what it depends on.
 //!
-//! First the same failure is looked for with 0, 1, 2, … preemptions, fewer than it has (iterative preemption bounding, within a budget of executions: if the search is exhaustive,
-//! no schedule has fewer). Then the list of decisions is cut: the shortest beginning after which the failure follows by itself, when threads run as long as they can. Without the last
-//! decision of that list the program does not fail so: of what the two executions do in different orders, the first dependent pair is the *critical reordering*
-//! (cf. J.-D. Choi, A. Zeller, "Isolating Failure-Inducing Thread Schedules", ISSTA 2002; here one decision is taken away, and not half of the difference).
+//! First the same failure is looked for with 0, 1, 2, … preemptions, fewer than it has (iterative preemption bounding, within a
+//! budget of executions: if the search is exhaustive, no schedule has fewer). Then the list of decisions is cut: the shortest
+//! beginning after which the failure follows by itself, when threads run as long as they can. Without the last decision of that
+//! list the program does not fail so: of what the two executions do in different orders, the first dependent pair is the
+//! *critical reordering* (cf. J.-D. Choi, A. Zeller, "Isolating Failure-Inducing Thread Schedules", ISSTA 2002; here one decision
+//! is taken away, and not half of the difference).
 //!
-//! Guarantee: every claim is an execution that was made. Limit: where no single pair differs (the two executions part in operations that are not visible) none is named.
+//! Guarantee: every claim is an execution that was made. Limit: where no single pair differs (the two executions part in
+//! operations that are not visible) none is named.
 
 use crate::error::ExploreError;
 use crate::explorer::{Explorer, Go, Limits, Observation};

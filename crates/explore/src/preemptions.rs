@@ -1,15 +1,20 @@
 //! All schedules with few preemptions first.
 //!
-//! M. Musuvathi, S. Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded Programs", PLDI 2007, Algorithm 1: schedules with c preemptions are
-//! executed before any with c + 1; changes of the running thread where it cannot go on are free.
+//! M. Musuvathi, S. Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded Programs", PLDI 2007, Algorithm
+//! 1: schedules with c preemptions are executed before any with c + 1; changes of the running thread where it cannot go on are
+//! free.
 //!
-//! **States** ([`PreemptionBounding::remembering`]). Two lists of decisions lead to the same state if the same steps are in the same partial order (M. Musuvathi, S. Qadeer, "Partial-Order Reduction for Context-Bounded State
-//! Exploration", MSR-TR-2007-12, 2007: happens-before graphs for states). What follows from a state is tried once, unless it is reached with fewer preemptions than before. The thread that ran is part of the state, since another one that goes on is a
-//! preemption; so are the threads that can go on and those that are passed over, which depend on more than the order. That is sound as far as the order is that of all accesses that matter: where plain
-//! accesses race that are not visible, it is not. From the first step on of which is not known what it depends on (files), nothing is remembered.
+//! **States** ([`PreemptionBounding::remembering`]). Two lists of decisions lead to the same state if the same steps are in the
+//! same partial order (M. Musuvathi, S. Qadeer, "Partial-Order Reduction for Context-Bounded State Exploration", MSR-TR-2007-12,
+//! 2007: happens-before graphs for states). What follows from a state is tried once, unless it is reached with fewer preemptions
+//! than before. The thread that ran is part of the state, since another one that goes on is a preemption; so are the threads that
+//! can go on and those that are passed over, which depend on more than the order. That is sound as far as the order is that of
+//! all accesses that matter: where plain accesses race that are not visible, it is not. From the first step on of which is not
+//! known what it depends on (files), nothing is remembered.
 //!
-//! Guarantee: when it is exhaustive, every schedule with at most that many preemptions was executed, or one that leads through the same states. Cost: of the order of (steps)^c; one list of decisions a schedule still to
-//! be tried. Limit: lists beyond [`MAX_PLANNED`] are dropped, and the search is then not exhaustive.
+//! Guarantee: when it is exhaustive, every schedule with at most that many preemptions was executed, or one that leads through
+//! the same states. Cost: of the order of (steps)^c; one list of decisions a schedule still to be tried. Limit: lists beyond
+//! [`MAX_PLANNED`] are dropped, and the search is then not exhaustive.
 
 use crate::dependence::Order;
 use crate::file::{End, Sampling};
@@ -51,7 +56,8 @@ impl PreemptionBounding {
         Self { states: Some(HashMap::new()), ..Self::new(most) }
     }
 
-    /// Whether everything that follows from a state was, or will be, tried with as few preemptions. If not, the caller sees to it.
+    /// Whether everything that follows from a state was, or will be, tried with as few preemptions. If not, the caller sees to
+    /// it.
     fn is_known(&mut self, state: State, preemptions: usize) -> bool {
         let Some(states) = &mut self.states else { return false };
         let full = states.len() >= MAX_STATES;

@@ -1,7 +1,7 @@
 //! From the log of an explored execution to a schedule that any replay can follow: positions instead of numbers of choices.
 //!
-//! A turn lasts as long as one thread makes all steps, and ends where that thread stood when another was chosen. The last turn runs as far as it can: what the execution
-//! failed of comes about there.
+//! A turn lasts as long as one thread makes all steps, and ends where that thread stood when another was chosen. The last turn
+//! runs as far as it can: what the execution failed of comes about there.
 
 use crate::log::{Log, Pending};
 use rashomon_event::{Goal, Place, Position, Schedule, ThreadPath, Turn};

@@ -1,4 +1,5 @@
-//! A folder held by a handle: whatever becomes of its path, names are looked up in the very folder that was opened, and links in it are not followed.
+//! A folder held by a handle: whatever becomes of its path, names are looked up in the very folder that was opened, and links in
+//! it are not followed.
 
 use crate::open::{Links, clear, regular};
 use rustix::fs::{
@@ -171,8 +172,8 @@ impl Folder {
         Ok(entries)
     }
 
-    /// Locks the folder until this value is gone: alone, or beside others that do not want to be alone. `false`: somebody else has it.
-    /// File systems that know no locks let everybody pass.
+    /// Locks the folder until this value is gone: alone, or beside others that do not want to be alone. `false`: somebody else
+    /// has it. File systems that know no locks let everybody pass.
     pub fn lock(&self, alone: bool) -> bool {
         let operation = if alone { FlockOperation::NonBlockingLockExclusive } else { FlockOperation::NonBlockingLockShared };
         flock(&self.handle, operation) != Err(Errno::WOULDBLOCK)

@@ -1,8 +1,8 @@
 //! Files that may come from somebody else.
 //!
-//! A store or a recording is data. Whoever made it may have put a pipe where a file belongs (opening it waits for ever), a device (reading it never ends), or a link
-//! (what is written beside us is written elsewhere). Everything here opens without waiting, looks at what it has opened and not at what was there before, and reads no more than
-//! it is allowed to.
+//! A store or a recording is data. Whoever made it may have put a pipe where a file belongs (opening it waits for ever), a device
+//! (reading it never ends), or a link (what is written beside us is written elsewhere). Everything here opens without waiting,
+//! looks at what it has opened and not at what was there before, and reads no more than it is allowed to.
 #![forbid(unsafe_code)]
 
 mod folder;

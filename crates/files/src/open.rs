@@ -86,8 +86,8 @@ pub fn read_from(file: File, most: u64) -> Result<Vec<u8>, Error> {
 /// So much more of a file may be reserved than is there.
 const RESERVED: u64 = 64 << 20;
 
-/// The byte behind which a file holds nothing but a hole. A file can claim any size; what is not there is not worth looking at. Files that claim little more than they
-/// occupy are taken at their word.
+/// The byte behind which a file holds nothing but a hole. A file can claim any size; what is not there is not worth looking at.
+/// Files that claim little more than they occupy are taken at their word.
 pub fn end_of_data(file: &File) -> Result<u64, Error> {
     let found = fstat(file)?;
     let size = u64::try_from(found.st_size).unwrap_or(0);

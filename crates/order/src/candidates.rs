@@ -1,11 +1,11 @@
 //! Pairs of accesses that may race.
 //!
-//! [`races`]: conflicting accesses that happens-before leaves unordered in this very execution (epochs as in Flanagan, Freund, "FastTrack",
-//! PLDI 2009, but several accesses per granule, so that all pairs of sites are found and not only one per variable). Byte-exact;
-//! atomic against plain accesses conflict, atomic against atomic do not.
+//! [`races`]: conflicting accesses that happens-before leaves unordered in this very execution (epochs as in Flanagan, Freund,
+//! "FastTrack", PLDI 2009, but several accesses per granule, so that all pairs of sites are found and not only one per variable).
+//! Byte-exact; atomic against plain accesses conflict, atomic against atomic do not.
 //!
-//! [`hybrid`]: conflicting accesses that the weak order (no mutexes, no atomics) leaves unordered and whose lock sets do not exclude each
-//! other (Carril, Tichy, ICSTW 2015, §3). Every pair that [`races`] finds is in it, but for pairs both forget.
+//! [`hybrid`]: conflicting accesses that the weak order (no mutexes, no atomics) leaves unordered and whose lock sets do not
+//! exclude each other (Carril, Tichy, ICSTW 2015, §3). Every pair that [`races`] finds is in it, but for pairs both forget.
 //!
 //! Guarantee: every pair returned satisfies its definition. Limit: accesses forgotten by [`crate::history`].
 

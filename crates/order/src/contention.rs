@@ -1,17 +1,19 @@
 //! Which granules can hold a candidate pair at all, in one pass.
 //!
-//! A granule is *contested* unless every conflicting pair of accesses to it is ordered by the weak order (see [`crate::happens_before`]) or
-//! made under a common lock that excludes one from the other. So [`crate::races`] (for a model with lock edges) and [`crate::hybrid`]
-//! find nothing in a granule that is not contested, and keep no history for it.
+//! A granule is *contested* unless every conflicting pair of accesses to it is ordered by the weak order (see
+//! [`crate::happens_before`]) or made under a common lock that excludes one from the other. So [`crate::races`] (for a model with
+//! lock edges) and [`crate::hybrid`] find nothing in a granule that is not contested, and keep no history for it.
 //!
-//! Accesses to a granule are cut into *stages*. All accesses of earlier stages come before one epoch, and every access of the present stage
-//! comes after it. Within a stage there is a common lock, or no access writes, or all are atomic. An access that fits neither begins a new
-//! stage if it comes after all of the present one, and else makes the granule contested. For one stage these are the lock sets of
-//! Savage et al., "Eraser", TOCS 1997, §2.2; the order between stages is by epochs as in Flanagan, Freund, "FastTrack", PLDI 2009, §3.
+//! Accesses to a granule are cut into *stages*. All accesses of earlier stages come before one epoch, and every access of the
+//! present stage comes after it. Within a stage there is a common lock, or no access writes, or all are atomic. An access that
+//! fits neither begins a new stage if it comes after all of the present one, and else makes the granule contested. For one stage
+//! these are the lock sets of Savage et al., "Eraser", TOCS 1997, §2.2; the order between stages is by epochs as in Flanagan,
+//! Freund, "FastTrack", PLDI 2009, §3.
 //!
-//! Guarantee: no pair is lost. Limits, all towards contested: (1) bytes of a granule are not told apart; (2) after a stage of several
-//! threads the first access of the next one counts as the epoch that the rest must come after; (3) only the first [`MAX_THREADS`] threads
-//! of the trace can share a stage; (4) from the first event on that breaks the exclusion of a lock, locks no longer count.
+//! Guarantee: no pair is lost. Limits, all towards contested: (1) bytes of a granule are not told apart; (2) after a stage of
+//! several threads the first access of the next one counts as the epoch that the rest must come after; (3) only the first
+//! [`MAX_THREADS`] threads of the trace can share a stage; (4) from the first event on that breaks the exclusion of a lock, locks
+//! no longer count.
 
 use crate::clock::ThreadClock;
 use crate::lockset::{LockSetId, LockSets};

@@ -1,15 +1,17 @@
 //! Happens-before by vector clocks.
 //!
 //! Computed: C++20 happens-before ([intro.races]; `consume` as `acquire`) over a totally ordered trace: release sequences (see
-//! [`crate::release_sequence`]), fences (a sequentially consistent fence is both a release and an acquire fence; an acquire fence receives
-//! what earlier relaxed loads of its thread saw; a store after a release fence passes on what the fence saw), mutexes (a shared release is
-//! received by exclusive acquisitions only), fork and join, conditions (through the mutex, and from the signal to the wake-up), barriers (all
-//! entries of a generation to each exit), semaphores (all earlier posts to a take), once, publication (all earlier ones to an observation).
-//! The *weak* order (Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §3) leaves out
-//! locks, atomics, and posts that a take can do without (see [`crate::semaphores`]).
+//! [`crate::release_sequence`]), fences (a sequentially consistent fence is both a release and an acquire fence; an acquire fence
+//! receives what earlier relaxed loads of its thread saw; a store after a release fence passes on what the fence saw), mutexes (a
+//! shared release is received by exclusive acquisitions only), fork and join, conditions (through the mutex, and from the signal
+//! to the wake-up), barriers (all entries of a generation to each exit), semaphores (all earlier posts to a take), once,
+//! publication (all earlier ones to an observation). The *weak* order (Carril, Tichy, "Interleaving Generation for Data Race and
+//! Deadlock Reproduction", ICSTW 2015, §3) leaves out locks, atomics, and posts that a take can do without (see
+//! [`crate::semaphores`]).
 //!
-//! Guarantee: exact for the edges above. Deviations, towards more order: (1) `signal` to wake-up is an edge though C++ has it only through
-//! the mutex; (2) a wake-up whose signal is unknown receives from every earlier signal of the condition; (3) those of `release_sequence`.
+//! Guarantee: exact for the edges above. Deviations, towards more order: (1) `signal` to wake-up is an edge though C++ has it
+//! only through the mutex; (2) a wake-up whose signal is unknown receives from every earlier signal of the condition; (3) those
+//! of `release_sequence`.
 
 use crate::clock::{Knowledge, Stamp, ThreadClock};
 use crate::release_sequence::Locations;

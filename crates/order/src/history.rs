@@ -1,8 +1,8 @@
 //! The recent accesses of each shared granule.
 //!
-//! One cell per (thread, site, lock set, bytes, kind): the newest such access. Limit: at most [`CELLS`] cells per granule; when they are
-//! all taken the oldest access is forgotten, so a pair with it may be missed. The first [`BEGINNING`] that a thread makes since it last
-//! synchronised are not forgotten for what it does later in that stretch: others come to them first.
+//! One cell per (thread, site, lock set, bytes, kind): the newest such access. Limit: at most [`CELLS`] cells per granule; when
+//! they are all taken the oldest access is forgotten, so a pair with it may be missed. The first [`BEGINNING`] that a thread
+//! makes since it last synchronised are not forgotten for what it does later in that stretch: others come to them first.
 
 use rashomon_event::{Access, EventIndex, SiteId, ThreadId};
 

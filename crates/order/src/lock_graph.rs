@@ -1,21 +1,24 @@
 //! Lock dependencies and the cycles among them.
 //!
-//! Computed: abstract dependencies ⟨thread, wish, locks held, site⟩ with their instances in the trace, and *abstract deadlock patterns*: cycles of
-//! 2 to 5 dependencies of different threads, each with a wish for what the next one has, no two of them holding a lock that would exclude
-//! the other (a gate lock); Tunç, Mathur, Pavlogiannis, Viswanathan, "Sound Dynamic Deadlock Prediction in Linear Time", PLDI 2023, §4.
-//! Instances ordered by thread creation, conditions, barriers and the like are told apart by [`LockGraph::concurrent`].
+//! Computed: abstract dependencies ⟨thread, wish, locks held, site⟩ with their instances in the trace, and *abstract deadlock
+//! patterns*: cycles of 2 to 5 dependencies of different threads, each with a wish for what the next one has, no two of them
+//! holding a lock that would exclude the other (a gate lock); Tunç, Mathur, Pavlogiannis, Viswanathan, "Sound Dynamic Deadlock
+//! Prediction in Linear Time", PLDI 2023, §4. Instances ordered by thread creation, conditions, barriers and the like are told
+//! apart by [`LockGraph::concurrent`].
 //!
-//! Multi-thread lock sets (Sulzmann, "Beyond Per-Thread Lock Sets: Multi-Thread Critical Sections and Dynamic Deadlock Prediction", arXiv
-//! 2512.23552, 2025): (1) What a thread waits for can be a thread: the one that it joins, or those that have yet to enter its barrier; a thread
-//! has itself. So what a thread holds that waits for another stays held while that other waits for a lock. The source puts the lock into the other's lock
-//! set; a wish for a thread finds more (the thread may be older than the section), and says where the holder stands. (2) Sections that enclose
-//! an acquisition ([`crate::spanning`]) are gate locks, if their holders differ; one holder's section may enclose several threads at once.
+//! Multi-thread lock sets (Sulzmann, "Beyond Per-Thread Lock Sets: Multi-Thread Critical Sections and Dynamic Deadlock
+//! Prediction", arXiv 2512.23552, 2025): (1) What a thread waits for can be a thread: the one that it joins, or those that have
+//! yet to enter its barrier; a thread has itself. So what a thread holds that waits for another stays held while that other waits
+//! for a lock. The source puts the lock into the other's lock set; a wish for a thread finds more (the thread may be older than
+//! the section), and says where the holder stands. (2) Sections that enclose an acquisition ([`crate::spanning`]) are gate locks,
+//! if their holders differ; one holder's section may enclose several threads at once.
 //!
-//! Rules: an acquisition or a join that cannot wait (try, timed) has no wish, but holds; a condition wait, once woken or timed out, wishes for its mutex; a request that never got its lock counts like an
-//! acquisition; both sides in shared mode do not exclude. A wait for a thread matters only where its thread holds a lock or is waited for in turn by one
-//! that does: such waits, and all acquisitions of threads they are for, are gathered in a second pass, which other traces do not have. Limits:
-//! [`MAX_INSTANCES`] instances per dependency (the first ones); a thread that waits for a signal, a post or a once routine has no wish; a thread
-//! blocked on itself is no pattern.
+//! Rules: an acquisition or a join that cannot wait (try, timed) has no wish, but holds; a condition wait, once woken or timed
+//! out, wishes for its mutex; a request that never got its lock counts like an acquisition; both sides in shared mode do not
+//! exclude. A wait for a thread matters only where its thread holds a lock or is waited for in turn by one that does: such waits,
+//! and all acquisitions of threads they are for, are gathered in a second pass, which other traces do not have. Limits:
+//! [`MAX_INSTANCES`] instances per dependency (the first ones); a thread that waits for a signal, a post or a once routine has no
+//! wish; a thread blocked on itself is no pattern.
 
 use crate::clock::Stamp;
 use crate::happens_before::{HappensBefore, Model};
@@ -102,7 +105,8 @@ type Shape = (ThreadId, Wish, Vec<(Address, LockMode)>, u32, SiteId);
 #[derive(Default)]
 struct Gathering {
     numbers: FxHashMap<Shape, usize>,
-    /// The same by lock set number where nothing encloses, to spare the common case the long key: site, set, wanted, thread, whether shared.
+    /// The same by lock set number where nothing encloses, to spare the common case the long key: site, set, wanted, thread,
+    /// whether shared.
     short: FxHashMap<(u32, u32, u64, u32, u8), usize>,
     dependencies: Vec<Dependency>,
 }
@@ -325,7 +329,8 @@ impl LockGraph {
         one.moment.concurrent(&other.moment)
     }
 
-    /// Whether no state has the threads of both where they are: both hold one lock, or sections of different holders enclose them.
+    /// Whether no state has the threads of both where they are: both hold one lock, or sections of different holders enclose
+    /// them.
     fn exclude(&self, one: &Dependency, other: &Dependency) -> bool {
         exclude(&one.held, &other.held) || (one.around | other.around != 0 && self.enclosed_apart(one, other))
     }
@@ -347,8 +352,8 @@ impl LockGraph {
         }
     }
 
-    /// Abstract deadlock patterns of at most `threads` threads, at most `limit` of them; shorter ones first, of these such of locks alone first. The
-    /// smallest dependency of a cycle comes first in it.
+    /// Abstract deadlock patterns of at most `threads` threads, at most `limit` of them; shorter ones first, of these such of
+    /// locks alone first. The smallest dependency of a cycle comes first in it.
     pub fn patterns(&self, threads: usize, limit: usize) -> Vec<Pattern> {
         let mut holders: FxHashMap<Address, Vec<usize>> = FxHashMap::default();
         let mut awaited: FxHashMap<ThreadId, Vec<usize>> = FxHashMap::default();
@@ -380,8 +385,8 @@ impl LockGraph {
     }
 }
 
-/// For cycles of wishes for locks, each found from its smallest dependency; or for those with a wish for a thread, each found from the smallest that has
-/// one. Wishes for threads alone make no cycle: what they wait for happened.
+/// For cycles of wishes for locks, each found from its smallest dependency; or for those with a wish for a thread, each found
+/// from the smallest that has one. Wishes for threads alone make no cycle: what they wait for happened.
 struct Search<'g> {
     graph: &'g LockGraph,
     /// Per lock and per thread that somebody waits for, the dependencies that have it.

@@ -1,11 +1,12 @@
 //! What an acquire load of the current value of an atomic location receives.
 //!
-//! C++20 [intro.races]: a release sequence is headed by a release store and continued by read-modify-writes only. C11 §5.1.2.4 and C++17:
-//! also by later stores of the heading thread. A store after a release fence heads a sequence that passes on what the fence saw
-//! ([atomics.fences]). In a serial recording the modification order is the order of the trace.
+//! C++20 [intro.races]: a release sequence is headed by a release store and continued by read-modify-writes only. C11 §5.1.2.4
+//! and C++17: also by later stores of the heading thread. A store after a release fence heads a sequence that passes on what the
+//! fence saw ([atomics.fences]). In a serial recording the modification order is the order of the trace.
 //!
-//! Deviations, both towards *more* order (so towards fewer races): (1) a plain write to the bytes does not end the sequence;
-//! (2) a location is a byte range, and an access that overlaps others in part receives from all of them and replaces only those it covers.
+//! Deviations, both towards *more* order (so towards fewer races): (1) a plain write to the bytes does not end the sequence; (2)
+//! a location is a byte range, and an access that overlaps others in part receives from all of them and replaces only those it
+//! covers.
 
 use crate::clock::{Knowledge, Stamp};
 use rashomon_event::{Access, ThreadId};

@@ -1,14 +1,15 @@
 //! How much semaphores begin with, and which posts a take cannot do without.
 //!
-//! The k-th take of a semaphore that begins with n needs k − n posts. Which ones another order of the posts could change; here they are the first k − n of the
-//! trace, as in prediction. What later posts know is then no reason why a take comes after them.
+//! The k-th take of a semaphore that begins with n needs k − n posts. Which ones another order of the posts could change; here
+//! they are the first k − n of the trace, as in prediction. What later posts know is then no reason why a take comes after them.
 
 use crate::clock::{Knowledge, Stamp};
 use rashomon_event::{Address, EventKind, Trace};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// Of each semaphore that is posted or taken: the count that the trace says it began with, or the least under which the trace is possible if that is more.
+/// Of each semaphore that is posted or taken: the count that the trace says it began with, or the least under which the trace is
+/// possible if that is more.
 pub fn initial_counts(trace: &Trace) -> FxHashMap<Address, u64> {
     let mut balance: FxHashMap<Address, i64> = FxHashMap::default();
     let mut counts: FxHashMap<Address, u64> = FxHashMap::default();

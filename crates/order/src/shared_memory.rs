@@ -1,8 +1,9 @@
 //! Which bytes can matter between threads at all.
 //!
-//! Memory is cut into granules of eight bytes. A granule is *shared* if at least two threads touch it and at least one writes it. All
-//! other granules neither race nor carry reads-from between threads, so every analysis skips them. Of the shared ones, those that
-//! can hold a candidate are *contested* (see [`crate::contention`]). Synthetic addresses make this exact across reuse of memory.
+//! Memory is cut into granules of eight bytes. A granule is *shared* if at least two threads touch it and at least one writes it.
+//! All other granules neither race nor carry reads-from between threads, so every analysis skips them. Of the shared ones, those
+//! that can hold a candidate are *contested* (see [`crate::contention`]). Synthetic addresses make this exact across reuse of
+//! memory.
 //!
 //! Limit: of an access longer than [`MAX_GRANULES`] granules only that many are looked at.
 

@@ -1,12 +1,14 @@
 //! Critical sections that span threads.
 //!
-//! Sulzmann, "Beyond Per-Thread Lock Sets: Multi-Thread Critical Sections and Dynamic Deadlock Prediction" (arXiv 2512.23552, 2025): a section *encloses* an event of another thread that comes between its
-//! acquisition and its release in every order, as if that thread held the lock: the holder creates the thread inside of the section and joins
-//! it there, or meets it at a barrier before and after.
+//! Sulzmann, "Beyond Per-Thread Lock Sets: Multi-Thread Critical Sections and Dynamic Deadlock Prediction" (arXiv 2512.23552,
+//! 2025): a section *encloses* an event of another thread that comes between its acquisition and its release in every order, as
+//! if that thread held the lock: the holder creates the thread inside of the section and joins it there, or meets it at a barrier
+//! before and after.
 //!
-//! Computed, while a trace goes by: of each wait (join, exit of a barrier) of a thread that holds locks, what it makes known of other
-//! threads comes before the release of these locks ([`Spanning::add`]); which of it also comes after the acquisition is asked when it goes by a second
-//! time ([`Spanning::around`]). Each moment of a thread becomes known to a holder once, so no two sections of one lock and holder enclose it.
+//! Computed, while a trace goes by: of each wait (join, exit of a barrier) of a thread that holds locks, what it makes known of
+//! other threads comes before the release of these locks ([`Spanning::add`]); which of it also comes after the acquisition is
+//! asked when it goes by a second time ([`Spanning::around`]). Each moment of a thread becomes known to a holder once, so no two
+//! sections of one lock and holder enclose it.
 //!
 //! Limit: what a semaphore, a condition, once or a published object makes known is not enclosed.
 

@@ -1,12 +1,13 @@
 //! All pairs of conflicting accesses of a trace, by their two source sites: what provocation has to try.
 //!
-//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), Definition 10 for conflicts and Algorithm 2 for descriptors. Additions: pairs
-//! that the creation and joining of threads orders in every execution with these threads are left out, nothing else is (the paper's Listing 1 holds one lock
-//! around both recorded accesses, and races); pairs with equal sites are one target, those that happens-before leaves unordered come first, then those
-//! without a common lock, then the rest, rare ones before frequent ones.
+//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), Definition 10 for conflicts and Algorithm 2 for
+//! descriptors. Additions: pairs that the creation and joining of threads orders in every execution with these threads are left
+//! out, nothing else is (the paper's Listing 1 holds one lock around both recorded accesses, and races); pairs with equal sites
+//! are one target, those that happens-before leaves unordered come first, then those without a common lock, then the rest, rare
+//! ones before frequent ones.
 //!
-//! Guarantee: every conflicting pair that fork and join leave unordered is represented, but for accesses beyond [`CELLS`] kinds of a granule. Cost: one pass,
-//! and the square of the kinds of accesses of each shared granule.
+//! Guarantee: every conflicting pair that fork and join leave unordered is represented, but for accesses beyond [`CELLS`] kinds
+//! of a granule. Cost: one pass, and the square of the kinds of accesses of each shared granule.
 
 use crate::candidates::{hybrid, races};
 use crate::happens_before::Model;
@@ -180,8 +181,8 @@ const fn rank(evidence: Evidence) -> u8 {
     }
 }
 
-/// What tells an access of a thread apart from its other accesses at the same site (Algorithm 2): the shortest top of the call stack, innermost call
-/// first, and the ordinal among the accesses that match it.
+/// What tells an access of a thread apart from its other accesses at the same site (Algorithm 2): the shortest top of the call
+/// stack, innermost call first, and the ordinal among the accesses that match it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Apart {
     pub frames: Vec<SiteId>,

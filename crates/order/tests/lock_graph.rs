@@ -46,7 +46,8 @@ fn a_gate_lock_excludes_it() {
 
 #[test]
 fn thread_creation_excludes_it() {
-    let joined = "main fork t; t lock m; t lock n; t unlock n; t unlock m; t end; main join t; main lock n; main lock m; main unlock m; main unlock n";
+    let joined = "main fork t; t lock m; t lock n; t unlock n; t unlock m; t end; main join t; main lock n; main lock m; main \
+        unlock m; main unlock n";
     assert!(patterns(joined).is_empty());
 }
 
@@ -133,7 +134,8 @@ fn sections_that_span_threads_are_gates() {
 
 #[test]
 fn a_condition_wait_takes_its_mutex_again() {
-    let text = "t lock m; t lock n; t wait c m; main lock m; main signal c #s; main unlock m; t woken c m s; t unlock n; t unlock m; \
+    let text = "t lock m; t lock n; t wait c m; main lock m; main signal c #s; main unlock m; t woken c m s; t unlock n; t \
+        unlock m; \
                 u lock m; u lock n; u unlock n; u unlock m";
     assert_eq!(patterns(text), [[EventIndex(6), EventIndex(10)]]);
     let alone = text.replace("t lock n; ", "").replace("t unlock n; ", "");

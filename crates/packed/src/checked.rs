@@ -1,10 +1,10 @@
 //! Whether the events of a source make an execution.
 //!
 //! Refused, with the place: locks released that are not held, taken while somebody else holds them, or taken again by their owner
-//! (unless locks are said to be re-entrant: inner acquires and releases then become `Nothing`); threads that act before their fork or
-//! after having been joined, that fork themselves or are forked twice; joins of threads that nobody knows, or that hold locks or are
-//! inside regions; regions that end without having begun; names of threads that look as if they should match and never do.
-//! Traces may begin with several threads that nobody forks, and a thread may be joined more than once.
+//! (unless locks are said to be re-entrant: inner acquires and releases then become `Nothing`); threads that act before their
+//! fork or after having been joined, that fork themselves or are forked twice; joins of threads that nobody knows, or that hold
+//! locks or are inside regions; regions that end without having begun; names of threads that look as if they should match and
+//! never do. Traces may begin with several threads that nobody forks, and a thread may be joined more than once.
 //!
 //! Leniently, what is refused becomes `Nothing`, so that events keep their numbers, and a notice says so.
 //!
@@ -131,8 +131,8 @@ impl<S: Source> Checked<S> {
         &mut self.locks[*place as usize - 1]
     }
 
-    /// Two names of threads that differ by letters before the same number, one of which has none of these: `T12` and `12`. Asked when
-    /// a thread is seen for the first time.
+    /// Two names of threads that differ by letters before the same number, one of which has none of these: `T12` and `12`. Asked
+    /// when a thread is seen for the first time.
     fn mismatch(&mut self, number: u32, acts: bool) -> Option<String> {
         let name = self.inner.names().bytes(Space::Thread, number)?;
         let digits = &name[name.iter().take_while(|byte| byte.is_ascii_alphabetic()).count()..];
@@ -351,7 +351,8 @@ impl<S: Source> Checked<S> {
             return Ok(());
         }
         let what = format!(
-            "none of the {forked} threads forked from here on ever acts, and {roots} threads act that nobody forks: their names never match"
+            "none of the {forked} threads forked from here on ever acts, and {roots} threads act that nobody forks: their names \
+             never match"
         );
         let error = TraceError::IllFormed { event, place, what };
         if !self.options.lenient {

@@ -26,7 +26,8 @@ pub enum Op {
     /// A region that should be atomic; the target is the region's name. Regions nest.
     Begin = 13,
     End = 14,
-    /// Everything before a `Publish` is ordered before everything behind a later `Observe` of the same object: semaphores, signals, queues, once routines.
+    /// Everything before a `Publish` is ordered before everything behind a later `Observe` of the same object: semaphores,
+    /// signals, queues, once routines.
     Publish = 15,
     Observe = 16,
     /// Of a barrier's generation: every `Enter` is ordered before every `Exit`.

@@ -45,8 +45,8 @@ pub fn create(
 
 /// How events become lines.
 pub(crate) trait Lines: Default {
-    /// Appends the event's lines. An error is the reason why there are none; `lossy` is said so that the writer can tell what it may
-    /// leave out (`Ok(false)`).
+    /// Appends the event's lines. An error is the reason why there are none; `lossy` is said so that the writer can tell what it
+    /// may leave out (`Ok(false)`).
     fn event(&mut self, event: &Event, names: &Names, options: WriteOptions, out: &mut Vec<u8>) -> Result<bool, String>;
 }
 

@@ -1,9 +1,9 @@
 //! Traces made up: feasible by construction, decided by a seed, as fast as they can be analysed.
 //!
-//! The generator plays an execution. At each step it picks a thread, which runs on for a few events: it takes a lock nobody holds,
-//! accesses variables, or gives its innermost lock back. So lock use is well nested, no two threads hold a lock, and the order of
-//! events is one that happened. The initial thread (0) writes the variables that are only read later, forks all others, takes part,
-//! and joins them. There are exactly as many events as asked for, unless that is too few for all of this.
+//! The generator plays an execution. At each step it picks a thread, which runs on for a few events: it takes a lock nobody
+//! holds, accesses variables, or gives its innermost lock back. So lock use is well nested, no two threads hold a lock, and the
+//! order of events is one that happened. The initial thread (0) writes the variables that are only read later, forks all others,
+//! takes part, and joins them. There are exactly as many events as asked for, unless that is too few for all of this.
 //!
 //! Kinds of variables, whose numbers lie one kind behind the other: *protected* (always accessed under their lock), *local*
 //! (always by the same thread), *read-shared* (written before the first fork) and *racy* (accessed by anybody, without a lock on

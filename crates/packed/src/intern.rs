@@ -1,8 +1,8 @@
 //! Names to dense numbers, in order of first appearance.
 //!
-//! Traces call things `V1234` or `1234`: a name of at most one character and a decimal number is found in an array. All others are
-//! found by hash, with their bytes compared. Limits: a name's length, bounded by its reader; the numbers of the space. An array's
-//! length is bounded by eight times the names known, so that `V4294967295` costs nothing.
+//! Traces call things `V1234` or `1234`: a name of at most one character and a decimal number is found in an array. All others
+//! are found by hash, with their bytes compared. Limits: a name's length, bounded by its reader; the numbers of the space. An
+//! array's length is bounded by eight times the names known, so that `V4294967295` costs nothing.
 
 use crate::event::Space;
 use crate::names::Names;

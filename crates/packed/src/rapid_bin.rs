@@ -1,9 +1,9 @@
 //! RapidBin, RAPID's binary form, as SPDOffline and its relatives read it.
 //!
-//! Numbers are big-endian. A header of 18 bytes counts threads (16 bits), locks (32), variables (32) and events (64). Each event is a word:
-//! from the lowest bit, thread 10, operation 4, target 34, location 15; the highest bit is 0. The operations are, from 0: acquire,
-//! release, read, write, fork, join, begin, end, request. Names are those that RAPID's text would have: `T3`, `L5`, `V200`.
-//! A number that does not fit is refused; it is never cut.
+//! Numbers are big-endian. A header of 18 bytes counts threads (16 bits), locks (32), variables (32) and events (64). Each event
+//! is a word: from the lowest bit, thread 10, operation 4, target 34, location 15; the highest bit is 0. The operations are, from
+//! 0: acquire, release, read, write, fork, join, begin, end, request. Names are those that RAPID's text would have: `T3`, `L5`,
+//! `V200`. A number that does not fit is refused; it is never cut.
 
 use crate::error::{Place, TraceError};
 use crate::event::{Event, Op, Space};

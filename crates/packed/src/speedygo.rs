@@ -1,7 +1,7 @@
 //! SpeedyGo's CSV: `thread,operation,object,location,clock`, one event a line.
 //!
-//! `LK UK RD WR` are what they seem; `SIG` and `WT` order everything before the one before everything behind the other, of the same
-//! object, as a fork does and a join. The location `nil` is nowhere. The clock is not looked at.
+//! `LK UK RD WR` are what they seem; `SIG` and `WT` order everything before the one before everything behind the other, of the
+//! same object, as a fork does and a join. The location `nil` is nowhere. The clock is not looked at.
 
 use crate::event::{Event, Op, Space};
 use crate::export::{Lines, WriteOptions, push_number};
@@ -40,7 +40,8 @@ impl Dialect for SpeedyGo {
     }
 }
 
-/// Writes SpeedyGo's CSV: threads and objects are numbers there, and a fork or join is said by `SIG` and `WT` of an object made for it.
+/// Writes SpeedyGo's CSV: threads and objects are numbers there, and a fork or join is said by `SIG` and `WT` of an object made
+/// for it.
 ///
 /// The `WT` of a fork stands before the child's first event, the `SIG` of a join before the join.
 #[derive(Default)]

@@ -1,8 +1,8 @@
 //! RAPID's STD text: `thread|op(target)|location`, one event a line.
 //!
-//! The words are those of RAPID (`r w acq rel fork join begin end branch dummy`), of SPDOffline (`req`) and, for locks with readers,
-//! `acqr relr reqr`. `begin`, `end` and `branch` may stand without a target; a line may end before its location.
-//! A target reaches up to the last `)` of its column, so that it may hold parentheses; RAPID's own rule.
+//! The words are those of RAPID (`r w acq rel fork join begin end branch dummy`), of SPDOffline (`req`) and, for locks with
+//! readers, `acqr relr reqr`. `begin`, `end` and `branch` may stand without a target; a line may end before its location. A
+//! target reaches up to the last `)` of its column, so that it may hold parentheses; RAPID's own rule.
 
 use crate::event::{Event, Op, Space};
 use crate::export::{Lines, WriteOptions, push_unnamed};

@@ -1,11 +1,14 @@
-//! From a stream of packed events to an [`event::Trace`](rashomon_event::Trace), which the predictors and the witness checker read.
+//! From a stream of packed events to an [`event::Trace`](rashomon_event::Trace), which the predictors and the witness checker
+//! read.
 //!
-//! Thread, lock and object keep their numbers, as synthetic addresses; a variable is eight bytes, and another eight once it was forgotten. The
-//! order of the events counts as the order in which they happened, so a read sees the last write before it. Locations become sites; an
-//! event without a location gets one for its thread, operation and target. Barriers have one number a generation already.
+//! Thread, lock and object keep their numbers, as synthetic addresses; a variable is eight bytes, and another eight once it was
+//! forgotten. The order of the events counts as the order in which they happened, so a read sees the last write before it.
+//! Locations become sites; an event without a location gets one for its thread, operation and target. Barriers have one number a
+//! generation already.
 //!
-//! Deviations of meaning: (1) an observation needs the latest publication of its object before it, not all of them. (2) Regions and branches order
-//! nothing and become `Other`. (3) Values are unknown: atomics carry 0. (4) A thread that nothing forks exists from the beginning. Limit: 2³² events.
+//! Deviations of meaning: (1) an observation needs the latest publication of its object before it, not all of them. (2) Regions
+//! and branches order nothing and become `Other`. (3) Values are unknown: atomics carry 0. (4) A thread that nothing forks exists
+//! from the beginning. Limit: 2³² events.
 
 use crate::error::TraceError;
 use crate::event::{Event as Packed, Op, order};

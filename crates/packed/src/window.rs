@@ -1,8 +1,8 @@
 //! A long file, mapped a part at a time: the one module of this crate with `unsafe`.
 //!
-//! Memory: what is mapped counts as used by the process, so no more than a window is. Limit: should another process shorten the file
-//! while it is read, the operating system ends this process with SIGBUS; should one change a byte, checksums may find it, and every
-//! number read is bounded before it is used.
+//! Memory: what is mapped counts as used by the process, so no more than a window is. Limit: should another process shorten the
+//! file while it is read, the operating system ends this process with SIGBUS; should one change a byte, checksums may find it,
+//! and every number read is bounded before it is used.
 
 #![expect(unsafe_code, reason = "mapping a file is unsafe because others may change it")]
 

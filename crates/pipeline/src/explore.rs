@@ -1,7 +1,8 @@
 //! `explore`: schedules of the real program are tried until one fails; the failure is minimised, replayed and stored.
 //!
-//! One recorded execution says which plain accesses matter: those of pairs that no common lock excludes and that nothing but locks and atomics orders (the hybrid
-//! candidates). Threads stop before these, and before all synchronisation. Limit: accesses that this recording does not show are not stopped at; `--accesses all` stops at all.
+//! One recorded execution says which plain accesses matter: those of pairs that no common lock excludes and that nothing but
+//! locks and atomics orders (the hybrid candidates). Threads stop before these, and before all synchronisation. Limit: accesses
+//! that this recording does not show are not stopped at; `--accesses all` stops at all.
 
 use crate::check::prove::{Prover, load};
 use crate::check::{Job, is_proven};
@@ -350,7 +351,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     }
 }
 
-/// What is known of a failure before its schedule is replayed: how it ended, the code that ran last, and at which address it crashed.
+/// What is known of a failure before its schedule is replayed: how it ended, the code that ran last, and at which address it
+/// crashed.
 type Look = (String, Option<(u32, u64)>, Option<(u64, u64)>);
 
 fn look_of(failure: Failure, observation: &Observation) -> Look {
@@ -363,8 +365,9 @@ fn look_of(failure: Failure, observation: &Observation) -> Look {
 /// Replays, of failures that look alike, that showed what was known, after which further ones are not replayed.
 const MOST_KNOWN: u32 = 4;
 
-/// Steps after which an execution counts as endless, where the recorded one has so many events. Other schedules of a program that ends make more rounds of its loops that wait, retry or poll, and do other work than
-/// this one; but hardly a hundred times as much. Loops that only wait are told apart before, by fairness.
+/// Steps after which an execution counts as endless, where the recorded one has so many events. Other schedules of a program that
+/// ends make more rounds of its loops that wait, retry or poll, and do other work than this one; but hardly a hundred times as
+/// much. Loops that only wait are told apart before, by fairness.
 fn steps_of(events: usize) -> u64 {
     const FACTOR: u64 = 100;
     const FEWEST: u64 = 200_000;

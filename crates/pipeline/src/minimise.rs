@@ -1,14 +1,16 @@
 //! Shortening the schedule of a stored finding, whatever found it, and naming the order that it needs.
 //!
-//! N. Jalbert, K. Sen, "A Trace Simplification Technique for Effective Debugging of Concurrent Programs", FSE 2010, §4: turns are taken out, which makes their thread do their part in its
-//! next turn, or are moved forward to the thread's turn before; whatever shows the finding with fewer turns is gone on from. Stretches of turns are tried before single ones (A. Zeller,
-//! R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002, §3: ddmin).
+//! N. Jalbert, K. Sen, "A Trace Simplification Technique for Effective Debugging of Concurrent Programs", FSE 2010, §4: turns are
+//! taken out, which makes their thread do their part in its next turn, or are moved forward to the thread's turn before; whatever
+//! shows the finding with fewer turns is gone on from. Stretches of turns are tried before single ones (A. Zeller, R.
+//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002, §3: ddmin).
 //!
-//! The critical order is the first pair of dependent operations that the failing execution, and one that lacks a turn (or all from it on) and does not fail, make in different
-//! orders.
+//! The critical order is the first pair of dependent operations that the failing execution, and one that lacks a turn (or all
+//! from it on) and does not fail, make in different orders.
 //!
-//! Guarantee: every schedule gone on from has shown the finding in an execution and is stored at once; at the end no single turn can be taken out or moved forward, unless the
-//! budget ran out. Limit: the end is a local one: `explore` looks for the fewest preemptions there are. Where the executions part in operations that are not recorded no order is named.
+//! Guarantee: every schedule gone on from has shown the finding in an execution and is stored at once; at the end no single turn
+//! can be taken out or moved forward, unless the budget ran out. Limit: the end is a local one: `explore` looks for the fewest
+//! preemptions there are. Where the executions part in operations that are not recorded no order is named.
 
 use crate::check::Job;
 use crate::check::prove::{Prover, load, same_again};
@@ -84,7 +86,8 @@ impl<S: Symbols + ?Sized> Shortener<'_, S> {
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Shortens a stored finding's schedule within so many executions and that time; what is reached is in the store, whenever this ends.
+    /// Shortens a stored finding's schedule within so many executions and that time; what is reached is in the store, whenever
+    /// this ends.
     pub fn minimise(
         &self,
         run: &RunRecord,
@@ -292,7 +295,8 @@ fn up_to(schedule: &Schedule, at: usize) -> Schedule {
     Schedule { turns: schedule.turns[..at].to_vec(), goal: Goal::None, ..schedule.clone() }
 }
 
-/// An operation's name in every execution: thread, ordinal, and for an access its code and how often that was executed there before.
+/// An operation's name in every execution: thread, ordinal, and for an access its code and how often that was executed there
+/// before.
 type Name = (ThreadPath, u32, Option<(u64, u32)>);
 
 fn names(trace: &Trace) -> Vec<Name> {

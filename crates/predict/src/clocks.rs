@@ -1,7 +1,9 @@
-//! What must have run before an event, for any event at once: the closure of its past under program order and needs, as a vector of counts.
+//! What must have run before an event, for any event at once: the closure of its past under program order and needs, as a vector
+//! of counts.
 //!
-//! A thread's vector changes only where it needs something of another thread that nothing before needed (see [`crate::dependences`]), so one
-//! row is kept for each such place, and a query is a search for the row. Cost: four bytes per row and thread.
+//! A thread's vector changes only where it needs something of another thread that nothing before needed (see
+//! [`crate::dependences`]), so one row is kept for each such place, and a query is a search for the row. Cost: four bytes per row
+//! and thread.
 
 use crate::closure::Cut;
 use crate::dependences::Dependences;

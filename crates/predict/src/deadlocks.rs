@@ -1,14 +1,14 @@
 //! From an abstract deadlock pattern to waits that can block each other.
 //!
-//! Sync-preserving deadlocks (Tunç, Mathur, Pavlogiannis, Viswanathan, "Sound Dynamic Deadlock Prediction in Linear Time", PLDI 2023, §4):
-//! a tuple of instances is one iff the sync-preserving ideal of what comes before them holds none of them. The ideal only grows as
-//! instances move on, so a tuple is walked forward: an instance that the ideal holds is replaced by the first one behind it. One walk decides
-//! the whole pattern. Limit: [`MAX_WALK`] ideals per pattern.
+//! Sync-preserving deadlocks (Tunç, Mathur, Pavlogiannis, Viswanathan, "Sound Dynamic Deadlock Prediction in Linear Time", PLDI
+//! 2023, §4): a tuple of instances is one iff the sync-preserving ideal of what comes before them holds none of them. The ideal
+//! only grows as instances move on, so a tuple is walked forward: an instance that the ideal holds is replaced by the first one
+//! behind it. One walk decides the whole pattern. Limit: [`MAX_WALK`] ideals per pattern.
 //!
-//! A wait for a thread (a join, the exit of a barrier) is an instance like an acquisition, and must be next like one: so its thread has come as
-//! far under the values that it read, and stands there with its locks until the other one goes on. It blocks for events of that thread only up to
-//! the one it waits for; one that comes too early for them moves on, which keeps the walk complete. A condition wait stands where it wants its mutex
-//! again once its signal has run, which the ideal therefore holds.
+//! A wait for a thread (a join, the exit of a barrier) is an instance like an acquisition, and must be next like one: so its
+//! thread has come as far under the values that it read, and stands there with its locks until the other one goes on. It blocks
+//! for events of that thread only up to the one it waits for; one that comes too early for them moves on, which keeps the walk
+//! complete. A condition wait stands where it wants its mutex again once its signal has run, which the ideal therefore holds.
 
 use crate::closure::{Closures, Cut, Infeasible};
 use rashomon_event::{Address, CandidateKind, EventIndex};
@@ -65,8 +65,8 @@ fn catch_up(graph: &LockGraph, pattern: &Pattern, at: &mut [usize]) -> Option<()
     Some(())
 }
 
-/// Up to `limit` tuples whose instances the weak order leaves pairwise unordered, earliest first; none of a pattern with a condition wait, for which
-/// the other deciders do not ask that the wait begins before its signal.
+/// Up to `limit` tuples whose instances the weak order leaves pairwise unordered, earliest first; none of a pattern with a
+/// condition wait, for which the other deciders do not ask that the wait begins before its signal.
 pub fn concurrent(graph: &LockGraph, pattern: &Pattern, limit: usize) -> Vec<Vec<EventIndex>> {
     let mut found = Vec::new();
     if pattern.iter().any(|&number| matches!(graph.dependencies[number].wish, Wish::Mutex(_))) {

@@ -1,7 +1,7 @@
 //! "This event needs that one before it", across threads, per thread in program order.
 //!
-//! A list keeps a dependence only if no earlier event of the same thread already needs as much of the same other thread; program order
-//! implies the rest. So lists are short even where accesses are many.
+//! A list keeps a dependence only if no earlier event of the same thread already needs as much of the same other thread; program
+//! order implies the rest. So lists are short even where accesses are many.
 
 use rustc_hash::FxHashMap;
 

@@ -1,13 +1,15 @@
 //! The last decider: is there any correct reordering that makes the goals next?
 //!
-//! A witness is a set of events and an order of it. The sets that need to be tried are few: the least one, closed under program order
-//! and causal needs, and those that follow from it by ending, one by one, sections that stand in another's way. For let R be the set
-//! of any witness; end such sections as long as their ends lie in R; the set that this leads to is a subset of R in which only sections that
-//! are open in R stay open in another's way, and the witness, restricted to it, is a witness still (reads keep their writers, sections
-//! their order). Each set is saturated ([`crate::saturate`]) and then ordered ([`crate::ordering`]).
+//! A witness is a set of events and an order of it. The sets that need to be tried are few: the least one, closed under program
+//! order and causal needs, and those that follow from it by ending, one by one, sections that stand in another's way. For let R
+//! be the set of any witness; end such sections as long as their ends lie in R; the set that this leads to is a subset of R in
+//! which only sections that are open in R stay open in another's way, and the witness, restricted to it, is a witness still
+//! (reads keep their writers, sections their order). Each set is saturated ([`crate::saturate`]) and then ordered
+//! ([`crate::ordering`]).
 //!
-//! Guarantee: a causal witness, or `Refuted`: no correct reordering of this trace (values and branches unknown) shows the goals. Exact but for
-//! the budget, and for semaphores, whose needs are conservative (see [`crate::index`]); then `Undecided`. Cost: exponential at worst.
+//! Guarantee: a causal witness, or `Refuted`: no correct reordering of this trace (values and branches unknown) shows the goals.
+//! Exact but for the budget, and for semaphores, whose needs are conservative (see [`crate::index`]); then `Undecided`. Cost:
+//! exponential at worst.
 
 use crate::closure::{Closures, Cut, Infeasible};
 use crate::index::Index;

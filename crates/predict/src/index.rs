@@ -1,8 +1,9 @@
 //! What every candidate of one trace shares: positions, critical sections, dependences. One pass.
 //!
-//! Three lists of needs, each containing the one before: *instances* (creation, join, conditions, barriers, semaphores, once, publication),
-//! *atomic* (and each atomic read its writers), *causal* (and each plain read its writers, byte by byte). The k-th take of a
-//! semaphore needs the first k − n posts of the trace, n being the initial count: sufficient under any order of the takes.
+//! Three lists of needs, each containing the one before: *instances* (creation, join, conditions, barriers, semaphores, once,
+//! publication), *atomic* (and each atomic read its writers), *causal* (and each plain read its writers, byte by byte). The k-th
+//! take of a semaphore needs the first k − n posts of the trace, n being the initial count: sufficient under any order of the
+//! takes.
 
 use crate::dependences::Dependences;
 use rashomon_event::{Address, Deadline, EventIndex, EventKind, LockMode, Trace};

@@ -1,12 +1,13 @@
-//! From an order of synchronisation steps to an order of all events, as close to the trace as the steps allow: values then have the
-//! best chance to stay the same.
+//! From an order of synchronisation steps to an order of all events, as close to the trace as the steps allow: values then have
+//! the best chance to stay the same.
 
 use crate::closure::Cut;
 use crate::dependences::Dependences;
 use crate::index::Index;
 use rashomon_event::EventIndex;
 
-/// Merges the threads' prefixes: steps in the given order, all else in the order of the trace. `None` if the needs cannot be met so.
+/// Merges the threads' prefixes: steps in the given order, all else in the order of the trace. `None` if the needs cannot be met
+/// so.
 pub fn merge(index: &Index<'_>, needs: &Dependences, cut: &Cut, sequence: &[u32]) -> Option<Vec<EventIndex>> {
     let threads = cut.len();
     let total: usize = cut.iter().map(|&count| count as usize).sum();

@@ -1,11 +1,12 @@
 //! Orders the steps of a set so that locks exclude and every read sees its writer.
 //!
-//! Depth-first over cuts of the set: from the saturated order ([`crate::saturate`]) the earliest possible step of the trace is tried first; a step that can
-//! only help (a release, a read that sees its writer) is taken at once; a write waits until what it overwrites has been read by all
-//! that read it. So the values follow from the cut, and a cut that failed is not entered twice.
+//! Depth-first over cuts of the set: from the saturated order ([`crate::saturate`]) the earliest possible step of the trace is
+//! tried first; a step that can only help (a release, a read that sees its writer) is taken at once; a write waits until what it
+//! overwrites has been read by all that read it. So the values follow from the cut, and a cut that failed is not entered twice.
 //!
-//! Complete unless the budget is spent (up to a 64-bit hash of failed cuts). The problem is NP-hard (Mathur, Pavlogiannis, Viswanathan, "The
-//! Complexity of Dynamic Data Race Prediction", LICS 2020). Pavlogiannis, POPL 2020, §4: for two threads the saturated order needs no search.
+//! Complete unless the budget is spent (up to a 64-bit hash of failed cuts). The problem is NP-hard (Mathur, Pavlogiannis,
+//! Viswanathan, "The Complexity of Dynamic Data Race Prediction", LICS 2020). Pavlogiannis, POPL 2020, §4: for two threads the
+//! saturated order needs no search.
 
 use crate::index::{Effect, Index};
 use crate::saturate::{Cell, Place, Step, Steps};

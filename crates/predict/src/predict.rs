@@ -1,14 +1,16 @@
 //! The cascade: candidates, cheapest evidence first, each with the best witness that can be found.
 //!
-//! Order: site pairs that happens-before leaves unordered, hybrid site pairs, other sync-preserving ones, lock-order patterns, and last the hybrid pairs that only an order
-//! which ignores atomics can show. Pairs of sites take turns by the bytes that they touch, so that a variable with a thousand pairs does not keep others waiting. Per pair of events: the sync-preserving ideal gives a causal witness; failing that, the optimistic
-//! reordering graph; failing that, the exact decision, which may also refute the pair; then an order of the synchronisation level in which atomic reads still come after their writers; failing that, one in which they need not. That one is not
-//! tried for a pair that happens-before leaves unordered and of which one access can only be reached after the other by what
-//! it read from an atomic (a relaxed flag): no state has both next, so the candidate has no witness, and whoever replays the recorded
-//! schedule can show it unordered.
+//! Order: site pairs that happens-before leaves unordered, hybrid site pairs, other sync-preserving ones, lock-order patterns,
+//! and last the hybrid pairs that only an order which ignores atomics can show. Pairs of sites take turns by the bytes that they
+//! touch, so that a variable with a thousand pairs does not keep others waiting. Per pair of events: the sync-preserving ideal
+//! gives a causal witness; failing that, the optimistic reordering graph; failing that, the exact decision, which may also refute
+//! the pair; then an order of the synchronisation level in which atomic reads still come after their writers; failing that, one
+//! in which they need not. That one is not tried for a pair that happens-before leaves unordered and of which one access can only
+//! be reached after the other by what it read from an atomic (a relaxed flag): no state has both next, so the candidate has no
+//! witness, and whoever replays the recorded schedule can show it unordered.
 //!
-//! Guarantee: every witness passes the checker at its level or above. Deterministic, unless a deadline cuts it short. A free-running trace gives candidates without
-//! witnesses, for its order of accesses is not known.
+//! Guarantee: every witness passes the checker at its level or above. Deterministic, unless a deadline cuts it short. A
+//! free-running trace gives candidates without witnesses, for its order of accesses is not known.
 
 use crate::candidates::Candidates;
 use crate::closure::{Closures, Cut};
@@ -52,7 +54,8 @@ pub struct Options {
     pub lock_sets_per_sites: usize,
     /// Site pairs of each evidence that are looked at.
     pub site_pairs: usize,
-    /// From then on no further witness is looked for: what happens-before leaves unordered is told without one, the rest is counted.
+    /// From then on no further witness is looked for: what happens-before leaves unordered is told without one, the rest is
+    /// counted.
     pub deadline: Deadline,
 }
 
@@ -117,7 +120,8 @@ pub struct Predictions {
     pub statistics: Statistics,
 }
 
-/// All predictions of a trace. Witnesses are as long as the prefixes they run; for many candidates of a long trace see [`predict_each`].
+/// All predictions of a trace. Witnesses are as long as the prefixes they run; for many candidates of a long trace see
+/// [`predict_each`].
 pub fn predict(trace: &Trace, options: &Options) -> Predictions {
     let mut findings = Vec::new();
     let statistics = predict_each(trace, options, |prediction| findings.push(prediction));
@@ -397,8 +401,8 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     }
 
     fn deadlocks(&mut self, graph: &LockGraph, patterns: &[Pattern]) {
-        // Patterns with the same acquisition sites and the same locks are one finding. Of the same code with other locks, as where a function of the
-        // program takes them all, there are a few.
+        // Patterns with the same acquisition sites and the same locks are one finding. Of the same code with other locks, as
+        // where a function of the program takes them all, there are a few.
         type ByLocks<'a> = BTreeMap<Vec<Option<Address>>, Vec<&'a Pattern>>;
         let mut by_sites: BTreeMap<Vec<SiteId>, ByLocks<'_>> = BTreeMap::new();
         for pattern in patterns {

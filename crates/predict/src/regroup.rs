@@ -1,12 +1,13 @@
 //! The same reordering with fewer context switches.
 //!
 //! Two orders of the same events are equivalent if they agree on program order, on the needs of instances, on the order of
-//! conflicting sections of each lock and on the order of accesses to a common granule of which one writes (Mazurkiewicz, "Trace theory",
-//! 1986): then every read sees the same writer. [`Order::of`] gathers these constraints from one order, and [`regroup`] runs one thread for as
-//! long as they allow, then the thread that it waits for. Whatever the order was valid for, the regrouped one is as well.
+//! conflicting sections of each lock and on the order of accesses to a common granule of which one writes (Mazurkiewicz, "Trace
+//! theory", 1986): then every read sees the same writer. [`Order::of`] gathers these constraints from one order, and [`regroup`]
+//! runs one thread for as long as they allow, then the thread that it waits for. Whatever the order was valid for, the regrouped
+//! one is as well.
 //!
-//! The constraints of the whole trace serve every projection of it onto a closed set: a constraint on events outside the set is weakened to
-//! "all of that thread's events in the set", which the projection itself satisfies, so no cycle can arise.
+//! The constraints of the whole trace serve every projection of it onto a closed set: a constraint on events outside the set is
+//! weakened to "all of that thread's events in the set", which the projection itself satisfies, so no cycle can arise.
 
 use crate::closure::Cut;
 use crate::dependences::Dependences;
@@ -15,8 +16,8 @@ use rashomon_event::{EventIndex, LockMode};
 use rashomon_order::SharedMemory;
 use rustc_hash::FxHashMap;
 
-/// Per thread, how many of its events there were when it last did so. Not only the last of all threads: the thread in between may be
-/// outside the set.
+/// Per thread, how many of its events there were when it last did so. Not only the last of all threads: the thread in between may
+/// be outside the set.
 type Last = Vec<(u32, u32)>;
 
 #[derive(Default)]
@@ -166,8 +167,8 @@ impl<'i, 't> Order<'i, 't> {
     }
 }
 
-/// An equivalent order of the events below `cut`. `lists` are all constraints; together with program order they must be free of cycles.
-/// `None` if they are not.
+/// An equivalent order of the events below `cut`. `lists` are all constraints; together with program order they must be free of
+/// cycles. `None` if they are not.
 pub fn regroup(index: &Index<'_>, cut: &Cut, lists: &[&Dependences]) -> Option<Vec<EventIndex>> {
     let threads = cut.len();
     let mut done: Cut = vec![0; threads];

@@ -1,14 +1,15 @@
 //! Optimistic sync-reversal races and deadlocks.
 //!
-//! Shi, Mathur, Pavlogiannis, "Optimistic Prediction of Synchronization-Reversal Data Races", ICSE 2024: of the optimistic lock closure
-//! ([`Closures::optimistic`]), no two sections that stay open may exclude each other, and the *optimistic reordering graph* must be free of
-//! cycles: program order, needs, conflicting accesses in the order of the trace, sections that end in the order of the trace, and the end of
-//! each of them before a section of their lock that stays open. Any order of the graph is then a witness, so only the acquisitions of sections
-//! that stay open change places.
+//! Shi, Mathur, Pavlogiannis, "Optimistic Prediction of Synchronization-Reversal Data Races", ICSE 2024: of the optimistic lock
+//! closure ([`Closures::optimistic`]), no two sections that stay open may exclude each other, and the *optimistic reordering
+//! graph* must be free of cycles: program order, needs, conflicting accesses in the order of the trace, sections that end in the
+//! order of the trace, and the end of each of them before a section of their lock that stays open. Any order of the graph is then
+//! a witness, so only the acquisitions of sections that stay open change places.
 //!
-//! Guarantee: a causal witness. Complete for this class, but for accesses of different bytes within eight, which keep their order too.
-//! Deviations: (1) shared locks, conditions and the like, as in [`crate::closure`]. (2) The graph of the whole set is ordered once, in time linear in the
-//! set, where the source looks for cycles among the sections that stay open only, with an index built beforehand.
+//! Guarantee: a causal witness. Complete for this class, but for accesses of different bytes within eight, which keep their order
+//! too. Deviations: (1) shared locks, conditions and the like, as in [`crate::closure`]. (2) The graph of the whole set is
+//! ordered once, in time linear in the set, where the source looks for cycles among the sections that stay open only, with an
+//! index built beforehand.
 
 use crate::closure::{Closures, Cut};
 use crate::regroup::{Order, regroup};

@@ -1,18 +1,18 @@
 //! What must come before what, if a set of events is to run whole and every read is to see its writer.
 //!
-//! Computed: the least order over the *steps* of a set (synchronisation and shared accesses; the rest has no say) that contains program order and
-//! needs and is closed under the rules below, as one vector of counts per step. Pavlogiannis, "Fast, Sound and Effectively Complete Dynamic
-//! Race Prediction", POPL 2020, §4 (closed partial orders).
+//! Computed: the least order over the *steps* of a set (synchronisation and shared accesses; the rest has no say) that contains
+//! program order and needs and is closed under the rules below, as one vector of counts per step. Pavlogiannis, "Fast, Sound and
+//! Effectively Complete Dynamic Race Prediction", POPL 2020, §4 (closed partial orders).
 //!
 //! 1. Of two sections of one lock that end: if the one begins before the other ends, it ends before the other begins.
 //! 2. A section that stays open begins after all that it excludes have ended.
-//! 3. A write of what a read sees from elsewhere: if it comes before the read, it comes before the read's writer; if it comes after that writer,
-//!    it comes after the read. What a read sees from before the trace, no write precedes.
+//! 3. A write of what a read sees from elsewhere: if it comes before the read, it comes before the read's writer; if it comes
+//!    after that writer, it comes after the read. What a read sees from before the trace, no write precedes.
 //!
 //! 4. A wait that a signal ends begins before the signal.
 //!
-//! Guarantee: every order that runs the whole set, excludes and lets reads see their writers extends this one; a cycle refutes the set.
-//! Cost: a round is linear in steps times threads; rounds are few in practice.
+//! Guarantee: every order that runs the whole set, excludes and lets reads see their writers extends this one; a cycle refutes
+//! the set. Cost: a round is linear in steps times threads; rounds are few in practice.
 
 use crate::closure::Cut;
 use crate::index::{Effect, Index, NEVER};

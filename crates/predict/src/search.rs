@@ -1,10 +1,11 @@
 //! Orders synchronisation steps so that locks exclude.
 //!
-//! Given: per thread, a prefix to run. Found: an order of its synchronisation steps in which each has what it needs, no lock is taken while
-//! it is held in a conflicting mode, and sections that stay open come after all others of their lock. Sections may change their order
-//! with respect to the trace. The problem is NP-hard (Mathur, Pavlogiannis, Viswanathan, "The Complexity of Dynamic Data Race
-//! Prediction", LICS 2020), so this is depth-first search: a preference picks among the threads that can step, states that failed
-//! are not entered twice, and a budget bounds the failures. Complete if the budget is not reached (up to a 64-bit hash of failed states).
+//! Given: per thread, a prefix to run. Found: an order of its synchronisation steps in which each has what it needs, no lock is
+//! taken while it is held in a conflicting mode, and sections that stay open come after all others of their lock. Sections may
+//! change their order with respect to the trace. The problem is NP-hard (Mathur, Pavlogiannis, Viswanathan, "The Complexity of
+//! Dynamic Data Race Prediction", LICS 2020), so this is depth-first search: a preference picks among the threads that can step,
+//! states that failed are not entered twice, and a budget bounds the failures. Complete if the budget is not reached (up to a
+//! 64-bit hash of failed states).
 
 use crate::closure::Cut;
 use crate::dependences::Dependences;

@@ -1,11 +1,13 @@
 //! All sync-preserving races, one for each pair of sites.
 //!
-//! Mathur, Pavlogiannis, Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §5: the sync-preserving ideal only
-//! grows as either access moves on in its thread. So two lists of accesses, each of one thread and one site, are walked side by side: an access that the
-//! ideal holds is replaced by the first one of its list behind it, and the first pair of which the ideal holds neither is a race.
+//! Mathur, Pavlogiannis, Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §5: the
+//! sync-preserving ideal only grows as either access moves on in its thread. So two lists of accesses, each of one thread and one
+//! site, are walked side by side: an access that the ideal holds is replaced by the first one of its list behind it, and the
+//! first pair of which the ideal holds neither is a race.
 //!
-//! Guarantee: a pair of sites is reported iff some pair of its accesses is a sync-preserving race, unless the budget of ideals is spent. No
-//! history is forgotten. Cost: four bytes per access of contested memory, and per two lists at most as many ideals as they have accesses.
+//! Guarantee: a pair of sites is reported iff some pair of its accesses is a sync-preserving race, unless the budget of ideals is
+//! spent. No history is forgotten. Cost: four bytes per access of contested memory, and per two lists at most as many ideals as
+//! they have accesses.
 
 use crate::closure::{Closures, Infeasible};
 use rashomon_event::{Access, Deadline, EventIndex, SiteId};

@@ -158,7 +158,8 @@ fn crossed_locks_deadlock() {
 
 #[test]
 fn a_deadlock_behind_a_data_dependence_needs_an_optimistic_witness() {
-    let text = "main lock k; main rw x; main unlock k; main lock m; main lock n; main unlock n; main unlock m; main lock k; main w z; main unlock k; \
+    let text = "main lock k; main rw x; main unlock k; main lock m; main lock n; main unlock n; main unlock m; main lock k; \
+        main w z; main unlock k; \
                 t lock k; t r z; t unlock k; t lock n; t lock m; t unlock m; t unlock n";
     let of = trace(text);
     let deadlocks: Vec<_> = predictions(&of.trace)
@@ -174,7 +175,8 @@ fn gates_and_joins_forbid_deadlocks() {
     for silent in [
         "main lock g; main lock m; main lock n; main unlock n; main unlock m; main unlock g; \
          t lock g; t lock n; t lock m; t unlock m; t unlock n; t unlock g",
-        "main fork t; t lock m; t lock n; t unlock n; t unlock m; t end; main join t; main lock n; main lock m; main unlock m; main unlock n",
+        "main fork t; t lock m; t lock n; t unlock n; t unlock m; t end; main join t; main lock n; main lock m; main unlock m; \
+         main unlock n",
     ] {
         assert_eq!(predictions(&trace(silent).trace), [], "{silent}");
     }
@@ -183,7 +185,8 @@ fn gates_and_joins_forbid_deadlocks() {
 #[test]
 fn a_section_that_spans_threads_deadlocks() {
     let (of, finding) = only(
-        "u lock m #g; u lock l #a; u unlock l; u unlock m; main lock l #h; main fork t #f; t lock m #b; t unlock m; t end; main join t #j; main unlock l",
+        "u lock m #g; u lock l #a; u unlock l; u unlock m; main lock l #h; main fork t #f; t lock m #b; t unlock m; t end; main \
+         join t #j; main unlock l",
     );
     let CandidateKind::Deadlock { waits, locks } = &finding.candidate.kind else { panic!("{finding:?}") };
     assert_eq!(waits, &[of.at("a"), of.at("j"), of.at("b")]);
@@ -275,7 +278,8 @@ fn witnesses_of_a_larger_trace_pass_the_checker() {
 #[test]
 fn pairs_that_only_ignoring_atomics_can_show_come_last() {
     let of = trace(
-        "main w y; main st f release; t ld f acquire; t r y; main lock m; main lock n; main unlock n; main unlock m; t lock n; t lock m",
+        "main w y; main st f release; t ld f acquire; t r y; main lock m; main lock n; main unlock n; main unlock m; t lock n; \
+         t lock m",
     );
     let findings = predictions(&of.trace);
     assert!(matches!(findings[0].candidate.kind, CandidateKind::Deadlock { .. }));

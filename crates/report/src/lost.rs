@@ -1,4 +1,5 @@
-//! What uninstrumented libraries took away: suspicions that would be predictions if calls into such a library were known to order nothing.
+//! What uninstrumented libraries took away: suspicions that would be predictions if calls into such a library were known to order
+//! nothing.
 
 use rashomon_event::{Finding, Verdict, pasted};
 use serde::Serialize;
@@ -21,7 +22,8 @@ impl Lost {
         counts.into_iter().map(|(library, suspicions)| Self { library: library.to_owned(), suspicions }).collect()
     }
 
-    /// For people: one note for the suspicions that hang on the same libraries, as each of these has to be trusted before any of those is predicted.
+    /// For people: one note for the suspicions that hang on the same libraries, as each of these has to be trusted before any of
+    /// those is predicted.
     pub fn notes(findings: &[Finding]) -> Vec<String> {
         let mut counts: BTreeMap<BTreeSet<&str>, u64> = BTreeMap::new();
         for finding in findings.iter().filter(|finding| is_open(finding) && !finding.unseen.is_empty()) {

@@ -1,4 +1,5 @@
-//! Bodies of messages, read. Whatever the bytes are, something comes out: items that are cut short or unknown are left out, and numbers that name nothing are kept as numbers.
+//! Bodies of messages, read. Whatever the bytes are, something comes out: items that are cut short or unknown are left out, and
+//! numbers that name nothing are kept as numbers.
 
 use crate::model::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Warning};
 use rashomon_abi::report::{Items, Reader, item, mutex, thread};

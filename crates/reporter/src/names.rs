@@ -15,7 +15,8 @@ pub struct Names {
     known: HashMap<u64, Vec<Frame>>,
 }
 
-/// Parts of the paths of files that belong to runtimes: the functions of the program's libraries that a runtime stands in for are the libraries', without source.
+/// Parts of the paths of files that belong to runtimes: the functions of the program's libraries that a runtime stands in for are
+/// the libraries', without source.
 const RUNTIME_FILES: [&str; 4] = ["runtime/src/", "tsan_interceptors", "sanitizer_common_interceptors", "tsan_new_delete"];
 
 impl Names {
@@ -122,8 +123,8 @@ impl Names {
 const STARTERS: [&str; 6] =
     ["start_thread", "__libc_start_call_main", "__libc_start_main", "__libc_start_main_impl", "call_init", "_start"];
 
-/// Leaves out where libc starts threads and programs, since every stack ends there, and what our runtime puts between the program's own calls. The innermost call stays:
-/// it may be of a library function that the runtime stands in for.
+/// Leaves out where libc starts threads and programs, since every stack ends there, and what our runtime puts between the
+/// program's own calls. The innermost call stays: it may be of a library function that the runtime stands in for.
 fn strip_start(frames: &mut Vec<Frame>) {
     let of_runtime = |frame: &&Frame| frame.function.as_deref().is_some_and(|name| name.starts_with("rashomon_runtime::"));
     let calls: BTreeSet<u64> = frames.iter().filter(of_runtime).map(|frame| frame.address).collect();

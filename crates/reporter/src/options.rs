@@ -1,4 +1,5 @@
-//! What the options say about how warnings look. The runtime has read them too and refused what cannot be understood, so here a strange value leaves the default in place.
+//! What the options say about how warnings look. The runtime has read them too and refused what cannot be understood, so here a
+//! strange value leaves the default in place.
 
 use rashomon_abi::flags::{Flags, boolean};
 

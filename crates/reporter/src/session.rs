@@ -118,7 +118,8 @@ impl Session {
         Answer { text: Some(rendered.text), summary: rendered.summary, tail: Some(rendered.tail), ..Answer::default() }
     }
 
-    /// Frames of return addresses, each ended by a line end; with a format of the program's own, by a zero, and one more at the end.
+    /// Frames of return addresses, each ended by a line end; with a format of the program's own, by a zero, and one more at the
+    /// end.
     fn symbolize(&mut self, body: &[u64]) -> Answer {
         let (addresses, format) = decode::symbolize(body);
         let mut stack = Stack { addresses, ..Stack::default() };

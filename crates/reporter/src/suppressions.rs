@@ -1,7 +1,8 @@
 //! Which warnings nobody wants: ThreadSanitizer's suppression files.
 //!
-//! A line is `type:pattern`; lines that begin with `#` and empty ones say nothing. A pattern ([`rashomon_abi::pattern`]) matches a part of a function's, file's, module's or variable's name. A type
-//! that is not known fails the file, as there. `called_from_lib` is the runtime's business.
+//! A line is `type:pattern`; lines that begin with `#` and empty ones say nothing. A pattern ([`rashomon_abi::pattern`]) matches
+//! a part of a function's, file's, module's or variable's name. A type that is not known fails the file, as there.
+//! `called_from_lib` is the runtime's business.
 
 use crate::error::SuppressionError;
 use crate::model::{Frame, Kind, Location, Place, Stack, Warning};

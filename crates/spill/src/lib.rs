@@ -1,15 +1,17 @@
 //! Memory beyond a bound, on disk.
 //!
-//! A program that has [`Allocator`] as its global allocator can say, with [`begin`], how many bytes its large blocks may take in memory ([`Room`]). From then on a large block that is allocated, or
-//! grows, inside [`allowing`] and would exceed the bound lies in a temporary file that is mapped: whoever uses it sees ordinary memory. How much of the file is in memory
-//! meanwhile is the kernel's business, until [`trim`] says otherwise.
+//! A program that has [`Allocator`] as its global allocator can say, with [`begin`], how many bytes its large blocks may take in
+//! memory ([`Room`]). From then on a large block that is allocated, or grows, inside [`allowing`] and would exceed the bound lies
+//! in a temporary file that is mapped: whoever uses it sees ordinary memory. How much of the file is in memory meanwhile is the
+//! kernel's business, until [`trim`] says otherwise.
 //!
-//! Why an allocator, and not tables that know of files: tables are vectors and maps of many types that grow, and looking at an element of one is most of what an analysis does. None of that
-//! has to know.
+//! Why an allocator, and not tables that know of files: tables are vectors and maps of many types that grow, and looking at an
+//! element of one is most of what an analysis does. None of that has to know.
 //!
-//! Guarantees: a block on disk has its room there from the beginning, so a disk that is full leads to a block in memory, and to [`Spilling::refused`], never to a fault later. The file
-//! has no name and ends with the process. Limits: blocks of less than [`LARGE`] bytes stay in memory and are not counted; what was allocated before stays where it is; a folder in memory
-//! (`tmpfs`) is no disk.
+//! Guarantees: a block on disk has its room there from the beginning, so a disk that is full leads to a block in memory, and to
+//! [`Spilling::refused`], never to a fault later. The file has no name and ends with the process. Limits: blocks of less than
+//! [`LARGE`] bytes stay in memory and are not counted; what was allocated before stays where it is; a folder in memory (`tmpfs`)
+//! is no disk.
 #![deny(unsafe_code)]
 
 mod memory;
@@ -60,9 +62,11 @@ pub struct Spilling(());
 
 static BUSY: AtomicBool = AtomicBool::new(false);
 
-/// From now on large blocks take so much memory at most, as far as [`allowing`] allows it; what exceeds that is in a file in this folder.
+/// From now on large blocks take so much memory at most, as far as [`allowing`] allows it; what exceeds that is in a file in this
+/// folder.
 ///
-/// Errors: `Unsupported` if the program has another allocator, `ResourceBusy` if there is a bound already, and whatever prevents a file in the folder.
+/// Errors: `Unsupported` if the program has another allocator, `ResourceBusy` if there is a bound already, and whatever prevents
+/// a file in the folder.
 pub fn begin(room: Room, folder: &Path) -> Result<Spilling> {
     if !memory::is_installed() {
         return Err(Error::new(ErrorKind::Unsupported, "this program's allocator keeps everything in memory"));
@@ -99,8 +103,8 @@ pub fn on_disk() -> usize {
     DISK.load(Ordering::Relaxed)
 }
 
-/// Lets go of the memory that blocks on disk take if that is more than [`Room::window`]. They keep their content: what is asked for again comes from the file, or from what the kernel still has of it. Whoever
-/// touches many blocks says so now and then.
+/// Lets go of the memory that blocks on disk take if that is more than [`Room::window`]. They keep their content: what is asked
+/// for again comes from the file, or from what the kernel still has of it. Whoever touches many blocks says so now and then.
 #[inline]
 pub fn trim() {
     if on_disk() > 0 {

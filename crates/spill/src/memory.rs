@@ -1,7 +1,8 @@
 //! The allocator, and the addresses that stand for the file.
 //!
-//! A range of addresses is reserved once. The file's offset 0 belongs to its beginning: a block at some address has its bytes at the same distance into the file, so nothing has to be remembered of
-//! blocks, and whether one is on disk is a comparison. Addresses are used once; there are enough of them for tables that double for years.
+//! A range of addresses is reserved once. The file's offset 0 belongs to its beginning: a block at some address has its bytes at
+//! the same distance into the file, so nothing has to be remembered of blocks, and whether one is on disk is a comparison.
+//! Addresses are used once; there are enough of them for tables that double for years.
 
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait, and to map a file is unsafe")]
 
@@ -116,7 +117,8 @@ fn place(layout: Layout) -> Option<NonNull<u8>> {
 unsafe fn remove(block: *mut u8, size: usize) {
     let bytes = page(size);
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-    // SAFETY: the block is the caller's to give up. Its addresses stay reserved, so that no other memory is taken for a block on disk.
+    // SAFETY: the block is the caller's to give up. Its addresses stay reserved, so that no other memory is taken for a block on
+    // disk.
     let reserved = unsafe { mmap_anonymous(block.cast(), bytes, ProtFlags::empty(), flags) };
     let offset = block.addr() - START.load(Ordering::Relaxed).addr();
     // SAFETY: the file is open for as long as there may be blocks in it.
@@ -179,8 +181,8 @@ fn large(layout: Layout, system: impl FnOnce() -> *mut u8) -> *mut u8 {
     block
 }
 
-// SAFETY: a block is the system's or one of the reserved range, which are never handed out twice; whoever gives it back is told apart by its address, and sizes are those of its
-// layout. Nothing here panics or allocates by itself.
+// SAFETY: a block is the system's or one of the reserved range, which are never handed out twice; whoever gives it back is told
+// apart by its address, and sizes are those of its layout. Nothing here panics or allocates by itself.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the layout is the caller's.

@@ -1,4 +1,5 @@
-//! A file as readers of object files want it, who ask for a few bytes tens of thousands of times: whole blocks are read, and some are kept.
+//! A file as readers of object files want it, who ask for a few bytes tens of thousands of times: whole blocks are read, and some
+//! are kept.
 
 use object::read::ReadCacheOps;
 use std::fs::File;

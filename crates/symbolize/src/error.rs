@@ -11,6 +11,7 @@ pub enum SymbolizeError {
     #[error("{} is no object file that can be read: {cause}", path.display())]
     NotAnObject { path: PathBuf, cause: String },
 
-    #[error("{} has build-id {found} now, the recording was made with {recorded}; record again, or put the recorded file back", path.display())]
+    #[error("{} has build-id {found} now, the recording was made with {recorded}; record again, or put the recorded file \
+        back", path.display())]
     BuildIdMismatch { path: PathBuf, recorded: String, found: String },
 }

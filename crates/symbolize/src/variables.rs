@@ -1,8 +1,8 @@
 //! Where variables with static storage are declared, from DWARF.
 //!
-//! Every entry of every unit is visited once per module, so nested static locals are found too. Understood: a location that is one
-//! constant address. Limit: split debug information and declarations that are completed by another entry without a line of their
-//! own (`DW_AT_specification`) give the declaration's line.
+//! Every entry of every unit is visited once per module, so nested static locals are found too. Understood: a location that is
+//! one constant address. Limit: split debug information and declarations that are completed by another entry without a line of
+//! their own (`DW_AT_specification`) give the declaration's line.
 
 use crate::symbols::sections;
 use gimli::{

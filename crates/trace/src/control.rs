@@ -62,7 +62,8 @@ pub enum Enforcement {
     /// Who leaves the schedule has diverged.
     #[default]
     Strict,
-    /// Positions are recognised by what the thread does there; where the turns cannot be kept, threads are held at the goal's places.
+    /// Positions are recognised by what the thread does there; where the turns cannot be kept, threads are held at the goal's
+    /// places.
     Elastic,
     /// No turn is enforced: the policy says who runs, and threads are held at the goal's places.
     HoldOnly,
@@ -94,7 +95,8 @@ pub struct ControlRequest<'a> {
     pub patience_ms: u64,
     /// Bytes of trace after which plain accesses are no longer kept; 0: no limit.
     pub trace_limit: u64,
-    /// How often an access (thread, site, address, locks held) is kept, repetitions without an event in between apart; 0: no limit.
+    /// How often an access (thread, site, address, locks held) is kept, repetitions without an event in between apart; 0: no
+    /// limit.
     pub access_cap: u64,
     /// With `option::TREE`: locations that each thread remembers at most; 0: as many as the runtime thinks right.
     pub filter_locations: u64,

@@ -156,7 +156,8 @@ impl Loader<'_> {
         }
     }
 
-    /// A semaphore begins or is over. A named one does so where its process opens it for the first and closes it for the last time.
+    /// A semaphore begins or is over. A named one does so where its process opens it for the first and closes it for the last
+    /// time.
     fn semaphore_life(&mut self, at: usize, sync: &SyncRecord<'_>) {
         let begins = sync.op == Op::SemaphoreInit;
         if sync.aux & record::semaphore::NAMED != 0 {

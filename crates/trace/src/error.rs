@@ -15,10 +15,12 @@ pub enum TraceError {
     #[error("{} holds nothing: the program was ended before its recording began; record again", path.display())]
     NotBegun { path: PathBuf },
 
-    #[error("{} is no recording: byte {offset} should begin the magic word {expected:#018x} but holds {found:#018x}; name the directory that `rashomon record` wrote", path.display())]
+    #[error("{} is no recording: byte {offset} should begin the magic word {expected:#018x} but holds {found:#018x}; name the \
+        directory that `rashomon record` wrote", path.display())]
     Magic { path: PathBuf, offset: u64, expected: u64, found: u64 },
 
-    #[error("{} was written by version {found} of the format, this program reads version {supported} (byte {offset}); record again, or use the release that wrote it", path.display())]
+    #[error("{} was written by version {found} of the format, this program reads version {supported} (byte {offset}); record \
+        again, or use the release that wrote it", path.display())]
     Version { path: PathBuf, offset: u64, found: u64, supported: u32 },
 
     #[error("{} is cut short: {needed} bytes needed at byte {offset}, {available} there; record again", path.display())]

@@ -126,7 +126,8 @@ impl RunNotes {
             (self.thinned(), "accesses that had been kept often enough were left out"),
             (
                 self.filtered(),
-                "accesses that are redundant for detectors of races were left out (TREE): races are all there, but nothing is predicted, only suspected and proven",
+                "accesses that are redundant for detectors of races were left out (TREE): races are all there, but nothing is \
+                 predicted, only suspected and proven",
             ),
             (self.executed(), "another program was started in place of this one"),
             (
@@ -267,7 +268,8 @@ impl RunHeader {
         let mut losses = Vec::new();
         if self.notes.truncated() {
             losses.push(match self.unwritten {
-                0 => "plain accesses were no longer kept from some point on: --trace-limit was reached; a larger one (0: none) keeps more"
+                0 => "plain accesses were no longer kept from some point on: --trace-limit was reached; a larger one (0: none) \
+                    keeps more"
                     .into(),
                 error => format!("the recording could not be written to its end: {}", blame(error)),
             });

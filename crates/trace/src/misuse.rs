@@ -1,10 +1,13 @@
-//! Wrong uses of locks and threads: bugs of the recorded execution itself, whatever another schedule would show. The classes are ThreadSanitizer's.
+//! Wrong uses of locks and threads: bugs of the recorded execution itself, whatever another schedule would show. The classes are
+//! ThreadSanitizer's.
 //!
-//! Told from the operations in their order, by machine address. A lock that something was said about is passed over until it is initialised again: what follows is a
-//! consequence. Locks of other kinds (`flockfile`, annotations) have rules of their own and are left alone.
+//! Told from the operations in their order, by machine address. A lock that something was said about is passed over until it is
+//! initialised again: what follows is a consequence. Locks of other kinds (`flockfile`, annotations) have rules of their own and
+//! are left alone.
 //!
-//! Limits. That a mutex was destroyed is known by the system refusing it afterwards: one that was given its static initialiser again is a new one. Rwlocks and spin locks are not
-//! refused, so of them only uses in freed memory are found. A thread that takes a mutex which it holds, and is not told so, deadlocks; that is found as such.
+//! Limits. That a mutex was destroyed is known by the system refusing it afterwards: one that was given its static initialiser
+//! again is a new one. Rwlocks and spin locks are not refused, so of them only uses in freed memory are found. A thread that
+//! takes a mutex which it holds, and is not told so, deadlocks; that is found as such.
 
 use crate::stream::SyncRecord;
 use rashomon_abi::record::{Op, lock_kind, thread_create};

@@ -1,15 +1,16 @@
 //! Events in words that do not depend on where the loader put things, to compare recordings of one program.
 //!
-//! Code is module and offset, data is an object and a distance: a module's data by its offset, a heap block by who allocated it
-//! where for the how-manieth time, a stack by the distance from its high end. Kernel numbers (thread ids, process ids) are left out.
+//! Code is module and offset, data is an object and a distance: a module's data by its offset, a heap block by the thread and
+//! site of its allocation and a count, a stack by the distance from its high end. Kernel numbers (thread ids, process ids) are
+//! left out.
 //!
 //! Lock requests are left out: a thread that a schedule stops before an acquisition never finds the lock taken.
 //!
-//! Repetitions of an access without a synchronisation event of its thread in between are left out: whether the recorder kept them depends on what else
-//! fell into the same slot of its filter, and that on addresses.
+//! Repetitions of an access without a synchronisation event of its thread in between are left out: whether the recorder kept them
+//! depends on what else fell into the same slot of its filter, and that on addresses.
 //!
-//! Limits. Of memory that belongs to no known object only the offset in its page is kept. An atomic's value that may be an address
-//! (from 2^32 below 2^47) is only said to be one.
+//! Limits. Of memory that belongs to no known object only the offset in its page is kept. An atomic's value that may be an
+//! address (from 2^32 below 2^47) is only said to be one.
 
 use crate::identity::SyncKind;
 use crate::loaded::LoadedTrace;
@@ -134,7 +135,7 @@ impl<'a> Names<'a> {
         let Some(object) = self.loaded.sync_objects.get(identity) else { return self.data(identity) };
         let mut text = match (object.data, object.kind) {
             (Some(data), _) => self.data(data),
-            // What the kernel calls it is of this run; the how-manieth it is, of the execution.
+            // The kernel's name for it changes from run to run; its number does not.
             (None, SyncKind::Channel { source }) if self.detail == Detail::Comparable => {
                 format!("channel({source} #{})", identity.0 & CHANNEL_NUMBER_MASK)
             }

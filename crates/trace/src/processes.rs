@@ -55,7 +55,8 @@ pub fn processes(session: &Path) -> Result<Vec<ProcessFolder>, TraceError> {
     Ok(found)
 }
 
-/// Whether a process began to record. The magic word is the last that is written of a new header: who was killed before has recorded nothing.
+/// Whether a process began to record. The magic word is the last that is written of a new header: who was killed before has
+/// recorded nothing.
 fn began(header: &Path) -> bool {
     let mut magic = [0; 8];
     rashomon_files::open(header, Links::Refused).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic != [0; 8])

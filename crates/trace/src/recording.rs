@@ -40,8 +40,8 @@ impl Stream {
     }
 }
 
-/// A recording whose files were found readable. Damaged streams are kept with their faults: [`Recording::load`] uses what precedes
-/// them, [`Recording::verify`] refuses them.
+/// A recording whose files were found readable. Damaged streams are kept with their faults: [`Recording::load`] uses what
+/// precedes them, [`Recording::verify`] refuses them.
 #[derive(Debug)]
 pub struct Recording {
     pub directory: PathBuf,
@@ -71,8 +71,8 @@ impl Recording {
 }
 
 impl Recording {
-    /// The first thread that was created but has no stream. It did nothing before the program ended if no sequence number is missing;
-    /// else its stream was lost.
+    /// The first thread that was created but has no stream. It did nothing before the program ended if no sequence number is
+    /// missing; else its stream was lost.
     pub fn thread_without_stream(&self) -> Option<u32> {
         let threads = u32::try_from(self.header.threads).unwrap_or(u32::MAX);
         // Streams are sorted and their threads differ, so the first that is out of step stands behind a gap.

@@ -26,8 +26,8 @@ const FRESH_END: u64 = UNKNOWN_BASE;
 /// Unused bytes between fresh ranges, so that an overrun meets nothing.
 const GAP: u64 = 16;
 const PAGE: u64 = 4096;
-/// Slots of the cache, for few objects and for many: a working set of small blocks has one range each, and the tree behind costs a
-/// descent per access.
+/// Slots of the cache, for few objects and for many: a working set of small blocks has one range each, and the tree behind costs
+/// a descent per access.
 const CACHE_SLOTS: usize = 1 << 10;
 const MOST_CACHE_SLOTS: usize = 1 << 16;
 /// Bytes per line: no two blocks of an allocator begin in the same one.

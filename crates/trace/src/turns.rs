@@ -1,20 +1,21 @@
 //! The schedule of a serial recording, in terms that a replay can follow.
 //!
-//! In the merged order each change of the running thread ends a turn. Where the outgoing thread stood is told by what it does next:
-//! its `TURN` record counts the accesses it had executed since its last operation with an ordinal, and if an access (or a `TURN` with
-//! another count) comes before its next such operation, or a signal's handler begins there, it was stopped between accesses; otherwise it
-//! stood at that operation. A thread that had begun an operation and waited inside it has said so: where it is cancelled or interrupted, or whom the
-//! kernel lets go on because it is there, is told by that alone.
+//! In the merged order each change of the running thread ends a turn. Where the outgoing thread stood is told by what it does
+//! next: its `TURN` record counts the accesses it had executed since its last operation with an ordinal, and if an access (or a
+//! `TURN` with another count) comes before its next such operation, or a signal's handler begins there, it was stopped between
+//! accesses; otherwise it stood at that operation. A thread that had begun an operation and waited inside it has said so: where
+//! it is cancelled or interrupted, or whom the kernel lets go on because it is there, is told by that alone.
 //!
 //! A thread that ended, and the one that ran last, run to their end. A thread that never ran again though it had not ended stood
-//! at some operation that was not recorded: its last turn stops at the next one, whichever it is, or after as many accesses as a last `TURN` record of its stream says.
+//! at some operation that was not recorded: its last turn stops at the next one, whichever it is, or after as many accesses as a
+//! last `TURN` record of its stream says.
 //!
-//! Where something came from outside the turns are no use any more: what was seen then may not be there again, and a schedule that wants it would wait in vain.
-//! The schedule ends there.
+//! Where something came from outside the turns are no use any more: what was seen then may not be there again, and a schedule
+//! that wants it would wait in vain. The schedule ends there.
 //!
-//! Limit: where plain accesses are not kept (an option, or a recording that was truncated) nothing tells that a thread was stopped
-//! between two of them, and its turn goes on to the next operation. The access filter does no harm: the access at which a quantum
-//! ends is always kept.
+//! Limit: where plain accesses are not kept (an option, or a recording that was truncated) nothing tells that a thread was
+//! stopped between two of them, and its turn goes on to the next operation. The access filter does no harm: the access at which a
+//! quantum ends is always kept.
 
 use crate::loaded::LoadedTrace;
 use rashomon_abi::record::Op;
@@ -85,7 +86,8 @@ impl HandoverLog {
         &mut self.waits[thread.index()]
     }
 
-    /// `thread` begins to wait inside an operation, having executed and recorded so many accesses since its last operation with an ordinal.
+    /// `thread` begins to wait inside an operation, having executed and recorded so many accesses since its last operation with
+    /// an ordinal.
     pub(crate) fn waits(&mut self, thread: ThreadId, ordinal: u32, executed: u64, recorded: u64) {
         *self.wait(thread) = Some(Wait { ordinal, executed, recorded, over: false });
     }
@@ -201,7 +203,8 @@ impl LoadedTrace {
 }
 
 impl LoadedTrace {
-    /// The execution as a schedule that ends where it ended: with two threads right before conflicting accesses. `None`: it did not.
+    /// The execution as a schedule that ends where it ended: with two threads right before conflicting accesses. `None`: it did
+    /// not.
     pub fn goal_schedule(&self, quantum: u64) -> Option<Schedule> {
         let [first, second] = self.goals.as_slice() else { return None };
         let mut schedule = Schedule {

@@ -1,9 +1,9 @@
 //! Every check that a recording allows, without mercy: the first violation is an error with file and offset.
 //!
 //! Checked: chunks (see [`crate::stream`]), that every record decodes, that sequence numbers rise within a stream and occur once
-//! over all, that call contexts are defined before they are used and once, that a stream begins with `ThreadStart` and has nothing
-//! but bookkeeping behind `ThreadEnd`, and that the header's counts agree. A recording whose program was killed is not in error;
-//! what it lacks is listed.
+//! over all, that call contexts are defined before they are used and once, that a stream begins with `ThreadStart` and has
+//! nothing but bookkeeping behind `ThreadEnd`, and that the header's counts agree. A recording whose program was killed is not in
+//! error; what it lacks is listed.
 
 use crate::error::TraceError;
 use crate::header::RunState;

@@ -317,7 +317,10 @@ proptest! {
 
     /// Words of a stream replaced by anything, under a checksum that says they are right.
     #[test]
-    fn arbitrary_records_never_panic(words in prop::collection::vec(any::<u64>(), 1..60), kinds in prop::collection::vec(0u64..24, 60)) {
+    fn arbitrary_records_never_panic(
+        words in prop::collection::vec(any::<u64>(), 1..60),
+        kinds in prop::collection::vec(0u64..24, 60),
+    ) {
         let directory = written();
         let mut bytes = Vec::new();
         let words: Vec<u64> = words.iter().zip(&kinds).map(|(word, kind)| word & !(31 << 48) | kind << 48).collect();

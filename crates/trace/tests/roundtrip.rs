@@ -36,7 +36,12 @@ fn step() -> impl Strategy<Value = Step> {
     let class = prop_oneof![Just(Class::Read), Just(Class::Write), Just(Class::ReadWrite)];
     let site = prop_oneof![BASE..BASE + 4000, BASE..BASE + END];
     prop_oneof![
-        4 => (class, BASE..BASE + END - 4096, prop_oneof![Just(1u64), Just(2), Just(4), Just(8), Just(16), 1u64..4096], site.clone())
+        4 => (
+            class,
+            BASE..BASE + END - 4096,
+            prop_oneof![Just(1u64), Just(2), Just(4), Just(8), Just(16), 1u64..4096],
+            site.clone(),
+        )
             .prop_map(|(class, address, size, site)| Step::Access { class, address, size, site }),
         1 => (BASE..BASE + 64, site.clone()).prop_map(|(object, site)| Step::Lock { object, site }),
         1 => (BASE..BASE + 64, site).prop_map(|(object, site)| Step::Unlock { object, site }),

@@ -1,21 +1,22 @@
 //! The trusted checker: is this reordering feasible for this trace, and at which level?
 //!
 //! Computed: a run of the witness's order from the initial state, rule by rule. *Synchronisation* level (Carril, Tichy,
-//! "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §4, the processes of the trace model): per-thread
-//! prefixes in program order, fork before the child, join after it, lock exclusion, wake-ups after their signals, complete barrier
-//! generations, semaphores that never take from nothing, once and publication. *Causal* level (correct reordering: Mathur, Pavlogiannis,
-//! Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §2): moreover every read sees, byte by byte, the
-//! writer it saw in the trace.
+//! "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §4, the processes of the trace model):
+//! per-thread prefixes in program order, fork before the child, join after it, lock exclusion, wake-ups after their signals,
+//! complete barrier generations, semaphores that never take from nothing, once and publication. *Causal* level (correct
+//! reordering: Mathur, Pavlogiannis, Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §2):
+//! moreover every read sees, byte by byte, the writer it saw in the trace.
 //!
-//! Guarantee: an accepted order respects every rule above; after it each goal is the next event of its thread; goals of a race conflict;
-//! the threads of a deadlock's goals wait for one another in a cycle, each for a lock that the
-//! next one holds, for its end or for its entry of a barrier. Limit: what the trace does not say (values, branches, unmodelled code) is not
-//! checked, so only forcing proves an order of the synchronisation level.
+//! Guarantee: an accepted order respects every rule above; after it each goal is the next event of its thread; goals of a race
+//! conflict; the threads of a deadlock's goals wait for one another in a cycle, each for a lock that the next one holds, for its
+//! end or for its entry of a barrier. Limit: what the trace does not say (values, branches, unmodelled code) is not checked, so
+//! only forcing proves an order of the synchronisation level.
 //!
-//! Choices: (1) The initial count of a semaphore is the one that the trace says. Where it says none, or takes were seen for which that is too little (posts
-//! that nobody recorded), it is the least one under which the trace is possible. (2) The release of a lock that the
-//! thread does not hold has no effect. (3) A thread's events all come after its fork and before its join, also where the trace lacks its
-//! `Start` or `End`; its join comes after its fork. (4) A wake-up of unknown cause, or by a time-out, needs no signal.
+//! Choices: (1) The initial count of a semaphore is the one that the trace says. Where it says none, or takes were seen for which
+//! that is too little (posts that nobody recorded), it is the least one under which the trace is possible. (2) The release of a
+//! lock that the thread does not hold has no effect. (3) A thread's events all come after its fork and before its join, also
+//! where the trace lacks its `Start` or `End`; its join comes after its fork. (4) A wake-up of unknown cause, or by a time-out,
+//! needs no signal.
 
 use crate::facts::Facts;
 use crate::reads_from::ReadsFrom;

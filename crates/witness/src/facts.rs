@@ -12,7 +12,8 @@ pub(crate) struct Facts {
     /// Per `WaitEnd`: its own `WaitBegin`.
     pub wait_begin: HashMap<EventIndex, EventIndex>,
     pub entered: HashMap<(Address, u32), Vec<EventIndex>>,
-    /// The initial count: the one given, or the least under which the trace itself is possible if that is more (or none was given).
+    /// The initial count: the one given, or the least under which the trace itself is possible if that is more (or none was
+    /// given).
     pub initial_count: HashMap<Address, u64>,
     /// Per `OnceSeen` and `Observe`: the latest `OnceDone` or `Publish` on its object before it.
     pub published: HashMap<EventIndex, EventIndex>,

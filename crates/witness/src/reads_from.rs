@@ -1,7 +1,7 @@
 //! Reads-from, byte by byte: which event last wrote each byte that a read sees.
 //!
-//! Only pages that somebody writes and that more than one thread touches are looked at: what a read of another page sees depends on program order alone, which the
-//! checker has seen to.
+//! Only pages that somebody writes and that more than one thread touches are looked at: what a read of another page sees depends
+//! on program order alone, which the checker has seen to.
 
 use rashomon_event::{Access, EventIndex, ThreadId, Trace};
 use std::collections::HashMap;

@@ -186,7 +186,8 @@ fn a_thread_waits_for_one_that_it_joins() {
 
 #[test]
 fn and_for_those_that_have_yet_to_enter_its_barrier() {
-    let text = "t lock l #1; t unlock l #2; t enter b #3; u lock l #4; u enter b #5; u exit b #x; u unlock l #6; t exit b #7; t lock l #8";
+    let text = "t lock l #1; t unlock l #2; t enter b #3; u lock l #4; u enter b #5; u exit b #x; u unlock l #6; t exit b #7; t \
+        lock l #8";
     let barrier = trace(text);
     assert_eq!(cycle(&barrier, "4 5", &[("1", "4"), ("x", "-")]), Ok(WitnessLevel::Causal));
     assert!(matches!(cycle(&barrier, "1 2 3 4 5 7", &[("8", "4"), ("x", "-")]), Err(Rejection::DoesNotWait { .. })), "it has");
@@ -195,7 +196,8 @@ fn and_for_those_that_have_yet_to_enter_its_barrier() {
 #[test]
 fn a_condition_wait_wants_its_mutex_once_it_was_woken() {
     let wait = trace(
-        "t lock m #1; t lock n #2; t wait c m #3; main lock m #4; main signal c #s; main unlock m #5; t woken c m s #6; t unlock m; \
+        "t lock m #1; t lock n #2; t wait c m #3; main lock m #4; main signal c #s; main unlock m #5; t woken c m s #6; t \
+         unlock m; \
          u lock m #7; u lock n #8; u unlock n; u unlock m",
     );
     let goals = [("6", "7"), ("8", "2")];

@@ -1,8 +1,8 @@
-//! Θ: who was where in which context (thesis, Definition 3.3.4). Per location a tree of lock paths that share their prefixes, and at each node the
-//! visitors.
+//! Θ: who was where in which context (thesis, Definition 3.3.4). Per location a tree of lock paths that share their prefixes, and
+//! at each node the visitors.
 //!
-//! Memory is bounded: locations live in two generations; when the younger one is full, the older one is forgotten. A location looked at is young again. A
-//! forgotten location is sound: its next access is kept.
+//! Memory is bounded: locations live in two generations; when the younger one is full, the older one is forgotten. A location
+//! looked at is young again. A forgotten location is sound: its next access is kept.
 
 use crate::context::Lock;
 use rashomon_event::{Access, AccessClass, Address, LockMode, SiteId, ThreadId};

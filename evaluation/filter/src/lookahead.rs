@@ -1,15 +1,16 @@
-//! The filter with the whole trace at hand: concurrential equivalence as the thesis defines it (§3.3, conditions 4 and 5), and so the rule of two threads for
-//! detectors with an order.
+//! The filter with the whole trace at hand: concurrential equivalence as the thesis defines it (§3.3, conditions 4 and 5), and so
+//! the rule of two threads for detectors with an order.
 //!
-//! For an access e and another thread u, the accesses of u that are not ordered with e are a stretch: from the first that does not precede e to the last that
-//! does not follow it. One access covers another, as far as order goes, if for each thread but the two its own stretch contains the other's. The thesis asks for equal
-//! stretches; containment is enough (see [`crate::relation`]) and finds more: of threads forked one after the other, the first covers the later ones,
-//! though the parent has worked in between.
+//! For an access e and another thread u, the accesses of u that are not ordered with e are a stretch: from the first that does
+//! not precede e to the last that does not follow it. One access covers another, as far as order goes, if for each thread but the
+//! two its own stretch contains the other's. The thesis asks for equal stretches; containment is enough (see [`crate::relation`])
+//! and finds more: of threads forked one after the other, the first covers the later ones, though the parent has worked in
+//! between.
 //!
 //! Stretches are counted in accesses. That makes messages canonical: forks without an access in between are the same.
 //!
-//! Two passes. Time: that of happens-before, and per access a binary search per thread and remembered visitor. Memory: two words per change of a
-//! clock's component.
+//! Two passes. Time: that of happens-before, and per access a binary search per thread and remembered visitor. Memory: two words
+//! per change of a clock's component.
 
 use crate::context::Contexts;
 use crate::history::{History, Location, Visitor};

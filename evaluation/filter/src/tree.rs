@@ -1,8 +1,10 @@
 //! The filter as events go by (thesis, Algorithms 1 and 2, with the deviations of [`crate::relation`]).
 //!
-//! Only plain accesses are filtered: atomic ones are synchronisation. For every event, [`Tree::step`] says whether the detector must see it.
+//! Only plain accesses are filtered: atomic ones are synchronisation. For every event, [`Tree::step`] says whether the detector
+//! must see it.
 //!
-//! Guarantee: the detector reports the same unique races with and without it. Limit: what a bounded history has forgotten is kept again.
+//! Guarantee: the detector reports the same unique races with and without it. Limit: what a bounded history has forgotten is kept
+//! again.
 
 use crate::context::Contexts;
 use crate::history::{History, Location, Visitor};
@@ -16,8 +18,8 @@ use rustc_hash::FxHashMap;
 pub enum Guarantee {
     /// Pairs of code locations that race.
     SitePairs,
-    /// Which addresses have a race; an access to bytes that the thread has accessed in the same context at another code location is dropped
-    /// too (thesis, §3.6).
+    /// Which addresses have a race; an access to bytes that the thread has accessed in the same context at another code location
+    /// is dropped too (thesis, §3.6).
     Addresses,
 }
 

@@ -47,7 +47,8 @@ fn for_the_hybrid() {
 
 #[test]
 fn for_happens_before() {
-    // Nobody else acquires the locks in between, but the reads are made while they are free: each release counts, until the lock is taken again.
+    // Nobody else acquires the locks in between, but the reads are made while they are free: each release counts, until the lock
+    // is taken again.
     assert_eq!(dropped(&Tree::kept(&figure(), Options::new(Relation::HAPPENS_BEFORE)).0), [] as [usize; 0]);
     for (kept, relation) in [
         (Lookahead::kept(&figure(), Relation::HAPPENS_BEFORE).0, Relation::HAPPENS_BEFORE),

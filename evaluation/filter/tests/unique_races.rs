@@ -1,4 +1,5 @@
-//! No unique race is lost: every small trace, and random ones with all kinds of synchronisation, against detectors by their definitions.
+//! No unique race is lost: every small trace, and random ones with all kinds of synchronisation, against detectors by their
+//! definitions.
 
 mod support;
 

@@ -1,7 +1,8 @@
 //! Random programs under random budgets, the tool ended at random: it ends in time, and nothing that it had said is lost.
 //!
-//! What is fair. The budget of a command begins when its first recording has ended; that time is taken from the store, which the tool writes, and is at most what the whole command took.
-//! A tool that is asked to end (SIGINT, SIGTERM) has a second for it. What counts as said is what stands on its standard error.
+//! What is fair. The budget of a command begins when its first recording has ended; that time is taken from the store, which the
+//! tool writes, and is at most what the whole command took. A tool that is asked to end (SIGINT, SIGTERM) has a second for it.
+//! What counts as said is what stands on its standard error.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;

@@ -1,13 +1,14 @@
-//! Whether our detector reports what clang's ThreadSanitizer reports: every program of `tests/programs`, the same object under both
-//! runtimes, pairs of source lines compared.
+//! Whether our detector reports what clang's ThreadSanitizer reports: every program of `tests/programs`, the same object under
+//! both runtimes, pairs of source lines compared.
 //!
 //! What is fair. Which races an execution shows depends on its schedule, and neither runtime chooses it, so one execution of each
 //! compares luck. ThreadSanitizer executes a program `--runs` times; whatever it reports in *any* of them is wanted. Ours
 //! executes as often, and then on, up to ten times as often, while something wanted is lacking. A race that ThreadSanitizer
-//! shows in a share p of its executions would be missed by a detector equally good in all of ours with probability (1 - p)^(10·runs).
-//! Silence is asked of every execution of a race-free program, however many there are.
+//! shows in a share p of its executions would be missed by a detector equally good in all of ours with probability (1 -
+//! p)^(10·runs). Silence is asked of every execution of a race-free program, however many there are.
 //!
-//! Race-free is what the manifest says: programs on which ThreadSanitizer reports a race that is none (fences, for one) want silence.
+//! Race-free is what the manifest says: programs on which ThreadSanitizer reports a race that is none (fences, for one) want
+//! silence.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;

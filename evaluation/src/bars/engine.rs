@@ -1,5 +1,5 @@
-//! How fast the linear analyses are, and how much memory they take: generated traces in our packed format, one core, beside a mere scan of
-//! the same file. `engine-large` analyses a thousand million events that are made up on the way.
+//! How fast the linear analyses are, and how much memory they take: generated traces in our packed format, one core, beside a
+//! mere scan of the same file. `engine-large` analyses a thousand million events that are made up on the way.
 
 pub mod clocks;
 mod deadlocks;
@@ -138,7 +138,8 @@ fn scan(path: &Path, trace: &str) -> Result<Row> {
     row(trace, "scan", events, processor_seconds()? - before, 0, 0)
 }
 
-/// Of so many runs the one with the least processor time: the others were disturbed, or the first to touch memory that the machine had given away.
+/// Of so many runs the one with the least processor time: the others were disturbed, or the first to touch memory that the
+/// machine had given away.
 fn least(runs: u32, mut run: impl FnMut() -> Result<Row>) -> Result<Row> {
     let mut best = run()?;
     for _ in 1..runs {

@@ -1,7 +1,8 @@
-//! How many schedules each strategy of `rashomon explore` needs to make small programs of ours fail, against plain stress: executing them again and again as they are.
+//! How many schedules each strategy of `rashomon explore` needs to make small programs of ours fail, against plain stress:
+//! executing them again and again as they are.
 //!
-//! What is fair. Stress executes the program without instrumentation, and so more often in the same time; what is compared is executions. A program that hangs has failed. Every stored
-//! schedule (each is minimised) has to replay 20 times out of 20.
+//! What is fair. Stress executes the program without instrumentation, and so more often in the same time; what is compared is
+//! executions. A program that hangs has failed. Every stored schedule (each is minimised) has to replay 20 times out of 20.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;

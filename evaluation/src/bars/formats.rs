@@ -1,7 +1,7 @@
 //! How fast traces come from files of each format, and from the generator.
 //!
-//! Everything is done by one thread, several times, and the run that took least processor time counts: time that other processes take on a
-//! busy machine is nobody's speed. Files lie in the page cache.
+//! Everything is done by one thread, several times, and the run that took least processor time counts: time that other processes
+//! take on a busy machine is nobody's speed. Files lie in the page cache.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;

@@ -1,7 +1,8 @@
 //! Every analysis and decider against brute force, on every trace of small alphabets and on drawn ones.
 //!
-//! Exhaustive: all traces of so many events over an alphabet of accesses and locks, threads in the order of their first event. Drawn: random
-//! feasible traces of up to 14 events. Brute force is `testkit::cuts`, a search over all cuts; sync-reversal has its definition in `testkit::reversal`.
+//! Exhaustive: all traces of so many events over an alphabet of accesses and locks, threads in the order of their first event.
+//! Drawn: random feasible traces of up to 14 events. Brute force is `testkit::cuts`, a search over all cuts; sync-reversal has
+//! its definition in `testkit::reversal`.
 
 mod summary;
 

@@ -1,5 +1,5 @@
-//! Whether a serial recording happens again: every program of `tests/programs` and of `tests/bench` (small inputs), recorded under several seeds and replayed, and both
-//! recordings compared, event by event.
+//! Whether a serial recording happens again: every program of `tests/programs` and of `tests/bench` (small inputs), recorded
+//! under several seeds and replayed, and both recordings compared, event by event.
 //!
 //! A recording that says from where on a re-execution may differ, because something came from outside, is compared up to there.
 

@@ -1,5 +1,5 @@
-//! What online detection costs: the programs of `tests/bench` without instrumentation, under clang's ThreadSanitizer, and with our
-//! runtime under each detector with and without the filter, in turns.
+//! What online detection costs: the programs of `tests/bench` without instrumentation, under clang's ThreadSanitizer, and with
+//! our runtime under each detector with and without the filter, in turns.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -117,8 +117,8 @@ fn measure_program(program: &BenchProgram, built: &Built, arguments: &[&str], ru
     })
 }
 
-/// The programs are free of races, and a report of the happens-before detector is a failure. The others know no order by locks: data that
-/// is handed over through a queue is a warning of theirs.
+/// The programs are free of races, and a report of the happens-before detector is a failure. The others know no order by locks:
+/// data that is handed over through a queue is a warning of theirs.
 fn more(configuration: Configuration) -> &'static str {
     if configuration.detector == Detector::Hb { "" } else { SILENT }
 }

@@ -1,4 +1,5 @@
-//! Stores from somebody else, damaged: every command on each. The damages and what is looked at are those of the test `hostile_stores`, which has each damage meet some commands in turn.
+//! Stores from somebody else, damaged: every command on each. The damages and what is looked at are those of the test
+//! `hostile_stores`, which has each damage meet some commands in turn.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;

@@ -1,7 +1,7 @@
 //! Our runtime as an online detector: how it is asked for, and the statistics it leaves.
 //!
-//! A program linked with our runtime detects on its own when `RASHOMON_DETECT` is set, as one linked with ThreadSanitizer does. Its
-//! value is `name=value` pairs with colons between; `stats=FILE` has it count and write one `name value` line each at exit.
+//! A program linked with our runtime detects on its own when `RASHOMON_DETECT` is set, as one linked with ThreadSanitizer does.
+//! Its value is `name=value` pairs with colons between; `stats=FILE` has it count and write one `name value` line each at exit.
 
 use super::measure::{self, Usage};
 use anyhow::{Context as _, Result, bail};
@@ -78,7 +78,8 @@ impl Configuration {
     }
 }
 
-/// Options with which a program is executed to the end and successfully, whatever is found: detection is measured, not the writing of reports.
+/// Options with which a program is executed to the end and successfully, whatever is found: detection is measured, not the
+/// writing of reports.
 pub const SILENT: &str = ":report_bugs=0:exitcode=0";
 
 /// What the runtime counted in one execution.

@@ -199,7 +199,8 @@ pub fn observe(
     Ok(observed)
 }
 
-/// How often a pair has to be seen by the one, and never by the other, in executions in turns. Where both see it alike, chance makes that once in 256 times.
+/// How often a pair has to be seen by the one, and never by the other, in executions in turns. Where both see it alike, chance
+/// makes that once in 256 times.
 const SIGHTINGS: u32 = 8;
 /// Executions of each after which a pair that comes so seldom is left alone.
 const MOST_TURNS: u32 = 1000;
@@ -214,7 +215,8 @@ pub struct Missing {
     pub seldom: Vec<Pair>,
 }
 
-/// What `other` lacks of what `one` has seen: schedules differ from execution to execution, so both go on in turns while that may be chance.
+/// What `other` lacks of what `one` has seen: schedules differ from execution to execution, so both go on in turns while that may
+/// be chance.
 pub fn missing(
     one: &mut Observed,
     other: &mut Observed,

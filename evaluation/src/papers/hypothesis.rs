@@ -1,8 +1,12 @@
-//! Hypothesis 1 of the RaceHunter paper (Programming and Computer Software 50(6), 2024): checking conflicting accesses one and all proves more races than break-points at random.
+//! Hypothesis 1 of the RaceHunter paper (Programming and Computer Software 50(6), 2024): checking conflicting accesses one and
+//! all proves more races than break-points at random.
 //!
-//! The same tool, recording and time for each program; what differs is where threads are held: at all conflicting accesses, at one pair of suspected statements an execution
-//! (RaceFuzzer's way), or at statements drawn at random, for a short time (DataCollider's). The last two go on while there is time; the first ends when everything is decided, unless it is to use the whole budget. Then what leaving out pairs that creation and joining order saves, and loses, and what merging
-//! pairs by their places saves. What the others get from us: a hold ends as soon as nobody can arrive, and executions run at once without a pause in between.
+//! The same tool, recording and time for each program; what differs is where threads are held: at all conflicting accesses, at
+//! one pair of suspected statements an execution (RaceFuzzer's way), or at statements drawn at random, for a short time
+//! (DataCollider's). The last two go on while there is time; the first ends when everything is decided, unless it is to use the
+//! whole budget. Then what leaving out pairs that creation and joining order saves, and loses, and what merging pairs by their
+//! places saves. What the others get from us: a hold ends as soon as nobody can arrive, and executions run at once without a
+//! pause in between.
 
 use super::provoke::Options;
 use super::provoke::numbers_of;
@@ -163,8 +167,9 @@ fn races_within(compared: &[Compared], strategy: usize, seconds: f64) -> usize {
     times.filter(|&&time| time <= seconds).count()
 }
 
-/// Programs with a race that is proven with ordered pairs, and by none of these strategies, which leave them out. That both sides of a race meet is not certain, so that one of
-/// them does not prove it says little: it is by chance, as long as another one does.
+/// Programs with a race that is proven with ordered pairs, and by none of these strategies, which leave them out. That both sides
+/// of a race meet is not certain, so that one of them does not prove it says little: it is by chance, as long as another one
+/// does.
 fn lost<'a>(compared: &'a [Compared], without: &[usize]) -> Vec<&'a str> {
     let lost = |program: &'a Compared| {
         let found = |id: &String| without.iter().any(|&strategy| program.cells[strategy].races.contains_key(id));

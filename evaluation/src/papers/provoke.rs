@@ -1,5 +1,6 @@
-//! Provocation on the tests of a small ARINC-653-like library of ours: the three seeded races are proven, the correct version stays without a report, and
-//! what that takes in multiples of one run of the test without us. After Table 1 of the RaceHunter paper (Programming and Computer Software 50(6), 2024). Then its Hypothesis 1 (see [`hypothesis`]).
+//! Provocation on the tests of a small ARINC-653-like library of ours: the three seeded races are proven, the correct version
+//! stays without a report, and what that takes in multiples of one run of the test without us. After Table 1 of the RaceHunter
+//! paper (Programming and Computer Software 50(6), 2024). Then its Hypothesis 1 (see [`hypothesis`]).
 
 use super::hypothesis;
 use crate::common::bar::{self, Bar};

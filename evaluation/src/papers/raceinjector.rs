@@ -1,5 +1,5 @@
-//! RaceInjector's traces (ICSE NIER 2023): a solver put one race into each, so that it exists and a given algorithm misses it. The folder names
-//! the algorithm. The two writes of `BUGGY_ADDR` are the race.
+//! RaceInjector's traces (ICSE NIER 2023): a solver put one race into each, so that it exists and a given algorithm misses it.
+//! The folder names the algorithm. The two writes of `BUGGY_ADDR` are the race.
 
 use super::imported::{Decided, Deciders, Known, Reports, corpus};
 use crate::common::bar::{self, Bar};

@@ -1,11 +1,13 @@
-//! The figures of papers as traces: how many races each holds, by brute force, and which of them every analysis and every decider finds.
+//! The figures of papers as traces: how many races each holds, by brute force, and which of them every analysis and every decider
+//! finds.
 //!
-//! An entry of `expected.csv` counts pairs of events, not of locations, that some correct reordering makes next at the same time (in these traces
-//! no two pairs share both locations, so both counts are the same). The exact oracle is `testkit::cuts`, a search over all cuts.
+//! An entry of `expected.csv` counts pairs of events, not of locations, that some correct reordering makes next at the same time
+//! (in these traces no two pairs share both locations, so both counts are the same). The exact oracle is `testkit::cuts`, a
+//! search over all cuts.
 //!
-//! Counts of linear analyses are pairs that they report. They remember one access of a thread at most, so an older one of the same thread
-//! is counted as lost, and marked `kept`: the analysis does not order it, but does not name it either. So is one that another thread's later
-//! access is ordered behind, without the mark.
+//! Counts of linear analyses are pairs that they report. They remember one access of a thread at most, so an older one of the
+//! same thread is counted as lost, and marked `kept`: the analysis does not order it, but does not name it either. So is one that
+//! another thread's later access is ordered behind, without the mark.
 
 use super::imported::{Deciders, Known, Pair, Reports, corpus};
 use crate::common::bar::{self, Bar};

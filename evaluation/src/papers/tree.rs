@@ -1,12 +1,13 @@
-//! What the TREE filter is good for: the counterparts of Table 5.1 and of Figures 5.1 to 5.3 of Rajagopalan's thesis (2016), with our
-//! happens-before detector in place of FastTrack, and the promise that the filter loses no race.
+//! What the TREE filter is good for: the counterparts of Table 5.1 and of Figures 5.1 to 5.3 of Rajagopalan's thesis (2016), with
+//! our happens-before detector in place of FastTrack, and the promise that the filter loses no race.
 //!
 //! The thesis measures Java programs under RoadRunner on four threads. Table 5.1 gives for each the share of events skipped, the
 //! additional memory, and the percentage by which the time improves; Figure 5.2 plots time, memory and share for a
 //! micro-benchmark (Figure 5.1) over threads, iterations and locks; Figure 5.3 is the one that hurts.
 //!
-//! Deviations: (1) the share is of accesses, not of events, since only accesses are ever skipped; (2) an improvement of s percent is
-//! a time that is s percent shorter, which the thesis leaves open; (3) what is plotted for Figure 5.3 the thesis only describes.
+//! Deviations: (1) the share is of accesses, not of events, since only accesses are ever skipped; (2) an improvement of s percent
+//! is a time that is s percent shorter, which the thesis leaves open; (3) what is plotted for Figure 5.3 the thesis only
+//! describes.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;

@@ -1,7 +1,9 @@
-//! Witnesses by model checking for ports of the programs of Shacham et al. 2007, Table 1, with 2, 3 and 4 threads: their Tables 2 to 4, and the fourth combination.
+//! Witnesses by model checking for ports of the programs of Shacham et al. 2007, Table 1, with 2, 3 and 4 threads: their Tables 2
+//! to 4, and the fourth combination.
 //!
-//! A cell is the time from the first execution behind the prefix to the witness for the variable that the program is about, and the largest resident set of tool and program. The
-//! programs whose race is rare are also executed freely under clang's ThreadSanitizer.
+//! A cell is the time from the first execution behind the prefix to the witness for the variable that the program is about, and
+//! the largest resident set of tool and program. The programs whose race is rare are also executed freely under clang's
+//! ThreadSanitizer.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -219,7 +221,8 @@ fn lines_of(port: &Port) -> Result<Vec<String>> {
     Ok(numbered.map(|(_, number): (&str, u32)| format!("{}.cpp:{number}", port.name)).collect())
 }
 
-/// Searches behind one recording, and behind more if there was nothing: a prefix commits to what was recorded, several recordings give several (the paper's end of §3.2).
+/// Searches behind one recording, and behind more if there was nothing: a prefix commits to what was recorded, several recordings
+/// give several (the paper's end of §3.2).
 fn witness(tool: &Path, program: &Path, port: Option<(&Port, u32)>, flags: &[&str], folder: &Path) -> Result<Cell> {
     let arguments: Vec<String> = port.iter().map(|(_, threads)| threads.to_string()).collect();
     let first = search(tool, program, port, &arguments, flags, 1, folder)?;

@@ -1,12 +1,13 @@
 //! The exact oracle for traces of tens of events, and for very many tiny ones: a search over cuts, each seen once.
 //!
-//! Computed: every race and deadlock that some reordering of the trace reaches, under the same [`Rules`] as [`crate::oracle`], which it must
-//! equal. A state is a *cut* (how far each thread has run) and, where reads count, the last writer of each cell of memory that is read
-//! by one thread and written by another; what is locked follows from the cut. Cells are the pieces into which the accesses' bounds cut memory.
+//! Computed: every race and deadlock that some reordering of the trace reaches, under the same [`Rules`] as [`crate::oracle`],
+//! which it must equal. A state is a *cut* (how far each thread has run) and, where reads count, the last writer of each cell of
+//! memory that is read by one thread and written by another; what is locked follows from the cut. Cells are the pieces into which
+//! the accesses' bounds cut memory.
 //!
 //! Reduction: where a thread's next event is a release, a fork, a publication or an access to memory of its own, only that event
-//! is tried. Sound and complete: such an event is always possible, takes nothing from another thread, and its thread is neither about to make a shared access
-//! nor waiting, so no race and no deadlock is seen before it that is not seen after it.
+//! is tried. Sound and complete: such an event is always possible, takes nothing from another thread, and its thread is neither
+//! about to make a shared access nor waiting, so no race and no deadlock is seen before it that is not seen after it.
 //!
 //! Limits: 8 threads, 255 events a thread, 16 cells, 32 locks; no conditions and no semaphores. [`reach`] says so by `None`.
 

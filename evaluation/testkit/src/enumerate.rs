@@ -1,5 +1,6 @@
-//! Every trace of a given length over a small alphabet that lock exclusion, creation and joining allow. Threads appear in the order of their
-//! numbers, so that traces equal but for the names of threads come once. A thread that the alphabet can create runs only once it is.
+//! Every trace of a given length over a small alphabet that lock exclusion, creation and joining allow. Threads appear in the
+//! order of their numbers, so that traces equal but for the names of threads come once. A thread that the alphabet can create
+//! runs only once it is.
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{Address, EventKind, LockMode, ThreadId, Trace};

@@ -1,8 +1,8 @@
 //! The brute-force oracle: every state that some reordering of a tiny trace reaches, and the races and deadlocks seen there.
 //!
-//! A state is how far each thread has run, plus what the path leaves behind (last writers under value causality, signals that came
-//! before their waiter). Everything else is derived anew from the events that ran: slow, obvious, and written without a look at the
-//! witness checker or the predictor, whose oracle it is. At most 64 events.
+//! A state is how far each thread has run, plus what the path leaves behind (last writers under value causality, signals that
+//! came before their waiter). Everything else is derived anew from the events that ran: slow, obvious, and written without a look
+//! at the witness checker or the predictor, whose oracle it is. At most 64 events.
 
 use rashomon_event::{Address, EventIndex, EventKind, LockMode, ThreadId, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -27,7 +27,8 @@ impl Rules {
 pub struct Reachable {
     /// Conflicting accesses of different threads that are both next, smaller index first.
     pub races: BTreeSet<(EventIndex, EventIndex)>,
-    /// Cycles of waiting acquisitions, joins and exits of barriers in the order of [`rashomon_event::CandidateKind::Deadlock`], rotated so that the smallest index is first.
+    /// Cycles of waiting acquisitions, joins and exits of barriers in the order of [`rashomon_event::CandidateKind::Deadlock`],
+    /// rotated so that the smallest index is first.
     pub deadlocks: BTreeSet<Vec<EventIndex>>,
     pub states: usize,
 }
@@ -253,8 +254,8 @@ impl<'t> Oracle<'t> {
         }
     }
 
-    /// Whether the thread of one next event cannot go on before that of another has: it wants a lock that the other holds, its end, or
-    /// its entry of a barrier.
+    /// Whether the thread of one next event cannot go on before that of another has: it wants a lock that the other holds, its
+    /// end, or its entry of a barrier.
     fn waits_for(&self, state: &State, waiter: u32, holder: u32) -> bool {
         let holder = self.trace.events[holder as usize].thread;
         match self.trace.events[waiter as usize].kind {

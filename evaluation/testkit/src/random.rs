@@ -297,8 +297,8 @@ impl Simulation {
     }
 }
 
-/// A large feasible trace: nested critical sections over data that their locks protect, thread-local and read-shared data, and a few
-/// unprotected variables. Sites are few, as in a program.
+/// A large feasible trace: nested critical sections over data that their locks protect, thread-local and read-shared data, and a
+/// few unprotected variables. Sites are few, as in a program.
 pub fn large(seed: u64, threads: u32, locks: u64, events: usize) -> Trace {
     let mut rng = SplitMix(seed);
     let mut builder = TraceBuilder::with_threads(threads);

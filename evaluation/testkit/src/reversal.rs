@@ -1,5 +1,5 @@
-//! Optimistic sync-reversal reorderings by their definition (Shi, Mathur, Pavlogiannis, ICSE 2024), with sets of events and a relation on
-//! them: for traces of at most 64 events with accesses, exclusive locks, threads and publications.
+//! Optimistic sync-reversal reorderings by their definition (Shi, Mathur, Pavlogiannis, ICSE 2024), with sets of events and a
+//! relation on them: for traces of at most 64 events with accesses, exclusive locks, threads and publications.
 
 use rashomon_event::{Address, EventIndex, EventKind, LockMode, Trace};
 

@@ -1,9 +1,10 @@
 //! Traces as text, one event a line (or between semicolons): `thread operation operands [@site] [#label]`.
 //!
-//! `main` is the initial thread; others appear with `fork` or at their first mention. Variables are `x`, `x+2:4` (offset, bytes; 8
-//! bytes if not said). Operations: `r w rw X`, `ld st rmw casf X ORDER`, `fence ORDER`, `fork join tryjoin T`, `start end`, `lock trylock
-//! rlock unlock runlock request M`, `wait C M`, `woken C M [LABEL]`, `timeout C M`, `signal broadcast C`, `enter exit B [GENERATION]`,
-//! `post take S`, `count S N` (what a semaphore begins with), `begin done seen O`, `publish observe O`, `blocked M`, `other`. `//` starts a comment.
+//! `main` is the initial thread; others appear with `fork` or at their first mention. Variables are `x`, `x+2:4` (offset, bytes;
+//! 8 bytes if not said). Operations: `r w rw X`, `ld st rmw casf X ORDER`, `fence ORDER`, `fork join tryjoin T`, `start end`,
+//! `lock trylock rlock unlock runlock request M`, `wait C M`, `woken C M [LABEL]`, `timeout C M`, `signal broadcast C`,
+//! `enter exit B [GENERATION]`, `post take S`, `count S N` (what a semaphore begins with), `begin done seen O`,
+//! `publish observe O`, `blocked M`, `other`. `//` starts a comment.
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{

@@ -1,11 +1,13 @@
 //! An access that the hooks did not recognise: is it ordered behind what was seen of its bytes?
 //!
-//! FastTrack's question (Flanagan, Freund: "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI 2009) asked of several cells instead of one last write and the
-//! reads since: an access races with a cell's when their bytes overlap, one writes, not both are atomic, they belong to different threads, and the cell's epoch is beyond what
-//! the accessing thread knows of its slot. For the *hybrid*, clocks leave out lock edges, and a race is one only if no common lock protects both.
+//! FastTrack's question (Flanagan, Freund: "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI 2009) asked of several
+//! cells instead of one last write and the reads since: an access races with a cell's when their bytes overlap, one writes, not
+//! both are atomic, they belong to different threads, and the cell's epoch is beyond what the accessing thread knows of its slot.
+//! For the *hybrid*, clocks leave out lock edges, and a race is one only if no common lock protects both.
 //!
-//! A cell gives way to a later access that is ordered behind it, covers its bytes and races with whatever it would: a later write for everything, a later
-//! read for reads, an atomic access for atomic ones only; for the hybrid the later one must not hold more locks.
+//! A cell gives way to a later access that is ordered behind it, covers its bytes and races with whatever it would: a later write
+//! for everything, a later read for reads, an atomic access for atomic ones only; for the hybrid the later one must not hold more
+//! locks.
 
 use super::local;
 use super::locksets;
@@ -136,7 +138,8 @@ fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32,
             continue;
         }
         if cells[at].load(Relaxed) != cell {
-            // Overwritten or swept while it was looked at: what was read of it need not belong together, and what is there now may race as well.
+            // Overwritten or swept while it was looked at: what was read of it need not belong together, and what is there now
+            // may race as well.
             if last {
                 continue;
             }
@@ -163,7 +166,8 @@ fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32,
     Some(true)
 }
 
-/// Another thread put an access into the word while this one was about to, whose cell is there now. `overwritten`: what that took the place of unseen, if it is not 0.
+/// Another thread put an access into the word while this one was about to, whose cell is there now. `overwritten`: what that took
+/// the place of unseen, if it is not 0.
 #[cold]
 #[inline(never)]
 pub fn look_again(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, overwritten: u32) -> bool {
@@ -197,7 +201,8 @@ fn store(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u64
     add(thread, cells, new, address, at);
 }
 
-/// A cell that no cell gives way to: into the free one, together with one of the same reference for other bytes, or in the place of any.
+/// A cell that no cell gives way to: into the free one, together with one of the same reference for other bytes, or in the place
+/// of any.
 pub fn add(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u64, free: usize) {
     let mut at = free;
     if free >= CELLS {

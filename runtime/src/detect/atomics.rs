@@ -1,8 +1,9 @@
 //! Atomic operations and fences: C++20's happens-before, as in [intro.races].
 //!
-//! A releasing store begins a release sequence, which read-modify-writes of any thread continue and another thread's relaxed store ends (unless the user wants it kept). A release fence releases with the thread's later relaxed stores;
-//! what relaxed loads see is received by the next acquire fence. Operation and clock change together under the object's lock, so that whoever reads a value knows what
-//! was released with it. Consume is acquire; sequentially consistent operations are acquire and release.
+//! A releasing store begins a release sequence, which read-modify-writes of any thread continue and another thread's relaxed
+//! store ends (unless the user wants it kept). A release fence releases with the thread's later relaxed stores; what relaxed
+//! loads see is received by the next acquire fence. Operation and clock change together under the object's lock, so that whoever
+//! reads a value knows what was released with it. Consume is acquire; sequentially consistent operations are acquire and release.
 
 use super::access::{self, How};
 use super::local;

@@ -1,8 +1,11 @@
-//! A thread of the runtime's own that keeps detection within the memory that the user allows: the options `memory_limit_mb` and `flush_memory_ms`. Without them there is none.
+//! A thread of the runtime's own that keeps detection within the memory that the user allows: the options `memory_limit_mb` and
+//! `flush_memory_ms`. Without them there is none.
 //!
-//! What is given up is the shadow: the accesses seen so far. Races with them are no longer found; nothing is reported that would not have been. Locks and atomic objects stay.
+//! What is given up is the shadow: the accesses seen so far. Races with them are no longer found; nothing is reported that would
+//! not have been. Locks and atomic objects stay.
 //!
-//! It starts with the program's first own thread, or with the program (`force_background_thread`), and is not seen by it. A forked child begins again in the same way.
+//! It starts with the program's first own thread, or with the program (`force_background_thread`), and is not seen by it. A
+//! forked child begins again in the same way.
 
 use super::shadow;
 use crate::report::options;

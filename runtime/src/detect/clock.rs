@@ -1,8 +1,8 @@
 //! Vector clocks: per *slot* the epoch up to which something is known.
 //!
-//! A slot belongs to one thread at a time. It is given to another once the creator of that other thread knows everything the former owner did (it
-//! was joined, directly or not), so reuse loses nothing; the epoch goes on counting. When slots run out, one of an ended thread is taken
-//! all the same: races between its former and its new owner can be missed then.
+//! A slot belongs to one thread at a time. It is given to another once the creator of that other thread knows everything the
+//! former owner did (it was joined, directly or not), so reuse loses nothing; the epoch goes on counting. When slots run out, one
+//! of an ended thread is taken all the same: races between its former and its new owner can be missed then.
 //!
 //! Arrays come from size classes of powers of two and go back there.
 

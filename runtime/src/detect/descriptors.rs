@@ -1,7 +1,9 @@
-//! Descriptors as objects that threads race on: each has a word of shadow of its own, in which a call that uses the descriptor reads, and one that makes or closes it writes.
+//! Descriptors as objects that threads race on: each has a word of shadow of its own, in which a call that uses the descriptor
+//! reads, and one that makes or closes it writes.
 //!
-//! A descriptor that was closed where nobody saw it, and made again where nobody saw it either, would be taken for the old one; so both ends of its life are interposed wherever
-//! libc has a function for them. Putting another file in its place (`dup2`) counts as use: programs do that to end races, not to have them.
+//! A descriptor that was closed where nobody saw it, and made again where nobody saw it either, would be taken for the old one;
+//! so both ends of its life are interposed wherever libc has a function for them. Putting another file in its place (`dup2`)
+//! counts as use: programs do that to end races, not to have them.
 
 use super::access::{self, How};
 use super::shadow::{self, reserve};
@@ -44,7 +46,8 @@ fn word(file: c_int) -> Option<u64> {
 
 fn remember(thread: &mut Thread, file: c_int, state: u32, site: u64) {
     let past = Past { state, thread: thread.number, stack: local::call_stack(thread, site) };
-    // SAFETY: inside the table. Threads that make and close one descriptor at a time race in the program as well; any of their words will do.
+    // SAFETY: inside the table. Threads that make and close one descriptor at a time race in the program as well; any of their
+    // words will do.
     unsafe { PASTS.load(Relaxed).add(file as usize).write_volatile(past) };
 }
 
@@ -78,7 +81,8 @@ pub fn used(thread: &mut Thread, file: c_int, site: u64) {
 pub const BY_DESCRIPTOR: i64 = 1;
 const EVERYTHING: i64 = 2;
 
-/// Data is about to go out through some descriptor, or (`takes_in`) has come in. Files by themselves order nothing here; `io_sync=2` has all of them be one object.
+/// Data is about to go out through some descriptor, or (`takes_in`) has come in. Files by themselves order nothing here;
+/// `io_sync=2` has all of them be one object.
 pub fn moves_data(thread: &mut Thread, takes_in: bool, site: u64) {
     if options::get().io_sync == EVERYTHING {
         if takes_in {

@@ -1,18 +1,20 @@
 //! The lock set detector: does some lock protect every access to a variable?
 //!
-//! Savage, Burrows, Nelson, Sobalvarro, Anderson: "Eraser: A Dynamic Data Race Detector for Multithreaded Programs", TOCS 1997, Figure 4: virgin → exclusive (one thread)
-//! → shared (others read) or shared-modified (others access, somebody writes). The candidate set C(v) begins with the locks of the first access by a second thread and
-//! shrinks to what each later one holds; an empty set of a shared-modified variable is reported, once. Locks held shared protect reads only (§2.3).
+//! Savage, Burrows, Nelson, Sobalvarro, Anderson: "Eraser: A Dynamic Data Race Detector for Multithreaded Programs", TOCS 1997,
+//! Figure 4: virgin → exclusive (one thread) → shared (others read) or shared-modified (others access, somebody writes). The
+//! candidate set C(v) begins with the locks of the first access by a second thread and shrinks to what each later one holds; an
+//! empty set of a shared-modified variable is reported, once. Locks held shared protect reads only (§2.3).
 //!
 //! A *variable* is four aligned bytes, and takes two of its word's cells:
 //!
 //! ```text
 //! the latest access, as a cell of shadow.rs | state:2 | candidate set:22 | 0:8
 //! ```
-//! The hooks skip an access that the latest one was like: same thread, same lock set, not stronger. Nothing happened to the variable in between, so it changes nothing.
-//! Deviations: (1) threads that are joined end their ownership, as in later versions of Eraser: an exclusive variable whose owner's accesses all happened before moves on to the next owner;
-//! (2) freed and newly allocated memory is virgin again; (3) atomic accesses are left out: they need no lock.
-//! Limit: 2^22 lock sets; further ones count as empty.
+//! The hooks skip an access that the latest one was like: same thread, same lock set, not stronger. Nothing happened to the
+//! variable in between, so it changes nothing. Deviations: (1) threads that are joined end their ownership, as in later versions
+//! of Eraser: an exclusive variable whose owner's accesses all happened before moves on to the next owner; (2) freed and newly
+//! allocated memory is virgin again; (3) atomic accesses are left out: they need no lock. Limit: 2^22 lock sets; further ones
+//! count as empty.
 
 use super::access::How;
 use super::locksets;

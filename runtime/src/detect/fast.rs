@@ -1,7 +1,9 @@
-//! [`super::access::word`] for what nearly all accesses are: plain, within a word, under the happens-before detector. Says the same, in fewer instructions.
+//! [`super::access::word`] for what nearly all accesses are: plain, within a word, under the happens-before detector. Says the
+//! same, in fewer instructions.
 //!
-//! A thread's own epoch is in its own clock, so "ordered" is one comparison for its own cells and others'. Freed memory has the granule of an epoch that nobody
-//! knows. Whatever is not plain sailing goes to [`super::access::word`], which looks again from the start.
+//! A thread's own epoch is in its own clock, so "ordered" is one comparison for its own cells and others'. Freed memory has the
+//! granule of an epoch that nobody knows. Whatever is not plain sailing goes to [`super::access::word`], which looks again from
+//! the start.
 
 use super::access::{self, How};
 use super::local;
@@ -13,8 +15,8 @@ use core::arch::x86_64::{
 };
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
-/// Loops find the same four cells in word after word. What was done with them is remembered for each place of the program, and done again without looking at what
-/// the cells stand for: what was ordered stays ordered, and nothing else is remembered.
+/// Loops find the same four cells in word after word. What was done with them is remembered for each place of the program, and
+/// done again without looking at what the cells stand for: what was ordered stays ordered, and nothing else is remembered.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub struct Memo {
@@ -62,8 +64,8 @@ const fn turn(address: u64, bytes: u64) -> usize {
     (address >> bytes.trailing_zeros()) as usize & if bytes < 4 { 3 } else { 1 }
 }
 
-/// An access at `site` of `BYTES` bytes that do not leave their word, or are two words. Without a guard of the runtime, where the place is known: it is as short as a hook,
-/// and lies among them.
+/// An access at `site` of `BYTES` bytes that do not leave their word, or are two words. Without a guard of the runtime, where the
+/// place is known: it is as short as a hook, and lies among them.
 #[inline(always)]
 pub fn plain<const IS_READ: bool, const BYTES: u64>(thread: &mut Thread, address: u64, site: u64) {
     match local::known(thread, site) {
@@ -175,7 +177,8 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u6
     let mut whole = new;
     let mut place = 0;
     if LENGTH < 8 {
-        // The same place did the same to other bytes of the word: one cell is enough for both. Of whole words such a cell would be covering.
+        // The same place did the same to other bytes of the word: one cell is enough for both. Of whole words such a cell would
+        // be covering.
         place = equal(all, !BYTES, new);
         if place != 0 {
             whole |= seen[place.trailing_zeros() as usize & 3];

@@ -1,8 +1,9 @@
 //! Fibres: threads of the program's own, which it switches between (`__tsan_*_fiber`).
 //!
-//! A fibre is a thread without one of the kernel's: it has a number, a clock, a call stack. Whatever thread switches to it runs as it until the next switch, so that a thread's own record, which is a
-//! fibre as well, may go on under another kernel thread. A switch orders what the old fibre did before what the new one does, unless the program says that it does not.
-//! When recording, fibres are not told apart: everything belongs to the thread that runs it.
+//! A fibre is a thread without one of the kernel's: it has a number, a clock, a call stack. Whatever thread switches to it runs
+//! as it until the next switch, so that a thread's own record, which is a fibre as well, may go on under another kernel thread. A
+//! switch orders what the old fibre did before what the new one does, unless the program says that it does not. When recording,
+//! fibres are not told apart: everything belongs to the thread that runs it.
 
 use super::{clock, local};
 use crate::system::lock::RawLock;

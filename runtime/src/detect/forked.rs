@@ -1,8 +1,9 @@
 //! A fork while detecting: the child goes on with a copy of everything, as its only thread.
 //!
-//! What other threads of the parent did lies behind the fork, which shows the child all of it at one moment: nothing of it is concurrent with
-//! what the child does. So its thread knows every other thread's last epoch. No table may be in the middle of a change when it is copied: the locks of all are held
-//! over the fork. An object whose own lock somebody held is begun anew, since whatever was released to it is known.
+//! What other threads of the parent did lies behind the fork, which shows the child all of it at one moment: nothing of it is
+//! concurrent with what the child does. So its thread knows every other thread's last epoch. No table may be in the middle of a
+//! change when it is copied: the locks of all are held over the fork. An object whose own lock somebody held is begun anew, since
+//! whatever was released to it is known.
 
 use super::{
     background, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks,
@@ -47,7 +48,8 @@ pub fn in_parent() {
     locks().iter().for_each(|lock| lock.unlock());
 }
 
-/// This process is the child of one that had several threads: between fork and exec, only what is safe in a signal handler may be called (POSIX, fork).
+/// This process is the child of one that had several threads: between fork and exec, only what is safe in a signal handler may be
+/// called (POSIX, fork).
 static OF_MANY: AtomicBool = AtomicBool::new(false);
 
 /// The process is about to make a thread. That works here; who parses ThreadSanitizer's text gets what ThreadSanitizer does.

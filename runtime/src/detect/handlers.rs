@@ -1,4 +1,5 @@
-//! What signal handlers must not do: call what is not safe where anything may have been interrupted, or leave another `errno` behind.
+//! What signal handlers must not do: call what is not safe where anything may have been interrupted, or leave another `errno`
+//! behind.
 
 use super::stacks::{self, StackId};
 use super::{ignores, local};

@@ -1,6 +1,7 @@
 //! Regions that the program wants left out: its accesses, its synchronisation, or races on some of its memory.
 //!
-//! Regions nest, are a thread's own, and are suspended while it runs a signal handler. A thread that ends inside of one has forgotten to close it: nothing after that was looked at.
+//! Regions nest, are a thread's own, and are suspended while it runs a signal handler. A thread that ends inside of one has
+//! forgotten to close it: nothing after that was looked at.
 
 use super::local;
 use super::stacks::StackId;

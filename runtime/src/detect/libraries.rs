@@ -1,10 +1,12 @@
 //! Libraries whose calls of interposed functions are left out, as the user asks.
 //!
-//! `called_from_lib:PATTERN` in the suppressions: neither the accesses nor the synchronisation of such calls count, for what a library without instrumentation does between them is not seen;
-//! only its threads and the lives of its blocks are. `ignore_noninstrumented_modules=1`: accesses that interposed functions make for any module without instrumentation do not count. A module
-//! is instrumented if it refers to the entry points of the runtime, or holds it.
+//! `called_from_lib:PATTERN` in the suppressions: neither the accesses nor the synchronisation of such calls count, for what a
+//! library without instrumentation does between them is not seen; only its threads and the lives of its blocks are.
+//! `ignore_noninstrumented_modules=1`: accesses that interposed functions make for any module without instrumentation do not
+//! count. A module is instrumented if it refers to the entry points of the runtime, or holds it.
 //!
-//! A pattern stands for one library, which stays: what was called from another one, or from whatever comes to lie in its place, must not be left out.
+//! A pattern stands for one library, which stays: what was called from another one, or from whatever comes to lie in its place,
+//! must not be left out.
 
 use crate::report::{self, options};
 use crate::system::lock::RawLock;

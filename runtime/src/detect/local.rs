@@ -381,7 +381,8 @@ pub fn reference_within(thread: &mut Thread, site: u64, function: u64, atomic: b
     reference_in(thread, context, (function + 1) | stacks::FUNCTION, atomic)
 }
 
-/// The reference of an access to an object of the program's kind `tag`, told from `site` in a function that was called from `called_from`.
+/// The reference of an access to an object of the program's kind `tag`, told from `site` in a function that was called from
+/// `called_from`.
 pub fn reference_of_object(thread: &mut Thread, called_from: u64, tag: u64, site: u64) -> u32 {
     let function = stack(thread, called_from);
     let context = stack_in(thread, function, stacks::TAG | tag);

@@ -1,12 +1,15 @@
 //! The order in which locks are taken: a cycle in it is a deadlock that can happen.
 //!
-//! A graph whose nodes are locks (of one life) and whose edges say "somebody who held this one waited for that one". Havelund's "Using Runtime Analysis to Guide Model
-//! Checking of Java Programs" (SPIN 2000) calls it the lock graph; as in ThreadSanitizer, a cycle is reported whichever threads its edges are from and whatever other locks they
-//! held, so a cycle within one thread is, too: it says what the code allows, not what can be scheduled. An edge is made when a thread asks for a lock, before it waits: a deadlock that really
-//! happens has been reported then. A try makes no edge to the lock that it takes, as it does not wait; edges from that lock count. Shared holders are holders.
+//! A graph whose nodes are locks (of one life) and whose edges say "somebody who held this one waited for that one". Havelund's
+//! "Using Runtime Analysis to Guide Model Checking of Java Programs" (SPIN 2000) calls it the lock graph; as in ThreadSanitizer,
+//! a cycle is reported whichever threads its edges are from and whatever other locks they held, so a cycle within one thread is,
+//! too: it says what the code allows, not what can be scheduled. An edge is made when a thread asks for a lock, before it waits:
+//! a deadlock that really happens has been reported then. A try makes no edge to the lock that it takes, as it does not wait;
+//! edges from that lock count. Shared holders are holders.
 //!
-//! The cycle is looked for when an edge is new, breadth first, so a shortest one is found. Threads remember what they asked for lately under which set of locks: that needs no look
-//! at the graph. Edges vanish with either lock. There is no bound on the locks held, nor on a cycle's length; a report shows its first [`LONGEST`] edges.
+//! The cycle is looked for when an edge is new, breadth first, so a shortest one is found. Threads remember what they asked for
+//! lately under which set of locks: that needs no look at the graph. Edges vanish with either lock. There is no bound on the
+//! locks held, nor on a cycle's length; a report shows its first [`LONGEST`] edges.
 //!
 //! Limit: 2^24 edges at once; further ones are left out.
 

@@ -1,10 +1,12 @@
 //! Locks: who holds them, what they order, and in which sets they are.
 //!
-//! Events come from the interposed functions of libc, in the model of `record::Op`, and from annotations of the program's own locks with more to say ([`flag`], [`Taking`]).
-//! A lock's use is also an access to its first byte (creation and destruction write it, the rest reads it atomically): so a lock that is used without order behind its creation, or in
-//! freed memory, is a race like any other. A thread that uses a lock again, with nothing else having touched that word, need not look.
+//! Events come from the interposed functions of libc, in the model of `record::Op`, and from annotations of the program's own
+//! locks with more to say ([`flag`], [`Taking`]). A lock's use is also an access to its first byte (creation and destruction
+//! write it, the rest reads it atomically): so a lock that is used without order behind its creation, or in freed memory, is a
+//! race like any other. A thread that uses a lock again, with nothing else having touched that word, need not look.
 //!
-//! An acquired lock's owner is known from here until it is released; what is wrong with that is in [`super::misuse`], what it means for the order of locks in [`super::lock_order`].
+//! An acquired lock's owner is known from here until it is released; what is wrong with that is in [`super::misuse`], what it
+//! means for the order of locks in [`super::lock_order`].
 
 use super::access::{self, How};
 use super::objects::{self, Object};

@@ -1,7 +1,7 @@
 //! Sets of locks as numbers: equal sets have equal numbers, and 0 is the empty one.
 //!
-//! An element is a lock of one life ([`super::objects::element`]) and whether it is held shared. Sets are sorted and stored once; the steps between sets that threads keep making
-//! are remembered by each of them.
+//! An element is a lock of one life ([`super::objects::element`]) and whether it is held shared. Sets are sorted and stored once;
+//! the steps between sets that threads keep making are remembered by each of them.
 
 use super::shadow::reserve;
 use crate::system::lock::RawLock;

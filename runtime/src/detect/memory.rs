@@ -6,8 +6,8 @@ use crate::system::thread::Thread;
 use crate::system::{glibc, loader};
 use core::sync::atomic::Ordering::Acquire;
 
-/// Blocks up to this size are taken to be written by whoever allocates them; of larger ones the first part. So handing a block over without
-/// synchronisation is a race with its allocation, and the allocating thread's first accesses need no look.
+/// Blocks up to this size are taken to be written by whoever allocates them; of larger ones the first part. So handing a block
+/// over without synchronisation is a race with its allocation, and the allocating thread's first accesses need no look.
 const WRITTEN: u64 = 16 << 10;
 
 /// Whether what is done to memory from `site` is an access.

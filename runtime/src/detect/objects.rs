@@ -1,8 +1,9 @@
 //! Objects that synchronise: what has been released to each address.
 //!
-//! A word's tag ([`super::shadow::tag`]) names its object; an object at the first word of a heap block is named by the block ([`super::blocks`]). Small atomics may share a word: each
-//! is an object, and those of a word form a list, for a store to one must not replace what was released with the other. Objects appear when first used
-//! and vanish with the memory they lie in. Each has a *life*, a number that no other object ever had: two locks at one address, one after the other, are two locks.
+//! A word's tag ([`super::shadow::tag`]) names its object; an object at the first word of a heap block is named by the block
+//! ([`super::blocks`]). Small atomics may share a word: each is an object, and those of a word form a list, for a store to one
+//! must not replace what was released with the other. Objects appear when first used and vanish with the memory they lie in. Each
+//! has a *life*, a number that no other object ever had: two locks at one address, one after the other, are two locks.
 
 use super::clock::{Clock, Epoch};
 use super::locksets::Element;
@@ -38,7 +39,8 @@ pub struct Object {
     pub creation: StackId,
     /// Of a lock: see `record::lock_kind`, and [`flag`].
     pub flags: u32,
-    /// Of a lock: how often its owner holds it exclusively, how many hold it shared; number + 1 of the thread that owns it, or did last; where that took it, or gave it up.
+    /// Of a lock: how often its owner holds it exclusively, how many hold it shared; number + 1 of the thread that owns it, or
+    /// did last; where that took it, or gave it up.
     pub recursion: u32,
     pub readers: u32,
     pub owner: u32,

@@ -3,14 +3,17 @@
 //! ```text
 //! cell (32 bits):  reference:23 | read:1 | bytes:8         0: nothing
 //! ```
-//! `bytes` has a bit for each byte of the word that was accessed, `read` tells reads from writes, and the *reference* ([`super::spans`]) names thread, epoch,
-//! lock set, call stack and whether the access was atomic. So a cell holds everything a report needs, and nothing that was seen is ever forgotten for want of a history.
+//! `bytes` has a bit for each byte of the word that was accessed, `read` tells reads from writes, and the *reference*
+//! ([`super::spans`]) names thread, epoch, lock set, call stack and whether the access was atomic. So a cell holds everything a
+//! report needs, and nothing that was seen is ever forgotten for want of a history.
 //!
-//! The shadow is reserved as one mapping without memory; a page of it exists once it is written. A word's cells lie at `base + 2 × (address mod 2^44)`, rounded down to 16: the
-//! regions that Linux uses (executables at 0x0…, 0x55…; libraries, mappings and stacks at 0x7e…–0x7f…) differ in the 44 bits that count. Two words of one process that lie a
-//! multiple of 16 TiB apart would share their cells; no fixed address is asked for, so address-space randomisation stays as it is.
+//! The shadow is reserved as one mapping without memory; a page of it exists once it is written. A word's cells lie at
+//! `base + 2 × (address mod 2^44)`, rounded down to 16: the regions that Linux uses (executables at 0x0…, 0x55…; libraries,
+//! mappings and stacks at 0x7e…–0x7f…) differ in the 44 bits that count. Two words of one process that lie a multiple of 16 TiB
+//! apart would share their cells; no fixed address is asked for, so address-space randomisation stays as it is.
 //!
-//! **Limit**: four cells. When all are in use for accesses that are neither ordered before the new one nor covered by it, one at random gives way.
+//! **Limit**: four cells. When all are in use for accesses that are neither ordered before the new one nor covered by it, one at
+//! random gives way.
 
 use crate::system::sys::{self, syscall};
 use core::arch::x86_64::{__m128i, _mm_load_si128};
@@ -94,7 +97,8 @@ pub fn has_any(word: &[AtomicU32]) -> bool {
 /// A word's cells as they are at one moment: each is read once, whole.
 #[inline(always)]
 pub fn look(word: &[AtomicU32; CELLS]) -> __m128i {
-    // SAFETY: SSE2 is part of x86-64; a word's cells are aligned to 16. Other threads may write them meanwhile, as they do between two loads.
+    // SAFETY: SSE2 is part of x86-64; a word's cells are aligned to 16. Other threads may write them meanwhile, as they do
+    // between two loads.
     unsafe { _mm_load_si128(word.as_ptr().cast()) }
 }
 
@@ -104,11 +108,13 @@ pub fn values(cells: __m128i) -> [u32; CELLS] {
     unsafe { core::mem::transmute::<__m128i, [u32; CELLS]>(cells) }
 }
 
-/// Puts a cell into a word that had none, and looks at it again: the cell that gave way unseen, or 0, if another thread put one there.
+/// Puts a cell into a word that had none, and looks at it again: the cell that gave way unseen, or 0, if another thread put one
+/// there.
 ///
-/// Of two threads that come to the word before either has put its access there, one at least is told: both exchange, and look behind that (Dekker's argument, see Dijkstra, "Cooperating
-/// sequential processes", 1965). The first touch of a page of the shadow takes the kernel a microsecond, so threads that begin side by side often meet here. In words that have cells
-/// the moment is as short as a few instructions, and to exchange takes as long as all the rest: there the later store wins.
+/// Of two threads that come to the word before either has put its access there, one at least is told: both exchange, and look
+/// behind that (Dekker's argument, see Dijkstra, "Cooperating sequential processes", 1965). The first touch of a page of the
+/// shadow takes the kernel a microsecond, so threads that begin side by side often meet here. In words that have cells the moment
+/// is as short as a few instructions, and to exchange takes as long as all the rest: there the later store wins.
 #[inline(always)]
 pub fn put_first(word: &[AtomicU32; CELLS], new: u32) -> Result<(), u32> {
     let old = word[0].swap(new, SeqCst);

@@ -1,15 +1,19 @@
 //! References: what a cell says about who accessed, and how.
 //!
-//! A *span* is the part of a thread's execution in which no two accesses to the same bytes can be told apart by the detector: it ends where the thread releases
-//! something (a new epoch), and for the hybrid also where its lock set changes. Each call stack that accesses in a span takes one *reference*, whatever it accesses: sweeping through an array
-//! costs one. References of a span lie in *blocks*, powers of two in size and alignment, so that "an access of my current span" is one masked comparison.
+//! A *span* is the part of a thread's execution in which no two accesses to the same bytes can be told apart by the detector: it
+//! ends where the thread releases something (a new epoch), and for the hybrid also where its lock set changes. Each call stack
+//! that accesses in a span takes one *reference*, whatever it accesses: sweeping through an array costs one. References of a span
+//! lie in *blocks*, powers of two in size and alignment, so that "an access of my current span" is one masked comparison.
 //!
 //! ```text
 //! reference → stack (u32)      granule of 4 references → epoch, slot, atomic (looked at by every check) | thread, lock set (looked at by reports)
 //! ```
-//! Threads carve blocks out of *slabs* of 1024. When slabs run short, the older half of those that no current span uses is *swept*: all cells that name them are cleared, then they are used
-//! again. A sweep goes a step further with each slab that is taken, since whoever takes one may hold locks of the program that others wait for. What is lost is what was accessed millions of references ago and not since. A thread may read a cell just before it is swept and look its reference up after it was
-//! reused; that is why a race is only believed if the cell still holds the reference when everything about it has been read ([`super::access`]).
+//! Threads carve blocks out of *slabs* of 1024. When slabs run short, the older half of those that no current span uses is
+//! *swept*: all cells that name them are cleared, then they are used again. A sweep goes a step further with each slab that is
+//! taken, since whoever takes one may hold locks of the program that others wait for. What is lost is what was accessed millions
+//! of references ago and not since. A thread may read a cell just before it is swept and look its reference up after it was
+//! reused; that is why a race is only believed if the cell still holds the reference when everything about it has been read
+//! ([`super::access`]).
 
 use super::clock::Epoch;
 use super::shadow::{self, REFERENCE_SHIFT, reserve};

@@ -1,7 +1,8 @@
 //! Call stacks as numbers: every stack is a node of one tree, a node is (its caller's node, return address).
 //!
-//! Threads share the tree, and a node is never removed; so a number names its stack for as long as the process lives, and a stack that many accesses share is stored
-//! once. Node 0 is the empty stack. When the tree is full, deeper or new paths stand for their known part.
+//! Threads share the tree, and a node is never removed; so a number names its stack for as long as the process lives, and a stack
+//! that many accesses share is stored once. Node 0 is the empty stack. When the tree is full, deeper or new paths stand for their
+//! known part.
 
 use super::shadow::reserve;
 use crate::system::lock::RawLock;

@@ -1,6 +1,7 @@
 //! What detection did, in numbers: a file of `name value` lines, written at the end when the option `stats` names one.
 //!
-//! Only then does every access go the slow way, where it is counted; the numbers are those of the run that counts, which is slower than others.
+//! Only then does every access go the slow way, where it is counted; the numbers are those of the run that counts, which is
+//! slower than others.
 
 use super::{background, found, shadow, spans, stacks};
 use crate::report::options;

@@ -1,29 +1,37 @@
-//! TREE in front of the detector (Rajagopalan, "Fast and Precise On-the-fly Data Race Detection", 2016, ch. 3; what may be dropped, and why: `evaluation/filter`).
+//! TREE in front of the detector (Rajagopalan, "Fast and Precise On-the-fly Data Race Detection", 2016, ch. 3; what may be
+//! dropped, and why: `evaluation/filter`).
 //!
-//! An access is redundant if its thread has made one at the same code location, of the same bytes and not weaker, in the same *concurrency context*:
+//! An access is redundant if its thread has made one at the same code location, of the same bytes and not weaker, in the same
+//! *concurrency context*:
 //!
-//! - hybrid and lock sets: the thread has sent nothing since, and holds the same locks. Loops that take the same locks come back to their contexts whoever else takes them.
-//! - happens-before: whatever the thread sent since is *dead*. The release of a mutex is, once the thread holds that mutex again exclusively and nobody received from it in
-//!   between: all who will ever receive it will receive a later release too. So an access made now is, for all other threads, an access of the
-//!   epoch before that release.
+//! - hybrid and lock sets: the thread has sent nothing since, and holds the same locks. Loops that take the same locks come back
+//!   to their contexts whoever else takes them.
+//! - happens-before: whatever the thread sent since is *dead*. The release of a mutex is, once the thread holds that mutex again
+//!   exclusively and nobody received from it in between: all who will ever receive it will receive a later release too. So an
+//!   access made now is, for all other threads, an access of the epoch before that release.
 //!
-//! **History.** The concurrency history of a location is what the shadow remembers of it anyway: its cells. They name references, a reference names thread, epoch,
-//! lock set and stack. What is added is per thread: contexts are interned as small numbers, changed only at synchronisation; and a table of *places*
-//! (code location, context) → the reference with which the place accessed first. A place that comes back to a word with its own reference in a cell has nothing to say; a place that
-//! comes to a new word writes its old reference there, so that next time it is recognised. A word that was accessed in the same context by another place gets a reference of the
-//! current span, as without the filter.
+//! **History.** The concurrency history of a location is what the shadow remembers of it anyway: its cells. They name references,
+//! a reference names thread, epoch, lock set and stack. What is added is per thread: contexts are interned as small numbers,
+//! changed only at synchronisation; and a table of *places* (code location, context) → the reference with which the place
+//! accessed first. A place that comes back to a word with its own reference in a cell has nothing to say; a place that comes to a
+//! new word writes its old reference there, so that next time it is recognised. A word that was accessed in the same context by
+//! another place gets a reference of the current span, as without the filter.
 //!
-//! The hooks go first: they recognise what the current span has covered, and know nothing of this. [`recognises`] is asked next, before anything else is done. Where a span makes
-//! very many accesses it is given up for the rest of the span: the hooks are faster once the span has references of its own.
+//! The hooks go first: they recognise what the current span has covered, and know nothing of this. [`recognises`] is asked next,
+//! before anything else is done. Where a span makes very many accesses it is given up for the rest of the span: the hooks are
+//! faster once the span has references of its own.
 //!
-//! **Other threads.** For detectors with an order, accesses of two other threads never make a third one's redundant (`evaluation/filter`, Theorem 3). For lock sets they would, but the detector
-//! keeps one latest access of a variable ([`super::eraser`]), and a report names its code location: dropping others' accesses would change what is named.
+//! **Other threads.** For detectors with an order, accesses of two other threads never make a third one's redundant
+//! (`evaluation/filter`, Theorem 3). For lock sets they would, but the detector keeps one latest access of a variable
+//! ([`super::eraser`]), and a report names its code location: dropping others' accesses would change what is named.
 //!
-//! **Bound.** `filter_locations` places per thread, direct-mapped: a place that loses its entry is looked at as without the filter. References of places lie
-//! in slabs of their own, which are not swept while the table knows them; a thread that has filled three of them forgets the table. A context whose accesses are seldom recognised pauses, and a
-//! thread that gains nothing sleeps.
+//! **Bound.** `filter_locations` places per thread, direct-mapped: a place that loses its entry is looked at as without the
+//! filter. References of places lie in slabs of their own, which are not swept while the table knows them; a thread that has
+//! filled three of them forgets the table. A context whose accesses are seldom recognised pauses, and a thread that gains nothing
+//! sleeps.
 //!
-//! **Limit.** A mutex from whose address others receive without locking it (an annotation, an atomic operation) while it is held again for the first time: one race may be missed.
+//! **Limit.** A mutex from whose address others receive without locking it (an annotation, an atomic operation) while it is held
+//! again for the first time: one race may be missed.
 
 use super::clock::Epoch;
 use super::locksets::{self, LockSet};
@@ -43,7 +51,8 @@ const CONTEXTS_LOG2: u32 = 7;
 const CONTEXTS: usize = 1 << CONTEXTS_LOG2;
 /// Mutexes whose last release may yet be dead.
 const PENDING: usize = 16;
-/// Changes of context after which it is asked whether anything was gained, and for how many the filter sleeps if not: the shortest time and the longest.
+/// Changes of context after which it is asked whether anything was gained, and for how many the filter sleeps if not: the
+/// shortest time and the longest.
 const TRIAL: u32 = 256;
 const WORTH_IT: u32 = TRIAL / 4;
 const SHORTEST_NAP: u32 = 512;
@@ -102,7 +111,8 @@ pub struct Tree {
     present: *mut Context,
     found: u32,
     searched: u32,
-    /// Changes of context and what was found since it was last asked whether the filter is worth it; changes to sleep through, and how many the next time.
+    /// Changes of context and what was found since it was last asked whether the filter is worth it; changes to sleep through,
+    /// and how many the next time.
     changes: u32,
     gained: u32,
     asleep: u32,
@@ -406,7 +416,8 @@ pub fn recall(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, site
     found
 }
 
-/// The reference to look at an access within a word with, which [`recognises`] has not; 0: it is redundant all the same, or there is no reference left.
+/// The reference to look at an access within a word with, which [`recognises`] has not; 0: it is redundant all the same, or there
+/// is no reference left.
 #[inline(never)]
 pub fn reference(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, site: u64) -> u32 {
     let bits = shadow::byte_bits(address, bytes);
@@ -468,7 +479,8 @@ pub fn reference(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, s
     }
 }
 
-/// The entry of a place that is remembered, from now on if need be. `None`: it is not the calls' first way there, or others need the entry.
+/// The entry of a place that is remembered, from now on if need be. `None`: it is not the calls' first way there, or others need
+/// the entry.
 fn place_for(thread: &mut Thread, site: u64, tag: u64) -> Option<*mut Place> {
     /// As often may others ask for an entry between two times that its owner does.
     const CREDIT: u32 = 8;

@@ -1,6 +1,8 @@
-//! The rest of the interface that annotated programs and language runtimes call: what says something about order or locks is recorded, the rest is there to link.
+//! The rest of the interface that annotated programs and language runtimes call: what says something about order or locks is
+//! recorded, the rest is there to link.
 //!
-//! The names that a program *defines* for the ThreadSanitizer runtime to call (`__tsan_on_report`, `__tsan_default_options`, …) are not defined here.
+//! The names that a program *defines* for the ThreadSanitizer runtime to call (`__tsan_on_report`, `__tsan_default_options`, …)
+//! are not defined here.
 
 use super::queue;
 use crate::detect::{self, ignores};
@@ -95,8 +97,8 @@ unsafe extern "C" fn benign_race_sized(_file: *const u8, _line: c_int, address: 
     benign(address, bytes);
 }
 
-/// A barrier that tests use to force an order without making one: no event. One word: threads that belong to it (low ten bits), those that
-/// came (next ten), and how often all have come.
+/// A barrier that tests use to force an order without making one: no event. One word: threads that belong to it (low ten bits),
+/// those that came (next ten), and how often all have come.
 mod test_barrier {
     use core::sync::atomic::{AtomicU32, Ordering::*};
 

@@ -1,7 +1,7 @@
 //! Atomic operations as compilers emit them: each is a synchronisation event with its memory order and value.
 //!
-//! In free mode operation and sequence number are taken under one of a few locks chosen by address, so that the order of events is the
-//! modification order. In serial mode the turn does that.
+//! In free mode operation and sequence number are taken under one of a few locks chosen by address, so that the order of events
+//! is the modification order. In serial mode the turn does that.
 
 use crate::detect;
 use crate::provoke;

@@ -1,7 +1,7 @@
 //! `pthread_barrier_*`.
 //!
-//! A barrier's generation is the number of threads that entered it since its initialisation, divided by its count. In serial mode the waiting is modelled and
-//! the program's barrier is never touched.
+//! A barrier's generation is the number of threads that entered it since its initialisation, divided by its count. In serial mode
+//! the waiting is modelled and the program's barrier is never touched.
 
 use super::lock_common::is_shared_mapping;
 use super::queue;

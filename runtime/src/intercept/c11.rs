@@ -1,4 +1,5 @@
-//! C11's `<threads.h>`: in glibc its mutexes, condition variables, threads and once flags are those of pthreads under other names and with other results.
+//! C11's `<threads.h>`: in glibc its mutexes, condition variables, threads and once flags are those of pthreads under other names
+//! and with other results.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"

@@ -1,7 +1,7 @@
 //! `pthread_cancel` of threads that block in the model, where the C library cannot reach them.
 //!
-//! The thread is let go and, if it is at a cancellation point and lets itself be cancelled, calls `pthread_testcancel` outside the runtime: from there on it unwinds like any other,
-//! with the turn. Calls into the kernel are made outside anyway.
+//! The thread is let go and, if it is at a cancellation point and lets itself be cancelled, calls `pthread_testcancel` outside
+//! the runtime: from there on it unwinds like any other, with the turn. Calls into the kernel are made outside anyway.
 
 use super::threads::find;
 use crate::serial::sched::{self, WaitFor};

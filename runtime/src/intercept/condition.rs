@@ -1,6 +1,7 @@
 //! `pthread_cond_*`, under the symbol version that is not the old incompatible one.
 //!
-//! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this process can wait on it either.
+//! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this
+//! process can wait on it either.
 
 use super::cancel;
 use super::lock_common::{deadline, drop_hold, is_clock, is_shared_mapping, is_time};

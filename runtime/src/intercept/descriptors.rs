@@ -1,13 +1,15 @@
 //! What a file descriptor names, whether using it may block, and the frame of every call that transfers data through one.
 //!
-//! Regular files, directories and block devices never block: calls on them are the real calls and leave no event. Everything else is one event per
-//! call, on completion, whatever comes of it: `Publish` for what lets others go on, recorded before they can see it, `Observe` for what takes something
-//! in, `Blocking` for calls that failed. The object is the file's identity, not the descriptor's number: of the process's own pipes, the how-manieth it
-//! is, so that re-executions agree; of others, device and inode. All sockets are one object, as their two ends have no identity in common. Descriptors
-//! 0 to 2 leave an event whatever they are, so that a re-execution with other standard files counts the same events.
+//! Regular files, directories and block devices never block: calls on them are the real calls and leave no event. Everything else
+//! is one event per call, on completion, whatever comes of it: `Publish` for what lets others go on, recorded before they can see
+//! it, `Observe` for what takes something in, `Blocking` for calls that failed. The object is the file's identity, not the
+//! descriptor's number: of the process's own pipes, the how-manieth it is, so that re-executions agree; of others, device and
+//! inode. All sockets are one object, as their two ends have no identity in common. Descriptors 0 to 2 leave an event whatever
+//! they are, so that a re-execution with other standard files counts the same events.
 //!
-//! In serial mode a thread asks poll(2) first and blocks in the model until the file is ready. Then it makes the call with the turn in its hands. Writes to pipes and streams go in
-//! pieces of [`PIECE`] bytes, which a ready pipe takes at once; each piece is a write of its own.
+//! In serial mode a thread asks poll(2) first and blocks in the model until the file is ready. Then it makes the call with the
+//! turn in its hands. Writes to pipes and streams go in pieces of [`PIECE`] bytes, which a ready pipe takes at once; each piece
+//! is a write of its own.
 
 use crate::detect;
 use crate::intercept::hooks;
@@ -202,15 +204,16 @@ pub fn poll_now(files: &mut [PollFile]) -> isize {
     unsafe { syscall!(sys::POLL, files.as_mut_ptr(), files.len(), 0usize) }
 }
 
-/// Whether a recording has descriptors as objects that threads race on, as online detection has: each is eight bytes of no memory, which a call that uses it reads, and one that closes it
-/// ends. The three that a process begins with are nobody's.
+/// Whether a recording has descriptors as objects that threads race on, as online detection has: each is eight bytes of no
+/// memory, which a call that uses it reads, and one that closes it ends. The three that a process begins with are nobody's.
 fn is_object(file: c_int) -> Option<u64> {
     let counts = config::serial() && !detect::on() && !explore::on() && file > 2;
     descriptor_address(file).filter(|_| counts)
 }
 
-/// What is known of a number. Many calls make descriptors, and not all are seen (`mkstemp`, a message with descriptors in it, a system call of the program's own): a number that is used
-/// although it was closed is another file by now, of which nothing is told, if the kernel knows it, and a use of what is closed if not.
+/// What is known of a number. Many calls make descriptors, and not all are seen (`mkstemp`, a message with descriptors in it, a
+/// system call of the program's own): a number that is used although it was closed is another file by now, of which nothing is
+/// told, if the kernel knows it, and a use of what is closed if not.
 mod life {
     use crate::system::sys::syscall;
     use core::sync::atomic::{AtomicU8, Ordering::Relaxed};

@@ -1,8 +1,9 @@
-//! `atexit`, `__cxa_atexit`, `on_exit`: functions that run when the process ends, or the library goes that asked for them. And the calls that end it: other threads go on before what they do
-//! ([`crate::serial::linger`]).
+//! `atexit`, `__cxa_atexit`, `on_exit`: functions that run when the process ends, or the library goes that asked for them. And
+//! the calls that end it: other threads go on before what they do ([`crate::serial::linger`]).
 //!
-//! While detecting, a handler is ordered behind the call that installed it, and its call stack tells where that was: a frame named after the way of installation, then the installer's. When
-//! recording, handlers are libc's business: they run one after the other, on the thread that ends the process.
+//! While detecting, a handler is ordered behind the call that installed it, and its call stack tells where that was: a frame
+//! named after the way of installation, then the installer's. When recording, handlers are libc's business: they run one after
+//! the other, on the thread that ends the process.
 
 use crate::detect;
 use crate::intercept::hooks::{__tsan_func_entry, __tsan_func_exit};

@@ -1,4 +1,5 @@
-//! Objects that the program watches itself (`__tsan_external_*`): an access to one is an access to its first byte, made by whoever called the function that tells of it.
+//! Objects that the program watches itself (`__tsan_external_*`): an access to one is an access to its first byte, made by
+//! whoever called the function that tells of it.
 
 use crate::detect::access::{self, How};
 use crate::detect::{self, blocks, local};

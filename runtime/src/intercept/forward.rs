@@ -1,7 +1,8 @@
 //! Names that gcc's runtime exports and whose unversioned reference would bind to an old version in libc.
 //!
-//! A program linked against that runtime holds references without a version. What the library in its place does not define, the loader takes from libc in its *oldest*
-//! version, which for these functions is another one than the program was compiled for. They lead straight to the current ones.
+//! A program linked against that runtime holds references without a version. What the library in its place does not define, the
+//! loader takes from libc in its *oldest* version, which for these functions is another one than the program was compiled for.
+//! They lead straight to the current ones.
 
 use crate::system::real::Real;
 use core::arch::naked_asm;

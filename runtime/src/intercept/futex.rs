@@ -1,8 +1,9 @@
 //! `syscall()`: futexes, which language runtimes use by number, and other calls that may block.
 //!
-//! In serial mode waiting on a private futex is modelled with virtual deadlines; wakes are releases of the futex's address that woken waiters acquire
-//! (`Publish`, `Observe`), and whatever came of another wait is a `Blocking` event; a thread that begins to wait makes one as well. Priority-inheritance futexes, and futexes in memory that other processes
-//! share, wait in the kernel with the turn given up.
+//! In serial mode waiting on a private futex is modelled with virtual deadlines; wakes are releases of the futex's address that
+//! woken waiters acquire (`Publish`, `Observe`), and whatever came of another wait is a `Blocking` event; a thread that begins to
+//! wait makes one as well. Priority-inheritance futexes, and futexes in memory that other processes share, wait in the kernel
+//! with the turn given up.
 //!
 //! Limit: reads and writes made by number order nothing in the recording; those of the library functions do.
 
@@ -60,9 +61,10 @@ mod operation {
     pub const CLOCK_REALTIME: c_int = 256;
 }
 
-/// Calls that may sleep in the kernel for ever: read, write, poll, readv, writev, select, pause, sendfile, connect, accept, sendto, recvfrom, sendmsg, recvmsg, wait4,
-/// msgsnd, msgrcv, semop, fcntl, flock, rt_sigtimedwait, rt_sigsuspend, semtimedop, epoll_wait, mq_timedsend, mq_timedreceive, waitid, pselect6, ppoll, splice,
-/// epoll_pwait, accept4, recvmmsg, sendmmsg, epoll_pwait2.
+/// Calls that may sleep in the kernel for ever: read, write, poll, readv, writev, select, pause, sendfile, connect, accept,
+/// sendto, recvfrom, sendmsg, recvmsg, wait4, msgsnd, msgrcv, semop, fcntl, flock, rt_sigtimedwait, rt_sigsuspend, semtimedop,
+/// epoll_wait, mq_timedsend, mq_timedreceive, waitid, pselect6, ppoll, splice, epoll_pwait, accept4, recvmmsg, sendmmsg,
+/// epoll_pwait2.
 const fn may_block(number: isize) -> bool {
     matches!(
         number,

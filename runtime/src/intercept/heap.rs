@@ -2,8 +2,8 @@
 //!
 //! A block is as long as `malloc_usable_size` tells, which may be more than was asked for: programs use the rest, too.
 //!
-//! libc's allocator runs inside the runtime, so that handlers of signals wait until it is left: a thread that forks holds the runtime's locks while it waits for the
-//! allocator's, and a handler above a call that holds those may need the runtime's.
+//! libc's allocator runs inside the runtime, so that handlers of signals wait until it is left: a thread that forks holds the
+//! runtime's locks while it waits for the allocator's, and a handler above a call that holds those may need the runtime's.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -93,8 +93,9 @@ unsafe fn ends(block: *mut u8, site: u64) {
     }
 }
 
-/// Of a block of glibc's allocator: the word before it tells the length of its chunk, which begins two words before the block. Chunks that are mappings of their own end with it, others
-/// with the first word of the next. Asking glibc could end in the allocator of somebody else that the program is linked with.
+/// Of a block of glibc's allocator: the word before it tells the length of its chunk, which begins two words before the block.
+/// Chunks that are mappings of their own end with it, others with the first word of the next. Asking glibc could end in the
+/// allocator of somebody else that the program is linked with.
 ///
 /// # Safety
 /// A live block of glibc's allocator.

@@ -5,7 +5,8 @@
 //! to do is a tail jump to [`access_quantum`] or [`access_record`]. All hooks lie in the section `rashomon_hooks`: a signal that
 //! arrives inside it is deferred, so no handler ever sees a half-written record.
 //!
-//! When detecting ([`crate::detect`]), a hook compares the four cells of the word with what covers the access, and is done if one does.
+//! When detecting ([`crate::detect`]), a hook compares the four cells of the word with what covers the access, and is done if one
+//! does.
 
 use crate::detect::{self, shadow};
 use crate::provoke;
@@ -306,8 +307,8 @@ pub unsafe fn access_within(address: u64, bytes: u64, site: u64, class: u64, fun
     unsafe { range(address, bytes, site, class, function) }
 }
 
-/// A call from `site` is about to end the life of some bytes, of which the first [`MOST_ENDING`] count: for whoever still touches them it writes them. Online detection and exploration
-/// have their own ways to see that.
+/// A call from `site` is about to end the life of some bytes, of which the first [`MOST_ENDING`] count: for whoever still touches
+/// them it writes them. Online detection and exploration have their own ways to see that.
 pub fn ends(address: u64, bytes: u64, site: u64) {
     if !glibc::cxx_calls_from(site) {
         of_object(address, bytes.min(MOST_ENDING), site, AccessClass::End);

@@ -1,4 +1,5 @@
-//! What a Java virtual machine tells of its heap and locks (`__tsan_java_*`): objects that it allocates, moves and frees by itself in memory that is one block to everybody else.
+//! What a Java virtual machine tells of its heap and locks (`__tsan_java_*`): objects that it allocates, moves and frees by
+//! itself in memory that is one block to everybody else.
 //!
 //! When recording, only what orders is recorded ([`super::annotations`]).
 

@@ -1,7 +1,8 @@
 //! `longjmp` and its kin: functions that are left without returning.
 //!
-//! The shadow call stack knows the stack pointer inside each function; whatever lies below the jump's target is gone. Jumps between stacks (from a handler on an alternate
-//! stack, between coroutines) are judged by address like all others, so that call contexts may be wrong behind them, and nothing else.
+//! The shadow call stack knows the stack pointer inside each function; whatever lies below the jump's target is gone. Jumps
+//! between stacks (from a handler on an alternate stack, between coroutines) are judged by address like all others, so that call
+//! contexts may be wrong behind them, and nothing else.
 
 use crate::detect;
 use crate::system::real::real;

@@ -1,7 +1,8 @@
-//! What orders threads through the kernel besides the data of files: signals, processes, queues and semaphores of System V, locks of files, handlers of `fork`.
+//! What orders threads through the kernel besides the data of files: signals, processes, queues and semaphores of System V, locks
+//! of files, handlers of `fork`.
 //!
-//! Whoever lets others go on publishes at the object before its call; whoever the kernel lets go on by it observes behind. A program with one thread has nobody to order: nothing is published,
-//! and what nobody has published at is not observed.
+//! Whoever lets others go on publishes at the object before its call; whoever the kernel lets go on by it observes behind. A
+//! program with one thread has nobody to order: nothing is published, and what nobody has published at is not observed.
 
 use crate::detect;
 use crate::record::recorder;

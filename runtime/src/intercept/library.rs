@@ -1,7 +1,8 @@
 //! `dlopen` and `dlclose`: modules that come and go.
 //!
-//! `dlopen` looks at who calls it, so it is jumped to with the program's return address in place. What it loaded is written down when the first constructor of an instrumented
-//! library calls the runtime, before the next library comes or goes, and at the end of the process.
+//! `dlopen` looks at who calls it, so it is jumped to with the program's return address in place. What it loaded is written down
+//! when the first constructor of an instrumented library calls the runtime, before the next library comes or goes, and at the end
+//! of the process.
 
 use crate::detect::libraries;
 use crate::system::modules;

@@ -73,7 +73,8 @@ pub fn acquire_by_trying(
     }
 }
 
-/// A lock is taken by somebody else: the thread waits in libc, by `real`. `for_ever`: until it has the lock, and nobody outside of the process can give it.
+/// A lock is taken by somebody else: the thread waits in libc, by `real`. `for_ever`: until it has the lock, and nobody outside
+/// of the process can give it.
 pub fn request<R>(runtime: &Runtime, wait: standstill::For, for_ever: bool, real: impl FnOnce() -> R) -> R {
     let thread = runtime.thread();
     let shared = wait.op == Op::LockShared;
@@ -94,7 +95,8 @@ pub fn hold(thread: &mut Thread, lock: u64, shared: bool) {
     filter::locks_changed(thread, held);
 }
 
-/// When a lock was last taken for one thread alone, in serial mode: who is said to have taken it before does not have it any more, as its memory was used for another lock meanwhile.
+/// When a lock was last taken for one thread alone, in serial mode: who is said to have taken it before does not have it any
+/// more, as its memory was used for another lock meanwhile.
 pub fn since_last_exclusive(lock: u64) -> u64 {
     // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
     let held = all().flat_map(|thread| unsafe { (*thread).held.as_slice() });
@@ -123,8 +125,8 @@ pub fn drop_hold(thread: &mut Thread, lock: u64) -> Option<Held> {
     None
 }
 
-/// Whether an address lies in a mapping that other processes may see: an object there that says it is shared is beyond the model. Objects that are
-/// marked as shared in private memory are not.
+/// Whether an address lies in a mapping that other processes may see: an object there that says it is shared is beyond the model.
+/// Objects that are marked as shared in private memory are not.
 pub fn is_shared_mapping(address: u64) -> bool {
     // SAFETY: a terminated path; reads into a local buffer.
     unsafe {

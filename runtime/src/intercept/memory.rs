@@ -1,7 +1,7 @@
 //! `memcpy` and its kin: accesses of whole ranges.
 //!
-//! The runtime's own copies arrive here as well (compilers emit the names): under a [`Runtime`] guard, or on an unknown thread, these functions are nothing but
-//! the string instructions of the processor or libc's function.
+//! The runtime's own copies arrive here as well (compilers emit the names): under a [`Runtime`] guard, or on an unknown thread,
+//! these functions are nothing but the string instructions of the processor or libc's function.
 
 use crate::intercept::hooks::access_by_call;
 use crate::system::real::Real;

@@ -1,7 +1,7 @@
 //! Message queues, of POSIX and of System V, and System V's sets of semaphores.
 //!
-//! A queue of POSIX is a descriptor that poll(2) knows: its calls have the frame of all transfers ([`super::descriptors`]). System V's objects are numbers; a thread that may have to wait for one
-//! gives up its turn.
+//! A queue of POSIX is a descriptor that poll(2) knows: its calls have the frame of all transfers ([`super::descriptors`]).
+//! System V's objects are numbers; a thread that may have to wait for one gives up its turn.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"
@@ -129,7 +129,8 @@ struct Operation {
     flags: i16,
 }
 
-/// Whoever changes a semaphore may let others go on; whoever takes from one, or waits until one is 0, was let go by those who changed it.
+/// Whoever changes a semaphore may let others go on; whoever takes from one, or waits until one is 0, was let go by those who
+/// changed it.
 unsafe fn change_semaphores_by(set: c_int, operations: *const Operation, count: usize, real: impl FnOnce() -> c_int) -> c_int {
     const MOST: usize = 1 << 16;
     let of_set = || unsafe { core::slice::from_raw_parts(operations, count.min(MOST)) };

@@ -60,7 +60,8 @@ fn try_lock(mutex: *mut Mutex) -> c_int {
     unsafe { real!(fn pthread_mutex_trylock(*mut Mutex) -> c_int)(mutex) }
 }
 
-/// The same for a thread that would wait. A try of a mutex that nobody repaired leaves it locked in libc, so that the next one would wait for ever.
+/// The same for a thread that would wait. A try of a mutex that nobody repaired leaves it locked in libc, so that the next one
+/// would wait for ever.
 fn attempt(mutex: *mut Mutex) -> c_int {
     // SAFETY: the program's own mutex.
     let lost = unsafe { (*mutex).kind & ROBUST != 0 && (*mutex).owner == NOT_RECOVERABLE };

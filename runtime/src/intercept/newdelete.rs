@@ -1,9 +1,11 @@
 //! `operator new` and `operator delete` in all their forms.
 //!
-//! Memory comes from libc as in libstdc++. When there is none, the C++ library's own operator is called, which runs the new-handler and throws. All of these
-//! are weak in a static link: a program that replaces them keeps its own, as the standard allows, and the allocations it makes inside are seen instead.
+//! Memory comes from libc as in libstdc++. When there is none, the C++ library's own operator is called, which runs the
+//! new-handler and throws. All of these are weak in a static link: a program that replaces them keeps its own, as the standard
+//! allows, and the allocations it makes inside are seen instead.
 //!
-//! Limit: with the C++ library linked statically there is no operator behind these to call: the exception is thrown without asking the new-handler.
+//! Limit: with the C++ library linked statically there is no operator behind these to call: the exception is thrown without
+//! asking the new-handler.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"

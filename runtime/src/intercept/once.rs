@@ -1,12 +1,15 @@
 //! `pthread_once` and the guards of C++ static variables.
 //!
-//! Both are ours altogether: who runs the routine, who waits and who comes too late is decided by the control itself, with the turn in serial mode and by
-//! compare-exchange in free mode, and recorded where it is decided. A control has glibc's values, a guard (Itanium C++ ABI §3.3.3) those of libstdc++: the first byte says that the
-//! variable is initialised, which compiled code reads by itself; the next ones say that a thread is at it, and that others sleep.
+//! Both are ours altogether: who runs the routine, who waits and who comes too late is decided by the control itself, with the
+//! turn in serial mode and by compare-exchange in free mode, and recorded where it is decided. A control has glibc's values, a
+//! guard (Itanium C++ ABI §3.3.3) those of libstdc++: the first byte says that the variable is initialised, which compiled code
+//! reads by itself; the next ones say that a thread is at it, and that others sleep.
 //!
-//! **Attempts that fail.** A routine may be left by an exception, `pthread_exit` or cancellation: then the control is as new, and the next caller tries again. The frame around a
-//! routine has a personality of its own, through which the runtime learns of that; for a guard the compiler calls `__cxa_guard_abort`. The attempt that failed is a release
-//! (`Publish`), recorded before the control is free, and the next attempt acquires it (`Observe`), recorded before its `OnceBegin`: so attempts are ordered, whoever makes them.
+//! **Attempts that fail.** A routine may be left by an exception, `pthread_exit` or cancellation: then the control is as new, and
+//! the next caller tries again. The frame around a routine has a personality of its own, through which the runtime learns of
+//! that; for a guard the compiler calls `__cxa_guard_abort`. The attempt that failed is a release (`Publish`), recorded before
+//! the control is free, and the next attempt acquires it (`Observe`), recorded before its `OnceBegin`: so attempts are ordered,
+//! whoever makes them.
 //!
 //! Limit: a routine that is left by `longjmp` leaves its control as it is, as with libc: nobody ever runs it again.
 

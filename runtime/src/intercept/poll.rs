@@ -1,7 +1,8 @@
 //! Waiting for several files: `poll`, `select`, `epoll_wait` and their kin.
 //!
-//! In serial mode the thread asks the kernel without waiting and blocks in the model in between; time-outs are virtual. A wait that finds something is an `Observe` of the first
-//! file that is ready (of the epoll set, whose changes publish), one that finds nothing a `Blocking`; one without time that finds nothing is a look.
+//! In serial mode the thread asks the kernel without waiting and blocks in the model in between; time-outs are virtual. A wait
+//! that finds something is an `Observe` of the first file that is ready (of the epoll set, whose changes publish), one that finds
+//! nothing a `Blocking`; one without time that finds nothing is a look.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"
@@ -92,7 +93,8 @@ fn wait(
     result
 }
 
-/// Handlers never let such a call go on, whatever they were installed with; so the mask of `ppoll` and its kin only has to hold while it waits.
+/// Handlers never let such a call go on, whatever they were installed with; so the mask of `ppoll` and its kin only has to hold
+/// while it waits.
 ///
 /// # Safety
 /// `mask` is null or points to a signal mask.

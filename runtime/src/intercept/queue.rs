@@ -1,7 +1,7 @@
 //! Queues of threads that wait for an object in serial mode: first come, first served.
 //!
-//! Where kernel and libc promise no order, arrival order is one of those they allow; the policy decides who arrives when. A thread is *let out* by who
-//! wakes it, so that a wake-up counts even if its time is up before it runs again.
+//! Where kernel and libc promise no order, arrival order is one of those they allow; the policy decides who arrives when. A
+//! thread is *let out* by who wakes it, so that a wake-up counts even if its time is up before it runs again.
 
 use crate::serial::sched::{self, Wait, WaitFor, Wake};
 use crate::system::thread::{Runtime, Thread, all};

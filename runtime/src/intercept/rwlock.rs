@@ -1,7 +1,7 @@
 //! `pthread_rwlock_*`.
 //!
-//! In serial mode every acquisition is a try on the program's own lock, so glibc's own rules hold; only the preference for waiting writers is modelled,
-//! as writers wait in the model and not in the lock.
+//! In serial mode every acquisition is a try on the program's own lock, so glibc's own rules hold; only the preference for
+//! waiting writers is modelled, as writers wait in the model and not in the lock.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"

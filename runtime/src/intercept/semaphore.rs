@@ -1,6 +1,7 @@
 //! `sem_*`. The count stays in the program's semaphore; waiting is done by trying. A handler ends a wait.
 //!
-//! A named semaphore is recorded with the count it has when it is opened; it is shared between processes, so that threads wait for it outside the model.
+//! A named semaphore is recorded with the count it has when it is opened; it is shared between processes, so that threads wait
+//! for it outside the model.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
@@ -171,7 +172,8 @@ unsafe extern "C" fn init(semaphore: *mut Semaphore, shared: c_int, value: u32) 
     result
 }
 
-/// The real one is variadic; on x86-64 it takes these arguments as any function does, and looks at the last two only with `O_CREAT`.
+/// The real one is variadic; on x86-64 it takes these arguments as any function does, and looks at the last two only with
+/// `O_CREAT`.
 unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: u32, value: u32) -> *mut Semaphore {
     let site = caller();
     let semaphore = unsafe { real!(fn sem_open(*const c_char, c_int, u32, u32) -> *mut Semaphore)(name, flags, mode, value) };

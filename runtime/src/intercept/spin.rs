@@ -20,7 +20,8 @@ use rashomon_abi::record::{Op, lock_kind};
 
 type Lock = *mut c_int;
 
-/// The number of the initialised locks that other processes may see: nearly always none, and only then their places are asked for.
+/// The number of the initialised locks that other processes may see: nearly always none, and only then their places are asked
+/// for.
 static SHARED: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
 
 fn is_shared(lock: Lock) -> bool {

@@ -1,12 +1,13 @@
 //! `__libc_start_main`: `main` begins at a page boundary of the stack.
 //!
-//! Where the initial stack ends within its page is random, and depends on the size of the environment. A function with a variable of more than the
-//! ABI's alignment of 16 bytes (vectors, what is padded to cache lines) rounds its stack pointer down, and by how much depends on that place; all that
-//! lies further down moves along. Positions name places in a stack by their distance from its end, so they would not be found again. With `main` at a
-//! page boundary, from which distances are counted, every execution has the same ones.
+//! Where the initial stack ends within its page is random, and depends on the size of the environment. A function with a variable
+//! of more than the ABI's alignment of 16 bytes (vectors, what is padded to cache lines) rounds its stack pointer down, and by
+//! how much depends on that place; all that lies further down moves along. Positions name places in a stack by their distance
+//! from its end, so they would not be found again. With `main` at a page boundary, from which distances are counted, every
+//! execution has the same ones.
 //!
-//! Constructors run before `main`, on the stack as it is; what they have there is named by its distance from the end, random or not.
-//! Limit: those that use more of it than [`UPPER_BYTES`].
+//! Constructors run before `main`, on the stack as it is; what they have there is named by its distance from the end, random or
+//! not. Limit: those that use more of it than [`UPPER_BYTES`].
 
 use super::exits;
 use crate::system::real::{__libc_stack_end, real};

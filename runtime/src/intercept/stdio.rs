@@ -1,11 +1,13 @@
-//! What streams of `stdio.h` hand from thread to thread: a call that takes in from one observes the file under it, a call that gives out publishes there.
+//! What streams of `stdio.h` hand from thread to thread: a call that takes in from one observes the file under it, a call that
+//! gives out publishes there.
 //!
-//! Only files that threads can meet at count: pipes, sockets and their like. Of the standard three only a pipe or a socket that the process made itself, so that a re-execution with other standard
-//! files counts the same events. Calls on all others cost a look at a table, and leave no event; bytes that a thread takes from what it read itself leave none either. Bytes that are put are published call by
-//! call: another thread may be the one that flushes them.
+//! Only files that threads can meet at count: pipes, sockets and their like. Of the standard three only a pipe or a socket that
+//! the process made itself, so that a re-execution with other standard files counts the same events. Calls on all others cost a
+//! look at a table, and leave no event; bytes that a thread takes from what it read itself leave none either. Bytes that are put
+//! are published call by call: another thread may be the one that flushes them.
 //!
-//! In serial mode a thread that needs more than the stream holds waits in the model first. The stream's buffer is looked at for that: its layout is part of glibc's interface, as `getc_unlocked` is
-//! compiled into programs.
+//! In serial mode a thread that needs more than the stream holds waits in the model first. The stream's buffer is looked at for
+//! that: its layout is part of glibc's interface, as `getc_unlocked` is compiled into programs.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for, or looks at the program's own stream"

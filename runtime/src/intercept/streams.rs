@@ -1,4 +1,5 @@
-//! Streams of `stdio.h`: the program's bytes that go through them, and the descriptors under them. Their locks are not seen: libc takes them inside.
+//! Streams of `stdio.h`: the program's bytes that go through them, and the descriptors under them. Their locks are not seen: libc
+//! takes them inside.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"

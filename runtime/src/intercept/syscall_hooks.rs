@@ -1,6 +1,7 @@
 //! What programs that make system calls by themselves say before and after each (`sanitizer/linux_syscall_hooks.h`).
 //!
-//! Calls that transfer bytes access the program's memory, and order through their descriptor; what the others do is of no use here, or is seen where `syscall` is interposed.
+//! Calls that transfer bytes access the program's memory, and order through their descriptor; what the others do is of no use
+//! here, or is seen where `syscall` is interposed.
 
 use super::descriptors::{Part, look, parts};
 use crate::intercept::hooks::access_range;

@@ -1,7 +1,7 @@
 //! `pthread_create`, `_join`, `_detach`: the life of threads.
 //!
-//! A thread ends, for the model, in the last round of its key destructors: that is behind its start routine, behind `pthread_exit` and cancellation, and
-//! behind the destructors of its thread-local objects and of the program's own keys.
+//! A thread ends, for the model, in the last round of its key destructors: that is behind its start routine, behind
+//! `pthread_exit` and cancellation, and behind the destructors of its thread-local objects and of the program's own keys.
 
 use super::cancel;
 use super::lock_common::deadline;
@@ -47,8 +47,8 @@ fn key() -> u32 {
     key
 }
 
-/// Lets all threads allocate from the one heap. Further arenas are aligned to their size, which puts them at random distances, and only one
-/// thread runs at a time anyway.
+/// Lets all threads allocate from the one heap. Further arenas are aligned to their size, which puts them at random distances,
+/// and only one thread runs at a time anyway.
 fn one_arena() {
     const M_ARENA_MAX: c_int = -8;
     // SAFETY: valid arguments.
@@ -181,8 +181,8 @@ fn has_own_mask(attributes: *const u8) -> bool {
 /// Threads that may be ahead of their creator.
 const AHEAD: u32 = 256;
 
-/// A new thread begins side by side with what its creator does next, or ahead of it: which races an execution shows depends on who is first, and to begin a thread
-/// takes so long that it would always be the creator. Either is as likely as the other.
+/// A new thread begins side by side with what its creator does next, or ahead of it: which races an execution shows depends on
+/// who is first, and to begin a thread takes so long that it would always be the creator. Either is as likely as the other.
 fn let_begin(child: &Thread) {
     while child.begun.load(Acquire) == 0 {
         sys::futex_wait(&child.begun, 0);
@@ -192,7 +192,8 @@ fn let_begin(child: &Thread) {
     }
 }
 
-/// A new thread, about to execute its routine: of several that are created one after the other, the first would always be ahead. One in four lets the next ones overtake.
+/// A new thread, about to execute its routine: of several that are created one after the other, the first would always be ahead.
+/// One in four lets the next ones overtake.
 fn let_overtake(thread: &Thread) {
     if thread.number <= AHEAD && chance() & 3 == 0 {
         sleep_microseconds(200);
@@ -278,7 +279,8 @@ fn by_handle(handle: u64) -> Option<&'static mut Thread> {
     all().map(|thread| unsafe { &mut *thread }).find(|thread| thread.handle.load(Acquire) == handle && !thread.joined)
 }
 
-/// In serial mode a new thread may not have run at all: its handle is what `pthread_create` returned, which is its thread pointer, once it has set it.
+/// In serial mode a new thread may not have run at all: its handle is what `pthread_create` returned, which is its thread
+/// pointer, once it has set it.
 pub fn find(handle: u64) -> Option<&'static mut Thread> {
     // The record of a thread that has not stored its handle, or gave it up, has none: an id of 0 names nobody.
     if handle == 0 {
@@ -301,7 +303,8 @@ pub fn find(handle: u64) -> Option<&'static mut Thread> {
     }
 }
 
-/// What becomes of a join that finds the thread running, if it does not wait: libc refuses to join the calling thread, or one that is detached. `ask` is the same join, whose time is up.
+/// What becomes of a join that finds the thread running, if it does not wait: libc refuses to join the calling thread, or one
+/// that is detached. `ask` is the same join, whose time is up.
 fn at_once(runtime: &Runtime, ask: impl FnOnce() -> c_int) -> Option<c_int> {
     if cancel::is_due(runtime, WaitFor::Join) {
         return None;

@@ -1,10 +1,11 @@
 //! Clocks, sleeps, yields and random bytes.
 //!
-//! In serial mode clocks show virtual time, sleeps end when it gets there, and the random bytes are a function of the seed, the thread's place in the tree of
-//! threads and how many the thread took before (SplitMix64 of them): the same seed gives the same bytes whatever the schedule.
+//! In serial mode clocks show virtual time, sleeps end when it gets there, and the random bytes are a function of the seed, the
+//! thread's place in the tree of threads and how many the thread took before (SplitMix64 of them): the same seed gives the same
+//! bytes whatever the schedule.
 //!
-//! Limits: the processor's own counters and random instructions (`rdtsc`, `rdrand`, which `std::random_device` uses), and what the kernel puts into the
-//! process at its start (`AT_RANDOM`), are as they are.
+//! Limits: the processor's own counters and random instructions (`rdtsc`, `rdrand`, which `std::random_device` uses), and what
+//! the kernel puts into the process at its start (`AT_RANDOM`), are as they are.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"

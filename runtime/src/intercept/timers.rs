@@ -1,4 +1,5 @@
-//! Timers that send signals, and descriptors that signals are read from: who takes the signal is ordered behind who set the timer.
+//! Timers that send signals, and descriptors that signals are read from: who takes the signal is ordered behind who set the
+//! timer.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"

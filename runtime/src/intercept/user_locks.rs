@@ -1,7 +1,8 @@
 //! Locks of the program's own, which it tells of itself: `__tsan_mutex_*` and `AnnotateRWLock*`.
 //!
-//! When recording, an annotated operation is a lock event around the atomics that the lock is made of, which stay visible: the scheduler has to know when it spins.
-//! When detecting, it is what ThreadSanitizer takes it for: between the calls around an operation the thread's accesses and synchronisation do not count, and only the lock's own order does.
+//! When recording, an annotated operation is a lock event around the atomics that the lock is made of, which stay visible: the
+//! scheduler has to know when it spins. When detecting, it is what ThreadSanitizer takes it for: between the calls around an
+//! operation the thread's accesses and synchronisation do not count, and only the lock's own order does.
 
 use super::lock_common::{drop_hold, hold};
 use crate::detect;

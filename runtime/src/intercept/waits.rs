@@ -1,7 +1,9 @@
-//! Calls that wait in the kernel for something that cannot be asked for beforehand: children, signals, file locks, messages, names.
+//! Calls that wait in the kernel for something that cannot be asked for beforehand: children, signals, file locks, messages,
+//! names.
 //!
-//! The thread gives up its turn meanwhile ([`sched::external`]) and takes it back when the call returns; one `Blocking` event each, with the result. Under a schedule
-//! the others wait for it. Which order such calls return in is up to the kernel: the recorded turns tell.
+//! The thread gives up its turn meanwhile ([`sched::external`]) and takes it back when the call returns; one `Blocking` event
+//! each, with the result. Under a schedule the others wait for it. Which order such calls return in is up to the kernel: the
+//! recorded turns tell.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"
@@ -25,7 +27,8 @@ fn external(source: u16, object: u64, real: impl FnOnce() -> isize) -> isize {
     external_unless(source, object, real, |_| false, |_| None)
 }
 
-/// A call that waits for processes, with a result of at least `least` if one ended: there is one to wait for because some thread started it.
+/// A call that waits for processes, with a result of at least `least` if one ended: there is one to wait for because some thread
+/// started it.
 fn external_processes(object: u64, least: isize, real: impl FnOnce() -> isize) -> c_int {
     let ended = |result| (result >= least).then_some(Object::Processes);
     external_unless(sync_source::PROCESS, object, real, |_| false, ended) as c_int
@@ -134,7 +137,8 @@ unsafe extern "C" fn wait_for_handler_masked(mask: *const u64) -> c_int {
     external(sync_source::SIGNAL, 0, || unsafe { real!(fn sigsuspend(*const u64) -> c_int)(mask) as isize }) as c_int
 }
 
-/// The lock belongs to the open file: threads that opened it by themselves exclude each other, and who gives it up lets others go on. A shared lock may take the place of an exclusive one.
+/// The lock belongs to the open file: threads that opened it by themselves exclude each other, and who gives it up lets others go
+/// on. A shared lock may take the place of an exclusive one.
 unsafe extern "C" fn lock_file(file: c_int, operation: c_int) -> c_int {
     // LOCK_SH, LOCK_EX, LOCK_UN
     lock_open_file(file, operation & 9 != 0, operation & 3 != 0, || unsafe {

@@ -1,4 +1,5 @@
-//! 128-bit cells: `cmpxchg16b` is all that every x86-64 processor has, so every operation is a compare-exchange, but for loads where the processor has better.
+//! 128-bit cells: `cmpxchg16b` is all that every x86-64 processor has, so every operation is a compare-exchange, but for loads
+//! where the processor has better.
 //!
 //! Depends on nothing else here: a test compiles it at every level of optimisation, among code that leaves few registers.
 
@@ -12,8 +13,8 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 #[inline]
 pub unsafe fn cmpxchg16b(address: *mut u128, expected: u128, desired: u128) -> u128 {
     let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
-    // SAFETY: by the contract. RBX is the compiler's own: it cannot be named as an operand, and is swapped in and out. A register that the compiler chooses may be RBX,
-    // which holds something else when the address is used, so every operand is named.
+    // SAFETY: by the contract. RBX is the compiler's own: it cannot be named as an operand, and is swapped in and out. A register
+    // that the compiler chooses may be RBX, which holds something else when the address is used, so every operand is named.
     unsafe {
         asm!("xchg rsi, rbx", "lock cmpxchg16b [rdi]", "mov rbx, rsi",
              in("rdi") address, inout("rsi") desired as u64 => _, in("rcx") (desired >> 64) as u64,

@@ -1,4 +1,5 @@
-//! Memory of this module's own, which libc's allocator gives inside the runtime, as ever ([`heap`]). Blocks in which objects synchronise are recorded as the program's heap blocks are, so that an object in the same place is another one later.
+//! Memory of this module's own, which libc's allocator gives inside the runtime, as ever ([`heap`]). Blocks in which objects
+//! synchronise are recorded as the program's heap blocks are, so that an object in the same place is another one later.
 
 use super::Call;
 use crate::intercept::heap;
@@ -17,7 +18,8 @@ pub fn allocate(call: Call, bytes: usize) -> *mut u8 {
     block
 }
 
-/// Nothing is recorded: whoever is the last to be done with a block need not be ordered behind the others. What is allocated in its place begins a new life.
+/// Nothing is recorded: whoever is the last to be done with a block need not be ordered behind the others. What is allocated in
+/// its place begins a new life.
 ///
 /// # Safety
 /// Made by [`allocate`], and nobody uses it any more.

@@ -1,9 +1,10 @@
 //! Doacross loops: `ordered(n)` with `depend(sink: …)` and `depend(source)`.
 //!
-//! An iteration of the nest is a vector of numbers from 0. Its source publishes at the iteration's cell; whoever has it for a sink waits until that was done, and observes the cell.
+//! An iteration of the nest is a vector of numbers from 0. Its source publishes at the iteration's cell; whoever has it for a
+//! sink waits until that was done, and observes the cell.
 //!
-//! Limit: where the nest has more iterations than [`MOST_CELLS`], those of one iteration of the outermost loop share a cell. Who waits for one of them is then ordered behind
-//! later ones, too, that happened to be done.
+//! Limit: where the nest has more iterations than [`MOST_CELLS`], those of one iteration of the outermost loop share a cell. Who
+//! waits for one of them is then ordered behind later ones, too, that happened to be done.
 
 use super::Call;
 use super::shares;

@@ -364,7 +364,8 @@ unsafe extern "C" fn doacross_init(_location: usize, _thread: i32, loops: i32, b
     let bounds = unsafe { core::slice::from_raw_parts(bounds, loops.max(0) as usize) };
     doacross::begin(Call::current(), bounds.len(), |at| {
         let Bounds { lower, upper, step } = bounds[at];
-        // clang counts iterations from 0, and gives their number for the last one: that one does not exist, and nobody comes to it.
+        // clang counts iterations from 0, and gives their number for the last one: that one does not exist, and nobody comes to
+        // it.
         let is_numbered = lower == 0 && step == 1;
         let count = if is_numbered {
             upper.max(0) as u64

@@ -113,7 +113,8 @@ struct Dependence {
 }
 
 unsafe fn dependences(first: (i32, *const Dependence), second: (i32, *const Dependence)) -> Vector<Item> {
-    /// How an item is used: a variable that is written, one that is written by one task at a time, one of `inoutset`; `omp_all_memory`.
+    /// How an item is used: a variable that is written, one that is written by one task at a time, one of `inoutset`;
+    /// `omp_all_memory`.
     const OUT: u8 = 2;
     const EXCLUSIVE: u8 = 4;
     const SET: u8 = 8;
@@ -146,7 +147,8 @@ unsafe extern "C" fn task(_location: usize, _thread: i32, compiled: *mut u8) -> 
     unsafe {
         let front = &*front(compiled);
         if core::ptr::eq(front.task, member().task()) {
-            // An untied task at a scheduling point: another thread might execute the rest. This one does, when its code has returned.
+            // An untied task at a scheduling point: another thread might execute the rest. This one does, when its code has
+            // returned.
             front.again.set(true);
         } else {
             submit(Call::current(), compiled, &[], false);

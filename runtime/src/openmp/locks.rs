@@ -1,6 +1,7 @@
 //! `critical`, `GOMP_atomic_start`, `omp_*_lock`: locks in the words that the compilers give them.
 //!
-//! A word is 0 while free, 1 while taken and 2 while somebody sleeps for it. A nestable lock has, behind it, who owns it and how often: eight bytes, as in the smaller of the two libraries.
+//! A word is 0 while free, 1 while taken and 2 while somebody sleeps for it. A nestable lock has, behind it, who owns it and how
+//! often: eight bytes, as in the smaller of the two libraries.
 
 use super::Call;
 use crate::intercept::lock_common::{acquire_by_trying, drop_hold, hold, request};

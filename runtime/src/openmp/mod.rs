@@ -1,7 +1,9 @@
-//! OpenMP: the entry points that compilers emit calls of (`GOMP_*` of gcc, `__kmpc_*` of clang) and the `omp_*` functions, implemented here.
+//! OpenMP: the entry points that compilers emit calls of (`GOMP_*` of gcc, `__kmpc_*` of clang) and the `omp_*` functions,
+//! implemented here.
 //!
-//! The libraries that come with the compilers synchronise by futexes and atomics of their own, which nobody sees. So while the runtime observes a process, teams, work sharing, tasks
-//! and locks are ours: threads are made by the interposed `pthread_create`, waiting is modelled as for libc's functions, and every order that the standard promises is an event:
+//! The libraries that come with the compilers synchronise by futexes and atomics of their own, which nobody sees. So while the
+//! runtime observes a process, teams, work sharing, tasks and locks are ours: threads are made by the interposed
+//! `pthread_create`, waiting is modelled as for libc's functions, and every order that the standard promises is an event:
 //!
 //! | construct | events |
 //! |---|---|
@@ -14,11 +16,14 @@
 //! | a task | creation posts, the executing thread takes; its end posts for `taskwait` and `taskgroup`, which take; its predecessors publish, it observes |
 //! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody. Drawing dynamic iterations, as taking a task, is an event of what is drawn from that orders nothing, so that others may draw first |
 //!
-//! Workers stay for later regions of the thread that made them, always in the same place of its teams, so that `threadprivate` variables persist.
+//! Workers stay for later regions of the thread that made them, always in the same place of its teams, so that `threadprivate`
+//! variables persist.
 //!
-//! A process that is not observed, or whose code calls something that is not here (see [`refers_to_more`]), has the compiler's own library.
+//! A process that is not observed, or whose code calls something that is not here (see [`refers_to_more`]), has the compiler's
+//! own library.
 //!
-//! Limits: tasks that one thread executes one after the other are ordered by that; a region is never cancelled (as without `OMP_CANCELLATION`); no offloading, no affinity.
+//! Limits: tasks that one thread executes one after the other are ordered by that; a region is never cancelled (as without
+//! `OMP_CANCELLATION`); no offloading, no affinity.
 //!
 //! Calls: `system`, `record`, `detect`, `serial`, `intercept`.
 
@@ -110,7 +115,8 @@ impl Theirs {
         Self { real: Real::new(name, None), name, library }
     }
 
-    /// Where it is, in a library that is loaded for it if none of the loaded ones has it: a static link that finds the name in the runtime may leave the library out.
+    /// Where it is, in a library that is loaded for it if none of the loaded ones has it: a static link that finds the name in
+    /// the runtime may leave the library out.
     fn address(&self) -> *mut c_void {
         unsafe extern "C" {
             fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -177,7 +183,8 @@ unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut 
     if SERVED.load(Acquire) == OURS { ours } else { theirs.address() }
 }
 
-/// An entry point that is not here and that the program's code calls: a process with such code is served by the compiler's library altogether.
+/// An entry point that is not here and that the program's code calls: a process with such code is served by the compiler's
+/// library altogether.
 fn refers_to_more() -> Option<&'static CStr> {
     unsafe extern "C" {
         fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -221,7 +228,8 @@ fn is_library(module: &modules::Module<'_>) -> bool {
         .any(|library| name.starts_with(library))
 }
 
-/// A region asks to be cancelled, which never happens while the program is observed, as without `OMP_CANCELLATION`. Said once where it would happen otherwise.
+/// A region asks to be cancelled, which never happens while the program is observed, as without `OMP_CANCELLATION`. Said once
+/// where it would happen otherwise.
 fn refuse_cancellation() {
     static SAID: AtomicU32 = AtomicU32::new(0);
     let _runtime = Runtime::try_enter();
@@ -301,8 +309,8 @@ impl Here {
         }
     }
 
-    /// Before the thread takes work that any of its team may take: others first, so that work is shared out also where there is little of it. Who takes what is decided here: it is an
-    /// event of `object`, where the work is, if there is some.
+    /// Before the thread takes work that any of its team may take: others first, so that work is shared out also where there is
+    /// little of it. Who takes what is decided here: it is an event of `object`, where the work is, if there is some.
     pub fn lets_others(&self, object: u64, is_some: bool) {
         /// In parallel, over the whole process: threads that sleep take long to come.
         static PATIENCE: AtomicU32 = AtomicU32::new(200);

@@ -1,6 +1,7 @@
 //! Work sharing: loops, sections, `single`, `ordered`.
 //!
-//! The threads of a team come to the same constructs in the same order; the k-th of each thread is the same one. A loop is counted in iterations from 0, whatever its variable.
+//! The threads of a team come to the same constructs in the same order; the k-th of each thread is the same one. A loop is
+//! counted in iterations from 0, whatever its variable.
 
 use super::data::{allocate, release};
 use super::settings::Kind;
@@ -351,7 +352,8 @@ pub fn take_turn(call: Call) {
     if share.is_null() || me.has_turn.get() || first >= behind {
         return;
     }
-    // The first chunk has it from the beginning: an operation that is announced is also made, or a schedule would not know where the thread stands.
+    // The first chunk has it from the beginning: an operation that is announced is also made, or a schedule would not know where
+    // the thread stands.
     if first > 0 {
         // SAFETY: the thread's present construct, which is there until this thread leaves it, here and below.
         let object = unsafe { &raw const (*share).ordered as u64 };

@@ -1,7 +1,8 @@
 //! Tasks: who creates, waits for and executes them, their groups and dependences.
 //!
-//! A task that is created belongs to its team's queue until a thread that waits, at a barrier, for its children or for a group, executes it. Who waits for its children
-//! executes only those, and at the end of a group only tasks of the group, so that nobody who waits is held up by what has nothing to do with it.
+//! A task that is created belongs to its team's queue until a thread that waits, at a barrier, for its children or for a group,
+//! executes it. Who waits for its children executes only those, and at the end of a group only tasks of the group, so that nobody
+//! who waits is held up by what has nothing to do with it.
 
 use super::data::{Vector, allocate, release};
 use super::settings::Settings;
@@ -111,7 +112,8 @@ pub struct Queue {
     used: Cell<bool>,
 }
 
-/// How often a thread yields before it executes a task of its own, beside what it yields before any task, and in a region at most. Often, and nobody executes a task of his own: that hides races, too.
+/// How often a thread yields before it executes a task of its own, beside what it yields before any task, and in a region at
+/// most. Often, and nobody executes a task of his own: that hides races, too.
 const YIELDS: u32 = 1;
 const MOST_YIELDS: u32 = 256;
 
@@ -264,7 +266,8 @@ pub fn submit(call: Call, new: *mut Task, clauses: &Clauses<'_>) {
     tell(&here, team);
 }
 
-/// Executes what a task that is not left to the team has to come behind, and nothing else: whoever creates it may hold what other tasks wait for.
+/// Executes what a task that is not left to the team has to come behind, and nothing else: whoever creates it may hold what other
+/// tasks wait for.
 fn execute_before(call: Call, team: &Team, task: &Task) {
     let before = Vector::new();
     {
@@ -273,7 +276,8 @@ fn execute_before(call: Call, team: &Team, task: &Task) {
             let (mut at, mut of) = (0, task);
             loop {
                 for &other in of.predecessors.as_slice() {
-                    // SAFETY: kept by the reference of a task that is not finished; of one that is finished nothing is left in the list.
+                    // SAFETY: kept by the reference of a task that is not finished; of one that is finished nothing is left in
+                    // the list.
                     let counted = unsafe { &*other };
                     if !counted.finished.get() && !before.as_slice().contains(&other) {
                         add(&counted.references, 1);
@@ -312,7 +316,8 @@ pub fn tell(here: &Here, team: &Team) {
 
 /// Executes tasks of the team that are accepted until `done` (asked under the team's lock), waiting while there are none.
 ///
-/// Who created tasks executes one of them only when another thread has taken one, or none comes for it: the same thread's executing them would order them, and behind what that thread did before.
+/// Who created tasks executes one of them only when another thread has taken one, or none comes for it: the same thread's
+/// executing them would order them, and behind what that thread did before.
 pub fn execute_until(call: Call, team: &Team, accept: impl Fn(&Task) -> bool, done: impl Fn() -> bool) {
     let me = member();
     let of_others = |task: &Task| accept(task) && !core::ptr::eq(task.creator, me);

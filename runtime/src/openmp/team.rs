@@ -170,7 +170,8 @@ fn size_for(me: &Member, wanted: u32) -> u32 {
     size.clamp(1, settings::thread_limit())
 }
 
-/// A team of this size, whose first member is the calling thread from now on. `first` is a loop, or sections, that its region begins with.
+/// A team of this size, whose first member is the calling thread from now on. `first` is a loop, or sections, that its region
+/// begins with.
 fn form(call: Call, size: u32, body: Option<Body>, first: Option<Loop>) -> &'static Team {
     let me = member();
     let block = allocate(call, size_of::<Team>() + size as usize * size_of::<Member>());

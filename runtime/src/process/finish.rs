@@ -11,7 +11,8 @@ use rashomon_abi::header::{field, state};
 
 static DONE: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a thread other than the calling one writes nothing before it has the turn: it waits for that, or gave it up for a call into the kernel. Who lost it while it ran may write.
+/// Whether a thread other than the calling one writes nothing before it has the turn: it waits for that, or gave it up for a call
+/// into the kernel. Who lost it while it ran may write.
 fn stands_still(thread: &Thread) -> bool {
     config::serial() && (thread.state != State::External || thread.evicted.load(Acquire) == sched::LET_GO)
 }

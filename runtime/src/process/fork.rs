@@ -1,9 +1,11 @@
-//! A forked child is a program of one thread in the middle of its run: it gives up what it inherited of the runtime and begins a recording of its own.
+//! A forked child is a program of one thread in the middle of its run: it gives up what it inherited of the runtime and begins a
+//! recording of its own.
 //!
-//! Handlers of `fork`'s own do that, registered before any of the program's: what is prepared is the last thing before the fork, and the first thing behind it is
-//! the change. Locks of the runtime that other threads of the parent held are free in the child; what these guarded is made anew, so that nothing
-//! half changed is ever looked at. The child keeps its thread's call stack and the locks that the thread holds, which its recording begins with, and goes on with
-//! the parent's virtual time; its policy begins again with the seed, so that how it runs does not depend on how its parent ran.
+//! Handlers of `fork`'s own do that, registered before any of the program's: what is prepared is the last thing before the fork,
+//! and the first thing behind it is the change. Locks of the runtime that other threads of the parent held are free in the child;
+//! what these guarded is made anew, so that nothing half changed is ever looked at. The child keeps its thread's call stack and
+//! the locks that the thread holds, which its recording begins with, and goes on with the parent's virtual time; its policy
+//! begins again with the seed, so that how it runs does not depend on how its parent ran.
 //!
 //! While detecting, the child goes on with a copy of what is known ([`crate::detect::forked`]).
 //!
@@ -40,8 +42,8 @@ static mut LOADER_HELD: bool = false;
 pub unsafe extern "C" fn prepare() {
     let all = u64::MAX;
     let mut mask = 0u64;
-    // Signals that wait are handled where the runtime is left. That must not be at the end of this, with all locks held: so none comes from here on, and those that came
-    // before are handled first. In the child they wait until it knows that it is one.
+    // Signals that wait are handled where the runtime is left. That must not be at the end of this, with all locks held: so none
+    // comes from here on, and those that came before are handled first. In the child they wait until it knows that it is one.
     // SAFETY: masks of eight bytes.
     unsafe { syscall!(sys::RT_SIGPROCMASK, 2, &raw const all, &raw mut mask, 8) };
     drop(Runtime::try_enter());

@@ -167,7 +167,8 @@ fn upper_stack() -> (u64, u64) {
     (end - start::UPPER_BYTES, end + 8 * (arguments + 2))
 }
 
-/// The texts of arguments and environment, which lie at a random distance from the stack: from the first argument to the last variable.
+/// The texts of arguments and environment, which lie at a random distance from the stack: from the first argument to the last
+/// variable.
 fn initial_texts() -> (u64, u64) {
     // SAFETY: as above; behind the arguments' zero the environment's pointers, then zero. Each points to a terminated text.
     unsafe {

@@ -1,7 +1,8 @@
 //! The one thread that is held, and who arrives while it is.
 //!
-//! States: nobody held → [`WAITING`] → caught, or over. After a catch in a wanted order one of the two goes first ([`RELEASED`]) and the other follows once
-//! the first was seen to have gone on: at its next access or synchronisation event, when it sleeps, or after [`PATIENCE_NS`].
+//! States: nobody held → [`WAITING`] → caught, or over. After a catch in a wanted order one of the two goes first ([`RELEASED`])
+//! and the other follows once the first was seen to have gone on: at its next access or synchronisation event, when it sleeps, or
+//! after [`PATIENCE_NS`].
 
 use super::file::{self, Side, add, in_head};
 use super::{hold_done, is_favoured, is_known, others, reached};
@@ -151,8 +152,8 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
     true
 }
 
-/// Stands still until somebody arrives, nobody can, or the others have had their time. Which of the three is told by the word of the descriptor's state to be counted up; and
-/// the time that they had.
+/// Stands still until somebody arrives, nobody can, or the others have had their time. Which of the three is told by the word of
+/// the descriptor's state to be counted up; and the time that they had.
 fn wait(runtime: &Runtime, number: u32, begun: u64, limit: u64) -> (usize, u64) {
     let mut length = FIRST_PAUSE_NS;
     let mut before = Others::Alive;

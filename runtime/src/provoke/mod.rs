@@ -1,16 +1,18 @@
-//! Provocation: in free mode, the first thread at one of the control file's descriptors is held there until another thread arrives with a conflicting
-//! access. No synchronisation is looked at, so it does not matter what the program synchronises with.
+//! Provocation: in free mode, the first thread at one of the control file's descriptors is held there until another thread
+//! arrives with a conflicting access. No synchronisation is looked at, so it does not matter what the program synchronises with.
 //!
-//! After the RaceHunter paper ("RaceHunter: dynamic data race detection by provocation", Programming and Computer Software 50(6), 2024, §3,
-//! Algorithms 3 and 4; Definition 11 for descriptors). Deviations: (1) any conflicting access of another thread is a catch, not only the target's
-//! other one: the paper's own Listing 1 needs it. (2) Many descriptors in one execution, one thread held at a time, so that whoever could arrive is
-//! free to. (3) A hold ends early when nobody can arrive any more (see [`others`]). (4) Several ordinals are tried in one execution: four one after the other, then with doubling gaps.
+//! After the RaceHunter paper ("RaceHunter: dynamic data race detection by provocation", Programming and Computer Software 50(6),
+//! 2024, §3, Algorithms 3 and 4; Definition 11 for descriptors). Deviations: (1) any conflicting access of another thread is a
+//! catch, not only the target's other one: the paper's own Listing 1 needs it. (2) Many descriptors in one execution, one thread
+//! held at a time, so that whoever could arrive is free to. (3) A hold ends early when nobody can arrive any more (see
+//! [`others`]). (4) Several ordinals are tried in one execution: four one after the other, then with doubling gaps.
 //!
-//! Guarantee: at a catch two threads stand right before accesses to overlapping bytes, one of which writes, and not both atomic: a data race, whatever
-//! came before. Cost: an access whose site has no descriptor pays a call and two loads while nobody is held, and a comparison while somebody is.
-//! Limit: accesses that are not instrumented are not seen; one process.
+//! Guarantee: at a catch two threads stand right before accesses to overlapping bytes, one of which writes, and not both atomic:
+//! a data race, whatever came before. Cost: an access whose site has no descriptor pays a call and two loads while nobody is
+//! held, and a comparison while somebody is. Limit: accesses that are not instrumented are not seen; one process.
 //!
-//! * here: which accesses matter · [`hold`]: who is held, and who arrives · [`others`]: whether anybody still can · [`file`]: what the host reads
+//! * here: which accesses matter · [`hold`]: who is held, and who arrives · [`others`]: whether anybody still can · [`file`]:
+//!   what the host reads
 //!
 //! Calls: `system`, `detect`, `record`, `serial`.
 
@@ -43,7 +45,8 @@ static NEXT: [AtomicU32; MAX_DESCRIPTORS] = [const { AtomicU32::new(0) }; MAX_DE
 static ADDRESSES: [AtomicU64; MAX_DESCRIPTORS] = [const { AtomicU64::new(0) }; MAX_DESCRIPTORS];
 /// So many matches are held one after the other, before the gaps double.
 const EACH: u64 = 4;
-/// So many matches of a descriptor are told of, and then every one whose ordinal is a power of two, and the first of each hold and of each time between two.
+/// So many matches of a descriptor are told of, and then every one whose ordinal is a power of two, and the first of each hold
+/// and of each time between two.
 const LOGGED: u64 = 16;
 /// Holds that are still to be made.
 static HOLDS_LEFT: AtomicU64 = AtomicU64::new(0);

@@ -1,8 +1,9 @@
 //! Whether any other thread can still arrive at a held access.
 //!
-//! The kernel is asked what each thread of the process does (`/proc/self/task/N/syscall`), so that it does not matter which synchronisation put it
-//! to sleep, or whether that was seen. A thread that sleeps on a futex without a time limit cannot run before another one wakes it. A thread that, for
-//! a while, has made no accesses but looks at the same few places without changing anything waits for somebody as well: a spinning one.
+//! The kernel is asked what each thread of the process does (`/proc/self/task/N/syscall`), so that it does not matter which
+//! synchronisation put it to sleep, or whether that was seen. A thread that sleeps on a futex without a time limit cannot run
+//! before another one wakes it. A thread that, for a while, has made no accesses but looks at the same few places without
+//! changing anything waits for somebody as well: a spinning one.
 //!
 //! A wrong answer ends a hold too early or too late; it makes no catch.
 
@@ -100,8 +101,9 @@ pub struct Census {
     pub busy: u32,
 }
 
-/// How long the others have had to arrive. Time in which any of them wants a processor counts as far as they got one, divided among those that want one, so that a machine that
-/// does other things as well shortens no wait; other time (they sleep, or the kernel works for them) counts as it passes.
+/// How long the others have had to arrive. Time in which any of them wants a processor counts as far as they got one, divided
+/// among those that want one, so that a machine that does other things as well shortens no wait; other time (they sleep, or the
+/// kernel works for them) counts as it passes.
 pub struct Progress {
     seen_at: u64,
     seen_processor: u64,

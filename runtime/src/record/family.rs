@@ -1,10 +1,11 @@
 //! The processes of a session, each with a folder of its own.
 //!
-//! The program that the host started records into the session itself. Every process gives *places* to those it makes, counted from 0 in the order of its calls:
-//! place N of a process is the folder `process-NNNN` in its own, which whoever ends up there makes and claims. A forked child is given its place, folder and header
-//! by its parent, before there is a child, so that no child is ever overlooked. A program that is started, or that takes the place of this one, finds its place
-//! named in the environment. Who finds it taken (the place was given to a program that is not instrumented, and which starts several) asks for the next
-//! place of the process that took it. Names so depend on the order of calls, and on nothing that the kernel decides.
+//! The program that the host started records into the session itself. Every process gives *places* to those it makes, counted
+//! from 0 in the order of its calls: place N of a process is the folder `process-NNNN` in its own, which whoever ends up there
+//! makes and claims. A forked child is given its place, folder and header by its parent, before there is a child, so that no
+//! child is ever overlooked. A program that is started, or that takes the place of this one, finds its place named in the
+//! environment. Who finds it taken (the place was given to a program that is not instrumented, and which starts several) asks for
+//! the next place of the process that took it. Names so depend on the order of calls, and on nothing that the kernel decides.
 //!
 //! Whatever fails here lets the process in question run unobserved.
 
@@ -177,7 +178,8 @@ impl From<&'static [u8]> for Refused {
     }
 }
 
-/// At the start of a program: takes the place that the environment names, or the next one in it. False: the process is to run unobserved.
+/// At the start of a program: takes the place that the environment names, or the next one in it. False: the process is to run
+/// unobserved.
 pub fn begin(named: &Path) -> Result<bool, Refused> {
     if length(named) > LONGEST_FOLDER {
         return Ok(false);
@@ -254,7 +256,8 @@ fn settle(folder: &Path, page: *mut AtomicU64, from: u64) {
     name_in_environment(folder);
 }
 
-/// The process goes on from a snapshot: it records into this folder, whose header begins as the one before stood. False if that is impossible.
+/// The process goes on from a snapshot: it records into this folder, whose header begins as the one before stood. False if that
+/// is impossible.
 pub fn moves(folder: &Path) -> bool {
     if length(folder) > LONGEST_FOLDER || claim(folder) != Ok(true) {
         return false;
@@ -402,7 +405,8 @@ impl Environment {
     }
 
     /// # Safety
-    /// `given` is null or an array of texts that ends with null. The result is valid as long as this is neither moved nor dropped.
+    /// `given` is null or an array of texts that ends with null. The result is valid as long as this is neither moved nor
+    /// dropped.
     pub unsafe fn with_place(&mut self, given: *const *const u8, number: u64) -> *const *const u8 {
         let mut folder = recorder::folder();
         if number == NO_PLACE || length(&folder) > LONGEST_FOLDER {

@@ -6,14 +6,14 @@
 //! span:16 | address:48        times:11 | kind:5 | site:48   (site and address xor-ed with the hash of the locks held)
 //! ```
 //!
-//! - **Same span**: the same access (address, site, kind, locks) was kept since the thread's last event with a place in the global order. Nothing that
-//!   any analysis here asks can tell the two apart.
-//! - **Cap**: it was kept `times` ≥ the control's `ACCESS_CAP` in earlier spans. That loses what a later instance alone would show, and who really wrote what a
-//!   later read sees; the recording is marked as thinned, and the host claims no causal prediction from it. 0 switches it off, until half of the room for the
-//!   trace is used up.
+//! - **Same span**: the same access (address, site, kind, locks) was kept since the thread's last event with a place in the
+//!   global order. Nothing that any analysis here asks can tell the two apart.
+//! - **Cap**: it was kept `times` ≥ the control's `ACCESS_CAP` in earlier spans. That loses what a later instance alone would
+//!   show, and who really wrote what a later read sees; the recording is marked as thinned, and the host claims no causal
+//!   prediction from it. 0 switches it off, until half of the room for the trace is used up.
 //!
-//! Which entries collide depends on addresses, and so on where the kernel put things. Only repetitions are at stake: whoever compares recordings leaves
-//! them out.
+//! Which entries collide depends on addresses, and so on where the kernel put things. Only repetitions are at stake: whoever
+//! compares recordings leaves them out.
 
 use crate::system::thread::{Held, Thread};
 use crate::system::{config, header};
@@ -38,7 +38,8 @@ pub const fn entries(number: u32) -> usize {
     }
 }
 
-/// Bytes of an entry, and of eight bytes of the program times two: that is why a slot's distance from the table's begin is so cheap.
+/// Bytes of an entry, and of eight bytes of the program times two: that is why a slot's distance from the table's begin is so
+/// cheap.
 const ENTRY_BYTES: u64 = 16;
 
 /// What selects a slot of a table of that many entries, in bytes from its begin.
@@ -52,8 +53,8 @@ fn slot(thread: &mut Thread, address: u64, site: u64) -> usize {
     (distance / ENTRY_BYTES) as usize
 }
 
-/// A chunk is full: was the table worth its cache misses? Where nearly everything is kept anyway, a small one finds what little repeats; from time to
-/// time the large one has another try. `executed`: accesses that the chunk took.
+/// A chunk is full: was the table worth its cache misses? Where nearly everything is kept anyway, a small one finds what little
+/// repeats; from time to time the large one has another try. `executed`: accesses that the chunk took.
 pub fn tune(thread: &mut Thread, executed: u64) {
     const SMALL: usize = 1 << 10;
     const TRIES: u32 = 32;

@@ -31,7 +31,8 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 static FULL: AtomicU32 = AtomicU32::new(0);
 /// Serial mode: nothing is kept any more, as what happens is what happened before.
 static REPEATS: AtomicBool = AtomicBool::new(false);
-/// Operations since the last one at a place (operation and call site) where none had been. For the holder of the turn, like the places.
+/// Operations since the last one at a place (operation and call site) where none had been. For the holder of the turn, like the
+/// places.
 static SAME: AtomicU32 = AtomicU32::new(0);
 static mut PLACES: Map = Map::new();
 /// So many of them are enough.
@@ -340,7 +341,8 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
     sequence
 }
 
-/// Serial mode: the recording is a beginning of the execution if nothing has happened for long but what had happened before; the execution goes on. For the holder of the turn.
+/// Serial mode: the recording is a beginning of the execution if nothing has happened for long but what had happened before; the
+/// execution goes on. For the holder of the turn.
 fn watch_repetition(op: Op, site: u64) {
     let places = &raw mut PLACES;
     // SAFETY: for the holder of the turn, and nobody else has a reference.
@@ -352,7 +354,8 @@ fn watch_repetition(op: Op, site: u64) {
         header::note(note::REPEATS);
         ENABLED.store(0, Release);
         for thread in all() {
-            // SAFETY: registered threads are never unmapped; all but the calling one stand still, or are in the kernel and write nothing more.
+            // SAFETY: registered threads are never unmapped; all but the calling one stand still, or are in the kernel and write
+            // nothing more.
             let thread = unsafe { &mut *thread };
             thread.keep_accesses = false;
             if !thread.hot.is_null() && thread.state != State::External {
@@ -363,7 +366,8 @@ fn watch_repetition(op: Op, site: u64) {
     }
 }
 
-/// The next place in the global order; none for what runs on after its stream was closed with the recording: nobody is to look for it.
+/// The next place in the global order; none for what runs on after its stream was closed with the recording: nobody is to look
+/// for it.
 pub fn next_sequence(thread: &Thread) -> u64 {
     if thread.chunk.is_null() && finish::is_done() || REPEATS.load(Relaxed) { 0 } else { header::next_sequence() }
 }

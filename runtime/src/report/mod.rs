@@ -1,11 +1,14 @@
-//! From a finding of the detector to a report: collect what belongs to it, have it named and judged by the *reporter*, print, and let the program look.
+//! From a finding of the detector to a report: collect what belongs to it, have it named and judged by the *reporter*, print, and
+//! let the program look.
 //!
-//! The reporter is a process of the host tool ([`reporter`]); the messages are those of `rashomon_abi::report`. It applies suppressions and formats; this side prints, so that a report goes
-//! where the program's standard error leads at that moment, and in order. Without a reporter [`plain`] prints the same warning with modules and offsets.
+//! The reporter is a process of the host tool ([`reporter`]); the messages are those of `rashomon_abi::report`. It applies
+//! suppressions and formats; this side prints, so that a report goes where the program's standard error leads at that moment, and
+//! in order. Without a reporter [`plain`] prints the same warning with modules and offsets.
 //!
-//! Entry points for those who find something: [`race`], [`misuse`], [`deadlock`], [`leak`], [`signal`]. Each is called by a thread in runtime code, without a lock that
-//! a callback of the program (`__tsan_on_report`) could need; each returns when the report is printed.
-//! Stacks are return addresses, innermost first. A call of an interposed function has that function's own address + 1 innermost: its name becomes the frame.
+//! Entry points for those who find something: [`race`], [`misuse`], [`deadlock`], [`leak`], [`signal`]. Each is called by a
+//! thread in runtime code, without a lock that a callback of the program (`__tsan_on_report`) could need; each returns when the
+//! report is printed. Stacks are return addresses, innermost first. A call of an interposed function has that function's own
+//! address + 1 innermost: its name becomes the frame.
 //!
 //! Calls: `system`.
 
@@ -236,7 +239,8 @@ pub fn leak(thread: u32, alike: u32) -> Verdict {
     })
 }
 
-/// A signal handler called what it must not call, or changed `errno`. `warning`: [`warning::SIGNAL_UNSAFE`] or [`warning::ERRNO_IN_SIGNAL`].
+/// A signal handler called what it must not call, or changed `errno`. `warning`: [`warning::SIGNAL_UNSAFE`] or
+/// [`warning::ERRNO_IN_SIGNAL`].
 pub fn signal(warning: u64, number: u32, stack: &[u64]) -> Verdict {
     if !options::get().report_signal_unsafe {
         return Verdict::NotReported;
@@ -247,7 +251,8 @@ pub fn signal(warning: u64, number: u32, stack: &[u64]) -> Verdict {
     })
 }
 
-/// A thread ended inside regions that it asked to be ignored; `begun`: where these began. Ends the process, as ThreadSanitizer does.
+/// A thread ended inside regions that it asked to be ignored; `begun`: where these began. Ends the process, as ThreadSanitizer
+/// does.
 pub fn unfinished_ignores(thread: u32, begun: &[&[u64]]) -> ! {
     exclusively(|| {
         if thread == 0 {
@@ -273,8 +278,8 @@ pub fn unfinished_ignores(thread: u32, begun: &[&[u64]]) -> ! {
     die()
 }
 
-/// With the lock of reports, for those who ask the reporter, which is told the modules first. Behind the loader's lock: the loader holds it when it frees memory that
-/// somebody else uses, which is reported.
+/// With the lock of reports, for those who ask the reporter, which is told the modules first. Behind the loader's lock: the
+/// loader holds it when it frees memory that somebody else uses, which is reported.
 fn exclusively<R>(body: impl FnOnce() -> R) -> R {
     modules::held(|| LOCK.with(body))
 }
@@ -352,8 +357,8 @@ pub fn begun() {
     hooks::on_initialize();
 }
 
-/// The process ends: gives other threads their time, lets `last_checks` report what only the end shows, says how many reports there were.
-/// Returns the exit code that a successful end turns into: 0 if nothing was reported.
+/// The process ends: gives other threads their time, lets `last_checks` report what only the end shows, says how many reports
+/// there were. Returns the exit code that a successful end turns into: 0 if nothing was reported.
 pub fn conclude(last_checks: impl FnOnce()) -> i32 {
     let options = options::get();
     if options.atexit_sleep_ms > 0 && sources::other_threads() {
@@ -399,7 +404,8 @@ pub fn fails(parts: &[&[u8]]) {
     output::text(b"\n");
 }
 
-/// A signal that nobody handles is about to end the process: it ends as it should after what was reported so far, if anything was. For handlers of signals.
+/// A signal that nobody handles is about to end the process: it ends as it should after what was reported so far, if anything
+/// was. For handlers of signals.
 pub fn ends_by_signal() {
     if PRINTED.load(Acquire) != 0 {
         sys::exit_group(options::get().exitcode as i32);

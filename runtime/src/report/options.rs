@@ -1,7 +1,9 @@
-//! The options of online detection: ThreadSanitizer's names and defaults, and our own. One default differs: `suppress_equal_addresses`, since two pairs of places are two bugs to mend.
+//! The options of online detection: ThreadSanitizer's names and defaults, and our own. One default differs:
+//! `suppress_equal_addresses`, since two pairs of places are two bugs to mend.
 //!
-//! Read once, in this order, later values winning: the program's `__tsan_default_options()`, `TSAN_OPTIONS`, `RASHOMON_DETECT`. Every name that ThreadSanitizer knows is accepted, also
-//! where it asks for something that does not exist here (a history to size, a symbolizer to name); a name that nobody knows is told at `verbosity=1`, as there.
+//! Read once, in this order, later values winning: the program's `__tsan_default_options()`, `TSAN_OPTIONS`, `RASHOMON_DETECT`.
+//! Every name that ThreadSanitizer knows is accepted, also where it asks for something that does not exist here (a history to
+//! size, a symbolizer to name); a name that nobody knows is told at `verbosity=1`, as there.
 
 use super::{hooks, output};
 use crate::system::memory::List;

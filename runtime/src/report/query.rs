@@ -1,4 +1,5 @@
-//! What a program or a debugger may ask: of the report under way (`__tsan_get_report_…`, from `__tsan_on_report`), of addresses, of the calling thread's stack.
+//! What a program or a debugger may ask: of the report under way (`__tsan_get_report_…`, from `__tsan_on_report`), of addresses,
+//! of the calling thread's stack.
 //!
 //! A report is its message; an answer is read out of that. Texts and traces that are handed out live as long as the report.
 

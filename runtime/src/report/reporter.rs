@@ -1,9 +1,10 @@
 //! The reporter: a process of the host tool, started when there is first something to say, and asked over a socket from then on.
 //!
-//! The program must not notice it. It is a grandchild whose parent has ended and been waited for, made by system calls that no interposer or `fork` handler sees, and without a signal on its
-//! end: no `wait` of the program's finds it. It has no descriptor but its socket, so that it keeps no pipe or lock of the program's alive, and blocks all signals: it ends when
-//! the socket closes, that is with the program, however that ends. Our end of the socket has a high number and is closed on `exec`; should the program close it and the number come
-//! to mean something else, that is seen before anything is written.
+//! The program must not notice it. It is a grandchild whose parent has ended and been waited for, made by system calls that no
+//! interposer or `fork` handler sees, and without a signal on its end: no `wait` of the program's finds it. It has no descriptor
+//! but its socket, so that it keeps no pipe or lock of the program's alive, and blocks all signals: it ends when the socket
+//! closes, that is with the program, however that ends. Our end of the socket has a high number and is closed on `exec`; should
+//! the program close it and the number come to mean something else, that is seen before anything is written.
 
 use super::{hooks, options, output};
 use crate::system::modules;
@@ -312,8 +313,8 @@ fn start() -> Result<i32, &'static [u8]> {
         environment: environment(),
         stack: stack as usize + 2 * STACK_BYTES,
     };
-    // SAFETY: fresh descriptors and memory; both processes are gone, or have left our memory, before `clone` returns here, as it waits for the first (CLONE_VFORK), which
-    // waits for the second.
+    // SAFETY: fresh descriptors and memory; both processes are gone, or have left our memory, before `clone` returns here, as it
+    // waits for the first (CLONE_VFORK), which waits for the second.
     unsafe {
         // AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC
         if sys::call(53, 1, 0o2000001, 0, pair.as_mut_ptr() as usize, 0, 0) < 0 {
@@ -359,7 +360,8 @@ unsafe fn raised(descriptor: i32) -> i32 {
     descriptor
 }
 
-/// A process that shares our memory, runs `function(argument)` on a stack of its own, and lets us go on when it executes something or ends. Its end sends no signal.
+/// A process that shares our memory, runs `function(argument)` on a stack of its own, and lets us go on when it executes
+/// something or ends. Its end sends no signal.
 unsafe fn clone(function: usize, argument: usize, stack: usize) -> isize {
     let result: isize;
     // SAFETY: the child uses nothing of our stack, and `function` does not return.

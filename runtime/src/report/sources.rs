@@ -115,7 +115,8 @@ fn others() -> impl Iterator<Item = &'static Thread> {
         .filter(move |thread| is_running(thread) && thread.kernel_id != own && thread.kernel_id != 0)
 }
 
-/// Where a running thread has its static thread-local storage: libc puts it at the upper end of the stack's mapping, the thread's own record above it.
+/// Where a running thread has its static thread-local storage: libc puts it at the upper end of the stack's mapping, the thread's
+/// own record above it.
 pub fn thread_local(thread: &Thread) -> (u64, u64) {
     let pointer = thread.handle.load(Relaxed);
     if thread.number == 0 || pointer == 0 {

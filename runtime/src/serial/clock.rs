@@ -1,5 +1,5 @@
-//! Virtual time of serial runs. It stands still while threads run, but for a tick at each look at a clock (so that a program which waits
-//! by looking gets on) and at each used-up quantum; it jumps to the next deadline when nobody can run.
+//! Virtual time of serial runs. It stands still while threads run, but for a tick at each look at a clock (so that a program
+//! which waits by looking gets on) and at each used-up quantum; it jumps to the next deadline when nobody can run.
 
 use crate::system::{config, header, sys};
 use core::sync::atomic::{AtomicU64, Ordering::*};

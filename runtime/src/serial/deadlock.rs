@@ -1,10 +1,13 @@
-//! Threads that wait for each other for ever: in serial mode, and what is recorded of it in the others, where [`standstill`] finds them.
+//! Threads that wait for each other for ever: in serial mode, and what is recorded of it in the others, where [`standstill`]
+//! finds them.
 //!
-//! An edge leads from a thread that waits without time-out to each holder of the lock (or to the thread it joins). A cycle through a shared lock with several holders counts when any
-//! holder closes it: that holder never releases, so the writer never gets in.
+//! An edge leads from a thread that waits without time-out to each holder of the lock (or to the thread it joins). A cycle
+//! through a shared lock with several holders counts when any holder closes it: that holder never releases, so the writer never
+//! gets in.
 //!
-//! A cycle is no deadlock yet while somebody else can go on: libc lets any thread unlock a mutex, a join can be cancelled, and a signal's handler may leave the call. So it is one when nobody
-//! else can run any more, when the process ends, or, if all its waits are for locks, when it has lasted [`PATIENCE_NS`].
+//! A cycle is no deadlock yet while somebody else can go on: libc lets any thread unlock a mutex, a join can be cancelled, and a
+//! signal's handler may leave the call. So it is one when nobody else can run any more, when the process ends, or, if all its
+//! waits are for locks, when it has lasted [`PATIENCE_NS`].
 
 use crate::intercept::lock_common::since_last_exclusive;
 use crate::process::finish;
@@ -95,9 +98,11 @@ pub fn conclude_any() {
     each_cycle(|cycle| cycle.conclude());
 }
 
-/// Says so if the cycle is still there that was seen first. Any other may have come up just now: its time begins. Under the scheduler's lock.
+/// Says so if the cycle is still there that was seen first. Any other may have come up just now: its time begins. Under the
+/// scheduler's lock.
 ///
-/// No test forces the case: two cycles within [`PATIENCE_NS`] of real time, of which somebody else breaks the first, are a matter of time only.
+/// No test forces the case: two cycles within [`PATIENCE_NS`] of real time, of which somebody else breaks the first, are a matter
+/// of time only.
 fn conclude_lasting() {
     let which = WHICH.load(Relaxed);
     SEEN.store(0, Relaxed);
@@ -151,7 +156,8 @@ impl Cycle {
         })
     }
 
-    /// Whether one of its threads joins another: that wait ends when somebody cancels the thread, whose handlers may give locks back.
+    /// Whether one of its threads joins another: that wait ends when somebody cancels the thread, whose handlers may give locks
+    /// back.
     fn joins(&self) -> bool {
         // SAFETY: registered threads are never unmapped.
         self.0.as_slice().iter().any(|&(number, _)| unsafe { (*by_number(number)).wait.what == WaitFor::Join })
@@ -217,7 +223,8 @@ fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32,
     }
 }
 
-/// The same where threads run in parallel: none of them can go on. `members`: those of a cycle, with the counts of their waits; empty: there is none.
+/// The same where threads run in parallel: none of them can go on. `members`: those of a cycle, with the counts of their waits;
+/// empty: there is none.
 pub fn standstill(members: &[(u32, u64)]) -> ! {
     standstill::stand();
     conclude_parallel(members)

@@ -1,17 +1,20 @@
 //! Elastic enforcement: a goal that comes about although the program leaves the turns.
 //!
-//! Another order of the same program makes some operations unnecessary (a condition wait) and others move (who comes first initialises). So positions are
-//! recognised by operation, site and occurrence instead of the ordinal: what the program does in addition is let through, what it leaves out is skipped, each
-//! within [`SLACK`] synchronisation events. When that does not help, or all turns are over and the goal is not there, the execution goes on as a
-//! *provocation*: whoever comes to a place of the goal is held there while the others run under the policy, until another thread arrives at overlapping
-//! bytes (race), or one thread stands before each acquisition of the cycle (deadlock). When nobody else can run, the one who was held last goes on.
+//! Another order of the same program makes some operations unnecessary (a condition wait) and others move (who comes first
+//! initialises). So positions are recognised by operation, site and occurrence instead of the ordinal: what the program does in
+//! addition is let through, what it leaves out is skipped, each within [`SLACK`] synchronisation events. When that does not help,
+//! or all turns are over and the goal is not there, the execution goes on as a
+//! *provocation*: whoever comes to a place of the goal is held there while the others run under the policy, until another thread
+//! arrives at overlapping bytes (race), or one thread stands before each acquisition of the cycle (deadlock). When nobody else
+//! can run, the one who was held last goes on.
 //!
-//! Guarantee: what is concluded is what strict enforcement concludes, from the same state: two threads right before conflicting accesses, or a cycle that
-//! is really there. Holding shuts out executions and adds none: a held thread is one that the scheduler does not choose. What was executed is recorded turn by
-//! turn, so that the host can ask for the very same interleaving again.
+//! Guarantee: what is concluded is what strict enforcement concludes, from the same state: two threads right before conflicting
+//! accesses, or a cycle that is really there. Holding shuts out executions and adds none: a held thread is one that the scheduler
+//! does not choose. What was executed is recorded turn by turn, so that the host can ask for the very same interleaving again.
 //!
-//! The idea of holding: K. Sen, "Race directed random testing of concurrent programs", PLDI 2008, and RaceHunter (2024, §3); for deadlocks: P. Joshi, C.-S. Park,
-//! K. Sen, M. Naik, "A randomized dynamic program analysis technique for detecting real deadlocks", PLDI 2009. Deviation: nobody is held for a time, but until nobody else can run.
+//! The idea of holding: K. Sen, "Race directed random testing of concurrent programs", PLDI 2008, and RaceHunter (2024, §3); for
+//! deadlocks: P. Joshi, C.-S. Park, K. Sen, M. Naik, "A randomized dynamic program analysis technique for detecting real
+//! deadlocks", PLDI 2009. Deviation: nobody is held for a time, but until nobody else can run.
 
 use crate::provoke;
 use crate::serial::clock::NEVER;
@@ -287,7 +290,8 @@ pub fn give_up_waiting() -> bool {
     !release_last().is_null()
 }
 
-/// For a deadlock: when a thread stands before each acquisition of the cycle they all go on. Under [`LOCK`], or while others stand.
+/// For a deadlock: when a thread stands before each acquisition of the cycle they all go on. Under [`LOCK`], or while others
+/// stand.
 fn close_if_all_stand() {
     if config::word(field::GOAL) != goal::DEADLOCK {
         return;

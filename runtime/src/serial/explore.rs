@@ -1,15 +1,19 @@
-//! The exploring policy: who makes the next step is decided by a list, then by a strategy; what happened is written down choice by choice
-//! (`rashomon_abi::exploration` describes the file).
+//! The exploring policy: who makes the next step is decided by a list, then by a strategy; what happened is written down choice
+//! by choice (`rashomon_abi::exploration` describes the file).
 //!
-//! Strategies after the list: CONTINUE, RANDOM; PCT (S. Burckhardt, P. Kothari, M. Musuvathi, S. Nagarakatte, "A Randomized Scheduler with Probabilistic
-//! Guarantees of Finding Bugs", ASPLOS 2010, §2); POS (X. Yuan, J. Yang, R. Gu, "Partial Order Aware Concurrency Sampling", CAV 2018, Algorithm 2). Sleep sets: P. Godefroid,
-//! "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032, 1996, §5.
+//! Strategies after the list: CONTINUE, RANDOM; PCT (S. Burckhardt, P. Kothari, M. Musuvathi, S. Nagarakatte, "A Randomized
+//! Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010, §2); POS (X. Yuan, J. Yang, R. Gu, "Partial Order Aware
+//! Concurrency Sampling", CAV 2018, Algorithm 2). Sleep sets: P. Godefroid, "Partial-Order Methods for the Verification of
+//! Concurrent Systems", LNCS 1032, 1996, §5.
 //!
-//! Deviation 1: a thread that only looks, again and again at the same places, or sleeps, is passed over until another one has done something else (fairness: a loop that
-//! waits for a flag has finitely many executions). Deviation 2: a thread that would block at once on a taken lock or for a thread that has not ended cannot be chosen, unless nobody else can: then
-//! it blocks, and a deadlock shows. Deviation 3: a sleeping thread can be chosen, which ends its sleep; other time-outs fire only when nobody can run.
+//! Deviation 1: a thread that only looks, again and again at the same places, or sleeps, is passed over until another one has
+//! done something else (fairness: a loop that waits for a flag has finitely many executions). Deviation 2: a thread that would
+//! block at once on a taken lock or for a thread that has not ended cannot be chosen, unless nobody else can: then it blocks, and
+//! a deadlock shows. Deviation 3: a sleeping thread can be chosen, which ends its sleep; other time-outs fire only when nobody
+//! can run.
 //!
-//! Nothing is decided while a schedule is in force: its end is where exploration begins. Until then accesses run at full speed. A forked child does not explore.
+//! Nothing is decided while a schedule is in force: its end is where exploration begins. Until then accesses run at full speed. A
+//! forked child does not explore.
 
 use crate::process::finish;
 use crate::record::recorder;
@@ -46,7 +50,8 @@ static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);
 pub const LOOKS: u32 = 3;
 /// Accesses in a row, none of them a step, after which a thread is passed over.
 pub const ACCESSES_WITHOUT_STEP: i64 = 1 << 20;
-/// How often all who can go on may have done nothing but look, in turns that are fair to all, with nothing changed in between: nothing ever will be.
+/// How often all who can go on may have done nothing but look, in turns that are fair to all, with nothing changed in between:
+/// nothing ever will be.
 const ROUNDS_OF_LOOKS: u32 = 10_000;
 static ROUNDS: AtomicU32 = AtomicU32::new(0);
 /// Places of looks that are remembered: a loop that waits looks at few.
@@ -321,7 +326,8 @@ pub fn at_access(thread: &mut Thread, access: crate::serial::replay::AccessAt, o
     visible
 }
 
-/// The thread is about to make an access that is no step. True: it has made so many of these in a row that it is taken to wait for somebody, in a loop that nobody sees.
+/// The thread is about to make an access that is no step. True: it has made so many of these in a row that it is taken to wait
+/// for somebody, in a loop that nobody sees.
 pub fn runs_on(thread: &mut Thread, access: crate::serial::replay::AccessAt, quantum_used_up: bool) -> bool {
     if !exploring() {
         return false;
@@ -523,8 +529,8 @@ pub fn process_ends(thread: &mut Thread) {
     ENDING.store(true, Relaxed);
 }
 
-/// The end of the process is made when nobody else goes on: what the others do before it, an earlier end would only hide. Takes it from those who can be chosen, or them; false: time passed, and
-/// somebody woke up.
+/// The end of the process is made when nobody else goes on: what the others do before it, an earlier end would only hide. Takes
+/// it from those who can be chosen, or them; false: time passed, and somebody woke up.
 fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
     // SAFETY: as in `choose`.
     let of = |number: u32| unsafe { &mut *by_number(number) };

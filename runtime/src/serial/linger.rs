@@ -1,14 +1,19 @@
 //! The end of the process, while other threads run.
 //!
-//! What a program's threads do after somebody has asked for the end depends on how long the operating system delays the last step; a serial execution that ends at once would never show it. So the
-//! thread that ends the process stands still, twice: before the first handler of `exit` runs, and behind the last one. Meanwhile the others run, as the policy says, until each has ended, blocks, or
-//! *repeats itself*: it has made [`SAME_STEPS`] steps without coming to a place (operation and call site) where it had not been since the end began, or [`ALL_STEPS`] in all. Sleeps pass in virtual
-//! time. A thread that repeats itself is passed over from there on. Any such schedule is one that the program can have.
+//! What a program's threads do after somebody has asked for the end depends on how long the operating system delays the last
+//! step; a serial execution that ends at once would never show it. So the thread that ends the process stands still, twice:
+//! before the first handler of `exit` runs, and behind the last one. Meanwhile the others run, as the policy says, until each has
+//! ended, blocks, or
+//! *repeats itself*: it has made [`SAME_STEPS`] steps without coming to a place (operation and call site) where it had not been
+//! since the end began, or [`ALL_STEPS`] in all. Sleeps pass in virtual time. A thread that repeats itself is passed over from
+//! there on. Any such schedule is one that the program can have.
 //!
-//! Where each thread stood when it ran last is in the recording, as for every turn, so replays and forced schedules do not ask any of this. Bounds are numbers of steps; time decides only when these
-//! take long ([`LONGEST_NS`]), and for calls into the kernel that do not come back ([`KERNEL_NS`]).
+//! Where each thread stood when it ran last is in the recording, as for every turn, so replays and forced schedules do not ask
+//! any of this. Bounds are numbers of steps; time decides only when these take long ([`LONGEST_NS`]), and for calls into the
+//! kernel that do not come back ([`KERNEL_NS`]).
 //!
-//! Exploration stands behind the handlers only: there the end of the process is a step like others, which is made when nobody else can go on (`explore`).
+//! Exploration stands behind the handlers only: there the end of the process is a step like others, which is made when nobody
+//! else can go on (`explore`).
 //!
 //! Without turns the process waits in real time, as ThreadSanitizer does, as long as another thread runs ([`in_parallel`]).
 
@@ -174,7 +179,8 @@ pub fn passes_over(thread: &Thread) -> bool {
     thread.linger.ends || on() && (thread.linger.passed_over || OVER.load(Relaxed))
 }
 
-/// Nobody can run whom no policy passes over. Who goes on, if anybody: one who sleeps; then who ends the process. Under the scheduler's lock.
+/// Nobody can run whom no policy passes over. Who goes on, if anybody: one who sleeps; then who ends the process. Under the
+/// scheduler's lock.
 pub fn nobody_else(live: &[u32]) -> *mut Thread {
     // SAFETY: registered threads are never unmapped; under the lock nobody else changes them.
     let of = |number: u32| unsafe { &mut *by_number(number) };
@@ -239,7 +245,8 @@ pub fn wait_for_others(milliseconds: u64, somebody: impl Fn() -> bool) {
     }
 }
 
-/// Whether a thread runs, or waits in the kernel for time or for something from outside: not if it is gone, or waits for another thread without a time-out.
+/// Whether a thread runs, or waits in the kernel for time or for something from outside: not if it is gone, or waits for another
+/// thread without a time-out.
 pub fn may_go_on(kernel_id: u32) -> bool {
     const FUTEX: u64 = 202;
     let mut call = [0u64; 5];
@@ -262,7 +269,8 @@ fn stand_at_end(runtime: &Runtime, site: u64) {
     }
 }
 
-/// Counts a step of a thread that runs only because the process has not ended yet. True: it had enough of them, and stood here until others had ended the process, or gone on without that.
+/// Counts a step of a thread that runs only because the process has not ended yet. True: it had enough of them, and stood here
+/// until others had ended the process, or gone on without that.
 pub fn stops(thread: &mut Thread, place: u64, steps: u32) -> bool {
     if !on() || explore::on() || !step(thread, place, steps) {
         return false;

@@ -1,9 +1,12 @@
-//! A thread that runs without any event keeps its turn, as turns change hands at events only: a loop that looks at a variable which the compiler did not instrument, or keeps in a register.
+//! A thread that runs without any event keeps its turn, as turns change hands at events only: a loop that looks at a variable
+//! which the compiler did not instrument, or keeps in a register.
 //!
-//! The watchdog sends it a signal; the handler, on that thread, gives the turn up. The thread goes on beside the others and stands in line again at its next event. What it does until then nobody
-//! sees: the recording says so, and from where on another execution may differ.
+//! The watchdog sends it a signal; the handler, on that thread, gives the turn up. The thread goes on beside the others and
+//! stands in line again at its next event. What it does until then nobody sees: the recording says so, and from where on another
+//! execution may differ.
 //!
-//! The signal is one of those that do nothing unless they are handled, and only while the program does not handle it itself. Inside the runtime, and in a hook, the handler does nothing; it is tried again.
+//! The signal is one of those that do nothing unless they are handled, and only while the program does not handle it itself.
+//! Inside the runtime, and in a hook, the handler does nothing; it is tried again.
 
 use crate::intercept::hooks;
 use crate::serial::sched::{CURRENT, LOCK};

@@ -6,7 +6,8 @@ use crate::system::sys;
 use crate::system::thread::{State, Thread};
 use core::sync::atomic::Ordering::*;
 
-/// Waits until a thread that gave its turn up for a call into the kernel waits there or has come back. For the holder of the turn.
+/// Waits until a thread that gave its turn up for a call into the kernel waits there or has come back. For the holder of the
+/// turn.
 pub fn settles(thread: &Thread) {
     patiently(|| {
         thread.evicted.load(Acquire) != LET_GO

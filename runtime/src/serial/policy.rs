@@ -1,9 +1,9 @@
 //! Who runs next under the serial policies. Everything here is decided from the seed and from what the threads did, so the same
 //! seed gives the same schedule.
 //!
-//! PCT: S. Burckhardt, P. Kothari, M. Musuvathi, S. Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010,
-//! §2. Deviation 1: priorities of new threads are drawn when they are created, as their number is not known before. Deviation 2: a thread that yields
-//! or spins falls below all others, or it would starve the thread it waits for.
+//! PCT: S. Burckhardt, P. Kothari, M. Musuvathi, S. Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding
+//! Bugs", ASPLOS 2010, §2. Deviation 1: priorities of new threads are drawn when they are created, as their number is not known
+//! before. Deviation 2: a thread that yields or spins falls below all others, or it would starve the thread it waits for.
 
 use crate::serial::{explore, linger};
 use crate::system::config;
@@ -15,8 +15,8 @@ use rashomon_abi::numbers::SplitMix;
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 static STEPS: AtomicU64 = AtomicU64::new(0);
 static CHANGES: [AtomicU64; 16] = [const { AtomicU64::new(u64::MAX) }; 16];
-/// Priorities at or above this are initial ones; change points give lower ones, and yields lower ones still: who only looks must not keep the turn from
-/// a thread that was set back.
+/// Priorities at or above this are initial ones; change points give lower ones, and yields lower ones still: who only looks must
+/// not keep the turn from a thread that was set back.
 const INITIAL: u64 = 1 << 40;
 const CHANGED: u64 = 1 << 39;
 static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);

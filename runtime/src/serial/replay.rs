@@ -1,7 +1,8 @@
 //! Enforcement: the turns of the control file, executed one after the other.
 //!
-//! A turn lets one thread run until it is *about to* execute a position. Positions are (thread, synchronisation ordinal, place), which no filter and no
-//! address-space layout changes. Whoever leaves the schedule is reported with what was expected and what came instead; it is never repaired silently.
+//! A turn lets one thread run until it is *about to* execute a position. Positions are (thread, synchronisation ordinal, place),
+//! which no filter and no address-space layout changes. Whoever leaves the schedule is reported with what was expected and what
+//! came instead; it is never repaired silently.
 
 use crate::process::finish;
 use crate::record::recorder;
@@ -254,8 +255,8 @@ pub fn same_family(expected: u64, op: Op) -> bool {
     expected == 0 || family(expected) == family(op as u64)
 }
 
-/// Whether an event may follow in place of one that a thread is about to make: what `pthread_atfork` registered comes before a fork, and where a thread is cancelled
-/// the unwinder begins.
+/// Whether an event may follow in place of one that a thread is about to make: what `pthread_atfork` registered comes before a
+/// fork, and where a thread is cancelled the unwinder begins.
 fn may_precede(op: Op, other: u64) -> bool {
     match op {
         Op::Fork => true,
@@ -561,8 +562,9 @@ pub enum Choice {
     Free,
 }
 
-/// Whether a turn ends with the wait that its thread is in, and not with something that the thread does after it. Recordings say so
-/// ([`turn::WAITING`]); of other schedules it is guessed, unless they have a goal: such a one wants the thread where it stands after that.
+/// Whether a turn ends with the wait that its thread is in, and not with something that the thread does after it. Recordings say
+/// so ([`turn::WAITING`]); of other schedules it is guessed, unless they have a goal: such a one wants the thread where it stands
+/// after that.
 fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
     let in_kernel = thread.state == State::External;
     if turn.ordinal != thread.ordinal as u64 {
@@ -699,7 +701,8 @@ pub fn process_ends() {
     }
 }
 
-/// It goes on after all, as a call that was to end it failed: what [`process_ends`] concluded does not hold, and the schedule is in force again.
+/// It goes on after all, as a call that was to end it failed: what [`process_ends`] concluded does not hold, and the schedule is
+/// in force again.
 pub fn process_goes_on() {
     if CONCLUDED_AT_END.swap(false, Relaxed) {
         for field in [field::OUTCOME, field::DIVERGENCE, field::EXPECTED_ORDINAL, field::OUTCOME_TURN] {

@@ -1,12 +1,13 @@
 //! The policy gate of serial runs: one thread holds the *turn* and runs; the others stand in the runtime.
 //!
-//! The turn changes hands only at events: at a synchronisation event that is about to happen ([`point`]), at an access when the quantum is used up
-//! or a schedule says so ([`at_access`]), and where a thread blocks ([`block`]). Every hand-over goes through [`dispatch`] under one lock. When nobody
-//! can run, the watchdog thread waits for files, time or calls that come back, and says so if nothing can ever happen again.
+//! The turn changes hands only at events: at a synchronisation event that is about to happen ([`point`]), at an access when the
+//! quantum is used up or a schedule says so ([`at_access`]), and where a thread blocks ([`block`]). Every hand-over goes through
+//! [`dispatch`] under one lock. When nobody can run, the watchdog thread waits for files, time or calls that come back, and says
+//! so if nothing can ever happen again.
 //!
-//! A thread that gives its turn up for a call into the kernel ([`external`]) is waited for until it sleeps there or is back. So where it stands when others act on it, by
-//! signals, cancellation or the other end of what it waits for, is decided by the policy, or by a schedule, and not by the kernel's scheduler. When it comes
-//! back is the kernel's affair; the turns tell.
+//! A thread that gives its turn up for a call into the kernel ([`external`]) is waited for until it sleeps there or is back. So
+//! where it stands when others act on it, by signals, cancellation or the other end of what it waits for, is decided by the
+//! policy, or by a schedule, and not by the kernel's scheduler. When it comes back is the kernel's affair; the turns tell.
 
 use crate::intercept::cancel;
 use crate::provoke;
@@ -198,7 +199,8 @@ fn wait_for_turn(thread: &mut Thread) {
     endless::is_called(thread);
 }
 
-/// Waits until all threads that were created have begun and wait for their turns. Under [`LOCK`], with no holder of the turn, which is this thread meanwhile.
+/// Waits until all threads that were created have begun and wait for their turns. Under [`LOCK`], with no holder of the turn,
+/// which is this thread meanwhile.
 pub fn await_arrivals(caller: &Thread) {
     // SAFETY: under the lock; who holds the turn keeps others from being created. Registered threads are never unmapped.
     let all_arrived = || unsafe { live() }.as_slice().iter().all(|&number| unsafe { (*by_number(number)).arrived });
@@ -225,8 +227,8 @@ fn await_exit() {
 /// Number + 1 of the thread that left for the kernel last, until it waits there or is back.
 static LEAVING: AtomicU32 = AtomicU32::new(0);
 
-/// What a thread does in a call into the kernel before it waits there belongs to its turn: who opened the pipe first, who stands where in the queue for a
-/// file's lock, and whether cancellation or a signal finds it inside.
+/// What a thread does in a call into the kernel before it waits there belongs to its turn: who opened the pipe first, who stands
+/// where in the queue for a file's lock, and whether cancellation or a signal finds it inside.
 fn await_leaving(thread: &Thread) {
     let number = LEAVING.swap(0, AcqRel);
     if number != 0 && number - 1 != thread.number {
@@ -315,7 +317,8 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
     any_point(runtime, op, object, site, Occasion::Point);
 }
 
-/// The same where the thread is about to take of what others may take, too: unless a schedule says otherwise, they come first. That is no look: time does not pass by it.
+/// The same where the thread is about to take of what others may take, too: unless a schedule says otherwise, they come first.
+/// That is no look: time does not pass by it.
 pub fn point_behind_others(runtime: &Runtime, op: Op, object: u64, site: u64) {
     any_point(runtime, op, object, site, Occasion::Quantum);
 }
@@ -430,8 +433,8 @@ pub fn looked(thread: &mut Thread) {
     if explore::on() { explore::looks(thread) } else { thread.spins += 1 }
 }
 
-/// A thread that looks gives its turn up. When all that can run have done nothing else since the last event of another kind, only time can help them:
-/// it jumps to the next deadline.
+/// A thread that looks gives its turn up. When all that can run have done nothing else since the last event of another kind, only
+/// time can help them: it jumps to the next deadline.
 fn pass_time() {
     LOCK.with(|| {
         let (mut runnable, mut first) = (1, NEVER);
@@ -674,8 +677,9 @@ pub fn files_moved() {
 pub const EVICTED: u32 = 1;
 pub const LET_GO: u32 = 2;
 
-/// A call that may block in the kernel where nothing can be asked beforehand: the thread gives its turn up meanwhile. Signal handlers run at once while it
-/// lasts, and it may be left by cancellation: whatever code of the program runs next asks for the turn first.
+/// A call that may block in the kernel where nothing can be asked beforehand: the thread gives its turn up meanwhile. Signal
+/// handlers run at once while it lasts, and it may be left by cancellation: whatever code of the program runs next asks for the
+/// turn first.
 pub fn external<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
     let thread = runtime.thread();
     if thread.pending_signals.load(Relaxed) != 0 {
@@ -708,8 +712,8 @@ fn leave(thread: &mut Thread) {
     LOCK.unlock();
 }
 
-/// Runs what a signal handler needs around it with the turn, also where the handler interrupted a call into the kernel: a turn that [`external`] had given
-/// up is given up again afterwards.
+/// Runs what a signal handler needs around it with the turn, also where the handler interrupted a call into the kernel: a turn
+/// that [`external`] had given up is given up again afterwards.
 pub fn with_turn<R>(runtime: &Runtime, body: impl FnOnce() -> R) -> R {
     if !config::serial() {
         return body();
@@ -725,7 +729,8 @@ pub fn with_turn<R>(runtime: &Runtime, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The holder of the turn is gone without a word: the program ended it by system call. Its block and stack are gone as well. Under [`LOCK`].
+/// The holder of the turn is gone without a word: the program ended it by system call. Its block and stack are gone as well.
+/// Under [`LOCK`].
 pub fn vanished(thread: &mut Thread) {
     thread.hot = core::ptr::null_mut();
     thread.ended.store(1, Release);

@@ -1,17 +1,21 @@
 //! Threads that wait for each other for ever where they run in parallel: free recordings, provocations and detection.
 //!
-//! A thread says what it is about to wait for without a time limit ([`during`]). A thread of the runtime's own, which sleeps while nobody waits so, looks for cycles of such waits, and for
-//! the whole process at a standstill. It believes nothing that one look shows: every thread concerned has to sleep in the kernel, in a futex call without time-out, on a word that no other
-//! process sees; and it must not have run between two looks, by the kernel's count of its context switches. A thread that spins runs all the time; it must have been in one and the same
-//! call of the spin lock. So all that was seen was true at once, at any moment between the two.
+//! A thread says what it is about to wait for without a time limit ([`during`]). A thread of the runtime's own, which sleeps
+//! while nobody waits so, looks for cycles of such waits, and for the whole process at a standstill. It believes nothing that one
+//! look shows: every thread concerned has to sleep in the kernel, in a futex call without time-out, on a word that no other
+//! process sees; and it must not have run between two looks, by the kernel's count of its context switches. A thread that spins
+//! runs all the time; it must have been in one and the same call of the spin lock. So all that was seen was true at once, at any
+//! moment between the two.
 //!
-//! A cycle alone is told of by the detector, and ends an execution that is recorded or provoked when it has lasted [`PATIENCE_NS`]. Else the process is ended only when no thread is left
-//! that could run, no timer of the process is armed, and, if the program has signal handlers, nothing has happened for [`HANDLERS_PATIENCE_NS`].
+//! A cycle alone is told of by the detector, and ends an execution that is recorded or provoked when it has lasted
+//! [`PATIENCE_NS`]. Else the process is ended only when no thread is left that could run, no timer of the process is armed, and,
+//! if the program has signal handlers, nothing has happened for [`HANDLERS_PATIENCE_NS`].
 //!
-//! Who holds a mutex, or a rwlock for itself, libc's object tells. Readers of a rwlock and holders of a spin lock or of one of OpenMP's are looked for among the threads that wait
-//! themselves, in what they say that they hold.
+//! Who holds a mutex, or a rwlock for itself, libc's object tells. Readers of a rwlock and holders of a spin lock or of one of
+//! OpenMP's are looked for among the threads that wait themselves, in what they say that they hold.
 //!
-//! Limit: waits that are not seen are not told of: those of uninstrumented locks that call the kernel themselves, and loops that spin by themselves.
+//! Limit: waits that are not seen are not told of: those of uninstrumented locks that call the kernel themselves, and loops that
+//! spin by themselves.
 
 use crate::detect;
 use crate::intercept::lock_common::is_shared_mapping;
@@ -170,8 +174,9 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
     let mut watch = Watch { tasks: List::new(), since: 0, told: 0, cycle: (0, 0) };
     loop {
         if WAITING.load(SeqCst) == 0 && STATE.compare_exchange(AWAKE, ASLEEP, SeqCst, Relaxed).is_ok() {
-            // A thread that began to wait in between saw a helper that is awake, and woke nobody. In one order of all these steps, either it sees that the helper sleeps, or the helper sees it.
-            // No test forces this: the window is between two instructions of the runtime.
+            // A thread that began to wait in between saw a helper that is awake, and woke nobody. In one order of all these
+            // steps, either it sees that the helper sleeps, or the helper sees it. No test forces this: the window is between two
+            // instructions of the runtime.
             if WAITING.load(SeqCst) != 0 {
                 STATE.store(AWAKE, SeqCst);
             }
@@ -280,7 +285,8 @@ impl Cycle {
         &self.members[..self.length]
     }
 
-    /// Whether one of its threads joins another: that wait ends when somebody cancels the thread, whose handlers may give locks back.
+    /// Whether one of its threads joins another: that wait ends when somebody cancels the thread, whose handlers may give locks
+    /// back.
     fn joins(&self) -> bool {
         self.members().iter().any(|&(_, word)| Op::from_code(word & 0xffff) == Some(Op::ThreadJoin))
     }
@@ -337,7 +343,8 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
     holder.filter(|_| owner != 0).map(|thread| thread.number)
 }
 
-/// Reads memory that may be unmapped at this moment, by the kernel: a thread that waited may have gone on meanwhile, and done away with what it waited for. False: it cannot be read.
+/// Reads memory that may be unmapped at this moment, by the kernel: a thread that waited may have gone on meanwhile, and done
+/// away with what it waited for. False: it cannot be read.
 ///
 /// # Safety
 /// So many bytes of the caller's may be written.
@@ -362,7 +369,8 @@ const fn has_unnamed_holders(op: Op, kind: u16) -> bool {
 /// Locks of a thread that are looked at.
 const MOST_HELD: usize = 64;
 
-/// Whether a thread that waits, and so changes nothing of it, says that it holds a lock. It may go on meanwhile: the kernel reads its list, which then may be gone.
+/// Whether a thread that waits, and so changes nothing of it, says that it holds a lock. It may go on meanwhile: the kernel reads
+/// its list, which then may be gone.
 fn says_it_holds(thread: &Thread, lock: u64) -> bool {
     let (items, length) = thread.held.place();
     let length = length.min(MOST_HELD);
@@ -384,7 +392,8 @@ fn cycle() -> Option<Cycle> {
 }
 
 impl Cycle {
-    /// Follows the waits from a thread on; true: they lead back to it or to one on the way, and this is now the cycle. Who is no part of any becomes a dead end.
+    /// Follows the waits from a thread on; true: they lead back to it or to one on the way, and this is now the cycle. Who is no
+    /// part of any becomes a dead end.
     fn goes_on(&mut self, thread: &Thread, dead_ends: &mut List<u32>) -> bool {
         let Some((word, op, kind, object)) = wait_of(thread) else { return false };
         if dead_ends.as_slice().contains(&thread.number) || self.length == LONGEST {

@@ -1,6 +1,6 @@
 //! A thread of the runtime's own that acts when nobody holds the turn: it waits for files, for time and for calls that come back,
-//! and says so when nothing can happen any more. It also takes the turn from a thread that sleeps in a system call which the runtime did
-//! not see (the program made it directly), so that the others are not held up for ever.
+//! and says so when nothing can happen any more. It also takes the turn from a thread that sleeps in a system call which the
+//! runtime did not see (the program made it directly), so that the others are not held up for ever.
 
 use crate::serial::clock::{self, NEVER};
 use crate::serial::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wake, live};
@@ -263,7 +263,8 @@ pub fn sleeps(kernel_id: u32) -> bool {
 
 /// What is left of the holder's quantum of accesses: changes as long as it makes any. Under the scheduler's lock.
 fn quantum_of_holder() -> i64 {
-    // SAFETY: registered threads are never unmapped, and their blocks not while they live. The block is written by its thread, so this is a look at a number that may change.
+    // SAFETY: registered threads are never unmapped, and their blocks not while they live. The block is written by its thread, so
+    // this is a look at a number that may change.
     unsafe {
         by_number(CURRENT.load(Acquire))
             .as_ref()
@@ -293,7 +294,8 @@ fn nudge_runner() {
     }
 }
 
-/// Takes the turn from its holder if that one sleeps in the kernel, has not begun, or has left without a word. Under the scheduler's lock.
+/// Takes the turn from its holder if that one sleeps in the kernel, has not begun, or has left without a word. Under the
+/// scheduler's lock.
 fn evict_sleeper(seen: u64) -> bool {
     let holder = by_number(CURRENT.load(Acquire));
     // SAFETY: registered threads are never unmapped.

@@ -1,7 +1,8 @@
 //! Whether somebody outside may ask this process for something at any time.
 //!
-//! While nobody can run, virtual time jumps to the next deadline: nothing else can happen. That is not so for a program with a socket that others write to. There time passes as real time does,
-//! or a server that looks for requests in between sleeps would be hours ahead of its client. What is told here is how fast time passes, never which time it is.
+//! While nobody can run, virtual time jumps to the next deadline: nothing else can happen. That is not so for a program with a
+//! socket that others write to. There time passes as real time does, or a server that looks for requests in between sleeps would
+//! be hours ahead of its client. What is told here is how fast time passes, never which time it is.
 
 use crate::intercept::descriptors::{Kind, look};
 use crate::record::outside::{self, Identity};

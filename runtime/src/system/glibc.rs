@@ -1,9 +1,10 @@
 //! The C library's own code: what it does to memory inside its functions is none of the program's accesses.
 //!
-//! glibc calls `malloc` and `free` by their public names, so that we see its blocks, but it takes its locks inside, where nobody sees them: blocks that its threads hand to each other
-//! behind such a lock (the resolver's list of addresses, buffers of streams, tables of time zones and locales) would look unordered. So a call from the library's own code makes no
-//! access. Its blocks begin and end as others do: whoever uses memory that the library gave back uses it after it was freed. What its functions read and write of the *program's* memory
-//! is told by the functions in [`crate::intercept`].
+//! glibc calls `malloc` and `free` by their public names, so that we see its blocks, but it takes its locks inside, where nobody
+//! sees them: blocks that its threads hand to each other behind such a lock (the resolver's list of addresses, buffers of
+//! streams, tables of time zones and locales) would look unordered. So a call from the library's own code makes no access. Its
+//! blocks begin and end as others do: whoever uses memory that the library gave back uses it after it was freed. What its
+//! functions read and write of the *program's* memory is told by the functions in [`crate::intercept`].
 //!
 //! Plug-ins of the name service are loaded by the library itself, unseen: functions that may load one look again.
 
@@ -22,7 +23,8 @@ const NAMES: [&[u8]; 9] = [
     b"libanl.so",
     b"libthread_db.so",
 ];
-/// The C++ library counts who uses its exceptions, texts and locales by atomics that nobody sees: when it gives such memory back, that is in order.
+/// The C++ library counts who uses its exceptions, texts and locales by atomics that nobody sees: when it gives such memory back,
+/// that is in order.
 const OF_CXX: [&[u8]; 5] = [b"libstdc++.so", b"libc++.so", b"libc++abi.so", b"libgcc_s.so", b"libunwind.so"];
 const MOST: usize = 16;
 

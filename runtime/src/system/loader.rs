@@ -1,14 +1,18 @@
 //! The loader: its lock in a forked child, and its own memory.
 //!
-//! `dl_iterate_phdr` holds a mutex of the loader's, and so do `dlopen` and `dlclose` while they change the list of modules. glibc (2.36, and later ones as far as its source tells) leaves
-//! that mutex as it is when a process forks: if another thread held it, nobody in the child ever gives it back, and whoever asks for modules there (the runtime does) waits for ever, or
-//! is shown a module whose memory is gone already. So whoever forks takes it before, and the child makes it free. If its holder does not give it back for a second, the fork goes ahead.
+//! `dl_iterate_phdr` holds a mutex of the loader's, and so do `dlopen` and `dlclose` while they change the list of modules. glibc
+//! (2.36, and later ones as far as its source tells) leaves that mutex as it is when a process forks: if another thread held it,
+//! nobody in the child ever gives it back, and whoever asks for modules there (the runtime does) waits for ever, or is shown a
+//! module whose memory is gone already. So whoever forks takes it before, and the child makes it free. If its holder does not
+//! give it back for a second, the fork goes ahead.
 //!
-//! The mutex has no name. It is found by what it does: the one recursive mutex in the loader's data that belongs to the calling thread during `dl_iterate_phdr` and to nobody behind it.
-//! If there is not exactly one, nothing is done, and children are as they are without us.
+//! The mutex has no name. It is found by what it does: the one recursive mutex in the loader's data that belongs to the calling
+//! thread during `dl_iterate_phdr` and to nobody behind it. If there is not exactly one, nothing is done, and children are as
+//! they are without us.
 //!
-//! What the loader keeps of a module (its name, its headers) it takes from the program's `malloc` and shows to the callbacks of `dl_iterate_phdr`, all behind that mutex, of which nobody else
-//! sees anything. So nothing that it does to its blocks is an access.
+//! What the loader keeps of a module (its name, its headers) it takes from the program's `malloc` and shows to the callbacks of
+//! `dl_iterate_phdr`, all behind that mutex, of which nobody else sees anything. So nothing that it does to its blocks is an
+//! access.
 
 use crate::serial::sched;
 use crate::system::modules::{Info, base_name, dl_iterate_phdr, name_of, program_headers};

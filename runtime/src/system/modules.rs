@@ -120,7 +120,8 @@ const SYMBOLS: u64 = 6;
 const GNU_HASH: u64 = 0x6fff_fef5;
 
 impl Module<'_> {
-    /// Whether its code calls the entry points of a runtime, or it holds ours: it refers to the one that instrumented modules call first.
+    /// Whether its code calls the entry points of a runtime, or it holds ours: it refers to the one that instrumented modules
+    /// call first.
     pub fn is_instrumented(&self) -> bool {
         let own = crate::process::init::__tsan_init as *const () as u64;
         (self.start..self.end).contains(&own) || self.refers_to(c"__tsan_init")
@@ -143,7 +144,8 @@ impl Module<'_> {
         let table = |tag| entry(tag).map(|[_, place]| if place < self.base { self.base + place } else { place });
         let (Some(strings), Some(symbols)) = (table(STRINGS), table(SYMBOLS)) else { return false };
         // Tables of names hold those that are defined; all others come first.
-        // SAFETY: heads of the tables: four words of 32 bits, the second is where names begin; two, the second is the number of symbols.
+        // SAFETY: heads of the tables: four words of 32 bits, the second is where names begin; two, the second is the number of
+        // symbols.
         let symbol_count = unsafe {
             match (table(GNU_HASH), table(HASH)) {
                 (Some(names), _) => *(names as *const u32).add(1),
@@ -185,8 +187,9 @@ pub fn each(mut visit: impl FnMut(&Module<'_>)) {
     unsafe { dl_iterate_phdr(callback, (&raw mut visit).cast()) };
 }
 
-/// Runs `body` with the loader's lock, which it may take again: nothing is loaded or unloaded meanwhile. Who takes a lock of ours that is also taken where the loader calls us (it
-/// frees memory when it unloads) and then asks for modules has to do so in here. Names are not to be looked up in here: that takes another lock, before this one.
+/// Runs `body` with the loader's lock, which it may take again: nothing is loaded or unloaded meanwhile. Who takes a lock of ours
+/// that is also taken where the loader calls us (it frees memory when it unloads) and then asks for modules has to do so in here.
+/// Names are not to be looked up in here: that takes another lock, before this one.
 pub fn held<R>(body: impl FnOnce() -> R) -> R {
     struct Call<F, R>(Option<F>, Option<R>);
     unsafe extern "C" fn one<F: FnOnce() -> R, R>(_info: *const Info, _size: usize, call: *mut c_void) -> c_int {

@@ -1,9 +1,10 @@
-//! Signal handlers run where the program could be interrupted, never inside the runtime: a handler that arrives there waits until the
-//! runtime is left. Handlers of signals that report a fault of the running instruction run at once.
+//! Signal handlers run where the program could be interrupted, never inside the runtime: a handler that arrives there waits until
+//! the runtime is left. Handlers of signals that report a fault of the running instruction run at once.
 //!
-//! The kernel knows one handler of ours for all signals that the program handles; `sigaction` and its kin show the program its own. A handler that had to wait
-//! runs with the mask it asked for, on the stack of the thread, with the signal's information and an empty context; several arrivals of a signal in the meantime are one.
-//! Signals that kill the process unless they are handled mark the recording as crashed on their way.
+//! The kernel knows one handler of ours for all signals that the program handles; `sigaction` and its kin show the program its
+//! own. A handler that had to wait runs with the mask it asked for, on the stack of the thread, with the signal's information and
+//! an empty context; several arrivals of a signal in the meantime are one. Signals that kill the process unless they are handled
+//! mark the recording as crashed on their way.
 
 use crate::detect;
 use crate::intercept::{hooks, kernel};
@@ -71,7 +72,8 @@ impl Action {
 pub struct Arrived {
     set: AtomicU64,
     information: [SignalInfo; SIGNALS],
-    /// Those that will come again in a re-execution, at the same place: the thread sent them itself, or stood still when another one did.
+    /// Those that will come again in a re-execution, at the same place: the thread sent them itself, or stood still when another
+    /// one did.
     expected: AtomicU64,
     /// Those that came from outside while a schedule was in force.
     held: AtomicU64,
@@ -384,8 +386,8 @@ pub fn expect(thread: &Thread, signal: c_int) {
     }
 }
 
-/// Serial mode: sends a signal to another thread of this process and waits until it is there, so that how the execution goes on does not depend on when the
-/// kernel gets round to it. Not if the thread blocks the signal, or nobody handles it.
+/// Serial mode: sends a signal to another thread of this process and waits until it is there, so that how the execution goes on
+/// does not depend on when the kernel gets round to it. Not if the thread blocks the signal, or nobody handles it.
 pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_int) -> c_int {
     let arrived = &thread.arrived_signals;
     sched::settles(thread);
@@ -417,7 +419,8 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
     result
 }
 
-/// Signals from outside that arrive while a schedule is in force are for the time behind it: it ends where the first of them arrived when it was recorded.
+/// Signals from outside that arrive while a schedule is in force are for the time behind it: it ends where the first of them
+/// arrived when it was recorded.
 fn holds(thread: &Thread, signal: c_int, information: *mut SignalInfo) -> bool {
     // SAFETY: the kernel's information.
     if is_synchronous(signal) || !replay::active() || unsafe { (*information).is_own() } {
@@ -488,7 +491,8 @@ pub fn deliver_pending() {
     }
 }
 
-/// The same from inside the runtime, where the thread may be interrupted nevertheless: it holds the turn, and no table of ours is half changed.
+/// The same from inside the runtime, where the thread may be interrupted nevertheless: it holds the turn, and no table of ours is
+/// half changed.
 pub fn deliver_inside(runtime: &Runtime) {
     runtime.outside(deliver_pending);
 }
@@ -519,7 +523,8 @@ pub fn with_all_blocked<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// From here on the calling thread takes no signal but the two by which the thread library changes identities and cancels: an unknown thread's handlers would run unseen.
+/// From here on the calling thread takes no signal but the two by which the thread library changes identities and cancels: an
+/// unknown thread's handlers would run unseen.
 pub fn block_programs() -> u64 {
     const LIBRARYS: u64 = bit(32) | bit(33);
     set_mask(!LIBRARYS)

@@ -1,13 +1,14 @@
 //! Where a thread has its static thread-local storage.
 //!
-//! It lies below the thread pointer, and libc's own record of the thread from there upwards. How large both are, the loader and libc tell to those who look into threads. The size of the
-//! storage counts the room that the loader keeps for libraries that are opened later.
+//! It lies below the thread pointer, and libc's own record of the thread from there upwards. How large both are, the loader and
+//! libc tell to those who look into threads. The size of the storage counts the room that the loader keeps for libraries that are
+//! opened later.
 
 use crate::system::real::Real;
 use core::ffi::c_void;
 
-/// The loader's own: the size of a thread's storage and record together; and libc's: of the record alone. Looked up at the start: reports are built under a lock of the loader's that comes
-/// after the one for looking up.
+/// The loader's own: the size of a thread's storage and record together; and libc's: of the record alone. Looked up at the start:
+/// reports are built under a lock of the loader's that comes after the one for looking up.
 #[used]
 #[unsafe(link_section = "rashomon_real")]
 static STORAGE_SIZE: Real = Real::new(c"_dl_get_tls_static_info", None);

@@ -75,8 +75,8 @@ pub(crate) use syscall;
 
 /// Zeroed private memory, or null.
 ///
-/// The kernel moves mappings of whole huge pages to a huge page's boundary, which leaves a gap of random size; what is mapped later, the
-/// program's memory too, would lie at random distances. So such a mapping is made a page longer and cut.
+/// The kernel moves mappings of whole huge pages to a huge page's boundary, which leaves a gap of random size; what is mapped
+/// later, the program's memory too, would lie at random distances. So such a mapping is made a page longer and cut.
 pub fn map_anonymous(bytes: usize) -> *mut u8 {
     const HUGE: usize = 2 << 20;
     let extra = if bytes.is_multiple_of(HUGE) { 4096 } else { 0 };
@@ -105,8 +105,8 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
     unsafe { syscall!(FUTEX, word.as_ptr(), 128, expected, 0usize) == -EINTR }
 }
 
-/// Makes a file longer, with blocks of its own where the file system has them: a full disk is an error here, not a SIGBUS at the first touch. The negative error if that fails; a
-/// file beyond the process's limit is one, and no SIGXFSZ.
+/// Makes a file longer, with blocks of its own where the file system has them: a full disk is an error here, not a SIGBUS at the
+/// first touch. The negative error if that fails; a file beyond the process's limit is one, and no SIGXFSZ.
 ///
 /// # Safety
 /// A descriptor of ours.

@@ -38,8 +38,8 @@ pub struct Call {
 
 #[repr(C, align(16))]
 pub struct Hot {
-    /// Detection: what a cell must look like to stand for an access that need not be looked at (see [`crate::detect::shadow`]): the bits to compare, of a read and
-    /// of a write, and their values. Four equal words each.
+    /// Detection: what a cell must look like to stand for an access that need not be looked at (see [`crate::detect::shadow`]):
+    /// the bits to compare, of a read and of a write, and their values. Four equal words each.
     pub covers_read: [u32; 4],
     pub covers_write: [u32; 4],
     pub covered: [u32; 4],

@@ -4,6 +4,7 @@
 mod dependencies;
 mod files;
 mod laws;
+mod links;
 mod rooms;
 mod source;
 mod structure;

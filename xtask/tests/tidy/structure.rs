@@ -15,29 +15,20 @@ const MAX_COLUMNS: usize = 130;
 const LONGER: [(&str, &str, usize); 0] = [];
 
 /// Lines that are longer, by folder. A number may only fall.
-const WIDER: [(&str, usize); 22] = [
-    ("crates/abi", 61),
-    ("crates/cli", 241),
-    ("crates/confirm", 32),
-    ("crates/engine", 119),
-    ("crates/event", 16),
-    ("crates/explore", 32),
-    ("crates/files", 5),
-    ("crates/order", 52),
-    ("crates/packed", 23),
-    ("crates/pipeline", 150),
-    ("crates/predict", 78),
-    ("crates/report", 8),
-    ("crates/reporter", 12),
-    ("crates/spill", 12),
-    ("crates/symbolize", 3),
-    ("crates/trace", 31),
-    ("crates/witness", 12),
-    ("evaluation", 129),
-    ("include", 3),
-    ("runtime", 575),
+const WIDER: [(&str, usize); 13] = [
+    ("ARCHITECTURE.md", 24),
+    ("crates/abi", 5),
+    ("crates/cli", 143),
+    ("crates/confirm", 3),
+    ("crates/pipeline", 16),
+    ("crates/report", 6),
+    ("crates/reporter", 3),
+    ("crates/trace", 1),
+    ("docs", 6),
+    ("evaluation", 22),
+    ("include", 1),
+    ("runtime", 149),
     ("tests", 72),
-    ("xtask", 5),
 ];
 
 /// Files of different folders that know each other, as the folders are named. What is not listed is not allowed.
@@ -107,11 +98,17 @@ fn part(path: &str) -> &str {
     path.match_indices('/').nth(depth - 1).map_or(path, |(end, _)| &path[..end])
 }
 
+/// A row of a table in a document cannot be broken.
+fn is_row(file: &TextFile, line: &str) -> bool {
+    file.path.ends_with(".md") && line.trim_start().starts_with('|')
+}
+
 #[test]
 fn lines_are_short_enough_to_read() {
     let mut wide: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for file in files::all().iter().filter(|file| file.is_source()) {
-        for (number, line) in file.text.lines().enumerate().filter(|(_, line)| line.chars().count() > MAX_COLUMNS) {
+    for file in files::all().iter().filter(|file| file.is_source() || file.path.ends_with(".md")) {
+        let too_wide = |line: &str| line.chars().count() > MAX_COLUMNS;
+        for (number, line) in file.text.lines().enumerate().filter(|(_, line)| too_wide(line) && !is_row(file, line)) {
             let place = format!("{}:{} has {} columns", file.path, number + 1, line.chars().count());
             wide.entry(part(&file.path).to_owned()).or_default().push(place);
         }

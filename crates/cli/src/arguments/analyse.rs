@@ -11,37 +11,38 @@ use std::time::Duration;
 pub struct AnalyseOptions {
     /// A file, a recording, a store, or `-`: standard input. May be compressed by gzip or Zstandard.
     pub trace: PathBuf,
-    /// Which, separated by commas.
+    /// The analyses, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["hb", "shb", "lockset"])]
     pub analysis: Vec<AnalysisName>,
     #[command(flatten)]
     pub reading: Reading,
-    /// Only pairs within each N events count; the papers take 10000. Without it the whole trace does, except for cp, which always has
-    /// windows.
+    /// Report only pairs within windows of N events (published evaluations use 10000). Default: the whole trace, except for cp,
+    /// which always uses windows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub window: Option<u64>,
-    /// Threads that analyse; without it as many as there are processors. The answer is the same for any number.
+    /// Threads of the analysis (1 to 512). The result is the same for any number. Default: the number of processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub workers: Option<u32>,
-    /// Seconds for reading the trace; what comes behind is left out, and that is said. Further passes, for lack of --memory, end where the first did.
+    /// Seconds to read the trace; the rest is left out, which is reported. Further passes (see --memory) end where the first did.
     #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
     pub budget: Option<Duration>,
-    /// Memory for tables, such as 4G. What does not fit is done in several passes; tables of shb, wcp, cp and serialisability go to disk.
+    /// Memory for tables, such as 4G. What does not fit takes several passes; tables of shb, wcp, cp and serialisability go to
+    /// disk. Default: no limit.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<usize>,
-    /// Where tables go to disk, in a file without a name; without it TMPDIR, or /var/tmp. Its disk needs the room.
+    /// The folder for tables on disk, in an unnamed file. Default: TMPDIR, or /var/tmp.
     #[arg(long, value_name = "FOLDER", requires = "memory")]
     pub spill_to: Option<PathBuf>,
-    /// What must be serialisable.
+    /// Which regions must be serialisable (--analysis serialisability).
     #[arg(long, value_enum, default_value_t = RegionsName::Marked)]
     pub regions: RegionsName,
-    /// Pairs of places shown for each analysis, in text.
+    /// The most pairs of locations that text output shows for each analysis.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// Machine-readable, on standard output.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
-    /// When to end with exit code 66.
+    /// What makes the exit code 66.
     #[arg(long, value_enum, default_value_t = FailOnFound::Never)]
     pub fail_on: FailOnFound,
 }
@@ -100,9 +101,9 @@ impl From<RegionsName> for Regions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOnFound {
-    /// Something was found that is no mere suspicion: by hb, shb or serialisability.
+    /// A finding that is real in some execution: by hb, shb or serialisability.
     Real,
-    /// Anything was found.
+    /// Any finding.
     Any,
     Never,
 }

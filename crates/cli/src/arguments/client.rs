@@ -8,14 +8,14 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct ClientOptions {
-    /// Shell command that is started in every execution once the program listens. When it has ended, the program is asked to end (SIGTERM). It finds the first port in
-    /// RASHOMON_PORT and the first local socket in RASHOMON_SOCKET.
+    /// For servers: shell command that is started in every execution once the program listens. When it ends, the program gets
+    /// SIGTERM. The first port is in RASHOMON_PORT, the first Unix socket in RASHOMON_SOCKET.
     #[arg(long, value_name = "CMD")]
     pub with_client: Option<OsString>,
-    /// Shell command that succeeds once the client can begin, tried until it does: instead of waiting until the program listens.
+    /// Shell command that succeeds once the client may start, repeated until it does. Default: the program listens.
     #[arg(long, value_name = "CMD", requires = "with_client")]
     pub ready: Option<OsString>,
-    /// Seconds in which the program has to end when it was asked to, before it is killed.
+    /// Seconds after SIGTERM before the program is killed.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, requires = "with_client")]
     pub grace: Duration,
 }

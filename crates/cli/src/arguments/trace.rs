@@ -1,66 +1,84 @@
 //! `rashomon trace`.
 
+use super::examples;
 use clap::{Args, Subcommand, ValueEnum};
 use rashomon_packed as packed;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// Numbers about a recording or a trace file.
+    /// Print statistics of a recording or a trace file.
+    #[command(after_help = examples::TRACE_STAT)]
     Stat {
+        /// A file, a recording, a store, or `-`: standard input. May be compressed by gzip or Zstandard.
         trace: PathBuf,
         #[command(flatten)]
         reading: Reading,
     },
-    /// Every event, as text.
+    /// Print every event as a line of text.
+    #[command(after_help = examples::TRACE_DUMP)]
     Dump {
+        /// A file, a recording, a store, or `-`: standard input. May be compressed by gzip or Zstandard.
         trace: PathBuf,
         #[command(flatten)]
         reading: Reading,
     },
-    /// Whether it is whole and sound.
+    /// Check that a recording or trace file is complete and well-formed. Exit code 1 if not.
+    #[command(after_help = examples::TRACE_VERIFY)]
     Verify {
+        /// A file, a recording, a store, or `-`: standard input. May be compressed by gzip or Zstandard.
         trace: PathBuf,
         #[command(flatten)]
         reading: Reading,
     },
-    /// Whether two recordings show the same execution, addresses apart.
-    Diff { one: PathBuf, other: PathBuf },
-    /// Turn a trace of any format, or a recording, into a packed trace.
+    /// Compare two recordings event by event, ignoring addresses. Exit code 1 if they differ.
+    #[command(after_help = examples::TRACE_DIFF)]
+    Diff {
+        /// The first recording.
+        one: PathBuf,
+        /// The second recording.
+        other: PathBuf,
+    },
+    /// Convert a trace of any format, or a recording, into a packed trace.
+    #[command(after_help = examples::TRACE_IMPORT)]
     Import {
         /// A file, a recording, or `-`: standard input. May be compressed by gzip or Zstandard.
         trace: PathBuf,
         #[command(flatten)]
         reading: Reading,
-        /// The packed trace; `-`: standard output.
+        /// The packed trace to write; `-`: standard output.
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
     },
-    /// Turn a trace of any format, or a recording, into another format.
+    /// Convert a trace of any format, or a recording, into another format.
+    #[command(after_help = examples::TRACE_EXPORT)]
     Export {
         /// A file, a recording, or `-`: standard input. May be compressed by gzip or Zstandard.
         trace: PathBuf,
         #[command(flatten)]
         reading: Reading,
+        /// The format to write.
         #[arg(long, value_enum)]
         to: FileFormat,
-        /// Leave out what the format cannot say.
+        /// Leave out events that the format cannot express, instead of refusing.
         #[arg(long)]
         lossy: bool,
-        /// Numbers instead of names, for tools that take nothing else.
+        /// Write numbers instead of names, for tools that accept nothing else.
         #[arg(long)]
         numbers: bool,
-        /// `-`: standard output.
+        /// The file to write; `-`: standard output.
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
     },
-    /// Make up a trace that is an execution.
+    /// Generate a random trace that some program could have produced.
+    #[command(after_help = examples::TRACE_GEN)]
     Gen {
         #[command(flatten)]
         shape: ShapeOptions,
+        /// The format to write.
         #[arg(long, value_enum, default_value_t = FileFormat::Packed)]
         to: FileFormat,
-        /// `-`: standard output.
+        /// The file to write; `-`: standard output.
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
     },
@@ -69,16 +87,16 @@ pub enum TraceCommand {
 /// How a trace file is read and judged.
 #[derive(Clone, Debug, Args)]
 pub struct Reading {
-    /// The file's format; without it what the content looks like.
+    /// The file's format. Default: recognised by its content.
     #[arg(long, value_enum)]
     pub format: Option<FileFormat>,
-    /// Leave out what cannot have happened, with a notice, instead of refusing the trace.
+    /// Leave out events that cannot have happened, and say so, instead of refusing the trace.
     #[arg(long)]
     pub lenient: bool,
-    /// A thread may take a lock that it holds.
+    /// Locks are reentrant: a thread may acquire a lock that it holds.
     #[arg(long)]
     pub reentrant: bool,
-    /// In text, threads called `T12` and `12` are the same.
+    /// In text formats, `T12` and `12` name the same thread.
     #[arg(long)]
     pub bare_threads: bool,
 }
@@ -118,47 +136,52 @@ pub enum PresetName {
     Regions,
 }
 
-/// Shares are between 0 and 1.
+/// Sizes and shares of a generated trace. Shares are between 0 and 1.
 #[derive(Clone, Debug, Args)]
 pub struct ShapeOptions {
-    /// How many events there are, exactly.
-    #[arg(long)]
+    /// Exact number of events.
+    #[arg(long, value_name = "N")]
     pub events: u64,
-    /// What everything not said is taken from.
+    /// The preset that gives every value without an option of its own.
     #[arg(long, value_enum, default_value_t = PresetName::Flat)]
     pub preset: PresetName,
-    #[arg(long, default_value_t = 1)]
+    /// Seed: the same seed and shape give the same trace.
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    #[arg(long)]
+    /// Number of threads. Default: the preset's, as for all that follow.
+    #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    #[arg(long)]
+    /// Number of locks.
+    #[arg(long, value_name = "N")]
     pub locks: Option<u32>,
-    /// Locks that a thread holds at the same time, at most.
-    #[arg(long)]
+    /// The most locks that a thread holds at the same time.
+    #[arg(long, value_name = "N")]
     pub nesting: Option<u32>,
-    #[arg(long)]
+    /// Number of variables.
+    #[arg(long, value_name = "N")]
     pub variables: Option<u32>,
-    /// Variables that anybody accesses without a lock, among these.
-    #[arg(long)]
+    /// How many of the variables every thread accesses without a lock.
+    #[arg(long, value_name = "N")]
     pub racy: Option<u32>,
-    #[arg(long)]
+    /// Number of source locations.
+    #[arg(long, value_name = "N")]
     pub locations: Option<u32>,
-    /// Share of accesses inside critical sections, roughly.
-    #[arg(long)]
+    /// Approximate share of accesses inside critical sections.
+    #[arg(long, value_name = "SHARE")]
     pub locked: Option<f64>,
     /// Share of accesses that go to racy variables.
-    #[arg(long)]
+    #[arg(long, value_name = "SHARE")]
     pub race_rate: Option<f64>,
     /// Share of reads among accesses.
-    #[arg(long)]
+    #[arg(long, value_name = "SHARE")]
     pub reads: Option<f64>,
-    /// Locks are taken in any order, so that deadlocks are possible in other executions.
+    /// Acquire locks in any order, so that other executions may deadlock.
     #[arg(long)]
     pub any_order: bool,
-    /// Requests of locks are events, too.
+    /// Add an event when a thread requests a lock, before it acquires it.
     #[arg(long)]
     pub requests: bool,
-    /// Threads begin and end regions.
+    /// Add begins and ends of atomic regions.
     #[arg(long)]
     pub regions: bool,
 }

@@ -1,7 +1,7 @@
 //! Which words of a `cargo rashomon` command line are ours and which are cargo's.
 //!
-//! Ours may stand anywhere in front of `--`, as cargo's own options may; none of them is an option of cargo. What is not ours is cargo's, in the
-//! order in which it was given.
+//! Ours may stand anywhere in front of `--`, as cargo's own options may; none of them is an option of cargo. What is not ours is
+//! cargo's, in the order in which it was given.
 
 use super::toolchain::StandardChoice;
 use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions};

@@ -1,12 +1,14 @@
 //! The tool as rustc and as the C and C++ compilers of build scripts.
 //!
-//! Cargo calls the wrapper of rustc for everything. What is for the target is instrumented, and programs get the runtime; build scripts
-//! and procedural macros, which are for the host, stay as they are: cargo names a target only for the former. The user's own flags, wherever they are
-//! configured, are in the call already. Unstable options need `RUSTC_BOOTSTRAP`, which only the compiler sees, not build scripts; and
-//! crates that try what the compiler can do find the features that they would find without us (`-Zallow-features=`).
+//! Cargo calls the wrapper of rustc for everything. What is for the target is instrumented, and programs get the runtime; build
+//! scripts and procedural macros, which are for the host, stay as they are: cargo names a target only for the former. The user's
+//! own flags, wherever they are configured, are in the call already. Unstable options need `RUSTC_BOOTSTRAP`, which only the
+//! compiler sees, not build scripts; and crates that try what the compiler can do find the features that they would find without
+//! us (`-Zallow-features=`).
 //!
-//! Build scripts compile C code with what the `cc` crate finds in `CC_<target>`. A build script that itself belongs to the host writes to a
-//! folder without the target's name, and its C code must not be instrumented: it is linked into a build script or procedural macro.
+//! Build scripts compile C code with what the `cc` crate finds in `CC_<target>`. A build script that itself belongs to the host
+//! writes to a folder without the target's name, and its C code must not be instrumented: it is linked into a build script or
+//! procedural macro.
 
 use super::session::{Role, Session, Settings};
 use crate::wrapper;

@@ -1,4 +1,5 @@
-//! The tool as the runner of what cargo has built: checks the program and ends as it does, so that cargo goes on as it would have.
+//! The tool as the runner of what cargo has built: checks the program and ends as it does, so that cargo goes on as it would
+//! have.
 //!
 //! What cargo and libtest find in the environment is kept with the store: a finding is replayed later, from another shell.
 
@@ -20,8 +21,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Tests of one program are executed one after the other: side by side they would have to be told apart in every recording, and libtest
-/// chooses their number by that of the processors.
+/// Tests of one program are executed one after the other: side by side they would have to be told apart in every recording, and
+/// libtest chooses their number by that of the processors.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 pub fn run(arguments: &[OsString]) -> Result<Exit> {

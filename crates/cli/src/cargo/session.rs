@@ -1,8 +1,8 @@
-//! What one `cargo rashomon` call and the processes that cargo starts for it know of each other: a folder with a file of settings that they
-//! read and a folder of results that they write.
+//! What one `cargo rashomon` call and the processes that cargo starts for it know of each other: a folder with a file of settings
+//! that they read and a folder of results that they write.
 //!
-//! Cargo starts the tool again under the names of [`Role`]: as the wrapper of rustc, as the C and C++ compilers of build scripts, and as the
-//! runner of what was built.
+//! Cargo starts the tool again under the names of [`Role`]: as the wrapper of rustc, as the C and C++ compilers of build scripts,
+//! and as the runner of what was built.
 
 use anyhow::{Context as _, Result, bail};
 use rashomon_report::Counts;

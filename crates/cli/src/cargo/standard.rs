@@ -1,16 +1,16 @@
 //! Rust's standard library with instrumentation, made without its sources.
 //!
-//! The library that comes with a toolchain is not instrumented: what its compiled parts do with atomics (once cells, channels, parking, the
-//! lock of standard output) would be missing in a recording, and with it the order that this gives to the program's accesses. The official
-//! toolchains ship two things that cure this:
+//! The library that comes with a toolchain is not instrumented: what its compiled parts do with atomics (once cells, channels,
+//! parking, the lock of standard output) would be missing in a recording, and with it the order that this gives to the program's
+//! accesses. The official toolchains ship two things that cure this:
 //!
 //! - each object of the library holds, in section `.llvmbc`, the LLVM bitcode that it was made from (for link-time optimisation);
 //! - `rust-lld`, a linker that compiles bitcode, with the very LLVM of the compiler.
 //!
 //! So every object is made again: the linker gets the bitcode, with the instrumentation pass in the place of the optimisations
-//! of link time (`forceattrs,function(tsan)`, every function being marked `sanitize_thread`), and is asked for a relocatable object (`-r`).
-//! The result is a folder that `rustc --sysroot` takes: the library's metadata, and so every crate's idea of it, is the same file as before.
-//! This takes some seconds, once per toolchain, and is kept beside the runtime.
+//! of link time (`forceattrs,function(tsan)`, every function being marked `sanitize_thread`), and is asked for a relocatable
+//! object (`-r`). The result is a folder that `rustc --sysroot` takes: the library's metadata, and so every crate's idea of it,
+//! is the same file as before. This takes some seconds, once per toolchain, and is kept beside the runtime.
 //!
 //! Not instrumented: `compiler_builtins` (what the hooks themselves are made of) and the unwinder and its symbolizer.
 //! Limit: toolchains without bitcode or `rust-lld` (those of some distributions); [`super::toolchain`] says what happens then.

@@ -1,7 +1,7 @@
 //! `rashomon detect`, and the reporter that the runtime starts under it.
 //!
-//! The program takes our place: its process id, its exit code and what signals do to it are what whoever called us sees. All there is to arrange is its environment. Only beside a program with a
-//! client we stay.
+//! The program takes our place: its process id, its exit code and what signals do to it are what whoever called us sees. All
+//! there is to arrange is its environment. Only beside a program with a client we stay.
 
 use super::Ui;
 use crate::arguments::{Colour, DetectFormat, DetectOptions, Detector, Filter};

@@ -1,7 +1,7 @@
 //! Whether what a store says may be executed.
 //!
-//! A store that this user recorded on this machine runs what he ran then. Any other one is a program from somebody else: what it would do is shown, and it needs a yes on the terminal or
-//! `--trust`. Both say what runs, so that nothing does unseen.
+//! A store that this user recorded on this machine runs what he ran then. Any other one is a program from somebody else: what it
+//! would do is shown, and it needs a yes on the terminal or `--trust`. Both say what runs, so that nothing does unseen.
 
 use super::Ui;
 use crate::terminal::{error_is_terminal, say};

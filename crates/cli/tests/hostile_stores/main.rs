@@ -1,8 +1,9 @@
-//! Stores from somebody else: damaged in a thousand ways, and every command on them. None may crash, wait for ever, take much memory, write, remove or execute anything outside the store,
-//! or let a character through that acts on a terminal.
+//! Stores from somebody else: damaged in a thousand ways, and every command on them. None may crash, wait for ever, take much
+//! memory, write, remove or execute anything outside the store, or let a character through that acts on a terminal.
 //!
-//! Each damage is met by some of the commands in turn, those that are made by hand by all. `RASHOMON_DAMAGES=N` makes another number of damages, `RASHOMON_DAMAGES_ALL=1` runs every
-//! command on each, `RASHOMON_DAMAGES_SEED=N` draws others, `RASHOMON_DAMAGES_SUMMARY=FILE` is where a summary is written (`cargo xtask evaluate stores`).
+//! Each damage is met by some of the commands in turn, those that are made by hand by all. `RASHOMON_DAMAGES=N` makes another
+//! number of damages, `RASHOMON_DAMAGES_ALL=1` runs every command on each, `RASHOMON_DAMAGES_SEED=N` draws others,
+//! `RASHOMON_DAMAGES_SUMMARY=FILE` is where a summary is written (`cargo xtask evaluate stores`).
 
 mod damage;
 mod ground;

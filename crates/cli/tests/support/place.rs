@@ -104,8 +104,8 @@ impl Started {
     }
 }
 
-/// `VmHWM`: it only grows, so that the last look sees nearly everything. The most of a process and those of its descendants that run the same program (the tool works in a process
-/// under its keeper).
+/// `VmHWM`: it only grows, so that the last look sees nearly everything. The most of a process and those of its descendants that
+/// run the same program (the tool works in a process under its keeper).
 fn peak_of(process: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -151,7 +151,8 @@ pub fn draw(random: &mut SplitMix, shape: &Shape) -> Vec<Event> {
     trace
 }
 
-/// Every feasible trace of at most `length` events over an alphabet in which threads are interchangeable: a thread's first event comes after that of lower ones.
+/// Every feasible trace of at most `length` events over an alphabet in which threads are interchangeable: a thread's first event
+/// comes after that of lower ones.
 pub fn enumerate(shape: &Shape, alphabet: &[(Op, u32)], length: usize, visit: &mut impl FnMut(&[Event])) {
     fn go(
         shape: &Shape,

@@ -1,5 +1,5 @@
-//! A model of the exploring scheduler: small programs of accesses, locks, tries, condition variables and semaphores, executed as `runtime/src/serial/explore.rs` does it, and all their
-//! schedules one by one.
+//! A model of the exploring scheduler: small programs of accesses, locks, tries, condition variables and semaphores, executed as
+//! `runtime/src/serial/explore.rs` does it, and all their schedules one by one.
 
 use rashomon_abi::exploration::{NO_WAIT, Operation};
 use rashomon_abi::record::Op;

@@ -259,7 +259,8 @@ impl Layout {
     }
 }
 
-/// Numbers that a file may use without having said so, of each space: a table of locks by number, four bytes each, tells whether their use is well-formed.
+/// Numbers that a file may use without having said so, of each space: a table of locks by number, four bytes each, tells whether
+/// their use is well-formed.
 const FREE_NUMBERS: u64 = 1 << 24;
 /// Numbers that a file may announce.
 pub(super) const ANNOUNCED_NUMBERS: u32 = 1 << 27;

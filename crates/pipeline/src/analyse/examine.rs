@@ -1,7 +1,8 @@
 //! One recorded process, loaded and analysed on a thread of its own, so that whoever waits for it can stop waiting.
 //!
-//! The thread looks at the clock itself between candidates and within long passes. Where it is too late all the same (a step that takes long and does not look) it is left behind: it
-//! ends at its next look, or with the process. Nothing of what it had handed over before is lost.
+//! The thread looks at the clock itself between candidates and within long passes. Where it is too late all the same (a step that
+//! takes long and does not look) it is left behind: it ends at its next look, or with the process. Nothing of what it had handed
+//! over before is lost.
 
 use crate::analyse::{Analysed, analyse};
 use crate::check::budget::Deadlines;

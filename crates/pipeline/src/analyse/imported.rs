@@ -1,7 +1,7 @@
 //! Prediction from traces that others recorded: no binary, no machine, nothing to force.
 //!
-//! A causal witness that the checker accepts is `predicted`; one of the synchronisation level, or none, `suspected`; a candidate of which no
-//! correct reordering exists, and no other witness, `refuted`. Events are named by their number in the trace, from 0.
+//! A causal witness that the checker accepts is `predicted`; one of the synchronisation level, or none, `suspected`; a candidate
+//! of which no correct reordering exists, and no other witness, `refuted`. Events are named by their number in the trace, from 0.
 
 use crate::analyse::timed::End;
 use crate::analyse::{Analysed, analyse};

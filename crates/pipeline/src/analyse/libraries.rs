@@ -1,13 +1,17 @@
 //! Libraries without instrumentation whose calls may be taken to order nothing.
 //!
-//! A call into code that nobody sees may lock, signal or spin, and so order what threads do before and after it. Nothing is *predicted* and nothing proven *unordered* where
-//! such code is loaded, unless its calls are known not to order threads. That holds for a library if
-//! 1. what its functions read and write is theirs only through the caller: the arguments, and a handle that the caller passes and has to guard itself;
-//! 2. locks and atomics that its callers could meet at are absent, or go through libc and libpthread, where the runtime sees them also when a library calls them, or guard
+//! A call into code that nobody sees may lock, signal or spin, and so order what threads do before and after it. Nothing is
+//! *predicted* and nothing proven *unordered* where such code is loaded, unless its calls are known not to order threads. That
+//! holds for a library if
+//! 1. what its functions read and write is theirs only through the caller: the arguments, and a handle that the caller passes and
+//!    has to guard itself;
+//! 2. locks and atomics that its callers could meet at are absent, or go through libc and libpthread, where the runtime sees them
+//!    also when a library calls them, or guard
 //!    nothing but a private initialisation that has the same result whoever does it;
 //! 3. tables that all calls share are constant, or written once with the same values.
 //!
-//! The table is matched by SONAME (the file's name where it has none). What the user adds by `--trust-library` is matched by the same rule.
+//! The table is matched by SONAME (the file's name where it has none). What the user adds by `--trust-library` is matched by the
+//! same rule.
 
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, elf};
@@ -88,7 +92,8 @@ pub const KNOWN: &[Known] = &[
     Known { soname: "libnss_compat.so", reason: "a part of libc, called through it" },
 ];
 
-/// Whether a library with this SONAME is meant by `name`: the same, or the same up to the version (`libz`, `libz.so`, `libz.so.1`).
+/// Whether a library with this SONAME is meant by `name`: the same, or the same up to the version (`libz`, `libz.so`,
+/// `libz.so.1`).
 pub fn is_named(soname: &str, name: &str) -> bool {
     let behind = |rest: &str| rest.is_empty() || rest.starts_with('.');
     !name.is_empty()

@@ -24,8 +24,8 @@ pub struct Analysed {
     pub refuted: bool,
 }
 
-/// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace, so there
-/// is none before there is a witness. No further witness is looked for after the deadline.
+/// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace,
+/// so there is none before there is a witness. No further witness is looked for after the deadline.
 pub fn analyse(trace: &Trace, deadline: Deadline, mut found: impl FnMut(Analysed)) -> Statistics {
     let checker = LazyCell::new(|| Checker::new(trace));
     predict_each(trace, &Options { deadline, ..Options::default() }, |prediction| {

@@ -1,5 +1,5 @@
-//! Loaded code that could have ordered accesses without our seeing it: libraries without instrumentation, Rust's standard library as it comes, and synchronisation
-//! functions of libc that instrumented code calls and the runtime does not stand in for.
+//! Loaded code that could have ordered accesses without our seeing it: libraries without instrumentation, Rust's standard library
+//! as it comes, and synchronisation functions of libc that instrumented code calls and the runtime does not stand in for.
 
 use crate::analyse::libraries::is_trusted;
 use crate::findings::rust::holds_plain_library;
@@ -74,7 +74,8 @@ impl Unseen {
 /// Beginnings of names of synchronisation functions.
 const SYNCHRONISATION: [&str; 12] =
     ["pthread_", "sem_", "mtx_", "cnd_", "thrd_", "tss_", "call_once", "__cxa_guard", "futex", "omp_", "GOMP_", "__kmpc_"];
-/// Whole names of functions by which the kernel, or threads of libc's own, hand something from thread to thread. The runtime serves most of them; those that it does not have matter.
+/// Whole names of functions by which the kernel, or threads of libc's own, hand something from thread to thread. The runtime
+/// serves most of them; those that it does not have matter.
 const HAND_OVER: [&str; 47] = [
     "aio_error",
     "aio_error64",
@@ -195,8 +196,8 @@ fn is_modelled(path: &str) -> bool {
     name.is_empty() || MODELLED.iter().chain(&RUNTIME).any(|known| name.starts_with(known))
 }
 
-/// Whether any code of a file that our runtime is linked into was compiled with instrumentation: compilers make a local constructor then that calls the
-/// runtime. Where local symbols were stripped nobody knows.
+/// Whether any code of a file that our runtime is linked into was compiled with instrumentation: compilers make a local
+/// constructor then that calls the runtime. Where local symbols were stripped nobody knows.
 pub fn has_instrumented_code<'a>(file: &impl object::Object<'a>) -> bool {
     const CONSTRUCTORS: [&str; 2] = ["tsan.module_ctor", "I_00099_"];
     let is_constructor = |name: &str| CONSTRUCTORS.iter().any(|constructor| name.contains(constructor));

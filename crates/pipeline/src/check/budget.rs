@@ -1,8 +1,9 @@
 //! How the time of a whole `check` is shared out.
 //!
-//! The budget is what we add to the program: it begins when the first recording has ended, which is the program itself and is bounded by its own limit. It is the total of everything
-//! behind: further recordings, loading, prediction, forcing. Within it, looking at recordings may take half unless another part is asked for, so that what is predicted can be forced; and
-//! recordings are only begun during its first third.
+//! The budget is what we add to the program: it begins when the first recording has ended, which is the program itself and is
+//! bounded by its own limit. It is the total of everything behind: further recordings, loading, prediction, forcing. Within it,
+//! looking at recordings may take half unless another part is asked for, so that what is predicted can be forced; and recordings
+//! are only begun during its first third.
 
 use rashomon_event::Deadline;
 use std::time::Duration;

@@ -1,7 +1,9 @@
-//! Recording and analysing, in turns: what a plan asks for is recorded, looked at at once, and what is found is in the store before the next recording starts.
+//! Recording and analysing, in turns: what a plan asks for is recorded, looked at at once, and what is found is in the store
+//! before the next recording starts.
 //!
-//! The first recording is the program as the user runs it: its output is shown, its end is ours. Further ones discard their output, read no input of ours and are bounded by what the
-//! first one took; one that does not end in that time is of no use and is thrown away.
+//! The first recording is the program as the user runs it: its output is shown, its end is ours. Further ones discard their
+//! output, read no input of ours and are bounded by what the first one took; one that does not end in that time is of no use and
+//! is thrown away.
 
 use crate::analyse::examine::Examination;
 use crate::check::budget::Deadlines;
@@ -38,8 +40,8 @@ struct Gathering<'g> {
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Records and analyses until the plan has enough. `run` is in the store after each recording, and every finding as soon as it is known. The budget begins with the end of the first
-    /// recording.
+    /// Records and analyses until the plan has enough. `run` is in the store after each recording, and every finding as soon as
+    /// it is known. The budget begins with the end of the first recording.
     pub fn gather(
         &self,
         run: &mut RunRecord,
@@ -293,7 +295,8 @@ impl Gathering<'_> {
 }
 
 impl Gathered {
-    /// One of each cause first, the one that its threads come to first; of these surest and cheapest first. Ids break ties, so that the order is the same in every run.
+    /// One of each cause first, the one that its threads come to first; of these surest and cheapest first. Ids break ties, so
+    /// that the order is the same in every run.
     pub(crate) fn in_order(&mut self) -> Vec<Lead> {
         let mut leads: Vec<Lead> = std::mem::take(&mut self.leads).into_values().collect();
         leads.sort_by_key(|lead| (verdict_rank(&lead.finding.verdict), lead.came, lead.finding.id.clone()));

@@ -271,8 +271,8 @@ impl Tally {
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Forces what can be forced, until the budget is spent. An execution that cannot be made ends it: the error is handed back, and noted, beside what was
-    /// decided before.
+    /// Forces what can be forced, until the budget is spent. An execution that cannot be made ends it: the error is handed back,
+    /// and noted, beside what was decided before.
     pub fn confirm_all(
         &self,
         run: &RunRecord,
@@ -285,7 +285,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let scratch = self.store.scratch();
         let mut prover =
             Prover { program: self.program, forcing: self.forcing(run), symbols: self.symbols, scratch: &scratch, executions: 0 };
-        // The last execution, which leaves the world whole, takes about as long as the first one did, and as the sleeps did that passed there in virtual time.
+        // The last execution, which leaves the world whole, takes about as long as the first one did, and as the sleeps did that
+        // passed there in virtual time.
         let whole = match (&self.program.before_each, run.recordings.first()) {
             (Some(_), Some(first)) => {
                 let slept =
@@ -299,11 +300,13 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let mut stopped = self.confirm_leads(run, &mut leads, &mut gathered, &mut prover, tally, observer).err();
         tally.untried += leads.filter(|(_, lead)| is_open(lead)).count() as u64;
         tally.executions += prover.executions;
-        // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each execution
-        // finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program run unobserved.)
+        // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each
+        // execution finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program
+        // run unobserved.)
         if prover.executions > 0 && self.program.before_each.is_some() && stopped.is_none() {
             let session = scratch.join("none");
-            // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of budgets.
+            // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of
+            // budgets.
             let until = gathered.deadlines.total.and(self.settings.budget.total / 10);
             let time = Time { limit: Some(prover.forcing.limit), until };
             match execute(self.program, &session, &prover.forcing.input, Output::Discard, time) {
@@ -590,7 +593,8 @@ fn recorded(processes: u64) -> String {
 /// Suspicions that are looked at in one recording: to say what one is costs a look at the whole trace.
 const MOST_OF_ONE_RECORDING: u64 = 4000;
 
-/// What a recorded process shows, and what its analysis finds. `exit`: how the recorded program ended, if this is the process that says so; `quantum`: as in the recording's control.
+/// What a recorded process shows, and what its analysis finds. `exit`: how the recorded program ended, if this is the process
+/// that says so; `quantum`: as in the recording's control.
 pub(crate) fn leads_of<S: Symbols + ?Sized>(
     loaded: &LoadedTrace,
     (symbols, quantum): (&S, u64),

@@ -1,10 +1,11 @@
 //! What a recording shows that earlier ones did not: the measure by which more recordings are worth their time.
 //!
-//! Three things are counted, each by places in the code, which are the same in every execution: *sites* that ran; *orders*, a site and the next one of another thread that
-//! touches the same bytes (one of the two writes) or the same synchronisation object; *lock edges*, an acquisition within the critical section that another one began.
+//! Three things are counted, each by places in the code, which are the same in every execution: *sites* that ran; *orders*, a
+//! site and the next one of another thread that touches the same bytes (one of the two writes) or the same synchronisation
+//! object; *lock edges*, an acquisition within the critical section that another one began.
 //!
-//! A schedule that shows none of them new has shown what the analyses knew: they look at pairs of sites and at pairs of acquisitions. It is a measure and no proof: values and longer
-//! patterns are not in it.
+//! A schedule that shows none of them new has shown what the analyses knew: they look at pairs of sites and at pairs of
+//! acquisitions. It is a measure and no proof: values and longer patterns are not in it.
 
 use rashomon_event::{Access, Address, Deadline, EventKind, SiteId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};

@@ -1,13 +1,16 @@
 //! What is recorded next.
 //!
-//! A recording of a small program costs tens of milliseconds, and each schedule may show sites, orders and values that others do not. So recordings go on while they show something new
-//! ([`crate::check::novelty`]), with policies that err in different ways: `random` switches everywhere alike, `pct` delays one thread for long, `run-to-block` and `round-robin` are what no
-//! draw gives. Everything follows from the seed and from what was shown, but for the share of time: a machine that is slower may stop earlier.
+//! A recording of a small program costs tens of milliseconds, and each schedule may show sites, orders and values that others do
+//! not. So recordings go on while they show something new ([`crate::check::novelty`]), with policies that err in different ways:
+//! `random` switches everywhere alike, `pct` delays one thread for long, `run-to-block` and `round-robin` are what no draw gives.
+//! Everything follows from the seed and from what was shown, but for the share of time: a machine that is slower may stop
+//! earlier.
 //!
-//! The rule of [`UntilNothingNew`]: stop when [`BARREN`] recordings in a row showed nothing new, when [`MOST`] are there, or when the next one would not fit into the share of the budget
-//! (recording and looking at it taken together; the longest so far counts). Why six: then every policy of the mix has had its turns and none showed anything; two that draw the same by
-//! chance, as they often do in small programs, must not end it. Why a third of the budget: what is found must be forced, too, which takes two executions a finding at least. A
-//! program that takes long thus gets one recording or two.
+//! The rule of [`UntilNothingNew`]: stop when [`BARREN`] recordings in a row showed nothing new, when [`MOST`] are there, or when
+//! the next one would not fit into the share of the budget (recording and looking at it taken together; the longest so far
+//! counts). Why six: then every policy of the mix has had its turns and none showed anything; two that draw the same by chance,
+//! as they often do in small programs, must not end it. Why a third of the budget: what is found must be forced, too, which takes
+//! two executions a finding at least. A program that takes long thus gets one recording or two.
 
 use crate::record::Scheduling;
 use rashomon_trace::Policy;
@@ -51,7 +54,8 @@ pub trait Plan {
     fn total(&self) -> Option<u32>;
 }
 
-/// So many, whatever they show: the first as asked for, the others at random with the following seeds, or with the same policy if that one draws.
+/// So many, whatever they show: the first as asked for, the others at random with the following seeds, or with the same policy if
+/// that one draws.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     pub first: Next,

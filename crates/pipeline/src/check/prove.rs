@@ -36,7 +36,8 @@ pub fn load(session: &Path) -> Result<LoadedTrace, PipelineError> {
 impl<S: Symbols + ?Sized> Prover<'_, S> {
     /// Forces the finding's schedule; changes its verdict, and its sides to those of the proof. `true`: proven.
     pub fn force_schedule(&mut self, finding: &mut Finding, schedule: &Schedule, session: &Path) -> Result<bool, PipelineError> {
-        // Other threads that wait for each other, or for other locks, and accesses to something else are no proof of this finding; `pursue` makes them one of their own.
+        // Other threads that wait for each other, or for other locks, and accesses to something else are no proof of this
+        // finding; `pursue` makes them one of their own.
         let shows = |outcome: &Outcome, session: &Path| {
             self.shown(schedule, outcome, session).is_some_and(|(shown, _)| shown.id == finding.id)
                 || self.is_stuck_there(finding, schedule, outcome, session)
@@ -65,7 +66,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         }
     }
 
-    /// The proof's trace knows the stacks of the very execution that shows the finding. If it cannot be read the prediction's stay.
+    /// The proof's trace knows the stacks of the very execution that shows the finding. If it cannot be read the prediction's
+    /// stay.
     pub(crate) fn take_sides_of_proof(&self, finding: &mut Finding, schedule: &Schedule, session: &Path) {
         // What is proven is told whatever the time; a moment longer for its stacks.
         let Ok(loaded) = load_until(&folder_of(schedule, session), self.forcing.deadline.and(Duration::from_millis(200))) else {
@@ -131,7 +133,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         Ok(true)
     }
 
-    /// What the recorded execution itself did, again. The one place that decides about a proof that does not: it is tried [`REPLAYS`] times, and then it is none.
+    /// What the recorded execution itself did, again. The one place that decides about a proof that does not: it is tried
+    /// [`REPLAYS`] times, and then it is none.
     pub fn replay_observed(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
         finding.schedule = Some(recorded.clone());
         let mut tries = 0;
@@ -155,8 +158,9 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         Ok(())
     }
 
-    /// Whether every thread waits, those of a cycle through a barrier at their calls in it and for the same objects: nobody says then which of the waits make up the cycle. One of locks and
-    /// joins alone is told by the runtime where it comes about: threads that wait for its locks without it wait for something else.
+    /// Whether every thread waits, those of a cycle through a barrier at their calls in it and for the same objects: nobody says
+    /// then which of the waits make up the cycle. One of locks and joins alone is told by the runtime where it comes about:
+    /// threads that wait for its locks without it wait for something else.
     fn is_stuck_there(&self, finding: &Finding, schedule: &Schedule, outcome: &Outcome, session: &Path) -> bool {
         finding.kind == FindingKind::Deadlock
             && *outcome == Outcome::Stuck
@@ -181,7 +185,8 @@ fn demote(finding: &mut Finding, actual: String) {
         Verdict::Diverged { expected: "what the recorded execution did, when its schedule was replayed".into(), actual };
 }
 
-/// Whether an outcome of replaying a stored finding is the one it was proven by: at the same places, of the same objects. `session` holds the replayed execution.
+/// Whether an outcome of replaying a stored finding is the one it was proven by: at the same places, of the same objects.
+/// `session` holds the replayed execution.
 pub fn same_again<S: Symbols + ?Sized>(
     finding: &Finding,
     attempt: &Attempt,
@@ -276,7 +281,8 @@ fn stands_there<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, 
     others_than(finding, composer) == Some(0)
 }
 
-/// How many threads are blocked beside those of the finding, which are so at their calls and for the same objects; `None`: not all of them are.
+/// How many threads are blocked beside those of the finding, which are so at their calls and for the same objects; `None`: not
+/// all of them are.
 fn others_than<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, S>) -> Option<usize> {
     let trace = &composer.loaded.trace;
     let calls = |record: &BlockedRecord| -> Vec<(&str, u64)> {
@@ -306,7 +312,8 @@ fn others_than<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, S
     all.then_some(left.len())
 }
 
-/// What a thread waits for, of the words that say so, whoever says them and whoever holds it; without the machine address of what has no name.
+/// What a thread waits for, of the words that say so, whoever says them and whoever holds it; without the machine address of what
+/// has no name.
 fn awaited(action: &str) -> &str {
     let what = action.strip_prefix("waits for ").or_else(|| action.strip_prefix("waits at ")).unwrap_or(action);
     let what = what.split_once(", held by ").map_or(what, |(what, _)| what);

@@ -1,7 +1,9 @@
-//! After the schedules of a finding were left: the same goal, elastically, then by holding threads at its places, under other policies and seeds.
+//! After the schedules of a finding were left: the same goal, elastically, then by holding threads at its places, under other
+//! policies and seeds.
 //!
-//! What such an execution shows is a lead only. Its own recording is turned into a schedule, the interleaving that was really executed, and that one has to come
-//! about again, strictly, as often as any other proof. Another pair of accesses, or another cycle, that came about instead is a finding of its own.
+//! What such an execution shows is a lead only. Its own recording is turned into a schedule, the interleaving that was really
+//! executed, and that one has to come about again, strictly, as often as any other proof. Another pair of accesses, or another
+//! cycle, that came about instead is a finding of its own.
 
 use crate::check::Job;
 use crate::check::prove::{Prover, load};
@@ -38,7 +40,8 @@ pub struct Pursuit {
 }
 
 impl Pursuit {
-    /// `recorded`: the recording that the finding is from. Under its policy and seed the program comes to its places as it did there.
+    /// `recorded`: the recording that the finding is from. Under its policy and seed the program comes to its places as it did
+    /// there.
     pub fn new(schedules: impl Iterator<Item = Schedule>, recorded: Option<&RecordedRun>) -> Self {
         let policy = match recorded.and_then(|recorded| recorded.policy.parse().ok()) {
             Some(Scheduling::Serial(policy)) => policy,
@@ -86,7 +89,8 @@ pub(crate) struct Pursuits {
 }
 
 impl Pursuits {
-    /// A finding that its schedules did not show. What was unordered in an execution already is the likeliest to come about, and is tried next.
+    /// A finding that its schedules did not show. What was unordered in an execution already is the likeliest to come about, and
+    /// is tried next.
     pub fn add(&mut self, finding: Finding, pursuit: Pursuit, cause: Option<Cause>) {
         let was_unordered = finding.evidence == Evidence::HappensBefore;
         let open = Open { finding, pursuit, cause };
@@ -159,7 +163,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(tried)
     }
 
-    /// Goes on after what the schedules did not show: everybody's next try in turn, until the time is up or several rounds have shown nothing.
+    /// Goes on after what the schedules did not show: everybody's next try in turn, until the time is up or several rounds have
+    /// shown nothing.
     pub(crate) fn pursue_all(
         &self,
         pursuits: &mut Pursuits,
@@ -215,7 +220,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         Ok(None)
     }
 
-    /// What an execution has come to, with the interleaving that was executed as its schedule, and the code of a race in terms of `schedule`.
+    /// What an execution has come to, with the interleaving that was executed as its schedule, and the code of a race in terms of
+    /// `schedule`.
     pub(crate) fn shown(
         &self,
         schedule: &Schedule,

@@ -1,8 +1,10 @@
 //! Races that are mended together: of the same bytes, accessed in the same way in the same two functions, under the same locks.
 //!
-//! Two functions that each touch a variable at a hundred lines race at ten thousand pairs of places. Each pair is a finding of its own, but whoever has seen a few of them has seen the bug. So
-//! findings are gone after *fairly*: first one of each cause, then a second one of each, and so on; and when [`PROVEN`] of a cause are proven, the others of it are set aside and
-//! counted. Nothing is lost by that which is not alike: another variable, another function, another lock, or what ends a block instead of reading or writing it, is another cause.
+//! Two functions that each touch a variable at a hundred lines race at ten thousand pairs of places. Each pair is a finding of
+//! its own, but whoever has seen a few of them has seen the bug. So findings are gone after *fairly*: first one of each cause,
+//! then a second one of each, and so on; and when [`PROVEN`] of a cause are proven, the others of it are set aside and counted.
+//! Nothing is lost by that which is not alike: another variable, another function, another lock, or what ends a block instead of
+//! reading or writing it, is another cause.
 
 use rashomon_event::{AccessClass, Candidate, CandidateKind, Finding, FindingKind, Side, Trace};
 use rustc_hash::{FxHashMap, FxHasher};

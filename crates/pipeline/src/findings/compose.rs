@@ -200,7 +200,8 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         })
     }
 
-    /// Where a thread waits, and for which lock: others that are taken by the same code are another finding. Which thread another one joins is said by the cycle.
+    /// Where a thread waits, and for which lock: others that are taken by the same code are another finding. Which thread another
+    /// one joins is said by the cycle.
     fn place_of_wait(&self, (site, context): (SiteId, ContextId), lock: Option<Address>) -> String {
         let place = place_key(self.trace(), self.symbols, site, context);
         match lock.and_then(|lock| self.describer.name_of_lock(lock)) {

@@ -1,7 +1,7 @@
 //! From events to words: stacks, locks held, what a pair of accesses touches.
 //!
-//! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables are
-//! called by their symbols, heap blocks by where they were allocated.
+//! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables
+//! are called by their symbols, heap blocks by where they were allocated.
 
 use crate::findings::rust;
 use crate::findings::symbols::Symbols;

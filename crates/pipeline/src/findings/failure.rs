@@ -1,12 +1,14 @@
 //! Recorded executions that ended wrongly: by a fault, an abort, or with an exit code that is not the right one.
 //!
-//! What is right is said by [`Norm`]: with `--expect-exit` that code. Without it a program may end with any code, as tests do that fail in every schedule; but one that ends with 0 under one
-//! schedule and with another code under the next does what its schedule decides, and the other code is wrong. A fault or an abort is always wrong. Signals that others send to end a
-//! program (SIGTERM, SIGPIPE, …) say nothing about it.
+//! What is right is said by [`Norm`]: with `--expect-exit` that code. Without it a program may end with any code, as tests do
+//! that fail in every schedule; but one that ends with 0 under one schedule and with another code under the next does what its
+//! schedule decides, and the other code is wrong. A fault or an abort is always wrong. Signals that others send to end a program
+//! (SIGTERM, SIGPIPE, …) say nothing about it.
 //!
-//! It is proven by the recorded schedule, replayed, ending the same way again, while the schedule of a recording that ended well, replayed after it, ends as well again, with the same exit
-//! code: else what earlier executions left behind (a file, a port in use) decides and not the schedule, or nothing is known of what decides. Where no recording ended well there is nothing
-//! to compare with, and the replay alone counts.
+//! It is proven by the recorded schedule, replayed, ending the same way again, while the schedule of a recording that ended well,
+//! replayed after it, ends as well again, with the same exit code: else what earlier executions left behind (a file, a port in
+//! use) decides and not the schedule, or nothing is known of what decides. Where no recording ended well there is nothing to
+//! compare with, and the replay alone counts.
 
 use crate::check::prove::{Prover, load};
 use crate::error::PipelineError;
@@ -75,8 +77,8 @@ const RECENT_EVENTS: usize = 256;
 const MOST_THREADS: usize = 64;
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
-    /// A failure that no blocked thread shows: the thread that had the last turn (of a free run, did something last) is where it came about. The others are shown where they did something
-    /// last.
+    /// A failure that no blocked thread shows: the thread that had the last turn (of a free run, did something last) is where it
+    /// came about. The others are shown where they did something last.
     pub fn of_failure(&self, failure: Failure) -> Finding {
         let trace = &self.loaded.trace;
         let own = |index: &EventIndex| {

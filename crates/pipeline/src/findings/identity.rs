@@ -1,10 +1,12 @@
-//! Ids of findings: the kind, a hash of the two (or more) places, each as function name and line within the function, and what they touch.
+//! Ids of findings: the kind, a hash of the two (or more) places, each as function name and line within the function, and what
+//! they touch.
 //!
-//! A place is the innermost call site in the program's own sources (a race inside an inlined or shared library function belongs to
-//! whoever called it), and its line counts from the function's first one; without debug information it is the offset from the
-//! function's first instruction. So an id stays the same over runs, over address-space randomisation, and over rebuilds that leave the
-//! functions concerned as they are; and the read and the write of one `x++` are one place. Findings with equal places that
-//! touch the same variable, or blocks made at the same place, are one finding; so are deadlocks whose threads wait at equal places for locks of the same names (`named`).
+//! A place is the innermost call site in the program's own sources (a race inside an inlined or shared library function belongs
+//! to whoever called it), and its line counts from the function's first one; without debug information it is the offset from the
+//! function's first instruction. So an id stays the same over runs, over address-space randomisation, and over rebuilds that
+//! leave the functions concerned as they are; and the read and the write of one `x++` are one place. Findings with equal places
+//! that touch the same variable, or blocks made at the same place, are one finding; so are deadlocks whose threads wait at equal
+//! places for locks of the same names (`named`).
 
 use crate::findings::symbols::Symbols;
 use rashomon_abi::numbers::Fnv;

@@ -1,8 +1,10 @@
 //! Names of objects for ids: the same in every execution, so that what is forced can be compared with what was predicted.
 //!
-//! No name holds an address. Static data is called by its symbol (without one by its place in the module), blocks, mappings and descriptors by the place in the program's own sources that
-//! made them, a thread's memory by the thread. A lock is called by that and by where in it it lies; what a race touches by the object alone, whichever part of it is touched, as loops race on
-//! all elements of an array. Limit: blocks made by one call at one place have one name. The subject of a finding is then that of the execution that showed it.
+//! No name holds an address. Static data is called by its symbol (without one by its place in the module), blocks, mappings and
+//! descriptors by the place in the program's own sources that made them, a thread's memory by the thread. A lock is called by
+//! that and by where in it it lies; what a race touches by the object alone, whichever part of it is touched, as loops race on
+//! all elements of an array. Limit: blocks made by one call at one place have one name. The subject of a finding is then that of
+//! the execution that showed it.
 
 use crate::findings::describe::Describer;
 use crate::findings::identity::place_key;

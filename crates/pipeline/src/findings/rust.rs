@@ -1,17 +1,19 @@
 //! Rust's standard library in programs: which frames are its own, and whether it was instrumented.
 //!
-//! The library that toolchains ship is compiled without instrumentation. Its atomics order what the program does (once cells, channels, parking), and
-//! nothing of that is in a recording; a program into which it is linked as it is may be ordered in ways that nobody saw. `cargo rashomon` links one with
-//! instrumentation.
+//! The library that toolchains ship is compiled without instrumentation. Its atomics order what the program does (once cells,
+//! channels, parking), and nothing of that is in a recording; a program into which it is linked as it is may be ordered in ways
+//! that nobody saw. `cargo rashomon` links one with instrumentation.
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use rashomon_event::Frame;
 use rashomon_symbolize::CachedObject;
 use std::path::Path;
 
-/// Called by the library around `main`, a thread's closure and a test: what is further out is its own. Its panic messages end their backtraces there too.
+/// Called by the library around `main`, a thread's closure and a test: what is further out is its own. Its panic messages end
+/// their backtraces there too.
 const START: &str = "__rust_begin_short_backtrace";
-/// Functions that are in every program with the library, and in no other code: our runtime, which is Rust too, has a panic handler of its own.
+/// Functions that are in every program with the library, and in no other code: our runtime, which is Rust too, has a panic
+/// handler of its own.
 const OF_LIBRARY: [&str; 2] = ["rust_panic_with_hook", "lang_start_internal"];
 const ENTRY_HOOK: &str = "__tsan_func_entry";
 /// Code of one of these functions that is looked at.
@@ -44,8 +46,9 @@ pub fn cut_library_calls(frames: &mut Vec<Frame>) {
     }
 }
 
-/// Whether the file holds the library without instrumentation. Told by its functions: one that was instrumented calls the runtime. Limits: a file
-/// without symbols is taken for one without the library; a shared library, whose calls go through a table, for one with the plain library.
+/// Whether the file holds the library without instrumentation. Told by its functions: one that was instrumented calls the
+/// runtime. Limits: a file without symbols is taken for one without the library; a shared library, whose calls go through a
+/// table, for one with the plain library.
 pub fn holds_plain_library(path: &Path) -> bool {
     rashomon_symbolize::with_object(path, |file| Ok(is_plain_library(file))).unwrap_or(false)
 }

@@ -1,4 +1,5 @@
-//! What the descriptions of findings need to know about code and data, behind a trait so that they can be tested without binaries.
+//! What the descriptions of findings need to know about code and data, behind a trait so that they can be tested without
+//! binaries.
 
 use rashomon_event::{Frame, ModuleInfo};
 

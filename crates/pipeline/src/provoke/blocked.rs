@@ -1,8 +1,9 @@
-//! Deadlocks and lost wake-ups that happen while races are provoked: an execution whose threads block each other is over, and shows that.
+//! Deadlocks and lost wake-ups that happen while races are provoked: an execution whose threads block each other is over, and
+//! shows that.
 //!
-//! Its threads ran in parallel, and so it can be had again by luck only: that is a suspicion. A serial schedule makes a proof of it: the order in which synchronisation
-//! operations were executed, where the execution was recorded, or else whichever serial execution ends blocked at the same places. What that one executed is forced again, as often as
-//! for any other proof.
+//! Its threads ran in parallel, and so it can be had again by luck only: that is a suspicion. A serial schedule makes a proof of
+//! it: the order in which synchronisation operations were executed, where the execution was recorded, or else whichever serial
+//! execution ends blocked at the same places. What that one executed is forced again, as often as for any other proof.
 
 use crate::check::Job;
 use crate::check::prove::{Prover, load};

@@ -1,7 +1,7 @@
 //! Findings, composed from what a provoking execution caught.
 //!
-//! Nothing of such an execution is recorded but the catches, so what is said of code and data is said of a small trace made of them alone; what both sides
-//! touch is called as the recording calls it where the recording knows the pair.
+//! Nothing of such an execution is recorded but the catches, so what is said of code and data is said of a small trace made of
+//! them alone; what both sides touch is called as the recording calls it where the recording knows the pair.
 
 use crate::findings::compose::common_bytes;
 use crate::findings::describe::{Describer, access_words};
@@ -83,7 +83,8 @@ fn access_of(side: &CatchSide) -> Access {
     Access { address: Address(side.address), size, class: side.class, atomic: side.atomic }
 }
 
-/// The finding that a catch proves. `recorded`: describes the recording's own threads and data; `subject`: what both sides touch, where it knows.
+/// The finding that a catch proves. `recorded`: describes the recording's own threads and data; `subject`: what both sides touch,
+/// where it knows.
 pub fn finding_of<S: Symbols + ?Sized>(
     loaded: &[ModuleInfo],
     catch: &Catch,

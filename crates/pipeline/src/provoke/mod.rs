@@ -1,7 +1,7 @@
 //! Provocation of a recording's targets: re-executions until every target is decided or the budget is spent.
 //!
-//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), §3. `docs/theory-provocation.md` says what is done differently, and why what
-//! is reported is true. Every catch is a finding in the store before the next execution starts.
+//! After the RaceHunter paper (Programming and Computer Software 50(6), 2024), §3. `docs/theory-provocation.md` says what is done
+//! differently, and why what is reported is true. Every catch is a finding in the store before the next execution starts.
 
 mod blocked;
 mod catch;
@@ -112,7 +112,8 @@ struct Campaign<'c, 'j, S: ?Sized> {
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Provokes the targets of the first recording of a store; then, if that is wanted, those of further ones, until the budget is spent.
+    /// Provokes the targets of the first recording of a store; then, if that is wanted, those of further ones, until the budget
+    /// is spent.
     pub fn provoke_all(
         &self,
         run: &RunRecord,
@@ -496,8 +497,8 @@ pub fn request_of<'a>(provocation: &'a Provocation, watched: &'a [Watched], firs
     }
 }
 
-/// Where threads are held in the execution of that number, from 1, that is to bring a proven pair about again: where and when it was; at any time, as threads do not run alike; and, every third time, at
-/// either side, whoever comes.
+/// Where threads are held in the execution of that number, from 1, that is to bring a proven pair about again: where and when it
+/// was; at any time, as threads do not run alike; and, every third time, at either side, whoever comes.
 pub fn watched_again(provocation: &Provocation, number: u32) -> Vec<Watched> {
     let held = &provocation.held;
     match number % 3 {

@@ -1,7 +1,7 @@
 //! From the targets of a recording to what each provoking execution watches.
 //!
-//! A hold at one site tries all targets with that site on one side at once, as any conflicting access of another thread is a catch. So what is watched are
-//! descriptors, each once, whatever the number of pairs.
+//! A hold at one site tries all targets with that site on one side at once, as any conflicting access of another thread is a
+//! catch. So what is watched are descriptors, each once, whatever the number of pairs.
 
 use crate::provoke::ProvokeSettings;
 use rashomon_abi::numbers::SplitMix;
@@ -19,16 +19,19 @@ pub const HOLDS: u64 = 6;
 const TRIES: u64 = 4;
 const WEIGHT: u32 = 3;
 
-/// What decides where threads are held. All but the first are what others do, for comparison; they decide nothing and go on while there is time.
+/// What decides where threads are held. All but the first are what others do, for comparison; they decide nothing and go on while
+/// there is time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strategy {
     /// All conflicting pairs, told apart by thread, call stack and ordinal, many in one execution.
     #[default]
     Targets,
-    /// One pair of statements an execution, whichever thread executes them, of those without a common lock and ordered by lock hand-overs at most: K. Sen, "Race directed random
-    /// testing of concurrent programs", PLDI 2008 (RaceFuzzer), with parallel threads in place of its scheduler.
+    /// One pair of statements an execution, whichever thread executes them, of those without a common lock and ordered by lock
+    /// hand-overs at most: K. Sen, "Race directed random testing of concurrent programs", PLDI 2008 (RaceFuzzer), with parallel
+    /// threads in place of its scheduler.
     Statements,
-    /// Executed statements drawn at random, for a short time each: J. Erickson et al., "Effective data-race detection for the kernel", OSDI 2010 (DataCollider).
+    /// Executed statements drawn at random, for a short time each: J. Erickson et al., "Effective data-race detection for the
+    /// kernel", OSDI 2010 (DataCollider).
     Random,
 }
 
@@ -48,7 +51,8 @@ pub enum Decision {
 pub enum Company {
     #[default]
     All,
-    /// Those of one thread, which is held once at each, at different ordinals: in a loop one hold each time round, so that whoever was let run ahead is stopped again.
+    /// Those of one thread, which is held once at each, at different ordinals: in a loop one hold each time round, so that
+    /// whoever was let run ahead is stopped again.
     OneThread,
     /// The same, at other ordinals.
     OneThreadAgain,
@@ -97,7 +101,8 @@ pub struct Side {
     weight: u32,
     /// Where it is to be tried next.
     company: Company,
-    /// The last execution that tried it gave it no chance although no hold took it: the other side was over, or the access did not come.
+    /// The last execution that tried it gave it no chance although no hold took it: the other side was over, or the access did
+    /// not come.
     barren: bool,
     settled: bool,
 }
@@ -131,7 +136,8 @@ impl Round {
         Self { company: Company::Alone, ..Self::default() }
     }
 
-    /// How long all holds of the execution may last, of which one may take `hold`. Where all threads are held, a wait that is worth its time is one more reason for less company.
+    /// How long all holds of the execution may last, of which one may take `hold`. Where all threads are held, a wait that is
+    /// worth its time is one more reason for less company.
     pub fn all_holds(&self, hold: Duration) -> Duration {
         match self.company {
             Company::All => hold * 2 / 3 + Duration::from_millis(500),
@@ -173,8 +179,8 @@ impl Pair {
 }
 
 impl Side {
-    /// Learns what came of an execution in which a thread was to be held there. `taken`: while another one was held, or holds had used up the time, it was not; `caught`: somebody
-    /// else arrived.
+    /// Learns what came of an execution in which a thread was to be held there. `taken`: while another one was held, or holds had
+    /// used up the time, it was not; `caught`: somebody else arrived.
     fn learn(&mut self, attempts: Attempts, taken: bool, caught: bool, company: Company, favoured: bool) {
         self.tries += attempts.fair;
         self.barren = attempts.fair == 0 && attempts.missed == 0 && !taken && !caught;
@@ -182,8 +188,8 @@ impl Side {
             self.weight += company.weight();
             self.settled = self.weight >= WEIGHT || attempts.fair >= TRIES;
         } else {
-            // No more can be done than to hold it alone, until all that it meets is known. If the other side is over when this thread alone is held, and had a head start, that is how the
-            // program is.
+            // No more can be done than to hold it alone, until all that it meets is known. If the other side is over when this
+            // thread alone is held, and had a head start, that is how the program is.
             self.settled = company == Company::Alone && !caught || self.barren && favoured && company != Company::All;
             self.company = self.company.max(company.less());
         }
@@ -414,7 +420,8 @@ impl Plan {
     }
 }
 
-/// Divides descriptors that match so often into executions in each of which no two have the same ordinal. `later`: from the middle on first.
+/// Divides descriptors that match so often into executions in each of which no two have the same ordinal. `later`: from the
+/// middle on first.
 fn spread(mut often: Vec<(usize, u64)>, later: bool) -> Vec<Vec<Held>> {
     // Whoever matches more often has more to choose from.
     often.sort_by_key(|(_, matches)| *matches);

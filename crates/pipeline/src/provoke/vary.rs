@@ -1,8 +1,10 @@
-//! What a provocation does with time that is left when every target is decided: it monitors again, under other schedules, and varies executions.
+//! What a provocation does with time that is left when every target is decided: it monitors again, under other schedules, and
+//! varies executions.
 //!
 //! Targets are conflicts of one recording, and tell nothing of accesses that it does not have. Another schedule may
-//! have them: its recording adds pairs of places that no earlier one had. In between, threads are held at drawn sides of pairs that were not provoked, at drawn ordinals, and at
-//! drawn statements, as DataCollider does. A catch proves a race however its execution was chosen.
+//! have them: its recording adds pairs of places that no earlier one had. In between, threads are held at drawn sides of pairs
+//! that were not provoked, at drawn ordinals, and at drawn statements, as DataCollider does. A catch proves a race however its
+//! execution was chosen.
 
 use crate::check::Job;
 use crate::provoke::BREAK;
@@ -21,8 +23,8 @@ use std::time::Duration;
 const DRAWN: usize = 16;
 /// The most drawn sides of an execution.
 const SIDES: u64 = 8;
-/// How long threads are held at drawn sides, `None` being the campaign's time, and how often at most. Where an access is to meet one of a certain object, among many
-/// of its place, many short holds find that object sooner than few long ones.
+/// How long threads are held at drawn sides, `None` being the campaign's time, and how often at most. Where an access is to meet
+/// one of a certain object, among many of its place, many short holds find that object sooner than few long ones.
 const LENGTHS: [(Option<Duration>, u64); 3] = [(None, HOLDS), (Some(BREAK), 32), (Some(Duration::from_millis(2)), 128)];
 /// Executions that follow a recording; twice as many when no schedule has had a new pair since they were doubled.
 const VARIED: u64 = 4;
@@ -46,7 +48,8 @@ fn one_of<'a, T>(random: &mut SplitMix, all: &'a [T]) -> Option<&'a T> {
 }
 
 impl Plan {
-    /// Threads are held at statements that are drawn from all that the recording executed, the frequent ones at any of their times.
+    /// Threads are held at statements that are drawn from all that the recording executed, the frequent ones at any of their
+    /// times.
     pub fn at_statements(&self, draw: &mut SplitMix) -> Round {
         let watched = (0..DRAWN.min(self.sites.len())).filter_map(|_| {
             let &(site, times) = one_of(draw, &self.sites)?;
@@ -56,7 +59,8 @@ impl Plan {
         Round { watched: watched.collect(), hold: Some(BREAK), ..Round::alone() }
     }
 
-    /// Threads are held at drawn sides of pairs that are not proven; or at statements. `None`: there is nothing to hold a thread at.
+    /// Threads are held at drawn sides of pairs that are not proven; or at statements. `None`: there is nothing to hold a thread
+    /// at.
     pub fn varied(&self, draw: &mut SplitMix) -> Option<Round> {
         let sides = self.pairs.iter().filter(|pair| pair.decision != Decision::Proven).flat_map(|pair| pair.sides);
         let sides: Vec<usize> = sides.collect::<BTreeSet<usize>>().into_iter().collect();
@@ -151,7 +155,8 @@ fn ascending(mut places: [CodePlace; 2]) -> [CodePlace; 2] {
 }
 
 impl<S: ?Sized> Job<'_, S> {
-    /// Records the program once more, for the first time if `number` is 1, under another schedule each time, for as long as `limit`. `None`: that execution was not recorded; the next one may be.
+    /// Records the program once more, for the first time if `number` is 1, under another schedule each time, for as long as
+    /// `limit`. `None`: that execution was not recorded; the next one may be.
     pub(crate) fn monitor_again(&self, number: u32, limit: Duration) -> Option<PathBuf> {
         let mut settings = self.settings.record.clone();
         settings.scheduling = SCHEDULES[number.saturating_sub(1) as usize % SCHEDULES.len()];

@@ -103,7 +103,8 @@ pub enum Accesses {
     #[default]
     Distinct,
     All,
-    /// Those that are not redundant for detectors of races (TREE). Each thread remembers so many locations; 0: as many as the runtime thinks right.
+    /// Those that are not redundant for detectors of races (TREE). Each thread remembers so many locations; 0: as many as the
+    /// runtime thinks right.
     Needed {
         locations: u64,
     },

@@ -1,13 +1,14 @@
 //! Our own recordings as packed events.
 //!
-//! **Variables.** Accesses are of ranges of bytes, which overlap as they like. Neighbouring bytes are one variable when every access that
-//! touches one touches the other: the boundaries of all accesses cut memory into such pieces. Two accesses overlap exactly if they share a
-//! piece, so no conflict is lost and none is added (Carril, Tichy 2015, §3 join adjacent bytes likewise). An access of several pieces becomes as
-//! many events, one that reads and writes becomes a read and a write of each.
+//! **Variables.** Accesses are of ranges of bytes, which overlap as they like. Neighbouring bytes are one variable when every
+//! access that touches one touches the other: the boundaries of all accesses cut memory into such pieces. Two accesses overlap
+//! exactly if they share a piece, so no conflict is lost and none is added (Carril, Tichy 2015, §3 join adjacent bytes likewise).
+//! An access of several pieces becomes as many events, one that reads and writes becomes a read and a write of each.
 //!
-//! **Synchronisation.** Waiting for a condition releases the mutex and acquires it again; a signal publishes what those it woke observe, an object
-//! for each such signal, so that a wake-up is ordered behind its own signal only. Barriers are objects, one a generation; semaphores, once routines and
-//! channels publish and observe. Inner acquires of a recursive mutex, and what orders nothing, are left out.
+//! **Synchronisation.** Waiting for a condition releases the mutex and acquires it again; a signal publishes what those it woke
+//! observe, an object for each such signal, so that a wake-up is ordered behind its own signal only. Barriers are objects, one a
+//! generation; semaphores, once routines and channels publish and observe. Inner acquires of a recursive mutex, and what orders
+//! nothing, are left out.
 //!
 //! Cost: a sort of all boundaries; memory: 12 bytes a boundary. [`Recorded::origin`] leads back to the recording's events.
 

@@ -1,5 +1,6 @@
-//! Who uses a store. A second command that would get in the way of the first ends and says whose way it was: waiting could last for ever (the first may be the one that
-//! runs the second), and who wants to wait can. It waits only as long as a command that was killed needs to be gone.
+//! Who uses a store. A second command that would get in the way of the first ends and says whose way it was: waiting could last
+//! for ever (the first may be the one that runs the second), and who wants to wait can. It waits only as long as a command that
+//! was killed needs to be gone.
 
 use crate::error::PipelineError;
 use rashomon_files::{Folder, Links};

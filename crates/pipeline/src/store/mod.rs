@@ -15,8 +15,9 @@
 //! Files appear under their names only when they are whole (written beside, then renamed). The folder can be moved: nothing in it
 //! names it; reproduce commands are computed when a finding is read.
 //!
-//! A store is data, perhaps from somebody else: it is reached through a handle, holds folders and regular files and no links, ids are checked before they become names of
-//! files, and nothing of it is executed before somebody looked at what [`Store::run_and_origin`] says. Commands that use it at the same time find each other by a lock.
+//! A store is data, perhaps from somebody else: it is reached through a handle, holds folders and regular files and no links, ids
+//! are checked before they become names of files, and nothing of it is executed before somebody looked at what
+//! [`Store::run_and_origin`] says. Commands that use it at the same time find each other by a lock.
 
 mod lock;
 pub mod run;
@@ -201,7 +202,8 @@ impl Store {
         lock::lock(&self.folder, false)
     }
 
-    /// A folder for executions of one command; its name begins so. Where the store cannot be written it is a private one elsewhere.
+    /// A folder for executions of one command; its name begins so. Where the store cannot be written it is a private one
+    /// elsewhere.
     pub fn temporary(&self, command: &str) -> Result<TempDir, PipelineError> {
         let prefix = format!("{command}-");
         debug_assert!(TEMPORARY.contains(&prefix.as_str()));
@@ -263,7 +265,8 @@ impl Store {
         self.understood(&self.stored_run()?)
     }
 
-    /// What is to be executed, and who recorded it. One reading of the file: what is judged is what runs, whoever changes it meanwhile.
+    /// What is to be executed, and who recorded it. One reading of the file: what is judged is what runs, whoever changes it
+    /// meanwhile.
     pub fn run_and_origin(&self) -> Result<(RunRecord, Origin), PipelineError> {
         let stored = self.stored_run()?;
         Ok((self.understood(&stored)?, seal::origin(&stored, &self.path)))

@@ -1,12 +1,14 @@
 //! Who recorded a store: this user, or somebody else.
 //!
-//! A store says what its commands execute: a program with arguments and environment, a shell command before each execution. Where this user recorded it that is what he ran; from
-//! anywhere else it is a program from a stranger. That a file belongs to the user tells nothing: so does everything that he unpacks. So `run.json` carries a message
-//! authentication code (HMAC-SHA-256, RFC 2104) over all of it that says what runs, with a key that never leaves the user's state folder. A program that was compiled into
-//! the store is covered by its hash.
+//! A store says what its commands execute: a program with arguments and environment, a shell command before each execution. Where
+//! this user recorded it that is what he ran; from anywhere else it is a program from a stranger. That a file belongs to the user
+//! tells nothing: so does everything that he unpacks. So `run.json` carries a message authentication code (HMAC-SHA-256, RFC
+//! 2104) over all of it that says what runs, with a key that never leaves the user's state folder. A program that was compiled
+//! into the store is covered by its hash.
 //!
-//! Guarantee: what passes for the user's own was written by a command of his that recorded, and was not changed since. Limits: the code does not name the store, so that
-//! it can be moved and copied; findings and traces are not covered, as they only steer the program; a program outside the store may be another by now (the build-id tells).
+//! Guarantee: what passes for the user's own was written by a command of his that recorded, and was not changed since. Limits:
+//! the code does not name the store, so that it can be moved and copied; findings and traces are not covered, as they only steer
+//! the program; a program outside the store may be another by now (the build-id tells).
 
 use hmac::{Hmac, Mac as _};
 use rashomon_files::Links;

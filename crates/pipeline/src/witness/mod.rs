@@ -1,14 +1,21 @@
-//! Witnesses by model checking: a lockset warning of a recording becomes an execution in which both accesses are next to each other.
+//! Witnesses by model checking: a lockset warning of a recording becomes an execution in which both accesses are next to each
+//! other.
 //!
-//! O. Shacham, M. Sagiv, A. Schuster, "Scaling Model Checking of Dataraces Using Dynamic Information", JPDC 67 (2007). Phase 1 is `rashomon_predict::shacham`. Phase 2 (§3.2)
-//! explores the program itself from the prefix on: t^a1 stands right before a1 and is left out (§3.2.2), a hint lets t^a2 go as far as it can (§4.3); schedules with few
-//! preemptions are tried first. A witness (Definition 3.1) is kept as a schedule, executed again from the beginning, and called proven when both accesses were side by side.
+//! O. Shacham, M. Sagiv, A. Schuster, "Scaling Model Checking of Dataraces Using Dynamic Information", JPDC 67 (2007). Phase 1 is
+//! `rashomon_predict::shacham`. Phase 2 (§3.2) explores the program itself from the prefix on: t^a1 stands right before a1 and is
+//! left out (§3.2.2), a hint lets t^a2 go as far as it can (§4.3); schedules with few preemptions are tried first. A witness
+//! (Definition 3.1) is kept as a schedule, executed again from the beginning, and called proven when both accesses were side by
+//! side.
 //!
-//! Deviation 1: the model is the program: no bits of integers are left out. The state behind the prefix is reached once by executing the program, and, if one execution from there is not enough, again for a
-//! process that stands there, from which all others are forked ([`rashomon_confirm::snapshot`]); where the program does not allow that, each execution begins at the beginning. Deviation 2: while t^a1 is held, any access that conflicts with a1 is a
-//! witness, also one at another place than a2. Deviation 3: where the extended prefix diverges when executed (what the program does depends on something that is not in the trace), the one up to a1 is tried.
+//! Deviation 1: the model is the program: no bits of integers are left out. The state behind the prefix is reached once by
+//! executing the program, and, if one execution from there is not enough, again for a process that stands there, from which all
+//! others are forked ([`rashomon_confirm::snapshot`]); where the program does not allow that, each execution begins at the
+//! beginning. Deviation 2: while t^a1 is held, any access that conflicts with a1 is a witness, also one at another place than a2.
+//! Deviation 3: where the extended prefix diverges when executed (what the program does depends on something that is not in the
+//! trace), the one up to a1 is tried.
 //!
-//! Guarantee: a witness happened. That none was found is said together with what was covered: all schedules within the bound on preemptions, or a limit.
+//! Guarantee: a witness happened. That none was found is said together with what was covered: all schedules within the bound on
+//! preemptions, or a limit.
 
 mod steps;
 
@@ -235,7 +242,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     fn forcing_of_search(&self, run: &RunRecord, until: Deadline) -> Forcing {
         let mut forcing = Forcing { deadline: until, ..self.forcing(run) };
         if self.program.client.is_some() && self.settings.forced_limit.is_none() {
-            // While one thread is held, the client that awaits its answer waits, too, and nothing ends the execution but its time.
+            // While one thread is held, the client that awaits its answer waits, too, and nothing ends the execution but its
+            // time.
             let recorded = run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
             forcing.limit = forcing.limit.min(Duration::from_millis(recorded) * 2 + Duration::from_secs(1));
         }

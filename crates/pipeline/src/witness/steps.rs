@@ -1,6 +1,8 @@
-//! A witness told as in Fig. 9 of Shacham et al. 2007: what happened to the memory in question, under which locks, and where both threads stand in the end.
+//! A witness told as in Fig. 9 of Shacham et al. 2007: what happened to the memory in question, under which locks, and where both
+//! threads stand in the end.
 //!
-//! Told from the trace of the execution that proves it, so the order is the one in which things happened. Left out are all other accesses, and locks that were not held at one of these.
+//! Told from the trace of the execution that proves it, so the order is the one in which things happened. Left out are all other
+//! accesses, and locks that were not held at one of these.
 
 use crate::findings::compose::Composer;
 use crate::findings::describe::access_class;

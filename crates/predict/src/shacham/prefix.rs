@@ -1,12 +1,14 @@
-//! The beginning of a witness: Shacham et al. 2007, Fig. 8 (ExtendConstructWitnessPrefix). All up to a1, and of what comes behind it whatever does not depend on a1 or on what its thread
-//! does later: the longer it is, the less is left to explore.
+//! The beginning of a witness: Shacham et al. 2007, Fig. 8 (ExtendConstructWitnessPrefix). All up to a1, and of what comes behind
+//! it whatever does not depend on a1 or on what its thread does later: the longer it is, the less is left to explore.
 //!
-//! Numbers in brackets are lines of Fig. 8. Deviation 1: line 12 must read m^α = m^{a1}. Deviation 2: a read-modify-write is a read first (line 20), then a write. Deviation 3: threads that wait for a stuck
-//! thread, other than for a lock, are stuck too: join, start of a thread that is not created, a condition wait whose signal is missing, a barrier that not all reach, a semaphore or
-//! another object to which something is not posted, an initialisation that is not done. Deviation 4: V is a bit for each byte.
-//! Deviation 5: "local memory" (line 15) is memory for which V is never set; it needs no case of its own.
+//! Numbers in brackets are lines of Fig. 8. Deviation 1: line 12 must read m^α = m^{a1}. Deviation 2: a read-modify-write is a
+//! read first (line 20), then a write. Deviation 3: threads that wait for a stuck thread, other than for a lock, are stuck too:
+//! join, start of a thread that is not created, a condition wait whose signal is missing, a barrier that not all reach, a
+//! semaphore or another object to which something is not posted, an initialisation that is not done. Deviation 4: V is a bit for
+//! each byte. Deviation 5: "local memory" (line 15) is memory for which V is never set; it needs no case of its own.
 //!
-//! Guarantee: the events of the prefix, in their order, are an execution of the program up to each thread's position, as every read sees what it saw. Cost: O(events between a1 and a2).
+//! Guarantee: the events of the prefix, in their order, are an execution of the program up to each thread's position, as every
+//! read sees what it saw. Cost: O(events between a1 and a2).
 
 use super::partner::Pair;
 use rashomon_event::{Address, Event, EventIndex, EventKind, LockMode, ThreadId, Trace};

@@ -1,10 +1,12 @@
-//! Violations of the locking discipline: Lockset as in Shacham et al. 2007, §2.3, Fig. 2: C(m) is the set of locks that were held at all accesses to m so far; a warning is an access
-//! after which it is empty. As an option the states of Eraser (S. Savage et al., TOCS 15 (4), 1997, §2.2, Fig. 4): no refinement while one thread only has accessed m,
-//! no warning while nobody has written since; that loses warnings which turn out to be races in other schedules.
+//! Violations of the locking discipline: Lockset as in Shacham et al. 2007, §2.3, Fig. 2: C(m) is the set of locks that were held
+//! at all accesses to m so far; a warning is an access after which it is empty. As an option the states of Eraser (S. Savage et
+//! al., TOCS 15 (4), 1997, §2.2, Fig. 4): no refinement while one thread only has accessed m, no warning while nobody has written
+//! since; that loses warnings which turn out to be races in other schedules.
 //!
-//! Deviation 1: one C(m) for each eight bytes. A warning may so come from two neighbours; its partner must touch the same bytes, so no pair comes from it. Deviation 2: memory that one thread only
-//! accesses, or that nobody writes, is left out: no pair could come from it. Deviation 3: of a thread's warnings at one source site on one granule the first and the last are kept, of all threads and granules up
-//! to a number for each site.
+//! Deviation 1: one C(m) for each eight bytes. A warning may so come from two neighbours; its partner must touch the same bytes,
+//! so no pair comes from it. Deviation 2: memory that one thread only accesses, or that nobody writes, is left out: no pair could
+//! come from it. Deviation 3: of a thread's warnings at one source site on one granule the first and the last are kept, of all
+//! threads and granules up to a number for each site.
 //!
 //! Cost: two passes; one set number for each granule.
 

@@ -1,7 +1,8 @@
 //! A warning as one line: an object, `"format": "rashomon-warning"`, `"version": 1`.
 //!
-//! The fields are listed here and not derived from the model, so that the model may change without changing the format. A field may be added without a new version; one that changes its
-//! meaning or goes away needs one. Addresses are texts, as they do not fit into the numbers of every reader.
+//! The fields are listed here and not derived from the model, so that the model may change without changing the format. A field
+//! may be added without a new version; one that changes its meaning or goes away needs one. Addresses are texts, as they do not
+//! fit into the numbers of every reader.
 
 use crate::model::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
 use rashomon_event::harmless::harmless_json;

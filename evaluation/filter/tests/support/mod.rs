@@ -61,8 +61,8 @@ pub fn unique_races(trace: &Trace, relation: Relation) -> SitePairs {
     found
 }
 
-/// FastTrack (Flanagan, Freund, PLDI 2009): per byte the last write and, per thread, the last read since it; atomic accesses apart from plain ones, as they do
-/// not conflict with each other. Pairs of sites, and racy bytes.
+/// FastTrack (Flanagan, Freund, PLDI 2009): per byte the last write and, per thread, the last read since it; atomic accesses
+/// apart from plain ones, as they do not conflict with each other. Pairs of sites, and racy bytes.
 pub fn fast_track(trace: &Trace) -> (SitePairs, BTreeSet<u64>) {
     #[derive(Default)]
     struct Variable {
@@ -130,8 +130,8 @@ pub fn eraser(trace: &Trace) -> BTreeSet<(u64, usize)> {
     warned.into_iter().collect()
 }
 
-/// Algorithms 1 and 2 of the thesis to the letter: Γ is the sequence of held locks and messages, Θ is kept by code location alone. With `receipts`, a child's
-/// receipt of its fork is a message of its own, as §3.2 says; Figure 3.4b leaves it out.
+/// Algorithms 1 and 2 of the thesis to the letter: Γ is the sequence of held locks and messages, Θ is kept by code location
+/// alone. With `receipts`, a child's receipt of its fork is a message of its own, as §3.2 says; Figure 3.4b leaves it out.
 pub fn printed(trace: &Trace, receipts: bool) -> Vec<bool> {
     #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
     enum Element {

@@ -1,4 +1,5 @@
-//! How long it takes to predict the deadlocks of a long trace: from events in memory to a sync-preserving deadlock, or none, for each abstract pattern.
+//! How long it takes to predict the deadlocks of a long trace: from events in memory to a sync-preserving deadlock, or none, for
+//! each abstract pattern.
 
 use super::{Row, generator, processor_seconds, row};
 use anyhow::Result;
@@ -12,7 +13,8 @@ use rashomon_predict::index::Index;
 const THREADS: usize = 5;
 const PATTERNS: usize = 10_000;
 
-/// Nested sections of locks that all threads take in one order, so that there is no pattern; and in any order, where nearly everything is one.
+/// Nested sections of locks that all threads take in one order, so that there is no pattern; and in any order, where nearly
+/// everything is one.
 pub fn shapes(events: u64) -> [(&'static str, Shape); 2] {
     let nested = Preset::Nest.shape(events, 1);
     [("nested", nested.clone()), ("nested, any order", Shape { ordered: false, ..nested })]

@@ -1,4 +1,5 @@
-//! Analyses that need all variables at once, with a quarter of the memory that their tables take: the same reports, with the rest on disk.
+//! Analyses that need all variables at once, with a quarter of the memory that their tables take: the same reports, with the rest
+//! on disk.
 
 use super::{peak_megabytes, shapes, write};
 use crate::common::bar::{self, Bar};
@@ -19,7 +20,8 @@ const GROUPS: [(&str, &[Kind]); 4] = [
     ("all of them", &[Kind::Hb, Kind::Shb, Kind::LockSet, Kind::Hybrid, Kind::Wcp, Kind::Serialisability]),
 ];
 
-/// Megabytes beside tables that are no larger for a larger trace: a part of the trace that is mapped, buffers, reports, and what one block of events may bring into memory before somebody looks.
+/// Megabytes beside tables that are no larger for a larger trace: a part of the trace that is mapped, buffers, reports, and what
+/// one block of events may bring into memory before somebody looks.
 const BESIDE: f64 = 160.0;
 
 #[derive(Debug, Serialize)]

@@ -1,4 +1,5 @@
-//! A load for memcached: connections that set and get values of their own and count on one that they share. Every answer is checked.
+//! A load for memcached: connections that set and get values of their own and count on one that they share. Every answer is
+//! checked.
 
 use anyhow::{Context as _, Result, bail};
 use rashomon_abi::numbers::SplitMix;

@@ -1,5 +1,6 @@
-//! A real server that nobody here wrote: memcached from Debian's source package, under a load over loopback. Built without instrumentation, with clang's (or gcc's)
-//! ThreadSanitizer, and with `rashomon cc` for online detection and for recording in parallel.
+//! A real server that nobody here wrote: memcached from Debian's source package, under a load over loopback. Built without
+//! instrumentation, with clang's (or gcc's) ThreadSanitizer, and with `rashomon cc` for online detection and for recording in
+//! parallel.
 
 mod load;
 

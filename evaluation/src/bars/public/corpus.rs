@@ -1,7 +1,7 @@
 //! Programs in a folder that somebody else wrote.
 //!
-//! Without a manifest every C or C++ file that defines `main` is a program of its own. What needs more (several files, flags, arguments)
-//! is said in a `corpus.toml` at the top of the folder, whose programs are then the only ones.
+//! Without a manifest every C or C++ file that defines `main` is a program of its own. What needs more (several files, flags,
+//! arguments) is said in a `corpus.toml` at the top of the folder, whose programs are then the only ones.
 
 use anyhow::{Context as _, Result, bail};
 use regex_lite::Regex;

@@ -1,5 +1,5 @@
-//! Programs with races that somebody else wrote, from a folder given by `--corpora`: what plain `check` proves, beside what one run of clang's
-//! ThreadSanitizer reports.
+//! Programs with races that somebody else wrote, from a folder given by `--corpora`: what plain `check` proves, beside what one
+//! run of clang's ThreadSanitizer reports.
 
 mod corpus;
 mod places;

@@ -1,6 +1,8 @@
-//! Real programs from Debian's sources: built as the README says, with `detect`, `check` and `record`, beside a native run and clang's ThreadSanitizer.
+//! Real programs from Debian's sources: built as the README says, with `detect`, `check` and `record`, beside a native run and
+//! clang's ThreadSanitizer.
 //!
-//! Each has to end in time, to do its work as natively, and to be told nothing false: every report is looked up in `readings.toml`.
+//! Each has to end in time, to do its work as natively, and to be told nothing false: every report is looked up in
+//! `readings.toml`.
 
 mod programs;
 mod readings;
@@ -250,7 +252,8 @@ impl Bench<'_> {
         let output = command.output().context("cannot start timeout(1)")?;
         let seconds = begin.elapsed().as_secs_f64();
         let wrong = match output.status.code() {
-            // `check` leaves the world as its last execution does; what is compared is what the recorded program did, and at last a whole unobserved run.
+            // `check` leaves the world as its last execution does; what is compared is what the recorded program did, and at last
+            // a whole unobserved run.
             Some(0) => self.difference(build)?,
             code => {
                 let said = String::from_utf8_lossy(&output.stderr);

@@ -1,6 +1,7 @@
 //! The programs, as `programs.toml` describes them.
 //!
-//! That file, the drivers and the readings are read when the evaluation runs: they are data, and trying another recipe builds nothing.
+//! That file, the drivers and the readings are read when the evaluation runs: they are data, and trying another recipe builds
+//! nothing.
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;

@@ -1,4 +1,5 @@
-//! What we read in the sources about every report: a report that nobody has read, or that was read as false, fails the evaluation.
+//! What we read in the sources about every report: a report that nobody has read, or that was read as false, fails the
+//! evaluation.
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;

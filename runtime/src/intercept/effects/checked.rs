@@ -1,4 +1,5 @@
-//! What headers call in the place of other functions under `_FORTIFY_SOURCE`: the same with the size of the object behind it, of which they end the process if it is too small.
+//! What headers call in the place of other functions under `_FORTIFY_SOURCE`: the same with the size of the object behind it, of
+//! which they end the process if it is too small.
 
 use super::*;
 use crate::intercept::stdio;

@@ -224,8 +224,8 @@ impl Iterator for Conversions {
     }
 }
 
-/// Trampolines of functions with a variable number of arguments behind `$fixed` ones: they make the list that the function's twin takes, and call `$target` with it, the place of the fixed ones
-/// and a word that says which function it is.
+/// Trampolines of functions with a variable number of arguments behind `$fixed` ones: they make the list that the function's twin
+/// takes, and call `$target` with it, the place of the fixed ones and a word that says which function it is.
 macro_rules! interpose_variadic {
     ($($name:ident $fixed:literal => $target:path, $row:expr;)*) => { $(
         #[unsafe(no_mangle)]

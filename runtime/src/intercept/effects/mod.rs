@@ -4,12 +4,14 @@
 //! NAME(arguments) -> type, by FUNCTION, reads |r| { … }, writes |w, result| { … };
 //! ```
 //!
-//! The function behind the name is called as it is, or `by` one of ours that has more to do with it. Before it, what it reads is told; behind it, when the result says how much that was, what it
-//! wrote. Arguments are words unless a type is given: a register holds whatever the program put there, and is passed on. Where a function may or may not look at a byte, it is not told: an
+//! The function behind the name is called as it is, or `by` one of ours that has more to do with it. Before it, what it reads is
+//! told; behind it, when the result says how much that was, what it wrote. Arguments are words unless a type is given: a register
+//! holds whatever the program put there, and is passed on. Where a function may or may not look at a byte, it is not told: an
 //! access that is missing hides a race, one that was never made invents one.
 //!
-//! What is told is what the C standard, POSIX and the manual say that a function does to its caller's objects. A buffer of the library's own that a function returns a pointer to (`localtime`) is
-//! written by the call, too: whoever uses it while another thread calls the function reads what is being written.
+//! What is told is what the C standard, POSIX and the manual say that a function does to its caller's objects. A buffer of the
+//! library's own that a function returns a pointer to (`localtime`) is written by the call, too: whoever uses it while another
+//! thread calls the function reads what is being written.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"

@@ -9,7 +9,8 @@ use crate::intercept::{sockets, waits};
 use crate::system::glibc;
 use core::ffi::c_int;
 
-/// Functions that write a socket's address where the program has room for so many bytes as the number behind it says, which is replaced by the address's length.
+/// Functions that write a socket's address where the program has room for so many bytes as the number behind it says, which is
+/// replaced by the address's length.
 macro_rules! addresses {
     ($($name:ident($($argument:ident),*) -> $result:ty, by $by:path, $to:ident, $length:ident $(, $data:ident)?;)*) => { $(
         mod $name {

@@ -9,7 +9,8 @@ use super::*;
 use crate::intercept::stdio::{Wants, standard_input, takes};
 use core::ffi::c_int;
 
-/// One of these functions: the twin that takes a list, and how many arguments it has before that, the last of which is the format. `input`: which of them is a string that is read.
+/// One of these functions: the twin that takes a list, and how many arguments it has before that, the last of which is the
+/// format. `input`: which of them is a string that is read.
 pub struct Row {
     twin: fn(&[usize], &mut Arguments) -> c_int,
     fixed: usize,
@@ -49,7 +50,8 @@ unsafe fn stored(w: &Accesses<'_>, conversion: &Conversion, place: usize) {
     }
 }
 
-/// The first `count` conversions that store something did. Those that tell how far it came are not counted: they did if nothing between them and the one before could stop it.
+/// The first `count` conversions that store something did. Those that tell how far it came are not counted: they did if nothing
+/// between them and the one before could stop it.
 unsafe fn assigned(w: &Accesses<'_>, format: usize, each: usize, mut arguments: Arguments, count: usize) {
     let mut left = count;
     for conversion in unsafe { Conversions::of(format, each, true) } {
@@ -130,7 +132,8 @@ macro_rules! scanners {
 
 const NARROW: usize = 1;
 
-// The first names are those of C before 1999, where `%a` could mean an allocation; headers lead to the second ones, and from glibc 2.38 on to the third ones.
+// The first names are those of C before 1999, where `%a` could mean an allocation; headers lead to the second ones, and from
+// glibc 2.38 on to the third ones.
 scanners! {
     scanf vscanf(format) 1 NARROW None;
     fscanf vfscanf(stream format) 2 NARROW None;

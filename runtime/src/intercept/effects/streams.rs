@@ -12,7 +12,8 @@ const fn length(result: isize) -> usize {
     if result < 0 { 0 } else { result as usize + 1 }
 }
 
-/// A line is read into a buffer, which the library may make, or make longer: only then does it write where the buffer is, and how long.
+/// A line is read into a buffer, which the library may make, or make longer: only then does it write where the buffer is, and how
+/// long.
 unsafe fn line(place: usize, size: usize, read: impl FnOnce() -> isize) -> isize {
     let call = Call::entered();
     if let Some(call) = &call {

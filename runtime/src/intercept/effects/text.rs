@@ -29,7 +29,8 @@ fn searched(text: usize, found: usize, length: usize) -> usize {
     if found == 0 { text_length(text) + 1 } else { found - text + length }
 }
 
-/// A token was cut off a string: its characters were read, and its end was written unless it was the string's. `next`: where to go on; null at the string's end.
+/// A token was cut off a string: its characters were read, and its end was written unless it was the string's. `next`: where to
+/// go on; null at the string's end.
 unsafe fn cut(r: &Accesses<'_>, token: usize, next: usize) {
     if token != 0 {
         let length = text_length(token);

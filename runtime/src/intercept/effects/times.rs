@@ -14,7 +14,8 @@ const INTERRUPTED: c_int = 4;
 /// TIMER_ABSTIME
 const UNTIL: c_int = 1;
 
-/// Tells which fields of a date a format makes `strptime` write: those that it changes in either of two dates without a common field.
+/// Tells which fields of a date a format makes `strptime` write: those that it changes in either of two dates without a common
+/// field.
 fn date_fields(w: &Accesses<'_>, text: usize, format: usize, date: usize) {
     const FIELD: usize = 4;
     let (mut ones, mut twos) = ([1u32; DATE / FIELD], [2u32; DATE / FIELD]);

@@ -1,5 +1,5 @@
-//! Θ of one thread: where it was with which locks, and after how many outgoing events. Open addressing; grows up to the bound, then everything is forgotten, which is
-//! sound: what is not remembered is written again.
+//! Θ of one thread: where it was with which locks, and after how many outgoing events. Open addressing; grows up to the bound,
+//! then everything is forgotten, which is sound: what is not remembered is written again.
 
 use super::context::Step;
 use crate::system::sys;

@@ -1,10 +1,12 @@
-//! Which of the objects that live at an address one after the other it is now: a number that grows whenever the bytes are given out.
+//! Which of the objects that live at an address one after the other it is now: a number that grows whenever the bytes are given
+//! out.
 //!
-//! Three tables over the address space, reserved without memory: a number per granule of 16 bytes, the least that an allocator gives out, one per page and one per region of
-//! 1 MiB. An object counts at the regions that it fills, at the pages of what is left at both ends, and at the granules of what is left then. The lifetime is the sum: all
-//! only grow.
+//! Three tables over the address space, reserved without memory: a number per granule of 16 bytes, the least that an allocator
+//! gives out, one per page and one per region of 1 MiB. An object counts at the regions that it fills, at the pages of what is
+//! left at both ends, and at the granules of what is left then. The lifetime is the sum: all only grow.
 //!
-//! A thread that has a new object's address from whoever allocated it sees its number too: stores of x86-64 become visible in their order.
+//! A thread that has a new object's address from whoever allocated it sees its number too: stores of x86-64 become visible in
+//! their order.
 //!
 //! Limit. Addresses a multiple of 16 TiB apart share numbers; then more is kept than need be.
 

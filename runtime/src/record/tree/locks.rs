@@ -1,7 +1,9 @@
-//! What the filter knows of each lock: which of those that live at its address one after the other it is, and who acquired it last.
+//! What the filter knows of each lock: which of those that live at its address one after the other it is, and who acquired it
+//! last.
 //!
-//! An acquisition is noted while the lock is held, so an exclusive one sees all that came before it. Locks are told apart as the host does
-//! (`crates/trace/src/identity.rs`): another one begins when bytes are given out again, at the next initialisation, and with the first use after destruction.
+//! An acquisition is noted while the lock is held, so an exclusive one sees all that came before it. Locks are told apart as the
+//! host does (`crates/trace/src/identity.rs`): another one begins when bytes are given out again, at the next initialisation, and
+//! with the first use after destruction.
 
 use super::lifetimes;
 use crate::system::lock::RawLock;

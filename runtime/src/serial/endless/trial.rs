@@ -13,8 +13,8 @@
 //! of the copy, has shown nothing.
 //!
 //! Where other threads could run, too, the thread must not change for a moment what they may see: each instruction that writes
-//! outside of its own pages has to leave the bytes as they were, and of the other threads' stacks and thread-local storage it may read nothing, as they
-//! change their own.
+//! outside of its own pages has to leave the bytes as they were, and of the other threads' stacks and thread-local storage it may
+//! read nothing, as they change their own.
 //!
 //! Limit: code that is not instrumented and writes another thread's stack for a moment only.
 

@@ -185,7 +185,8 @@ pub fn open_files_again() {
     let files = unsafe { &*files };
     for &file in files.as_slice() {
         let path = link_of(file);
-        // SAFETY: a terminated path. The new descriptor takes the place of the old one, whose file it reads from the same place on.
+        // SAFETY: a terminated path. The new descriptor takes the place of the old one, whose file it reads from the same place
+        // on.
         unsafe {
             let place = syscall!(LSEEK, file, 0, 1);
             let flags = syscall!(sys::FCNTL, file, F_GETFD);

@@ -1,15 +1,19 @@
-//! Many executions from one state: the process stands where exploration begins, and forks one execution for each command of the host.
+//! Many executions from one state: the process stands where exploration begins, and forks one execution for each command of the
+//! host.
 //!
-//! A fork has the calling thread only. Here that is no loss, because serial mode knows where all the others are: in the runtime, waiting for their turn. So each of them
-//! saves its registers on its stack first, and what the kernel knows of it beside them; the forked child makes as many new threads, which get the same stacks, thread-local storage,
-//! signal masks and alternate stacks, and return from where the old ones saved theirs. What does not change the program's memory was not the program's: the kernel's
-//! numbers of process and threads are new, while libc goes on with the old ones, which mutexes that are held remember ([`Thread::libc_id`]).
+//! A fork has the calling thread only. Here that is no loss, because serial mode knows where all the others are: in the runtime,
+//! waiting for their turn. So each of them saves its registers on its stack first, and what the kernel knows of it beside them;
+//! the forked child makes as many new threads, which get the same stacks, thread-local storage, signal masks and alternate
+//! stacks, and return from where the old ones saved theirs. What does not change the program's memory was not the program's: the
+//! kernel's numbers of process and threads are new, while libc goes on with the old ones, which mutexes that are held remember
+//! ([`Thread::libc_id`]).
 //!
 //! The process that stands never goes on. Its child's first thread is none of the program's: it makes them, and sleeps.
 //!
-//! Refused where what one execution does would be seen by the next one, or could not go on: see `rashomon_abi::exploration::snapshot::refusal`. Then the process goes on as if it
-//! had not been asked. Limits: robust and priority-inheriting mutexes, which the kernel knows by number, and what a program itself does with numbers of threads. Nothing is called proven that was only seen in an execution
-//! from here: the host makes what it found happen again from the beginning.
+//! Refused where what one execution does would be seen by the next one, or could not go on: see
+//! `rashomon_abi::exploration::snapshot::refusal`. Then the process goes on as if it had not been asked. Limits: robust and
+//! priority-inheriting mutexes, which the kernel knows by number, and what a program itself does with numbers of threads. Nothing
+//! is called proven that was only seen in an execution from here: the host makes what it found happen again from the beginning.
 
 pub mod fitness;
 
@@ -63,7 +67,8 @@ static CALLER: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 /// Threads of the child that have returned.
 static RETURNED: AtomicU32 = AtomicU32::new(0);
 
-/// Exploration is about to begin, and the host wants executions from here. Under the scheduler's lock, with no holder of the turn. Returns in each of these executions, and where there is no snapshot.
+/// Exploration is about to begin, and the host wants executions from here. Under the scheduler's lock, with no holder of the
+/// turn. Returns in each of these executions, and where there is no snapshot.
 pub fn stand_here(live: &[u32]) {
     let refused = match prepare(live) {
         Ok(caller) => {
@@ -190,8 +195,8 @@ fn returned(thread: &mut Thread) {
     signals::set_mask(mask);
 }
 
-/// Saves the registers that a call keeps on the stack, and its end in `place`; then calls `body`, on another stack if there is one. Returns when that does, and, once for each, on threads that are made to go on from
-/// there.
+/// Saves the registers that a call keeps on the stack, and its end in `place`; then calls `body`, on another stack if there is
+/// one. Returns when that does, and, once for each, on threads that are made to go on from there.
 ///
 /// # Safety
 /// A place for a word, a stack's end or null, and a function for that thread.
@@ -275,7 +280,8 @@ extern "C" fn serve(_caller: *mut Thread) {
         if !command {
             sys::exit_group(0);
         }
-        // SAFETY: no signal tells of the child's end, which no handler of the program expects. The child goes on from here on its copy of this stack.
+        // SAFETY: no signal tells of the child's end, which no handler of the program expects. The child goes on from here on its
+        // copy of this stack.
         let child = unsafe { syscall!(CLONE, 0, 0, 0) };
         match child {
             0 => execute(&folder, id),

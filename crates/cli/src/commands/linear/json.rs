@@ -1,5 +1,5 @@
-//! For machines: one object, `"format": "rashomon-analysis"`, `"version": 2`. A field may be added without a new version; a field that changes its
-//! meaning or goes away needs one. Events are numbered from 0.
+//! For machines: one object, `"format": "rashomon-analysis"`, `"version": 2`. A field may be added without a new version; a field
+//! that changes its meaning or goes away needs one. Events are numbered from 0.
 
 use rashomon_engine::serialisability::Violations;
 use rashomon_engine::transactions::Region;

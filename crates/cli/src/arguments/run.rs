@@ -1,0 +1,78 @@
+//! How executions are recorded.
+
+use super::{ClientOptions, Filter, Switch, seconds};
+use clap::Args;
+use rashomon_pipeline::Scheduling;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// How threads are scheduled while recording. Serial: random, round-robin, run-to-block (a thread runs until it blocks; busy
+    /// waiting never ends), pct (random priorities). Parallel: free, from which nothing is predicted. Default: random; `check`
+    /// records several schedules, the first random, the others mixed.
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<Scheduling>,
+    /// Seed of the random choices of the scheduling policy. The same seed gives the same schedule.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Memory accesses after which a serial scheduler may switch threads; 0: never.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub quantum: u64,
+    /// Record N executions, each under another schedule, and merge their findings (1 to 1000). Default: `check` records until new
+    /// schedules show nothing new, within a third of its budget; the other commands record one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub recordings: Option<u32>,
+    /// Address space layout randomisation of the program.
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    pub aslr: Switch,
+    /// Shell command that restores files and other state before every execution, such as 'rm -f out.bz2'.
+    #[arg(long, value_name = "CMD")]
+    pub before_each: Option<OsString>,
+    #[command(flatten)]
+    pub client: ClientOptions,
+    /// Standard input of every execution. Default: the first execution has this command's, all others have none.
+    #[arg(long, value_name = "FILE")]
+    pub stdin: Option<PathBuf>,
+    /// Seconds after which a recorded execution is ended; 0: never.
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Megabytes of a recording after which it keeps no more plain accesses, only synchronisation; 0: no limit.
+    #[arg(long, value_name = "MB", default_value_t = 256)]
+    pub trace_limit: u64,
+    /// How many processes of the program are recorded, each on its own; later ones run unobserved. 0: all.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub processes: u64,
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    #[command(flatten)]
+    pub trust: TrustOptions,
+    /// The folder of the new store. Default: .rashomon/N-PROG.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct TrustOptions {
+    /// Trust an uninstrumented library (`libfoo`, `libfoo.so.1`): its calls neither order threads nor pass data between them, so
+    /// that it prevents no prediction. May be repeated; the store remembers it.
+    #[arg(long = "trust-library", value_name = "NAME")]
+    pub libraries: Vec<String>,
+}
+
+/// Only where the detectors of races are all that looks at a recording: `check` and `record`.
+#[derive(Debug, Args)]
+pub struct FilterOptions {
+    /// Which accesses are left out of the recording: repetitions only (none), or all that are redundant for race detection
+    /// (tree). From a filtered recording nothing is predicted, only suspected and proven.
+    #[arg(long, value_enum, default_value_t = Filter::None, env = "RASHOMON_FILTER", hide_env_values = true)]
+    pub filter: Filter,
+    /// Locations of each thread that the tree filter remembers; 0: the runtime decides, and pauses the filter where it removes
+    /// little.
+    #[arg(long, value_name = "N", default_value_t = 0, env = "RASHOMON_FILTER_LOCATIONS", hide_env_values = true)]
+    pub filter_locations: u64,
+    /// Record every access, repetitions too.
+    #[arg(long, conflicts_with = "filter")]
+    pub every_access: bool,
+}

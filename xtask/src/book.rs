@@ -1,0 +1,93 @@
+//! `cargo xtask book`: what of the book is made from the code, and the book itself. `cargo xtask install-docs`: manual pages and
+//! completions of shells.
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use xtask::workspace::{build_tool, root, target};
+
+/// The reference of the command line, below the workspace.
+const REFERENCE: &str = "docs/reference/cli.md";
+
+fn output_of(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", output.status);
+    }
+    Ok(output.stdout)
+}
+
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Only build the book as HTML, from the chapters as they are.
+    #[arg(long)]
+    html: bool,
+}
+
+/// Writes the generated chapters; then the book as HTML, where mdBook is installed.
+pub fn run(options: &Options) -> Result<bool> {
+    if options.html {
+        return build();
+    }
+    let tool = build_tool()?;
+    let reference = output_of(Command::new(&tool).args(["--quiet", "reference"]))?;
+    let path = root().join(REFERENCE);
+    fs::write(&path, reference).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("written: {REFERENCE}");
+    build()
+}
+
+/// Why the book cannot be built.
+pub fn lacking() -> Option<String> {
+    let there = Command::new("mdbook").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let there = there.is_ok_and(|status| status.success());
+    (!there).then(|| "mdbook is not installed, so the book is not built as HTML. Cure: cargo install mdbook".into())
+}
+
+/// The book as HTML. Without mdBook nothing is built, and that is said.
+fn build() -> Result<bool> {
+    if let Some(notice) = lacking() {
+        println!("notice: {notice}");
+        return Ok(true);
+    }
+    let folder = target()?.join("book");
+    let status = Command::new("mdbook").arg("build").arg(root().join("docs")).arg("--dest-dir").arg(&folder).status();
+    if !status.context("cannot start mdbook")?.success() {
+        return Ok(false);
+    }
+    println!("built: {}", folder.join("index.html").display());
+    Ok(true)
+}
+
+#[derive(Debug, Args)]
+pub struct InstallOptions {
+    /// Below it are share/man, share/bash-completion, share/zsh and share/fish. Default: ~/.local.
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+pub fn install(options: &InstallOptions) -> Result<bool> {
+    let prefix = match &options.prefix {
+        Some(prefix) => prefix.clone(),
+        None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set: name a --prefix")?).join(".local"),
+    };
+    let tool = build_tool()?;
+    let share = prefix.join("share");
+    let pages = share.join("man/man1");
+    output_of(Command::new(&tool).args(["--quiet", "man", "--output"]).arg(&pages))?;
+    println!("manual pages: {}", pages.display());
+    for (shell, place) in [
+        ("bash", "bash-completion/completions/rashomon"),
+        ("zsh", "zsh/site-functions/_rashomon"),
+        ("fish", "fish/vendor_completions.d/rashomon.fish"),
+    ] {
+        let path = share.join(place);
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+        fs::write(&path, output_of(Command::new(&tool).args(["--quiet", "completions", shell]))?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("completions of {shell}: {}", path.display());
+    }
+    Ok(true)
+}
