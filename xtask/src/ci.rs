@@ -113,6 +113,7 @@ pub fn run(options: &Options) -> Result<bool> {
         Check::ALL.into_iter().filter(|check| options.only.is_empty() || options.only.contains(check)).collect();
     let notice = if chosen.iter().any(|check| check.needs_packages()) { packages::provide(!options.no_install) } else { None };
     let lacking = chosen.contains(&Check::Book).then(book::lacking).flatten();
+    let must_not_skip = must_not_skip(options.may_skip, notice.as_ref());
     let notices: Vec<String> = notice.into_iter().chain(lacking).collect();
     for text in &notices {
         eprintln!("notice: {text}");
@@ -125,7 +126,7 @@ pub fn run(options: &Options) -> Result<bool> {
             let line: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
             // Built once: what would make the next build faster only takes space, gigabytes of it.
             command.env("CARGO_INCREMENTAL", "0");
-            if must_not_skip(options.may_skip, notice.as_ref()) {
+            if must_not_skip {
                 command.env(MUST_NOT_SKIP, "1");
             }
             let folder = if command.get_current_dir() == Some(root()) { "" } else { " (runtime)" };
