@@ -31,7 +31,6 @@ fn recorded(body: &str, policy: &str, code: i32) {
         place.rashomon(&["cc", "-g", "-w", level, "-o", "program", "program.c", "-lpthread"]).expect(0, &[]);
         place.rashomon(&["record", "--policy", policy, "--timeout", "20", "-o", "store", "--", "./program"]).expect(code, &[]);
         let said = place.rashomon(&["trace", "stat", "store"]);
-        said.expect(0, &[]);
         assert_eq!(said.out.contains("Endless"), code == 124, "{policy} {level}: {said}");
     }
 }

@@ -27,7 +27,7 @@
 //! locks over and over is redundant even under full happens-before; once another thread takes a lock, it is not.
 //!
 //! > *Theorem 2.* If ε(e′) > c(e), and e′ is not dropped for another reason, some continuation of the trace has a race with e′
-//! and none with e.
+//! > and none with e.
 //!
 //! *Proof.* Let r be the event numbered ε(e′). If another thread has received from it, that thread goes on with a conflicting f;
 //! else one receives from it now (for a mutex that is free it acquires it) and goes on with f. Then f is ordered after r and so
@@ -38,8 +38,7 @@
 //!
 //! **Other threads, ordered.**
 //! > *Theorem 3.* No filter that does not know the future may drop an access for the sake of other threads' accesses, if the
-//! detector has join edges
-//! > (or any other edge that those threads can still make).
+//! > detector has join edges (or any other edge that those threads can still make).
 //!
 //! *Proof.* Let e′ of t′ be dropped because of accesses of t1 and t2. In some continuation the initial thread joins t1 and t2,
 //! but not t′, and makes a conflicting access f at a new code location. f races with e′ alone. ∎

@@ -76,7 +76,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "xtask",
         ],
     ),
-    ("xtask", &["rashomon-packed", "rashomon-trace"]),
+    ("xtask", &["rashomon-abi", "rashomon-packed", "rashomon-trace"]),
 ];
 
 /// What only programs that talk to a user need.

@@ -45,6 +45,7 @@ const ENTANGLED: [&[&str]; 1] = [
         "runtime/src/record/tree",
         "runtime/src/report",
         "runtime/src/serial",
+        "runtime/src/serial/endless",
         "runtime/src/serial/snapshot",
         "runtime/src/system",
     ],
