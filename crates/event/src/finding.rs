@@ -80,6 +80,19 @@ pub enum Verdict {
     Refuted,
 }
 
+impl Verdict {
+    /// The surest first. The one ranking by which findings are merged, tried and shown.
+    pub const fn rank(&self) -> u8 {
+        match self {
+            Self::Proven { .. } => 0,
+            Self::Predicted => 1,
+            Self::Diverged { .. } => 2,
+            Self::Suspected => 3,
+            Self::Refuted => 4,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Frame {
     /// Demangled; `None` where there is no symbol.

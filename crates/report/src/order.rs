@@ -1,6 +1,6 @@
 //! Which findings are shown, and in which order: the surest first, then by id.
 
-use rashomon_event::{Finding, Verdict};
+use rashomon_event::Finding;
 
 /// How much is shown. Each level contains the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,16 +14,6 @@ pub enum Shown {
     Everything,
 }
 
-const fn rank(verdict: &Verdict) -> u8 {
-    match verdict {
-        Verdict::Proven { .. } => 0,
-        Verdict::Predicted => 1,
-        Verdict::Diverged { .. } => 2,
-        Verdict::Suspected => 3,
-        Verdict::Refuted => 4,
-    }
-}
-
 /// The findings to show, in the order in which every renderer shows them.
 pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
     let last = match shown {
@@ -31,7 +21,7 @@ pub fn by_importance(findings: &[Finding], shown: Shown) -> Vec<&Finding> {
         Shown::Suspicions => 3,
         Shown::Everything => 4,
     };
-    let mut kept: Vec<&Finding> = findings.iter().filter(|finding| rank(&finding.verdict) <= last).collect();
-    kept.sort_by(|a, b| (rank(&a.verdict), a.kind, &a.id).cmp(&(rank(&b.verdict), b.kind, &b.id)));
+    let mut kept: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict.rank() <= last).collect();
+    kept.sort_by(|a, b| (a.verdict.rank(), a.kind, &a.id).cmp(&(b.verdict.rank(), b.kind, &b.id)));
     kept
 }

@@ -81,8 +81,14 @@ struct Proven(usize);
 impl<'ast> Visit<'ast> for Proven {
     fn visit_expr_struct(&mut self, expression: &'ast syn::ExprStruct) {
         let names: Vec<String> = expression.path.segments.iter().rev().take(2).map(|segment| segment.ident.to_string()).collect();
-        self.0 += usize::from(names == ["Proven", "Verdict"]);
+        self.0 += usize::from(names == ["Proven", "Verdict"] || names == ["Proven", "Self"]);
         visit::visit_expr_struct(self, expression);
+    }
+
+    /// A verdict goes by its whole name, so that this finds it.
+    fn visit_use_path(&mut self, path: &'ast syn::UsePath) {
+        assert!(path.ident != "Verdict", "the variants of Verdict are not imported");
+        visit::visit_use_path(self, path);
     }
 
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {

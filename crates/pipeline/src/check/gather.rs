@@ -9,7 +9,7 @@ use crate::analyse::examine::Examination;
 use crate::check::budget::Deadlines;
 use crate::check::novelty::{Novelty, Shown};
 use crate::check::plan::{History, Next, Plan};
-use crate::check::{Gathered, Job, Lead, Source, Tally, leads_of, merge, verdict_rank};
+use crate::check::{Gathered, Job, Lead, Source, Tally, leads_of, merge};
 use crate::error::PipelineError;
 use crate::findings::alike::ranked;
 use crate::findings::failure::Norm;
@@ -299,12 +299,12 @@ impl Gathered {
     /// that the order is the same in every run.
     pub(crate) fn in_order(&mut self) -> Vec<Lead> {
         let mut leads: Vec<Lead> = std::mem::take(&mut self.leads).into_values().collect();
-        leads.sort_by_key(|lead| (verdict_rank(&lead.finding.verdict), lead.came, lead.finding.id.clone()));
+        leads.sort_by_key(|lead| (lead.finding.verdict.rank(), lead.came, lead.finding.id.clone()));
         let mut leads = ranked(leads, Lead::cause);
         leads.sort_by_key(|(rank, lead)| {
             let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
             let was_ordered = lead.finding.evidence != Evidence::HappensBefore;
-            (*rank, verdict_rank(&lead.finding.verdict), was_ordered, turns, lead.finding.id.clone())
+            (*rank, lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
         });
         leads.into_iter().map(|(_, lead)| lead).collect()
     }

@@ -658,15 +658,6 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
     leads
 }
 
-pub(crate) const fn verdict_rank(verdict: &Verdict) -> u8 {
-    match verdict {
-        Verdict::Proven { .. } => 0,
-        Verdict::Predicted => 1,
-        Verdict::Suspected => 2,
-        Verdict::Diverged { .. } | Verdict::Refuted => 3,
-    }
-}
-
 pub(crate) const fn is_proven(finding: &Finding) -> bool {
     matches!(finding.verdict, Verdict::Proven { .. })
 }
@@ -683,9 +674,8 @@ pub(crate) fn merge(leads: &mut BTreeMap<FindingId, Lead>, new: Lead) -> bool {
         return true;
     };
     let occurrences = old.finding.occurrences + new.finding.occurrences;
-    let is_better = |a: &Finding, b: &Finding| {
-        (verdict_rank(&a.verdict), a.schedule.is_none()) < (verdict_rank(&b.verdict), b.schedule.is_none())
-    };
+    let is_better =
+        |a: &Finding, b: &Finding| (a.verdict.rank(), a.schedule.is_none()) < (b.verdict.rank(), b.schedule.is_none());
     let improved = is_better(&new.finding, &old.finding);
     let other = if improved { std::mem::replace(old, new) } else { new };
     if !may_be_unordered(&old.finding) && old.unordered.is_none() {
