@@ -4,8 +4,9 @@
 //! locks and atomics orders (the hybrid candidates). Threads stop before these, and before all synchronisation. Limit: accesses
 //! that this recording does not show are not stopped at; `--accesses all` stops at all.
 
+use crate::check::Job;
+use crate::check::leads::is_proven;
 use crate::check::prove::{Prover, load};
-use crate::check::{Job, is_proven};
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
 use crate::findings::describe::access_class;

@@ -18,7 +18,9 @@ pub mod store;
 pub mod witness;
 
 pub use check::budget::{Budget, Deadlines};
-pub use check::{Gathered, Job, Lead, Settings, Tally};
+pub use check::leads::{Gathered, Lead};
+pub use check::tally::Tally;
+pub use check::{Job, Settings};
 pub use error::PipelineError;
 pub use explore::{ExploreSettings, Explored, Stops, Strategy};
 pub use findings::binaries::Binaries;

@@ -24,7 +24,7 @@ const WIDER: [(&str, usize); 13] = [
     ("crates/report", 6),
     ("crates/reporter", 3),
     ("crates/trace", 1),
-    ("docs", 6),
+    ("docs", 2),
     ("evaluation", 22),
     ("include", 1),
     ("runtime", 149),

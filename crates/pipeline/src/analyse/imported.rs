@@ -5,7 +5,7 @@
 
 use crate::analyse::timed::End;
 use crate::analyse::{Analysed, analyse};
-use crate::check::out_of_time;
+use crate::check::tally::out_of_time;
 use crate::error::PipelineError;
 use crate::findings::identity::finding_id;
 use rashomon_event::finding::{HeldLock, Step};

@@ -6,10 +6,12 @@
 //! is thrown away.
 
 use crate::analyse::examine::Examination;
+use crate::check::Job;
 use crate::check::budget::Deadlines;
+use crate::check::leads::{Gathered, Lead, Source, leads_of, merge};
 use crate::check::novelty::{Novelty, Shown};
 use crate::check::plan::{History, Next, Plan};
-use crate::check::{Gathered, Job, Lead, Source, Tally, leads_of, merge};
+use crate::check::tally::Tally;
 use crate::error::PipelineError;
 use crate::findings::alike::ranked;
 use crate::findings::failure::Norm;

@@ -1,0 +1,225 @@
+//! Leads: findings that could still be decided, with what forcing needs to know of each.
+
+use crate::analyse::examine::Examination;
+use crate::analyse::modules::Unseen;
+use crate::check::budget::Deadlines;
+use crate::check::prove::may_be_unordered;
+use crate::check::pursue::{Pursuit, Pursuits};
+use crate::check::tally::Tally;
+use crate::findings::alike::{self, Cause, Counts};
+use crate::findings::compose::Composer;
+use crate::findings::failure::failure_of;
+use crate::findings::symbols::Symbols;
+use crate::store::run::RunRecord;
+use rashomon_event::{CandidateKind, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings, Verdict};
+use rashomon_report::ProgramExit;
+use rashomon_trace::LoadedTrace;
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A finding on its way, with what can still be tried.
+pub struct Lead {
+    pub finding: Finding,
+    pub(super) alternatives: Vec<Schedule>,
+    pub(super) from: Source,
+    /// Of a recording that ended wrongly.
+    pub(super) exit: Option<ProgramExit>,
+    /// What it has in common with others.
+    pub(super) cause: Option<Cause>,
+    /// Events of its threads before it.
+    pub(crate) came: usize,
+    /// Another recording that shows the pair unordered, and its sides there, where the one at hand has a schedule instead.
+    pub(super) unordered: Option<(Source, Vec<Side>)>,
+}
+
+impl Lead {
+    /// How the recorded program ended, where that is what was found.
+    pub(crate) fn exit(&self) -> Option<ProgramExit> {
+        self.exit
+    }
+
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.cause
+    }
+
+    /// Whether the recorded schedule may be wanted again.
+    pub(crate) fn replays_its_recording(&self) -> bool {
+        self.exit.is_some() || self.finding.schedule.is_none() && is_proven(&self.finding) || may_be_unordered(&self.finding)
+    }
+
+    /// Is gone after from now on, as its schedules have not shown it.
+    pub(super) fn pursue(self, run: &RunRecord, pursuits: &mut Pursuits) {
+        let schedules = self.finding.schedule.iter().cloned().chain(self.alternatives);
+        let pursuit = Pursuit::new(schedules, run.recordings.get(self.from.recording as usize));
+        pursuits.add(self.finding, pursuit, self.cause);
+    }
+}
+
+pub(super) type Replays = BTreeMap<(u32, ProcessPath), Option<Arc<Schedule>>>;
+
+/// What recordings gave.
+#[derive(Default)]
+pub struct Gathered {
+    pub(crate) leads: BTreeMap<FindingId, Lead>,
+    /// Exits that are wrong if another recording ends with 0.
+    pub(crate) exits: BTreeMap<FindingId, Lead>,
+    /// Schedules of recorded processes.
+    pub(super) replays: Replays,
+    /// What replays of recorded processes held that nobody sees.
+    pub(super) unseen: BTreeMap<(u32, ProcessPath), Unseen>,
+    pub(crate) told: BTreeSet<String>,
+    pub deadlines: Deadlines,
+}
+
+impl Gathered {
+    /// Keeps the schedule of a recording that is in memory now; a very long one is loaded again when it is wanted.
+    pub(crate) fn remember(&mut self, from: &Source, loaded: &LoadedTrace, quantum: u64, has_client: bool) {
+        if loaded.turns().len() <= MOST_REMEMBERED {
+            self.replays.insert(from.key(), from.schedule(loaded, quantum, has_client));
+        }
+    }
+}
+
+/// Where a finding was seen first.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// Number of the recording.
+    pub recording: u32,
+    pub process: ProcessPath,
+    /// Of a process that another one made: how the others run when it is forced.
+    pub surroundings: Option<Surroundings>,
+}
+
+impl Source {
+    /// The initial process.
+    pub(super) fn of_recording(recording: u32) -> Self {
+        Self { recording, process: ProcessPath::default(), surroundings: None }
+    }
+
+    pub(super) fn key(&self) -> (u32, ProcessPath) {
+        (self.recording, self.process.clone())
+    }
+
+    /// A client asks the same again: with one it goes on behind what came from outside.
+    pub(super) fn schedule(&self, loaded: &LoadedTrace, quantum: u64, has_client: bool) -> Option<Arc<Schedule>> {
+        (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| {
+            let recorded = if has_client { loaded.whole_schedule(quantum) } else { loaded.replay_schedule(quantum) };
+            Arc::new(Schedule { surroundings: self.surroundings.clone(), ..recorded })
+        })
+    }
+}
+
+/// Suspicions that are looked at in one recording: to say what one is costs a look at the whole trace.
+pub(super) const MOST_OF_ONE_RECORDING: u64 = 4000;
+
+/// Turns of a schedule that is kept.
+pub(super) const MOST_REMEMBERED: usize = 1 << 16;
+
+/// Other witnesses of the same finding that are tried when one does not show it.
+pub(super) const MAX_ALTERNATIVES: usize = 3;
+
+pub(super) fn ended_blocked(loaded: &LoadedTrace) -> bool {
+    matches!(
+        loaded.header.outcome,
+        rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck | rashomon_trace::Outcome::Endless
+    )
+}
+
+/// What a recorded process shows, and what its analysis finds. `exit`: how the recorded program ended, if this is the process
+/// that says so; `quantum`: as in the recording's control.
+pub(crate) fn leads_of<S: Symbols + ?Sized>(
+    loaded: &LoadedTrace,
+    (symbols, quantum): (&S, u64),
+    from: &Source,
+    exit: ProgramExit,
+    examination: &mut Examination,
+    tally: &mut Tally,
+) -> Vec<Lead> {
+    // Made when there is something to say: it reads the whole trace and all modules.
+    let composer = LazyCell::new(|| Composer::new(loaded, symbols, quantum));
+    let mut leads = Vec::new();
+    let mut lead = |mut finding: Finding, exit: Option<ProgramExit>, (cause, came): (Option<Cause>, usize)| {
+        if let Some(schedule) = &mut finding.schedule {
+            schedule.surroundings.clone_from(&from.surroundings);
+        }
+        if !from.process.is_initial() {
+            finding.notes.push(format!("seen in process {}, which the program made", from.process));
+        }
+        leads.push(Lead { finding, alternatives: Vec::new(), from: from.clone(), exit, cause, came, unordered: None });
+    };
+    if ended_blocked(loaded)
+        && let Some(finding) = composer.of_blocked()
+    {
+        lead(finding, None, (None, 0));
+    }
+    for record in &loaded.misuses {
+        lead(composer.of_misuse(record), None, (None, 0));
+    }
+    if let Some(failure) = failure_of(exit) {
+        lead(composer.of_failure(failure), Some(exit), (None, 0));
+    }
+    let mut looked_at = 0;
+    let mut counts = Counts::default();
+    while let Some(analysed) = examination.found() {
+        // Races are what there may be thousands of; other kinds come behind them, and are few.
+        looked_at += u64::from(matches!(analysed.candidate.kind, CandidateKind::Race { .. }));
+        if looked_at > MOST_OF_ONE_RECORDING && matches!(analysed.candidate.kind, CandidateKind::Race { .. }) {
+            tally.set_aside = tally.set_aside.max(looked_at - MOST_OF_ONE_RECORDING);
+            continue;
+        }
+        let mut finding = composer.of_candidate(&analysed.candidate, analysed.witness.as_ref());
+        finding
+            .notes
+            .extend(analysed.rejected.map(|reason| format!("the predicted schedule was rejected by the checker: {reason}")));
+        let cause = Cause::of(&finding, &analysed.candidate, &loaded.trace);
+        if counts.count(cause) < alike::TAKEN {
+            tally.alike.remove(&finding.id);
+            let came = analysed.candidate.kind.goals().iter().map(|goal| composer.describer.events_before(*goal)).sum();
+            lead(finding, None, (cause, came));
+        } else {
+            tally.alike.insert(finding.id);
+        }
+    }
+    match examination.statistics() {
+        Some(statistics) => {
+            tally.out_of_time += statistics.out_of_time as u64;
+            tally.cut_short += u64::from(statistics.cut_short);
+        }
+        None => tally.cut_short += 1,
+    }
+    leads
+}
+
+pub(crate) const fn is_proven(finding: &Finding) -> bool {
+    matches!(finding.verdict, Verdict::Proven { .. })
+}
+
+/// Whether forcing could still decide it.
+pub(super) fn is_open(lead: &Lead) -> bool {
+    (lead.finding.schedule.is_some() || lead.exit.is_some()) && !is_proven(&lead.finding)
+}
+
+/// One finding per id: the surer one stays, the other's schedule may be tried too. Says whether more is known now than before.
+pub(crate) fn merge(leads: &mut BTreeMap<FindingId, Lead>, new: Lead) -> bool {
+    let Some(old) = leads.get_mut(&new.finding.id) else {
+        leads.insert(new.finding.id.clone(), new);
+        return true;
+    };
+    let occurrences = old.finding.occurrences + new.finding.occurrences;
+    let is_better =
+        |a: &Finding, b: &Finding| (a.verdict.rank(), a.schedule.is_none()) < (b.verdict.rank(), b.schedule.is_none());
+    let improved = is_better(&new.finding, &old.finding);
+    let other = if improved { std::mem::replace(old, new) } else { new };
+    if !may_be_unordered(&old.finding) && old.unordered.is_none() {
+        let shown = may_be_unordered(&other.finding).then(|| (other.from.clone(), other.finding.sides.clone()));
+        old.unordered = other.unordered.or(shown);
+    }
+    old.finding.occurrences = occurrences;
+    let known: Vec<&Schedule> = old.finding.schedule.iter().chain(&old.alternatives).collect();
+    let fresh: Vec<Schedule> =
+        other.finding.schedule.into_iter().chain(other.alternatives).filter(|s| !known.contains(&s)).collect();
+    old.alternatives.extend(fresh);
+    old.alternatives.truncate(MAX_ALTERNATIVES);
+    improved
+}

@@ -1,0 +1,123 @@
+//! What is counted while recordings are analysed and findings forced, and the notes about it.
+
+use crate::analyse::modules::Unseen;
+use crate::check::leads::{MOST_OF_ONE_RECORDING, ended_blocked};
+use crate::progress::{Observer, Progress};
+use rashomon_event::{FindingId, ProcessPath};
+use rashomon_trace::{LoadedTrace, Shortcoming};
+use std::collections::BTreeSet;
+
+/// Numbers that end up in the summary.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub events: u64,
+    pub threads: u64,
+    pub executions: u64,
+    pub untried: u64,
+    /// Suspicions for which there was no time to look for another schedule.
+    pub out_of_time: u64,
+    /// Suspicions of a recording beyond [`MOST_OF_ONE_RECORDING`]; of the recording with the most.
+    pub set_aside: u64,
+    /// Those that are like others: of the same bytes, functions and locks.
+    pub alike: BTreeSet<FindingId>,
+    /// Processes of recordings that there was no time to load, and those of which not all was looked at.
+    pub not_analysed: u64,
+    pub cut_short: u64,
+    pub notes: Vec<String>,
+}
+
+impl Tally {
+    /// What there was no time for.
+    pub(crate) fn tell_out_of_time(&mut self, observer: &mut dyn Observer) {
+        let mut notes = Vec::new();
+        if self.out_of_time > 0 {
+            notes.push(out_of_time(self.out_of_time));
+        }
+        if self.set_aside > 0 {
+            notes.push(format!(
+                "{} more suspicions were not looked at: of a recording {MOST_OF_ONE_RECORDING} are; mend what is reported and check again",
+                self.set_aside
+            ));
+        }
+        if self.cut_short > 0 {
+            notes.push(format!(
+                "there was no time to look at all of {}: --budget or --predict-within gives more",
+                recorded(self.cut_short)
+            ));
+        }
+        if self.not_analysed > 0 {
+            notes.push(format!(
+                "there was no time to load {}: --budget or --predict-within gives more",
+                recorded(self.not_analysed)
+            ));
+        }
+        for note in notes {
+            observer.progress(Progress::Note(&note));
+            self.notes.push(note);
+        }
+    }
+
+    /// What was not gone after because others like it were.
+    /// `reported`: what one recording set aside and another brought.
+    pub(super) fn tell_alike(&mut self, reported: &BTreeSet<FindingId>, observer: &mut dyn Observer) {
+        self.alike.retain(|id| !reported.contains(id));
+        if self.alike.is_empty() {
+            return;
+        }
+        let note = format!(
+            "{} more suspicions are of the same bytes, functions and locks as others here, and were set aside; mend what is reported and check again",
+            self.alike.len()
+        );
+        self.note(note, observer);
+    }
+
+    /// For whoever watches, and for the report.
+    pub(super) fn note(&mut self, note: String, observer: &mut dyn Observer) {
+        observer.progress(Progress::Note(&note));
+        self.notes.push(note);
+    }
+
+    /// Counts a recording, and notes what is wrong with it.
+    pub(crate) fn count(&mut self, loaded: &LoadedTrace, process: &ProcessPath, trusted: &[String], observer: &mut dyn Observer) {
+        self.events += loaded.trace.events.len() as u64;
+        self.threads = self.threads.max(loaded.trace.threads.len() as u64);
+        let mut notes: Vec<String> = Vec::new();
+        if !ended_blocked(loaded) {
+            // Of a program that died the streams end where they are, and are whole up to there.
+            let died = loaded.shortcomings.contains(&Shortcoming::Crashed);
+            let told = loaded.shortcomings.iter().filter(|one| !(died && matches!(one, Shortcoming::Unfinished { .. })));
+            notes.extend(told.map(|shortcoming| format!("the trace is not complete: {shortcoming}")));
+        }
+        if !process.is_initial() {
+            notes.iter_mut().for_each(|note| *note = format!("process {process}: {note}"));
+        }
+        if loaded.trace.mode == rashomon_event::Mode::Free {
+            notes.push("recorded with threads in parallel: nothing is predicted, only suspected and proven".into());
+        }
+        let unseen = Unseen::of(&loaded.trace, trusted);
+        let unknown: Vec<&str> = unseen.libraries.iter().chain(&unseen.standard).map(String::as_str).collect();
+        if !unknown.is_empty() {
+            notes.push(format!(
+                "not instrumented, so that nothing is predicted, only suspected and proven: {}",
+                unknown.join(", ")
+            ));
+        }
+        if !unseen.functions.is_empty() {
+            notes.push(format!("not seen by the runtime, so that nothing is predicted: {}", unseen.functions.join(", ")));
+        }
+        for note in notes {
+            if !self.notes.contains(&note) {
+                observer.progress(Progress::Note(&note));
+                self.notes.push(note);
+            }
+        }
+    }
+}
+
+pub(crate) fn out_of_time(suspicions: u64) -> String {
+    format!("there was no time to look for schedules that show {suspicions} more suspicions: --predict-within gives more")
+}
+
+pub(super) fn recorded(processes: u64) -> String {
+    if processes == 1 { "one recorded process".into() } else { format!("{processes} recorded processes") }
+}
