@@ -127,3 +127,13 @@ fn to_wait_for_another_processor_is_not_called_endless() {
     let ended = place.rashomon(&["check", "--recordings", "1", "--timeout", "2", "--budget", "5", "--", "./program"]);
     assert!(!format!("{}{}", ended.out, ended.err).contains("endless ("), "{ended}");
 }
+
+/// A main thread may well leave everything to others, and to signals.
+#[test]
+fn to_sleep_for_ever_is_not_called_endless() {
+    let place = Place::new();
+    place.compile("program", &format!("{HEAD}int main(void) {{ for (;;) sleep(1); }}\n"));
+    place.rashomon(&["record", "--timeout", "2", "-o", "store", "--", "./program"]).expect(124, &[]);
+    let said = place.rashomon(&["trace", "stat", "store"]);
+    assert!(!said.out.contains("Endless"), "{said}");
+}

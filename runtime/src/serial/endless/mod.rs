@@ -35,12 +35,16 @@ pub struct Local {
     op: u64,
     object: u64,
     site: u64,
+    /// The stretch without any move in which it last did anything but sleep.
+    awake_in: u32,
     /// It showed in this hearing that it repeats itself.
     shown: bool,
 }
 
 /// What the offers since anything else happened weigh, and what they have to weigh for a hearing. For the holder of the turn.
 static WEIGHT: AtomicU32 = AtomicU32::new(0);
+/// Counts what is no look, from 1.
+static STRETCH: AtomicU32 = AtomicU32::new(1);
 static NEXT: AtomicU32 = AtomicU32::new(OFTENEST);
 const OFTENEST: u32 = 128;
 const RAREST: u32 = 1 << 20;
@@ -53,11 +57,15 @@ static CALLED: AtomicU32 = AtomicU32::new(0);
 pub fn stands_before(thread: &mut Thread, op: u64, object: u64, site: u64) {
     let local = &mut thread.endless;
     (local.op, local.object, local.site) = (op, object, site);
+    if op != Op::Sleep as u64 {
+        local.awake_in = STRETCH.load(Relaxed);
+    }
 }
 
 /// Something happened that is no look: a thread began, ended, waited or was woken.
 pub fn moves() {
     WEIGHT.store(0, Relaxed);
+    STRETCH.fetch_add(1, Relaxed);
 }
 
 /// A thread offers its turn because it looks, or has run for long. For the holder of the turn. True: there was a hearing, in
@@ -140,8 +148,9 @@ fn may_be_endless(caller: &Thread) -> bool {
             && thread.pending_signals.load(Acquire) == 0
             && thread.cancelled.load(Acquire) == 0
             && match thread.state {
-                State::Running => number == caller.number,
-                State::Runnable => true,
+                // Who does nothing but sleep waits for what comes from outside, as the main thread of a server may.
+                State::Running => number == caller.number && thread.endless.awake_in == STRETCH.load(Relaxed),
+                State::Runnable => thread.endless.awake_in == STRETCH.load(Relaxed),
                 State::Blocked => thread.wait.deadline == NEVER && waits_for_thread(thread.wait.what),
                 _ => false,
             }
