@@ -102,6 +102,13 @@ fn has_nextest() -> bool {
     quiet.is_ok_and(|status| status.success())
 }
 
+/// A machine may have gdb and forbid it to trace: then what needs it is skipped, and this says so.
+fn no_tracing() -> Option<String> {
+    let said = Command::new("gdb").args(["--batch", "--nx", "-ex", "run", "--args", "/bin/true"]).stdin(Stdio::null()).output();
+    let traces = said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains("exited normally"));
+    (!traces).then(|| "gdb may not trace programs here: the tests that need it are skipped".into())
+}
+
 struct Outcome {
     check: Check,
     passed: bool,
@@ -111,7 +118,8 @@ struct Outcome {
 pub fn run(options: &Options) -> Result<bool> {
     let chosen: Vec<Check> =
         Check::ALL.into_iter().filter(|check| options.only.is_empty() || options.only.contains(check)).collect();
-    let notice = if chosen.iter().any(|check| check.needs_packages()) { packages::provide(!options.no_install) } else { None };
+    let needs_packages = chosen.iter().any(|check| check.needs_packages());
+    let notice = if needs_packages { packages::provide(!options.no_install).or_else(no_tracing) } else { None };
     let lacking = chosen.contains(&Check::Book).then(book::lacking).flatten();
     let must_not_skip = must_not_skip(options.may_skip, notice.as_ref());
     let notices: Vec<String> = notice.into_iter().chain(lacking).collect();
