@@ -107,3 +107,15 @@ fn a_pipe_that_sends_nothing_is_not_waited_for() {
     place.run(command).expect(125, &["nothing came in time"]);
     drop(writer);
 }
+
+/// A budget that is over before the recording is read ends the search, and is no error.
+#[test]
+fn a_search_without_time_ends_in_order() {
+    let place = Place::new();
+    place.compile("program", support::place::RACE);
+    for command in ["provoke", "explore", "witness"] {
+        let ended = place.rashomon(&[command, "--budget", "0.000001", "-o", command, "--", "./program"]);
+        assert!(![124, 125].contains(&ended.code), "{command}: {ended}");
+        place.rashomon(&["report", "--store", command]).expect(0, &[]);
+    }
+}

@@ -29,7 +29,7 @@ use rashomon_explore::{
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
-use rashomon_trace::{Crash, LoadedTrace, Recording};
+use rashomon_trace::{Crash, LoadedTrace};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
@@ -158,7 +158,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         observer: &mut dyn Observer,
     ) -> Result<Explored, PipelineError> {
         let total = Deadline::within(settings.budget);
-        let loaded = Recording::open(&self.store.recording(0))?.load_until(total)?;
+        let Some(loaded) = self.load_for_search(0, total, observer)? else {
+            return Ok(Explored { covered: "nothing".into(), ..Explored::default() });
+        };
         let controls = self.controls(run, settings.expected, &loaded);
         // So that sites can be compared between executions; schedules do not need it.
         let program = rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() };

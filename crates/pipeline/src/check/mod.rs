@@ -288,6 +288,24 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(schedule)
     }
 
+    /// The recording, if there is time to read it.
+    pub(crate) fn load_for_search(
+        &self,
+        recording: u32,
+        until: Deadline,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<rashomon_trace::LoadedTrace>, PipelineError> {
+        match rashomon_trace::Recording::open(&self.store.recording(recording))?.load_until(until) {
+            Err(rashomon_trace::TraceError::OutOfTime { .. }) => {
+                let note =
+                    format!("no time was left to read recording {recording} and search from it: a larger --budget gives more");
+                observer.progress(Progress::Note(&note));
+                Ok(None)
+            }
+            loaded => Ok(Some(loaded?)),
+        }
+    }
+
     pub(crate) fn clean_up(&self, session: &std::path::Path) -> Result<(), PipelineError> {
         if !self.settings.keep {
             remove(session)?;

@@ -123,7 +123,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let native = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
         let mut session = self.store.recording(0);
         let deadline = Instant::now() + settings.budget;
-        let mut first = Recording::open(&session)?.load_until(Deadline::at(deadline)).map(Some)?;
+        let Some(loaded) = self.load_for_search(0, Deadline::at(deadline), observer)? else {
+            return Ok(ProvokeTally::default());
+        };
+        let mut first = Some(loaded);
         let (mut told, mut known, mut draw, mut barren) = (ProvokeTally::default(), Known::default(), SplitMix(0), 0);
         for number in 1.. {
             // The first recording has to be sound. Of the others what is not is of no use, and does no harm.

@@ -43,7 +43,6 @@ use rashomon_explore::{Expected, Explorer, Failure, Search as _, VisibleAccesses
 use rashomon_predict::shacham::partner::AccessLocks;
 pub use rashomon_predict::shacham::{LocksetStates, Pair};
 use rashomon_predict::shacham::{partner, prefix, warnings};
-use rashomon_trace::{LoadedTrace, Recording};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -218,25 +217,6 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             self.witnesses_of(run, number, settings, until, &mut witnessed, observer)?;
         }
         Ok(witnessed)
-    }
-
-    /// The recording, if there is time to read it.
-    fn load_for_search(
-        &self,
-        recording: u32,
-        until: Deadline,
-        observer: &mut dyn Observer,
-    ) -> Result<Option<LoadedTrace>, PipelineError> {
-        match Recording::open(&self.store.recording(recording))?.load_until(until) {
-            Err(rashomon_trace::TraceError::OutOfTime { .. }) => {
-                let note = format!(
-                    "no time was left to read recording {recording} and search it; a larger time for the search gives more"
-                );
-                observer.progress(Progress::Note(&note));
-                Ok(None)
-            }
-            loaded => Ok(Some(loaded?)),
-        }
     }
 
     fn forcing_of_search(&self, run: &RunRecord, until: Deadline) -> Forcing {
