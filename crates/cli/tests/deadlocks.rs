@@ -143,3 +143,61 @@ fn not_of_a_join_that_is_cancelled() {
     let ended = place.rashomon(&["detect", "--", "./program"]).expect(0, &[]);
     assert!(!ended.err.contains("deadlock"), "{ended}");
 }
+
+/// `asleep` looks at the kernel's account: the thread of that id sleeps in a futex call.
+const ASLEEP: &str = "#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+static int asleep(long id) {
+    char path[64], text[32] = {0};
+    snprintf(path, sizeof path, \"/proc/self/task/%ld/syscall\", id);
+    FILE *file = fopen(path, \"r\");
+    if (file) { if (!fgets(text, sizeof text, file)) text[0] = 0; fclose(file); }
+    return !strncmp(text, \"202 \", 4);
+}
+";
+
+/// Another thread may unlock a mutex that serves as a semaphore; it takes longer for that than two looks of the detector.
+#[test]
+fn not_of_a_mutex_that_another_thread_unlocks() {
+    let body = "static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
+        static long waits;
+        static void *gives(void *p) {
+            while (!asleep(waits)) usleep(1000);
+            usleep(700000);
+            pthread_mutex_unlock(&a);
+            return p;
+        }
+        int main(void) {
+            waits = syscall(SYS_gettid);
+            pthread_mutex_lock(&a);
+            pthread_t x;
+            pthread_create(&x, 0, gives, 0);
+            pthread_mutex_lock(&a);
+            return pthread_join(x, 0);
+        }";
+    let place = Place::new();
+    place.compile("program", &format!("{HEAD}{ASLEEP}{body}\n"));
+    let ended = place.rashomon(&["detect", "--", "./program"]);
+    assert!(!ended.err.contains("deadlock"), "{ended}");
+}
+
+/// The process ends before the deadlock has lasted as long as it must while others run.
+#[test]
+fn that_the_end_of_the_process_finds() {
+    let body = "static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+        static _Atomic long first, second;
+        static void *one(void *p) { pthread_mutex_lock(&a); MEET(s1, s2); first = syscall(SYS_gettid); pthread_mutex_lock(&b); return p; }
+        static void *two(void *p) { pthread_mutex_lock(&b); MEET(s2, s1); second = syscall(SYS_gettid); pthread_mutex_lock(&a); return p; }
+        int main(void) {
+            pthread_t x, y;
+            pthread_create(&x, 0, one, 0);
+            pthread_create(&y, 0, two, 0);
+            while (!first || !second || !asleep(first) || !asleep(second)) sched_yield();
+            return 0;
+        }";
+    let place = Place::new();
+    place.compile("program", &format!("{HEAD}#include <sched.h>\n{ASLEEP}{body}\n"));
+    let ended = place.rashomon(&["detect", "--", "./program"]).expect(66, &[]);
+    assert!(ended.err.lines().any(|line| line.starts_with("deadlock")), "{ended}");
+}

@@ -125,6 +125,7 @@ pub fn registered(thread: &mut Thread) {
 
 /// What only the end of the process shows.
 pub fn last_checks() {
+    blocked::conclude();
     leaks::report();
     statistics::write();
 }

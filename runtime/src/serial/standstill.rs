@@ -7,9 +7,10 @@
 //! runs all the time; it must have been in one and the same call of the spin lock. So all that was seen was true at once, at any
 //! moment between the two.
 //!
-//! A cycle alone is told of by the detector, and ends an execution that is recorded or provoked when it has lasted
-//! [`PATIENCE_NS`]. Else the process is ended only when no thread is left that could run, no timer of the process is armed, and,
-//! if the program has signal handlers, nothing has happened for [`HANDLERS_PATIENCE_NS`].
+//! A cycle alone, while others run who might break it (a mutex serves as a semaphore, and another thread unlocks it), has to last
+//! for [`PATIENCE_NS`]: then the detector tells of it, and an execution that is recorded or provoked ends. The detector does not
+//! wait so long if the process ends first. Else the process is ended only when no thread is left that could run, no timer of the
+//! process is armed, and, if the program has signal handlers, nothing has happened for [`HANDLERS_PATIENCE_NS`].
 //!
 //! Who holds a mutex, or a rwlock for itself, libc's object tells. Readers of a rwlock and holders of a spin lock or of one of
 //! OpenMP's are looked for among the threads that wait themselves, in what they say that they hold.
@@ -63,6 +64,8 @@ const AWAKE: u32 = 2;
 static HELPER: AtomicU32 = AtomicU32::new(0);
 /// For starting it.
 static START: RawLock = RawLock::new();
+/// While detecting: what tells the cycle last told of from others.
+static TOLD: AtomicU64 = AtomicU64::new(0);
 
 /// A thread begins to live, or was created.
 pub fn begins() {
@@ -171,7 +174,7 @@ fn start() {
 
 extern "C" fn run(_argument: *mut u8) -> *mut u8 {
     HELPER.store(sys::thread_id(), Release);
-    let mut watch = Watch { tasks: List::new(), since: 0, told: 0, cycle: (0, 0) };
+    let mut watch = Watch { tasks: List::new(), since: 0, cycle: (0, 0) };
     loop {
         if WAITING.load(SeqCst) == 0 && STATE.compare_exchange(AWAKE, ASLEEP, SeqCst, Relaxed).is_ok() {
             // A thread that began to wait in between saw a helper that is awake, and woke nobody. In one order of all these
@@ -210,9 +213,7 @@ struct Watch {
     tasks: List<Task>,
     /// When the process came to a standstill; 0: it did not.
     since: u64,
-    /// Sum of what tells the cycle last told of from others.
-    told: u64,
-    /// The same of the one seen last, and since when.
+    /// What tells the cycle seen last from others, and since when.
     cycle: (u64, u64),
 }
 
@@ -226,25 +227,13 @@ impl Watch {
         let mut tasks = List::new();
         let complete = census(&mut tasks);
         let before = core::mem::replace(&mut self.tasks, tasks);
-        let stood = |id: u32| {
-            let task = self.tasks.as_slice().iter().find(|task| task.id == id);
-            task.filter(|task| task.futex != 0 && before.as_slice().contains(task)).copied()
-        };
-        let stands = complete && self.tasks.as_slice().iter().all(|task| stood(task.id).is_some());
-        let cycle = cycle.filter(|cycle| {
-            cycle.members().iter().all(|&(number, _)| {
-                known(number).is_some_and(|thread| stood(thread.kernel_id).is_some_and(|task| task.is_at(thread)))
-            })
-        });
+        let looks = (before.as_slice(), self.tasks.as_slice());
+        let stands = complete && looks.1.iter().all(|task| stood(looks, task.id).is_some());
+        let cycle = cycle.filter(|cycle| cycle.stood(looks));
         let mut before = before;
         before.clear_and_free();
-        if detect::on()
-            && let Some(cycle) = &cycle
-            && self.told != cycle.sum()
-            && (stands || !cycle.joins())
-        {
-            self.told = cycle.sum();
-            detect::blocked::happened(cycle.members());
+        if let Some(cycle) = cycle.as_ref().filter(|_| stands && detect::on()) {
+            cycle.is_told();
         }
         let now = sys::clock(clock::MONOTONIC as usize);
         let sum = cycle.as_ref().map_or(0, Cycle::sum);
@@ -254,9 +243,11 @@ impl Watch {
         if !stands || timer_armed() {
             self.since = 0;
             let patience = if signals::handlers_installed() { HANDLERS_PATIENCE_NS } else { PATIENCE_NS };
-            let lasts = !detect::on() && !timer_armed() && now - self.cycle.1 >= patience;
-            if let Some(cycle) = cycle.filter(|cycle| lasts && !cycle.joins()) {
-                deadlock::among(cycle.members());
+            let lasts = now - self.cycle.1 >= patience;
+            match cycle.filter(|cycle| lasts && !cycle.joins()) {
+                Some(cycle) if detect::on() => cycle.is_told(),
+                Some(cycle) if !timer_armed() => deadlock::among(cycle.members()),
+                _ => {}
             }
             return;
         }
@@ -268,7 +259,7 @@ impl Watch {
         }
         // What was seen of the waits is from before the second look at the threads: they have not moved since the first.
         if detect::on() {
-            detect::blocked::ends(self.told != 0);
+            detect::blocked::ends(TOLD.load(Relaxed) != 0);
         }
         deadlock::standstill(cycle.as_ref().map_or(&[], |cycle| cycle.members()));
     }
@@ -291,11 +282,48 @@ impl Cycle {
         self.members().iter().any(|&(_, word)| Op::from_code(word & 0xffff) == Some(Op::ThreadJoin))
     }
 
+    /// The detector tells of it, once.
+    fn is_told(&self) {
+        if TOLD.swap(self.sum(), AcqRel) != self.sum() {
+            detect::blocked::happened(self.members());
+        }
+    }
+
+    /// Whether each of its threads slept at its wait from the first look to the second.
+    fn stood(&self, looks: (&[Task], &[Task])) -> bool {
+        self.members().iter().all(|&(number, _)| {
+            known(number).is_some_and(|thread| stood(looks, thread.kernel_id).is_some_and(|task| task.is_at(thread)))
+        })
+    }
+
     fn sum(&self) -> u64 {
         self.members()
             .iter()
             .fold(1, |sum, &(number, word)| sum.wrapping_add((word ^ (number as u64) << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
+}
+
+/// The thread of that kernel id, if it has not run between two looks.
+fn stood((before, after): (&[Task], &[Task]), id: u32) -> Option<Task> {
+    after.iter().find(|task| task.id == id).filter(|task| task.futex != 0 && before.contains(task)).copied()
+}
+
+/// While detecting, the process is about to end: tells of a cycle that has not lasted long enough yet.
+pub fn conclude() {
+    const BETWEEN_LOOKS_NS: u64 = 10_000_000;
+    if WAITING.load(Acquire) == 0 || cycle().is_none() {
+        return;
+    }
+    let (mut before, mut after) = (List::new(), List::new());
+    census(&mut before);
+    sys::sleep(BETWEEN_LOOKS_NS);
+    let cycle = cycle();
+    census(&mut after);
+    if let Some(cycle) = cycle.filter(|cycle| !cycle.joins() && cycle.stood((before.as_slice(), after.as_slice()))) {
+        cycle.is_told();
+    }
+    before.clear_and_free();
+    after.clear_and_free();
 }
 
 impl Task {
