@@ -6,7 +6,7 @@ use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xtask::workspace::{build_tool, root, target};
+use xtask::workspace::{build_tool, cargo, root, target};
 
 /// The reference of the command line, below the workspace.
 const REFERENCE: &str = "docs/reference/cli.md";
@@ -26,7 +26,7 @@ pub struct Options {
     html: bool,
 }
 
-/// Writes the generated chapters; then the book as HTML, where mdBook is installed.
+/// Writes the generated chapters; then the book as HTML, its links checked.
 pub fn run(options: &Options) -> Result<bool> {
     if options.html {
         return build();
@@ -39,26 +39,11 @@ pub fn run(options: &Options) -> Result<bool> {
     build()
 }
 
-/// Why the book cannot be built.
-pub fn lacking() -> Option<String> {
-    let there = Command::new("mdbook").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let there = there.is_ok_and(|status| status.success());
-    (!there).then(|| "mdbook is not installed, so the book is not built as HTML. Cure: cargo install mdbook".into())
-}
-
-/// The book as HTML. Without mdBook nothing is built, and that is said.
+/// The book as HTML.
 fn build() -> Result<bool> {
-    if let Some(notice) = lacking() {
-        println!("notice: {notice}");
-        return Ok(true);
-    }
-    let folder = target()?.join("book");
-    let status = Command::new("mdbook").arg("build").arg(root().join("docs")).arg("--dest-dir").arg(&folder).status();
-    if !status.context("cannot start mdbook")?.success() {
-        return Ok(false);
-    }
-    println!("built: {}", folder.join("index.html").display());
-    Ok(true)
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "rashomon-book", "--"]).arg(root().join("docs")).arg(target()?.join("book"));
+    Ok(command.status().context("cannot start cargo")?.success())
 }
 
 #[derive(Debug, Args)]

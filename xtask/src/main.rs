@@ -23,7 +23,7 @@ struct Arguments {
 enum Command {
     /// Check everything: formatting, lints, build, tests, laws. The same here as in continuous integration.
     Ci(ci::Options),
-    /// Write the generated chapters of the book (docs/reference/cli.md), and build the book where mdbook is installed.
+    /// Write the generated chapters of the book (docs/reference/cli.md), build the book as HTML and check its links.
     Book(book::Options),
     /// Install manual pages and shell completions.
     InstallDocs(book::InstallOptions),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("rashomon-abi", &[]),
     ("rashomon-event", &[]),
     ("rashomon-files", &[]),
@@ -77,11 +77,12 @@ const LAYERS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("xtask", &["rashomon-abi", "rashomon-packed", "rashomon-trace"]),
+    ("rashomon-book", &[]),
 ];
 
 /// What only programs that talk to a user need.
 const OF_PROGRAMS: [&str; 5] = ["anyhow", "clap", "ctrlc", "indicatif", "termcolor"];
-const PROGRAMS: [&str; 3] = ["rashomon-cli", "rashomon-evaluation", "xtask"];
+const PROGRAMS: [&str; 4] = ["rashomon-book", "rashomon-cli", "rashomon-evaluation", "xtask"];
 
 /// Crates that compute: no matter through whom, none of them may come to know the user, the file system's maps excepted, or
 /// the program under test.
