@@ -187,8 +187,20 @@ fn not_of_a_mutex_that_another_thread_unlocks() {
 fn that_the_end_of_the_process_finds() {
     let body = "static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
         static _Atomic long first, second;
-        static void *one(void *p) { pthread_mutex_lock(&a); MEET(s1, s2); first = syscall(SYS_gettid); pthread_mutex_lock(&b); return p; }
-        static void *two(void *p) { pthread_mutex_lock(&b); MEET(s2, s1); second = syscall(SYS_gettid); pthread_mutex_lock(&a); return p; }
+        static void *one(void *p) {
+            pthread_mutex_lock(&a);
+            MEET(s1, s2);
+            first = syscall(SYS_gettid);
+            pthread_mutex_lock(&b);
+            return p;
+        }
+        static void *two(void *p) {
+            pthread_mutex_lock(&b);
+            MEET(s2, s1);
+            second = syscall(SYS_gettid);
+            pthread_mutex_lock(&a);
+            return p;
+        }
         int main(void) {
             pthread_t x, y;
             pthread_create(&x, 0, one, 0);

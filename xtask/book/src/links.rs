@@ -102,7 +102,7 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write(
             "index.html",
-            r##"<h1 id="top"></h1><a href="part/one.html#first"></a><a href="#top"></a><a href="https://x"></a>"##,
+            r##"<h1 id="top"></h1><a href="part/one.html#first"></a><a href="#top"></a><a href="mailto:x"></a>"##,
         );
         write("part/one.html", r#"<h1 id="first"></h1><a href="../index.html"></a><img src="picture.svg">"#);
         write("part/picture.svg", "");

@@ -1,5 +1,7 @@
 //! `rashomon-book SOURCE FOLDER`: the book as HTML, and whether its links lead anywhere. Called by `cargo xtask book`.
 
+#![forbid(unsafe_code)]
+
 mod links;
 
 use anyhow::{Context as _, Result, bail};
