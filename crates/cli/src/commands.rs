@@ -2,15 +2,22 @@
 
 pub mod analyse;
 pub mod check;
+pub mod completions;
+pub mod confirm;
 pub mod detect;
 pub mod doctor;
+pub mod env;
 pub mod explore;
-pub mod linear;
-pub mod manual;
+pub mod man;
 pub mod minimise;
+pub mod predict;
+pub mod prepare;
 pub mod provoke;
+pub mod record;
+pub mod reference;
 pub mod replay;
 pub mod report;
+pub mod runtime_path;
 pub mod trace;
 pub mod trust;
 pub mod witness;
@@ -25,12 +32,12 @@ use anyhow::{Context as _, Result, bail};
 use rashomon_confirm::{Client, Input, Output, Program};
 use rashomon_event::{Deadline, Finding};
 use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
-use rashomon_pipeline::store::run::pasted;
+use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::{Accesses, Budget, RecordSettings, RunRecord, Scheduling, Settings, Store};
 use rashomon_report::{Counts, RunSummary, Shown, json, text};
 use rashomon_trace::Policy;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -252,13 +259,13 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
     })
 }
 
-/// Where the wrappers can be found under names of one word.
-pub fn environment() -> Result<Exit> {
-    let tool = PathBuf::from(tool()?);
-    let quoted = pasted(tool.as_os_str());
-    print(&format!(
-        "export CC='{quoted} cc'\nexport CXX='{quoted} c++'\n# cmake: make links named rashomon-cc and rashomon-c++ to {quoted}, \
-         and use -DCMAKE_C_COMPILER=… -DCMAKE_CXX_COMPILER=…\n"
-    ))?;
-    Ok(Exit::Success)
+/// Places named after another binary would be wrong, and schedules for it lead nowhere.
+pub fn check_binaries(store: &Store, run: &RunRecord) -> Result<()> {
+    (0..run.recordings.len() as u32).try_for_each(|number| Ok(check_recording(&store.recording(number))?))
+}
+
+/// The reports, as the exit code of a command that executes nothing or has its program's in them.
+pub fn conclude(ui: Ui, findings: &[Finding], summary: &RunSummary, report: &ReportOptions) -> Result<Exit> {
+    let met = present(ui, findings, summary, report)?;
+    Ok(if met { Exit::Findings } else { Exit::Success })
 }

@@ -115,7 +115,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Check { run, confirm, report, file, command } => {
             commands::check::check(ui, &run, &confirm, &report, file, command)
         }
-        Command::Record { run, command } => commands::check::record(ui, &run, command),
+        Command::Record { run, command } => commands::record::record(ui, &run, command),
         Command::Provoke { run, provoke, report, store, trust, command } => {
             commands::provoke::provoke(ui, &run, &provoke, &report, Stored { store, trust }, command)
         }
@@ -128,11 +128,11 @@ fn run(arguments: Arguments) -> Result<Exit> {
         }
         Command::Reporter => commands::detect::reporter(),
         Command::Predict { trace, predict_within, trust, report } => {
-            commands::analyse::predict(ui, trace, predict_within, &trust, &report)
+            commands::predict::predict(ui, trace, predict_within, &trust, &report)
         }
-        Command::Analyse { analyse } => commands::linear::analyse(ui, &analyse),
+        Command::Analyse { analyse } => commands::analyse::analyse(ui, &analyse),
         Command::Confirm { trace, trust, libraries, confirm, report } => {
-            commands::analyse::confirm(ui, trace, (&libraries, trust), &confirm, &report)
+            commands::confirm::confirm(ui, trace, (&libraries, trust), &confirm, &report)
         }
         Command::Replay { finding: None, recording, output, timeout, trust, .. } => {
             commands::replay::recording(ui, recording.flatten(), output, timeout, trust)
@@ -150,13 +150,10 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Cxx { arguments } => wrapper::become_compiler(Language::Cxx, &arguments).map(|never| match never {}),
         Command::Cargo { arguments } => cargo::cargo(&arguments, ui.quiet),
         Command::Doctor { program } => commands::doctor::doctor(program),
-        Command::RuntimePath => {
-            terminal::print(&format!("{}\n", runtime::folder()?.display()))?;
-            Ok(Exit::Success)
-        }
-        Command::Env => commands::environment(),
-        Command::Completions { shell } => commands::manual::completions(shell),
-        Command::Man { command, output } => commands::manual::man(&command, output.as_deref()),
-        Command::Reference => commands::manual::reference(),
+        Command::RuntimePath => commands::runtime_path::runtime_path(),
+        Command::Env => commands::env::env(),
+        Command::Completions { shell } => commands::completions::completions(shell),
+        Command::Man { command, output } => commands::man::man(&command, output.as_deref()),
+        Command::Reference => commands::reference::reference(),
     }
 }

@@ -6,7 +6,8 @@
 use super::arguments::RunnerOptions;
 use super::session::{ProgramResult, Session, Settings};
 use crate::arguments::Colour;
-use crate::commands::check::{check_prepared, prepare_inspected};
+use crate::commands::check::check_prepared;
+use crate::commands::prepare::prepare_inspected;
 use crate::commands::{Ui, end_children_on_interruption};
 use crate::exit::Exit;
 use crate::program::{self, Instrumentation, Unfit};

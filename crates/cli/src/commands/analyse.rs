@@ -1,139 +1,97 @@
-//! `rashomon predict` and `rashomon confirm`: the later phases on what is already recorded.
+//! `rashomon analyse`: linear analyses over a trace from anywhere.
 
-use super::trust::run_that_may;
-use super::{
-    NOTHING_FORCED, Ui, end_all_on_interruption, end_children_on_interruption, open_store, present, program_of, reporter,
-    settings_of,
-};
-use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
+mod json;
+mod text;
+
+use super::Ui;
+use super::trace::files::{is_file, open_checked};
+use super::trace::loaded_until;
+use crate::arguments::{AnalyseOptions, FailOnFound};
 use crate::exit::Exit;
-use anyhow::Result;
-use rashomon_pipeline::analyse::imported::predict_file;
-use rashomon_pipeline::check::analyse_session;
-use rashomon_pipeline::replay::check_recording;
-use rashomon_pipeline::{Binaries, Job, Origin, RunRecord, Store, Tally};
-use rashomon_report::{ProgramExit, RunSummary};
+use crate::progress::Counter;
+use crate::terminal::print;
+use crate::terminal::say;
+use anyhow::{Result, bail};
+use rashomon_engine::{Kind, Outcome, Settings};
+use rashomon_event::Deadline;
+use rashomon_packed::{Source, TraceError};
+use rashomon_pipeline::{Recorded, analyse::timed};
+use std::io::Error;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
-    end_all_on_interruption();
-    if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {
-        return predict_session(ui, session, within, trust, report);
-    }
-    if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
-        return predict_imported(ui, file, within, report);
-    }
-    let store = open_store(trace.as_deref())?;
-    end_children_on_interruption();
-    store.use_alone()?;
-    let (mut run, origin) = store.run_and_origin()?;
-    add_trusted(&store, (&mut run, &origin), trust)?;
-    check_binaries(&store, &run)?;
-    let settings = settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })?;
-    let program = program_of(&run)?;
-    let symbols = Binaries::trusting(&run.trusted_libraries);
-    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = reporter(ui, report);
-    let mut tally = Tally::default();
-    job.analyse_all(&run, &mut tally, &mut reporter)?;
-    job.tell_alike(&mut tally, &mut reporter)?;
-    let summary = job.summary(&run, &tally);
-    store.write_summary(&summary)?;
-    reporter.finish();
-    finish(ui, &store.findings()?, &summary, report)
-}
-
-/// A recording outside a store: nothing is written, and nothing can be replayed.
-fn predict_session(ui: Ui, session: &Path, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
-    let mut tally = Tally::default();
-    let mut reporter = reporter(ui, report);
-    let findings = analyse_session(session, &Binaries::trusting(&trust.libraries), within, &mut tally, &mut reporter)?;
-    reporter.finish();
-    let summary = RunSummary {
-        command: Vec::new(),
-        exit: ProgramExit::Unknown,
-        recordings: 1,
-        events: tally.events,
-        threads: tally.threads,
-        executions: 0,
-        untried: 0,
-        store: session.display().to_string(),
-        notes: tally.notes,
-        interrupted: false,
+pub fn analyse(ui: Ui, options: &AnalyseOptions) -> Result<Exit> {
+    let settings = Settings {
+        kinds: options.analysis.iter().map(|name| Kind::from(*name)).collect(),
+        regions: options.regions.into(),
+        window: options.window,
+        workers: options.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u32)),
+        memory: options.memory,
+        spill_to: Some(options.spill_to.clone().unwrap_or_else(on_disk)),
     };
-    finish(ui, &findings, &summary, report)
-}
-
-/// A trace that others recorded: nothing is written, and nothing can be forced.
-fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOptions) -> Result<Exit> {
-    let predicted = predict_file(file, within)?;
-    let summary = RunSummary {
-        command: Vec::new(),
-        exit: ProgramExit::Unknown,
-        recordings: 1,
-        events: predicted.events,
-        threads: predicted.threads,
-        executions: 0,
-        untried: 0,
-        store: String::new(),
-        notes: predicted.notes,
-        interrupted: false,
+    let outcome = run(ui, options, &settings)?;
+    for notice in &outcome.notices {
+        say!("{notice}");
+    }
+    let name = options.trace.display().to_string();
+    print(&if options.json { json::render(&name, &outcome) } else { text::render(&name, &outcome, options.limit) })?;
+    let met = match options.fail_on {
+        FailOnFound::Never => false,
+        FailOnFound::Any => outcome.reports.iter().any(|report| !report.findings.is_empty()),
+        FailOnFound::Real => outcome.reports.iter().any(|report| report.kind.is_sound() && !report.findings.is_empty()),
     };
-    finish(ui, &predicted.findings, &summary, report)
-}
-
-pub fn confirm(
-    ui: Ui,
-    trace: Option<PathBuf>,
-    (trust, may): (&TrustOptions, bool),
-    confirm: &ConfirmOptions,
-    report: &ReportOptions,
-) -> Result<Exit> {
-    end_children_on_interruption();
-    let store = open_store(trace.as_deref())?;
-    store.use_alone()?;
-    let (mut run, origin) = run_that_may(ui, &store, may)?;
-    add_trusted(&store, (&mut run, &origin), trust)?;
-    let program = program_of(&run)?;
-    check_binaries(&store, &run)?;
-    let settings = settings_of(&run, confirm)?;
-    let symbols = Binaries::trusting(&run.trusted_libraries);
-    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
-    let mut reporter = reporter(ui, report);
-    let mut tally = Tally::default();
-    let gathered = job.analyse_all(&run, &mut tally, &mut reporter)?;
-    let stopped = job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
-    let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
-    store.write_summary(&summary)?;
-    reporter.finish();
-    let exit = finish(ui, &store.findings()?, &summary, report)?;
-    match stopped {
-        Some(error) if exit != Exit::Findings => Err(error.into()),
-        _ => Ok(exit),
-    }
-}
-
-/// The store remembers which libraries are trusted.
-fn add_trusted(store: &Store, (run, origin): (&mut RunRecord, &Origin), trust: &TrustOptions) -> Result<()> {
-    let known = run.trusted_libraries.len();
-    for library in &trust.libraries {
-        if !run.trusted_libraries.contains(library) {
-            run.trusted_libraries.push(library.clone());
-        }
-    }
-    if run.trusted_libraries.len() > known {
-        store.write_run_of(run, origin)?;
-    }
-    Ok(())
-}
-
-/// Places named after another binary would be wrong, and schedules for it lead nowhere.
-fn check_binaries(store: &Store, run: &RunRecord) -> Result<()> {
-    (0..run.recordings.len() as u32).try_for_each(|number| Ok(check_recording(&store.recording(number))?))
-}
-
-fn finish(ui: Ui, findings: &[rashomon_event::Finding], summary: &RunSummary, report: &ReportOptions) -> Result<Exit> {
-    let met = present(ui, findings, summary, report)?;
     Ok(if met { Exit::Findings } else { Exit::Success })
+}
+
+/// Where temporary files that are too large for memory usually go (hier(7)).
+fn on_disk() -> PathBuf {
+    let large = Path::new("/var/tmp");
+    if std::env::var_os("TMPDIR").is_none() && large.is_dir() { large.into() } else { std::env::temp_dir() }
+}
+
+fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome> {
+    let trace = &options.trace;
+    let mut shown: Option<(u32, Counter)> = None;
+    let mut progress = |progress: rashomon_engine::Progress| {
+        let (_, counter) = match &mut shown {
+            Some(shown) if shown.0 == progress.pass => shown,
+            other => {
+                if let Some((_, counter)) = other {
+                    counter.finish();
+                }
+                other.insert((progress.pass, Counter::new(ui.quiet, "events", progress.total)))
+            }
+        };
+        counter.reached(progress.events);
+    };
+    let deadline = options.budget.map_or(Deadline::NEVER, Deadline::within);
+    let end = timed::End::new(deadline);
+    let outcome = if is_file(trace) {
+        let mut opened = false;
+        let mut open = || -> Result<Box<dyn Source + Send>, TraceError> {
+            if std::mem::replace(&mut opened, true) && trace == Path::new("-") {
+                let source = Error::other("it can be read only once; write it to a file, or allow more --memory");
+                return Err(TraceError::Io { action: "read again", path: trace.clone(), source });
+            }
+            Ok(end.bound(open_checked(trace, &options.reading)?))
+        };
+        rashomon_engine::analyse(&mut open, settings, &mut progress)
+    } else {
+        let loaded = loaded_until(trace, deadline)?;
+        let needs_all = |kind: &Kind| !matches!(kind, Kind::Hb | Kind::LockSet | Kind::Hybrid);
+        if loaded.header.notes.filtered() && settings.kinds.iter().any(needs_all) {
+            bail!(
+                "{} was recorded with a filter: of the analyses only hb, lockset and hybrid say the same as without (--analysis hb,lockset,hybrid)",
+                trace.display()
+            );
+        }
+        let mut open =
+            || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(end.bound(Box::new(Recorded::new(&loaded.trace)?))) };
+        rashomon_engine::analyse(&mut open, settings, &mut progress)
+    };
+    if let Some((_, mut counter)) = shown {
+        counter.finish();
+    }
+    let mut outcome = outcome?;
+    outcome.notices.extend(end.words("--budget"));
+    Ok(outcome)
 }

@@ -1,6 +1,6 @@
 //! `rashomon explore`: schedules are tried until one fails.
 
-use super::check::{Prepared, prepare};
+use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, fixed_plan, present, refuse_filter, reporter, settings_for};
 use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions};
 use crate::exit::Exit;

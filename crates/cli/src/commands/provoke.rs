@@ -1,6 +1,6 @@
 //! `rashomon provoke`: races proven without a schedule.
 
-use super::check::{Prepared, prepare};
+use super::prepare::{Prepared, prepare};
 use super::trust::run_that_may;
 use super::{
     NOTHING_FORCED, Ui, end_children_on_interruption, fixed_plan, open_store, present, program_of, refuse_filter, reporter,

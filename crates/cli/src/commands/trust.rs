@@ -4,6 +4,7 @@
 //! would do is shown, and it needs a yes on the terminal or `--trust`. Both say what runs, so that nothing does unseen.
 
 use super::Ui;
+use crate::arguments::TrustOptions;
 use crate::terminal::{error_is_terminal, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_pipeline::{Origin, RunRecord, Store};
@@ -39,4 +40,18 @@ fn may_run(ui: Ui, store: &Store, run: &RunRecord, origin: &Origin, trust: bool)
         "y" | "yes" => Ok(()),
         _ => bail!("nothing was executed"),
     }
+}
+
+/// The store remembers which libraries are trusted.
+pub fn add_trusted(store: &Store, (run, origin): (&mut RunRecord, &Origin), trust: &TrustOptions) -> Result<()> {
+    let known = run.trusted_libraries.len();
+    for library in &trust.libraries {
+        if !run.trusted_libraries.contains(library) {
+            run.trusted_libraries.push(library.clone());
+        }
+    }
+    if run.trusted_libraries.len() > known {
+        store.write_run_of(run, origin)?;
+    }
+    Ok(())
 }

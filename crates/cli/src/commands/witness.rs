@@ -1,6 +1,6 @@
 //! `rashomon witness`: lockset warnings, and an execution for each that is no false alarm.
 
-use super::check::{Prepared, prepare};
+use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, fixed_plan, present, refuse_filter, reporter, settings_for};
 use crate::arguments::{ReportOptions, RunOptions, WitnessOptions};
 use crate::exit::Exit;

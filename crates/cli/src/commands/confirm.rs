@@ -1,0 +1,41 @@
+//! `rashomon confirm`: what is recorded is analysed again, and what is found is forced.
+
+use super::trust::{add_trusted, run_that_may};
+use super::{Ui, check_binaries, conclude, end_children_on_interruption, open_store, program_of, reporter, settings_of};
+use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
+use crate::exit::Exit;
+use anyhow::Result;
+use rashomon_pipeline::{Binaries, Job, Tally};
+use rashomon_report::RunSummary;
+use std::path::PathBuf;
+
+pub fn confirm(
+    ui: Ui,
+    trace: Option<PathBuf>,
+    (trust, may): (&TrustOptions, bool),
+    confirm: &ConfirmOptions,
+    report: &ReportOptions,
+) -> Result<Exit> {
+    end_children_on_interruption();
+    let store = open_store(trace.as_deref())?;
+    store.use_alone()?;
+    let (mut run, origin) = run_that_may(ui, &store, may)?;
+    add_trusted(&store, (&mut run, &origin), trust)?;
+    let program = program_of(&run)?;
+    check_binaries(&store, &run)?;
+    let settings = settings_of(&run, confirm)?;
+    let symbols = Binaries::trusting(&run.trusted_libraries);
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let mut reporter = reporter(ui, report);
+    let mut tally = Tally::default();
+    let gathered = job.analyse_all(&run, &mut tally, &mut reporter)?;
+    let stopped = job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
+    let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
+    store.write_summary(&summary)?;
+    reporter.finish();
+    let exit = conclude(ui, &store.findings()?, &summary, report)?;
+    match stopped {
+        Some(error) if exit != Exit::Findings => Err(error.into()),
+        _ => Ok(exit),
+    }
+}

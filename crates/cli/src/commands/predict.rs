@@ -1,0 +1,83 @@
+//! `rashomon predict`: what a recording or somebody else's trace says of other schedules. Nothing is executed.
+
+use super::trust::add_trusted;
+use super::{
+    NOTHING_FORCED, Ui, check_binaries, conclude, end_all_on_interruption, end_children_on_interruption, open_store, program_of,
+    reporter, settings_of,
+};
+use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
+use crate::exit::Exit;
+use anyhow::Result;
+use rashomon_pipeline::analyse::imported::predict_file;
+use rashomon_pipeline::check::analyse_session;
+use rashomon_pipeline::{Binaries, Job, Tally};
+use rashomon_report::{ProgramExit, RunSummary};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
+    end_all_on_interruption();
+    if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {
+        return predict_session(ui, session, within, trust, report);
+    }
+    if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
+        return predict_imported(ui, file, within, report);
+    }
+    let store = open_store(trace.as_deref())?;
+    end_children_on_interruption();
+    store.use_alone()?;
+    let (mut run, origin) = store.run_and_origin()?;
+    add_trusted(&store, (&mut run, &origin), trust)?;
+    check_binaries(&store, &run)?;
+    let settings = settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })?;
+    let program = program_of(&run)?;
+    let symbols = Binaries::trusting(&run.trusted_libraries);
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let mut reporter = reporter(ui, report);
+    let mut tally = Tally::default();
+    job.analyse_all(&run, &mut tally, &mut reporter)?;
+    job.tell_alike(&mut tally, &mut reporter)?;
+    let summary = job.summary(&run, &tally);
+    store.write_summary(&summary)?;
+    reporter.finish();
+    conclude(ui, &store.findings()?, &summary, report)
+}
+
+/// A recording outside a store: nothing is written, and nothing can be replayed.
+fn predict_session(ui: Ui, session: &Path, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
+    let mut tally = Tally::default();
+    let mut reporter = reporter(ui, report);
+    let findings = analyse_session(session, &Binaries::trusting(&trust.libraries), within, &mut tally, &mut reporter)?;
+    reporter.finish();
+    let summary = RunSummary {
+        command: Vec::new(),
+        exit: ProgramExit::Unknown,
+        recordings: 1,
+        events: tally.events,
+        threads: tally.threads,
+        executions: 0,
+        untried: 0,
+        store: session.display().to_string(),
+        notes: tally.notes,
+        interrupted: false,
+    };
+    conclude(ui, &findings, &summary, report)
+}
+
+/// A trace that others recorded: nothing is written, and nothing can be forced.
+fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOptions) -> Result<Exit> {
+    let predicted = predict_file(file, within)?;
+    let summary = RunSummary {
+        command: Vec::new(),
+        exit: ProgramExit::Unknown,
+        recordings: 1,
+        events: predicted.events,
+        threads: predicted.threads,
+        executions: 0,
+        untried: 0,
+        store: String::new(),
+        notes: predicted.notes,
+        interrupted: false,
+    };
+    conclude(ui, &predicted.findings, &summary, report)
+}

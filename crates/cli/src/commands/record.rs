@@ -1,0 +1,67 @@
+//! `rashomon record`: one or more executions, and nothing else.
+
+use super::prepare::{Prepared, prepare};
+use super::{Ui, end_children_on_interruption, fixed_plan, settings_for};
+use crate::arguments::{Filter, RunOptions};
+use crate::exit::Exit;
+use crate::progress::Reporter;
+use crate::terminal::say;
+use anyhow::Result;
+use rashomon_confirm::Output;
+use rashomon_pipeline::{Binaries, Job, Settings, Tally};
+use rashomon_trace::{Recording, Stream, processes};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> {
+    end_children_on_interruption();
+    let Some(Prepared { program, store, run: mut record }) = prepare(run, None, command)? else { return Ok(Exit::Failed) };
+    let settings: Settings = settings_for(run, None, record.base_time_nanoseconds, Output::Inherit)?;
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
+    let mut reporter = Reporter::new(ui.quiet);
+    job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
+    reporter.finish();
+    let summary = job.summary(&record, &Tally::default());
+    store.write_summary(&summary)?;
+    if !ui.quiet {
+        say!("recorded in {}", store.path().display());
+        for number in (0..record.recordings.len() as u32).filter(|_| run.filter.filter == Filter::Tree) {
+            say!("{}", Saving::of(&store.recording(number))?);
+        }
+    }
+    Ok(Exit::of_program(summary.exit))
+}
+
+/// What the filter spared a recording, over all its processes.
+struct Saving {
+    executed: u64,
+    redundant: u64,
+    bytes: u64,
+}
+
+impl Saving {
+    fn of(recording: &Path) -> Result<Self> {
+        let mut saving = Self { executed: 0, redundant: 0, bytes: 0 };
+        for process in processes(recording)? {
+            let recording = Recording::open(&process.folder)?;
+            saving.executed += recording.header.accesses_executed;
+            saving.redundant += recording.header.accesses_redundant;
+            saving.bytes += recording.streams.iter().map(Stream::file_bytes).sum::<u64>();
+        }
+        Ok(saving)
+    }
+}
+
+impl fmt::Display for Saving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const RECORD_BYTES: u64 = 8;
+        let Self { executed, redundant, bytes } = self;
+        let spared = redundant * RECORD_BYTES;
+        let share = 100.0 * spared as f64 / ((bytes + spared) as f64).max(1.0);
+        write!(
+            f,
+            "of {executed} accesses {redundant} were redundant and are not recorded: {bytes} bytes, {spared} spared ({share:.0} %)"
+        )
+    }
+}
