@@ -13,71 +13,14 @@
 //! free-running trace gives candidates without witnesses, for its order of accesses is not known.
 
 use crate::candidates::Candidates;
-use crate::closure::{Closures, Cut};
 use crate::deadlocks;
-use crate::dependences::Dependences;
-use crate::exact::{self, Decision};
+use crate::deciders::{Decision, Question, Stage};
 use crate::index::Index;
-use crate::optimistic::{NotFound, Optimistic};
-use crate::regroup::{Order, regroup};
-use crate::reversal::sync_reversal;
+pub use crate::options::Options;
 use crate::walk;
-use rashomon_event::{
-    Address, Candidate, CandidateKind, Deadline, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel,
-};
-use rashomon_order::{LockGraph, Pattern, SharedMemory, SitePair};
-use std::cell::OnceCell;
+use rashomon_event::{Address, Candidate, CandidateKind, EventIndex, Evidence, Mode, SiteId, Trace, Witness, WitnessLevel};
+use rashomon_order::{LockGraph, Pattern, SitePair};
 use std::collections::BTreeMap;
-
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Event pairs looked at per pair of sites.
-    pub representatives: usize,
-    /// Sync-preserving ideals computed for pairs of sites whose representatives have no sync-preserving race.
-    pub ideals: usize,
-    /// What the exact decision of one pair or tuple of events may cost.
-    pub exact: exact::Limits,
-    /// Whether to look for witnesses of the synchronisation level.
-    pub optimistic: bool,
-    /// Whether to look, last, for those in which even atomic reads need not come after their writers.
-    pub despite_atomics: bool,
-    /// Failures after which one search for an order gives up.
-    pub search_budget: usize,
-    /// Largest optimistic order (in events) that is made to follow the trace and then regrouped.
-    pub regroup_limit: usize,
-    /// Threads of a deadlock, at most 5.
-    pub deadlock_threads: usize,
-    pub patterns: usize,
-    /// Patterns tried per set of acquisition sites.
-    pub patterns_per_sites: usize,
-    /// How many sets of locks are looked at of patterns with the same sites.
-    pub lock_sets_per_sites: usize,
-    /// Site pairs of each evidence that are looked at.
-    pub site_pairs: usize,
-    /// From then on no further witness is looked for: what happens-before leaves unordered is told without one, the rest is
-    /// counted.
-    pub deadline: Deadline,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            representatives: 4,
-            ideals: 200_000,
-            exact: exact::Limits::default(),
-            optimistic: true,
-            despite_atomics: true,
-            search_budget: 2_000,
-            regroup_limit: 2_000_000,
-            deadlock_threads: 5,
-            patterns: 10_000,
-            patterns_per_sites: 8,
-            lock_sets_per_sites: 16,
-            site_pairs: 10_000,
-            deadline: Deadline::NEVER,
-        }
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prediction {
@@ -141,12 +84,9 @@ pub fn predict_each(trace: &Trace, options: &Options, found: impl FnMut(Predicti
     if !index.complete {
         return candidates.without_witnesses(&mut found);
     }
-    let index = &index;
-    let trace_order = OnceCell::new();
+    let question = Question::new(&index, memory, options);
     let statistics = candidates.statistics;
-    let closures = Closures::new(index);
-    let mut predictor =
-        Predictor { index, closures, memory, trace_order, options, statistics, ordered_by_atomics: Vec::new(), found };
+    let mut predictor = Predictor { question, statistics, ordered_by_atomics: Vec::new(), found };
     predictor.races(candidates.unordered, candidates.suspects);
     predictor.deadlocks(&candidates.graph, &candidates.patterns);
     predictor.races_despite_atomics();
@@ -180,30 +120,10 @@ fn first_byte(trace: &Trace, pair: &SitePair) -> u64 {
 }
 
 struct Predictor<'a, 't, F> {
-    index: &'a Index<'t>,
-    closures: Closures<'a, 't>,
-    memory: &'a SharedMemory,
-    /// Constraints of the recorded order, once a causal witness needs them.
-    trace_order: OnceCell<Dependences>,
-    options: &'a Options,
+    question: Question<'a, 't>,
     statistics: Statistics,
     ordered_by_atomics: Vec<(SitePair, bool)>,
     found: F,
-}
-
-/// How far the causal deciders came with a candidate.
-enum Causal {
-    Witness(Vec<EventIndex>, Class),
-    Refuted,
-    Undecided,
-}
-
-/// Classes of correct reorderings, each within the next.
-#[derive(Clone, Copy)]
-enum Class {
-    SyncPreserving,
-    SyncReversal,
-    Any,
 }
 
 impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
@@ -226,39 +146,54 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         (self.found)(Prediction { candidate: Candidate { kind, evidence, occurrences }, witness, refuted });
     }
 
-    fn count(&mut self, class: Class) {
-        *match class {
-            Class::SyncPreserving => &mut self.statistics.sync_preserving,
-            Class::SyncReversal => &mut self.statistics.sync_reversal,
-            Class::Any => &mut self.statistics.reordered,
+    /// By the decider that found a causal witness.
+    fn count(&mut self, decider: &str) {
+        *match decider {
+            "sync-preserving" => &mut self.statistics.sync_preserving,
+            "sync-reversal" => &mut self.statistics.sync_reversal,
+            _ => &mut self.statistics.reordered,
         } += 1;
     }
 
-    /// The deciders behind the sync-preserving one.
-    fn reverse(&self, goals: &[EventIndex]) -> Causal {
-        if let Some(order) = sync_reversal(&self.closures, self.memory, goals) {
-            return Causal::Witness(order, Class::SyncReversal);
+    /// What the deciders of a stage say of the goals: the first witness, with the one that found it, or the first refutation.
+    /// Ordered, if each says so.
+    fn ask(&self, stage: Stage, goals: &[EventIndex]) -> (Decision, &'static str) {
+        let mut last = None;
+        for decider in self.question.options.asked(stage) {
+            let decision = decider.decide(&self.question, goals);
+            match decision {
+                Decision::Witness(_) | Decision::Refuted => return (decision, decider.name()),
+                Decision::Ordered if last != Some(Decision::Undecided) => last = Some(Decision::Ordered),
+                Decision::Ordered | Decision::Undecided => last = Some(Decision::Undecided),
+            }
         }
-        match exact::decide_until(&self.closures, self.memory, goals, &self.options.exact, self.options.deadline) {
-            Decision::Witness(order) => Causal::Witness(order, Class::Any),
-            Decision::Refuted => Causal::Refuted,
-            Decision::Undecided => Causal::Undecided,
+        (last.unwrap_or(Decision::Undecided), "")
+    }
+
+    /// A causal witness, counted by its decider; `Err`: whether there is none.
+    fn causal(&mut self, stage: Stage, goals: &[EventIndex]) -> Result<Vec<EventIndex>, bool> {
+        match self.ask(stage, goals) {
+            (Decision::Witness(order), decider) => {
+                self.count(decider);
+                Ok(order)
+            }
+            (decision, _) => Err(decision == Decision::Refuted),
         }
     }
 
     fn races(&mut self, unordered: Vec<SitePair>, suspects: Vec<SitePair>) {
         let mut candidates = Vec::new();
         for (pairs, evidence) in [(unordered, Evidence::HappensBefore), (suspects, Evidence::Hybrid)] {
-            self.statistics.not_looked_at += pairs.len().saturating_sub(self.options.site_pairs);
+            self.statistics.not_looked_at += pairs.len().saturating_sub(self.question.options.site_pairs);
             candidates.extend(
-                fairly(pairs, |pair| first_byte(self.index.trace, pair))
+                fairly(pairs, |pair| first_byte(self.question.index.trace, pair))
                     .into_iter()
-                    .take(self.options.site_pairs)
+                    .take(self.question.options.site_pairs)
                     .map(|pair| (pair, evidence)),
             );
         }
-        let candidates = fairly(candidates, |(pair, _)| first_byte(self.index.trace, pair));
-        if self.index.trace.mode != Mode::Serial {
+        let candidates = fairly(candidates, |(pair, _)| first_byte(self.question.index.trace, pair));
+        if self.question.index.trace.mode != Mode::Serial {
             for (pair, evidence) in candidates {
                 self.give_race(&pair, pair.pairs[0], evidence, None, false);
             }
@@ -276,7 +211,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     }
 
     fn is_late(&self) -> bool {
-        self.options.deadline.is_over()
+        self.question.options.deadline.is_over()
     }
 
     fn out_of_time(&mut self, candidates: usize) {
@@ -294,18 +229,27 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         }
     }
 
+    /// Whether anybody decides what the walk over sync-preserving ideals finds.
+    fn walks(&self) -> bool {
+        self.question.options.asked(Stage::Walked).next().is_some()
+    }
+
     /// A sync-preserving race for each pair of sites that has one, representatives first.
     fn sync_preserving(&mut self, candidates: &[(SitePair, Evidence)]) -> BTreeMap<walk::Sites, (EventIndex, EventIndex)> {
         let mut found = BTreeMap::new();
+        if !self.walks() {
+            return found;
+        }
         for (pair, _) in candidates {
             if self.is_late() {
                 return found;
             }
-            let race = pair.pairs.iter().find(|pair| self.closures.sync_preserving(&[pair.0, pair.1]).is_ok());
+            let race = pair.pairs.iter().find(|pair| self.question.closures.sync_preserving(&[pair.0, pair.1]).is_ok());
             found.extend(race.map(|&race| (pair.sites, race)));
         }
         let known = found.keys().copied().collect();
-        let walked = walk::races(&self.closures, self.memory, &known, self.options.ideals, self.options.deadline);
+        let options = self.question.options;
+        let walked = walk::races(&self.question.closures, self.question.memory, &known, options.ideals, options.deadline);
         self.statistics.not_looked_at += usize::from(!walked.complete);
         found.extend(walked.found);
         found
@@ -314,39 +258,35 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     /// The first pair of events with a causal witness; else the first with any; else the first.
     fn site_pair(&mut self, pair: SitePair, evidence: Evidence, preserving: Option<(EventIndex, EventIndex)>) {
         let goals = |pair: (EventIndex, EventIndex)| [pair.0, pair.1];
+        let causal = |order| Some((order, Stage::Causal.level()));
         if let Some(events) = preserving
-            && let Some(order) = self.causal(&goals(events))
+            && let Ok(order) = self.causal(Stage::Walked, &goals(events))
         {
-            self.count(Class::SyncPreserving);
-            return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Causal)), false);
+            return self.give_race(&pair, events, evidence, causal(order), false);
         }
         let mut refuted = pair.occurrences == pair.pairs.len() as u64;
         for &events in &pair.pairs {
-            match self.reverse(&goals(events)) {
-                Causal::Witness(order, class) => {
-                    self.count(class);
-                    return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Causal)), false);
-                }
-                Causal::Refuted => {}
-                Causal::Undecided => refuted = false,
+            match self.causal(Stage::Causal, &goals(events)) {
+                Ok(order) => return self.give_race(&pair, events, evidence, causal(order), false),
+                Err(is_refuted) => refuted &= is_refuted,
             }
         }
         let mut excluded = Vec::new();
         for &events in &pair.pairs {
-            match self.optimistic(&goals(events), &self.index.atomic) {
-                Ok(order) => {
-                    return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Synchronisation)), refuted);
+            match self.ask(Stage::Synchronisation, &goals(events)).0 {
+                Decision::Witness(order) => {
+                    return self.give_race(&pair, events, evidence, Some((order, Stage::Synchronisation.level())), refuted);
                 }
-                Err(NotFound::Ordered) => {}
-                Err(NotFound::Excluded) => excluded.push(events),
+                Decision::Ordered | Decision::Refuted => {}
+                Decision::Undecided => excluded.push(events),
             }
         }
         if evidence != Evidence::HappensBefore {
             return self.ordered_by_atomics.push((pair, refuted));
         }
         for events in excluded {
-            if let Ok(order) = self.optimistic(&goals(events), &self.index.instances) {
-                return self.give_race(&pair, events, evidence, Some((order, WitnessLevel::Synchronisation)), refuted);
+            if let (Decision::Witness(order), _) = self.ask(Stage::DespiteAtomics, &goals(events)) {
+                return self.give_race(&pair, events, evidence, Some((order, Stage::DespiteAtomics.level())), refuted);
             }
         }
         self.give_race(&pair, pair.pairs[0], evidence, None, refuted);
@@ -355,11 +295,11 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     /// Hybrid pairs that only an order which ignores atomics can show: mostly correct synchronisation, so they come last.
     fn races_despite_atomics(&mut self) {
         for (pair, refuted) in std::mem::take(&mut self.ordered_by_atomics) {
-            let tried = self.options.despite_atomics && !self.is_late();
+            let tried = self.question.options.despite_atomics && !self.is_late();
             let orders = pair.pairs.iter().filter(|_| tried);
             let mut orders = orders.filter_map(|&(first, second)| {
-                let order = self.optimistic(&[first, second], &self.index.instances).ok()?;
-                Some(((first, second), Some((order, WitnessLevel::Synchronisation))))
+                let (Decision::Witness(order), _) = self.ask(Stage::DespiteAtomics, &[first, second]) else { return None };
+                Some(((first, second), Some((order, Stage::DespiteAtomics.level()))))
             });
             let (events, witness) = orders.next().unwrap_or((pair.pairs[0], None));
             self.give_race(&pair, events, Evidence::Hybrid, witness, refuted);
@@ -375,29 +315,6 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
         refuted: bool,
     ) {
         self.give(CandidateKind::Race { first, second }, evidence, pair.occurrences, witness, refuted);
-    }
-
-    fn causal(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
-        let cut = self.closures.sync_preserving(goals).ok()?;
-        self.regroup(&cut)
-    }
-
-    /// The recorded order of what is below the cut, with fewer context switches.
-    fn regroup(&self, cut: &Cut) -> Option<Vec<EventIndex>> {
-        let trace_order = self.trace_order.get_or_init(|| {
-            let whole = self.index.threads.iter().map(|events| events.len() as u32).collect();
-            Order::of(self.index, self.memory, &whole, self.index.trace.indices())
-        });
-        regroup(self.index, cut, &[&self.index.instances, trace_order])
-    }
-
-    fn optimistic(&self, goals: &[EventIndex], needs: &Dependences) -> Result<Vec<EventIndex>, NotFound> {
-        if !self.options.optimistic {
-            return Err(NotFound::Excluded);
-        }
-        let (index, memory) = (self.index, self.memory);
-        let (budget, regroup_limit) = (self.options.search_budget, self.options.regroup_limit);
-        Optimistic { index, memory, needs, goals, budget, regroup_limit }.find()
     }
 
     fn deadlocks(&mut self, graph: &LockGraph, patterns: &[Pattern]) {
@@ -416,13 +333,13 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
                     self.out_of_time(patterns.len());
                     continue;
                 }
-                if number >= self.options.lock_sets_per_sites {
+                if number >= self.question.options.lock_sets_per_sites {
                     self.statistics.not_looked_at += patterns.len();
                     continue;
                 }
-                self.statistics.not_looked_at += patterns.len().saturating_sub(self.options.patterns_per_sites);
+                self.statistics.not_looked_at += patterns.len().saturating_sub(self.question.options.patterns_per_sites);
                 let occurrences = patterns.len() as u64;
-                let tried = &patterns[..patterns.len().min(self.options.patterns_per_sites)];
+                let tried = &patterns[..patterns.len().min(self.question.options.patterns_per_sites)];
                 self.patterns(graph, tried, occurrences);
             }
         }
@@ -433,41 +350,43 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
             let observed = tuple.iter().all(|event| graph.unanswered.binary_search(event).is_ok());
             if observed { Evidence::Observed } else { Evidence::LockOrder }
         };
-        let serial = self.index.trace.mode == Mode::Serial;
-        if serial {
+        let serial = self.question.index.trace.mode == Mode::Serial;
+        if serial && self.walks() {
             for pattern in patterns {
-                if let Some((tuple, cut)) = deadlocks::sync_preserving(&self.closures, graph, pattern)
-                    && let Some(order) = self.regroup(&cut)
+                if let Some((tuple, _)) = deadlocks::sync_preserving(&self.question.closures, graph, pattern)
+                    && let Ok(order) = self.causal(Stage::Walked, &tuple)
                 {
                     let kind = deadlocks::candidate(graph, pattern, &tuple);
-                    self.count(Class::SyncPreserving);
-                    return self.give(kind, evidence(&tuple), occurrences, Some((order, WitnessLevel::Causal)), false);
+                    return self.give(kind, evidence(&tuple), occurrences, Some((order, Stage::Walked.level())), false);
                 }
             }
         }
         let tuples: Vec<(&Pattern, Vec<EventIndex>)> = patterns
             .iter()
             .flat_map(|&pattern| {
-                deadlocks::concurrent(graph, pattern, self.options.representatives).into_iter().map(move |tuple| (pattern, tuple))
+                deadlocks::concurrent(graph, pattern, self.question.options.representatives)
+                    .into_iter()
+                    .map(move |tuple| (pattern, tuple))
             })
             .collect();
         if serial {
             for (pattern, tuple) in &tuples {
-                if let Causal::Witness(order, class) = self.reverse(tuple) {
+                if let Ok(order) = self.causal(Stage::Causal, tuple) {
                     let kind = deadlocks::candidate(graph, pattern, tuple);
-                    self.count(class);
-                    return self.give(kind, evidence(tuple), occurrences, Some((order, WitnessLevel::Causal)), false);
+                    return self.give(kind, evidence(tuple), occurrences, Some((order, Stage::Causal.level())), false);
                 }
             }
         }
         let mut first = None;
         for (pattern, tuple) in &tuples {
             let kind = deadlocks::candidate(graph, pattern, tuple);
-            if serial
-                && let Some(order) =
-                    self.optimistic(tuple, &self.index.atomic).or_else(|_| self.optimistic(tuple, &self.index.instances)).ok()
-            {
-                return self.give(kind, evidence(tuple), occurrences, Some((order, WitnessLevel::Synchronisation)), false);
+            let stages = [Stage::Synchronisation, Stage::DespiteAtomics];
+            let found = stages.into_iter().filter(|_| serial).find_map(|stage| match self.ask(stage, tuple).0 {
+                Decision::Witness(order) => Some((order, stage.level())),
+                _ => None,
+            });
+            if found.is_some() {
+                return self.give(kind, evidence(tuple), occurrences, found, false);
             }
             first.get_or_insert((kind, evidence(tuple)));
         }

@@ -1,0 +1,127 @@
+//! Who decides whether another order of the recorded events shows a candidate: one file each, registered in one list.
+//!
+//! The cascade of [`crate::predict`] asks them stage by stage, within a stage in the order of the list. No decider is trusted:
+//! each witness goes to the checker of `rashomon-witness`.
+
+use crate::closure::{Closures, Cut};
+use crate::index::Index;
+use crate::options::Options;
+use crate::regroup::{Order, regroup};
+use rashomon_event::{EventIndex, WitnessLevel};
+use rashomon_order::SharedMemory;
+use std::cell::OnceCell;
+
+/// What a decider is asked about, and what it may use.
+pub struct Question<'a, 't> {
+    pub index: &'a Index<'t>,
+    pub closures: Closures<'a, 't>,
+    pub memory: &'a SharedMemory,
+    pub options: &'a Options,
+    /// Constraints of the recorded order, once a causal witness needs them.
+    trace_order: OnceCell<crate::dependences::Dependences>,
+}
+
+impl<'a, 't> Question<'a, 't> {
+    pub fn new(index: &'a Index<'t>, memory: &'a SharedMemory, options: &'a Options) -> Self {
+        Self { index, closures: Closures::new(index), memory, options, trace_order: OnceCell::new() }
+    }
+
+    /// The recorded order of what is below the cut, with fewer context switches.
+    pub fn regroup(&self, cut: &Cut) -> Option<Vec<EventIndex>> {
+        let trace_order = self.trace_order.get_or_init(|| {
+            let whole = self.index.threads.iter().map(|events| events.len() as u32).collect();
+            Order::of(self.index, self.memory, &whole, self.index.trace.indices())
+        });
+        regroup(self.index, cut, &[&self.index.instances, trace_order])
+    }
+}
+
+/// A class of reorderings, and how one of it is found.
+pub trait Decider: Sync {
+    /// How options and reports call it.
+    fn name(&self) -> &'static str;
+    fn stage(&self) -> Stage;
+    /// Whether an order of its class runs every thread up to its goal, so that all goals are next. Within the limits and the
+    /// deadline of the question's options.
+    fn decide(&self, question: &Question<'_, '_>, goals: &[EventIndex]) -> Decision;
+}
+
+/// When a decider is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// First, and only for events that the walk over all sync-preserving ideals has found.
+    Walked,
+    /// Correct reorderings: every read sees the write that it saw.
+    Causal,
+    /// Orders of synchronisation in which plain reads may see other writes.
+    Synchronisation,
+    /// Last, those in which atomic reads may, too.
+    DespiteAtomics,
+}
+
+impl Stage {
+    /// That its witnesses claim.
+    pub const fn level(self) -> WitnessLevel {
+        match self {
+            Self::Walked | Self::Causal => WitnessLevel::Causal,
+            Self::Synchronisation | Self::DespiteAtomics => WitnessLevel::Synchronisation,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The order, goals excluded.
+    Witness(Vec<EventIndex>),
+    /// No correct reordering of the trace does, of whichever class.
+    Refuted,
+    /// None of its class does, as a goal has to run before another one.
+    Ordered,
+    /// It found none.
+    Undecided,
+}
+
+/// Declares the module of each decider, and lists them.
+macro_rules! deciders {
+    ($($decider:ident,)*) => {
+        $(mod $decider;)*
+
+        /// All, in the order in which those of a stage are asked.
+        pub const ALL: &[&dyn Decider] = &[$(&$decider::Decider),*];
+    };
+}
+
+// One line each.
+deciders! {
+    sync_preserving,
+    sync_reversal,
+    exact,
+    optimistic,
+    despite_atomics,
+}
+
+/// The decider of that name.
+pub fn named(name: &str) -> Option<&'static dyn Decider> {
+    ALL.iter().copied().find(|decider| decider.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for (number, decider) in ALL.iter().enumerate() {
+            assert!(ALL[..number].iter().all(|other| other.name() != decider.name()), "{} twice", decider.name());
+            assert_eq!(named(decider.name()).map(Decider::stage), Some(decider.stage()));
+        }
+        assert!(named("").is_none());
+    }
+
+    #[test]
+    fn each_stage_has_a_decider() {
+        for stage in [Stage::Walked, Stage::Causal, Stage::Synchronisation, Stage::DespiteAtomics] {
+            assert!(ALL.iter().any(|decider| decider.stage() == stage), "{stage:?}");
+        }
+    }
+}

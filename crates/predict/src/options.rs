@@ -1,0 +1,72 @@
+//! What a prediction may cost, and who decides.
+
+use crate::deciders::{self, Decider, Stage};
+use crate::exact;
+use rashomon_event::Deadline;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Names of the deciders that are asked; empty: all.
+    pub deciders: Vec<&'static str>,
+    /// Event pairs looked at per pair of sites.
+    pub representatives: usize,
+    /// Sync-preserving ideals computed for pairs of sites whose representatives have no sync-preserving race.
+    pub ideals: usize,
+    /// What the exact decision of one pair or tuple of events may cost.
+    pub exact: exact::Limits,
+    /// Whether to look for witnesses of the synchronisation level.
+    pub optimistic: bool,
+    /// Whether to look, last, for those in which even atomic reads need not come after their writers.
+    pub despite_atomics: bool,
+    /// Failures after which one search for an order gives up.
+    pub search_budget: usize,
+    /// Largest optimistic order (in events) that is made to follow the trace and then regrouped.
+    pub regroup_limit: usize,
+    /// Threads of a deadlock, at most 5.
+    pub deadlock_threads: usize,
+    pub patterns: usize,
+    /// Patterns tried per set of acquisition sites.
+    pub patterns_per_sites: usize,
+    /// How many sets of locks are looked at of patterns with the same sites.
+    pub lock_sets_per_sites: usize,
+    /// Site pairs of each evidence that are looked at.
+    pub site_pairs: usize,
+    /// From then on no further witness is looked for: what happens-before leaves unordered is told without one, the rest is
+    /// counted.
+    pub deadline: Deadline,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            deciders: Vec::new(),
+            representatives: 4,
+            ideals: 200_000,
+            exact: exact::Limits::default(),
+            optimistic: true,
+            despite_atomics: true,
+            search_budget: 2_000,
+            regroup_limit: 2_000_000,
+            deadlock_threads: 5,
+            patterns: 10_000,
+            patterns_per_sites: 8,
+            lock_sets_per_sites: 16,
+            site_pairs: 10_000,
+            deadline: Deadline::NEVER,
+        }
+    }
+}
+
+impl Options {
+    /// The deciders to be asked at a stage, in their order.
+    pub fn asked(&self, stage: Stage) -> impl Iterator<Item = &'static dyn Decider> {
+        let allowed = match stage {
+            Stage::Walked | Stage::Causal => true,
+            Stage::Synchronisation | Stage::DespiteAtomics => self.optimistic,
+        };
+        let wanted = move |decider: &&dyn Decider| {
+            allowed && decider.stage() == stage && (self.deciders.is_empty() || self.deciders.contains(&decider.name()))
+        };
+        deciders::ALL.iter().copied().filter(wanted)
+    }
+}
