@@ -32,8 +32,9 @@ use anyhow::{Context as _, Result, bail};
 use rashomon_confirm::{Client, Input, Output, Program};
 use rashomon_event::{Deadline, Finding};
 use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
+use rashomon_pipeline::engines::{self, record::Record};
 use rashomon_pipeline::replay::check_recording;
-use rashomon_pipeline::{Accesses, Budget, RecordSettings, RunRecord, Scheduling, Settings, Store};
+use rashomon_pipeline::{Accesses, Binaries, Budget, Case, Job, RecordSettings, RunRecord, Scheduling, Settings, Store};
 use rashomon_report::{Counts, RunSummary, Shown, json, text};
 use rashomon_trace::Policy;
 use std::ffi::OsString;
@@ -195,8 +196,19 @@ pub fn settings_for(
     })
 }
 
+/// Records as often as is asked for, or once, and looks at nothing.
+pub fn record_all(job: &Job<'_, Binaries>, run: &mut RunRecord, options: &RunOptions, reporter: &mut Reporter) -> Result<()> {
+    let mut plan = fixed_plan(options);
+    Ok(engines::run(&mut Record::only(&mut plan), &mut Case::new(job, run, reporter), Deadline::NEVER)?)
+}
+
+/// How many threads may run at the same time.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// As many recordings as are asked for; else one.
-pub fn fixed_plan(options: &RunOptions) -> Fixed {
+fn fixed_plan(options: &RunOptions) -> Fixed {
     Fixed { first: first_recording(options), number: options.recordings.unwrap_or(1) }
 }
 

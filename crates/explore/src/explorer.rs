@@ -78,6 +78,14 @@ pub struct Summary {
     pub refused: Option<Refusal>,
 }
 
+/// A search that goes on.
+#[derive(Default)]
+pub struct Running {
+    pub summary: Summary,
+    /// By slot. None stands before it is known that one execution is not enough.
+    snapshots: Vec<Option<Snapshot>>,
+}
+
 /// What to do after an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Go {
@@ -181,63 +189,75 @@ impl Explorer<'_> {
         limits: Limits,
         mut observe: impl FnMut(&Plan, &Observation) -> Go,
     ) -> Result<Summary, ExploreError> {
+        let mut running = Running::default();
+        while self.batch(search, limits, &mut running, &mut observe)? == Go::On {}
+        Ok(running.summary)
+    }
+
+    /// The next plans of a search, as many as are executed at the same time. [`Go::Stop`]: it has no more, a limit is reached, or
+    /// `observe` has seen enough.
+    pub fn batch(
+        &self,
+        search: &mut dyn Search,
+        limits: Limits,
+        running: &mut Running,
+        observe: &mut dyn FnMut(&Plan, &Observation) -> Go,
+    ) -> Result<Go, ExploreError> {
         let begin = Instant::now();
-        let mut summary = Summary::default();
+        let go = self.next_batch(search, limits, running, observe);
+        running.summary.duration += begin.elapsed();
+        go
+    }
+
+    fn next_batch(
+        &self,
+        search: &mut dyn Search,
+        limits: Limits,
+        Running { summary, snapshots }: &mut Running,
+        observe: &mut dyn FnMut(&Plan, &Observation) -> Go,
+    ) -> Result<Go, ExploreError> {
         let at_once = if search.parallel() && self.program.runs_alone() { self.jobs.max(1) } else { 1 };
-        // By slot. None stands before it is known that one execution is not enough.
-        let mut snapshots: Vec<Option<Snapshot>> = Vec::new();
-        loop {
-            let late = limits.until.is_over();
-            let left = limits.schedules.saturating_sub(summary.schedules);
-            let mut plans = Vec::new();
-            while !late && plans.len() < at_once.min(usize::try_from(left).unwrap_or(usize::MAX)) {
-                match search.next() {
-                    Some(plan) => plans.push(plan),
-                    None => break,
-                }
-            }
-            if plans.is_empty() {
-                summary.exhausted = !late && left > 0 && search.is_exhaustive();
-                break;
-            }
-            let mut without = None;
-            while self.snapshots && summary.schedules > 0 && summary.refused.is_none() && snapshots.len() < plans.len() {
-                let slot = snapshots.len();
-                match self.stand(slot, &plans[slot])? {
-                    Ok(snapshot) => snapshots.push(Some(snapshot)),
-                    Err(observation) => {
-                        summary.refused = Some(observation.refused);
-                        without = Some((slot, observation));
-                    }
-                }
-            }
-            let observations = self.execute_all(&plans, &mut snapshots, without);
-            summary.from_snapshots += snapshots.iter().take(plans.len()).flatten().count() as u64;
-            let mut stop = false;
-            for (plan, observation) in plans.iter().zip(observations) {
-                let observation = observation?;
-                if self.was_cut(&observation) {
-                    // The end of the budget ended it: that says nothing about the program.
-                    stop = true;
-                    break;
-                }
-                summary.schedules += 1;
-                summary.steps += observation.log.steps.len() as u64;
-                summary.most_steps = summary.most_steps.max(observation.log.steps.len());
-                search.learn(plan, &observation.log, observation.end);
-                if !stop {
-                    stop = observe(plan, &observation) == Go::Stop;
-                }
-                if stop {
-                    break;
-                }
-            }
-            if stop {
-                break;
+        let late = limits.until.is_over();
+        let left = limits.schedules.saturating_sub(summary.schedules);
+        let mut plans = Vec::new();
+        while !late && plans.len() < at_once.min(usize::try_from(left).unwrap_or(usize::MAX)) {
+            match search.next() {
+                Some(plan) => plans.push(plan),
+                None => break,
             }
         }
-        summary.duration = begin.elapsed();
-        Ok(summary)
+        if plans.is_empty() {
+            summary.exhausted = !late && left > 0 && search.is_exhaustive();
+            return Ok(Go::Stop);
+        }
+        let mut without = None;
+        while self.snapshots && summary.schedules > 0 && summary.refused.is_none() && snapshots.len() < plans.len() {
+            let slot = snapshots.len();
+            match self.stand(slot, &plans[slot])? {
+                Ok(snapshot) => snapshots.push(Some(snapshot)),
+                Err(observation) => {
+                    summary.refused = Some(observation.refused);
+                    without = Some((slot, observation));
+                }
+            }
+        }
+        let observations = self.execute_all(&plans, snapshots, without);
+        summary.from_snapshots += snapshots.iter().take(plans.len()).flatten().count() as u64;
+        for (plan, observation) in plans.iter().zip(observations) {
+            let observation = observation?;
+            if self.was_cut(&observation) {
+                // The end of the budget ended it: that says nothing about the program.
+                return Ok(Go::Stop);
+            }
+            summary.schedules += 1;
+            summary.steps += observation.log.steps.len() as u64;
+            summary.most_steps = summary.most_steps.max(observation.log.steps.len());
+            search.learn(plan, &observation.log, observation.end);
+            if observe(plan, &observation) == Go::Stop {
+                return Ok(Go::Stop);
+            }
+        }
+        Ok(Go::On)
     }
 
     /// `done`: a plan by number that has been executed already.

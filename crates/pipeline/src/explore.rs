@@ -13,14 +13,13 @@ use crate::findings::describe::access_class;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
-use rashomon_confirm::force::remove;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
 use rashomon_event::{
     CodePlace, Deadline, EventIndex, EventKind, Finding, FindingId, Grade, Schedule, SiteId, ThreadPath, Trace, Verdict,
 };
 pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::dpor::Dpor;
-use rashomon_explore::explorer::{Go, Limits};
+use rashomon_explore::explorer::{Go, Limits, Running};
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::sampling::Samples;
 use rashomon_explore::schedule::{of_log, paths};
@@ -32,9 +31,13 @@ use rashomon_report::ProgramExit;
 use rashomon_trace::{Crash, LoadedTrace};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Of the engine.
+pub const NAME: &str = "explore";
 
 /// How schedules are picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +98,69 @@ pub struct ExploreSettings {
     pub steps: Option<u64>,
     pub stops: Stops,
     pub expected: Expected,
-    pub budget: Duration,
     /// Executions that the minimiser may make; 0: no minimising.
     pub minimise: u64,
     /// Go on after a failure, and store one of each kind.
     pub all: bool,
     pub jobs: usize,
+}
+
+/// An exploration that goes on.
+pub(crate) struct Exploring {
+    program: rashomon_confirm::Program,
+    settings: ExploreSettings,
+    /// What has to end well again.
+    controls: Vec<(Arc<Schedule>, i32)>,
+    parts: Parts,
+    search: Box<dyn Search>,
+    /// Time that is kept for replays.
+    replays: Duration,
+    running: Running,
+    found: Vec<Failed>,
+    /// Failures that look alike before they are replayed, and how often one of them was known already.
+    replayed: HashMap<Look, u32>,
+    /// Schedules.
+    tried: u64,
+}
+
+impl Exploring {
+    /// Failures that are stored.
+    pub(crate) fn found(&self) -> usize {
+        self.found.len()
+    }
+}
+
+/// What an explorer is made of.
+struct Parts {
+    forcing: Forcing,
+    base: Schedule,
+    folder: PathBuf,
+    accesses: VisibleAccesses,
+    steps: u64,
+}
+
+impl Parts {
+    fn explorer<'p>(
+        &self,
+        program: &'p rashomon_confirm::Program,
+        settings: &ExploreSettings,
+        deadline: Deadline,
+    ) -> Explorer<'p> {
+        Explorer {
+            program,
+            forcing: Forcing { deadline, ..self.forcing.clone() },
+            base: self.base.clone(),
+            folder: self.folder.clone(),
+            accesses: self.accesses.clone(),
+            races: false,
+            hold: None,
+            prefer: None,
+            steps: self.steps,
+            expected: settings.expected,
+            jobs: settings.jobs,
+            snapshots: false,
+        }
+    }
 }
 
 /// What came of it.
@@ -150,44 +210,55 @@ pub fn racing_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Explores the program, whose recording is in the store, and stores what fails.
-    pub fn explore(
+    /// Ready to execute schedules of the program, whose first recording is in the store. `None`: there is no time to read that.
+    pub(crate) fn begin_exploring(
         &self,
         run: &RunRecord,
         settings: &ExploreSettings,
+        total: Deadline,
         observer: &mut dyn Observer,
-    ) -> Result<Explored, PipelineError> {
-        let total = Deadline::within(settings.budget);
-        let Some(loaded) = self.load_for_search(0, total, observer)? else {
-            return Ok(Explored { covered: "nothing".into(), ..Explored::default() });
-        };
-        let controls = self.controls(run, settings.expected, &loaded);
-        // So that sites can be compared between executions; schedules do not need it.
-        let program = rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() };
-        let explorer = self.explorer(run, settings, &loaded, &program, total);
-        drop(loaded);
-        let mut search = search_of(settings);
+    ) -> Result<Option<Exploring>, PipelineError> {
+        let Some(loaded) = self.load_for_search(0, total, observer)? else { return Ok(None) };
         // What fails is replayed once, which takes about as long as the recording did.
         let once = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
-        let until = total.less((once * 2).min(settings.budget / 3));
-        let limits = Limits { schedules: settings.schedules, until };
-        let mut found: Vec<Failed> = Vec::new();
-        // Failures that look alike before they are replayed, and how often one of them was known already.
-        let mut replayed: HashMap<Look, u32> = HashMap::new();
+        Ok(Some(Exploring {
+            // So that sites can be compared between executions; schedules do not need it.
+            program: rashomon_confirm::Program { randomise_addresses: false, ..self.program.clone() },
+            settings: *settings,
+            controls: self.controls(run, settings.expected, &loaded),
+            parts: self.parts(run, settings, &loaded, total),
+            search: search_of(settings),
+            replays: (once * 2).min(total.limit(Duration::MAX) / 3),
+            running: Running::default(),
+            found: Vec::new(),
+            replayed: HashMap::new(),
+            tried: 0,
+        }))
+    }
+
+    /// Executes the next schedules, and replays and stores what fails. `false`: that was the last of it.
+    pub(crate) fn explore_batch(
+        &self,
+        exploring: &mut Exploring,
+        total: Deadline,
+        observer: &mut dyn Observer,
+    ) -> Result<bool, PipelineError> {
+        let Exploring { program, settings, controls, parts, search, running, found, replayed, tried, .. } = exploring;
+        let explorer = parts.explorer(program, settings, total);
+        let limits = Limits { schedules: settings.schedules, until: total.less(exploring.replays) };
         let mut refused = None;
-        let mut tried = 0;
-        let summary = explorer.search(search.as_mut(), limits, |_, observation| {
-            tried += 1;
+        let go = explorer.batch(search.as_mut(), limits, running, &mut |_, observation| {
+            *tried += 1;
             let Some(failure) = observation.failure else { return Go::On };
             let known = replayed.entry(look_of(failure, observation)).or_default();
             if *known >= MOST_KNOWN {
                 return Go::On;
             }
             // In the store before anything else is tried: it can be shortened later.
-            let shown = Shown { failure, observation, minimised: None, after: tried, strategy: settings.strategy };
-            match self.store_failure(&explorer, &shown, &controls, &found, observer) {
+            let shown = Shown { failure, observation, minimised: None, after: *tried, strategy: settings.strategy };
+            match self.store_failure(&explorer, &shown, controls, found, observer) {
                 Ok(Some(id)) => {
-                    found.push(Failed { id, failure, after: tried, observation: observation.clone() });
+                    found.push(Failed { id, failure, after: *tried, observation: observation.clone() });
                     // To see that an execution does not end takes as long as one may take.
                     *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
                 }
@@ -199,21 +270,31 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             if settings.all { Go::On } else { Go::Stop }
         })?;
-        if let Some(error) = refused {
-            return Err(error);
-        }
-        let mut explored = Explored { summary, covered: search.describe(), ..Explored::default() };
+        refused.map_or(Ok(go == Go::On), Err)
+    }
+
+    /// Shortens what was found, and says what was covered.
+    pub(crate) fn end_exploring(
+        &self,
+        exploring: &Exploring,
+        total: Deadline,
+        observer: &mut dyn Observer,
+    ) -> Result<Explored, PipelineError> {
+        let Exploring { program, settings, controls, parts, found, .. } = exploring;
+        let summary = exploring.running.summary.clone();
+        let until = total.less(exploring.replays);
+        let explorer = parts.explorer(program, settings, total);
+        let mut explored = Explored { summary, covered: exploring.search.describe(), ..Explored::default() };
         explored.executions = explored.summary.schedules;
         let shorter = Explorer { forcing: Forcing { deadline: until, ..explorer.forcing.clone() }, ..explorer.clone() };
-        for one in &found {
+        for one in found {
             explored.found.push((one.failure, one.after));
             if settings.minimise > 0 && !until.is_over() {
                 let minimised = minimise(&shorter, &one.observation, one.failure, settings.minimise)?;
                 explored.executions += minimised.executions;
-                self.store_shorter(&explorer, (one, &minimised), &controls, (settings.strategy, &found), observer)?;
+                self.store_shorter(&explorer, (one, &minimised), controls, (settings.strategy, found), observer)?;
             }
         }
-        remove(&self.store.scratch())?;
         Ok(explored)
     }
 
@@ -227,32 +308,17 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         }
     }
 
-    fn explorer<'p>(
-        &self,
-        run: &RunRecord,
-        settings: &ExploreSettings,
-        loaded: &LoadedTrace,
-        program: &'p rashomon_confirm::Program,
-        deadline: Deadline,
-    ) -> Explorer<'p> {
-        let accesses = match settings.stops {
-            Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace, deadline)),
-            Stops::None => VisibleAccesses::None,
-            Stops::All => VisibleAccesses::All,
-        };
-        Explorer {
-            program,
-            forcing: Forcing { deadline, ..self.forcing(run) },
+    fn parts(&self, run: &RunRecord, settings: &ExploreSettings, loaded: &LoadedTrace, deadline: Deadline) -> Parts {
+        Parts {
+            forcing: self.forcing(run),
             base: Planner::new(&loaded.trace, 0).empty(),
-            folder: self.store.scratch(),
-            accesses,
-            races: false,
-            hold: None,
-            prefer: None,
+            folder: self.store.scratch(NAME),
+            accesses: match settings.stops {
+                Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace, deadline)),
+                Stops::None => VisibleAccesses::None,
+                Stops::All => VisibleAccesses::All,
+            },
             steps: settings.steps.unwrap_or_else(|| steps_of(loaded.trace.events.len())),
-            expected: settings.expected,
-            jobs: settings.jobs,
-            snapshots: false,
         }
     }
 
@@ -309,7 +375,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let &Shown { failure, observation, minimised, after, strategy } = shown;
         let best = minimised.map_or(observation, |minimised| &minimised.observation);
         let schedule = of_log(&explorer.base, &best.log, None);
-        let session = self.store.scratch().join("proof");
+        let session = self.store.scratch(NAME).join("proof");
         let forcing = Forcing { times: 1, ..explorer.forcing.clone() };
         observer.progress(Progress::Forcing { id: &failure.to_string(), number: 0, of: 1 });
         let attempt = force(explorer.program, &schedule, &session, &forcing)?;
@@ -324,7 +390,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         };
         let objection = match exit {
             Some(exit) if again && !controls.is_empty() => {
-                let scratch = self.store.scratch().join("control");
+                let scratch = self.store.scratch(NAME).join("control");
                 let mut prover =
                     Prover { program: explorer.program, forcing, symbols: self.symbols, scratch: &scratch, executions: 0 };
                 prover.compare(&finding, exit, controls)?.objection()

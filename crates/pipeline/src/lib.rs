@@ -6,6 +6,7 @@
 
 pub mod analyse;
 pub mod check;
+pub mod engines;
 pub mod error;
 pub mod explore;
 pub mod findings;
@@ -21,6 +22,7 @@ pub use check::budget::{Budget, Deadlines};
 pub use check::leads::{Gathered, Lead};
 pub use check::tally::Tally;
 pub use check::{Job, Settings};
+pub use engines::case::Case;
 pub use error::PipelineError;
 pub use explore::{ExploreSettings, Explored, Stops, Strategy};
 pub use findings::binaries::Binaries;

@@ -158,6 +158,15 @@ impl Crate {
         self.modules.insert(module.clone(), self.files.len());
         let mut children = Vec::new();
         for item in &parsed.items {
+            // A list of one line each that declares modules.
+            if let syn::Item::Macro(list) = item
+                && list.ident.is_none()
+            {
+                children.extend(list.mac.tokens.clone().into_iter().filter_map(|token| match token {
+                    proc_macro2::TokenTree::Ident(name) => Some(name.to_string()),
+                    _ => None,
+                }));
+            }
             if let syn::Item::Mod(child) = item
                 && child.content.is_none()
                 && !is_test(&child.attrs)

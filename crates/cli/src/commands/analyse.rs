@@ -3,9 +3,9 @@
 mod json;
 mod text;
 
-use super::Ui;
 use super::trace::files::{is_file, open_checked};
 use super::trace::loaded_until;
+use super::{Ui, processors};
 use crate::arguments::{AnalyseOptions, FailOnFound};
 use crate::exit::Exit;
 use crate::progress::Counter;
@@ -24,7 +24,7 @@ pub fn analyse(ui: Ui, options: &AnalyseOptions) -> Result<Exit> {
         kinds: options.analysis.iter().map(|name| Kind::from(*name)).collect(),
         regions: options.regions.into(),
         window: options.window,
-        workers: options.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u32)),
+        workers: options.workers.unwrap_or_else(|| processors() as u32),
         memory: options.memory,
         spill_to: Some(options.spill_to.clone().unwrap_or_else(on_disk)),
     };

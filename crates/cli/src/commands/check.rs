@@ -1,14 +1,14 @@
 //! `rashomon check`: everything in a row, in one budget.
 
 use super::prepare::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, plan_of_check, present, reporter, settings_for};
+use super::{Ui, end_children_on_interruption, plan_of_check, present, processors, reporter, settings_for};
 use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions};
 use crate::exit::Exit;
 use crate::live;
 use anyhow::Result;
 use rashomon_confirm::Output;
-use rashomon_pipeline::witness::WitnessSettings;
-use rashomon_pipeline::{Binaries, Job, Scheduling, Tally};
+use rashomon_pipeline::engines::{Asked, of_check, run_in_order};
+use rashomon_pipeline::{Binaries, Case, Job};
 use rashomon_report::{Counts, RunSummary};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -52,19 +52,11 @@ pub fn check_prepared(
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
-    let mut tally = Tally::default();
-    let gathered = job.gather(&mut run, plan_of_check(options).as_mut(), &mut tally, &mut reporter)?;
-    let total = gathered.deadlines.total;
-    let stopped = job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
-    let search = total.limit(confirm.search);
-    if stopped.is_none()
-        && !search.is_zero()
-        && run.recordings.iter().all(|recording| recording.policy != Scheduling::Free.name())
-    {
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let witnessed = job.find_witnesses(&run, &WitnessSettings::of_check(search, jobs), &mut reporter)?;
-        tally.executions += witnessed.executions;
-    }
+    let mut plan = plan_of_check(options);
+    let mut asked = Asked { plan: Some(plan.as_mut()), stored: false, search: confirm.search, jobs: processors() };
+    let mut case = Case::new(&job, &mut run, &mut reporter);
+    run_in_order(of_check(&mut asked), &mut case)?;
+    let Case { tally, stopped, .. } = case;
     let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
     store.write_summary(&summary)?;
     reporter.finish();

@@ -1,13 +1,17 @@
 //! `rashomon confirm`: what is recorded is analysed again, and what is found is forced.
 
 use super::trust::{add_trusted, run_that_may};
-use super::{Ui, check_binaries, conclude, end_children_on_interruption, open_store, program_of, reporter, settings_of};
+use super::{
+    Ui, check_binaries, conclude, end_children_on_interruption, open_store, processors, program_of, reporter, settings_of,
+};
 use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use anyhow::Result;
-use rashomon_pipeline::{Binaries, Job, Tally};
+use rashomon_pipeline::engines::{Asked, of_check, run_in_order};
+use rashomon_pipeline::{Binaries, Case, Job};
 use rashomon_report::RunSummary;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub fn confirm(
     ui: Ui,
@@ -27,9 +31,10 @@ pub fn confirm(
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
-    let mut tally = Tally::default();
-    let gathered = job.analyse_all(&run, &mut tally, &mut reporter)?;
-    let stopped = job.confirm_all(&run, gathered, &mut tally, &mut reporter)?;
+    let mut case = Case::new(&job, &mut run, &mut reporter);
+    let mut asked = Asked { plan: None, stored: true, search: Duration::ZERO, jobs: processors() };
+    run_in_order(of_check(&mut asked), &mut case)?;
+    let Case { tally, stopped, .. } = case;
     let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
     store.write_summary(&summary)?;
     reporter.finish();

@@ -1,14 +1,16 @@
 //! `rashomon explore`: schedules are tried until one fails.
 
 use super::prepare::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, fixed_plan, present, refuse_filter, reporter, settings_for};
+use super::{Ui, end_children_on_interruption, present, processors, record_all, refuse_filter, reporter, settings_for};
 use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions};
 use crate::exit::Exit;
 use crate::terminal::say;
 use anyhow::Result;
 use rashomon_confirm::Output;
+use rashomon_event::Deadline;
+use rashomon_pipeline::engines::{self, explore::Explore};
 use rashomon_pipeline::explore::{ExpectedExit, ExploreSettings, Stops};
-use rashomon_pipeline::{Binaries, Job, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, Tally};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -28,28 +30,25 @@ pub fn explore(
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
-    job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
-    let explored = job.explore(
-        &record,
-        &ExploreSettings {
-            strategy: options.strategy,
-            schedules: options.schedules,
-            preemptions: options.preemptions,
-            seed: run.seed,
-            steps: options.steps,
-            stops: match options.accesses {
-                Accesses::Racing => Stops::Racing,
-                Accesses::None => Stops::None,
-                Accesses::All => Stops::All,
-            },
-            expected: if options.any_exit { ExpectedExit::AnyCode } else { ExpectedExit::Code(options.exit_code) },
-            budget: options.budget,
-            minimise: if options.no_minimise { 0 } else { options.minimise_schedules },
-            all: options.all,
-            jobs: options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+    record_all(&job, &mut record, run, &mut reporter)?;
+    let mut engine = Explore::new(ExploreSettings {
+        strategy: options.strategy,
+        schedules: options.schedules,
+        preemptions: options.preemptions,
+        seed: run.seed,
+        steps: options.steps,
+        stops: match options.accesses {
+            Accesses::Racing => Stops::Racing,
+            Accesses::None => Stops::None,
+            Accesses::All => Stops::All,
         },
-        &mut reporter,
-    )?;
+        expected: if options.any_exit { ExpectedExit::AnyCode } else { ExpectedExit::Code(options.exit_code) },
+        minimise: if options.no_minimise { 0 } else { options.minimise_schedules },
+        all: options.all,
+        jobs: options.jobs.map_or_else(processors, usize::from),
+    });
+    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), Deadline::within(options.budget))?;
+    let explored = engine.explored;
     reporter.finish();
     if !ui.quiet {
         let seconds = explored.summary.duration.as_secs_f64();

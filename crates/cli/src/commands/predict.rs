@@ -8,9 +8,11 @@ use super::{
 use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use anyhow::Result;
+use rashomon_event::Deadline;
 use rashomon_pipeline::analyse::imported::predict_file;
 use rashomon_pipeline::check::analyse_session;
-use rashomon_pipeline::{Binaries, Job, Tally};
+use rashomon_pipeline::engines::{self, predict::Predict};
+use rashomon_pipeline::{Binaries, Case, Job, Tally};
 use rashomon_report::{ProgramExit, RunSummary};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,9 +36,10 @@ pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOp
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
-    let mut tally = Tally::default();
-    job.analyse_all(&run, &mut tally, &mut reporter)?;
-    job.tell_alike(&mut tally, &mut reporter)?;
+    let mut case = Case::new(&job, &mut run, &mut reporter);
+    engines::run(&mut Predict::default(), &mut case, Deadline::NEVER)?;
+    job.tell_alike(&mut case.tally, case.observer)?;
+    let tally = case.tally;
     let summary = job.summary(&run, &tally);
     store.write_summary(&summary)?;
     reporter.finish();

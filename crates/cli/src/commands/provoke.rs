@@ -3,16 +3,18 @@
 use super::prepare::{Prepared, prepare};
 use super::trust::run_that_may;
 use super::{
-    NOTHING_FORCED, Ui, end_children_on_interruption, fixed_plan, open_store, present, program_of, refuse_filter, reporter,
-    settings_for, settings_of,
+    NOTHING_FORCED, Ui, end_children_on_interruption, open_store, present, processors, program_of, record_all, refuse_filter,
+    reporter, settings_for, settings_of,
 };
 use crate::arguments::{Holding, ProvokeOptions, ReportOptions, RunOptions, Switch};
 use crate::exit::Exit;
 use anyhow::{Result, bail};
 use rashomon_confirm::Output;
+use rashomon_event::Deadline;
+use rashomon_pipeline::engines::{self, provoke::Provoke};
 use rashomon_pipeline::provoke::Strategy;
 use rashomon_pipeline::replay::check_recording;
-use rashomon_pipeline::{Binaries, Job, ProvokeSettings, ProvokeTally, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, ProvokeSettings, ProvokeTally, Tally};
 use rashomon_trace::RunHeader;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -57,14 +59,12 @@ pub fn provoke(
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
     if records {
-        job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
+        record_all(&job, &mut record, run, &mut reporter)?;
     }
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let provoking = ProvokeSettings {
-        budget: options.budget,
         executions: options.runs,
         hold: options.hold,
-        jobs: options.jobs.map_or(processors, usize::from),
+        jobs: options.jobs.map_or_else(processors, usize::from),
         orders: options.orders == Switch::On,
         stop: !options.to_end,
         strategy: match options.strategy {
@@ -75,7 +75,9 @@ pub fn provoke(
         with_ordered: options.with_ordered,
         whole_budget: options.whole_budget,
     };
-    let told = job.provoke_all(&record, &provoking, &mut reporter)?;
+    let mut engine = Provoke::new(provoking);
+    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), Deadline::within(options.budget))?;
+    let told = engine.told;
     reporter.finish();
     let header = RunHeader::read(&store.recording(0))?;
     let tally = Tally {

@@ -1,7 +1,7 @@
 //! `rashomon record`: one or more executions, and nothing else.
 
 use super::prepare::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, fixed_plan, settings_for};
+use super::{Ui, end_children_on_interruption, record_all, settings_for};
 use crate::arguments::{Filter, RunOptions};
 use crate::exit::Exit;
 use crate::progress::Reporter;
@@ -20,7 +20,7 @@ pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> 
     let settings: Settings = settings_for(run, None, record.base_time_nanoseconds, Output::Inherit)?;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
     let mut reporter = Reporter::new(ui.quiet);
-    job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
+    record_all(&job, &mut record, run, &mut reporter)?;
     reporter.finish();
     let summary = job.summary(&record, &Tally::default());
     store.write_summary(&summary)?;

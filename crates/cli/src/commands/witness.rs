@@ -1,14 +1,16 @@
 //! `rashomon witness`: lockset warnings, and an execution for each that is no false alarm.
 
 use super::prepare::{Prepared, prepare};
-use super::{Ui, end_children_on_interruption, fixed_plan, present, refuse_filter, reporter, settings_for};
+use super::{Ui, end_children_on_interruption, present, processors, record_all, refuse_filter, reporter, settings_for};
 use crate::arguments::{ReportOptions, RunOptions, WitnessOptions};
 use crate::exit::Exit;
 use crate::terminal::print;
 use anyhow::Result;
 use rashomon_confirm::Output;
+use rashomon_event::Deadline;
+use rashomon_pipeline::engines::{self, witness::Witness};
 use rashomon_pipeline::witness::{LocksetStates, WitnessSettings, Witnessed};
-use rashomon_pipeline::{Binaries, Job, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, Tally};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -29,24 +31,21 @@ pub fn witness(
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
-    job.record_all(&mut record, &mut fixed_plan(run), &mut reporter)?;
-    let witnessed = job.find_witnesses(
-        &record,
-        &WitnessSettings {
-            states: if options.eraser { LocksetStates::Eraser } else { LocksetStates::None },
-            exclude: !options.no_exclusion,
-            hint: !options.no_hint,
-            extend: !options.short_prefix,
-            preemptions: options.preemptions,
-            schedules: options.schedules,
-            steps: options.steps,
-            budget: options.budget,
-            snapshots: !options.no_snapshots,
-            jobs: options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
-            undecided: false,
-        },
-        &mut reporter,
-    )?;
+    record_all(&job, &mut record, run, &mut reporter)?;
+    let mut engine = Witness::new(WitnessSettings {
+        states: if options.eraser { LocksetStates::Eraser } else { LocksetStates::None },
+        exclude: !options.no_exclusion,
+        hint: !options.no_hint,
+        extend: !options.short_prefix,
+        preemptions: options.preemptions,
+        schedules: options.schedules,
+        steps: options.steps,
+        snapshots: !options.no_snapshots,
+        jobs: options.jobs.map_or_else(processors, usize::from),
+        undecided: false,
+    });
+    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), Deadline::within(options.budget))?;
+    let witnessed = engine.witnessed;
     reporter.finish();
     print(&format!("{} accesses executed in the recording\n", witnessed.accesses))?;
     print(&format!("{} lockset warnings, {} without a partner\n", witnessed.warnings, witnessed.spurious))?;

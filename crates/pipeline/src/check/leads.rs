@@ -2,7 +2,6 @@
 
 use crate::analyse::examine::Examination;
 use crate::analyse::modules::Unseen;
-use crate::check::budget::Deadlines;
 use crate::check::prove::may_be_unordered;
 use crate::check::pursue::{Pursuit, Pursuits};
 use crate::check::tally::Tally;
@@ -49,7 +48,7 @@ impl Lead {
     }
 
     /// Is gone after from now on, as its schedules have not shown it.
-    pub(super) fn pursue(self, run: &RunRecord, pursuits: &mut Pursuits) {
+    pub(crate) fn pursue(self, run: &RunRecord, pursuits: &mut Pursuits) {
         let schedules = self.finding.schedule.iter().cloned().chain(self.alternatives);
         let pursuit = Pursuit::new(schedules, run.recordings.get(self.from.recording as usize));
         pursuits.add(self.finding, pursuit, self.cause);
@@ -69,7 +68,6 @@ pub struct Gathered {
     /// What replays of recorded processes held that nobody sees.
     pub(super) unseen: BTreeMap<(u32, ProcessPath), Unseen>,
     pub(crate) told: BTreeSet<String>,
-    pub deadlines: Deadlines,
 }
 
 impl Gathered {
@@ -196,7 +194,7 @@ pub(crate) const fn is_proven(finding: &Finding) -> bool {
 }
 
 /// Whether forcing could still decide it.
-pub(super) fn is_open(lead: &Lead) -> bool {
+pub(crate) fn is_open(lead: &Lead) -> bool {
     (lead.finding.schedule.is_some() || lead.exit.is_some()) && !is_proven(&lead.finding)
 }
 

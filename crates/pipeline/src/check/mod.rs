@@ -1,7 +1,6 @@
 //! The phases in a row, over one store.
 
 pub mod budget;
-mod gather;
 pub mod leads;
 pub mod novelty;
 pub mod plan;
@@ -11,9 +10,8 @@ pub mod tally;
 
 use crate::analyse::examine::Examination;
 use crate::check::budget::Budget;
-use crate::check::leads::{Gathered, Lead, Source, is_open, is_proven, leads_of, merge};
+use crate::check::leads::{Gathered, Lead, Source, is_proven, leads_of, merge};
 use crate::check::prove::{Prover, load, may_be_unordered};
-use crate::check::pursue::{Pursuits, Tried};
 use crate::check::tally::Tally;
 use crate::error::PipelineError;
 use crate::findings::alike::{self, Counts};
@@ -25,16 +23,14 @@ use crate::store::Store;
 use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
 use rashomon_confirm::force::remove;
-use rashomon_confirm::{Ending, Forcing, Input, Output, Program, Time, execute};
+use rashomon_confirm::{Forcing, Input, Program};
 use rashomon_event::{Deadline, Evidence, Finding, FindingId, Schedule};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{process_folder, processes};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::iter::Enumerate;
 use std::sync::Arc;
 use std::time::Duration;
-use std::vec::IntoIter;
 
 /// How much slower than the recorded one a forced execution may be, and what it may take at least.
 const SLOWDOWN: u32 = 10;
@@ -64,132 +60,9 @@ pub struct Job<'a, S: ?Sized> {
     pub symbols: &'a S,
 }
 
-/// Findings in a row whose schedules did not show them, before those are pursued in between.
-const IN_VAIN: u32 = 4;
-
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Forces what can be forced, until the budget is spent. An execution that cannot be made ends it: the error is handed back,
-    /// and noted, beside what was decided before.
-    pub fn confirm_all(
-        &self,
-        run: &RunRecord,
-        mut gathered: Gathered,
-        tally: &mut Tally,
-        observer: &mut dyn Observer,
-    ) -> Result<Option<PipelineError>, PipelineError> {
-        let mut leads = gathered.in_order();
-        self.set_alike_aside(&mut leads, tally, observer)?;
-        let scratch = self.store.scratch();
-        let mut prover =
-            Prover { program: self.program, forcing: self.forcing(run), symbols: self.symbols, scratch: &scratch, executions: 0 };
-        // The last execution, which leaves the world whole, takes about as long as the first one did, and as the sleeps did that
-        // passed there in virtual time.
-        let whole = match (&self.program.before_each, run.recordings.first()) {
-            (Some(_), Some(first)) => {
-                let slept =
-                    rashomon_confirm::force::header_of(&self.store.recording(0))?.map_or(0, |header| header.virtual_nanoseconds);
-                (Duration::from_millis(first.milliseconds) + Duration::from_nanos(slept)).min(self.settings.budget.total / 4)
-            }
-            _ => Duration::ZERO,
-        };
-        prover.forcing.deadline = gathered.deadlines.total.less(whole);
-        let mut leads = leads.into_iter().enumerate();
-        let mut stopped = self.confirm_leads(run, &mut leads, &mut gathered, &mut prover, tally, observer).err();
-        tally.untried += leads.filter(|(_, lead)| is_open(lead)).count() as u64;
-        tally.executions += prover.executions;
-        // Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each
-        // execution finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program
-        // run unobserved.)
-        if prover.executions > 0 && self.program.before_each.is_some() && stopped.is_none() {
-            let session = scratch.join("none");
-            // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of
-            // budgets.
-            let until = gathered.deadlines.total.and(self.settings.budget.total / 10);
-            let time = Time { limit: Some(prover.forcing.limit), until };
-            match execute(self.program, &session, &prover.forcing.input, Output::Discard, time) {
-                Ok(last) if last.ending == Ending::TimedOut => tally.note(
-                    "the last execution, which leaves the world as a whole one does, was ended with the budget: what it writes may be cut short".into(),
-                    observer,
-                ),
-                Ok(_) => {}
-                Err(error) => stopped = Some(error.into()),
-            }
-        }
-        if let Some(error) = &stopped {
-            tally.note(format!("nothing more was executed after an error: {error}"), observer);
-        }
-        remove(&scratch)?;
-        Ok(stopped)
-    }
-
-    /// Everybody's own schedules, and then the pursuit of what they did not show.
-    fn confirm_leads(
-        &self,
-        run: &RunRecord,
-        leads: &mut Enumerate<IntoIter<Lead>>,
-        gathered: &mut Gathered,
-        prover: &mut Prover<'_, S>,
-        tally: &mut Tally,
-        observer: &mut dyn Observer,
-    ) -> Result<(), PipelineError> {
-        let nothing = self.settings.budget.total.is_zero();
-        let of = leads.len();
-        let mut pursuits = Pursuits::default();
-        let mut proven = Counts::default();
-        let mut in_vain = 0;
-        for (number, mut lead) in leads {
-            if pursuits.has_shown(&lead.finding.id) {
-                continue;
-            }
-            if proven.of(lead.cause) >= alike::PROVEN && !is_proven(&lead.finding) {
-                self.set_aside(&lead.finding.id, tally, observer)?;
-                continue;
-            }
-            let is_late = || nothing || prover.forcing.deadline.is_over();
-            if is_late() {
-                tally.untried += u64::from(is_open(&lead));
-                continue;
-            }
-            observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
-            let before = lead.finding.clone();
-            let confirmed = self.confirm_one(prover, &mut lead, gathered, run);
-            let late = prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before);
-            if late || confirmed.is_err() {
-                // The end of the budget ended it, or it could not be tried: that says nothing about the finding.
-                tally.untried += u64::from(is_open(&Lead { finding: before, ..lead }));
-                confirmed?;
-                continue;
-            }
-            self.complete(&mut lead.finding);
-            self.store.write_finding(&lead.finding)?;
-            let so_far = Tally { executions: tally.executions + prover.executions, ..tally.clone() };
-            self.tell_numbers(run, &so_far, observer)?;
-            observer.progress(Progress::Decided(&lead.finding));
-            if is_proven(&lead.finding) {
-                in_vain = 0;
-                proven.count(lead.cause);
-                pursuits.is_shown(&lead.finding.id);
-                continue;
-            }
-            in_vain += 1;
-            lead.pursue(run, &mut pursuits);
-            // Where schedules are left again and again, the others' schedules may be, too: holding has its turns as well.
-            if in_vain >= IN_VAIN
-                && let Tried::Shown(cause) = self.pursue_next(&mut pursuits, prover, (number, of), observer)?
-            {
-                proven.count(cause);
-            }
-        }
-        // Of what is proven often enough the rest is not pursued.
-        for finding in pursuits.without(|cause| proven.of(cause) >= alike::PROVEN) {
-            self.set_aside(&finding.id, tally, observer)?;
-        }
-        self.tell_alike(tally, observer)?;
-        self.pursue_all(&mut pursuits, prover, observer)
-    }
-
     /// Of each cause no more than can be of interest.
-    fn set_alike_aside(
+    pub(crate) fn set_alike_aside(
         &self,
         leads: &mut Vec<Lead>,
         tally: &mut Tally,
@@ -214,7 +87,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     }
 
     /// The finding is one of many: it is counted, and no longer told.
-    fn set_aside(&self, id: &FindingId, tally: &mut Tally, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+    pub(crate) fn set_aside(&self, id: &FindingId, tally: &mut Tally, observer: &mut dyn Observer) -> Result<(), PipelineError> {
         if self.store.has_proof(id) {
             return Ok(());
         }
@@ -224,7 +97,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(())
     }
 
-    fn confirm_one(
+    pub(crate) fn confirm_one(
         &self,
         prover: &mut Prover<'_, S>,
         lead: &mut Lead,

@@ -119,6 +119,34 @@ impl Pursuits {
     }
 }
 
+/// Whose turn it is: everybody's next try in turn, until several rounds have shown nothing.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    fruitless: u32,
+    number: usize,
+    of: usize,
+}
+
+impl Rounds {
+    /// The number of the next try, and how many there are in its round. `None`: there are to be no more.
+    pub fn next(&mut self, pursuits: &Pursuits) -> Option<(usize, usize)> {
+        while self.number == self.of {
+            if self.fruitless == FRUITLESS_ROUNDS {
+                return None;
+            }
+            self.fruitless += 1;
+            (self.number, self.of) = (0, pursuits.open.len());
+        }
+        self.number += 1;
+        Some((self.number - 1, self.of))
+    }
+
+    /// The last try showed something.
+    pub fn was_fruitful(&mut self) {
+        self.fruitless = 0;
+    }
+}
+
 /// What one try was.
 pub(crate) enum Tried {
     /// There was none: nothing is open, or no time is left.
@@ -161,29 +189,6 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         }
         pursuits.open.push_back(Open { finding, pursuit, cause });
         Ok(tried)
-    }
-
-    /// Goes on after what the schedules did not show: everybody's next try in turn, until the time is up or several rounds have
-    /// shown nothing.
-    pub(crate) fn pursue_all(
-        &self,
-        pursuits: &mut Pursuits,
-        prover: &mut Prover<'_, S>,
-        observer: &mut dyn Observer,
-    ) -> Result<(), PipelineError> {
-        let mut fruitless = 0;
-        while fruitless < FRUITLESS_ROUNDS {
-            fruitless += 1;
-            let of = pursuits.open.len();
-            for number in 0..of {
-                match self.pursue_next(pursuits, prover, (number, of), observer)? {
-                    Tried::Nothing => return Ok(()),
-                    Tried::InVain => {}
-                    Tried::Shown(_) => fruitless = 0,
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -72,7 +72,7 @@ impl Tally {
     }
 
     /// For whoever watches, and for the report.
-    pub(super) fn note(&mut self, note: String, observer: &mut dyn Observer) {
+    pub(crate) fn note(&mut self, note: String, observer: &mut dyn Observer) {
         observer.progress(Progress::Note(&note));
         self.notes.push(note);
     }

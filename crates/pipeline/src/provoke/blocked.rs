@@ -11,6 +11,7 @@ use crate::error::PipelineError;
 use crate::findings::compose::Composer;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
+use crate::provoke::NAME;
 use crate::store::run::RunRecord;
 use rashomon_confirm::force::{Manner, force_in};
 use rashomon_confirm::{Forcing, Planner};
@@ -102,7 +103,7 @@ impl<S: Symbols + ?Sized> Blocked<'_, '_, S> {
     ) -> Result<(Option<Finding>, u64), PipelineError> {
         let forcing = self.job.forcing(self.run);
         let forcing = Forcing { times: forcing.times.max(TIMES), deadline: self.deadline, ..forcing };
-        let scratch = self.job.store.scratch().join("blocked");
+        let scratch = self.job.store.scratch(NAME).join("blocked");
         let mut prover =
             Prover { program: self.job.program, forcing, symbols: self.job.symbols, scratch: &scratch, executions: 0 };
         let tries = tries(loaded, self.run.quantum);

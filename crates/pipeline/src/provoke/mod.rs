@@ -10,7 +10,6 @@ pub(crate) mod plan;
 mod vary;
 
 use crate::check::Job;
-use crate::check::prove::load;
 use crate::error::PipelineError;
 use crate::findings::describe::Describer;
 use crate::findings::symbols::Symbols;
@@ -19,18 +18,21 @@ use crate::provoke::blocked::{Blocked, Told};
 use crate::provoke::catch::{finding_of, place_at};
 pub use crate::provoke::plan::{Decision, Pair, Strategy};
 use crate::provoke::plan::{HOLDS, Plan, Round};
-use crate::provoke::vary::{Known, Proven, varied_after};
+use crate::provoke::vary::Proven;
+pub(crate) use crate::provoke::vary::{Known, varied_after};
 use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
 use rashomon_abi::numbers::SplitMix;
-use rashomon_confirm::force::remove;
 use rashomon_confirm::provoke::Setting;
 use rashomon_confirm::{Output, ProvokedRun, Time, provoke};
 use rashomon_event::provocation::PROVOCATION_VERSION;
 use rashomon_event::{Deadline, Descriptor, Evidence, First, Provocation};
-use rashomon_trace::{After, Catch, LoadedTrace, ProvokeRequest, Recording, TraceError, Watched};
+use rashomon_trace::{After, Catch, LoadedTrace, ProvokeRequest, Watched};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// Of the engine.
+pub const NAME: &str = "provoke";
 
 /// How much longer than the monitored execution a thread is held at most (the paper's k).
 const SLOWER: f64 = 1.5;
@@ -48,8 +50,6 @@ const MOST_OUTPUT: u64 = 64 << 20;
 /// How to provoke.
 #[derive(Clone, Debug)]
 pub struct ProvokeSettings {
-    /// Wall-clock time of all executions together.
-    pub budget: Duration,
     /// The most executions; 0: no limit.
     pub executions: u64,
     /// Longest time that a thread is held; `None`: from the duration of the recorded execution.
@@ -92,13 +92,13 @@ pub struct ProvokeTally {
 }
 
 /// One provocation of one recording.
-struct Campaign<'c, 'j, S: ?Sized> {
+pub(crate) struct Campaign<'c, 'j, S: ?Sized> {
     job: &'c Job<'j, S>,
     run: &'c RunRecord,
     settings: &'c ProvokeSettings,
     loaded: &'c LoadedTrace,
     recorded: Describer<'c, S>,
-    deadline: Instant,
+    deadline: Deadline,
     /// Of the recorded execution.
     native: Duration,
     hold: Duration,
@@ -109,64 +109,6 @@ struct Campaign<'c, 'j, S: ?Sized> {
     /// Executions of earlier campaigns.
     made: u64,
     tally: ProvokeTally,
-}
-
-impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Provokes the targets of the first recording of a store; then, if that is wanted, those of further ones, until the budget
-    /// is spent.
-    pub fn provoke_all(
-        &self,
-        run: &RunRecord,
-        settings: &ProvokeSettings,
-        observer: &mut dyn Observer,
-    ) -> Result<ProvokeTally, PipelineError> {
-        let native = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
-        let mut session = self.store.recording(0);
-        let deadline = Instant::now() + settings.budget;
-        let Some(loaded) = self.load_for_search(0, Deadline::at(deadline), observer)? else {
-            return Ok(ProvokeTally::default());
-        };
-        let mut first = Some(loaded);
-        let (mut told, mut known, mut draw, mut barren) = (ProvokeTally::default(), Known::default(), SplitMix(0), 0);
-        for number in 1.. {
-            // The first recording has to be sound. Of the others what is not is of no use, and does no harm.
-            let loaded = match first.take() {
-                Some(loaded) => loaded,
-                None => match Recording::open(&session).and_then(|recording| recording.load_until(Deadline::at(deadline))) {
-                    Ok(loaded) => loaded,
-                    Err(TraceError::OutOfTime { .. }) => break,
-                    Err(_) => {
-                        session = self.store.recording(0);
-                        load(&session)?
-                    }
-                },
-            };
-            let mut campaign =
-                Campaign::new((self, run, settings), (&session, &loaded), (native, deadline), known, told.executions)?;
-            barren = if campaign.plan.open() > 0 { 0 } else { barren + 1 };
-            let blocked = campaign.blocked().store(campaign.loaded, &mut campaign.known.blocked, observer)?;
-            campaign.note(blocked);
-            let start = Instant::now();
-            campaign.decide(observer)?;
-            campaign.tally.deciding = start.elapsed();
-            campaign.compare_orders(observer)?;
-            if settings.whole_budget {
-                campaign.vary(varied_after(barren), &mut draw, observer)?;
-                campaign.compare_orders(observer)?;
-            }
-            let goes_on = settings.whole_budget && !campaign.is_spent();
-            known = campaign.finish(&mut told);
-            if !goes_on {
-                break;
-            }
-            if let Some(recorded) = self.monitor_again(number, deadline.saturating_duration_since(Instant::now())) {
-                told.recordings += 1;
-                session = recorded;
-            }
-        }
-        remove(&self.store.scratch())?;
-        Ok(told)
-    }
 }
 
 impl ProvokeTally {
@@ -194,13 +136,14 @@ impl ProvokeTally {
 
 impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     /// `made`: executions before this campaign.
-    fn new(
+    pub(crate) fn new(
         (job, run, settings): (&'c Job<'j, S>, &'c RunRecord, &'c ProvokeSettings),
         (session, loaded): (&Path, &'c LoadedTrace),
-        (native, deadline): (Duration, Instant),
+        deadline: Deadline,
         mut known: Known,
         made: u64,
     ) -> Result<Self, PipelineError> {
+        let native = Duration::from_millis(run.recordings.first().map_or(0, |recording| recording.milliseconds));
         let hold = settings.hold.unwrap_or_else(|| match settings.strategy {
             Strategy::Random => BREAK,
             _ => native.mul_f64(SLOWER).max(SHORTEST_HOLD),
@@ -233,7 +176,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     }
 
     fn blocked(&self) -> Blocked<'c, 'j, S> {
-        Blocked { job: self.job, run: self.run, deadline: Deadline::at(self.deadline) }
+        Blocked { job: self.job, run: self.run, deadline: self.deadline }
     }
 
     fn note(&mut self, told: Told) {
@@ -249,12 +192,31 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         }
     }
 
-    fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.remaining().is_zero() || self.left() == 0
     }
 
+    pub(crate) fn has_targets(&self) -> bool {
+        self.plan.open() > 0
+    }
+
+    /// Executes until every target is decided, and what is proven in both orders.
+    pub(crate) fn decide_targets(&mut self, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        let blocked = self.blocked().store(self.loaded, &mut self.known.blocked, observer)?;
+        self.note(blocked);
+        let start = Instant::now();
+        self.decide(observer)?;
+        self.tally.deciding = start.elapsed();
+        self.compare_orders(observer)
+    }
+
     /// So many more executions, each another way.
-    fn vary(&mut self, executions: u64, draw: &mut SplitMix, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+    pub(crate) fn vary(
+        &mut self,
+        executions: u64,
+        draw: &mut SplitMix,
+        observer: &mut dyn Observer,
+    ) -> Result<(), PipelineError> {
         let mut made = 0;
         while made < executions && !self.is_spent() {
             let share = (self.jobs() as u64).min(executions - made).min(self.left());
@@ -308,11 +270,11 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
 
     /// Of one of the executions that are made at the same time.
     fn session(&self, number: usize) -> PathBuf {
-        self.job.store.scratch().join(format!("provoke-{number}"))
+        self.job.store.scratch(NAME).join(format!("provoke-{number}"))
     }
 
     fn remaining(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+        self.deadline.limit(Duration::MAX)
     }
 
     /// The executions of one round, at the same time.
@@ -416,7 +378,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     }
 
     /// Adds what became of the plan's pairs to what earlier campaigns know and tell.
-    fn finish(mut self, told: &mut ProvokeTally) -> Known {
+    pub(crate) fn finish(mut self, told: &mut ProvokeTally) -> Known {
         told.add(&self.tally);
         for (pair, before) in self.plan.pairs.iter().zip(self.before) {
             if before == pair.decision {

@@ -3,7 +3,7 @@
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::provoke::{Campaign, MOST_OUTPUT, ORDER_TRIES, met, request_of, side_words, watched_again};
+use crate::provoke::{Campaign, MOST_OUTPUT, NAME, ORDER_TRIES, met, request_of, side_words, watched_again};
 use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::{Ending, Output, provoke};
 use rashomon_event::{First, Provocation};
@@ -12,8 +12,8 @@ use std::path::Path;
 
 impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     /// Lets each proven pair meet twice more, each side going first once, and says what came of it.
-    pub(super) fn compare_orders(&mut self, observer: &mut dyn Observer) -> Result<(), PipelineError> {
-        let session = self.job.store.scratch().join("order");
+    pub(crate) fn compare_orders(&mut self, observer: &mut dyn Observer) -> Result<(), PipelineError> {
+        let session = self.job.store.scratch(NAME).join("order");
         let new = std::mem::replace(&mut self.known.compared, self.known.findings.len())..self.known.findings.len();
         for index in if self.settings.orders { new } else { 0..0 } {
             let mut outcomes = Vec::new();
@@ -42,7 +42,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     /// What comes of the execution in which the pair met and this side went first; `None` if it did not meet again.
     fn in_order(&mut self, provocation: &Provocation, first: First, session: &Path) -> Result<Option<Ended>, PipelineError> {
         for number in 0..ORDER_TRIES {
-            if self.remaining().is_zero() {
+            if self.is_spent() {
                 return Ok(None);
             }
             // Which side is held has to stay the same.

@@ -7,8 +7,8 @@
 //! execution was chosen.
 
 use crate::check::Job;
-use crate::provoke::BREAK;
 use crate::provoke::plan::{Decision, HOLDS, Plan, Round};
+use crate::provoke::{BREAK, NAME};
 use crate::record::{Scheduling, record};
 use rashomon_abi::numbers::SplitMix;
 use rashomon_confirm::{Input, Output};
@@ -166,7 +166,7 @@ impl<S: ?Sized> Job<'_, S> {
             settings.input = Input::Empty;
         }
         settings.limit = Some(settings.limit.map_or(limit, |own| own.min(limit)));
-        let session = self.store.scratch().join("monitored");
+        let session = self.store.scratch(NAME).join("monitored");
         record(self.program, &session, &settings).ok().map(|_| session)
     }
 }

@@ -26,6 +26,7 @@ pub mod seal;
 use self::seal::Origin;
 use crate::error::PipelineError;
 use crate::store::run::{RUN_FORMAT, RUN_VERSION, RunRecord, ShellText, pasted};
+use rashomon_confirm::force::remove;
 use rashomon_event::{Finding, FindingId, Verdict};
 use rashomon_files::{Folder, Kind};
 use rashomon_report::RunSummary;
@@ -232,9 +233,17 @@ impl Store {
         self.path.join(PROOFS).join(id.as_str())
     }
 
-    /// A folder for executions whose traces are not kept.
-    pub fn scratch(&self) -> PathBuf {
-        self.path.join(SCRATCH)
+    /// A folder for executions of an engine whose traces are not kept.
+    pub fn scratch(&self, engine: &str) -> PathBuf {
+        self.path.join(SCRATCH).join(engine)
+    }
+
+    /// Removes what the engine left there.
+    pub fn clear_scratch(&self, engine: &str) -> Result<(), PipelineError> {
+        remove(&self.scratch(engine))?;
+        // Others may have theirs.
+        let _ = fs::remove_dir(self.path.join(SCRATCH));
+        Ok(())
     }
 
     /// Of a store of this user's own, sealed. What somebody else recorded stays so, whatever is changed in it.

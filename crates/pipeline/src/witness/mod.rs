@@ -46,6 +46,9 @@ use rashomon_predict::shacham::{partner, prefix, warnings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+/// Of the engine.
+pub const NAME: &str = "witness";
+
 /// Pairs of the same two source sites that are tried.
 const PER_SITE_PAIR: usize = 6;
 
@@ -62,8 +65,6 @@ pub struct WitnessSettings {
     /// Of one pair.
     pub schedules: u64,
     pub steps: u64,
-    /// Of all.
-    pub budget: Duration,
     pub jobs: usize,
     /// Go on from process snapshots where the program allows that.
     pub snapshots: bool,
@@ -73,7 +74,7 @@ pub struct WitnessSettings {
 
 impl WitnessSettings {
     /// For what the deciders of a check left undecided.
-    pub fn of_check(budget: Duration, jobs: usize) -> Self {
+    pub fn of_check(jobs: usize) -> Self {
         Self {
             states: LocksetStates::None,
             exclude: true,
@@ -82,7 +83,6 @@ impl WitnessSettings {
             preemptions: 2,
             schedules: 100,
             steps: 100_000,
-            budget,
             jobs,
             snapshots: true,
             undecided: true,
@@ -161,6 +161,13 @@ pub struct Witnessed {
     pub threads: u64,
 }
 
+impl Witnessed {
+    /// Pairs of source sites with a witness that came about again.
+    pub fn proven(&self) -> usize {
+        self.searched.iter().filter(|row| row.id.is_some()).count()
+    }
+}
+
 /// What came of the search for one pair.
 struct PairSearched {
     found: Found,
@@ -204,21 +211,6 @@ fn pairs_by_sites(trace: &Trace, states: LocksetStates, witnessed: &mut Witnesse
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
-    /// Searches a witness for each pair of source sites with a lockset warning; stores what it finds.
-    pub fn find_witnesses(
-        &self,
-        run: &RunRecord,
-        settings: &WitnessSettings,
-        observer: &mut dyn Observer,
-    ) -> Result<Witnessed, PipelineError> {
-        let until = Deadline::within(settings.budget);
-        let mut witnessed = Witnessed::default();
-        for number in 0..run.recordings.len().max(1) as u32 {
-            self.witnesses_of(run, number, settings, until, &mut witnessed, observer)?;
-        }
-        Ok(witnessed)
-    }
-
     fn forcing_of_search(&self, run: &RunRecord, until: Deadline) -> Forcing {
         let mut forcing = Forcing { deadline: until, ..self.forcing(run) };
         if self.program.client.is_some() && self.settings.forced_limit.is_none() {
@@ -230,7 +222,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         forcing
     }
 
-    fn witnesses_of(
+    /// Searches a witness for each pair of source sites with a lockset warning in one recording; stores what it finds.
+    pub(crate) fn witnesses_of(
         &self,
         run: &RunRecord,
         recording: u32,
@@ -246,7 +239,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         witnessed.threads = witnessed.threads.max(trace.threads.len() as u64);
         let by_sites = pairs_by_sites(trace, settings.states, witnessed);
         let composer = Composer::new(&loaded, self.symbols, self.settings.record.quantum);
-        let scratch = self.store.scratch();
+        let scratch = self.store.scratch(NAME);
         let forcing = self.forcing_of_search(run, until);
         let mut prover =
             Prover { program: self.program, forcing: forcing.clone(), symbols: self.symbols, scratch: &scratch, executions: 0 };
@@ -359,7 +352,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             program: self.program,
             forcing: forcing.clone(),
             base,
-            folder: self.store.scratch(),
+            folder: self.store.scratch(NAME),
             accesses: VisibleAccesses::Sites(sites.to_vec()),
             races: true,
             hold: if settings.exclude { thread(pair.a1) } else { None },

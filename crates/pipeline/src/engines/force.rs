@@ -1,0 +1,266 @@
+//! Leads are forced: everybody's own schedules first, and then the pursuit of what they did not show.
+
+use crate::check::Job;
+use crate::check::leads::{Lead, is_open, is_proven};
+use crate::check::prove::Prover;
+use crate::check::pursue::{Pursuits, Rounds, Tried};
+use crate::engines::Asked;
+use crate::engines::case::Case;
+use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
+use crate::error::PipelineError;
+use crate::findings::alike::{self, Counts};
+use crate::findings::symbols::Symbols;
+use crate::progress::Progress;
+use rashomon_confirm::force::header_of;
+use rashomon_confirm::{Ending, Forcing, Output, Time, execute};
+use rashomon_event::Deadline;
+use std::iter::Enumerate;
+use std::time::{Duration, Instant};
+use std::vec::IntoIter;
+
+pub const NAME: &str = "force";
+
+/// Findings in a row whose schedules did not show them, before those are pursued in between.
+const IN_VAIN: u32 = 4;
+
+/// Forces what can be forced. An execution that cannot be made ends it; what was decided before stands.
+#[derive(Default)]
+pub struct Force {
+    phase: Phase,
+    forcing: Option<Forcing>,
+    pursuits: Pursuits,
+    /// Proven findings of each cause.
+    proven: Counts,
+    /// Of leads in a row.
+    in_vain: u32,
+    executions: u64,
+    /// Why it ended before its time.
+    failed: Option<PipelineError>,
+    expectation: Option<Expectation>,
+}
+
+#[derive(Default)]
+enum Phase {
+    /// The leads of the case are to be taken.
+    #[default]
+    Begin,
+    Leads {
+        leads: Enumerate<IntoIter<Lead>>,
+        of: usize,
+    },
+    Pursuit(Rounds),
+    Over,
+}
+
+/// What the work on one unit needs.
+struct Unit<'u, 'c, 'j, S: ?Sized> {
+    case: &'u mut Case<'c, 'j, S>,
+    prover: Prover<'u, S>,
+    proven: usize,
+}
+
+impl<S: Symbols + ?Sized> Unit<'_, '_, '_, S> {
+    /// So that numbers are told that include the last execution.
+    fn count(&mut self) -> u64 {
+        let executions = std::mem::take(&mut self.prover.executions);
+        self.case.tally.executions += executions;
+        executions
+    }
+}
+
+impl Force {
+    /// Takes the leads of the case.
+    fn begin<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<(), PipelineError> {
+        let job = case.job;
+        let mut leads = case.gathered.in_order();
+        job.set_alike_aside(&mut leads, &mut case.tally, case.observer)?;
+        // The last execution, which leaves the world whole, takes about as long as the first one did, and as the sleeps did that
+        // passed there in virtual time.
+        let whole = match (&job.program.before_each, case.run.recordings.first()) {
+            (Some(_), Some(first)) => {
+                let slept = header_of(&job.store.recording(0))?.map_or(0, |header| header.virtual_nanoseconds);
+                (Duration::from_millis(first.milliseconds) + Duration::from_nanos(slept)).min(job.settings.budget.total / 4)
+            }
+            _ => Duration::ZERO,
+        };
+        let forcing = Forcing { deadline: until.less(whole), ..job.forcing(case.run) };
+        if self.expectation.is_none() {
+            let longest = case.run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
+            self.expectation = Some(Expectation::new(0.5, Duration::from_millis(longest) * (1 + job.settings.times)));
+        }
+        self.forcing = Some(forcing);
+        self.phase = Phase::Leads { of: leads.len(), leads: leads.into_iter().enumerate() };
+        Ok(())
+    }
+
+    /// The next lead, and a pursuit between leads where schedules are left again and again.
+    fn lead<S: Symbols + ?Sized>(&mut self, unit: &mut Unit<'_, '_, '_, S>) -> Result<(), PipelineError> {
+        let Phase::Leads { leads, of } = &mut self.phase else { return Ok(()) };
+        let of = *of;
+        let Some((number, mut lead)) = leads.next() else { return self.end_leads(unit) };
+        let job = unit.case.job;
+        if self.pursuits.has_shown(&lead.finding.id) {
+            return Ok(());
+        }
+        if self.proven.of(lead.cause()) >= alike::PROVEN && !is_proven(&lead.finding) {
+            return job.set_aside(&lead.finding.id, &mut unit.case.tally, unit.case.observer);
+        }
+        if job.settings.budget.total.is_zero() || unit.prover.forcing.deadline.is_over() {
+            unit.case.tally.untried += u64::from(is_open(&lead));
+            return Ok(());
+        }
+        unit.case.observer.progress(Progress::Forcing { id: &lead.finding.id, number, of });
+        let before = lead.finding.clone();
+        let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, unit.case.run);
+        self.executions += unit.count();
+        let late = unit.prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before);
+        if late || confirmed.is_err() {
+            // The end of the budget ended it, or it could not be tried: that says nothing about the finding.
+            lead.finding = before;
+            unit.case.tally.untried += u64::from(is_open(&lead));
+            return confirmed;
+        }
+        job.complete(&mut lead.finding);
+        job.store.write_finding(&lead.finding)?;
+        job.tell_numbers(unit.case.run, &unit.case.tally, unit.case.observer)?;
+        unit.case.observer.progress(Progress::Decided(&lead.finding));
+        if is_proven(&lead.finding) {
+            unit.proven += usize::from(!is_proven(&before));
+            self.in_vain = 0;
+            self.proven.count(lead.cause());
+            self.pursuits.is_shown(&lead.finding.id);
+            return Ok(());
+        }
+        self.in_vain += 1;
+        lead.pursue(unit.case.run, &mut self.pursuits);
+        // Where schedules are left again and again, the others' schedules may be, too: holding has its turns as well.
+        if self.in_vain >= IN_VAIN
+            && let Tried::Shown(cause) = self.pursue(unit, (number, of))?
+        {
+            self.proven.count(cause);
+        }
+        Ok(())
+    }
+
+    /// Of what is proven often enough the rest is not pursued.
+    fn end_leads<S: Symbols + ?Sized>(&mut self, unit: &mut Unit<'_, '_, '_, S>) -> Result<(), PipelineError> {
+        let job = unit.case.job;
+        let proven = &self.proven;
+        for finding in self.pursuits.without(|cause| proven.of(cause) >= alike::PROVEN) {
+            job.set_aside(&finding.id, &mut unit.case.tally, unit.case.observer)?;
+        }
+        job.tell_alike(&mut unit.case.tally, unit.case.observer)?;
+        self.phase = Phase::Pursuit(Rounds::default());
+        Ok(())
+    }
+
+    fn pursue<S: Symbols + ?Sized>(
+        &mut self,
+        unit: &mut Unit<'_, '_, '_, S>,
+        turn: (usize, usize),
+    ) -> Result<Tried, PipelineError> {
+        let tried = unit.case.job.pursue_next(&mut self.pursuits, &mut unit.prover, turn, unit.case.observer);
+        self.executions += unit.count();
+        unit.proven += usize::from(matches!(tried, Ok(Tried::Shown(_))));
+        tried
+    }
+
+    /// One try of what the schedules did not show.
+    fn pursuit<S: Symbols + ?Sized>(&mut self, unit: &mut Unit<'_, '_, '_, S>) -> Result<(), PipelineError> {
+        let Phase::Pursuit(rounds) = &mut self.phase else { return Ok(()) };
+        let Some(turn) = rounds.next(&self.pursuits) else {
+            self.phase = Phase::Over;
+            return Ok(());
+        };
+        match self.pursue(unit, turn)? {
+            Tried::Nothing => self.phase = Phase::Over,
+            Tried::InVain => {}
+            Tried::Shown(_) => {
+                if let Phase::Pursuit(rounds) = &mut self.phase {
+                    rounds.was_fruitful();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each
+    /// execution finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program
+    /// run unobserved.)
+    fn leave_whole<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        let job: &Job<'_, S> = case.job;
+        let Some(forcing) = &self.forcing else { return Ok(()) };
+        if self.executions == 0 || job.program.before_each.is_none() || self.failed.is_some() {
+            return Ok(());
+        }
+        let session = job.store.scratch(NAME).join("none");
+        // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of budgets.
+        let until = case.deadlines.total.and(job.settings.budget.total / 10);
+        let time = Time { limit: Some(forcing.limit), until };
+        let last = execute(job.program, &session, &forcing.input, Output::Discard, time)?;
+        if last.ending == Ending::TimedOut {
+            case.tally.note(
+                "the last execution, which leaves the world as a whole one does, was ended with the budget: what it writes may be cut short".into(),
+                case.observer,
+            );
+        }
+        Ok(())
+    }
+}
+
+impl<S: Symbols + ?Sized> Engine<S> for Force {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
+        if matches!(self.phase, Phase::Over) && !case.gathered.leads.is_empty() {
+            // Another engine has brought some.
+            self.phase = Phase::Begin;
+        }
+        let over = matches!(self.phase, Phase::Over) || self.failed.is_some();
+        (!over).then(|| self.expectation.unwrap_or(Expectation::new(0.5, Duration::ZERO)).offer())
+    }
+
+    /// One lead by all of its schedules, or one try of what these did not show.
+    fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
+        if matches!(self.phase, Phase::Begin) {
+            self.begin(case, until)?;
+        }
+        let Some(forcing) = self.forcing.clone() else { return Ok(Yield::default()) };
+        let begin = Instant::now();
+        let job = case.job;
+        let scratch = job.store.scratch(NAME);
+        let prover = Prover { program: job.program, forcing, symbols: job.symbols, scratch: &scratch, executions: 0 };
+        let mut unit = Unit { case, prover, proven: 0 };
+        let done = match self.phase {
+            Phase::Leads { .. } => self.lead(&mut unit),
+            _ => self.pursuit(&mut unit),
+        };
+        let made = Yield { proven: unit.proven, ..Yield::default() };
+        self.failed = done.err();
+        if let Some(expectation) = &mut self.expectation {
+            expectation.learn(made, begin.elapsed());
+        }
+        Ok(made)
+    }
+
+    fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        if let Phase::Leads { leads, .. } = &mut self.phase {
+            case.tally.untried += leads.filter(|(_, lead)| is_open(lead)).count() as u64;
+        }
+        if let Err(error) = self.leave_whole(case) {
+            self.failed = Some(error);
+        }
+        if let Some(error) = self.failed.take() {
+            case.tally.note(format!("nothing more was executed after an error: {error}"), case.observer);
+            case.stopped = Some(error);
+        }
+        case.job.store.clear_scratch(NAME)
+    }
+}
+
+/// What predictions are for.
+pub(super) fn of_check<'a, S: Symbols + ?Sized>(_: &mut Asked<'a>) -> Option<Registered<'a, S>> {
+    Some(Registered { engine: Box::new(Force::default()), share: Share::Whole })
+}

@@ -1,0 +1,53 @@
+//! What is recorded already is analysed, one recording after the other.
+
+use crate::engines::Asked;
+use crate::engines::case::Case;
+use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
+use crate::error::PipelineError;
+use crate::findings::symbols::Symbols;
+use rashomon_event::Deadline;
+use std::time::{Duration, Instant};
+
+pub const NAME: &str = "predict";
+
+/// Analyses the recordings of a store. The budget begins with the first one.
+#[derive(Default)]
+pub struct Predict {
+    next: u32,
+    expectation: Option<Expectation>,
+}
+
+impl<S: Symbols + ?Sized> Engine<S> for Predict {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
+        let expectation = self.expectation.get_or_insert(Expectation::new(1.0, Duration::ZERO));
+        ((self.next as usize) < case.run.recordings.len()).then(|| expectation.offer())
+    }
+
+    /// One recording.
+    fn step(&mut self, case: &mut Case<'_, '_, S>, _: Deadline) -> Result<Yield, PipelineError> {
+        if self.next == 0 {
+            case.deadlines = case.job.settings.budget.begin();
+        }
+        let (before, begin) = (case.gathered.leads.len(), Instant::now());
+        case.analyse(self.next)?;
+        self.next += 1;
+        let made = Yield { leads: case.gathered.leads.len() - before, ..Yield::default() };
+        if let Some(expectation) = &mut self.expectation {
+            expectation.learn(made, begin.elapsed());
+        }
+        Ok(made)
+    }
+
+    fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        case.settle()
+    }
+}
+
+/// Where nothing is recorded.
+pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
+    asked.stored.then(|| Registered { engine: Box::new(Predict::default()), share: Share::Whole })
+}

@@ -1,0 +1,120 @@
+//! Provocation ([`crate::provoke`]): the targets of one recording after the other, until each is decided.
+
+use crate::engines::Asked;
+use crate::engines::case::Case;
+use crate::engines::engine::{Engine, Expectation, Offer, Registered, Yield};
+use crate::error::PipelineError;
+use crate::findings::symbols::Symbols;
+pub use crate::provoke::NAME;
+use crate::provoke::{Campaign, Known, ProvokeSettings, ProvokeTally, varied_after};
+use rashomon_abi::numbers::SplitMix;
+use rashomon_event::Deadline;
+use rashomon_trace::{LoadedTrace, Recording, TraceError};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Provokes the targets of the first recording; then, if that is wanted, those of further ones, until the budget is spent.
+pub struct Provoke {
+    settings: ProvokeSettings,
+    /// Campaigns so far.
+    campaigns: u32,
+    /// Recorded last, beside what the store has.
+    monitored: Option<PathBuf>,
+    is_over: bool,
+    /// What came of it.
+    pub told: ProvokeTally,
+    known: Known,
+    draw: SplitMix,
+    /// Recordings in a row without a new pair.
+    barren: u32,
+    expectation: Expectation,
+}
+
+impl Provoke {
+    pub fn new(settings: ProvokeSettings) -> Self {
+        Self {
+            settings,
+            campaigns: 0,
+            monitored: None,
+            is_over: false,
+            told: ProvokeTally::default(),
+            known: Known::default(),
+            draw: SplitMix(0),
+            barren: 0,
+            expectation: Expectation::new(0.5, Duration::from_secs(1)),
+        }
+    }
+
+    /// The recording whose targets are next. The first one has to be sound. Of the others what is not is of no use, and does no
+    /// harm. `None`: no time was left to read it.
+    fn load<S: Symbols + ?Sized>(
+        &mut self,
+        case: &mut Case<'_, '_, S>,
+        until: Deadline,
+    ) -> Result<Option<(PathBuf, LoadedTrace)>, PipelineError> {
+        let first = case.job.store.recording(0);
+        if self.campaigns == 0 {
+            return Ok(case.job.load_for_search(0, until, case.observer)?.map(|loaded| (first, loaded)));
+        }
+        let session = self.monitored.clone().unwrap_or_else(|| first.clone());
+        match Recording::open(&session).and_then(|recording| recording.load_until(until)) {
+            Ok(loaded) => Ok(Some((session, loaded))),
+            Err(TraceError::OutOfTime { .. }) => Ok(None),
+            Err(_) => {
+                self.monitored = None;
+                Ok(Some((first.clone(), crate::check::prove::load(&first)?)))
+            }
+        }
+    }
+}
+
+impl<S: Symbols + ?Sized> Engine<S> for Provoke {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn offer(&mut self, _: &Case<'_, '_, S>) -> Option<Offer> {
+        (!self.is_over).then(|| self.expectation.offer())
+    }
+
+    /// The targets of one recording.
+    fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
+        let begin = Instant::now();
+        let (proven, executions) = (self.known.findings.len(), self.told.executions);
+        let Some((session, loaded)) = self.load(case, until)? else {
+            self.is_over = true;
+            return Ok(Yield::default());
+        };
+        self.campaigns += 1;
+        let known = std::mem::take(&mut self.known);
+        let with = (case.job, &*case.run, &self.settings);
+        let mut campaign = Campaign::new(with, (&session, &loaded), until, known, executions)?;
+        self.barren = if campaign.has_targets() { 0 } else { self.barren + 1 };
+        campaign.decide_targets(case.observer)?;
+        if self.settings.whole_budget {
+            campaign.vary(varied_after(self.barren), &mut self.draw, case.observer)?;
+            campaign.compare_orders(case.observer)?;
+        }
+        self.is_over = !self.settings.whole_budget || campaign.is_spent();
+        self.known = campaign.finish(&mut self.told);
+        if !self.is_over
+            && let Some(recorded) = case.job.monitor_again(self.campaigns, until.limit(Duration::MAX))
+        {
+            self.told.recordings += 1;
+            self.monitored = Some(recorded);
+        }
+        case.tally.executions += self.told.executions - executions;
+        let made = Yield { proven: self.known.findings.len() - proven, ..Yield::default() };
+        self.expectation.learn(made, begin.elapsed());
+        Ok(made)
+    }
+
+    fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        case.job.store.clear_scratch(NAME)
+    }
+}
+
+/// A command of its own.
+pub(super) const fn of_check<'a, S: Symbols + ?Sized>(_: &mut Asked<'a>) -> Option<Registered<'a, S>> {
+    None
+}

@@ -1,0 +1,122 @@
+//! Recordings, in the order of a plan; unless nothing is to be analysed, each is looked at before the next one is made.
+
+use crate::check::plan::{History, Next, Plan};
+use crate::engines::Asked;
+use crate::engines::case::Case;
+use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
+use crate::error::PipelineError;
+use crate::findings::symbols::Symbols;
+use crate::progress::Progress;
+use rashomon_event::Deadline;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub const NAME: &str = "record";
+
+/// Records until the plan has enough. The budget begins with the end of the first recording.
+pub struct Record<'p> {
+    plan: &'p mut dyn Plan,
+    /// Whether recordings are analysed.
+    analyses: bool,
+    history: History,
+    upcoming: Option<Next>,
+    is_over: bool,
+    expectation: Expectation,
+}
+
+impl<'p> Record<'p> {
+    /// Records and analyses.
+    pub fn analysing(plan: &'p mut dyn Plan) -> Self {
+        // A recording proves nothing by itself, unless it ends blocked; what is predicted from it may be.
+        let expectation = Expectation::new(1.0, Duration::ZERO);
+        Self { plan, analyses: true, history: History::default(), upcoming: None, is_over: false, expectation }
+    }
+
+    /// Records without looking at anything.
+    pub fn only(plan: &'p mut dyn Plan) -> Self {
+        Self { analyses: false, ..Self::analysing(plan) }
+    }
+
+    /// Whether the recording showed anything that none before it had.
+    fn analyse<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, is_first: bool) -> Result<bool, PipelineError> {
+        let number = case.run.recordings.len() as u32 - 1;
+        let bytes = size_of(&case.job.store.recording(number));
+        self.history.bytes += bytes;
+        self.history.largest = self.history.largest.max(bytes);
+        match case.analyse(number) {
+            Ok(analysed) => Ok(analysed.shown.is_some_and(|shown| case.novelty.learn(shown).is_any())),
+            Err(error) if is_first => Err(error),
+            // The others are worth what they are.
+            Err(error) => {
+                case.tell(format!("recording {} is of no use: {error}", number + 1));
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn offer(&mut self, _: &Case<'_, '_, S>) -> Option<Offer> {
+        if self.upcoming.is_none() && !self.is_over {
+            self.upcoming = self.plan.next(&self.history);
+            self.is_over = self.upcoming.is_none();
+        }
+        self.upcoming.map(|_| self.expectation.offer())
+    }
+
+    /// One recording. It ends when its own time is up, or that of recordings.
+    fn step(&mut self, case: &mut Case<'_, '_, S>, _: Deadline) -> Result<Yield, PipelineError> {
+        let Some(next) = self.upcoming.take() else { return Ok(Yield::default()) };
+        let is_first = self.history.recordings == 0;
+        if is_first {
+            case.job.store.write_run(case.run)?;
+        } else if case.deadlines.total.is_over() {
+            let of = self.plan.total().map(|total| format!(" of {total}")).unwrap_or_default();
+            case.tell(format!("the budget was spent after {}{of} recordings", case.run.recordings.len()));
+            self.is_over = true;
+            return Ok(Yield::default());
+        }
+        let before = case.gathered.leads.len();
+        case.observer.progress(Progress::Recording { number: self.history.recordings, of: self.plan.total() });
+        let begin = Instant::now();
+        let recorded = case.record_next(next, is_first, self.plan.total().is_none())?;
+        if is_first && self.analyses {
+            case.deadlines = case.job.settings.budget.begin();
+            case.tell_if_long();
+        }
+        let of_use = recorded && self.analyses && self.analyse(case, is_first)?;
+        self.history.recordings += 1;
+        self.history.barren = if of_use { 0 } else { self.history.barren + 1 };
+        self.history.longest = self.history.longest.max(begin.elapsed());
+        self.history.left = case.deadlines.recording.left();
+        let leads = case.gathered.leads.len() - before;
+        let made = Yield { recordings: u32::from(recorded), leads, proven: 0 };
+        self.expectation.learn(made, begin.elapsed());
+        Ok(made)
+    }
+
+    fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        if self.analyses { case.settle() } else { Ok(()) }
+    }
+}
+
+/// Whatever is checked is recorded first.
+pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
+    let plan = asked.plan.take()?;
+    Some(Registered { engine: Box::new(Record::analysing(plan)), share: Share::Whole })
+}
+
+/// Bytes of the files of a recording. What cannot be read counts nothing.
+fn size_of(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let of = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size_of(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(of).sum()
+}

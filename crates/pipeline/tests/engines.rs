@@ -1,0 +1,289 @@
+//! Engines and who runs them: in order with their shares, or by the best offer; executions that are handed back.
+
+use rashomon_abi::record::{AccessClass, Op};
+use rashomon_confirm::{Input, Output, Program};
+use rashomon_event::{Deadline, ModuleInfo};
+use rashomon_pipeline::check::budget::Deadlines;
+use rashomon_pipeline::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
+use rashomon_pipeline::engines::{self, Asked, of_check, run_in_order};
+use rashomon_pipeline::store::run::{RUN_FORMAT, RUN_VERSION};
+use rashomon_pipeline::{
+    Accesses, Binaries, Budget, Case, Job, PipelineError, RecordSettings, RecordedRun, RunRecord, Scheduling, Settings,
+    ShellText, Store,
+};
+use rashomon_report::ProgramExit;
+use rashomon_trace::modules::ModuleLine;
+use rashomon_trace::{Policy, RunHeader, SessionWriter};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn run_record() -> RunRecord {
+    RunRecord {
+        format: RUN_FORMAT.into(),
+        version: RUN_VERSION,
+        executable: ShellText::Text("/bin/true".into()),
+        arguments: vec![],
+        directory: ShellText::Text("/".into()),
+        randomise_addresses: false,
+        environment: vec![],
+        before_each: None,
+        client: None,
+        input: None,
+        loads_runtime: false,
+        quantum: 0,
+        base_time_nanoseconds: 0,
+        trace_limit: 0,
+        processes: 0,
+        trusted_libraries: vec![],
+        limit_milliseconds: None,
+        recordings: vec![],
+        notes: vec![],
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        record: RecordSettings {
+            scheduling: Scheduling::Serial(Policy::Random),
+            seed: 1,
+            quantum: 0,
+            input: Input::Empty,
+            output: Output::Discard,
+            limit: None,
+            until: Deadline::NEVER,
+            trace_limit: 0,
+            processes: 0,
+            patience: Duration::from_secs(1),
+            base_time_nanoseconds: 0,
+            accesses: Accesses::Distinct,
+        },
+        expected_exit: None,
+        budget: Budget::NONE,
+        forced_limit: None,
+        times: 1,
+        keep: false,
+        tool: "rashomon".into(),
+    }
+}
+
+fn program() -> Program {
+    Program {
+        executable: PathBuf::from("/bin/true"),
+        arguments: vec![],
+        directory: PathBuf::from("/"),
+        library_path: None,
+        randomise_addresses: false,
+        environment: vec![],
+        before_each: None,
+        before_each_limit: None,
+        client: None,
+    }
+}
+
+/// A case of a program that nobody executes.
+fn with_case(act: impl FnOnce(&mut Case<'_, '_, Binaries>)) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create_at(&folder.path().join("store")).unwrap();
+    let (program, settings, symbols, mut run) = (program(), settings(), Binaries::new(), run_record());
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    act(&mut Case::new(&job, &mut run, &mut ()));
+}
+
+/// So many units, each of which takes and gives the same.
+struct Fake<'l> {
+    name: &'static str,
+    left: u32,
+    takes: Duration,
+    gives: f64,
+    log: &'l RefCell<Vec<String>>,
+    /// An execution could not be made in this unit, from the end.
+    fails_at: Option<u32>,
+}
+
+impl Engine<Binaries> for Fake<'_> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn offer(&mut self, _: &Case<'_, '_, Binaries>) -> Option<Offer> {
+        (self.left > 0).then(|| Expectation::new(self.gives, self.takes).offer())
+    }
+
+    fn step(&mut self, case: &mut Case<'_, '_, Binaries>, until: Deadline) -> Result<Yield, PipelineError> {
+        self.left -= 1;
+        let bound = if until == Deadline::NEVER { "" } else { " in a share" };
+        self.log.borrow_mut().push(format!("{}{bound}", self.name));
+        if self.fails_at == Some(self.left) {
+            case.stopped = Some(PipelineError::NotObserved);
+        }
+        Ok(Yield::default())
+    }
+
+    fn finish(&mut self, _: &mut Case<'_, '_, Binaries>) -> Result<(), PipelineError> {
+        self.log.borrow_mut().push(format!("{} ends", self.name));
+        Ok(())
+    }
+}
+
+fn fake<'l>(name: &'static str, left: u32, log: &'l RefCell<Vec<String>>) -> Fake<'l> {
+    Fake { name, left, takes: Duration::from_secs(1), gives: 1.0, log, fails_at: None }
+}
+
+fn registered(engine: Fake<'_>, share: Share) -> Registered<'_, Binaries> {
+    Registered { engine: Box::new(engine), share }
+}
+
+#[test]
+fn engines_have_their_turns_in_order_each_with_its_share() {
+    let log = RefCell::default();
+    with_case(|case| {
+        let (one, two, none) = (fake("one", 2, &log), fake("two", 1, &log), fake("none", 1, &log));
+        let part = Share::AtMost(Duration::from_secs(9));
+        let all = vec![registered(one, Share::Whole), registered(none, Share::AtMost(Duration::ZERO)), registered(two, part)];
+        run_in_order(all, case).unwrap();
+    });
+    assert_eq!(*log.borrow(), ["one", "one", "one ends", "two in a share", "two ends"]);
+}
+
+#[test]
+fn a_budget_that_is_over_leaves_no_share_but_lets_what_is_left_be_counted() {
+    let log = RefCell::default();
+    with_case(|case| {
+        case.deadlines = Deadlines { total: Deadline::within(Duration::ZERO), ..Deadlines::NEVER };
+        let part = Share::AtMost(Duration::from_secs(9));
+        run_in_order(vec![registered(fake("part", 1, &log), part), registered(fake("rest", 1, &log), Share::Whole)], case)
+            .unwrap();
+    });
+    assert_eq!(*log.borrow(), ["rest in a share", "rest ends"]);
+}
+
+#[test]
+fn where_an_execution_cannot_be_made_nothing_else_is_executed() {
+    let log = RefCell::default();
+    with_case(|case| {
+        let failing = Fake { fails_at: Some(1), ..fake("failing", 3, &log) };
+        run_in_order(vec![registered(failing, Share::Whole), registered(fake("next", 1, &log), Share::Whole)], case).unwrap();
+        assert!(case.stopped.is_some());
+    });
+    assert_eq!(*log.borrow(), ["failing", "failing", "failing ends"]);
+}
+
+/// The queue that a portfolio is needs nothing but what engines offer.
+#[test]
+fn the_best_offer_first() {
+    let log = RefCell::default();
+    with_case(|case| {
+        let cheap = Fake { takes: Duration::from_millis(10), gives: 0.1, ..fake("cheap", 2, &log) };
+        let dear = Fake { takes: Duration::from_secs(10), gives: 1.0, ..fake("dear", 1, &log) };
+        let middling = Fake { gives: 1.0, ..fake("middling", 1, &log) };
+        let mut all = [dear, cheap, middling];
+        loop {
+            let offers = all.iter_mut().enumerate().filter_map(|(number, one)| Some((one.offer(case)?.per_second(), number)));
+            let Some((_, best)) = offers.max_by(|one, other| one.0.total_cmp(&other.0)) else { break };
+            all[best].step(case, Deadline::NEVER).unwrap();
+        }
+    });
+    assert_eq!(*log.borrow(), ["cheap", "cheap", "middling", "dear"]);
+}
+
+#[test]
+fn a_check_runs_the_registered_engines_in_the_order_of_the_list() {
+    let mut plan = rashomon_pipeline::check::plan::Fixed {
+        first: rashomon_pipeline::check::plan::Next { scheduling: Scheduling::Serial(Policy::Random), seed: 1 },
+        number: 1,
+    };
+    let names = |asked: &mut Asked<'_>| -> Vec<(&str, Share)> {
+        of_check::<Binaries>(asked).iter().map(|one| (one.engine.name(), one.share)).collect()
+    };
+    let search = Duration::from_secs(7);
+    let mut check = Asked { plan: Some(&mut plan), stored: false, search, jobs: 1 };
+    let expected = [("record", Share::Whole), ("force", Share::Whole), ("witness", Share::AtMost(search))];
+    assert_eq!(names(&mut check), expected);
+    let mut confirm = Asked { plan: None, stored: true, search, jobs: 1 };
+    assert_eq!(names(&mut confirm), [("predict", Share::Whole), expected[1], expected[2]]);
+    assert_eq!(engines::NAMES, ["record", "predict", "force", "witness", "provoke", "explore"]);
+}
+
+const MAIN: u64 = 0x55_0000_0000;
+
+/// Two threads write one variable, the one of `first` first.
+fn write_session(folder: &Path, first: u32) {
+    let mut session = SessionWriter::new(RunHeader::default());
+    let module = ModuleInfo { path: "/bin/prog".into(), build_id: None, base: MAIN, start: MAIN, end: MAIN + 0x8000 };
+    session.modules.push(ModuleLine::Loaded { sequence: 0, module });
+    session.sync(0, Op::ThreadStart, 100, 0, MAIN + 1, &[u64::MAX, 0, 0x7000, 0x8000, 0, 0]);
+    for child in 1..3 {
+        session.sync(0, Op::ThreadCreate, child, 0, MAIN + 0x20, &[child - 1]);
+    }
+    for child in [first, 3 - first] {
+        let low = 0x7f00_0000_0000 + u64::from(child) * 0x10_0000;
+        session.sync(child, Op::ThreadStart, 200, 0, MAIN + 0x30, &[0, u64::from(child) - 1, low, low + 0x1000, 0, 0]);
+        session.stream(child).access(AccessClass::Write, MAIN + 0x4000, 4, MAIN + 0x100 + u64::from(child) * 16);
+        session.sync(child, Op::ThreadEnd, 0, 0, 0, &[]);
+    }
+    for child in 1..3 {
+        session.turn(0, 0);
+        session.sync(0, Op::ThreadJoin, child, 0, MAIN + 0x40, &[]);
+    }
+    session.sync(0, Op::ThreadEnd, 0, 0, 0, &[]);
+    session.write(folder).unwrap();
+}
+
+fn recorded() -> RecordedRun {
+    RecordedRun {
+        folder: "somewhere".into(),
+        policy: "random".into(),
+        seed: 1,
+        exit: ProgramExit::Code { code: 0 },
+        milliseconds: 1,
+        notes: vec![],
+    }
+}
+
+#[test]
+fn an_execution_that_shows_something_becomes_a_recording_with_its_leads() {
+    with_case(|case| {
+        let session = case.job.store.scratch("fake").join("one");
+        write_session(&session, 1);
+        assert!(case.hand_back(&session, recorded()).unwrap());
+        assert_eq!(case.run.recordings.iter().map(|one| one.folder.as_str()).collect::<Vec<_>>(), ["recording-0"]);
+        assert!(case.job.store.recording(0).is_dir() && !session.exists());
+        assert_eq!(case.job.store.run().unwrap().recordings.len(), 1);
+        let stored = case.job.store.findings().unwrap();
+        assert_eq!(stored.iter().map(|finding| finding.sides.len()).collect::<Vec<_>>(), [2], "the race is a lead");
+        case.job.store.clear_scratch("fake").unwrap();
+        assert!(!case.job.store.scratch("fake").parent().unwrap().exists());
+    });
+}
+
+/// Nothing but the initial thread.
+fn write_empty_session(folder: &Path) {
+    let mut session = SessionWriter::new(RunHeader::default());
+    session.sync(0, Op::ThreadStart, 100, 0, MAIN + 1, &[u64::MAX, 0, 0x7000, 0x8000, 0, 0]);
+    session.sync(0, Op::ThreadEnd, 0, 0, 0, &[]);
+    session.write(folder).unwrap();
+}
+
+#[test]
+fn an_execution_that_shows_nothing_new_leaves_nothing_behind() {
+    with_case(|case| {
+        let session = case.job.store.scratch("fake").join("one");
+        write_empty_session(&session);
+        assert!(case.hand_back(&session, recorded()).unwrap(), "the first one is new");
+        write_empty_session(&session);
+        assert!(!case.hand_back(&session, recorded()).unwrap());
+        assert_eq!(case.run.recordings.len(), 1);
+        assert!(!case.job.store.recording(1).exists() && !session.exists());
+    });
+}
+
+#[test]
+fn an_execution_that_cannot_be_read_is_told_and_thrown_away() {
+    with_case(|case| {
+        let session = case.job.store.scratch("fake").join("one");
+        std::fs::create_dir_all(&session).unwrap();
+        assert!(!case.hand_back(&session, recorded()).unwrap());
+        assert!(case.run.recordings.is_empty() && !case.job.store.recording(0).exists());
+    });
+}
