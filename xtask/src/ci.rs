@@ -76,10 +76,19 @@ impl Check {
             Self::Book => vec![of(cargo(), "xtask book --html")],
             // The tool's build script builds the runtime.
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
-            Self::Test if has_nextest() => {
-                vec![of(cargo(), "nextest run --workspace --no-fail-fast"), of(cargo(), "test --workspace --doc")]
+            Self::Test => {
+                let mut commands = if has_nextest() {
+                    vec![of(cargo(), "nextest run --workspace --no-fail-fast"), of(cargo(), "test --workspace --doc")]
+                } else {
+                    vec![of(cargo(), "test --workspace --no-fail-fast")]
+                };
+                if has("miri --version") {
+                    commands.push(of(cargo(), "miri test --package rashomon-logic"));
+                } else {
+                    eprintln!("notice: cargo miri is not installed: the runtime's logic is tested without it");
+                }
+                commands
             }
-            Self::Test => vec![of(cargo(), "test --workspace --no-fail-fast")],
         })
     }
 }
@@ -97,7 +106,12 @@ fn runtime() -> Command {
 }
 
 fn has_nextest() -> bool {
-    let quiet = of(cargo(), "nextest --version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    has("nextest --version")
+}
+
+/// Whether cargo knows the command.
+fn has(command: &str) -> bool {
+    let quiet = of(cargo(), command).stdout(Stdio::null()).stderr(Stdio::null()).status();
     quiet.is_ok_and(|status| status.success())
 }
 
