@@ -29,5 +29,7 @@ mod system;
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let line = info.location().map_or(0, |location| location.line());
     let file = info.location().map_or("", |location| location.file());
-    system::sys::die(&[b"internal error at ", file.as_bytes(), b":", system::sys::Decimal::new(line as u64).bytes()])
+    // Also what tells a program that has this runtime inside from one with the ordinary one (`xtask/src/assertions.rs`).
+    let what: &[u8] = if cfg!(debug_assertions) { b"an assertion failed at " } else { b"internal error at " };
+    system::sys::die(&[what, file.as_bytes(), b":", system::sys::Decimal::new(line as u64).bytes()])
 }

@@ -16,3 +16,10 @@ pub fn join(clock: &mut [Epoch], other: &[Epoch]) {
         *own = (*own).max(*other);
     }
 }
+
+/// Whether something that the owner of `slot` did in `epoch` is ordered before what a thread with the slot `own` does, whose
+/// clock says `known` of that slot.
+#[inline(always)]
+pub fn is_ordered(slot: u32, epoch: Epoch, own: u32, known: impl FnOnce(u32) -> Epoch) -> bool {
+    slot == own || known(slot) >= epoch
+}

@@ -3,5 +3,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod access;
+pub mod cells;
 pub mod clocks;
+pub mod dependences;
 pub mod locksets;
+pub mod mappings;
+pub mod operations;
+pub mod pct;
+pub mod pieces;
+pub mod sent;

@@ -13,6 +13,8 @@ use core::cell::Cell;
 use core::ptr::null;
 use core::sync::atomic::Ordering::Release;
 use rashomon_abi::record::{Op, sync_source};
+pub use rashomon_logic::dependences::{ALL_MEMORY, Item, Use};
+pub use rashomon_logic::pieces::Pieces;
 
 /// How a task's code is called.
 #[derive(Clone, Copy)]
@@ -61,38 +63,6 @@ pub struct Group {
     unfinished: Cell<u32>,
     untaken: Cell<u32>,
     joined: u64,
-}
-
-/// What a task says that it does with what it names in `depend`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    Reads,
-    /// `inoutset`: in any order with others of the kind.
-    Joins,
-    Writes,
-}
-
-/// An item of `depend`.
-#[derive(Clone, Copy)]
-pub struct Item {
-    pub address: u64,
-    pub uses: Use,
-}
-
-/// The address of `omp_all_memory`, which every other one lies in.
-pub const ALL_MEMORY: u64 = 0;
-
-impl Item {
-    /// Whether tasks that name these are ordered.
-    fn orders(self, other: Self) -> bool {
-        let meet = self.address == other.address || self.address == ALL_MEMORY || other.address == ALL_MEMORY;
-        meet && (self.uses != other.uses || self.uses == Use::Writes)
-    }
-
-    /// Whether who is ordered behind this one is so behind all that the other one orders.
-    fn stands_for(self, other: Self) -> bool {
-        self.uses == Use::Writes && (self.address == other.address || self.address == ALL_MEMORY)
-    }
 }
 
 /// A child that the next ones with the same address depend on.
@@ -177,40 +147,6 @@ pub struct Clauses<'a> {
     pub at_once: bool,
     pub is_final: bool,
     pub depends: &'a [Item],
-}
-
-/// How many tasks the iterations of a `taskloop` become.
-pub enum Pieces {
-    /// So many, as equal as can be.
-    Count(u64),
-    /// Tasks of at least so many iterations, and of less than twice as many.
-    AtLeast(u64),
-    /// Tasks of just so many iterations, but for the last one.
-    Exactly(u64),
-}
-
-impl Pieces {
-    /// `grainsize`.
-    pub fn of_size(size: u64, strict: bool) -> Self {
-        if strict { Self::Exactly(size.max(1)) } else { Self::AtLeast(size.max(1)) }
-    }
-
-    /// The first iteration of each piece, and the one behind its last.
-    pub fn of(&self, total: u64) -> impl Iterator<Item = (u64, u64)> {
-        let (count, exact) = match *self {
-            Self::Count(count) => (count.clamp(1, total.max(1)), None),
-            Self::AtLeast(size) => ((total / size).max(1), None),
-            Self::Exactly(size) => (total.div_ceil(size), Some(size)),
-        };
-        let (least, more) = (total / count.max(1), total % count.max(1));
-        (0..if total == 0 { 0 } else { count }).map(move |number| match exact {
-            Some(size) => (number * size, (number * size).saturating_add(size).min(total)),
-            None => {
-                let from = number * least + number.min(more);
-                (from, from + least + u64::from(number < more))
-            }
-        })
-    }
 }
 
 /// A fresh task with room for its data, which the caller fills: that may be the program's code. Outside the runtime.

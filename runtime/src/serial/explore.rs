@@ -1,8 +1,7 @@
 //! The exploring policy: who makes the next step is decided by a list, then by a strategy; what happened is written down choice
 //! by choice (`rashomon_abi::exploration` describes the file).
 //!
-//! Strategies after the list: CONTINUE, RANDOM; PCT (S. Burckhardt, P. Kothari, M. Musuvathi, S. Nagarakatte, "A Randomized
-//! Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010, §2); POS (X. Yuan, J. Yang, R. Gu, "Partial Order Aware
+//! Strategies after the list: CONTINUE, RANDOM; PCT ([`rashomon_logic::pct`]); POS (X. Yuan, J. Yang, R. Gu, "Partial Order Aware
 //! Concurrency Sampling", CAV 2018, Algorithm 2). Sleep sets: P. Godefroid, "Partial-Order Methods for the Verification of
 //! Concurrent Systems", LNCS 1032, 1996, §5.
 //!
@@ -32,6 +31,7 @@ use rashomon_abi::exploration::{
 use rashomon_abi::header::outcome;
 use rashomon_abi::numbers::SplitMix;
 use rashomon_abi::record::{AccessClass, Op};
+use rashomon_logic::pct;
 
 static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
@@ -42,10 +42,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 const MAX_CHANGES: usize = 32;
 static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX) }; MAX_CHANGES];
-/// PCT: initial priorities lie above, those of change points below, and those of threads that look lower still.
-const INITIAL: u64 = 1 << 40;
-const CHANGED: u64 = 1 << 39;
-static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);
+static LOWEST: AtomicU64 = AtomicU64::new(pct::LOWEST);
 /// Repeated looks, with nothing changed in between, after which a thread is passed over.
 pub const LOOKS: u32 = 3;
 /// Accesses in a row, none of them a step, after which a thread is passed over.
@@ -113,9 +110,9 @@ pub fn initialise() {
     }
     RANDOM.store(word(field::SEED).wrapping_mul(0xd134_2543_de82_ef95), Relaxed);
     if word(field::STRATEGY) == strategy::PCT {
-        let length = word(field::LENGTH).max(1);
+        let length = word(field::LENGTH);
         for change in CHANGES.iter().take(word(field::CHANGES) as usize) {
-            change.store(1 + random() % length, Relaxed);
+            change.store(pct::change_point(random(), length), Relaxed);
         }
     }
 }
@@ -128,7 +125,7 @@ pub fn begin_again(live: &[u32]) {
     initialise();
     for &number in live {
         // SAFETY: registered threads are never unmapped.
-        unsafe { (*by_number(number)).explore.priority = INITIAL + (random() >> 24) };
+        unsafe { (*by_number(number)).explore.priority = pct::initial(random()) };
     }
 }
 
@@ -223,7 +220,7 @@ fn write_pending(thread: &Thread) {
 
 /// A thread was created: its first step is to begin.
 pub fn created(thread: &mut Thread) {
-    thread.explore.priority = INITIAL + (random() >> 24);
+    thread.explore.priority = pct::initial(random());
     if exploring() {
         write_thread(thread);
     }
@@ -471,7 +468,7 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
             let thread = of(number);
             // Nobody created the initial thread.
             if thread.explore.priority == 0 {
-                thread.explore.priority = INITIAL + (random() >> 24);
+                thread.explore.priority = pct::initial(random());
             }
             write_pending(thread);
         }
@@ -628,7 +625,7 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
         strategy::PCT => {
             for (index, change) in CHANGES.iter().enumerate() {
                 if change.load(Relaxed) == choices && enabled.as_slice().contains(&outgoing) {
-                    of(outgoing).explore.priority = CHANGED + 1 + index as u64;
+                    of(outgoing).explore.priority = pct::changed(index);
                 }
             }
             candidates().max_by_key(|&number| of(number).explore.priority)

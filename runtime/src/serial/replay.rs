@@ -14,7 +14,10 @@ use crate::system::{config, header, modules, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
-use rashomon_abi::record::{AccessClass, Op};
+use rashomon_abi::record::Op;
+pub use rashomon_logic::access::{AccessAt, conflict};
+pub use rashomon_logic::operations::same_family;
+use rashomon_logic::operations::{family, may_precede};
 
 static TURN: AtomicU32 = AtomicU32::new(0);
 /// 0: no schedule (any more). 1: in force. 2: turns done, goal threads first.
@@ -23,27 +26,6 @@ const MAX_TRACKED: usize = 4096;
 /// Thread number + 1 of each entry of the thread table, and address of each entry of the object table.
 static NUMBERS: [AtomicU32; MAX_TRACKED] = [const { AtomicU32::new(0) }; MAX_TRACKED];
 static OBJECTS: [AtomicU64; MAX_TRACKED] = [const { AtomicU64::new(0) }; MAX_TRACKED];
-
-/// An access that is about to be made.
-#[derive(Clone, Copy)]
-pub struct AccessAt {
-    pub address: u64,
-    pub bytes: u64,
-    /// Code of an `AccessClass`; 0: no access.
-    pub class: u64,
-    pub atomic: bool,
-    pub site: u64,
-}
-
-impl AccessAt {
-    pub const NONE: Self = Self { address: 0, bytes: 0, class: 0, atomic: false, site: 0 };
-    fn writes(&self) -> bool {
-        AccessClass::from_code(self.class).is_some_and(AccessClass::writes)
-    }
-    fn overlaps(&self, address: u64, bytes: u64) -> bool {
-        self.address < address.saturating_add(bytes) && address < self.address.saturating_add(self.bytes)
-    }
-}
 
 /// The access a thread stands at, as its side of the goal.
 pub type GoalAccess = AccessAt;
@@ -194,15 +176,6 @@ pub fn may_be_object(turn: &Turn, access: &AccessAt) -> bool {
     !global || matches_site(turn, access)
 }
 
-/// Whether two threads that stand at these accesses are about to race.
-pub fn conflict(first: &AccessAt, second: &AccessAt) -> bool {
-    first.class != 0
-        && second.class != 0
-        && first.overlaps(second.address, second.bytes)
-        && (first.writes() || second.writes())
-        && !(first.atomic && second.atomic)
-}
-
 fn matches_site(turn: &Turn, access: &AccessAt) -> bool {
     is_site(turn, access.site)
         && match place(turn.object, turn.delta) {
@@ -235,42 +208,6 @@ pub fn quantum(thread: &Thread) -> Option<i64> {
     } else {
         UNBOUNDED
     })
-}
-
-/// Operations that may stand in for each other at one position: which of them it becomes is only known afterwards.
-fn family(op: u64) -> u64 {
-    match Op::from_code(op) {
-        Some(Op::LockFailed | Op::LockAgain | Op::LockRequest | Op::LockShared) => Op::Lock as u64,
-        Some(Op::UnlockInner | Op::UnlockShared) => Op::Unlock as u64,
-        Some(Op::AtomicCasFailed) => Op::AtomicRmw as u64,
-        Some(Op::SemaphoreFailed) => Op::SemaphoreWait as u64,
-        Some(Op::OnceSeen) => Op::OnceBegin as u64,
-        Some(Op::Observe | Op::Blocking) => Op::Publish as u64,
-        _ => op,
-    }
-}
-
-/// Whether an operation may be the one that a turn expects.
-pub fn same_family(expected: u64, op: Op) -> bool {
-    expected == 0 || family(expected) == family(op as u64)
-}
-
-/// Whether an event may follow in place of one that a thread is about to make: what `pthread_atfork` registered comes before a
-/// fork, and where a thread is cancelled the unwinder begins.
-fn may_precede(op: Op, other: u64) -> bool {
-    match op {
-        Op::Fork => true,
-        // A thread of a team that waits for the others may come to execute tasks before it leaves the barrier.
-        Op::BarrierExit => true,
-        // An attempt that follows one that failed observes that first.
-        Op::OnceBegin => family(other) == Op::Publish as u64,
-        // It may fail.
-        Op::ThreadJoin if family(other) == Op::Publish as u64 => true,
-        Op::Observe | Op::Publish | Op::Blocking | Op::SemaphoreWait | Op::ThreadJoin | Op::Sleep => {
-            family(other) == Op::OnceBegin as u64
-        }
-        _ => false,
-    }
 }
 
 /// A synchronisation event is about to happen. True: a schedule is in force, the policy has no say.

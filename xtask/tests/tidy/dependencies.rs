@@ -8,7 +8,7 @@ use std::process::Command;
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
 const LAYERS: [(&str, &[&str]); 22] = [
     ("rashomon-abi", &[]),
-    ("rashomon-logic", &[]),
+    ("rashomon-logic", &["rashomon-abi"]),
     ("rashomon-event", &[]),
     ("rashomon-files", &[]),
     ("rashomon-trace", &["rashomon-abi", "rashomon-event", "rashomon-files"]),

@@ -6,8 +6,7 @@ use crate::source::{lines, words};
 const MAX_LINES: usize = 500;
 
 /// Files that are longer, and how long they are. A number may only fall; a file that fits is taken off.
-const LONGER: [(&str, usize); 11] = [
-    ("runtime/src/detect/tree.rs", 523),
+const LONGER: [(&str, usize); 10] = [
     ("runtime/src/openmp/gomp.rs", 690),
     ("runtime/src/openmp/tasks.rs", 612),
     ("runtime/src/report/reporter.rs", 506),

@@ -31,6 +31,7 @@ use crate::system::{header, signals};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use rashomon_abi::instructions::{Kind, kind};
+use rashomon_logic::mappings::Line;
 
 pub enum Answer {
     /// It comes back to where it was, and passes where it stands now on the way.
@@ -662,51 +663,5 @@ fn set_rights(address: u64, bytes: u64, rights: usize) {
     // SAFETY: the copy's own memory. If it fails a write is not seen: then there is no verdict.
     if unsafe { syscall!(sys::MPROTECT, address, bytes, rights) } != 0 {
         give_up();
-    }
-}
-
-/// A line of `/proc/self/maps`, as far as it has come.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    numbers: [u64; 2],
-    rights: [u8; 4],
-    rest: [u8; 6],
-    /// Field that is being read: start and end, rights, offset, device, inode, path.
-    field: usize,
-    /// Its bytes so far.
-    length: usize,
-    second: bool,
-}
-
-impl Line {
-    /// True: the line is complete.
-    fn takes(&mut self, byte: u8) -> bool {
-        match (byte, self.field) {
-            (b'\n', _) => return true,
-            // Many spaces stand before the path.
-            (b' ', 5) if self.length == 0 => {}
-            (b' ', field) if field < 5 => (self.field, self.length) = (field + 1, 0),
-            (b'-', 0) => self.second = true,
-            (_, 0) => {
-                let number = &mut self.numbers[usize::from(self.second)];
-                *number = *number << 4 | u64::from((byte as char).to_digit(16).unwrap_or(0));
-            }
-            (_, field) => {
-                let place = if field == 1 {
-                    self.rights.get_mut(self.length)
-                } else {
-                    self.rest.get_mut(self.length).filter(|_| field == 5)
-                };
-                if let Some(place) = place {
-                    *place = byte;
-                }
-                self.length += 1;
-            }
-        }
-        false
-    }
-
-    fn rest_starts_with(&self, text: &[u8]) -> bool {
-        self.rest.starts_with(&text[..text.len().min(self.rest.len())])
     }
 }
