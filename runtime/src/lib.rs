@@ -14,6 +14,10 @@
 #![no_std]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+// First: all that is entered from outside begins with its macros.
+#[macro_use]
+mod system;
+
 mod detect;
 mod intercept;
 mod openmp;
@@ -23,7 +27,6 @@ mod record;
 #[allow(dead_code, reason = "the detector's entry points, whether anything calls them or not")]
 mod report;
 mod serial;
-mod system;
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

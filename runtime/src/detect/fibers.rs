@@ -147,7 +147,7 @@ unsafe extern "C" fn named(fiber: *mut Thread, name: *const c_char) {
     }
 }
 
-crate::intercept::interpose! {
+crate::system::entry::interpose! {
     __tsan_get_current_fiber => current;
     __tsan_create_fiber => created;
     __tsan_switch_to_fiber => switched;

@@ -1,17 +1,17 @@
 //! `pthread_mutex_*`.
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_shared_mapping, is_time, request};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_time, request};
 use crate::detect;
 use crate::record::recorder;
 use crate::serial::clock::{NEVER, REALTIME};
 use crate::serial::explore;
 use crate::serial::sched::{self, WaitFor};
 use crate::serial::standstill::For as Wait;
-use crate::system::config;
 use crate::system::real::real;
 use crate::system::sys::{EBUSY, ETIMEDOUT};
 use crate::system::thread::Runtime;
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
@@ -45,7 +45,7 @@ impl Mutex {
     }
     /// Shared between processes: others may unlock it unseen.
     fn is_shared(&self) -> bool {
-        self.kind & 128 != 0 && is_shared_mapping(self as *const Self as u64)
+        self.kind & 128 != 0 && mappings::is_shared(self as *const Self as u64)
     }
     fn flags(&self) -> u16 {
         let refuses = self.checks_errors() || self.kind & ROBUST != 0;

@@ -7,17 +7,17 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_shared_mapping, is_time, request};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_time, request};
 use crate::record::recorder;
 use crate::serial::clock::{NEVER, REALTIME};
 use crate::serial::explore;
 use crate::serial::sched::{self, WaitFor};
 use crate::serial::standstill::For as Wait;
-use crate::system::config;
 use crate::system::real::real;
 use crate::system::sys::{EBUSY, ETIMEDOUT};
 use crate::system::thread::{Runtime, State, all};
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
@@ -41,7 +41,7 @@ pub struct RwLock {
 
 impl RwLock {
     fn is_shared(&self) -> bool {
-        self.shared != 0 && is_shared_mapping(self as *const Self as u64)
+        self.shared != 0 && mappings::is_shared(self as *const Self as u64)
     }
 }
 

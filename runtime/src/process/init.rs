@@ -2,12 +2,12 @@
 
 use crate::detect::{self, Detector};
 use crate::intercept::{process, start};
-use crate::process::finish;
 use crate::provoke;
 use crate::record::family;
 use crate::record::family::Refused;
 use crate::record::{recorder, tree};
 use crate::report;
+use crate::serial::finish;
 use crate::serial::{clock, explore, linger, policy, replay, sched};
 use crate::system::real::{self, real};
 use crate::system::sys;

@@ -1,8 +1,8 @@
 //! The message of a warning, in a buffer of its own. Locks and threads that come up several times are told once.
 
+use super::EXTERNAL;
 use super::sources::{self, DEEPEST};
 use super::{Access, Descriptor, Lock, hooks, names, tags};
-use crate::detect::stacks::EXTERNAL;
 use crate::system::sys;
 use crate::system::thread::NO_THREAD;
 use core::sync::atomic::{AtomicPtr, Ordering::*};

@@ -9,11 +9,9 @@
 //! signal's handler may leave the call. So it is one when nobody else can run any more, when the process ends, or, if all its
 //! waits are for locks, when it has lasted [`PATIENCE_NS`].
 
-use crate::intercept::lock_common::since_last_exclusive;
-use crate::process::finish;
-use crate::provoke;
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
+use crate::serial::finish;
 use crate::serial::sched::{LOCK, WaitFor, live};
 use crate::serial::{replay, standstill};
 use crate::system::memory::List;
@@ -236,8 +234,8 @@ pub fn among(members: &[(u32, u64)]) -> ! {
 }
 
 fn conclude_parallel(members: &[(u32, u64)]) -> ! {
-    if provoke::on() {
-        provoke::over();
+    if config::provoking() {
+        config::provokes(false);
         record_threads(members);
     }
     let mut numbers: List<u32> = List::new();
@@ -319,4 +317,12 @@ pub fn stuck() {
     let side = |index: usize| live.as_slice().get(index).map_or(u64::MAX, |&number| number as u64);
     replay::conclude(outcome::STUCK, side(0), side(1));
     finish::stop();
+}
+
+/// When a lock was last taken for one thread alone, in serial mode: who is said to have taken it before does not have it any
+/// more, as its memory was used for another lock meanwhile.
+fn since_last_exclusive(lock: u64) -> u64 {
+    // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
+    let held = all().flat_map(|thread| unsafe { (*thread).held.as_slice() });
+    held.filter(|held| held.lock == lock && !held.shared).map(|held| held.since).max().unwrap_or(0)
 }

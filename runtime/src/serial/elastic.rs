@@ -16,13 +16,12 @@
 //! deadlocks: P. Joshi, C.-S. Park, K. Sen, M. Naik, "A randomized dynamic program analysis technique for detecting real
 //! deadlocks", PLDI 2009. Deviation: nobody is held for a time, but until nobody else can run.
 
-use crate::provoke;
 use crate::serial::clock::NEVER;
 use crate::serial::replay::{self, AccessAt, Turn};
 use crate::serial::sched::{self, LOCK, WaitFor, live};
-use crate::system::config;
 use crate::system::memory::Map;
 use crate::system::thread::{State, Thread, by_number};
+use crate::system::{config, modules};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, field, goal, option, turn};
 use rashomon_abi::header::outcome;
@@ -358,7 +357,7 @@ pub fn at_access(thread: &mut Thread, access: AccessAt) {
     }
     if holds_anybody()
         && let Some(other) =
-            held().find(|other| replay::conflict(&other.goal, &access) && !provoke::is_known(other.goal.site, access.site))
+            held().find(|other| replay::conflict(&other.goal, &access) && !modules::is_known(other.goal.site, access.site))
     {
         return met(other, thread, access);
     }

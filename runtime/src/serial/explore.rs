@@ -14,8 +14,8 @@
 //! Nothing is decided while a schedule is in force: its end is where exploration begins. Until then accesses run at full speed. A
 //! forked child does not explore.
 
-use crate::process::finish;
 use crate::record::recorder;
+use crate::serial::finish;
 use crate::serial::policy::Occasion;
 use crate::serial::sched::{WaitFor, Wake};
 use crate::serial::{clock, linger, replay, sched};
@@ -255,7 +255,7 @@ fn stands_before(thread: &mut Thread, operation: Operation, site: u64) {
 pub fn at_synchronisation(thread: &mut Thread, op: Op, object: u64, access: crate::serial::replay::AccessAt, site: u64) {
     let second = core::mem::replace(&mut thread.explore.second, 0);
     let object = match op {
-        Op::ThreadJoin => crate::intercept::threads::find(object).map_or(0, |thread| identity(thread.number)),
+        Op::ThreadJoin => crate::system::handles::find(object).map_or(0, |thread| identity(thread.number)),
         Op::ThreadEnd => identity(thread.number),
         _ => object,
     };

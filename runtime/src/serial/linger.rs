@@ -17,11 +17,10 @@
 //!
 //! Without turns the process waits in real time, as ThreadSanitizer does, as long as another thread runs ([`in_parallel`]).
 
-use crate::process::finish;
-use crate::provoke;
 use crate::record::recorder;
 use crate::serial::clock::{self, MONOTONIC, NEVER};
 use crate::serial::explore;
+use crate::serial::finish;
 use crate::serial::sched::{self, WaitFor, Wake};
 use crate::system::memory::Map;
 use crate::system::thread::{Runtime, State, Thread, all, by_number};
@@ -226,7 +225,7 @@ fn in_parallel(thread: &mut Thread, site: u64) {
     let others = || all().map(|other| unsafe { &*other }).filter(|other| lives(other));
     if others().next().is_some() {
         recorder::sync(thread, Op::ExitBegin, PROCESS, exit_stage::HANDLED, site, &[]);
-        wait_for_others(if provoke::on() { PROVOKED_MS } else { PARALLEL_MS }, || {
+        wait_for_others(if config::provoking() { PROVOKED_MS } else { PARALLEL_MS }, || {
             others().any(|other| may_go_on(other.kernel_id))
         });
     }

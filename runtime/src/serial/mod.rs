@@ -3,11 +3,13 @@
 //!
 //! Calls: `system`, `detect`, `record`.
 
+pub mod cancellation;
 pub mod clock;
 pub mod deadlock;
 pub mod elastic;
 pub mod endless;
 pub mod explore;
+pub mod finish;
 pub mod linger;
 pub mod nudge;
 pub mod patience;

@@ -8,9 +8,9 @@
 //! The signal is one of those that do nothing unless they are handled, and only while the program does not handle it itself.
 //! Inside the runtime, and in a hook, the handler does nothing; it is tried again.
 
-use crate::intercept::hooks;
 use crate::serial::sched::{CURRENT, LOCK};
 use crate::serial::watchdog;
+use crate::system::entry;
 use crate::system::header;
 use crate::system::signals::{self, SA_ONSTACK, SA_RESTART, SA_SIGINFO, SignalInfo};
 use crate::system::sys::{self, syscall};
@@ -59,7 +59,7 @@ unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, contex
     let interrupted = unsafe { *(context.add(40) as *const u64).add(16) };
     // SAFETY: this thread's block and record.
     unsafe {
-        if thread.is_null() || (*hot()).nesting > 0 || hooks::contains(interrupted) {
+        if thread.is_null() || (*hot()).nesting > 0 || entry::is_in_hook(interrupted) {
             return;
         }
         let thread = &mut *thread;

@@ -4,10 +4,10 @@
 //! which no filter and no address-space layout changes. Whoever leaves the schedule is reported with what was expected and what
 //! came instead; it is never repaired silently.
 
-use crate::process::finish;
 use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
 use crate::serial::elastic::{self, Arrival};
+use crate::serial::finish;
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
 use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
 use crate::system::{config, header, modules, signals};

@@ -9,12 +9,10 @@
 //! where it stands when others act on it, by signals, cancellation or the other end of what it waits for, is decided by the
 //! policy, or by a schedule, and not by the kernel's scheduler. When it comes back is the kernel's affair; the turns tell.
 
-use crate::intercept::cancel;
-use crate::provoke;
 use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
 use crate::serial::policy::{self, Occasion};
-use crate::serial::{deadlock, elastic, endless, explore, linger, replay, snapshot, standstill, watchdog, world};
+use crate::serial::{cancellation, deadlock, elastic, endless, explore, linger, replay, snapshot, standstill, watchdog, world};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
@@ -64,7 +62,7 @@ pub fn quantum(thread: &mut Thread) -> i64 {
         return 0;
     }
     if !config::serial() {
-        return if provoke::on() { 0 } else { UNBOUNDED };
+        return if config::provoking() { 0 } else { UNBOUNDED };
     }
     if let Some(quantum) = replay::quantum(thread) {
         return quantum;
@@ -570,12 +568,12 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
     debug_assert!(config::serial());
     watchdog::start();
     come_back(thread);
-    if cancel::is_due(runtime, wait.what) {
+    if cancellation::is_due(runtime, wait.what) {
         // A condition wait has to take its mutex first.
         if wait.what == WaitFor::Condition {
             return Wake::Cancelled;
         }
-        cancel::test(runtime);
+        cancellation::test(runtime);
     }
     PROGRESS.fetch_add(1, Relaxed);
     // A signal that came before the wait does not end it; but what the thread waits for may have come by its handler.

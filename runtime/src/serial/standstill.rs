@@ -19,9 +19,9 @@
 //! spin by themselves.
 
 use crate::detect;
-use crate::intercept::lock_common::is_shared_mapping;
 use crate::serial::{clock, deadlock, sched};
 use crate::system::lock::RawLock;
+use crate::system::mappings;
 use crate::system::memory::List;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{Held, Runtime, Thread, all, by_number};
@@ -538,7 +538,7 @@ fn task(id: u32) -> Option<Task> {
         // FUTEX_WAIT, LOCK_PI, WAIT_BITSET, LOCK_PI2
         && matches!(argument(1) & 127, 0 | 6 | 9 | 13)
         && argument(3) == 0
-        && (argument(1) & PRIVATE != 0 || !is_shared_mapping(argument(0)));
+        && (argument(1) & PRIVATE != 0 || !mappings::is_shared(argument(0)));
     let futex = if waits { argument(0) } else { 0 };
     let mut status = [0u8; 4096];
     let length = read_of(id, b"/status", &mut status).max(0) as usize;

@@ -4,10 +4,14 @@
 //! Calls: nothing.
 
 pub mod config;
+#[macro_use]
+pub mod entry;
 pub mod glibc;
+pub mod handles;
 pub mod header;
 pub mod loader;
 pub mod lock;
+pub mod mappings;
 pub mod memory;
 pub mod modules;
 pub mod real;

@@ -7,11 +7,11 @@
 //! mark the recording as crashed on their way.
 
 use crate::detect;
-use crate::intercept::{hooks, kernel};
-use crate::process::finish;
+use crate::intercept::kernel;
 use crate::record::{outside, recorder};
 use crate::report;
 use crate::serial::{nudge, replay, sched};
+use crate::system::entry;
 use crate::system::lock::RawLock;
 use crate::system::real::{errno, real, set_errno};
 use crate::system::sys::{self, syscall};
@@ -273,7 +273,7 @@ unsafe extern "C" fn terminated(signal: c_int, information: *mut SignalInfo, con
 unsafe extern "C" fn fatal(signal: c_int, information: *mut SignalInfo, _context: *mut u8) {
     // SAFETY: the information is the kernel's.
     let (code, address) = unsafe { ((*information).code(), (*information).address()) };
-    finish::crashed(signal as u64, code, address);
+    header::crashed(signal as u64, code, address);
     // SAFETY: a local action; the information is the kernel's.
     unsafe {
         kernel_action(signal, &Action::new(0, 0), core::ptr::null_mut());
@@ -294,7 +294,7 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
         if !thread.is_null() && holds(&*thread, signal, information) {
             return;
         }
-        if thread.is_null() || is_synchronous(signal) || (*hot()).nesting == 0 && !hooks::contains(interrupted) {
+        if thread.is_null() || is_synchronous(signal) || (*hot()).nesting == 0 && !entry::is_in_hook(interrupted) {
             if let Some(thread) = thread.as_ref() {
                 thread.arrived_signals.count.fetch_add(1, Release);
             }

@@ -16,9 +16,9 @@
 
 pub mod trial;
 
-use crate::process::finish;
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
+use crate::serial::finish;
 use crate::serial::sched::{self, LOCK, WaitFor, live};
 use crate::serial::{deadlock, explore, linger, replay, snapshot, standstill, watchdog};
 use crate::system::thread::{State, Thread, by_number};

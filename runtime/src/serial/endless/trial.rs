@@ -18,16 +18,15 @@
 //!
 //! Limit: code that is not instrumented and writes another thread's stack for a moment only.
 
-use crate::intercept;
 use crate::intercept::atomics;
-use crate::process::finish;
 use crate::record::recorder;
+use crate::serial::finish;
 use crate::serial::sched::WaitFor;
 use crate::serial::{explore, world};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, all, by_number};
 use crate::system::tls::Hot;
-use crate::system::{header, signals};
+use crate::system::{entry, header, signals};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use rashomon_abi::instructions::{Kind, kind};
@@ -520,7 +519,7 @@ impl Trial {
     fn look_at_call(&mut self) {
         // SAFETY: the thread's own block.
         let callee = unsafe { (&raw const (*self.block).callee).read_volatile() };
-        let passes = callee == 0 || intercept::is_look(callee) || self.locks_pass && intercept::is_mutex_call(callee);
+        let passes = callee == 0 || entry::is_look(callee) || self.locks_pass && entry::is_mutex_call(callee);
         if !passes {
             give_up();
         }
