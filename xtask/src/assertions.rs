@@ -20,8 +20,10 @@ pub fn runtime() -> Result<PathBuf> {
     let built = target()?.join("runtime");
     let mut build = cargo();
     build.current_dir(root().join("runtime")).args(["build", "--quiet", "--profile", PROFILE, "--target-dir"]).arg(&built);
-    if !build.status().context("cannot start cargo")?.success() {
-        bail!("the runtime does not build with its assertions on");
+    // What the assembler remarks on each entry point would bury the rest.
+    let output = build.output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("the runtime does not build with its assertions on\n{}", String::from_utf8_lossy(&output.stderr));
     }
     let folder = built.join("with-assertions");
     if folder.exists() {

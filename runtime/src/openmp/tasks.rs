@@ -5,6 +5,7 @@
 //! who waits is held up by what has nothing to do with it.
 
 use super::data::{Vector, allocate, release};
+pub use super::queue::Queue;
 use super::settings::Settings;
 use super::team::{Member, Team, member, run};
 use super::{Call, Here, kmpc_tasks};
@@ -45,7 +46,7 @@ pub struct Task {
     /// Itself until it is executed, children, and tables that name it.
     references: Cell<u32>,
     finished: Cell<bool>,
-    next: Cell<*const Task>,
+    pub next: Cell<*const Task>,
     predecessors: Vector<*const Task>,
     /// What its children depend on.
     table: Vector<Dependence>,
@@ -72,16 +73,6 @@ struct Dependence {
     task: *const Task,
 }
 
-/// Tasks of a team that are to be executed, oldest first. Under the team's lock.
-pub struct Queue {
-    first: Cell<*const Task>,
-    last: Cell<*const Task>,
-    /// Created and not executed.
-    outstanding: Cell<u32>,
-    /// There has been one.
-    used: Cell<bool>,
-}
-
 /// How often a thread yields before it executes a task of its own, beside what it yields before any task, and in a region at
 /// most. Often, and nobody executes a task of his own: that hides races, too.
 const YIELDS: u32 = 1;
@@ -89,57 +80,6 @@ const MOST_YIELDS: u32 = 256;
 
 /// Tasks for each thread of a team behind which creating one means executing it.
 const MOST_OUTSTANDING: u32 = 64;
-
-impl Queue {
-    pub fn outstanding(&self) -> u32 {
-        self.outstanding.get()
-    }
-
-    fn push(&self, task: *const Task) {
-        self.used.set(true);
-        // SAFETY: tasks in the queue are there.
-        unsafe {
-            (*task).next.set(null());
-            if self.last.get().is_null() { self.first.set(task) } else { (*self.last.get()).next.set(task) }
-        }
-        self.last.set(task);
-    }
-
-    /// Whether there is such a task.
-    fn has(&self, accept: impl Fn(&Task) -> bool) -> bool {
-        let mut at = self.first.get();
-        // SAFETY: as above.
-        while let Some(task) = unsafe { at.as_ref() } {
-            if task.is_ready() && accept(task) {
-                return true;
-            }
-            at = task.next.get();
-        }
-        false
-    }
-
-    /// The oldest that is accepted and whose predecessors are all executed.
-    fn take(&self, accept: impl Fn(&Task) -> bool) -> *const Task {
-        let (mut before, mut at): (*const Task, *const Task) = (null(), self.first.get());
-        // SAFETY: as above.
-        while let Some(task) = unsafe { at.as_ref() } {
-            if task.is_ready() && accept(task) {
-                let next = task.next.get();
-                // SAFETY: as above.
-                match unsafe { before.as_ref() } {
-                    Some(before) => before.next.set(next),
-                    None => self.first.set(next),
-                }
-                if self.last.get() == at {
-                    self.last.set(before);
-                }
-                return at;
-            }
-            (before, at) = (at, task.next.get());
-        }
-        null()
-    }
-}
 
 /// What a construct says of a task.
 pub struct Clauses<'a> {
@@ -464,7 +404,7 @@ impl Task {
         self.data = data;
     }
 
-    fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         // SAFETY: kept by the references.
         self.predecessors.as_slice().iter().all(|&other| unsafe { (*other).finished.get() })
     }

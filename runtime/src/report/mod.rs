@@ -14,6 +14,7 @@
 
 mod build;
 pub mod hooks;
+mod launch;
 mod names;
 pub mod options;
 mod output;

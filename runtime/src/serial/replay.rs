@@ -4,14 +4,16 @@
 //! which no filter and no address-space layout changes. Whoever leaves the schedule is reported with what was expected and what
 //! came instead; it is never repaired silently.
 
-use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
 use crate::serial::elastic::{self, Arrival};
-use crate::serial::finish;
+use crate::serial::goals::{begin_to_hold, is_goal, turns_done};
+pub use crate::serial::goals::{conclude, rashomon_finding_reached, say_goal_reached};
+pub use crate::serial::named::{allocated, appeared, schedule_index};
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
-use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
+use crate::serial::{finish, named};
+use crate::system::thread::{Runtime, State, Thread, by_number};
 use crate::system::{config, header, modules, signals};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
 use rashomon_abi::record::Op;
@@ -22,11 +24,6 @@ use rashomon_logic::operations::{family, may_precede};
 static TURN: AtomicU32 = AtomicU32::new(0);
 /// 0: no schedule (any more). 1: in force. 2: turns done, goal threads first.
 static ACTIVE: AtomicU32 = AtomicU32::new(0);
-const MAX_TRACKED: usize = 4096;
-/// Thread number + 1 of each entry of the thread table, and address of each entry of the object table.
-static NUMBERS: [AtomicU32; MAX_TRACKED] = [const { AtomicU32::new(0) }; MAX_TRACKED];
-static OBJECTS: [AtomicU64; MAX_TRACKED] = [const { AtomicU64::new(0) }; MAX_TRACKED];
-
 /// The access a thread stands at, as its side of the goal.
 pub type GoalAccess = AccessAt;
 
@@ -59,7 +56,7 @@ pub fn turn_at(index: usize) -> Turn {
     }
 }
 
-fn current_index() -> usize {
+pub fn current_index() -> usize {
     TURN.load(Acquire) as usize
 }
 
@@ -84,8 +81,7 @@ pub unsafe fn restart() {
     TURN.store(0, Relaxed);
     ACTIVE.store(0, Relaxed);
     elastic::restart();
-    NUMBERS.iter().for_each(|number| number.store(0, Relaxed));
-    OBJECTS.iter().for_each(|object| object.store(0, Relaxed));
+    named::forget();
     initialise();
 }
 
@@ -98,70 +94,6 @@ pub fn initialise() {
 
 pub fn active() -> bool {
     ACTIVE.load(Relaxed) == 1
-}
-
-/// Entry of the thread table for a new thread.
-pub fn schedule_index(parent: u32, spawn_ordinal: u32) -> u32 {
-    let table = config::tables().threads;
-    let parent_index = if parent == NO_THREAD {
-        u64::MAX
-    } else {
-        // SAFETY: a registered parent.
-        let index = unsafe { (*by_number(parent)).schedule_index };
-        if index == NO_THREAD {
-            return NO_THREAD;
-        }
-        index as u64
-    };
-    (0..config::count(control::field::THREADS).min(MAX_TRACKED))
-        .find(|&index| {
-            let entry = table + index * control::THREAD_WORDS;
-            config::word(entry) == parent_index && (parent == NO_THREAD || config::word(entry + 1) == spawn_ordinal as u64)
-        })
-        .map_or(NO_THREAD, |index| index as u32)
-}
-
-/// The thread of that table entry exists now.
-pub fn appeared(thread: &Thread) {
-    if (thread.schedule_index as usize) < MAX_TRACKED {
-        NUMBERS[thread.schedule_index as usize].store(thread.number + 1, Release);
-    }
-}
-
-/// A thread allocated memory: it may be an object of the schedule.
-pub fn allocated(thread: &Thread, site: u64, ordinal: u64, address: u64, mapping: bool) {
-    let table = config::tables().objects;
-    let kind = if mapping { object::MAPPING } else { object::HEAP };
-    for (index, known) in OBJECTS.iter().enumerate().take(config::count(control::field::OBJECTS)) {
-        let entry = table + index * control::OBJECT_WORDS;
-        if config::word(entry) == kind
-            && config::word(entry + 1) == thread.schedule_index as u64
-            && config::word(entry + 4) == ordinal
-            && modules::address(config::word(entry + 2), config::word(entry + 3)) == Some(site)
-        {
-            known.store(address, Release);
-        }
-    }
-}
-
-/// First address of the bytes `delta` into an object; `None` while it does not exist. `Some(None)`: any address will do.
-fn place(index: u64, delta: u64) -> Option<Option<u64>> {
-    let entry = config::tables().objects + index as usize * control::OBJECT_WORDS;
-    let thread = || {
-        let number = NUMBERS.get(config::word(entry + 1) as usize)?.load(Acquire).checked_sub(1)?;
-        // SAFETY: registered threads are never unmapped.
-        Some(unsafe { &*by_number(number) })
-    };
-    match config::word(entry) {
-        object::GLOBAL => Some(Some(modules::address(config::word(entry + 2), config::word(entry + 3))?.wrapping_add(delta))),
-        object::HEAP | object::MAPPING => match OBJECTS.get(index as usize)?.load(Acquire) {
-            0 => None,
-            address => Some(Some(address + delta)),
-        },
-        object::STACK => Some(Some(thread()?.stack.1.wrapping_sub(delta))),
-        object::TLS => Some(Some(thread()?.tls.1.wrapping_sub(delta))),
-        _ => Some(None),
-    }
 }
 
 /// Whether the turn ends at that code address.
@@ -178,7 +110,7 @@ pub fn may_be_object(turn: &Turn, access: &AccessAt) -> bool {
 
 fn matches_site(turn: &Turn, access: &AccessAt) -> bool {
     is_site(turn, access.site)
-        && match place(turn.object, turn.delta) {
+        && match named::place(turn.object, turn.delta) {
             Some(Some(address)) => access.overlaps(address, turn.size),
             Some(None) => true,
             None => false,
@@ -362,19 +294,6 @@ fn reached(thread: &mut Thread, access: AccessAt) {
     thread.reload_quantum();
 }
 
-fn is_goal(index: usize) -> bool {
-    let goals = config::tables().goals;
-    (0..config::count(control::field::GOALS)).any(|goal| config::word(goals + goal * control::GOAL_WORDS + 1) == index as u64)
-}
-
-/// The thread, which stands still, is about to make its access.
-pub fn say_goal_reached(thread: &mut Thread) {
-    let access = thread.goal;
-    let executed = thread.accesses_since_sync();
-    let arguments = [access.class, access.bytes, executed];
-    recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &arguments);
-}
-
 /// The current turn is over.
 fn advance() {
     let next = current_index() + 1;
@@ -386,85 +305,9 @@ fn advance() {
 }
 
 /// The schedule is no longer in force.
-fn over(state: u32) {
+pub fn over(state: u32) {
     ACTIVE.store(state, Release);
     signals::release_held();
-}
-
-fn turns_done() {
-    match config::word(control::field::GOAL) {
-        goal::RACE => {
-            let side = |index: usize| {
-                let thread = config::word(config::tables().goals + index * control::GOAL_WORDS) as usize;
-                let number = NUMBERS.get(thread)?.load(Acquire).checked_sub(1)?;
-                // SAFETY: registered threads are never unmapped.
-                Some((number, unsafe { (*by_number(number)).goal }))
-            };
-            let sides = (side(0), side(1));
-            over(0);
-            let (Some((a, first)), Some((b, second))) = sides else {
-                return if elastic::asked() { begin_to_hold() } else { conclude(outcome::NO_OVERLAP, 0, 0) };
-            };
-            let met = conflict(&first, &second);
-            if elastic::asked() {
-                // Only those who stand there have a goal: who went on has none.
-                if !met || a == b || ![a, b].into_iter().all(stands_at_goal) {
-                    return begin_to_hold();
-                }
-                for number in [a, b] {
-                    // SAFETY: registered threads are never unmapped; both stand in the runtime.
-                    say_goal_reached(unsafe { &mut *by_number(number) });
-                }
-            }
-            conclude(if met { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
-        }
-        goal::DEADLOCK if elastic::asked() => {
-            over(0);
-            begin_to_hold();
-        }
-        goal::DEADLOCK => over(2),
-        _ => {
-            over(0);
-            header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
-        }
-    }
-}
-
-/// Whether the thread stands at the position of its goal's turn, where it came elastically.
-fn stands_at_goal(number: u32) -> bool {
-    let goals = config::tables().goals;
-    // SAFETY: registered threads are never unmapped.
-    let thread = unsafe { &*by_number(number) };
-    (0..config::count(control::field::GOALS)).any(|goal| {
-        let entry = goals + goal * control::GOAL_WORDS;
-        config::word(entry) == thread.schedule_index as u64 && elastic::stands_at(thread, config::word(entry + 1) as usize)
-    })
-}
-
-/// The turns are over or were left: those who stand at their goals are held there.
-fn begin_to_hold() {
-    elastic::begin(stands_at_goal);
-}
-
-/// The outcome is decided: the process ends here, or a debugger looks at it and the policy goes on.
-pub fn conclude(result: u64, a: u64, b: u64) {
-    header::set(field::OUTCOME_THREAD_A, a);
-    header::set(field::OUTCOME_THREAD_B, b);
-    header::set(field::OUTCOME_TURN, current_index() as u64);
-    header::set(field::OUTCOME, result);
-    if config::word(control::field::AFTER) == after::CONTINUE {
-        rashomon_finding_reached();
-    } else {
-        finish::stop();
-    }
-}
-
-/// Debuggers break here: what was to be shown has just happened.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub extern "C" fn rashomon_finding_reached() {
-    // SAFETY: nothing happens; the call must not be folded away.
-    unsafe { core::arch::asm!("nop", options(nomem, nostack)) };
 }
 
 /// The execution left the schedule.
@@ -535,7 +378,7 @@ pub fn choose() -> Choice {
         let goals = config::tables().goals;
         for goal in 0..config::count(control::field::GOALS) {
             let index = config::word(goals + goal * control::GOAL_WORDS) as usize;
-            if let Some(number) = NUMBERS.get(index).and_then(|number| number.load(Acquire).checked_sub(1)) {
+            if let Some(number) = named::number(index) {
                 let thread = by_number(number);
                 // SAFETY: registered threads are never unmapped.
                 if unsafe { (*thread).state } == State::Runnable {
@@ -547,7 +390,7 @@ pub fn choose() -> Choice {
     }
     while active() {
         let turn = current();
-        let Some(number) = NUMBERS.get(turn.thread as usize).and_then(|number| number.load(Acquire).checked_sub(1)) else {
+        let Some(number) = named::number(turn.thread as usize) else {
             // SAFETY: the initial thread always exists.
             diverged(divergence::NO_SUCH_THREAD, unsafe { &*by_number(0) }, None);
             break;
@@ -597,7 +440,7 @@ pub fn awaited() -> Option<&'static mut Thread> {
     if !active() {
         return None;
     }
-    let number = NUMBERS.get(current().thread as usize)?.load(Acquire).checked_sub(1)?;
+    let number = named::number(current().thread as usize)?;
     // SAFETY: registered threads are never unmapped.
     Some(unsafe { &mut *by_number(number) })
 }

@@ -7,6 +7,7 @@ pub mod config;
 #[macro_use]
 pub mod entry;
 pub mod glibc;
+pub mod guard;
 pub mod handles;
 pub mod header;
 pub mod loader;
@@ -15,6 +16,7 @@ pub mod mappings;
 pub mod memory;
 pub mod modules;
 pub mod real;
+pub mod signal_types;
 pub mod signals;
 pub mod storage;
 pub mod sys;

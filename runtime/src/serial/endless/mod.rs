@@ -14,6 +14,8 @@
 //!
 //! How often hearings are held is bounded: each that shows nothing makes the next one four times rarer, up to [`RAREST`].
 
+mod pages;
+mod protect;
 pub mod trial;
 
 use crate::record::recorder;
