@@ -99,6 +99,7 @@ impl Clock {
 
     /// Knows exactly what `other` knows.
     pub fn assign(&mut self, other: &Self) {
+        debug_assert!(!core::ptr::eq(self, other));
         if self.times.is_null() || other.length > capacity(self.class) {
             self.length = 0;
             self.reach(other.length);

@@ -40,7 +40,7 @@ pub fn create(parent: &mut Thread, site: u64) -> *mut Thread {
     // SAFETY: null or a fresh record that nobody knows yet.
     let Some(child) = (unsafe { fiber.as_mut() }) else { return fiber };
     parent.spawned += 1;
-    child.detached = true;
+    child.detached.set(true);
     // No handle of the thread library's is the address of this record.
     child.handle.store(fiber as u64, Release);
     child.detect.creation = local::call_stack(parent, site);

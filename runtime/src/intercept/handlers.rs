@@ -172,7 +172,7 @@ unsafe extern "C" fn kill_thread_of(process: c_int, thread: c_int, signal: c_int
     }
     // SAFETY: registered threads are never unmapped.
     let mut threads = all().map(|thread| unsafe { &*thread });
-    let named = threads.find(|known| known.kernel_id == thread as u32 && known.ended.load(Acquire) == 0);
+    let named = threads.find(|known| known.kernel_id.get() == thread as u32 && known.ended.load(Acquire) == 0);
     send_to(named.filter(|_| config::serial()), signal, || thread as u32 == sys::thread_id(), real)
 }
 

@@ -114,7 +114,7 @@ fn lock_now(mutex: *mut Mutex, error: c_int, site: u64, real: impl FnOnce() -> c
 /// Whether libc tells a thread that it holds the mutex itself, instead of letting it wait for ever.
 fn refuses_own(runtime: &Runtime, mutex: *mut Mutex) -> bool {
     // SAFETY: the program's own mutex; fields that only its holder changes.
-    unsafe { (*mutex).checks_errors() && (*mutex).owner as u32 == runtime.thread().libc_id }
+    unsafe { (*mutex).checks_errors() && (*mutex).owner as u32 == runtime.thread().libc_id.get() }
 }
 
 /// Whether libc, or the kernel, refuses to wait until then.

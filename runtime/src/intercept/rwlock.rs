@@ -64,7 +64,9 @@ fn writers_wait(lock: Lock) -> bool {
     unsafe {
         (*lock).flags == PREFER_WRITERS
             && all().any(|thread| {
-                (*thread).state == State::Blocked && (*thread).wait.what == WaitFor::Lock && (*thread).wait.object == lock as u64
+                (*thread).state.get() == State::Blocked
+                    && (*thread).wait.what == WaitFor::Lock
+                    && (*thread).wait.object == lock as u64
             })
     }
 }
@@ -85,7 +87,7 @@ fn lock_until(lock: Lock, shared: bool, until: u64, site: u64, real: impl FnOnce
     let Some(runtime) = Runtime::try_enter() else { return real() };
     sched::point(&runtime, if shared { Op::LockShared } else { Op::Lock }, lock as u64, site);
     // SAFETY: the program's own lock; only this thread can store its own number there.
-    let own = unsafe { (&raw const (*lock).writer).read_volatile() as u32 == runtime.thread().libc_id };
+    let own = unsafe { (&raw const (*lock).writer).read_volatile() as u32 == runtime.thread().libc_id.get() };
     let result = if own {
         EDEADLK
     // SAFETY: as above.
@@ -200,7 +202,7 @@ unsafe extern "C" fn unlock(lock: Lock) -> c_int {
     let thread = runtime.thread();
     let shared = match drop_hold(thread, lock as u64) {
         Some(held) => held.shared,
-        None => unsafe { (*lock).writer as u32 != thread.libc_id },
+        None => unsafe { (*lock).writer as u32 != thread.libc_id.get() },
     };
     recorder::sync(thread, if shared { Op::UnlockShared } else { Op::Unlock }, lock as u64, 0, site, &[]);
     let result = real();

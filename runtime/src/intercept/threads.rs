@@ -79,7 +79,7 @@ unsafe extern "C" fn round(argument: *mut u8) {
     openmp::ended();
     sched::point(&runtime, Op::ThreadEnd, 0, 0);
     recorder::sync(thread, Op::ThreadEnd, 0, 0, 0, &[]);
-    if thread.detached {
+    if thread.detached.get() {
         thread.handle.store(0, Release);
     }
     signals::block_programs();
@@ -126,7 +126,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
     let (routine, argument) = unsafe {
         // Whoever had this handle before was joined where nobody here saw it.
         for other in all().filter(|&other| (*other).handle.load(Acquire) == pointer) {
-            (*other).joined = true;
+            (*other).joined.set(true);
             (*other).handle.store(0, Release);
         }
         (*thread).handle.store(pointer, Release);
@@ -143,7 +143,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
         recorder::sync(
             known,
             Op::ThreadStart,
-            known.kernel_id as u64,
+            known.kernel_id.get() as u64,
             0,
             0,
             &[parent as u64, ordinal as u64, stack.0, stack.1, 0, 0],
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
             real!(fn pthread_attr_getstacksize(*const u8, *mut usize) -> c_int)(attributes, &mut stack);
         }
     }
-    child.detached = state == 1;
+    child.detached.set(state == 1);
     // The size, until the thread knows where it is. The guard below is no part of it: another thread's stack may end there.
     child.stack.0 = stack as u64;
     child.start_routine = Some(routine);
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     let ordinal = parent.spawned;
     parent.spawned += 1;
     replay::appeared(child);
-    let aux = if child.detached { thread_create::DETACHED } else { 0 };
+    let aux = if child.detached.get() { thread_create::DETACHED } else { 0 };
     recorder::sync(parent, Op::ThreadCreate, child.number as u64, aux, site, &[ordinal as u64]);
     sched::created(child);
     child.takes_start_mask = !has_own_mask(attributes);
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     child.made.store(1, Release);
     if error != 0 {
         child.ended.store(1, Release);
-        child.detached = true;
+        child.detached.set(true);
         sched::forget(child);
     } else if detect::on() {
         let_begin(child);
@@ -322,7 +322,7 @@ fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, r
 /// `kind`: [`lock_kind::TRY`] for a join that would not have waited for ever, else 0.
 fn joined(runtime: &Runtime, child: &mut Thread, result: c_int, kind: u16, site: u64) {
     if result == 0 {
-        child.joined = true;
+        child.joined.set(true);
         child.handle.store(0, Release);
         recorder::sync(runtime.thread(), Op::ThreadJoin, child.number as u64, kind, site, &[]);
     }
@@ -394,7 +394,7 @@ pub unsafe extern "C" fn detach(handle: u64) -> c_int {
     let site = caller();
     sched::point(&runtime, Op::ThreadDetach, handle, site);
     if let Some(child) = handles::find(handle) {
-        child.detached = true;
+        child.detached.set(true);
         if child.ended.load(Acquire) != 0 {
             child.handle.store(0, Release);
         }

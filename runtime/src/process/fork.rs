@@ -196,7 +196,14 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     modules::write();
     recorder::begin(thread);
     let (stack, tls) = (thread.stack, thread.tls);
-    recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, site, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
+    recorder::sync(
+        thread,
+        Op::ThreadStart,
+        thread.kernel_id.get() as u64,
+        0,
+        site,
+        &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1],
+    );
     init::given_by_kernel(thread);
     for at in 0..thread.held.len() {
         let Held { lock, shared, .. } = thread.held.as_slice()[at];

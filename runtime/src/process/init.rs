@@ -122,7 +122,14 @@ unsafe fn begin_initial_thread() {
         let runtime = Runtime::enter();
         let thread = runtime.thread();
         let (stack, tls) = (thread.stack, thread.tls);
-        recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, 0, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
+        recorder::sync(
+            thread,
+            Op::ThreadStart,
+            thread.kernel_id.get() as u64,
+            0,
+            0,
+            &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1],
+        );
         given_by_kernel(thread);
         process::watch();
         signals::watch_fatal();

@@ -357,7 +357,7 @@ fn watch_repetition(op: Op, site: u64) {
             // nothing more.
             let thread = unsafe { &mut *thread };
             thread.keep_accesses = false;
-            if !thread.hot.is_null() && thread.state != State::External {
+            if !thread.hot.is_null() && thread.state.get() != State::External {
                 close_chunk(thread, true);
             }
         }

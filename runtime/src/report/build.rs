@@ -171,7 +171,7 @@ impl Builder {
             flags |= thread::RUNNING;
         }
         self.writer.item(item::THREAD);
-        self.words(&[u64::from(number), u64::from(known.kernel_id), flags, u64::from(known.parent)]);
+        self.words(&[u64::from(number), u64::from(known.kernel_id.get()), flags, u64::from(known.parent)]);
         let mut name = [0; names::LONGEST];
         let length = names::get(number, &mut name);
         self.writer.text(&name[..length]);

@@ -35,7 +35,7 @@ fn leave(thread: &mut Thread) {
     PROGRESS.fetch_add(1, Relaxed);
     recorder::waits(thread);
     LOCK.lock();
-    thread.state = State::External;
+    thread.state.set(State::External);
     thread.turn_ended = false;
     thread.evicted.store(LET_GO, Release);
     LEAVING.store(thread.number + 1, Release);

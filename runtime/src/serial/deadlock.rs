@@ -51,7 +51,7 @@ fn anybody_can_run() -> bool {
     unsafe { live() }.as_slice().iter().any(|&number| {
         // SAFETY: as above.
         let thread = unsafe { &*by_number(number) };
-        thread.state != State::Blocked
+        thread.state.get() != State::Blocked
             || thread.wait.deadline != NEVER
             || matches!(thread.wait.what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
     })
@@ -185,7 +185,7 @@ impl Cycle {
 fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32, u32)>, depth: usize) -> bool {
     // SAFETY: registered threads are never unmapped.
     let thread = unsafe { &*by_number(number) };
-    if thread.state != State::Blocked || thread.wait.deadline != NEVER || depth > 1000 {
+    if thread.state.get() != State::Blocked || thread.wait.deadline != NEVER || depth > 1000 {
         return false;
     }
     let exclusive_only = thread.wait.what == WaitFor::LockShared;
@@ -278,7 +278,7 @@ fn record_threads(members: &[(u32, u64)]) {
             hot.dirty = 1;
         }
         recorder::begin(thread);
-        let (id, (low, high)) = (thread.kernel_id as u64, thread.stack);
+        let (id, (low, high)) = (thread.kernel_id.get() as u64, thread.stack);
         let parent = if thread.parent == NO_THREAD { u64::MAX } else { thread.parent as u64 };
         recorder::sync(thread, Op::ThreadStart, id, 0, 0, &[parent, thread.spawn_ordinal as u64, low, high, 0, 0]);
     }

@@ -298,7 +298,7 @@ fn meets(thread: &Thread, operation: &Operation) -> Option<u32> {
         // SAFETY: as above.
         let other = unsafe { &*by_number(number) };
         number != thread.number
-            && other.state == State::Runnable
+            && other.state.get() == State::Runnable
             && (word(field::HOLD) == 0 || is_held(other))
             && other.explore.operation.races(operation)
     })
@@ -350,7 +350,7 @@ pub fn waits(thread: &mut Thread) {
 
 /// Whether the thread would block at once.
 fn would_block(thread: &Thread, live: &[u32]) -> bool {
-    if thread.state != State::Runnable {
+    if thread.state.get() != State::Runnable {
         return false;
     }
     let Operation { op, object, second, .. } = thread.explore.operation;
@@ -389,12 +389,12 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
             write_pending(thread);
         }
     }
-    let sleeps = |thread: &Thread| thread.state == State::Blocked && thread.wait.what == WaitFor::Time;
+    let sleeps = |thread: &Thread| thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Time;
     let mut can_run: List<u32> = List::new();
     let mut enabled: List<u32> = List::new();
     for &number in live {
         let thread = of(number);
-        if (thread.state == State::Runnable || sleeps(thread)) && !is_held(thread) {
+        if (thread.state.get() == State::Runnable || sleeps(thread)) && !is_held(thread) {
             can_run.push(number);
             if !would_block(thread, live) {
                 enabled.push(number);
@@ -454,7 +454,7 @@ fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
     let others = enabled.as_slice().iter().any(|&number| goes_on(of(number)));
     if !others {
         let timed = |thread: &Thread| {
-            thread.state == State::Blocked && thread.wait.what != WaitFor::Time && thread.wait.deadline != clock::NEVER
+            thread.state.get() == State::Blocked && thread.wait.what != WaitFor::Time && thread.wait.deadline != clock::NEVER
         };
         let first = live.iter().copied().filter(|&number| timed(of(number)) && !of(number).linger.passed_over);
         if let Some(number) = first.min_by_key(|&number| of(number).wait.deadline) {
@@ -479,6 +479,6 @@ fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
 
 /// Whether a thread that cannot run may do so without another's help.
 fn may_come_back(thread: &Thread) -> bool {
-    thread.state == State::External
-        || thread.state == State::Blocked && (thread.wait.what == WaitFor::Files || thread.wait.deadline != clock::NEVER)
+    thread.state.get() == State::External
+        || thread.state.get() == State::Blocked && (thread.wait.what == WaitFor::Files || thread.wait.deadline != clock::NEVER)
 }

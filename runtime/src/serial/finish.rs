@@ -12,7 +12,7 @@ use rashomon_abi::header::{field, state};
 /// Whether a thread other than the calling one writes nothing before it has the turn: it waits for that, or gave it up for a call
 /// into the kernel. Who lost it while it ran may write.
 fn stands_still(thread: &Thread) -> bool {
-    config::serial() && (thread.state != State::External || thread.evicted.load(Acquire) == sched::LET_GO)
+    config::serial() && (thread.state.get() != State::External || thread.evicted.load(Acquire) == sched::LET_GO)
 }
 
 /// Closes what can be closed: in serial mode the stream of every thread that stands still.
@@ -22,7 +22,7 @@ fn close_streams() {
         // SAFETY: registered threads are never unmapped. Others are stopped (serial) or left alone.
         let thread = unsafe { &mut *thread };
         if !thread.hot.is_null() && (thread.number as u64 == own || stands_still(thread) || standstill::stands()) {
-            if config::serial() && thread.number as u64 != own && thread.state == State::Runnable {
+            if config::serial() && thread.number as u64 != own && thread.state.get() == State::Runnable {
                 recorder::stands(thread);
             }
             recorder::finish(thread);

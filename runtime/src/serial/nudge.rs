@@ -28,14 +28,15 @@ static SAID: AtomicBool = AtomicBool::new(false);
 
 /// Makes a thread that runs give its turn up, soon. Under the scheduler's lock.
 pub fn send(thread: &Thread) {
-    let free = |&signal: &c_int| !signals::is_handled(signal) && !sys::blocks_signals(thread.kernel_id, 1 << (signal as u64 - 1));
+    let free =
+        |&signal: &c_int| !signals::is_handled(signal) && !sys::blocks_signals(thread.kernel_id.get(), 1 << (signal as u64 - 1));
     match SIGNALS.into_iter().find(free) {
         Some(signal) => {
             // SAFETY: the handler is of the type that its flags say; then a signal to a thread of this process.
             // All are blocked in the watchdog, which calls this.
             unsafe {
                 if signals::lend(signal, handler(), SA_SIGINFO | SA_ONSTACK | SA_RESTART) {
-                    syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id, signal);
+                    syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id.get(), signal);
                 }
             }
         }
@@ -67,7 +68,8 @@ unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, contex
         LOCK.with(|| {
             // Before another thread runs, which may want the signal for itself.
             signals::take_back(signal);
-            if CURRENT.load(Acquire) == thread.number && thread.state == State::Running && thread.evicted.load(Acquire) == 0 {
+            if CURRENT.load(Acquire) == thread.number && thread.state.get() == State::Running && thread.evicted.load(Acquire) == 0
+            {
                 thread.force_slow_path();
                 header::note(note::UNSEEN);
                 let next = header::word(field::SEQUENCE).load(Relaxed);

@@ -156,7 +156,7 @@ fn pass_time() {
         for &number in unsafe { live() }.as_slice() {
             // SAFETY: registered threads are never unmapped.
             let thread = unsafe { &*by_number(number) };
-            match thread.state {
+            match thread.state.get() {
                 State::Runnable => runnable += 1,
                 State::Blocked => first = first.min(thread.wait.deadline),
                 _ => {}
@@ -175,7 +175,7 @@ fn pass_time() {
 /// Whether somebody else could run.
 pub fn others_can_run() -> bool {
     // SAFETY: under the lock; registered threads are never unmapped.
-    LOCK.with(|| unsafe { live().as_slice().iter().any(|&number| (*by_number(number)).state == State::Runnable) })
+    LOCK.with(|| unsafe { live().as_slice().iter().any(|&number| (*by_number(number)).state.get() == State::Runnable) })
 }
 
 fn offer(thread: &mut Thread, mut occasion: Occasion) {
@@ -196,7 +196,7 @@ fn offer(thread: &mut Thread, mut occasion: Occasion) {
     }
     if policy::offers(thread, occasion) {
         LOCK.lock();
-        thread.state = State::Runnable;
+        thread.state.set(State::Runnable);
         pass_on(thread, occasion != Occasion::Point);
     }
 }

@@ -4,7 +4,7 @@
 //! PCT: [`rashomon_logic::pct`]. Deviation 1: priorities of new threads are drawn when they are created, as their number is not
 //! known before. Deviation 2: a thread that yields or spins falls below all others, or it would starve the thread it waits for.
 
-use crate::serial::{explore, linger};
+use crate::serial::{explore, linger, sched};
 use crate::system::config;
 use crate::system::thread::{State, Thread, by_number};
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -90,12 +90,13 @@ fn rarer(period: u64) -> u64 {
 
 /// The next of the live threads that can run. `outgoing`: who ran last; `others`: prefer somebody else.
 pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
+    debug_assert!(sched::LOCK.is_locked());
     if explore::on() {
         return explore::choose(live, outgoing);
     }
     // SAFETY: registered threads are never unmapped.
     let can_run =
-        |number: u32| unsafe { (*by_number(number)).state == State::Runnable && !linger::passes_over(&*by_number(number)) };
+        |number: u32| unsafe { (*by_number(number)).state.get() == State::Runnable && !linger::passes_over(&*by_number(number)) };
     let candidates = || live.iter().copied().filter(|&number| can_run(number));
     let mut count = candidates().count();
     if count == 0 {

@@ -11,7 +11,7 @@ pub use crate::serial::goals::{conclude, rashomon_finding_reached, say_goal_reac
 pub use crate::serial::named::{allocated, appeared, schedule_index};
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
 use crate::serial::{finish, named};
-use crate::system::thread::{Runtime, State, Thread, by_number};
+use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
 use crate::system::{config, header, modules, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
@@ -277,7 +277,7 @@ pub fn at_access(runtime: &Runtime, access: AccessAt) -> bool {
 
 fn hand_over(thread: &mut Thread) {
     LOCK.lock();
-    thread.state = State::Runnable;
+    thread.state.set(State::Runnable);
     sched::pass_on_locked(thread);
 }
 
@@ -346,15 +346,15 @@ pub enum Choice {
 /// so ([`turn::WAITING`]); of other schedules it is guessed, unless they have a goal: such a one wants the thread where it stands
 /// after that.
 fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
-    let in_kernel = thread.state == State::External;
+    let in_kernel = thread.state.get() == State::External;
     if turn.ordinal != thread.ordinal as u64 {
         return false;
     }
     if turn.flags & turn::WAITING != 0 {
-        let waits = thread.state == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
+        let waits = thread.state.get() == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
         return waits && turn.count == thread.accesses_since_sync();
     }
-    let asleep = thread.state == State::Blocked && thread.wait.deadline != NEVER;
+    let asleep = thread.state.get() == State::Blocked && thread.wait.deadline != NEVER;
     if thread.turn_ended
         || !asleep && !in_kernel
         || config::word(control::field::GOAL) != goal::NONE
@@ -371,6 +371,7 @@ fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
 
 /// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.
 pub fn choose() -> Choice {
+    debug_assert!(LOCK.is_locked() && sched::CURRENT.load(Relaxed) == NO_THREAD);
     if let Some(thread) = elastic::closing() {
         return Choice::Thread(thread);
     }
@@ -381,7 +382,7 @@ pub fn choose() -> Choice {
             if let Some(number) = named::number(index) {
                 let thread = by_number(number);
                 // SAFETY: registered threads are never unmapped.
-                if unsafe { (*thread).state } == State::Runnable {
+                if unsafe { (*thread).state.get() } == State::Runnable {
                     return Choice::Thread(thread);
                 }
             }
@@ -403,7 +404,7 @@ pub fn choose() -> Choice {
         }
         let to_end = turn.flags & turn::TO_END != 0;
         let waits_here = waits_at(&turn, thread);
-        match thread.state {
+        match thread.state.get() {
             State::Runnable | State::Running | State::Held => return Choice::Thread(thread),
             State::Blocked | State::External if waits_here => {
                 thread.turn_ended = true;
@@ -418,7 +419,7 @@ pub fn choose() -> Choice {
             State::Ended => diverged(divergence::ENDED, thread, None),
             State::Blocked if thread.wait.what == WaitFor::Files => {
                 crate::serial::watchdog::poll_files(0);
-                if thread.state == State::Blocked {
+                if thread.state.get() == State::Blocked {
                     return Choice::Wait;
                 }
             }

@@ -75,8 +75,8 @@ pub fn begin(thread: &mut Thread) {
     LOCK.with(|| {
         // SAFETY: under the lock.
         unsafe { live().push(thread.number) };
-        thread.state = State::Running;
-        thread.arrived = true;
+        thread.state.set(State::Running);
+        thread.arrived.set(true);
         CURRENT.store(thread.number, Release);
         LAST.store(thread.number, Relaxed);
     });
@@ -124,7 +124,8 @@ pub fn forget(thread: &mut Thread) {
 }
 
 fn remove_live(thread: &mut Thread) {
-    thread.state = State::Ended;
+    debug_assert!(LOCK.is_locked());
+    thread.state.set(State::Ended);
     // SAFETY: callers hold the lock.
     let live = unsafe { live() };
     if let Some(at) = live.as_slice().iter().position(|&number| number == thread.number) {
@@ -141,7 +142,7 @@ pub fn live_count() -> usize {
 pub fn arrive(thread: &mut Thread) {
     if config::serial() {
         LOCK.with(|| {
-            thread.arrived = true;
+            thread.arrived.set(true);
             if thread.evicted.swap(0, AcqRel) != 0 {
                 make_runnable(thread, thread.wake);
                 if CURRENT.load(Relaxed) == NO_THREAD {
@@ -169,7 +170,7 @@ fn wait_for_turn(thread: &mut Thread) {
         }
         if given & SIGNAL_ARRIVED != 0 && thread.pending_signals.load(Relaxed) != 0 {
             LOCK.with(|| {
-                if thread.state == State::Blocked {
+                if thread.state.get() == State::Blocked {
                     make_runnable(thread, Wake::Signal);
                     if CURRENT.load(Relaxed) == NO_THREAD {
                         dispatch(false);
@@ -194,7 +195,7 @@ fn wait_for_turn(thread: &mut Thread) {
 /// which is this thread meanwhile.
 pub fn await_arrivals(caller: &Thread) {
     // SAFETY: under the lock; who holds the turn keeps others from being created. Registered threads are never unmapped.
-    let all_arrived = || unsafe { live() }.as_slice().iter().all(|&number| unsafe { (*by_number(number)).arrived });
+    let all_arrived = || unsafe { live() }.as_slice().iter().all(|&number| unsafe { (*by_number(number)).arrived.get() });
     if !all_arrived() {
         CURRENT.store(caller.number, Release);
         LOCK.unlock();
@@ -230,7 +231,8 @@ fn await_leaving(thread: &Thread) {
 
 /// Gives the turn away and comes back when it is given again. Under [`LOCK`], which is released.
 pub fn pass_on(thread: &mut Thread, others: bool) {
-    let waited = thread.state == State::Blocked;
+    debug_assert!(LOCK.is_locked() && CURRENT.load(Relaxed) == thread.number);
+    let waited = thread.state.get() == State::Blocked;
     CURRENT.store(NO_THREAD, Release);
     dispatch(others);
     LOCK.unlock();
@@ -253,12 +255,13 @@ pub fn pass_on_locked(thread: &mut Thread) {
 }
 
 fn make_runnable(thread: &mut Thread, wake: Wake) {
-    thread.state = State::Runnable;
+    thread.state.set(State::Runnable);
     thread.wake = wake;
 }
 
 /// Gives the turn to somebody, if anybody can run; else wakes the watchdog. Under [`LOCK`], with no holder of the turn.
 pub fn dispatch(others: bool) {
+    debug_assert!(LOCK.is_locked());
     debug_assert!(CURRENT.load(Relaxed) == NO_THREAD);
     if FILES_MOVED.swap(0, Relaxed) != 0 {
         watchdog::poll_files(0);
@@ -286,7 +289,7 @@ fn give_turn(others: bool) -> bool {
     }
     // SAFETY: registered threads are never unmapped, and under the lock nobody else changes their state.
     let next = unsafe { &mut *next };
-    next.state = State::Running;
+    next.state.set(State::Running);
     CURRENT.store(next.number, Release);
     next.baton.fetch_or(TURN_GIVEN, Release);
     // The calling thread is awake.
@@ -310,7 +313,7 @@ fn expire() {
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &mut *by_number(number) };
-        if thread.state == State::Blocked && thread.wait.deadline <= now {
+        if thread.state.get() == State::Blocked && thread.wait.deadline <= now {
             make_runnable(thread, Wake::TimedOut);
         }
     }
@@ -324,7 +327,7 @@ pub fn come_back(thread: &mut Thread) {
     LOCK.lock();
     thread.evicted.store(0, Release);
     thread.in_call.store(0, Relaxed);
-    thread.state = State::Runnable;
+    thread.state.set(State::Runnable);
     if CURRENT.load(Relaxed) == NO_THREAD {
         dispatch(false);
     }
@@ -365,7 +368,7 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
     thread.wait_site = site;
     thread.wake = Wake::Nothing;
     thread.turn_ended = false;
-    thread.state = State::Blocked;
+    thread.state.set(State::Blocked);
     thread.spins = 0;
     if matches!(wait.what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Join) && wait.deadline == NEVER {
         deadlock::check(thread);
@@ -396,13 +399,14 @@ pub fn wake(what: WaitFor, object: u64, count: usize) -> usize {
 }
 
 fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
+    debug_assert!(LOCK.is_locked());
     let mut woken = 0;
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &mut *by_number(number) };
         let same = thread.wait.what == what || what == WaitFor::Lock && thread.wait.what == WaitFor::LockShared;
-        if woken < count && thread.state == State::Blocked && same && thread.wait.object == object {
+        if woken < count && thread.state.get() == State::Blocked && same && thread.wait.object == object {
             make_runnable(thread, Wake::Woken);
             endless::moves();
             woken += 1;
@@ -416,7 +420,7 @@ pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
     LOCK.with(|| {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &mut *by_number(number) };
-        let waits = thread.state == State::Blocked && thread.wait.what == what && thread.wait.object == object;
+        let waits = thread.state.get() == State::Blocked && thread.wait.what == what && thread.wait.object == object;
         if waits {
             make_runnable(thread, Wake::Woken);
         }
@@ -428,7 +432,7 @@ pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
 pub fn cancelled(thread: &mut Thread) {
     LOCK.with(|| {
         thread.cancelled.store(1, Release);
-        if thread.state == State::Blocked {
+        if thread.state.get() == State::Blocked {
             make_runnable(thread, Wake::Cancelled);
         }
     });
@@ -436,6 +440,7 @@ pub fn cancelled(thread: &mut Thread) {
 
 /// A thread blocked until a deadline, or for files, is let go by the watchdog or a schedule. Under [`LOCK`].
 pub fn let_go(thread: &mut Thread, wake: Wake) {
+    debug_assert!(LOCK.is_locked() && thread.state.get() == State::Blocked);
     make_runnable(thread, wake);
 }
 
@@ -467,7 +472,7 @@ pub fn ended(thread: &mut Thread) {
         wake_locked(WaitFor::Lock, held.lock, usize::MAX);
     }
     replay::ended(thread);
-    EXITING.store(thread.kernel_id, Release);
+    EXITING.store(thread.kernel_id.get(), Release);
     CURRENT.store(NO_THREAD, Release);
     dispatch(false);
     LOCK.unlock();

@@ -284,7 +284,7 @@ impl Cycle {
     /// Whether each of its threads slept at its wait from the first look to the second.
     fn stood(&self, looks: (&[Task], &[Task])) -> bool {
         self.members().iter().all(|&(number, _)| {
-            known(number).is_some_and(|thread| stood(looks, thread.kernel_id).is_some_and(|task| task.is_at(thread)))
+            known(number).is_some_and(|thread| stood(looks, thread.kernel_id.get()).is_some_and(|task| task.is_at(thread)))
         })
     }
 
@@ -359,7 +359,7 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
     }
     // SAFETY: registered threads are never unmapped.
     let holder =
-        all().map(|thread| unsafe { &*thread }).find(|thread| thread.libc_id == owner && thread.ended.load(Acquire) == 0);
+        all().map(|thread| unsafe { &*thread }).find(|thread| thread.libc_id.get() == owner && thread.ended.load(Acquire) == 0);
     holder.filter(|_| owner != 0).map(|thread| thread.number)
 }
 
@@ -442,7 +442,7 @@ pub fn stack_of(number: u32) -> Option<(u32, Op, u64)> {
 /// What stands for a thread that spins on a lock: which call of it, in place of what the kernel knows.
 fn spinning(id: u32) -> Option<Task> {
     // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
-    let thread = all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id == id)?;
+    let thread = all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id.get() == id)?;
     let (word, _, kind, object) = wait_of(thread)?;
     let spins = kind & lock_kind::KIND_MASK == lock_kind::SPIN;
     spins.then_some(Task { id, switches: word, futex: object })

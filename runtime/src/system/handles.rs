@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::*;
 /// The live or ended, not yet joined, thread with that handle.
 fn by_handle(handle: u64) -> Option<&'static mut Thread> {
     // SAFETY: registered threads are never unmapped.
-    all().map(|thread| unsafe { &mut *thread }).find(|thread| thread.handle.load(Acquire) == handle && !thread.joined)
+    all().map(|thread| unsafe { &mut *thread }).find(|thread| thread.handle.load(Acquire) == handle && !thread.joined.get())
 }
 
 /// In serial mode a new thread may not have run at all: its handle is what `pthread_create` returned, which is its thread

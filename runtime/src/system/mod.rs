@@ -16,6 +16,7 @@ pub mod mappings;
 pub mod memory;
 pub mod modules;
 pub mod real;
+pub mod shared;
 pub mod signal_types;
 pub mod signals;
 pub mod storage;

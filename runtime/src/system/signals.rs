@@ -361,7 +361,7 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
         arrived.expected.fetch_and(!bit(signal), Relaxed);
     }
     // Asked before it is sent: while the kernel begins a handler, the thread blocks what it is about to tell of.
-    let blocked = handled && sys::blocks_signals(thread.kernel_id, bit(signal));
+    let blocked = handled && sys::blocks_signals(thread.kernel_id.get(), bit(signal));
     let result = send();
     if !handled || result != 0 {
         return result;
@@ -406,11 +406,11 @@ pub fn release_held() {
         if held == 0 || thread.ended.load(Acquire) != 0 || thread.hot.is_null() {
             continue;
         }
-        if thread.state == State::External {
+        if thread.state.get() == State::External {
             // The kernel has to interrupt its call once more.
             for signal in (1..SIGNALS as c_int).filter(|&signal| held & bit(signal) != 0) {
                 // SAFETY: a signal to a thread of this process.
-                unsafe { syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id, signal) };
+                unsafe { syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id.get(), signal) };
             }
             continue;
         }

@@ -5,6 +5,7 @@ use crate::record::{filter, recorder, tree};
 use crate::serial::sched::Wait;
 pub use crate::system::guard::Runtime;
 use crate::system::memory::{List, Map};
+use crate::system::shared::Shared;
 use crate::system::tls::{self, Call, Hot, hot};
 use crate::system::{header, signals, sys};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -37,6 +38,14 @@ pub struct Held {
     pub since: u64,
 }
 
+/// Who may touch what of a thread's record:
+/// - any thread at any time: atomics and [`Shared`] words, and what is written once before the thread is known to others
+///   (`number`, `parent`, `spawn_ordinal`, `schedule_index`, and `stack` and `tls` once it has begun);
+/// - in serial mode, the holder of the turn or of the scheduler's lock: everything of threads that stand still (the scheduler's
+///   part below, `held`, `hot`);
+/// - the thread itself: everything else.
+///
+/// Nothing that is not of the first kind is polled.
 pub struct Thread {
     pub number: u32,
     pub parent: u32,
@@ -47,9 +56,9 @@ pub struct Thread {
     pub ordinal: u32,
     /// Entry of the control file's thread table, or `NO_THREAD`.
     pub schedule_index: u32,
-    pub kernel_id: u32,
+    pub kernel_id: Shared<u32>,
     /// The same as libc remembers it, and mutexes that are held: it stays in an execution from a snapshot.
-    pub libc_id: u32,
+    pub libc_id: Shared<u32>,
     pub handle: AtomicU64,
     /// Null until the thread has begun and after it ended.
     pub hot: *mut Hot,
@@ -59,8 +68,8 @@ pub struct Thread {
     pub start_routine: Option<unsafe extern "C" fn(*mut u8) -> *mut u8>,
     pub start_argument: *mut u8,
     pub ended: AtomicU32,
-    pub detached: bool,
-    pub joined: bool,
+    pub detached: Shared<bool>,
+    pub joined: Shared<bool>,
     pub stack: (u64, u64),
     pub tls: (u64, u64),
 
@@ -91,9 +100,9 @@ pub struct Thread {
     pub allocations: Map,
 
     // Scheduler.
-    pub state: State,
+    pub state: Shared<State>,
     /// Whether it has begun: a turn that it was given before was left lying.
-    pub arrived: bool,
+    pub arrived: Shared<bool>,
     /// Whether the call that makes it is over: it will begin by itself.
     pub made: AtomicU32,
     /// Whether it is about to execute its routine.
@@ -208,7 +217,7 @@ unsafe fn register_in(memory: *mut Thread, parent: u32, spawn_ordinal: u32) -> *
         thread.held = List::new();
         thread.once = List::new();
         thread.keep_accesses = true;
-        thread.state = State::Runnable;
+        thread.state.set(State::Runnable);
         thread.wait = Wait::NOTHING;
         thread.priority = crate::serial::policy::new_priority(number);
         if detect::on() {
@@ -230,8 +239,8 @@ pub unsafe fn attach(thread: *mut Thread) {
     // SAFETY: the block is this thread's and its hooks do nothing until `thread` is set, at the end.
     unsafe {
         (*block).nesting = 1;
-        (*thread).kernel_id = sys::thread_id();
-        (*thread).libc_id = (*thread).kernel_id;
+        (*thread).kernel_id.set(sys::thread_id());
+        (*thread).libc_id.set((*thread).kernel_id.get());
         prepare(&mut *thread, block);
         (*block).nesting = 0;
     }
@@ -307,8 +316,8 @@ pub unsafe fn only(thread: &mut Thread) {
     thread.spawn_ordinal = 0;
     thread.spawned = 0;
     thread.ordinal = 0;
-    thread.kernel_id = sys::thread_id();
-    thread.libc_id = thread.kernel_id;
+    thread.kernel_id.set(sys::thread_id());
+    thread.libc_id.set(thread.kernel_id.get());
     thread.chunk_index = 0;
     thread.context = 0;
     thread.contexts.clear_and_free();
@@ -317,7 +326,7 @@ pub unsafe fn only(thread: &mut Thread) {
     thread.allocations.clear_and_free();
     (thread.executed, thread.executed_before_chunk, thread.since_sync, thread.reload) = (0, 0, 0, 0);
     thread.wait = Wait::NOTHING;
-    thread.state = State::Running;
+    thread.state.set(State::Running);
     thread.baton.store(0, Relaxed);
     thread.evicted.store(0, Relaxed);
     thread.pending_signals.store(0, Relaxed);

@@ -154,7 +154,7 @@ fn prepare(trial: &mut Trial, thread: &mut Thread, live: &[u32]) -> bool {
     for &number in live.iter().filter(|&&number| number != thread.number) {
         // SAFETY: registered threads are never unmapped.
         let other = unsafe { &*by_number(number) };
-        if other.state == State::Runnable {
+        if other.state.get() == State::Runnable {
             trial.side_by_side = true;
             trial.locks_pass = false;
             // The initial thread has its thread-local storage outside of its stack.
