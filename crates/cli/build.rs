@@ -24,7 +24,9 @@ fn main() {
             for watched in ["src", "build.rs", "Cargo.toml", "Cargo.lock"] {
                 println!("cargo::rerun-if-changed={}", runtime.join(watched).display());
             }
-            println!("cargo::rerun-if-changed={}", crates.join("abi").join("src").display());
+            for shared in ["abi", "logic"] {
+                println!("cargo::rerun-if-changed={}", crates.join(shared).join("src").display());
+            }
             build(&runtime, &out.join("runtime"))
         }
     };

@@ -14,6 +14,10 @@
 #![no_std]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+// First: all that is entered from outside begins with its macros.
+#[macro_use]
+mod system;
+
 mod detect;
 mod intercept;
 mod openmp;
@@ -23,11 +27,12 @@ mod record;
 #[allow(dead_code, reason = "the detector's entry points, whether anything calls them or not")]
 mod report;
 mod serial;
-mod system;
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let line = info.location().map_or(0, |location| location.line());
     let file = info.location().map_or("", |location| location.file());
-    system::sys::die(&[b"internal error at ", file.as_bytes(), b":", system::sys::Decimal::new(line as u64).bytes()])
+    // Also what tells a program that has this runtime inside from one with the ordinary one (`xtask/src/assertions.rs`).
+    let what: &[u8] = if cfg!(debug_assertions) { b"an assertion failed at " } else { b"internal error at " };
+    system::sys::die(&[what, file.as_bytes(), b":", system::sys::Decimal::new(line as u64).bytes()])
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask ci`: every check there is, one after the other; a failure does not keep the later ones from running.
 
+use crate::assertions;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -29,6 +30,11 @@ const fn must_not_skip(may_skip: bool, notice: Option<&String>) -> bool {
     !may_skip && notice.is_none()
 }
 
+/// Records and replays every program of the suite under three policies, and lets each run in parallel.
+const WITH_ASSERTIONS: &str = "test --package rashomon-cli --test programs -- --skip check:: --skip same:: --skip loaded::";
+/// Detection, with its filter and without.
+const DETECTING_WITH_ASSERTIONS: &str = "test --package rashomon-cli --test filter --test detect_bugs";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Check {
     /// Formatting.
@@ -43,11 +49,13 @@ enum Check {
     Build,
     /// All tests, documentation tests included.
     Test,
+    /// Test programs, executed with the assertions of the runtime on.
+    Assertions,
 }
 
 impl Check {
     /// Cheapest first.
-    const ALL: [Self; 6] = [Self::Fmt, Self::Clippy, Self::Tidy, Self::Book, Self::Build, Self::Test];
+    const ALL: [Self; 7] = [Self::Fmt, Self::Clippy, Self::Tidy, Self::Book, Self::Build, Self::Test, Self::Assertions];
 
     const fn name(self) -> &'static str {
         match self {
@@ -57,12 +65,13 @@ impl Check {
             Self::Book => "book",
             Self::Build => "build",
             Self::Test => "test",
+            Self::Assertions => "assertions",
         }
     }
 
     /// Whether programs in other languages are compiled or run.
     const fn needs_packages(self) -> bool {
-        matches!(self, Self::Test)
+        matches!(self, Self::Test | Self::Assertions)
     }
 
     fn commands(self) -> Result<Vec<Command>> {
@@ -81,10 +90,27 @@ impl Check {
             Self::Book => vec![of(cargo(), "xtask book --html")],
             // The tool's build script builds the runtime.
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
-            Self::Test if has_nextest() => {
-                vec![of(cargo(), "nextest run --workspace --no-fail-fast"), of(cargo(), "test --workspace --doc")]
+            Self::Test => {
+                let mut commands = if has_nextest() {
+                    vec![of(cargo(), "nextest run --workspace --no-fail-fast"), of(cargo(), "test --workspace --doc")]
+                } else {
+                    vec![of(cargo(), "test --workspace --no-fail-fast")]
+                };
+                if has("miri --version") {
+                    commands.push(of(cargo(), "miri test --package rashomon-logic"));
+                } else {
+                    eprintln!("notice: cargo miri is not installed: the runtime's logic is tested without it");
+                }
+                commands
             }
-            Self::Test => vec![of(cargo(), "test --workspace --no-fail-fast")],
+            Self::Assertions => {
+                let runtime = assertions::runtime()?;
+                let mut commands = vec![of(cargo(), WITH_ASSERTIONS), of(cargo(), DETECTING_WITH_ASSERTIONS)];
+                for command in &mut commands {
+                    command.env(assertions::VARIABLE, &runtime);
+                }
+                commands
+            }
         })
     }
 }
@@ -115,7 +141,12 @@ fn runtime() -> Command {
 }
 
 fn has_nextest() -> bool {
-    let quiet = of(cargo(), "nextest --version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    has("nextest --version")
+}
+
+/// Whether cargo knows the command.
+fn has(command: &str) -> bool {
+    let quiet = of(cargo(), command).stdout(Stdio::null()).stderr(Stdio::null()).status();
     quiet.is_ok_and(|status| status.success())
 }
 
@@ -145,7 +176,13 @@ pub fn run(options: &Options) -> Result<bool> {
     for check in chosen {
         let begin = Instant::now();
         let mut passed = true;
-        for mut command in check.commands()? {
+        // What cannot be prepared has failed; the later ones run all the same.
+        let commands = check.commands().unwrap_or_else(|error| {
+            eprintln!("error: {error:#}");
+            passed = false;
+            Vec::new()
+        });
+        for mut command in commands {
             let line: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
             // Built once: what would make the next build faster only takes space, gigabytes of it.
             command.env("CARGO_INCREMENTAL", "0");
@@ -164,7 +201,7 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     for result in &results {
         let verdict = if result.passed { "passed" } else { "FAILED" };
-        println!("  {:<7} {verdict}  {:>5.0} s", result.check.name(), result.duration.as_secs_f64());
+        println!("  {:<10} {verdict}  {:>5.0} s", result.check.name(), result.duration.as_secs_f64());
     }
     let failed: Vec<&str> = results.iter().filter(|result| !result.passed).map(|result| result.check.name()).collect();
     if failed.is_empty() {

@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask` lists them.
 #![forbid(unsafe_code)]
 
+mod assertions;
 mod book;
 mod ci;
 mod fuzz;

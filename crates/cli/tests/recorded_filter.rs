@@ -1,6 +1,13 @@
-//! The filter before the recorder decides as `evaluation/filter` does: the same execution is recorded with every access and with
-//! the filter, and what the second recording lacks is exactly what the readable model drops from the first. And it loses no race:
-//! under every detector, by definition, the pairs of places are the same.
+//! TREE has three forms: the readable one of `evaluation/filter`, which states and proves the relation, the filter before the
+//! recorder, and the one before detection. Here all three meet on the programs of the suite and on generated ones.
+//!
+//! - The recorder's decides as the readable one does: the same execution is recorded with every access and with the filter, and
+//!   what the second recording lacks is exactly what the readable form drops from the first. And it loses no race: under every
+//!   detector, by definition, the pairs of places are the same.
+//! - Detection's decides by what its shadow remembers, so single decisions cannot be compared. Generated programs whose threads
+//!   take turns (`ordered`, by relaxed atomics, which order nothing) have the same races in every execution: with the filter and
+//!   without it each detector finds the same racy variables, and for happens-before those that are racy by definition in the
+//!   recording of such an execution, as recorded with every access and as filtered by the readable form.
 //!
 //! A serial execution repeats itself under the same seed. Threads hand over at events only (`--quantum 0`), so that no access is
 //! kept for the sake of a handover.
@@ -12,7 +19,7 @@ mod support;
 use libtest_mimic::{Arguments, Trial};
 use rashomon_abi::numbers::SplitMix;
 use rashomon_event::EventKind;
-use rashomon_filter::{Options, Relation, Tree};
+use rashomon_filter::{Options, Relation, Tree, without};
 use rashomon_trace::{LoadedTrace, Names, Recording};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -41,6 +48,7 @@ fn main() {
         .map(|program| Trial::test(format!("suite::{}", program.path), move || of_suite(&program)))
         .collect();
     trials.extend((0..24).map(|number| Trial::test(format!("drawn::{number}"), move || drawn(number))));
+    trials.extend((0..16).map(|number| Trial::test(format!("ordered::{number}"), move || ordered(number))));
     support::conclude(&arguments, trials)
 }
 
@@ -200,6 +208,117 @@ __attribute__((noinline)) static void copy(void *to, const void *from, unsigned 
             load(&folder.join(store))
         };
         compare(&record("every-access", &["--every-access"])?, &record("filtered", &FILTERED)?)?;
+    }
+    Ok(())
+}
+
+/// Variables of a generated program, and blocks that touch them. A word remembers four accesses: no more blocks than that.
+const VARIABLES: u64 = 4;
+const BLOCKS: u64 = 4;
+
+/// A block: each variable at one place at most, in a loop, under locks that are taken in one order.
+fn block(draw: &mut SplitMix) -> String {
+    let mut text = format!("for (int round = 0; round < {}; round++) {{\n", 20 + draw.below(30));
+    let mut held = Vec::new();
+    for lock in 0..2 {
+        if draw.below(2) == 0 {
+            let _ = writeln!(text, "pthread_mutex_lock(&m[{lock}]);");
+            held.push(lock);
+        }
+    }
+    for variable in 0..VARIABLES {
+        let _ = match draw.below(6) {
+            0 | 1 => writeln!(text, "x{variable}++;"),
+            2 => writeln!(text, "x{variable} = round;"),
+            3 => writeln!(text, "sink += x{variable};"),
+            _ => Ok(()),
+        };
+        if draw.below(3) == 0
+            && let Some(lock) = held.pop()
+        {
+            let _ = writeln!(text, "pthread_mutex_unlock(&m[{lock}]);");
+        }
+    }
+    for lock in held.into_iter().rev() {
+        let _ = writeln!(text, "pthread_mutex_unlock(&m[{lock}]);");
+    }
+    text + "}\n"
+}
+
+/// Threads whose blocks are executed in one drawn order.
+fn ordered_program(draw: &mut SplitMix) -> String {
+    let threads = 2 + draw.below(2);
+    let mut tasks = vec![String::new(); threads as usize];
+    for turn in 0..BLOCKS {
+        let task = &mut tasks[draw.below(threads) as usize];
+        let _ = write!(task, "until({turn});\n{}pass({});\n", block(draw), turn + 1);
+    }
+    let mut source = String::from(
+        "#include <pthread.h>\n#include <stdatomic.h>
+static atomic_int turn;
+static pthread_mutex_t m[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static long x0, x1, x2, x3;
+static void until(int wanted) { while (atomic_load_explicit(&turn, memory_order_relaxed) != wanted) ; }
+static void pass(int next) { atomic_store_explicit(&turn, next, memory_order_relaxed); }\n",
+    );
+    for (thread, task) in tasks.iter().enumerate() {
+        let _ = writeln!(source, "static void *task{thread}(void *unused) {{\nlong sink = 0;\n{task}return (void *)sink;\n}}");
+    }
+    let _ = writeln!(source, "int main(void) {{\npthread_t t[{threads}];");
+    (0..threads).for_each(|thread| drop(writeln!(source, "pthread_create(&t[{thread}], 0, task{thread}, 0);")));
+    (0..threads).for_each(|thread| drop(writeln!(source, "pthread_join(t[{thread}], 0);")));
+    source + "return 0;\n}\n"
+}
+
+/// The variables that a detector reports.
+fn racy(folder: &Path, detector: &str, filter: &str) -> Result<BTreeSet<String>, Failure> {
+    let mut command = rashomon();
+    command.args(["detect", "--format", "json", "--detector", detector, "--filter", filter, "--", "./ordered"]);
+    let output = command.current_dir(folder).output()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let mut found = BTreeSet::new();
+    for line in text.lines().filter(|line| line.starts_with('{')) {
+        let warning: serde_json::Value = serde_json::from_str(line).map_err(|error| fail(format!("{error}: {line}")))?;
+        let name = warning["locations"][0]["name"].as_str().ok_or_else(|| fail(format!("a race elsewhere: {line}")))?;
+        found.insert(name.to_owned());
+    }
+    Ok(found)
+}
+
+fn ordered(number: u64) -> Result<(), Failure> {
+    let mut draw = SplitMix(1 << 32 | number);
+    let folder = scratch().join(format!("ordered-{number}"));
+    std::fs::create_dir_all(&folder)?;
+    let source = ordered_program(&mut draw);
+    std::fs::write(folder.join("ordered.c"), &source)?;
+    let run = |arguments: &[&str]| {
+        let output = rashomon().args(arguments).current_dir(&folder).output()?;
+        if output.status.success() { Ok(()) } else { Err(fail(describe(&output))) }
+    };
+    run(&["cc", "-O1", "-g", "-w", "-pthread", "-o", "ordered", "ordered.c"])?;
+    let record = |name: &str, option: &[&str]| {
+        run(&[&["record", "--quantum", "0", "--output", name], option, &["--", "./ordered"]].concat())?;
+        load(&folder.join(name))
+    };
+    let every = record("every-access", &["--every-access"])?;
+    compare(&every, &record("filtered", &FILTERED)?)?;
+    let (kept, _) = Tree::kept(&every.trace, Options::new(Relation::HAPPENS_BEFORE));
+    let bytes = [&every.trace, &without(&every.trace, &kept)].map(|trace| detectors::fast_track(trace).1);
+    if bytes[0].is_empty() || kept.iter().all(|kept| *kept) {
+        return Err(fail(format!("nothing races, or nothing is redundant: this program shows nothing\n{source}")));
+    }
+    if bytes[0] != bytes[1] {
+        return Err(fail(format!("the readable form loses a race of\n{source}")));
+    }
+    for detector in ["hb", "hybrid", "lockset"] {
+        let [plain, filtered] = ["none", "tree"].map(|filter| racy(&folder, detector, filter));
+        let (plain, filtered) = (plain?, filtered?);
+        if plain != filtered {
+            return Err(fail(format!("{detector}: without the filter {plain:?}, with it {filtered:?}, of\n{source}")));
+        }
+        if detector == "hb" && plain.len() * size_of::<u64>() != bytes[0].len() {
+            return Err(fail(format!("hb: {plain:?}, but racy bytes by definition {:?}, of\n{source}", bytes[0])));
+        }
     }
     Ok(())
 }

@@ -9,13 +9,15 @@
 //! for everything, a later read for reads, an atomic access for atomic ones only; for the hybrid the later one must not hold more
 //! locks.
 
-use super::local;
+use super::local::{self, Local};
 use super::locksets;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Granule};
 use super::{Detector, detector, eraser, found};
 use crate::system::thread::Thread;
 use core::sync::atomic::{AtomicU32, Ordering::*};
+use rashomon_logic::cells::{Kind, covers, encode};
+use rashomon_logic::clocks;
 
 /// How memory is accessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,9 @@ impl How {
     pub const FREE: Self = Self { read: false, atomic: false, frees: true, vptr: false };
     pub const fn atomic(read: bool) -> Self {
         Self { read, atomic: true, frees: false, vptr: false }
+    }
+    const fn kind(self) -> Kind {
+        Kind { read: self.read, atomic: self.atomic }
     }
 }
 
@@ -63,13 +68,22 @@ pub fn access_as(thread: &mut Thread, address: u64, bytes: u64, how: How, refere
     }
 }
 
+/// Whether what a granule stands for is ordered before what the thread does now.
+#[inline(always)]
+fn is_ordered(local: &Local, granule: &Granule) -> bool {
+    clocks::is_ordered(granule.slot(), granule.epoch(), local.slot, |slot| local.clock.get(slot))
+}
+
+#[inline(always)]
+fn kind_of(cell: u32, granule: &Granule) -> Kind {
+    Kind { read: cell & READ != 0, atomic: granule.is_atomic() }
+}
+
 /// Whether this thread's access of these bytes races with the one that a cell stands for, which is not ordered before it.
 fn races(thread: &Thread, cell: u32, granule: &Granule, bits: u32, how: How) -> bool {
     let local = &thread.detect;
-    let ordered = granule.slot() == local.slot || local.clock.get(granule.slot()) >= granule.epoch();
-    let harmless = cell & READ != 0 && how.read || granule.is_atomic() && how.atomic;
     let protected = || detector() == Detector::Hybrid && locksets::protects(granule.lock_set, local.lock_set);
-    cell & bits != 0 && !ordered && !harmless && !protected()
+    cell & bits != 0 && !is_ordered(local, granule) && kind_of(cell, granule).conflicts(how.kind()) && !protected()
 }
 
 /// How often a word is looked at while other threads change it.
@@ -94,7 +108,7 @@ pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
 fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, last: bool) -> Option<bool> {
     let cells = shadow::cells(address);
     let bits = shadow::byte_bits(address, bytes);
-    let new = reference << REFERENCE_SHIFT | if how.read { READ } else { 0 } | bits;
+    let new = encode(reference, how.read, bits);
     let hybrid = detector() == Detector::Hybrid;
     let seen = shadow::values(shadow::look(cells));
     let local = &thread.detect;
@@ -112,20 +126,20 @@ fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32,
             return Some(found::use_after_free(thread, address, bytes, how, reference));
         }
         let granule = spans::granule(old);
-        let old_read = cell & READ != 0;
-        let ordered = granule.slot() == local.slot || local.clock.get(granule.slot()) >= granule.epoch();
-        if ordered {
-            let weaker = (old_read || !how.read) && (granule.is_atomic() || !how.atomic);
+        if is_ordered(local, &granule) {
+            let kind = kind_of(cell, &granule);
             let mine = granule.slot() == local.slot && granule.epoch() == local.epoch;
-            let stronger = (!old_read || how.read) && (!granule.is_atomic() || how.atomic);
-            if mine && stronger && bits & !cell == 0 && (!hybrid || granule.lock_set == local.lock_set) {
+            if mine && kind.stands_for(how.kind()) && covers(cell, bits) && (!hybrid || granule.lock_set == local.lock_set) {
                 if !how.atomic && !local::is_covering(thread, old) {
                     // The hooks are to recognise it next time.
                     cells[at].store(new & !(READ | BYTES) | cell & (READ | BYTES), Relaxed);
                 }
                 return Some(true);
             }
-            if weaker && cell & BYTES & !bits == 0 && (!hybrid || locksets::is_subset(local.lock_set, granule.lock_set)) {
+            if how.kind().stands_for(kind)
+                && covers(bits, cell)
+                && (!hybrid || locksets::is_subset(local.lock_set, granule.lock_set))
+            {
                 if place < CELLS {
                     superfluous |= 1 << at;
                 } else {

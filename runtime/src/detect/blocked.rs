@@ -1,7 +1,8 @@
 //! Deadlocks that happened, as `crate::serial::standstill` found them: what is told of them.
 
 use super::objects;
-use crate::report::{self, Lock, Waits, walked};
+use super::walked;
+use crate::report::{self, Lock, Waits};
 use crate::serial::standstill;
 use crate::system::thread::all;
 use core::sync::atomic::Ordering::Acquire;

@@ -40,7 +40,7 @@ pub fn create(parent: &mut Thread, site: u64) -> *mut Thread {
     // SAFETY: null or a fresh record that nobody knows yet.
     let Some(child) = (unsafe { fiber.as_mut() }) else { return fiber };
     parent.spawned += 1;
-    child.detached = true;
+    child.detached.set(true);
     // No handle of the thread library's is the address of this record.
     child.handle.store(fiber as u64, Release);
     child.detect.creation = local::call_stack(parent, site);
@@ -147,7 +147,7 @@ unsafe extern "C" fn named(fiber: *mut Thread, name: *const c_char) {
     }
 }
 
-crate::intercept::interpose! {
+crate::system::entry::interpose! {
     __tsan_get_current_fiber => current;
     __tsan_create_fiber => created;
     __tsan_switch_to_fiber => switched;

@@ -86,12 +86,12 @@ pub unsafe fn in_child(thread: &mut Thread) {
         if other.ended.swap(1, Relaxed) == 0 && epoch > 0 {
             clock::give_slot_back(slot, epoch);
         }
-        other.joined = true;
-        other.state = State::Ended;
+        other.joined.set(true);
+        other.state.set(State::Ended);
         other.handle.store(0, Relaxed);
         other.hot = core::ptr::null_mut();
     }
-    thread.kernel_id = sys::thread_id();
+    thread.kernel_id.set(sys::thread_id());
     // SAFETY: by the contract.
     unsafe { sched::only(thread) };
 }

@@ -2,8 +2,8 @@
 //! behind.
 
 use super::stacks::{self, StackId};
-use super::{ignores, local};
-use crate::report::{self, walked};
+use super::{ignores, local, walked};
+use crate::report;
 use crate::system::lock::RawLock;
 use crate::system::memory::Map;
 use crate::system::real::{errno, set_errno};

@@ -5,7 +5,8 @@
 
 use super::local;
 use super::stacks::StackId;
-use crate::report::{self, walked};
+use super::walked;
+use crate::report;
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::thread::Thread;

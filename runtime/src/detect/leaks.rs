@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::*;
 fn leaked() -> impl Iterator<Item = &'static Thread> {
     // SAFETY: registered threads are never unmapped; at the process's end their states change no more.
     let all = thread::all().map(|thread| unsafe { &*thread });
-    all.filter(|thread| thread.number != 0 && thread.ended.load(Acquire) != 0 && !thread.joined && !thread.detached)
+    all.filter(|thread| thread.number != 0 && thread.ended.load(Acquire) != 0 && !thread.joined.get() && !thread.detached.get())
 }
 
 /// At the end of the process: one report for each place that made such threads.

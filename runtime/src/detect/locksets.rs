@@ -7,16 +7,13 @@ use super::shadow::reserve;
 use crate::system::lock::RawLock;
 use crate::system::memory::Map;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use rashomon_logic::locksets;
+pub use rashomon_logic::locksets::Element;
 
 pub type LockSet = u32;
 pub const EMPTY: LockSet = 0;
-/// Locks of a set that count; further ones are left out, which can only make sets look smaller.
-const MAX_LOCKS: usize = 64;
 const MAX_SETS: usize = 1 << 22;
 const ARENA_WORDS: usize = 1 << 28;
-
-/// See [`super::objects::element`]; bit 0: held shared.
-pub type Element = u64;
 
 /// Word 0: how many; then the elements, sorted.
 static SETS: AtomicPtr<u32> = AtomicPtr::new(core::ptr::null_mut());
@@ -81,63 +78,22 @@ fn intern(elements_of: &[Element]) -> LockSet {
 
 /// The set with one element more, or less.
 pub fn changed(set: LockSet, element: Element, held: bool) -> LockSet {
-    let mut next = [0; MAX_LOCKS];
-    let old = elements(set);
-    let mut length = 0;
-    let mut inserted = !held;
-    for &known in old {
-        if known == element {
-            inserted = true;
-            if !held {
-                continue;
-            }
-        }
-        if !inserted && known > element && length < MAX_LOCKS {
-            next[length] = element;
-            length += 1;
-            inserted = true;
-        }
-        if length < MAX_LOCKS {
-            next[length] = known;
-            length += 1;
-        }
-    }
-    if !inserted && length < MAX_LOCKS {
-        next[length] = element;
-        length += 1;
-    }
-    intern(&next[..length])
+    intern(locksets::changed(elements(set), element, held).elements())
 }
 
-/// The elements of both, where a lock that either holds shared is shared: what [`protects`] needs of both.
+/// [`locksets::intersection`].
 pub fn intersection(a: LockSet, b: LockSet) -> LockSet {
-    if a == b {
-        return a;
-    }
-    let mut both = [0; MAX_LOCKS];
-    let mut length = 0;
-    for &element in elements(a) {
-        for &other in elements(b) {
-            if element >> 1 == other >> 1 && length < MAX_LOCKS {
-                both[length] = element | other;
-                length += 1;
-            }
-        }
-    }
-    intern(&both[..length])
+    if a == b { a } else { intern(locksets::intersection(elements(a), elements(b)).elements()) }
 }
 
-/// Whether a lock common to both sets keeps their holders apart: one that not both hold shared.
+/// [`locksets::protects`].
 pub fn protects(a: LockSet, b: LockSet) -> bool {
-    if a == EMPTY || b == EMPTY {
-        return false;
-    }
-    elements(a).iter().any(|&element| elements(b).iter().any(|&other| element >> 1 == other >> 1 && element & other & 1 == 0))
+    a != EMPTY && b != EMPTY && locksets::protects(elements(a), elements(b))
 }
 
-/// Whether every element of `a` is in `b`.
+/// [`locksets::is_subset`].
 pub fn is_subset(a: LockSet, b: LockSet) -> bool {
-    a == b || a == EMPTY || elements(a).iter().all(|element| elements(b).contains(element))
+    a == b || a == EMPTY || locksets::is_subset(elements(a), elements(b))
 }
 
 /// Steps that a thread made lately.

@@ -4,7 +4,8 @@
 
 use super::objects::{self, Object};
 use super::stacks::StackId;
-use crate::report::{self, Lock, Misuse, walked};
+use super::walked;
+use crate::report::{self, Lock, Misuse};
 use crate::system::thread::Thread;
 use rashomon_abi::report::warning;
 

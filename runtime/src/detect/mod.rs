@@ -50,12 +50,15 @@ pub mod memory;
 pub mod misuse;
 pub mod objects;
 pub mod shadow;
+mod sides;
 pub mod spans;
 pub mod stacks;
 pub mod statistics;
 pub mod tree;
+mod walked;
 
 use crate::report::options;
+use crate::system::config;
 use crate::system::thread::{self, Runtime, Thread};
 use crate::system::tls::hot;
 use access::How;
@@ -73,7 +76,6 @@ pub enum Detector {
     Hybrid,
 }
 
-static ON: AtomicU32 = AtomicU32::new(0);
 /// The detector's number, [`COUNTING`] and [`FILTERING`]: 0 is what [`fast`] is made for.
 static MODE: AtomicU32 = AtomicU32::new(0);
 /// Every access is counted.
@@ -81,10 +83,7 @@ const COUNTING: u32 = 4;
 /// There is a filter to be asked.
 const FILTERING: u32 = 8;
 
-#[inline(always)]
-pub fn on() -> bool {
-    ON.load(Relaxed) != 0
-}
+pub use crate::system::config::detecting as on;
 
 #[inline(always)]
 pub fn detector() -> Detector {
@@ -115,7 +114,7 @@ pub fn initialise(detector: Detector, counting: bool, filter: u32) {
     descriptors::initialise();
     tree::initialise(filter);
     MODE.store(detector as u32 | if counting { COUNTING } else { 0 } | if filter > 0 { FILTERING } else { 0 }, Relaxed);
-    ON.store(1, Release);
+    config::detects();
 }
 
 /// A thread was registered: nobody created it, or [`Op::ThreadCreate`] follows.

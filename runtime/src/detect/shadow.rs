@@ -1,11 +1,8 @@
 //! What the detector remembers of each word of the program's memory: four *cells* for every eight aligned bytes.
 //!
-//! ```text
-//! cell (32 bits):  reference:23 | read:1 | bytes:8         0: nothing
-//! ```
-//! `bytes` has a bit for each byte of the word that was accessed, `read` tells reads from writes, and the *reference*
-//! ([`super::spans`]) names thread, epoch, lock set, call stack and whether the access was atomic. So a cell holds everything a
-//! report needs, and nothing that was seen is ever forgotten for want of a history.
+//! A cell ([`rashomon_logic::cells`]) has a bit for each byte of the word that was accessed and tells reads from writes; its
+//! *reference* ([`super::spans`]) names thread, epoch, lock set, call stack and whether the access was atomic. So a cell holds
+//! everything a report needs, and nothing that was seen is ever forgotten for want of a history.
 //!
 //! The shadow is reserved as one mapping without memory; a page of it exists once it is written. A word's cells lie at
 //! `base + 2 × (address mod 2^44)`, rounded down to 16: the regions that Linux uses (executables at 0x0…, 0x55…; libraries,
@@ -19,10 +16,7 @@ use crate::system::sys::{self, syscall};
 use core::arch::x86_64::{__m128i, _mm_load_si128};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering::*};
 
-pub const CELLS: usize = 4;
-pub const READ: u32 = 1 << 8;
-pub const BYTES: u32 = 0xff;
-pub const REFERENCE_SHIFT: u32 = 9;
+pub use rashomon_logic::cells::{BYTES, CELLS, READ, REFERENCE_SHIFT, byte_bits};
 /// Cells that no access can look like.
 pub const NEVER: u32 = u32::MAX;
 
@@ -262,10 +256,4 @@ fn clear_words(from: u64, to: u64) {
         }
         at += 8;
     }
-}
-
-/// The bits of the bytes `[address, address + bytes)` within their word; `bytes` must not cross it.
-#[inline(always)]
-pub fn byte_bits(address: u64, bytes: u64) -> u32 {
-    (((1u32 << bytes) - 1) << (address & 7)) & BYTES
 }

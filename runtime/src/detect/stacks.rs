@@ -19,8 +19,7 @@ pub const FUNCTION: u64 = 1 << 63;
 /// Set in an entry that is no frame: the caller's is an access to an object of that kind.
 pub const TAG: u64 = 1 << 62;
 
-/// Set in an address that a virtual machine made up, and has to name.
-pub const EXTERNAL: u64 = 1 << 60;
+pub use crate::report::EXTERNAL;
 
 #[derive(Clone, Copy)]
 #[repr(C)]

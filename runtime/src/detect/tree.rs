@@ -44,6 +44,7 @@ use crate::system::sys;
 use crate::system::thread::Thread;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::LOW_MASK;
+use rashomon_logic::sent::Sent;
 
 const MOST_PLACES: u32 = 1 << 20;
 /// Contexts that a thread can come back to.
@@ -92,12 +93,6 @@ struct Context {
     pause: u16,
 }
 
-#[derive(Clone, Copy)]
-struct Pending {
-    object: u32,
-    epoch: Epoch,
-}
-
 /// What the filter knows of one thread.
 pub struct Tree {
     /// Null: no filter, or the thread is over.
@@ -118,10 +113,8 @@ pub struct Tree {
     asleep: u32,
     nap: u32,
     next_number: u16,
-    /// The last epoch whose release can never be dead.
-    sent: Epoch,
-    pending: [Pending; PENDING],
-    pending_count: usize,
+    /// Outgoing events, by the epochs that end with them.
+    sent: Sent<PENDING>,
     /// References of places, and those that the context `block_of` is given next.
     references: References,
     block: Block,
@@ -144,9 +137,7 @@ impl Tree {
             asleep: 0,
             nap: SHORTEST_NAP,
             next_number: 1,
-            sent: 0,
-            pending: [Pending { object: 0, epoch: 0 }; PENDING],
-            pending_count: 0,
+            sent: Sent::new(),
             references: References::new(),
             block: Block::NONE,
             block_of: 0,
@@ -216,8 +207,8 @@ impl Tree {
 
     /// The thread has another slot from this epoch on; what has its number before is somebody else's.
     pub fn slot_begins(&mut self, epoch: Epoch) {
-        self.sent = epoch - 1;
-        self.pending_count = 0;
+        self.sent = Sent::new();
+        self.sent.send(epoch - 1);
         if !self.places.is_null() {
             self.forget();
         }
@@ -248,18 +239,14 @@ impl Tree {
         unsafe { self.places.add(mixed as usize & self.mask as usize) }
     }
 
-    /// The last epoch whose release is not dead. Accesses of later ones are as good as accesses made now.
-    fn alive(&self) -> Epoch {
-        self.pending[..self.pending_count].iter().fold(self.sent, |latest, pending| latest.max(pending.epoch))
-    }
-
     /// How an access of this thread, of these lock set and epoch, stands to the one behind a cell.
     fn relation(&self, slot: u32, epoch: Epoch, lock_set: LockSet, granule: &Granule) -> Relation {
         if granule.slot() != slot || granule.is_atomic() {
             return Relation::Other;
         }
         let (same_epoch, fewer_locks) = match detector() {
-            Detector::HappensBefore => (granule.epoch() > self.alive(), true),
+            // Accesses of epochs after the last release that is not dead are as good as accesses made now.
+            Detector::HappensBefore => (granule.epoch() > self.sent.alive(), true),
             Detector::LockSet | Detector::Hybrid => (granule.epoch() == epoch, locksets::is_subset(granule.lock_set, lock_set)),
         };
         match (same_epoch && fewer_locks, granule.lock_set == lock_set) {
@@ -292,8 +279,7 @@ fn follows(thread: &mut Thread) -> bool {
     }
     tree.asleep -= 1;
     // What was sent meanwhile may have been received by anybody.
-    tree.sent = epoch - 1;
-    tree.pending_count = 0;
+    tree.sent.send(epoch - 1);
     false
 }
 
@@ -304,7 +290,7 @@ pub fn context_changes(thread: &mut Thread) {
     }
     let (epoch, lock_set) = (thread.detect.epoch, thread.detect.lock_set);
     let tree = &mut thread.detect.tree;
-    let sent = if detector() == Detector::HappensBefore { tree.alive() } else { epoch };
+    let sent = if detector() == Detector::HappensBefore { tree.sent.alive() } else { epoch };
     let key = (sent as u64) << 32 | lock_set as u64;
     // SAFETY: inside the thread's table.
     let context = unsafe { &mut *tree.contexts.add((key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - CONTEXTS_LOG2)) as usize) };
@@ -341,9 +327,7 @@ pub fn context_changes(thread: &mut Thread) {
 /// Everything up to the end of the last epoch was passed on, to whoever wants it.
 pub fn sends(thread: &mut Thread) {
     if !thread.detect.tree.places.is_null() {
-        // Later than any release of a mutex.
-        thread.detect.tree.sent = thread.detect.epoch - 1;
-        thread.detect.tree.pending_count = 0;
+        thread.detect.tree.sent.send(thread.detect.epoch - 1);
         context_changes(thread);
     }
 }
@@ -353,31 +337,16 @@ pub fn releases(thread: &mut Thread, object: u32) {
     if !follows(thread) {
         return;
     }
-    let (epoch, tree) = (thread.detect.epoch - 1, &mut thread.detect.tree);
-    let known = tree.pending[..tree.pending_count].iter().position(|pending| pending.object == object);
-    let at = known.unwrap_or(tree.pending_count);
-    if at == PENDING {
-        return sends(thread);
-    }
-    tree.pending[at] = Pending { object, epoch };
-    tree.pending_count = tree.pending_count.max(at + 1);
+    thread.detect.tree.sent.release(object, thread.detect.epoch - 1);
     context_changes(thread);
 }
 
 /// A mutex is held exclusively. Under the object's lock; the context changes with the lock set.
 pub fn acquires(thread: &mut Thread, object: &Object) {
-    let (slot, tree) = (thread.detect.slot, &mut thread.detect.tree);
-    let Some(at) = tree.pending[..tree.pending_count].iter().position(|pending| pending.object == object.number) else { return };
-    let pending = tree.pending[at];
-    tree.pending_count -= 1;
-    tree.pending[at] = tree.pending[tree.pending_count];
-    let dead = object.last_slot == slot
-        && object.last_epoch == pending.epoch
-        && !object.received.load(Relaxed)
-        && object.shared.is_empty();
-    if !dead {
-        tree.sent = tree.sent.max(pending.epoch);
-    }
+    let slot = thread.detect.slot;
+    thread.detect.tree.sent.acquire(object.number, true, |epoch| {
+        object.last_slot == slot && object.last_epoch == epoch && !object.received.load(Relaxed) && object.shared.is_empty()
+    });
 }
 
 /// Whether an access within a word is redundant, as far as a look at its place tells. Not while accesses are counted.

@@ -3,17 +3,16 @@
 //! A barrier's generation is the number of threads that entered it since its initialisation, divided by its count. In serial mode
 //! the waiting is modelled and the program's barrier is never touched.
 
-use super::lock_common::is_shared_mapping;
 use super::queue;
 use crate::record::recorder;
 use crate::serial::sched::{self, Wait, WaitFor};
 use crate::serial::standstill;
-use crate::system::config;
 use crate::system::lock::RawLock;
 use crate::system::memory::Map;
 use crate::system::real::real;
 use crate::system::thread::Runtime;
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -61,7 +60,7 @@ unsafe extern "C" fn wait(barrier: *mut Barrier) -> c_int {
     let site = caller();
     let (thread, object) = (runtime.thread(), barrier as u64);
     // SAFETY: the program's own barrier; set when it was initialised.
-    let (count, shared) = unsafe { ((*barrier).count as u64, (*barrier).shared != 0 && is_shared_mapping(object)) };
+    let (count, shared) = unsafe { ((*barrier).count as u64, (*barrier).shared != 0 && mappings::is_shared(object)) };
     if count == 0 {
         // It was never initialised: what comes of that is libc's affair.
         return real();

@@ -3,20 +3,20 @@
 //! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this
 //! process can wait on it either.
 
-use super::cancel;
-use super::lock_common::{deadline, drop_hold, is_clock, is_shared_mapping, is_time};
+use super::lock_common::{deadline, drop_hold, is_clock, is_time};
 use super::mutex::{Mutex, reacquire};
 use super::queue::{self, Outcome};
 use crate::detect;
 use crate::record::recorder;
+use crate::serial::cancellation;
 use crate::serial::clock::{MONOTONIC, NEVER, REALTIME};
 use crate::serial::sched::{self, Wait, WaitFor};
 use crate::serial::{explore, standstill};
-use crate::system::config;
 use crate::system::real::real;
 use crate::system::sys::ETIMEDOUT;
 use crate::system::thread::Runtime;
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
 
@@ -30,7 +30,7 @@ fn clock_of(condition: *mut u8) -> c_int {
 fn is_shared(condition: *mut u8) -> bool {
     // SAFETY: as above.
     let flags = unsafe { *condition.add(36) };
-    flags & 1 != 0 && is_shared_mapping(condition as u64)
+    flags & 1 != 0 && mappings::is_shared(condition as u64)
 }
 
 /// A wait that cancellation ends: the thread has the mutex again when its own cleanup begins.
@@ -105,7 +105,7 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
     }
     recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, thread.woken_by]);
     if outcome == Outcome::Cancelled {
-        cancel::test(&runtime);
+        cancellation::test(&runtime);
     }
     result
 }

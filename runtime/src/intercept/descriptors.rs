@@ -61,18 +61,16 @@ pub struct Descriptor {
 }
 
 pub fn look(file: c_int) -> Descriptor {
-    let mut status = [0u64; 18];
-    // SAFETY: `struct stat` has 144 bytes: device, inode, links, mode and user, group, device number, …
-    let failed = unsafe { syscall!(sys::FSTAT, file, status.as_mut_ptr()) } < 0;
-    let kind = match status[3] as u32 & 0o170_000 {
-        _ if failed => Kind::Direct,
+    const NONE: Identity = Identity { device: 0, inode: 0 };
+    let Some(status) = outside::status(file) else { return Descriptor { file, kind: Kind::Direct, identity: NONE, device: 0 } };
+    let kind = match status.kind {
         0o100_000 | 0o040_000 | 0o060_000 => Kind::Direct,
         0o010_000 => Kind::Pipe,
         0o140_000 => Kind::Socket,
         0o020_000 => Kind::Device,
         _ => Kind::Other,
     };
-    Descriptor { file, kind, identity: Identity { device: status[0], inode: status[1] }, device: status[5] }
+    Descriptor { file, kind, identity: status.identity, device: status.device }
 }
 
 impl Descriptor {

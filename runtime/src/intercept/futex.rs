@@ -7,20 +7,20 @@
 //!
 //! Limit: reads and writes made by number order nothing in the recording; those of the library functions do.
 
-use super::lock_common::{is_shared_mapping, is_time, nanoseconds};
+use super::lock_common::{is_time, nanoseconds};
 use super::process::fork_bare;
 use super::queue::{self, Outcome};
 use super::time::{clock_sleep, fill_random, get_time, give_way, nano_sleep, seconds, time_of_day};
-use crate::process::finish;
 use crate::record::recorder;
 use crate::serial::clock::{self, MONOTONIC, NEVER, REALTIME};
+use crate::serial::finish;
 use crate::serial::sched::{self, Wait, WaitFor};
 use crate::serial::{linger, standstill};
-use crate::system::config;
 use crate::system::real::{errno, real, set_errno};
 use crate::system::sys::{self, EINTR, ETIMEDOUT, syscall};
 use crate::system::thread::Runtime;
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, exit_stage, sync_source};
@@ -177,7 +177,7 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
     );
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let modelled =
-        config::serial() && (waits || wakes) && (operation & operation::PRIVATE != 0 || !is_shared_mapping(address as u64));
+        config::serial() && (waits || wakes) && (operation & operation::PRIVATE != 0 || !mappings::is_shared(address as u64));
     if wakes {
         sched::point(&runtime, Op::Publish, address as u64, site);
         let sequence = recorder::sync(runtime.thread(), Op::Publish, address as u64, sync_source::FUTEX, site, &[]);

@@ -1,10 +1,10 @@
 //! `sigaction` and its older kin; signals that are sent.
 
 use super::kernel::{self, Object};
-use super::threads;
 use crate::detect;
 use crate::serial::sched;
 use crate::system::config;
+use crate::system::handles;
 use crate::system::real::real;
 use crate::system::signals::{self, Action, SA_NODEFER, SA_RESETHAND, SA_RESTART};
 use crate::system::sys::{self, syscall};
@@ -143,7 +143,7 @@ fn send_to(thread: Option<&Thread>, signal: c_int, own: impl FnOnce() -> bool, r
 
 fn found(handle: u64) -> Option<&'static Thread> {
     let _runtime = Runtime::try_enter()?;
-    if config::serial() { threads::find(handle).map(|thread| &*thread) } else { None }
+    if config::serial() { handles::find(handle).map(|thread| &*thread) } else { None }
 }
 
 fn is_self(handle: u64) -> bool {
@@ -172,7 +172,7 @@ unsafe extern "C" fn kill_thread_of(process: c_int, thread: c_int, signal: c_int
     }
     // SAFETY: registered threads are never unmapped.
     let mut threads = all().map(|thread| unsafe { &*thread });
-    let named = threads.find(|known| known.kernel_id == thread as u32 && known.ended.load(Acquire) == 0);
+    let named = threads.find(|known| known.kernel_id.get() == thread as u32 && known.ended.load(Acquire) == 0);
     send_to(named.filter(|_| config::serial()), signal, || thread as u32 == sys::thread_id(), real)
 }
 

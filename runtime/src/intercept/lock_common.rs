@@ -5,7 +5,7 @@ use crate::record::{filter, recorder};
 use crate::serial::sched::{self, Wait, WaitFor, Wake};
 use crate::serial::{clock, standstill};
 use crate::system::config;
-use crate::system::sys::{self, EBUSY, syscall};
+use crate::system::sys::EBUSY;
 use crate::system::thread::{Held, Runtime, Thread, all};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -95,14 +95,6 @@ pub fn hold(thread: &mut Thread, lock: u64, shared: bool) {
     filter::locks_changed(thread, held);
 }
 
-/// When a lock was last taken for one thread alone, in serial mode: who is said to have taken it before does not have it any
-/// more, as its memory was used for another lock meanwhile.
-pub fn since_last_exclusive(lock: u64) -> u64 {
-    // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
-    let held = all().flat_map(|thread| unsafe { (*thread).held.as_slice() });
-    held.filter(|held| held.lock == lock && !held.shared).map(|held| held.since).max().unwrap_or(0)
-}
-
 /// Notes that a lock was given up, by its holder or, where that is allowed, by somebody else. Tells how it was held.
 pub fn drop_hold(thread: &mut Thread, lock: u64) -> Option<Held> {
     let find = |held: &[Held]| held.iter().rposition(|held| held.lock == lock);
@@ -123,61 +115,4 @@ pub fn drop_hold(thread: &mut Thread, lock: u64) -> Option<Held> {
         }
     }
     None
-}
-
-/// Whether an address lies in a mapping that other processes may see: an object there that says it is shared is beyond the model.
-/// Objects that are marked as shared in private memory are not.
-pub fn is_shared_mapping(address: u64) -> bool {
-    // SAFETY: a terminated path; reads into a local buffer.
-    unsafe {
-        // O_CLOEXEC
-        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/maps".as_ptr(), 0o2000000, 0);
-        if file < 0 {
-            return true;
-        }
-        let (mut buffer, mut line, mut shared) = ([0u8; 1024], MapsLine::new(), None);
-        while shared.is_none() {
-            let length = syscall!(sys::READ, file, buffer.as_mut_ptr(), buffer.len());
-            if length <= 0 {
-                break;
-            }
-            shared = buffer[..length as usize].iter().find_map(|&byte| line.next(byte, address));
-        }
-        syscall!(sys::CLOSE, file);
-        shared.unwrap_or(true)
-    }
-}
-
-/// Reader of `START-END rwxp …` lines, a byte at a time.
-struct MapsLine {
-    field: u32,
-    start: u64,
-    end: u64,
-    column: u32,
-}
-
-impl MapsLine {
-    const fn new() -> Self {
-        Self { field: 0, start: 0, end: 0, column: 0 }
-    }
-    /// Tells, at the fourth letter of the permissions, whether the mapping with `address` is shared.
-    fn next(&mut self, byte: u8, address: u64) -> Option<bool> {
-        let digit = || (byte as char).to_digit(16).unwrap_or(0) as u64;
-        match (self.field, byte) {
-            (_, b'\n') => *self = Self::new(),
-            (0, b'-') => self.field = 1,
-            (1, b' ') => self.field = 2,
-            (0, _) => self.start = self.start << 4 | digit(),
-            (1, _) => self.end = self.end << 4 | digit(),
-            (2, _) => {
-                self.column += 1;
-                if self.column == 4 {
-                    self.field = 3;
-                    return (self.start..self.end).contains(&address).then_some(byte == b's');
-                }
-            }
-            _ => {}
-        }
-        None
-    }
 }

@@ -1,17 +1,17 @@
 //! `pthread_mutex_*`.
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_shared_mapping, is_time, request};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_time, request};
 use crate::detect;
 use crate::record::recorder;
 use crate::serial::clock::{NEVER, REALTIME};
 use crate::serial::explore;
 use crate::serial::sched::{self, WaitFor};
 use crate::serial::standstill::For as Wait;
-use crate::system::config;
 use crate::system::real::real;
 use crate::system::sys::{EBUSY, ETIMEDOUT};
 use crate::system::thread::Runtime;
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
@@ -45,7 +45,7 @@ impl Mutex {
     }
     /// Shared between processes: others may unlock it unseen.
     fn is_shared(&self) -> bool {
-        self.kind & 128 != 0 && is_shared_mapping(self as *const Self as u64)
+        self.kind & 128 != 0 && mappings::is_shared(self as *const Self as u64)
     }
     fn flags(&self) -> u16 {
         let refuses = self.checks_errors() || self.kind & ROBUST != 0;
@@ -114,7 +114,7 @@ fn lock_now(mutex: *mut Mutex, error: c_int, site: u64, real: impl FnOnce() -> c
 /// Whether libc tells a thread that it holds the mutex itself, instead of letting it wait for ever.
 fn refuses_own(runtime: &Runtime, mutex: *mut Mutex) -> bool {
     // SAFETY: the program's own mutex; fields that only its holder changes.
-    unsafe { (*mutex).checks_errors() && (*mutex).owner as u32 == runtime.thread().libc_id }
+    unsafe { (*mutex).checks_errors() && (*mutex).owner as u32 == runtime.thread().libc_id.get() }
 }
 
 /// Whether libc, or the kernel, refuses to wait until then.

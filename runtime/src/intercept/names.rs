@@ -4,8 +4,8 @@
     reason = "every block hands the program's own arguments to the function that they are meant for"
 )]
 
-use super::threads::find;
 use crate::report::set_thread_name;
+use crate::system::handles::find;
 use crate::system::real::real;
 use crate::system::thread::Runtime;
 use core::ffi::{CStr, c_char, c_int, c_ulong};

@@ -11,10 +11,11 @@
 
 use super::kernel::{self, Object};
 use crate::detect;
-use crate::process::{finish, fork};
+use crate::process::fork;
 use crate::record::family::{self, Environment, NO_PLACE};
 use crate::record::recorder;
 use crate::report;
+use crate::serial::finish;
 use crate::serial::{linger, sched};
 use crate::system::memory::List;
 use crate::system::real::real;

@@ -7,17 +7,17 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_shared_mapping, is_time, request};
+use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_time, request};
 use crate::record::recorder;
 use crate::serial::clock::{NEVER, REALTIME};
 use crate::serial::explore;
 use crate::serial::sched::{self, WaitFor};
 use crate::serial::standstill::For as Wait;
-use crate::system::config;
 use crate::system::real::real;
 use crate::system::sys::{EBUSY, ETIMEDOUT};
 use crate::system::thread::{Runtime, State, all};
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
@@ -41,7 +41,7 @@ pub struct RwLock {
 
 impl RwLock {
     fn is_shared(&self) -> bool {
-        self.shared != 0 && is_shared_mapping(self as *const Self as u64)
+        self.shared != 0 && mappings::is_shared(self as *const Self as u64)
     }
 }
 
@@ -64,7 +64,9 @@ fn writers_wait(lock: Lock) -> bool {
     unsafe {
         (*lock).flags == PREFER_WRITERS
             && all().any(|thread| {
-                (*thread).state == State::Blocked && (*thread).wait.what == WaitFor::Lock && (*thread).wait.object == lock as u64
+                (*thread).state.get() == State::Blocked
+                    && (*thread).wait.what == WaitFor::Lock
+                    && (*thread).wait.object == lock as u64
             })
     }
 }
@@ -85,7 +87,7 @@ fn lock_until(lock: Lock, shared: bool, until: u64, site: u64, real: impl FnOnce
     let Some(runtime) = Runtime::try_enter() else { return real() };
     sched::point(&runtime, if shared { Op::LockShared } else { Op::Lock }, lock as u64, site);
     // SAFETY: the program's own lock; only this thread can store its own number there.
-    let own = unsafe { (&raw const (*lock).writer).read_volatile() as u32 == runtime.thread().libc_id };
+    let own = unsafe { (&raw const (*lock).writer).read_volatile() as u32 == runtime.thread().libc_id.get() };
     let result = if own {
         EDEADLK
     // SAFETY: as above.
@@ -200,7 +202,7 @@ unsafe extern "C" fn unlock(lock: Lock) -> c_int {
     let thread = runtime.thread();
     let shared = match drop_hold(thread, lock as u64) {
         Some(held) => held.shared,
-        None => unsafe { (*lock).writer as u32 != thread.libc_id },
+        None => unsafe { (*lock).writer as u32 != thread.libc_id.get() },
     };
     recorder::sync(thread, if shared { Op::UnlockShared } else { Op::Unlock }, lock as u64, 0, site, &[]);
     let result = real();

@@ -7,16 +7,16 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{deadline, is_clock, is_shared_mapping, is_time};
+use super::lock_common::{deadline, is_clock, is_time};
 use crate::record::recorder;
 use crate::serial::clock::{NEVER, REALTIME};
 use crate::serial::sched::{self, Wait, WaitFor, Wake};
 use crate::serial::standstill;
-use crate::system::config;
 use crate::system::real::{errno, real, set_errno};
 use crate::system::sys::{EINTR, ETIMEDOUT};
 use crate::system::thread::Runtime;
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::{c_char, c_int};
 use rashomon_abi::record::Op;
 use rashomon_abi::record::semaphore::NAMED;
@@ -33,7 +33,7 @@ pub struct Semaphore {
 
 fn is_shared(semaphore: *mut Semaphore) -> bool {
     // SAFETY: the program's own semaphore; set when it was initialised.
-    unsafe { (*semaphore).shared != 0 && is_shared_mapping(semaphore as u64) }
+    unsafe { (*semaphore).shared != 0 && mappings::is_shared(semaphore as u64) }
 }
 
 /// 0, or what is wrong.

@@ -4,17 +4,17 @@
     reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
 )]
 
-use super::lock_common::{acquire_by_trying, drop_hold, hold, is_shared_mapping, request};
+use super::lock_common::{acquire_by_trying, drop_hold, hold, request};
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
 use crate::serial::explore;
 use crate::serial::sched::{self, WaitFor};
 use crate::serial::standstill::For as Wait;
-use crate::system::config;
 use crate::system::real::real;
 use crate::system::sys::EBUSY;
 use crate::system::thread::{Runtime, Thread};
 use crate::system::tls::caller;
+use crate::system::{config, mappings};
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, lock_kind};
 
@@ -25,7 +25,7 @@ type Lock = *mut c_int;
 static SHARED: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
 
 fn is_shared(lock: Lock) -> bool {
-    SHARED.load(core::sync::atomic::Ordering::Relaxed) != 0 && is_shared_mapping(lock as u64)
+    SHARED.load(core::sync::atomic::Ordering::Relaxed) != 0 && mappings::is_shared(lock as u64)
 }
 
 fn try_lock(lock: Lock) -> c_int {

@@ -3,7 +3,6 @@
 //! A thread ends, for the model, in the last round of its key destructors: that is behind its start routine, behind
 //! `pthread_exit` and cancellation, and behind the destructors of its thread-local objects and of the program's own keys.
 
-use super::cancel;
 use super::lock_common::deadline;
 use crate::detect;
 use crate::detect::fibers;
@@ -11,9 +10,11 @@ use crate::openmp;
 use crate::process::init::__tsan_init;
 use crate::provoke;
 use crate::record::recorder;
+use crate::serial::cancellation;
 use crate::serial::clock::{NEVER, REALTIME};
 use crate::serial::sched::{self, Wait, WaitFor};
 use crate::serial::{replay, standstill, watchdog};
+use crate::system::handles;
 use crate::system::real::{Real, real};
 use crate::system::sys::Decimal;
 use crate::system::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
@@ -78,7 +79,7 @@ unsafe extern "C" fn round(argument: *mut u8) {
     openmp::ended();
     sched::point(&runtime, Op::ThreadEnd, 0, 0);
     recorder::sync(thread, Op::ThreadEnd, 0, 0, 0, &[]);
-    if thread.detached {
+    if thread.detached.get() {
         thread.handle.store(0, Release);
     }
     signals::block_programs();
@@ -125,7 +126,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
     let (routine, argument) = unsafe {
         // Whoever had this handle before was joined where nobody here saw it.
         for other in all().filter(|&other| (*other).handle.load(Acquire) == pointer) {
-            (*other).joined = true;
+            (*other).joined.set(true);
             (*other).handle.store(0, Release);
         }
         (*thread).handle.store(pointer, Release);
@@ -142,7 +143,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
         recorder::sync(
             known,
             Op::ThreadStart,
-            known.kernel_id as u64,
+            known.kernel_id.get() as u64,
             0,
             0,
             &[parent as u64, ordinal as u64, stack.0, stack.1, 0, 0],
@@ -246,7 +247,7 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
             real!(fn pthread_attr_getstacksize(*const u8, *mut usize) -> c_int)(attributes, &mut stack);
         }
     }
-    child.detached = state == 1;
+    child.detached.set(state == 1);
     // The size, until the thread knows where it is. The guard below is no part of it: another thread's stack may end there.
     child.stack.0 = stack as u64;
     child.start_routine = Some(routine);
@@ -254,7 +255,7 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     let ordinal = parent.spawned;
     parent.spawned += 1;
     replay::appeared(child);
-    let aux = if child.detached { thread_create::DETACHED } else { 0 };
+    let aux = if child.detached.get() { thread_create::DETACHED } else { 0 };
     recorder::sync(parent, Op::ThreadCreate, child.number as u64, aux, site, &[ordinal as u64]);
     sched::created(child);
     child.takes_start_mask = !has_own_mask(attributes);
@@ -265,7 +266,7 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     child.made.store(1, Release);
     if error != 0 {
         child.ended.store(1, Release);
-        child.detached = true;
+        child.detached.set(true);
         sched::forget(child);
     } else if detect::on() {
         let_begin(child);
@@ -273,43 +274,13 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     error
 }
 
-/// The live or ended, not yet joined, thread with that handle.
-fn by_handle(handle: u64) -> Option<&'static mut Thread> {
-    // SAFETY: registered threads are never unmapped.
-    all().map(|thread| unsafe { &mut *thread }).find(|thread| thread.handle.load(Acquire) == handle && !thread.joined)
-}
-
-/// In serial mode a new thread may not have run at all: its handle is what `pthread_create` returned, which is its thread
-/// pointer, once it has set it.
-pub fn find(handle: u64) -> Option<&'static mut Thread> {
-    // The record of a thread that has not stored its handle, or gave it up, has none: an id of 0 names nobody.
-    if handle == 0 {
-        return None;
-    }
-    loop {
-        // SAFETY: as above. Asked before the handles are compared: one may be stored in between.
-        let all_known = all().all(|thread| unsafe {
-            (*thread).handle.load(Acquire) != 0 || (*thread).ended.load(Acquire) != 0 || (*thread).number == 0
-        });
-        if let Some(thread) = by_handle(handle) {
-            return Some(thread);
-        }
-        if all_known {
-            return None;
-        }
-        // The thread exists and is about to store its handle.
-        // SAFETY: no arguments.
-        unsafe { sys::syscall!(sys::SCHED_YIELD) };
-    }
-}
-
 /// What becomes of a join that finds the thread running, if it does not wait: libc refuses to join the calling thread, or one
 /// that is detached. `ask` is the same join, whose time is up.
 fn at_once(runtime: &Runtime, ask: impl FnOnce() -> c_int) -> Option<c_int> {
-    if cancel::is_due(runtime, WaitFor::Join) {
+    if cancellation::is_due(runtime, WaitFor::Join) {
         return None;
     }
-    let result = cancel::deferred(ask);
+    let result = cancellation::deferred(ask);
     (result != sys::ETIMEDOUT).then_some(result)
 }
 
@@ -317,7 +288,7 @@ fn at_once(runtime: &Runtime, ask: impl FnOnce() -> c_int) -> Option<c_int> {
 fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     sched::point(&runtime, Op::ThreadJoin, handle, site);
-    let Some(child) = find(handle) else { return sched::external(&runtime, real) };
+    let Some(child) = handles::find(handle) else { return sched::external(&runtime, real) };
     let kind = if until == NEVER { 0 } else { lock_kind::TRY };
     if child.ended.load(Acquire) == 0 {
         match at_once(&runtime, ask) {
@@ -351,7 +322,7 @@ fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, r
 /// `kind`: [`lock_kind::TRY`] for a join that would not have waited for ever, else 0.
 fn joined(runtime: &Runtime, child: &mut Thread, result: c_int, kind: u16, site: u64) {
     if result == 0 {
-        child.joined = true;
+        child.joined.set(true);
         child.handle.store(0, Release);
         recorder::sync(runtime.thread(), Op::ThreadJoin, child.number as u64, kind, site, &[]);
     }
@@ -404,7 +375,7 @@ pub unsafe extern "C" fn try_join(handle: u64, value: *mut *mut u8) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
     sched::point(&runtime, Op::ThreadJoin, handle, site);
-    let Some(child) = find(handle) else { return real() };
+    let Some(child) = handles::find(handle) else { return real() };
     if child.ended.load(Acquire) == 0 {
         not_joined(&runtime, child, sys::EBUSY, site);
         sched::failed_try(&runtime);
@@ -422,8 +393,8 @@ pub unsafe extern "C" fn detach(handle: u64) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
     sched::point(&runtime, Op::ThreadDetach, handle, site);
-    if let Some(child) = find(handle) {
-        child.detached = true;
+    if let Some(child) = handles::find(handle) {
+        child.detached.set(true);
         if child.ended.load(Acquire) != 0 {
             child.handle.store(0, Release);
         }

@@ -5,6 +5,7 @@
 //! who waits is held up by what has nothing to do with it.
 
 use super::data::{Vector, allocate, release};
+pub use super::queue::Queue;
 use super::settings::Settings;
 use super::team::{Member, Team, member, run};
 use super::{Call, Here, kmpc_tasks};
@@ -13,6 +14,8 @@ use core::cell::Cell;
 use core::ptr::null;
 use core::sync::atomic::Ordering::Release;
 use rashomon_abi::record::{Op, sync_source};
+pub use rashomon_logic::dependences::{ALL_MEMORY, Item, Use};
+pub use rashomon_logic::pieces::Pieces;
 
 /// How a task's code is called.
 #[derive(Clone, Copy)]
@@ -43,7 +46,7 @@ pub struct Task {
     /// Itself until it is executed, children, and tables that name it.
     references: Cell<u32>,
     finished: Cell<bool>,
-    next: Cell<*const Task>,
+    pub next: Cell<*const Task>,
     predecessors: Vector<*const Task>,
     /// What its children depend on.
     table: Vector<Dependence>,
@@ -63,53 +66,11 @@ pub struct Group {
     joined: u64,
 }
 
-/// What a task says that it does with what it names in `depend`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    Reads,
-    /// `inoutset`: in any order with others of the kind.
-    Joins,
-    Writes,
-}
-
-/// An item of `depend`.
-#[derive(Clone, Copy)]
-pub struct Item {
-    pub address: u64,
-    pub uses: Use,
-}
-
-/// The address of `omp_all_memory`, which every other one lies in.
-pub const ALL_MEMORY: u64 = 0;
-
-impl Item {
-    /// Whether tasks that name these are ordered.
-    fn orders(self, other: Self) -> bool {
-        let meet = self.address == other.address || self.address == ALL_MEMORY || other.address == ALL_MEMORY;
-        meet && (self.uses != other.uses || self.uses == Use::Writes)
-    }
-
-    /// Whether who is ordered behind this one is so behind all that the other one orders.
-    fn stands_for(self, other: Self) -> bool {
-        self.uses == Use::Writes && (self.address == other.address || self.address == ALL_MEMORY)
-    }
-}
-
 /// A child that the next ones with the same address depend on.
 #[derive(Clone, Copy)]
 struct Dependence {
     item: Item,
     task: *const Task,
-}
-
-/// Tasks of a team that are to be executed, oldest first. Under the team's lock.
-pub struct Queue {
-    first: Cell<*const Task>,
-    last: Cell<*const Task>,
-    /// Created and not executed.
-    outstanding: Cell<u32>,
-    /// There has been one.
-    used: Cell<bool>,
 }
 
 /// How often a thread yields before it executes a task of its own, beside what it yields before any task, and in a region at
@@ -120,97 +81,12 @@ const MOST_YIELDS: u32 = 256;
 /// Tasks for each thread of a team behind which creating one means executing it.
 const MOST_OUTSTANDING: u32 = 64;
 
-impl Queue {
-    pub fn outstanding(&self) -> u32 {
-        self.outstanding.get()
-    }
-
-    fn push(&self, task: *const Task) {
-        self.used.set(true);
-        // SAFETY: tasks in the queue are there.
-        unsafe {
-            (*task).next.set(null());
-            if self.last.get().is_null() { self.first.set(task) } else { (*self.last.get()).next.set(task) }
-        }
-        self.last.set(task);
-    }
-
-    /// Whether there is such a task.
-    fn has(&self, accept: impl Fn(&Task) -> bool) -> bool {
-        let mut at = self.first.get();
-        // SAFETY: as above.
-        while let Some(task) = unsafe { at.as_ref() } {
-            if task.is_ready() && accept(task) {
-                return true;
-            }
-            at = task.next.get();
-        }
-        false
-    }
-
-    /// The oldest that is accepted and whose predecessors are all executed.
-    fn take(&self, accept: impl Fn(&Task) -> bool) -> *const Task {
-        let (mut before, mut at): (*const Task, *const Task) = (null(), self.first.get());
-        // SAFETY: as above.
-        while let Some(task) = unsafe { at.as_ref() } {
-            if task.is_ready() && accept(task) {
-                let next = task.next.get();
-                // SAFETY: as above.
-                match unsafe { before.as_ref() } {
-                    Some(before) => before.next.set(next),
-                    None => self.first.set(next),
-                }
-                if self.last.get() == at {
-                    self.last.set(before);
-                }
-                return at;
-            }
-            (before, at) = (at, task.next.get());
-        }
-        null()
-    }
-}
-
 /// What a construct says of a task.
 pub struct Clauses<'a> {
     /// Executed at once where it is created.
     pub at_once: bool,
     pub is_final: bool,
     pub depends: &'a [Item],
-}
-
-/// How many tasks the iterations of a `taskloop` become.
-pub enum Pieces {
-    /// So many, as equal as can be.
-    Count(u64),
-    /// Tasks of at least so many iterations, and of less than twice as many.
-    AtLeast(u64),
-    /// Tasks of just so many iterations, but for the last one.
-    Exactly(u64),
-}
-
-impl Pieces {
-    /// `grainsize`.
-    pub fn of_size(size: u64, strict: bool) -> Self {
-        if strict { Self::Exactly(size.max(1)) } else { Self::AtLeast(size.max(1)) }
-    }
-
-    /// The first iteration of each piece, and the one behind its last.
-    pub fn of(&self, total: u64) -> impl Iterator<Item = (u64, u64)> {
-        let (count, exact) = match *self {
-            Self::Count(count) => (count.clamp(1, total.max(1)), None),
-            Self::AtLeast(size) => ((total / size).max(1), None),
-            Self::Exactly(size) => (total.div_ceil(size), Some(size)),
-        };
-        let (least, more) = (total / count.max(1), total % count.max(1));
-        (0..if total == 0 { 0 } else { count }).map(move |number| match exact {
-            Some(size) => (number * size, (number * size).saturating_add(size).min(total)),
-            None => {
-                let from = number * least + number.min(more);
-                (from, from + least + u64::from(number < more))
-            }
-        })
-    }
 }
 
 /// A fresh task with room for its data, which the caller fills: that may be the program's code. Outside the runtime.
@@ -528,7 +404,7 @@ impl Task {
         self.data = data;
     }
 
-    fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         // SAFETY: kept by the references.
         self.predecessors.as_slice().iter().all(|&other| unsafe { (*other).finished.get() })
     }

@@ -15,12 +15,13 @@ use crate::detect;
 use crate::intercept::atomics;
 use crate::intercept::{barrier, once, timers};
 use crate::openmp;
-use crate::process::{finish, init};
+use crate::process::init;
 use crate::provoke;
 use crate::record::family::{Cradle, NO_PLACE};
 use crate::record::outside;
 use crate::record::{recorder, tree};
 use crate::report;
+use crate::serial::finish;
 use crate::serial::{clock, explore, policy, replay, sched, watchdog, world};
 use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
@@ -195,7 +196,14 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     modules::write();
     recorder::begin(thread);
     let (stack, tls) = (thread.stack, thread.tls);
-    recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, site, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
+    recorder::sync(
+        thread,
+        Op::ThreadStart,
+        thread.kernel_id.get() as u64,
+        0,
+        site,
+        &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1],
+    );
     init::given_by_kernel(thread);
     for at in 0..thread.held.len() {
         let Held { lock, shared, .. } = thread.held.as_slice()[at];

@@ -2,12 +2,12 @@
 
 use crate::detect::{self, Detector};
 use crate::intercept::{process, start};
-use crate::process::finish;
 use crate::provoke;
 use crate::record::family;
 use crate::record::family::Refused;
 use crate::record::{recorder, tree};
 use crate::report;
+use crate::serial::finish;
 use crate::serial::{clock, explore, linger, policy, replay, sched};
 use crate::system::real::{self, real};
 use crate::system::sys;
@@ -122,7 +122,14 @@ unsafe fn begin_initial_thread() {
         let runtime = Runtime::enter();
         let thread = runtime.thread();
         let (stack, tls) = (thread.stack, thread.tls);
-        recorder::sync(thread, Op::ThreadStart, thread.kernel_id as u64, 0, 0, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
+        recorder::sync(
+            thread,
+            Op::ThreadStart,
+            thread.kernel_id.get() as u64,
+            0,
+            0,
+            &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1],
+        );
         given_by_kernel(thread);
         process::watch();
         signals::watch_fatal();

@@ -2,6 +2,5 @@
 //!
 //! Calls: `system`, `record`, `report`, `detect`, `serial`, `provoke`.
 
-pub mod finish;
 pub mod fork;
 pub mod init;

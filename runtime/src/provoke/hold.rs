@@ -6,8 +6,8 @@
 
 use super::file::{self, Side, add, in_head};
 use super::{hold_done, is_favoured, is_known, others, reached};
-use crate::process::finish;
 use crate::serial::clock;
+use crate::serial::finish;
 use crate::serial::replay::AccessAt;
 use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};

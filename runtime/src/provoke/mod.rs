@@ -26,13 +26,11 @@ use crate::serial::replay::AccessAt;
 use crate::system::thread::{Runtime, Thread};
 use crate::system::tls::{Call, Hot};
 use crate::system::{config, modules, signals};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use file::{add, word};
 pub use hold::{made, moved};
-use rashomon_abi::control::{self, ANY_THREAD, DESCRIPTOR_WORDS, FRAME_WORDS, KNOWN_WORDS, field, option};
+use rashomon_abi::control::{self, ANY_THREAD, DESCRIPTOR_WORDS, FRAME_WORDS, field, option};
 use rashomon_abi::provoke::{MAX_DESCRIPTORS, log, state};
-
-static ON: AtomicBool = AtomicBool::new(false);
 
 /// Bits of sites at which there may be a descriptor.
 const BITS: usize = 1 << 14;
@@ -58,10 +56,8 @@ pub struct Local {
     pub looks: others::Looks,
 }
 
-#[inline(always)]
-pub fn on() -> bool {
-    ON.load(Relaxed)
-}
+pub use crate::system::config::provoking as on;
+pub use crate::system::modules::is_known;
 
 fn hash(site: u64) -> usize {
     (site.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
@@ -83,12 +79,7 @@ pub fn initialise() {
         HOLDS_LEFT.fetch_add(Descriptor::at(descriptor).holds, Relaxed);
     }
     hold::initialise();
-    ON.store(true, Release);
-}
-
-/// All threads stand: nobody is provoked any more, and what they wait for can be recorded.
-pub fn over() {
-    ON.store(false, Release);
+    config::provokes(true);
 }
 
 /// A forked child is not provoked.
@@ -177,17 +168,6 @@ fn call_site(thread: &mut Thread, depth: usize) -> Option<u64> {
         let entry: *const Call = hot.top.sub(depth + 1);
         (hot.top >= hot.bottom.add(depth + 1)).then(|| (*entry).site)
     }
-}
-
-/// Whether the host knows of this pair of sites already.
-pub fn is_known(one: u64, other: u64) -> bool {
-    let table = config::tables().known;
-    (0..config::count(field::KNOWN)).any(|index| {
-        let at = table + index * KNOWN_WORDS;
-        let site = |offset: usize| modules::address(config::word(at + offset), config::word(at + offset + 1));
-        let pair = (site(0), site(2));
-        pair == (Some(one), Some(other)) || pair == (Some(other), Some(one))
-    })
 }
 
 /// An access whose hook found the quantum used up, as all do here.

@@ -224,7 +224,7 @@ pub fn census(hold: u32, now: u64) -> Census {
 fn known(id: u32) -> Option<&'static Thread> {
     debug_assert!(!tls::current().is_null());
     // SAFETY: registered threads are never unmapped; what is read is atomic, or does not change while the thread lives.
-    all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id == id && thread.ended.load(Relaxed) == 0)
+    all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id.get() == id && thread.ended.load(Relaxed) == 0)
 }
 
 /// The decimal number a text begins with.

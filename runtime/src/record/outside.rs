@@ -8,7 +8,9 @@ use crate::record::recorder;
 use crate::system::header;
 use crate::system::lock::RawLock;
 use crate::system::memory::Map;
+use crate::system::sys::{self, syscall};
 use crate::system::thread::Thread;
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::{field, note};
 use rashomon_abi::record::Op;
@@ -22,6 +24,31 @@ static mut MADE: u64 = 0;
 pub struct Identity {
     pub device: u64,
     pub inode: u64,
+}
+
+/// What the kernel says of a descriptor.
+#[derive(Clone, Copy)]
+pub struct Status {
+    pub identity: Identity,
+    /// Bits of `S_IFMT`.
+    pub kind: u32,
+    /// Of a device: which.
+    pub device: u64,
+}
+
+/// `None`: it is no descriptor.
+pub fn status(file: c_int) -> Option<Status> {
+    let mut status = [0u64; 18];
+    // SAFETY: `struct stat` has 144 bytes: device, inode, links, mode and user, group, device number, …
+    let result = unsafe { syscall!(sys::FSTAT, file, status.as_mut_ptr()) };
+    let identity = Identity { device: status[0], inode: status[1] };
+    (result >= 0).then_some(Status { identity, kind: status[3] as u32 & 0o170_000, device: status[5] })
+}
+
+/// Who a socket is; `None` of anything else.
+pub fn socket(file: c_int) -> Option<Identity> {
+    const SOCKET: u32 = 0o140_000;
+    status(file).filter(|status| status.kind == SOCKET).map(|status| status.identity)
 }
 
 /// A forked child made none of them: its parent has the other ends.

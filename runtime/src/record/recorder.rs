@@ -4,7 +4,6 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::process::finish;
 use crate::provoke;
 use crate::record::{filter, tree};
 use crate::system::memory::Map;
@@ -358,7 +357,7 @@ fn watch_repetition(op: Op, site: u64) {
             // nothing more.
             let thread = unsafe { &mut *thread };
             thread.keep_accesses = false;
-            if !thread.hot.is_null() && thread.state != State::External {
+            if !thread.hot.is_null() && thread.state.get() != State::External {
                 close_chunk(thread, true);
             }
         }
@@ -369,7 +368,7 @@ fn watch_repetition(op: Op, site: u64) {
 /// The next place in the global order; none for what runs on after its stream was closed with the recording: nobody is to look
 /// for it.
 pub fn next_sequence(thread: &Thread) -> u64 {
-    if thread.chunk.is_null() && finish::is_done() || REPEATS.load(Relaxed) { 0 } else { header::next_sequence() }
+    if thread.chunk.is_null() && header::has_ended() || REPEATS.load(Relaxed) { 0 } else { header::next_sequence() }
 }
 
 /// A synchronisation event of an execution of which nothing is kept.

@@ -1,8 +1,8 @@
 //! The message of a warning, in a buffer of its own. Locks and threads that come up several times are told once.
 
+use super::EXTERNAL;
 use super::sources::{self, DEEPEST};
 use super::{Access, Descriptor, Lock, hooks, names, tags};
-use crate::detect::stacks::EXTERNAL;
 use crate::system::sys;
 use crate::system::thread::NO_THREAD;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
@@ -171,7 +171,7 @@ impl Builder {
             flags |= thread::RUNNING;
         }
         self.writer.item(item::THREAD);
-        self.words(&[u64::from(number), u64::from(known.kernel_id), flags, u64::from(known.parent)]);
+        self.words(&[u64::from(number), u64::from(known.kernel_id.get()), flags, u64::from(known.parent)]);
         let mut name = [0; names::LONGEST];
         let length = names::get(number, &mut name);
         self.writer.text(&name[..length]);

@@ -14,16 +14,15 @@
 
 mod build;
 pub mod hooks;
+mod launch;
 mod names;
 pub mod options;
 mod output;
 mod plain;
 mod query;
 mod reporter;
-pub mod sides;
 pub mod sources;
 mod tags;
-pub mod walked;
 
 use crate::serial::linger;
 use crate::system::lock::RawLock;
@@ -35,6 +34,9 @@ use build::Builder;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 pub use names::set as set_thread_name;
 use rashomon_abi::report::{access, warning};
+
+/// Set in an address of a stack that a virtual machine made up, and has to name.
+pub const EXTERNAL: u64 = 1 << 60;
 
 /// One report at a time.
 static LOCK: RawLock = RawLock::new();

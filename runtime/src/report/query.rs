@@ -321,7 +321,7 @@ pub unsafe extern "C" fn __tsan_get_alloc_stack(
     unsafe {
         store_trace(trace, size, stack.as_slice()[..count].iter().copied());
         store(number, block.thread as c_int);
-        store(id, sources::thread(block.thread).map_or(0, |thread| u64::from(thread.kernel_id)));
+        store(id, sources::thread(block.thread).map_or(0, |thread| u64::from(thread.kernel_id.get())));
     }
     stack.clear_and_free();
     count as c_int

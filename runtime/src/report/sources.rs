@@ -95,7 +95,7 @@ pub fn thread(number: u32) -> Option<&'static Thread> {
 }
 
 pub fn is_running(thread: &Thread) -> bool {
-    thread.state != State::Ended && thread.ended.load(Relaxed) == 0
+    thread.state.get() != State::Ended && thread.ended.load(Relaxed) == 0
 }
 
 /// Whether another thread than the calling one still runs.
@@ -105,14 +105,14 @@ pub fn other_threads() -> bool {
 
 /// Whether one of them can do anything before another one lets it.
 pub fn other_threads_go_on() -> bool {
-    others().any(|thread| linger::may_go_on(thread.kernel_id))
+    others().any(|thread| linger::may_go_on(thread.kernel_id.get()))
 }
 
 fn others() -> impl Iterator<Item = &'static Thread> {
     let own = sys::thread_id();
     (0..thread::count())
         .filter_map(thread)
-        .filter(move |thread| is_running(thread) && thread.kernel_id != own && thread.kernel_id != 0)
+        .filter(move |thread| is_running(thread) && thread.kernel_id.get() != own && thread.kernel_id.get() != 0)
 }
 
 /// Where a running thread has its static thread-local storage: libc puts it at the upper end of the stack's mapping, the thread's

@@ -9,11 +9,9 @@
 //! signal's handler may leave the call. So it is one when nobody else can run any more, when the process ends, or, if all its
 //! waits are for locks, when it has lasted [`PATIENCE_NS`].
 
-use crate::intercept::lock_common::since_last_exclusive;
-use crate::process::finish;
-use crate::provoke;
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
+use crate::serial::finish;
 use crate::serial::sched::{LOCK, WaitFor, live};
 use crate::serial::{replay, standstill};
 use crate::system::memory::List;
@@ -53,7 +51,7 @@ fn anybody_can_run() -> bool {
     unsafe { live() }.as_slice().iter().any(|&number| {
         // SAFETY: as above.
         let thread = unsafe { &*by_number(number) };
-        thread.state != State::Blocked
+        thread.state.get() != State::Blocked
             || thread.wait.deadline != NEVER
             || matches!(thread.wait.what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
     })
@@ -187,7 +185,7 @@ impl Cycle {
 fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32, u32)>, depth: usize) -> bool {
     // SAFETY: registered threads are never unmapped.
     let thread = unsafe { &*by_number(number) };
-    if thread.state != State::Blocked || thread.wait.deadline != NEVER || depth > 1000 {
+    if thread.state.get() != State::Blocked || thread.wait.deadline != NEVER || depth > 1000 {
         return false;
     }
     let exclusive_only = thread.wait.what == WaitFor::LockShared;
@@ -236,8 +234,8 @@ pub fn among(members: &[(u32, u64)]) -> ! {
 }
 
 fn conclude_parallel(members: &[(u32, u64)]) -> ! {
-    if provoke::on() {
-        provoke::over();
+    if config::provoking() {
+        config::provokes(false);
         record_threads(members);
     }
     let mut numbers: List<u32> = List::new();
@@ -280,7 +278,7 @@ fn record_threads(members: &[(u32, u64)]) {
             hot.dirty = 1;
         }
         recorder::begin(thread);
-        let (id, (low, high)) = (thread.kernel_id as u64, thread.stack);
+        let (id, (low, high)) = (thread.kernel_id.get() as u64, thread.stack);
         let parent = if thread.parent == NO_THREAD { u64::MAX } else { thread.parent as u64 };
         recorder::sync(thread, Op::ThreadStart, id, 0, 0, &[parent, thread.spawn_ordinal as u64, low, high, 0, 0]);
     }
@@ -319,4 +317,12 @@ pub fn stuck() {
     let side = |index: usize| live.as_slice().get(index).map_or(u64::MAX, |&number| number as u64);
     replay::conclude(outcome::STUCK, side(0), side(1));
     finish::stop();
+}
+
+/// When a lock was last taken for one thread alone, in serial mode: who is said to have taken it before does not have it any
+/// more, as its memory was used for another lock meanwhile.
+fn since_last_exclusive(lock: u64) -> u64 {
+    // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
+    let held = all().flat_map(|thread| unsafe { (*thread).held.as_slice() });
+    held.filter(|held| held.lock == lock && !held.shared).map(|held| held.since).max().unwrap_or(0)
 }

@@ -16,13 +16,12 @@
 //! deadlocks: P. Joshi, C.-S. Park, K. Sen, M. Naik, "A randomized dynamic program analysis technique for detecting real
 //! deadlocks", PLDI 2009. Deviation: nobody is held for a time, but until nobody else can run.
 
-use crate::provoke;
 use crate::serial::clock::NEVER;
 use crate::serial::replay::{self, AccessAt, Turn};
 use crate::serial::sched::{self, LOCK, WaitFor, live};
-use crate::system::config;
 use crate::system::memory::Map;
 use crate::system::thread::{State, Thread, by_number};
+use crate::system::{config, modules};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, field, goal, option, turn};
 use rashomon_abi::header::outcome;
@@ -193,10 +192,10 @@ pub fn begin(stands_at_goal: fn(u32) -> bool) {
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: as above; it stands in the runtime.
         let thread = unsafe { &mut *by_number(number) };
-        if thread.state == State::Runnable && stands_at_goal(number) {
+        if thread.state.get() == State::Runnable && stands_at_goal(number) {
             thread.elastic.place = place_of_thread(thread);
             mark(thread);
-            thread.state = State::Held;
+            thread.state.set(State::Held);
         }
     }
     close_if_all_stand();
@@ -240,7 +239,7 @@ fn hold(thread: &mut Thread, place: usize, access: AccessAt) {
     thread.elastic.place = place as u32;
     LOCK.lock();
     mark(thread);
-    thread.state = State::Held;
+    thread.state.set(State::Held);
     close_if_all_stand();
     sched::pass_on_locked(thread);
     thread.goal = AccessAt::NONE;
@@ -249,7 +248,7 @@ fn hold(thread: &mut Thread, place: usize, access: AccessAt) {
 /// Under [`LOCK`], or while others stand.
 fn release(thread: &mut Thread) {
     thread.elastic.hold = 0;
-    thread.state = State::Runnable;
+    thread.state.set(State::Runnable);
     HELD.fetch_sub(1, Relaxed);
     EVENTS.store(0, Relaxed);
 }
@@ -259,7 +258,7 @@ fn held() -> impl Iterator<Item = &'static mut Thread> {
     // SAFETY: as the contract says; registered threads are never unmapped.
     let live = unsafe { live() }.as_slice();
     // SAFETY: as above.
-    live.iter().map(|&number| unsafe { &mut *by_number(number) }).filter(|thread| thread.state == State::Held)
+    live.iter().map(|&number| unsafe { &mut *by_number(number) }).filter(|thread| thread.state.get() == State::Held)
 }
 
 fn release_last() -> *mut Thread {
@@ -279,8 +278,8 @@ pub fn relieve() -> *mut Thread {
     }
     // SAFETY: under the lock; registered threads are never unmapped.
     let may_come = unsafe { live() }.as_slice().iter().map(|&number| unsafe { &*by_number(number) }).any(|thread| {
-        thread.state == State::External
-            || thread.state == State::Blocked && (thread.wait.deadline != NEVER || thread.wait.what == WaitFor::Files)
+        thread.state.get() == State::External
+            || thread.state.get() == State::Blocked && (thread.wait.deadline != NEVER || thread.wait.what == WaitFor::Files)
     });
     if may_come { core::ptr::null_mut() } else { release_last() }
 }
@@ -312,7 +311,7 @@ pub fn closing() -> Option<*mut Thread> {
     // SAFETY: under the lock; registered threads are never unmapped.
     let threads = unsafe { live() }.as_slice().iter().map(|&number| by_number(number));
     // SAFETY: as above.
-    threads.into_iter().find(|&thread| unsafe { (*thread).elastic.closes && (*thread).state == State::Runnable })
+    threads.into_iter().find(|&thread| unsafe { (*thread).elastic.closes && (*thread).state.get() == State::Runnable })
 }
 
 /// Whether a thread that makes accesses only should let others run.
@@ -358,7 +357,7 @@ pub fn at_access(thread: &mut Thread, access: AccessAt) {
     }
     if holds_anybody()
         && let Some(other) =
-            held().find(|other| replay::conflict(&other.goal, &access) && !provoke::is_known(other.goal.site, access.site))
+            held().find(|other| replay::conflict(&other.goal, &access) && !modules::is_known(other.goal.site, access.site))
     {
         return met(other, thread, access);
     }

@@ -1,8 +1,7 @@
 //! The exploring policy: who makes the next step is decided by a list, then by a strategy; what happened is written down choice
 //! by choice (`rashomon_abi::exploration` describes the file).
 //!
-//! Strategies after the list: CONTINUE, RANDOM; PCT (S. Burckhardt, P. Kothari, M. Musuvathi, S. Nagarakatte, "A Randomized
-//! Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010, §2); POS (X. Yuan, J. Yang, R. Gu, "Partial Order Aware
+//! Strategies after the list: CONTINUE, RANDOM; PCT ([`rashomon_logic::pct`]); POS (X. Yuan, J. Yang, R. Gu, "Partial Order Aware
 //! Concurrency Sampling", CAV 2018, Algorithm 2). Sleep sets: P. Godefroid, "Partial-Order Methods for the Verification of
 //! Concurrent Systems", LNCS 1032, 1996, §5.
 //!
@@ -15,78 +14,69 @@
 //! Nothing is decided while a schedule is in force: its end is where exploration begins. Until then accesses run at full speed. A
 //! forked child does not explore.
 
-use crate::process::finish;
 use crate::record::recorder;
+pub use crate::serial::exploration::words;
+use crate::serial::exploration::{log_start, set, sites_start, stop, word, write_pending, write_thread};
 use crate::serial::policy::Occasion;
 use crate::serial::sched::{WaitFor, Wake};
-use crate::serial::{clock, linger, replay, sched};
-use crate::system::lock::RawLock;
+use crate::serial::strategy::{pick, step};
+use crate::serial::{clock, exploration, linger, replay, sched};
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, State, Thread, by_number};
 use crate::system::{config, modules, sys};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, policy};
-use rashomon_abi::exploration::{
-    self, HEAD_WORDS, MAGIC, Operation, RECORD_WORDS, SET_THREADS, SITE_WORDS, accesses, end, field, record, strategy,
-};
+use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, Operation, SITE_WORDS, accesses, end, field, strategy};
 use rashomon_abi::header::outcome;
 use rashomon_abi::numbers::SplitMix;
 use rashomon_abi::record::{AccessClass, Op};
+use rashomon_logic::pct;
 
-static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
-static LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// The first choice was made.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 /// A thread has asked for the end of the process.
 static ENDING: AtomicBool = AtomicBool::new(false);
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 const MAX_CHANGES: usize = 32;
-static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX) }; MAX_CHANGES];
-/// PCT: initial priorities lie above, those of change points below, and those of threads that look lower still.
-const INITIAL: u64 = 1 << 40;
-const CHANGED: u64 = 1 << 39;
-static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);
+pub static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX) }; MAX_CHANGES];
+pub static LOWEST: AtomicU64 = AtomicU64::new(pct::LOWEST);
 /// Repeated looks, with nothing changed in between, after which a thread is passed over.
 pub const LOOKS: u32 = 3;
 /// Accesses in a row, none of them a step, after which a thread is passed over.
 pub const ACCESSES_WITHOUT_STEP: i64 = 1 << 20;
-/// How often all who can go on may have done nothing but look, in turns that are fair to all, with nothing changed in between:
-/// nothing ever will be.
-const ROUNDS_OF_LOOKS: u32 = 10_000;
-static ROUNDS: AtomicU32 = AtomicU32::new(0);
 /// Places of looks that are remembered: a loop that waits looks at few.
 const PLACES: usize = 16;
 
 /// What a thread stands before.
 #[derive(Clone, Copy)]
 pub struct Pending {
-    operation: Operation,
-    site: u64,
-    ordinal: u64,
-    count: u64,
+    pub operation: Operation,
+    pub site: u64,
+    pub ordinal: u64,
+    pub count: u64,
     /// Of PCT and POS.
-    priority: u64,
+    pub priority: u64,
     /// Given the turn by a choice while it stood in a schedule's.
-    chosen: bool,
-    asleep: bool,
-    waiting: bool,
+    pub chosen: bool,
+    pub asleep: bool,
+    pub waiting: bool,
     /// Mutex of the condition wait that is about to begin; [`TRY`] before a try.
-    second: u64,
+    pub second: u64,
     /// Site and object of the thread's looks since it changed anything.
-    looks: [(u64, u64); PLACES],
-    looked: usize,
+    pub looks: [(u64, u64); PLACES],
+    pub looked: usize,
     /// Accesses since the last step.
-    unseen: i64,
+    pub unseen: i64,
 }
 
 /// Says of a lock operation that it does not wait.
-pub const TRY: u64 = exploration::NO_WAIT;
+pub const TRY: u64 = rashomon_abi::exploration::NO_WAIT;
 
 pub fn initialise() {
     if config::word(control::field::POLICY) != policy::EXPLORE || !config::serial() {
         return;
     }
-    let path = recorder::path_of(exploration::FILE.as_bytes(), None);
+    let path = recorder::path_of(rashomon_abi::exploration::FILE.as_bytes(), None);
     // SAFETY: a terminated path; a fresh mapping, shared and kept.
     unsafe {
         let file = sys::syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000002, 0);
@@ -100,10 +90,9 @@ pub fn initialise() {
         if mapped <= 0 {
             return;
         }
-        WORDS.store(mapped as *mut u64, Release);
-        LENGTH.store(size as usize / 8, Release);
+        exploration::has(mapped as *mut u64, size as usize / 8);
     }
-    let whole = log_start().checked_add(word(field::LOG_WORDS) as usize).is_some_and(|words| words <= LENGTH.load(Relaxed));
+    let whole = log_start().checked_add(word(field::LOG_WORDS) as usize).is_some_and(|words| words <= exploration::length());
     if word(field::MAGIC) != MAGIC || word(field::VERSION) != rashomon_abi::PROTOCOL_VERSION as u64 || !whole {
         sys::die(&[b"the session's exploration file is not one of this version"]);
     }
@@ -113,9 +102,9 @@ pub fn initialise() {
     }
     RANDOM.store(word(field::SEED).wrapping_mul(0xd134_2543_de82_ef95), Relaxed);
     if word(field::STRATEGY) == strategy::PCT {
-        let length = word(field::LENGTH).max(1);
+        let length = word(field::LENGTH);
         for change in CHANGES.iter().take(word(field::CHANGES) as usize) {
-            change.store(1 + random() % length, Relaxed);
+            change.store(pct::change_point(random(), length), Relaxed);
         }
     }
 }
@@ -123,17 +112,13 @@ pub fn initialise() {
 /// An execution goes on from a snapshot: what it is to do stands in the file of its own session.
 pub fn begin_again(live: &[u32]) {
     // SAFETY: mapped by `initialise`; nobody else is there to look at it.
-    unsafe { sys::unmap(words().cast(), LENGTH.load(Relaxed) * 8) };
+    unsafe { sys::unmap(words().cast(), exploration::length() * 8) };
     forget();
     initialise();
     for &number in live {
         // SAFETY: registered threads are never unmapped.
-        unsafe { (*by_number(number)).explore.priority = INITIAL + (random() >> 24) };
+        unsafe { (*by_number(number)).explore.priority = pct::initial(random()) };
     }
-}
-
-pub fn words() -> *mut u64 {
-    WORDS.load(Relaxed)
 }
 
 /// There is no snapshot: this execution is an ordinary one.
@@ -143,12 +128,11 @@ pub fn refuse_snapshot(reason: u64) {
 
 /// A forked child goes on without.
 pub fn forget() {
-    WORDS.store(core::ptr::null_mut(), Release);
-    LENGTH.store(0, Release);
+    exploration::has(core::ptr::null_mut(), 0);
 }
 
 pub fn on() -> bool {
-    !WORDS.load(Relaxed).is_null()
+    !words().is_null()
 }
 
 /// Choices are made here, and not by a schedule.
@@ -156,74 +140,13 @@ pub fn exploring() -> bool {
     on() && !replay::active()
 }
 
-fn word(index: usize) -> u64 {
-    if index >= LENGTH.load(Relaxed) {
-        return 0;
-    }
-    // SAFETY: inside the mapping, which is never unmapped.
-    unsafe { WORDS.load(Relaxed).add(index).read_volatile() }
-}
-
-fn set(index: usize, value: u64) {
-    if index < LENGTH.load(Relaxed) {
-        // SAFETY: as above; written by the holder of the turn, or under the scheduler's lock while there is none.
-        unsafe { WORDS.load(Relaxed).add(index).write_volatile(value) };
-    }
-}
-
-fn sites_start() -> usize {
-    (HEAD_WORDS).saturating_add(word(field::DECISIONS) as usize)
-}
-
-fn log_start() -> usize {
-    sites_start().saturating_add((word(field::SITES) as usize).saturating_mul(SITE_WORDS))
-}
-
-fn random() -> u64 {
+pub fn random() -> u64 {
     SplitMix::mixed(SplitMix::next(RANDOM.fetch_add(SplitMix::STEP, Relaxed)))
-}
-
-/// One record at a time: a thread whose turn was taken in the kernel may come back at any time.
-static WRITING: RawLock = RawLock::new();
-
-fn write(words: [u64; RECORD_WORDS]) {
-    if !WRITING.with(|| append(words)) {
-        stop(end::LOG_FULL);
-    }
-}
-
-fn append(words: [u64; RECORD_WORDS]) -> bool {
-    let used = word(field::LOG_USED) as usize;
-    if used + RECORD_WORDS > word(field::LOG_WORDS) as usize {
-        return false;
-    }
-    for (at, value) in (log_start() + used..).zip(words) {
-        set(at, value);
-    }
-    set(field::LOG_USED, (used + RECORD_WORDS) as u64);
-    true
-}
-
-fn stop(reason: u64) -> ! {
-    set(field::END, reason);
-    finish::stop()
-}
-
-fn write_thread(thread: &Thread) {
-    let head = record::head(record::THREAD, thread.number, 0, 0, false);
-    write([head, thread.parent as u64, thread.spawn_ordinal as u64, 0, 0, 0, 0, word(field::CHOICES)]);
-}
-
-fn write_pending(thread: &Thread) {
-    let Pending { operation, site, ordinal, count, .. } = thread.explore;
-    let head = record::head(record::PENDING, thread.number, operation.op, operation.class, operation.atomic);
-    let choices = word(field::CHOICES);
-    write([head, operation.object, operation.second, operation.bytes, site, ordinal, count, choices]);
 }
 
 /// A thread was created: its first step is to begin.
 pub fn created(thread: &mut Thread) {
-    thread.explore.priority = INITIAL + (random() >> 24);
+    thread.explore.priority = pct::initial(random());
     if exploring() {
         write_thread(thread);
     }
@@ -258,7 +181,7 @@ fn stands_before(thread: &mut Thread, operation: Operation, site: u64) {
 pub fn at_synchronisation(thread: &mut Thread, op: Op, object: u64, access: crate::serial::replay::AccessAt, site: u64) {
     let second = core::mem::replace(&mut thread.explore.second, 0);
     let object = match op {
-        Op::ThreadJoin => crate::intercept::threads::find(object).map_or(0, |thread| identity(thread.number)),
+        Op::ThreadJoin => crate::system::handles::find(object).map_or(0, |thread| identity(thread.number)),
         Op::ThreadEnd => identity(thread.number),
         _ => object,
     };
@@ -375,7 +298,7 @@ fn meets(thread: &Thread, operation: &Operation) -> Option<u32> {
         // SAFETY: as above.
         let other = unsafe { &*by_number(number) };
         number != thread.number
-            && other.state == State::Runnable
+            && other.state.get() == State::Runnable
             && (word(field::HOLD) == 0 || is_held(other))
             && other.explore.operation.races(operation)
     })
@@ -427,7 +350,7 @@ pub fn waits(thread: &mut Thread) {
 
 /// Whether the thread would block at once.
 fn would_block(thread: &Thread, live: &[u32]) -> bool {
-    if thread.state != State::Runnable {
+    if thread.state.get() != State::Runnable {
         return false;
     }
     let Operation { op, object, second, .. } = thread.explore.operation;
@@ -447,16 +370,6 @@ fn would_block(thread: &Thread, live: &[u32]) -> bool {
     }
 }
 
-/// Sets in the log have the first threads only.
-fn bit(number: u32) -> u64 {
-    if (number as usize) < SET_THREADS { 1 << number } else { 0 }
-}
-
-fn bits(numbers: &List<u32>, of: impl Fn(&Thread) -> bool) -> u64 {
-    // SAFETY: as above.
-    numbers.as_slice().iter().filter(|&&number| of(unsafe { &*by_number(number) })).fold(0, |set, &number| set | bit(number))
-}
-
 /// The thread that makes the next step; null if nobody can. Under the scheduler's lock, with no holder of the turn.
 pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
     // SAFETY: registered threads are never unmapped; under the lock nobody else changes them.
@@ -471,17 +384,17 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
             let thread = of(number);
             // Nobody created the initial thread.
             if thread.explore.priority == 0 {
-                thread.explore.priority = INITIAL + (random() >> 24);
+                thread.explore.priority = pct::initial(random());
             }
             write_pending(thread);
         }
     }
-    let sleeps = |thread: &Thread| thread.state == State::Blocked && thread.wait.what == WaitFor::Time;
+    let sleeps = |thread: &Thread| thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Time;
     let mut can_run: List<u32> = List::new();
     let mut enabled: List<u32> = List::new();
     for &number in live {
         let thread = of(number);
-        if (thread.state == State::Runnable || sleeps(thread)) && !is_held(thread) {
+        if (thread.state.get() == State::Runnable || sleeps(thread)) && !is_held(thread) {
             can_run.push(number);
             if !would_block(thread, live) {
                 enabled.push(number);
@@ -541,7 +454,7 @@ fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
     let others = enabled.as_slice().iter().any(|&number| goes_on(of(number)));
     if !others {
         let timed = |thread: &Thread| {
-            thread.state == State::Blocked && thread.wait.what != WaitFor::Time && thread.wait.deadline != clock::NEVER
+            thread.state.get() == State::Blocked && thread.wait.what != WaitFor::Time && thread.wait.deadline != clock::NEVER
         };
         let first = live.iter().copied().filter(|&number| timed(of(number)) && !of(number).linger.passed_over);
         if let Some(number) = first.min_by_key(|&number| of(number).wait.deadline) {
@@ -566,99 +479,6 @@ fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
 
 /// Whether a thread that cannot run may do so without another's help.
 fn may_come_back(thread: &Thread) -> bool {
-    thread.state == State::External
-        || thread.state == State::Blocked && (thread.wait.what == WaitFor::Files || thread.wait.deadline != clock::NEVER)
-}
-
-fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
-    // SAFETY: as in `choose`.
-    let of = |number: u32| unsafe { &mut *by_number(number) };
-    let all = enabled.as_slice();
-    if all.is_empty() {
-        return None;
-    }
-    let choices = word(field::CHOICES);
-    if choices >= word(field::STEPS) {
-        stop(end::STEPS);
-    }
-    let decisions = word(field::DECISIONS);
-    if choices + 1 == decisions {
-        all.iter().for_each(|&number| of(number).explore.asleep = word(field::ASLEEP) & bit(number) != 0);
-    }
-    let decided = (choices < decisions).then(|| word(HEAD_WORDS + choices as usize) as u32);
-    let met = decided.filter(|number| all.contains(number));
-    if decided.is_some() && met.is_none() && word(field::UNMET) == 0 {
-        set(field::UNMET, choices + 1);
-    }
-    if all.iter().all(|&number| of(number).explore.waiting) {
-        if ROUNDS.fetch_add(1, Relaxed) >= ROUNDS_OF_LOOKS {
-            stop(end::STEPS);
-        }
-        // Who ran last still waits for the others.
-        all.iter().for_each(|&number| of(number).explore.waiting = number == outgoing && all.len() > 1);
-    }
-    let passed_over = |number: u32| of(number).explore.waiting || of(number).explore.asleep;
-    let next = match met {
-        Some(number) => number,
-        None if all.iter().all(|&number| passed_over(number)) && all.iter().any(|&number| of(number).explore.asleep) => {
-            stop(end::ASLEEP)
-        }
-        None => by_strategy(enabled, &passed_over, outgoing, choices),
-    };
-    let head = record::head(record::CHOICE, next, 0, 0, false);
-    let asleep = bits(enabled, |thread| thread.explore.asleep);
-    let waiting = bits(enabled, |thread| thread.explore.waiting);
-    write([head, bits(enabled, |_| true), asleep, waiting, 0, 0, 0, choices]);
-    set(field::CHOICES, choices + 1);
-    Some(next)
-}
-
-/// One of those that are not passed over; there is one.
-fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing: u32, choices: u64) -> u32 {
-    // SAFETY: as in `choose`.
-    let of = |number: u32| unsafe { &mut *by_number(number) };
-    let candidates = || enabled.as_slice().iter().copied().filter(|&number| !passed_over(number));
-    let preferred = candidates()
-        .find(|&number| of(number).schedule_index != NO_THREAD && word(field::PREFER) == of(number).schedule_index as u64 + 1);
-    if let Some(number) = preferred {
-        return number;
-    }
-    let found = match word(field::STRATEGY) {
-        strategy::RANDOM => candidates().nth((random() % candidates().count().max(1) as u64) as usize),
-        strategy::PCT => {
-            for (index, change) in CHANGES.iter().enumerate() {
-                if change.load(Relaxed) == choices && enabled.as_slice().contains(&outgoing) {
-                    of(outgoing).explore.priority = CHANGED + 1 + index as u64;
-                }
-            }
-            candidates().max_by_key(|&number| of(number).explore.priority)
-        }
-        strategy::POS => candidates().max_by_key(|&number| of(number).explore.priority),
-        _ => candidates().find(|&number| number == outgoing),
-    };
-    found.or_else(|| candidates().next()).unwrap_or(outgoing)
-}
-
-/// What the choice of a thread means for the others.
-fn step(thread: &mut Thread, live: &[u32]) {
-    let operation = thread.explore.operation;
-    let looks = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
-    thread.explore.asleep = false;
-    if !looks {
-        ROUNDS.store(0, Relaxed);
-    }
-    for &number in live.iter().filter(|&&number| number != thread.number) {
-        // SAFETY: as in `choose`.
-        let other = unsafe { &mut *by_number(number) };
-        if !looks {
-            other.explore.waiting = false;
-        }
-        if operation.depends(&other.explore.operation) {
-            other.explore.asleep = false;
-            if word(field::STRATEGY) == strategy::POS {
-                other.explore.priority = random();
-            }
-        }
-    }
-    thread.explore.waiting = false;
+    thread.state.get() == State::External
+        || thread.state.get() == State::Blocked && (thread.wait.what == WaitFor::Files || thread.wait.deadline != clock::NEVER)
 }

@@ -17,11 +17,10 @@
 //!
 //! Without turns the process waits in real time, as ThreadSanitizer does, as long as another thread runs ([`in_parallel`]).
 
-use crate::process::finish;
-use crate::provoke;
 use crate::record::recorder;
 use crate::serial::clock::{self, MONOTONIC, NEVER};
 use crate::serial::explore;
+use crate::serial::finish;
 use crate::serial::sched::{self, WaitFor, Wake};
 use crate::system::memory::Map;
 use crate::system::thread::{Runtime, State, Thread, all, by_number};
@@ -186,7 +185,7 @@ pub fn nobody_else(live: &[u32]) -> *mut Thread {
     let of = |number: u32| unsafe { &mut *by_number(number) };
     if on() && !OVER.load(Relaxed) {
         let sleeper =
-            |thread: &Thread| thread.state == State::Blocked && thread.wait.deadline != NEVER && !thread.linger.passed_over;
+            |thread: &Thread| thread.state.get() == State::Blocked && thread.wait.deadline != NEVER && !thread.linger.passed_over;
         let first = live.iter().copied().filter(|&number| sleeper(of(number))).min_by_key(|&number| of(number).wait.deadline);
         if let Some(number) = first {
             clock::advance_to(of(number).wait.deadline);
@@ -194,14 +193,14 @@ pub fn nobody_else(live: &[u32]) -> *mut Thread {
             return of(number);
         }
         let in_kernel = |thread: &Thread| {
-            thread.state == State::External || thread.state == State::Blocked && thread.wait.what == WaitFor::Files
+            thread.state.get() == State::External || thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Files
         };
         if live.iter().any(|&number| in_kernel(of(number))) {
             return core::ptr::null_mut();
         }
     }
     let ender = ENDER.load(Relaxed).wrapping_sub(1);
-    let can_end = |number: u32| of(number).linger.ends && of(number).state == State::Runnable;
+    let can_end = |number: u32| of(number).linger.ends && of(number).state.get() == State::Runnable;
     let found =
         if live.contains(&ender) && can_end(ender) { Some(ender) } else { live.iter().copied().find(|&number| can_end(number)) };
     found.map_or(core::ptr::null_mut(), by_number)
@@ -221,13 +220,13 @@ fn in_parallel(thread: &mut Thread, site: u64) {
         return;
     }
     let own = sys::thread_id();
-    let lives = |other: &Thread| other.ended.load(Acquire) == 0 && other.kernel_id != 0 && other.kernel_id != own;
+    let lives = |other: &Thread| other.ended.load(Acquire) == 0 && other.kernel_id.get() != 0 && other.kernel_id.get() != own;
     // SAFETY: registered threads are never unmapped.
     let others = || all().map(|other| unsafe { &*other }).filter(|other| lives(other));
     if others().next().is_some() {
         recorder::sync(thread, Op::ExitBegin, PROCESS, exit_stage::HANDLED, site, &[]);
-        wait_for_others(if provoke::on() { PROVOKED_MS } else { PARALLEL_MS }, || {
-            others().any(|other| may_go_on(other.kernel_id))
+        wait_for_others(if config::provoking() { PROVOKED_MS } else { PARALLEL_MS }, || {
+            others().any(|other| may_go_on(other.kernel_id.get()))
         });
     }
 }
@@ -264,7 +263,7 @@ fn stand_at_end(runtime: &Runtime, site: u64) {
     sched::PROGRESS.fetch_add(1, Relaxed);
     if !sched::enforced(runtime, Op::ExitGoesOn, PROCESS, site, crate::serial::replay::AccessAt::NONE) {
         sched::LOCK.lock();
-        thread.state = State::Runnable;
+        thread.state.set(State::Runnable);
         sched::pass_on(thread, true);
     }
 }
@@ -276,7 +275,7 @@ pub fn stops(thread: &mut Thread, place: u64, steps: u32) -> bool {
         return false;
     }
     sched::LOCK.lock();
-    thread.state = State::Runnable;
+    thread.state.set(State::Runnable);
     sched::pass_on(thread, true);
     true
 }

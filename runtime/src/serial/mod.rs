@@ -3,19 +3,28 @@
 //!
 //! Calls: `system`, `detect`, `record`.
 
+pub mod calls;
+pub mod cancellation;
 pub mod clock;
 pub mod deadlock;
 pub mod elastic;
 pub mod endless;
+pub mod exploration;
 pub mod explore;
+pub mod finish;
+pub mod goals;
+pub mod kernel_tasks;
 pub mod linger;
+pub mod named;
 pub mod nudge;
 pub mod patience;
+pub mod points;
 pub mod policy;
 pub mod replay;
 pub mod sched;
 pub mod snapshot;
 pub mod standstill;
+pub mod strategy;
 pub mod wait;
 pub mod watchdog;
 pub mod world;

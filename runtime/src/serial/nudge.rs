@@ -8,9 +8,9 @@
 //! The signal is one of those that do nothing unless they are handled, and only while the program does not handle it itself.
 //! Inside the runtime, and in a hook, the handler does nothing; it is tried again.
 
-use crate::intercept::hooks;
 use crate::serial::sched::{CURRENT, LOCK};
 use crate::serial::watchdog;
+use crate::system::entry;
 use crate::system::header;
 use crate::system::signals::{self, SA_ONSTACK, SA_RESTART, SA_SIGINFO, SignalInfo};
 use crate::system::sys::{self, syscall};
@@ -28,14 +28,15 @@ static SAID: AtomicBool = AtomicBool::new(false);
 
 /// Makes a thread that runs give its turn up, soon. Under the scheduler's lock.
 pub fn send(thread: &Thread) {
-    let free = |&signal: &c_int| !signals::is_handled(signal) && !sys::blocks_signals(thread.kernel_id, 1 << (signal as u64 - 1));
+    let free =
+        |&signal: &c_int| !signals::is_handled(signal) && !sys::blocks_signals(thread.kernel_id.get(), 1 << (signal as u64 - 1));
     match SIGNALS.into_iter().find(free) {
         Some(signal) => {
             // SAFETY: the handler is of the type that its flags say; then a signal to a thread of this process.
             // All are blocked in the watchdog, which calls this.
             unsafe {
                 if signals::lend(signal, handler(), SA_SIGINFO | SA_ONSTACK | SA_RESTART) {
-                    syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id, signal);
+                    syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id.get(), signal);
                 }
             }
         }
@@ -59,7 +60,7 @@ unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, contex
     let interrupted = unsafe { *(context.add(40) as *const u64).add(16) };
     // SAFETY: this thread's block and record.
     unsafe {
-        if thread.is_null() || (*hot()).nesting > 0 || hooks::contains(interrupted) {
+        if thread.is_null() || (*hot()).nesting > 0 || entry::is_in_hook(interrupted) {
             return;
         }
         let thread = &mut *thread;
@@ -67,7 +68,8 @@ unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, contex
         LOCK.with(|| {
             // Before another thread runs, which may want the signal for itself.
             signals::take_back(signal);
-            if CURRENT.load(Acquire) == thread.number && thread.state == State::Running && thread.evicted.load(Acquire) == 0 {
+            if CURRENT.load(Acquire) == thread.number && thread.state.get() == State::Running && thread.evicted.load(Acquire) == 0
+            {
                 thread.force_slow_path();
                 header::note(note::UNSEEN);
                 let next = header::word(field::SEQUENCE).load(Relaxed);

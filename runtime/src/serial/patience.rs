@@ -12,14 +12,14 @@ pub fn settles(thread: &Thread) {
     patiently(|| {
         thread.evicted.load(Acquire) != LET_GO
             || thread.ended.load(Acquire) != 0
-            || thread.in_call.load(Acquire) != 0 && watchdog::sleeps(thread.kernel_id)
+            || thread.in_call.load(Acquire) != 0 && watchdog::sleeps(thread.kernel_id.get())
     });
 }
 
 /// Waits until a thread that a signal has just reached waits for its turn. For the holder of the turn.
 pub fn stands_in_line(thread: &Thread) {
     settles(thread);
-    patiently(|| thread.state != State::Blocked);
+    patiently(|| thread.state.get() != State::Blocked);
 }
 
 /// Until `done`, but not for ever: a debugger may hold the thread that is waited for, or the kernel be busy with its call.

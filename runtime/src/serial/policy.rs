@@ -1,25 +1,21 @@
 //! Who runs next under the serial policies. Everything here is decided from the seed and from what the threads did, so the same
 //! seed gives the same schedule.
 //!
-//! PCT: S. Burckhardt, P. Kothari, M. Musuvathi, S. Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of Finding
-//! Bugs", ASPLOS 2010, §2. Deviation 1: priorities of new threads are drawn when they are created, as their number is not known
-//! before. Deviation 2: a thread that yields or spins falls below all others, or it would starve the thread it waits for.
+//! PCT: [`rashomon_logic::pct`]. Deviation 1: priorities of new threads are drawn when they are created, as their number is not
+//! known before. Deviation 2: a thread that yields or spins falls below all others, or it would starve the thread it waits for.
 
-use crate::serial::{explore, linger};
+use crate::serial::{explore, linger, sched};
 use crate::system::config;
 use crate::system::thread::{State, Thread, by_number};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::control::{field, policy};
 use rashomon_abi::numbers::SplitMix;
+use rashomon_logic::pct;
 
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 static STEPS: AtomicU64 = AtomicU64::new(0);
 static CHANGES: [AtomicU64; 16] = [const { AtomicU64::new(u64::MAX) }; 16];
-/// Priorities at or above this are initial ones; change points give lower ones, and yields lower ones still: who only looks must
-/// not keep the turn from a thread that was set back.
-const INITIAL: u64 = 1 << 40;
-const CHANGED: u64 = 1 << 39;
-static LOWEST: AtomicU64 = AtomicU64::new(CHANGED);
+static LOWEST: AtomicU64 = AtomicU64::new(pct::LOWEST);
 
 fn random() -> u64 {
     SplitMix::mixed(SplitMix::next(RANDOM.fetch_add(SplitMix::STEP, Relaxed)))
@@ -28,9 +24,9 @@ fn random() -> u64 {
 pub fn initialise() {
     RANDOM.store(config::word(field::SEED).wrapping_mul(0xd134_2543_de82_ef95), Relaxed);
     if config::word(field::POLICY) == policy::PCT {
-        let length = config::word(field::PCT_LENGTH).max(1);
+        let length = config::word(field::PCT_LENGTH);
         for change in CHANGES.iter().take(config::count(field::PCT_CHANGES)) {
-            change.store(1 + random() % length, Relaxed);
+            change.store(pct::change_point(random(), length), Relaxed);
         }
     }
 }
@@ -41,13 +37,13 @@ pub fn initialise() {
 /// In a child that has one thread.
 pub unsafe fn restart() {
     STEPS.store(0, Relaxed);
-    LOWEST.store(CHANGED, Relaxed);
+    LOWEST.store(pct::LOWEST, Relaxed);
     CHANGES.iter().for_each(|change| change.store(u64::MAX, Relaxed));
     initialise();
 }
 
 pub fn new_priority(_number: u32) -> u64 {
-    INITIAL + (random() >> 24)
+    pct::initial(random())
 }
 
 /// Why the running thread looks up.
@@ -69,7 +65,7 @@ pub fn offers(thread: &mut Thread, occasion: Occasion) -> bool {
             let step = STEPS.fetch_add(1, Relaxed) + 1;
             for (index, change) in CHANGES.iter().enumerate() {
                 if change.load(Relaxed) == step {
-                    thread.priority = CHANGED + 1 + index as u64;
+                    thread.priority = pct::changed(index);
                 }
             }
             if occasion != Occasion::Point {
@@ -87,23 +83,20 @@ pub fn offers(thread: &mut Thread, occasion: Occasion) -> bool {
     }
 }
 
-/// The switching period after what has happened so far: short programs are stirred well, and long ones, which have many chances
-/// anyway, do not spend their time handing over.
+/// The switching period after what has happened so far.
 fn rarer(period: u64) -> u64 {
-    const POINTS_PER_DOUBLING: u64 = 4096;
-    const MOST_DOUBLINGS: u64 = 6;
-    let points = STEPS.fetch_add(1, Relaxed);
-    period << (points / POINTS_PER_DOUBLING).min(MOST_DOUBLINGS)
+    pct::rarer(period, STEPS.fetch_add(1, Relaxed))
 }
 
 /// The next of the live threads that can run. `outgoing`: who ran last; `others`: prefer somebody else.
 pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
+    debug_assert!(sched::LOCK.is_locked());
     if explore::on() {
         return explore::choose(live, outgoing);
     }
     // SAFETY: registered threads are never unmapped.
     let can_run =
-        |number: u32| unsafe { (*by_number(number)).state == State::Runnable && !linger::passes_over(&*by_number(number)) };
+        |number: u32| unsafe { (*by_number(number)).state.get() == State::Runnable && !linger::passes_over(&*by_number(number)) };
     let candidates = || live.iter().copied().filter(|&number| can_run(number));
     let mut count = candidates().count();
     if count == 0 {

@@ -4,47 +4,26 @@
 //! which no filter and no address-space layout changes. Whoever leaves the schedule is reported with what was expected and what
 //! came instead; it is never repaired silently.
 
-use crate::process::finish;
-use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
 use crate::serial::elastic::{self, Arrival};
+use crate::serial::goals::{begin_to_hold, is_goal, turns_done};
+pub use crate::serial::goals::{conclude, rashomon_finding_reached, say_goal_reached};
+pub use crate::serial::named::{allocated, appeared, schedule_index};
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
+use crate::serial::{finish, named};
 use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
 use crate::system::{config, header, modules, signals};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
-use rashomon_abi::record::{AccessClass, Op};
+use rashomon_abi::record::Op;
+pub use rashomon_logic::access::{AccessAt, conflict};
+pub use rashomon_logic::operations::same_family;
+use rashomon_logic::operations::{family, may_precede};
 
 static TURN: AtomicU32 = AtomicU32::new(0);
 /// 0: no schedule (any more). 1: in force. 2: turns done, goal threads first.
 static ACTIVE: AtomicU32 = AtomicU32::new(0);
-const MAX_TRACKED: usize = 4096;
-/// Thread number + 1 of each entry of the thread table, and address of each entry of the object table.
-static NUMBERS: [AtomicU32; MAX_TRACKED] = [const { AtomicU32::new(0) }; MAX_TRACKED];
-static OBJECTS: [AtomicU64; MAX_TRACKED] = [const { AtomicU64::new(0) }; MAX_TRACKED];
-
-/// An access that is about to be made.
-#[derive(Clone, Copy)]
-pub struct AccessAt {
-    pub address: u64,
-    pub bytes: u64,
-    /// Code of an `AccessClass`; 0: no access.
-    pub class: u64,
-    pub atomic: bool,
-    pub site: u64,
-}
-
-impl AccessAt {
-    pub const NONE: Self = Self { address: 0, bytes: 0, class: 0, atomic: false, site: 0 };
-    fn writes(&self) -> bool {
-        AccessClass::from_code(self.class).is_some_and(AccessClass::writes)
-    }
-    fn overlaps(&self, address: u64, bytes: u64) -> bool {
-        self.address < address.saturating_add(bytes) && address < self.address.saturating_add(self.bytes)
-    }
-}
-
 /// The access a thread stands at, as its side of the goal.
 pub type GoalAccess = AccessAt;
 
@@ -77,7 +56,7 @@ pub fn turn_at(index: usize) -> Turn {
     }
 }
 
-fn current_index() -> usize {
+pub fn current_index() -> usize {
     TURN.load(Acquire) as usize
 }
 
@@ -102,8 +81,7 @@ pub unsafe fn restart() {
     TURN.store(0, Relaxed);
     ACTIVE.store(0, Relaxed);
     elastic::restart();
-    NUMBERS.iter().for_each(|number| number.store(0, Relaxed));
-    OBJECTS.iter().for_each(|object| object.store(0, Relaxed));
+    named::forget();
     initialise();
 }
 
@@ -118,70 +96,6 @@ pub fn active() -> bool {
     ACTIVE.load(Relaxed) == 1
 }
 
-/// Entry of the thread table for a new thread.
-pub fn schedule_index(parent: u32, spawn_ordinal: u32) -> u32 {
-    let table = config::tables().threads;
-    let parent_index = if parent == NO_THREAD {
-        u64::MAX
-    } else {
-        // SAFETY: a registered parent.
-        let index = unsafe { (*by_number(parent)).schedule_index };
-        if index == NO_THREAD {
-            return NO_THREAD;
-        }
-        index as u64
-    };
-    (0..config::count(control::field::THREADS).min(MAX_TRACKED))
-        .find(|&index| {
-            let entry = table + index * control::THREAD_WORDS;
-            config::word(entry) == parent_index && (parent == NO_THREAD || config::word(entry + 1) == spawn_ordinal as u64)
-        })
-        .map_or(NO_THREAD, |index| index as u32)
-}
-
-/// The thread of that table entry exists now.
-pub fn appeared(thread: &Thread) {
-    if (thread.schedule_index as usize) < MAX_TRACKED {
-        NUMBERS[thread.schedule_index as usize].store(thread.number + 1, Release);
-    }
-}
-
-/// A thread allocated memory: it may be an object of the schedule.
-pub fn allocated(thread: &Thread, site: u64, ordinal: u64, address: u64, mapping: bool) {
-    let table = config::tables().objects;
-    let kind = if mapping { object::MAPPING } else { object::HEAP };
-    for (index, known) in OBJECTS.iter().enumerate().take(config::count(control::field::OBJECTS)) {
-        let entry = table + index * control::OBJECT_WORDS;
-        if config::word(entry) == kind
-            && config::word(entry + 1) == thread.schedule_index as u64
-            && config::word(entry + 4) == ordinal
-            && modules::address(config::word(entry + 2), config::word(entry + 3)) == Some(site)
-        {
-            known.store(address, Release);
-        }
-    }
-}
-
-/// First address of the bytes `delta` into an object; `None` while it does not exist. `Some(None)`: any address will do.
-fn place(index: u64, delta: u64) -> Option<Option<u64>> {
-    let entry = config::tables().objects + index as usize * control::OBJECT_WORDS;
-    let thread = || {
-        let number = NUMBERS.get(config::word(entry + 1) as usize)?.load(Acquire).checked_sub(1)?;
-        // SAFETY: registered threads are never unmapped.
-        Some(unsafe { &*by_number(number) })
-    };
-    match config::word(entry) {
-        object::GLOBAL => Some(Some(modules::address(config::word(entry + 2), config::word(entry + 3))?.wrapping_add(delta))),
-        object::HEAP | object::MAPPING => match OBJECTS.get(index as usize)?.load(Acquire) {
-            0 => None,
-            address => Some(Some(address + delta)),
-        },
-        object::STACK => Some(Some(thread()?.stack.1.wrapping_sub(delta))),
-        object::TLS => Some(Some(thread()?.tls.1.wrapping_sub(delta))),
-        _ => Some(None),
-    }
-}
-
 /// Whether the turn ends at that code address.
 pub fn is_site(turn: &Turn, site: u64) -> bool {
     modules::address(turn.site.0, turn.site.1) == Some(site)
@@ -194,18 +108,9 @@ pub fn may_be_object(turn: &Turn, access: &AccessAt) -> bool {
     !global || matches_site(turn, access)
 }
 
-/// Whether two threads that stand at these accesses are about to race.
-pub fn conflict(first: &AccessAt, second: &AccessAt) -> bool {
-    first.class != 0
-        && second.class != 0
-        && first.overlaps(second.address, second.bytes)
-        && (first.writes() || second.writes())
-        && !(first.atomic && second.atomic)
-}
-
 fn matches_site(turn: &Turn, access: &AccessAt) -> bool {
     is_site(turn, access.site)
-        && match place(turn.object, turn.delta) {
+        && match named::place(turn.object, turn.delta) {
             Some(Some(address)) => access.overlaps(address, turn.size),
             Some(None) => true,
             None => false,
@@ -235,42 +140,6 @@ pub fn quantum(thread: &Thread) -> Option<i64> {
     } else {
         UNBOUNDED
     })
-}
-
-/// Operations that may stand in for each other at one position: which of them it becomes is only known afterwards.
-fn family(op: u64) -> u64 {
-    match Op::from_code(op) {
-        Some(Op::LockFailed | Op::LockAgain | Op::LockRequest | Op::LockShared) => Op::Lock as u64,
-        Some(Op::UnlockInner | Op::UnlockShared) => Op::Unlock as u64,
-        Some(Op::AtomicCasFailed) => Op::AtomicRmw as u64,
-        Some(Op::SemaphoreFailed) => Op::SemaphoreWait as u64,
-        Some(Op::OnceSeen) => Op::OnceBegin as u64,
-        Some(Op::Observe | Op::Blocking) => Op::Publish as u64,
-        _ => op,
-    }
-}
-
-/// Whether an operation may be the one that a turn expects.
-pub fn same_family(expected: u64, op: Op) -> bool {
-    expected == 0 || family(expected) == family(op as u64)
-}
-
-/// Whether an event may follow in place of one that a thread is about to make: what `pthread_atfork` registered comes before a
-/// fork, and where a thread is cancelled the unwinder begins.
-fn may_precede(op: Op, other: u64) -> bool {
-    match op {
-        Op::Fork => true,
-        // A thread of a team that waits for the others may come to execute tasks before it leaves the barrier.
-        Op::BarrierExit => true,
-        // An attempt that follows one that failed observes that first.
-        Op::OnceBegin => family(other) == Op::Publish as u64,
-        // It may fail.
-        Op::ThreadJoin if family(other) == Op::Publish as u64 => true,
-        Op::Observe | Op::Publish | Op::Blocking | Op::SemaphoreWait | Op::ThreadJoin | Op::Sleep => {
-            family(other) == Op::OnceBegin as u64
-        }
-        _ => false,
-    }
 }
 
 /// A synchronisation event is about to happen. True: a schedule is in force, the policy has no say.
@@ -408,7 +277,7 @@ pub fn at_access(runtime: &Runtime, access: AccessAt) -> bool {
 
 fn hand_over(thread: &mut Thread) {
     LOCK.lock();
-    thread.state = State::Runnable;
+    thread.state.set(State::Runnable);
     sched::pass_on_locked(thread);
 }
 
@@ -425,19 +294,6 @@ fn reached(thread: &mut Thread, access: AccessAt) {
     thread.reload_quantum();
 }
 
-fn is_goal(index: usize) -> bool {
-    let goals = config::tables().goals;
-    (0..config::count(control::field::GOALS)).any(|goal| config::word(goals + goal * control::GOAL_WORDS + 1) == index as u64)
-}
-
-/// The thread, which stands still, is about to make its access.
-pub fn say_goal_reached(thread: &mut Thread) {
-    let access = thread.goal;
-    let executed = thread.accesses_since_sync();
-    let arguments = [access.class, access.bytes, executed];
-    recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &arguments);
-}
-
 /// The current turn is over.
 fn advance() {
     let next = current_index() + 1;
@@ -449,85 +305,9 @@ fn advance() {
 }
 
 /// The schedule is no longer in force.
-fn over(state: u32) {
+pub fn over(state: u32) {
     ACTIVE.store(state, Release);
     signals::release_held();
-}
-
-fn turns_done() {
-    match config::word(control::field::GOAL) {
-        goal::RACE => {
-            let side = |index: usize| {
-                let thread = config::word(config::tables().goals + index * control::GOAL_WORDS) as usize;
-                let number = NUMBERS.get(thread)?.load(Acquire).checked_sub(1)?;
-                // SAFETY: registered threads are never unmapped.
-                Some((number, unsafe { (*by_number(number)).goal }))
-            };
-            let sides = (side(0), side(1));
-            over(0);
-            let (Some((a, first)), Some((b, second))) = sides else {
-                return if elastic::asked() { begin_to_hold() } else { conclude(outcome::NO_OVERLAP, 0, 0) };
-            };
-            let met = conflict(&first, &second);
-            if elastic::asked() {
-                // Only those who stand there have a goal: who went on has none.
-                if !met || a == b || ![a, b].into_iter().all(stands_at_goal) {
-                    return begin_to_hold();
-                }
-                for number in [a, b] {
-                    // SAFETY: registered threads are never unmapped; both stand in the runtime.
-                    say_goal_reached(unsafe { &mut *by_number(number) });
-                }
-            }
-            conclude(if met { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
-        }
-        goal::DEADLOCK if elastic::asked() => {
-            over(0);
-            begin_to_hold();
-        }
-        goal::DEADLOCK => over(2),
-        _ => {
-            over(0);
-            header::set(field::OUTCOME, outcome::SCHEDULE_DONE);
-        }
-    }
-}
-
-/// Whether the thread stands at the position of its goal's turn, where it came elastically.
-fn stands_at_goal(number: u32) -> bool {
-    let goals = config::tables().goals;
-    // SAFETY: registered threads are never unmapped.
-    let thread = unsafe { &*by_number(number) };
-    (0..config::count(control::field::GOALS)).any(|goal| {
-        let entry = goals + goal * control::GOAL_WORDS;
-        config::word(entry) == thread.schedule_index as u64 && elastic::stands_at(thread, config::word(entry + 1) as usize)
-    })
-}
-
-/// The turns are over or were left: those who stand at their goals are held there.
-fn begin_to_hold() {
-    elastic::begin(stands_at_goal);
-}
-
-/// The outcome is decided: the process ends here, or a debugger looks at it and the policy goes on.
-pub fn conclude(result: u64, a: u64, b: u64) {
-    header::set(field::OUTCOME_THREAD_A, a);
-    header::set(field::OUTCOME_THREAD_B, b);
-    header::set(field::OUTCOME_TURN, current_index() as u64);
-    header::set(field::OUTCOME, result);
-    if config::word(control::field::AFTER) == after::CONTINUE {
-        rashomon_finding_reached();
-    } else {
-        finish::stop();
-    }
-}
-
-/// Debuggers break here: what was to be shown has just happened.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub extern "C" fn rashomon_finding_reached() {
-    // SAFETY: nothing happens; the call must not be folded away.
-    unsafe { core::arch::asm!("nop", options(nomem, nostack)) };
 }
 
 /// The execution left the schedule.
@@ -566,15 +346,15 @@ pub enum Choice {
 /// so ([`turn::WAITING`]); of other schedules it is guessed, unless they have a goal: such a one wants the thread where it stands
 /// after that.
 fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
-    let in_kernel = thread.state == State::External;
+    let in_kernel = thread.state.get() == State::External;
     if turn.ordinal != thread.ordinal as u64 {
         return false;
     }
     if turn.flags & turn::WAITING != 0 {
-        let waits = thread.state == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
+        let waits = thread.state.get() == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
         return waits && turn.count == thread.accesses_since_sync();
     }
-    let asleep = thread.state == State::Blocked && thread.wait.deadline != NEVER;
+    let asleep = thread.state.get() == State::Blocked && thread.wait.deadline != NEVER;
     if thread.turn_ended
         || !asleep && !in_kernel
         || config::word(control::field::GOAL) != goal::NONE
@@ -591,6 +371,7 @@ fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
 
 /// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.
 pub fn choose() -> Choice {
+    debug_assert!(LOCK.is_locked() && sched::CURRENT.load(Relaxed) == NO_THREAD);
     if let Some(thread) = elastic::closing() {
         return Choice::Thread(thread);
     }
@@ -598,10 +379,10 @@ pub fn choose() -> Choice {
         let goals = config::tables().goals;
         for goal in 0..config::count(control::field::GOALS) {
             let index = config::word(goals + goal * control::GOAL_WORDS) as usize;
-            if let Some(number) = NUMBERS.get(index).and_then(|number| number.load(Acquire).checked_sub(1)) {
+            if let Some(number) = named::number(index) {
                 let thread = by_number(number);
                 // SAFETY: registered threads are never unmapped.
-                if unsafe { (*thread).state } == State::Runnable {
+                if unsafe { (*thread).state.get() } == State::Runnable {
                     return Choice::Thread(thread);
                 }
             }
@@ -610,7 +391,7 @@ pub fn choose() -> Choice {
     }
     while active() {
         let turn = current();
-        let Some(number) = NUMBERS.get(turn.thread as usize).and_then(|number| number.load(Acquire).checked_sub(1)) else {
+        let Some(number) = named::number(turn.thread as usize) else {
             // SAFETY: the initial thread always exists.
             diverged(divergence::NO_SUCH_THREAD, unsafe { &*by_number(0) }, None);
             break;
@@ -623,7 +404,7 @@ pub fn choose() -> Choice {
         }
         let to_end = turn.flags & turn::TO_END != 0;
         let waits_here = waits_at(&turn, thread);
-        match thread.state {
+        match thread.state.get() {
             State::Runnable | State::Running | State::Held => return Choice::Thread(thread),
             State::Blocked | State::External if waits_here => {
                 thread.turn_ended = true;
@@ -638,7 +419,7 @@ pub fn choose() -> Choice {
             State::Ended => diverged(divergence::ENDED, thread, None),
             State::Blocked if thread.wait.what == WaitFor::Files => {
                 crate::serial::watchdog::poll_files(0);
-                if thread.state == State::Blocked {
+                if thread.state.get() == State::Blocked {
                     return Choice::Wait;
                 }
             }
@@ -660,7 +441,7 @@ pub fn awaited() -> Option<&'static mut Thread> {
     if !active() {
         return None;
     }
-    let number = NUMBERS.get(current().thread as usize)?.load(Acquire).checked_sub(1)?;
+    let number = named::number(current().thread as usize)?;
     // SAFETY: registered threads are never unmapped.
     Some(unsafe { &mut *by_number(number) })
 }

@@ -9,12 +9,10 @@
 //! where it stands when others act on it, by signals, cancellation or the other end of what it waits for, is decided by the
 //! policy, or by a schedule, and not by the kernel's scheduler. When it comes back is the kernel's affair; the turns tell.
 
-use crate::intercept::cancel;
-use crate::provoke;
 use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
-use crate::serial::policy::{self, Occasion};
-use crate::serial::{deadlock, elastic, endless, explore, linger, replay, snapshot, standstill, watchdog, world};
+use crate::serial::policy;
+use crate::serial::{cancellation, deadlock, elastic, endless, explore, linger, points, replay, snapshot, standstill, watchdog};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
@@ -22,9 +20,12 @@ use crate::system::{config, header, signals, sys};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::field;
-use rashomon_abi::record::{Op, access_of_kind};
 
+pub use crate::serial::calls::{EVICTED, LET_GO, external, with_turn};
 pub use crate::serial::patience::{patiently, settles, stands_in_line};
+pub use crate::serial::points::{
+    acts, at_access, at_range, enforced, failed_try, looked, others_can_run, point, point_atomic, point_behind_others, position,
+};
 pub use crate::serial::wait::{PollFile, Wait, WaitFor, Wake};
 pub static LOCK: RawLock = RawLock::new();
 /// Who holds the turn.
@@ -36,16 +37,6 @@ pub static PROGRESS: AtomicU64 = AtomicU64::new(0);
 /// Something was written to a file since waiting files were last asked.
 static FILES_MOVED: AtomicU32 = AtomicU32::new(0);
 static mut LIVE: List<u32> = List::new();
-
-/// Looks without effect after which a thread is taken to be waiting for somebody.
-const SPIN_LIMIT: u32 = 16;
-/// Synchronisation events after which a thread has to offer its turn: some threads wait by changing things.
-const POINT_QUANTUM: u32 = 10_000;
-const QUANTUM_TIME: u64 = 100_000;
-/// Times that every runnable thread gives its turn up before time jumps.
-const YIELDS_TO_PASS_TIME: u32 = 4;
-/// How often turns were given up by looking since anything else happened.
-static YIELDS: AtomicU32 = AtomicU32::new(0);
 
 /// The live threads, oldest first.
 ///
@@ -64,7 +55,7 @@ pub fn quantum(thread: &mut Thread) -> i64 {
         return 0;
     }
     if !config::serial() {
-        return if provoke::on() { 0 } else { UNBOUNDED };
+        return if config::provoking() { 0 } else { UNBOUNDED };
     }
     if let Some(quantum) = replay::quantum(thread) {
         return quantum;
@@ -84,8 +75,8 @@ pub fn begin(thread: &mut Thread) {
     LOCK.with(|| {
         // SAFETY: under the lock.
         unsafe { live().push(thread.number) };
-        thread.state = State::Running;
-        thread.arrived = true;
+        thread.state.set(State::Running);
+        thread.arrived.set(true);
         CURRENT.store(thread.number, Release);
         LAST.store(thread.number, Relaxed);
     });
@@ -102,7 +93,7 @@ pub unsafe fn only(thread: &mut Thread) {
     linger::forget(thread);
     EXITING.store(0, Relaxed);
     LEAVING.store(0, Relaxed);
-    YIELDS.store(0, Relaxed);
+    points::forget_yields();
     FILES_MOVED.store(0, Relaxed);
     begin(thread);
     // SAFETY: by the contract.
@@ -133,7 +124,8 @@ pub fn forget(thread: &mut Thread) {
 }
 
 fn remove_live(thread: &mut Thread) {
-    thread.state = State::Ended;
+    debug_assert!(LOCK.is_locked());
+    thread.state.set(State::Ended);
     // SAFETY: callers hold the lock.
     let live = unsafe { live() };
     if let Some(at) = live.as_slice().iter().position(|&number| number == thread.number) {
@@ -150,7 +142,7 @@ pub fn live_count() -> usize {
 pub fn arrive(thread: &mut Thread) {
     if config::serial() {
         LOCK.with(|| {
-            thread.arrived = true;
+            thread.arrived.set(true);
             if thread.evicted.swap(0, AcqRel) != 0 {
                 make_runnable(thread, thread.wake);
                 if CURRENT.load(Relaxed) == NO_THREAD {
@@ -178,7 +170,7 @@ fn wait_for_turn(thread: &mut Thread) {
         }
         if given & SIGNAL_ARRIVED != 0 && thread.pending_signals.load(Relaxed) != 0 {
             LOCK.with(|| {
-                if thread.state == State::Blocked {
+                if thread.state.get() == State::Blocked {
                     make_runnable(thread, Wake::Signal);
                     if CURRENT.load(Relaxed) == NO_THREAD {
                         dispatch(false);
@@ -203,7 +195,7 @@ fn wait_for_turn(thread: &mut Thread) {
 /// which is this thread meanwhile.
 pub fn await_arrivals(caller: &Thread) {
     // SAFETY: under the lock; who holds the turn keeps others from being created. Registered threads are never unmapped.
-    let all_arrived = || unsafe { live() }.as_slice().iter().all(|&number| unsafe { (*by_number(number)).arrived });
+    let all_arrived = || unsafe { live() }.as_slice().iter().all(|&number| unsafe { (*by_number(number)).arrived.get() });
     if !all_arrived() {
         CURRENT.store(caller.number, Release);
         LOCK.unlock();
@@ -225,7 +217,7 @@ fn await_exit() {
 }
 
 /// Number + 1 of the thread that left for the kernel last, until it waits there or is back.
-static LEAVING: AtomicU32 = AtomicU32::new(0);
+pub static LEAVING: AtomicU32 = AtomicU32::new(0);
 
 /// What a thread does in a call into the kernel before it waits there belongs to its turn: who opened the pipe first, who stands
 /// where in the queue for a file's lock, and whether cancellation or a signal finds it inside.
@@ -239,7 +231,8 @@ fn await_leaving(thread: &Thread) {
 
 /// Gives the turn away and comes back when it is given again. Under [`LOCK`], which is released.
 pub fn pass_on(thread: &mut Thread, others: bool) {
-    let waited = thread.state == State::Blocked;
+    debug_assert!(LOCK.is_locked() && CURRENT.load(Relaxed) == thread.number);
+    let waited = thread.state.get() == State::Blocked;
     CURRENT.store(NO_THREAD, Release);
     dispatch(others);
     LOCK.unlock();
@@ -262,12 +255,13 @@ pub fn pass_on_locked(thread: &mut Thread) {
 }
 
 fn make_runnable(thread: &mut Thread, wake: Wake) {
-    thread.state = State::Runnable;
+    thread.state.set(State::Runnable);
     thread.wake = wake;
 }
 
 /// Gives the turn to somebody, if anybody can run; else wakes the watchdog. Under [`LOCK`], with no holder of the turn.
 pub fn dispatch(others: bool) {
+    debug_assert!(LOCK.is_locked());
     debug_assert!(CURRENT.load(Relaxed) == NO_THREAD);
     if FILES_MOVED.swap(0, Relaxed) != 0 {
         watchdog::poll_files(0);
@@ -295,7 +289,7 @@ fn give_turn(others: bool) -> bool {
     }
     // SAFETY: registered threads are never unmapped, and under the lock nobody else changes their state.
     let next = unsafe { &mut *next };
-    next.state = State::Running;
+    next.state.set(State::Running);
     CURRENT.store(next.number, Release);
     next.baton.fetch_or(TURN_GIVEN, Release);
     // The calling thread is awake.
@@ -312,152 +306,6 @@ pub fn dispatch_idle() {
     }
 }
 
-/// A synchronisation event is about to happen: the place where the policy may let somebody else go first.
-pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
-    any_point(runtime, op, object, site, Occasion::Point);
-}
-
-/// The same where the thread is about to take of what others may take, too: unless a schedule says otherwise, they come first.
-/// That is no look: time does not pass by it.
-pub fn point_behind_others(runtime: &Runtime, op: Op, object: u64, site: u64) {
-    any_point(runtime, op, object, site, Occasion::Quantum);
-}
-
-/// The thread did something else than look since its last point.
-pub fn acts(runtime: &Runtime) {
-    if config::serial() {
-        let thread = runtime.thread();
-        explore::changes(thread);
-        has_acted(thread);
-    }
-}
-
-fn has_acted(thread: &mut Thread) {
-    thread.spins = 0;
-    YIELDS.store(0, Relaxed);
-    world::goes_on();
-}
-
-fn any_point(runtime: &Runtime, op: Op, object: u64, site: u64, occasion: Occasion) {
-    if !config::serial() {
-        return;
-    }
-    let thread = runtime.thread();
-    come_back(thread);
-    PROGRESS.fetch_add(1, Relaxed);
-    if deadlock::is_due() {
-        deadlock::at_point();
-    }
-    // Whether a try was a look, its failure tells.
-    endless::stands_before(thread, op as u64, object, site);
-    let look =
-        matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin);
-    if !(look || op == Op::Sleep && explore::on()) {
-        has_acted(thread);
-    }
-    if enforced(runtime, op, object, site, crate::serial::replay::AccessAt::NONE) {
-        return;
-    }
-    let occasion = if op == Op::Yield || thread.spins >= spin_limit() { Occasion::Yield } else { occasion };
-    if !linger::stops(thread, linger::place(op as u64, site), 1) {
-        offer(thread, occasion);
-    }
-}
-
-/// The same for an atomic access, which a schedule may want to hold.
-pub fn point_atomic(runtime: &Runtime, op: Op, access: crate::serial::replay::AccessAt, site: u64) {
-    if !config::serial() {
-        return;
-    }
-    let thread = runtime.thread();
-    come_back(thread);
-    PROGRESS.fetch_add(1, Relaxed);
-    endless::stands_before(thread, op as u64, access.address, site);
-    thread.spins = match op {
-        Op::AtomicLoad if !explore::on() => thread.spins + 1,
-        // Whether it was a look, its failure tells; exploration counts by itself.
-        Op::AtomicLoad | Op::AtomicRmw => thread.spins,
-        _ => {
-            YIELDS.store(0, Relaxed);
-            world::goes_on();
-            0
-        }
-    };
-    if enforced(runtime, op, access.address, site, access) {
-        return;
-    }
-    if !linger::stops(thread, linger::place(op as u64, site), 1) {
-        offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
-    }
-}
-
-/// Asks the schedule, if there is one. True: the thread goes on.
-pub fn enforced(runtime: &Runtime, op: Op, object: u64, site: u64, access: crate::serial::replay::AccessAt) -> bool {
-    if explore::on() {
-        explore::at_synchronisation(runtime.thread(), op, object, access, site);
-    }
-    replay::at_synchronisation(runtime, op, object, site, access) && !explore::asks(runtime.thread())
-}
-
-fn spin_limit() -> u32 {
-    if explore::on() { explore::LOOKS } else { SPIN_LIMIT }
-}
-
-/// The thread stands before an event that it can only make after blocking: a schedule may end its turn here.
-pub fn position(runtime: &Runtime, op: Op, object: u64, site: u64) {
-    if config::serial() {
-        if explore::on() {
-            explore::at_synchronisation(runtime.thread(), op, object, crate::serial::replay::AccessAt::NONE, site);
-        }
-        replay::at_synchronisation(runtime, op, object, site, crate::serial::replay::AccessAt::NONE);
-        explore::passed(runtime.thread());
-    }
-}
-
-/// A try that failed is a look.
-pub fn failed_try(runtime: &Runtime) {
-    let thread = runtime.thread();
-    looked(thread);
-    if explore::exploring() {
-        // Who is next is asked before the next operation: here the thread stands behind one that is not complete.
-        if thread.spins >= spin_limit() {
-            explore::waits(thread);
-        }
-    } else if config::serial() && thread.spins >= SPIN_LIMIT && !replay::active() {
-        offer(thread, Occasion::Yield);
-    }
-}
-
-/// A compare-exchange that failed is a look.
-pub fn looked(thread: &mut Thread) {
-    if explore::on() { explore::looks(thread) } else { thread.spins += 1 }
-}
-
-/// A thread that looks gives its turn up. When all that can run have done nothing else since the last event of another kind, only
-/// time can help them: it jumps to the next deadline.
-fn pass_time() {
-    LOCK.with(|| {
-        let (mut runnable, mut first) = (1, NEVER);
-        // SAFETY: under the lock.
-        for &number in unsafe { live() }.as_slice() {
-            // SAFETY: registered threads are never unmapped.
-            let thread = unsafe { &*by_number(number) };
-            match thread.state {
-                State::Runnable => runnable += 1,
-                State::Blocked => first = first.min(thread.wait.deadline),
-                _ => {}
-            }
-        }
-        if first != NEVER
-            && YIELDS.fetch_add(1, Relaxed) >= YIELDS_TO_PASS_TIME * runnable
-            && (!world::may_act() || world::has_passed(first.saturating_sub(clock::elapsed())))
-        {
-            YIELDS.store(0, Relaxed);
-            clock::advance_to(first);
-        }
-    });
-}
-
 /// Lets go of those whose time has come. Under [`LOCK`].
 fn expire() {
     let now = clock::elapsed();
@@ -465,84 +313,10 @@ fn expire() {
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &mut *by_number(number) };
-        if thread.state == State::Blocked && thread.wait.deadline <= now {
+        if thread.state.get() == State::Blocked && thread.wait.deadline <= now {
             make_runnable(thread, Wake::TimedOut);
         }
     }
-}
-
-/// Whether somebody else could run.
-pub fn others_can_run() -> bool {
-    // SAFETY: under the lock; registered threads are never unmapped.
-    LOCK.with(|| unsafe { live().as_slice().iter().any(|&number| (*by_number(number)).state == State::Runnable) })
-}
-
-fn offer(thread: &mut Thread, mut occasion: Occasion) {
-    thread.points += 1;
-    if occasion == Occasion::Point && thread.points >= POINT_QUANTUM {
-        clock::advance(QUANTUM_TIME);
-        occasion = Occasion::Quantum;
-    }
-    if occasion == Occasion::Yield {
-        thread.spins = 0;
-        pass_time();
-    }
-    if occasion != Occasion::Point {
-        thread.points = 0;
-        if endless::offered(thread, if occasion == Occasion::Yield { 1 } else { endless::QUANTUM_WEIGHT }) {
-            return;
-        }
-    }
-    if policy::offers(thread, occasion) {
-        LOCK.lock();
-        thread.state = State::Runnable;
-        pass_on(thread, occasion != Occasion::Point);
-    }
-}
-
-/// An access whose hook found the quantum used up; it was counted, but not made.
-pub fn at_access(runtime: &Runtime, address: u64, kind: u64, site: u64) {
-    if let Some((class, log2)) = access_of_kind(kind) {
-        at_any_access(runtime, address, 1 << log2, class as u64, site);
-    }
-}
-
-pub fn at_range(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: u64) {
-    at_any_access(runtime, address, bytes, class, site);
-}
-
-fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: u64) {
-    let thread = runtime.thread();
-    thread.hot().quantum += 1;
-    if thread.pending_signals.load(Relaxed) != 0 {
-        signals::deliver_inside(runtime);
-    }
-    if config::serial() {
-        let used_up = thread.reload > 0 && thread.evicted.load(Relaxed) == 0;
-        come_back(thread);
-        thread.reload_quantum();
-        let access = crate::serial::replay::AccessAt { address, bytes, class, atomic: false, site };
-        let visible = explore::on() && explore::at_access(thread, access, replay::active());
-        let held = replay::at_access(runtime, access);
-        let used_up = used_up || elastic::tires();
-        if explore::on() {
-            // Where a schedule just ended, the thread stands at its last position.
-            if (visible || held) && explore::asks(thread) {
-                offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
-            } else if !visible && !held && explore::runs_on(thread, access, used_up) {
-                offer(thread, Occasion::Yield);
-            }
-        } else if !held && used_up && !replay::active() {
-            clock::advance(QUANTUM_TIME);
-            PROGRESS.fetch_add(1, Relaxed);
-            endless::stands_before(thread, 0, address, site);
-            if !linger::stops(thread, 0, linger::QUANTUM_STEPS) {
-                offer(thread, Occasion::Quantum);
-            }
-        }
-    }
-    thread.reload_quantum();
-    thread.hot().quantum -= 1;
 }
 
 /// A thread whose turn the watchdog took while it was in the kernel stands in line again.
@@ -553,7 +327,7 @@ pub fn come_back(thread: &mut Thread) {
     LOCK.lock();
     thread.evicted.store(0, Release);
     thread.in_call.store(0, Relaxed);
-    thread.state = State::Runnable;
+    thread.state.set(State::Runnable);
     if CURRENT.load(Relaxed) == NO_THREAD {
         dispatch(false);
     }
@@ -570,12 +344,12 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
     debug_assert!(config::serial());
     watchdog::start();
     come_back(thread);
-    if cancel::is_due(runtime, wait.what) {
+    if cancellation::is_due(runtime, wait.what) {
         // A condition wait has to take its mutex first.
         if wait.what == WaitFor::Condition {
             return Wake::Cancelled;
         }
-        cancel::test(runtime);
+        cancellation::test(runtime);
     }
     PROGRESS.fetch_add(1, Relaxed);
     // A signal that came before the wait does not end it; but what the thread waits for may have come by its handler.
@@ -594,7 +368,7 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
     thread.wait_site = site;
     thread.wake = Wake::Nothing;
     thread.turn_ended = false;
-    thread.state = State::Blocked;
+    thread.state.set(State::Blocked);
     thread.spins = 0;
     if matches!(wait.what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Join) && wait.deadline == NEVER {
         deadlock::check(thread);
@@ -625,13 +399,14 @@ pub fn wake(what: WaitFor, object: u64, count: usize) -> usize {
 }
 
 fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
+    debug_assert!(LOCK.is_locked());
     let mut woken = 0;
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &mut *by_number(number) };
         let same = thread.wait.what == what || what == WaitFor::Lock && thread.wait.what == WaitFor::LockShared;
-        if woken < count && thread.state == State::Blocked && same && thread.wait.object == object {
+        if woken < count && thread.state.get() == State::Blocked && same && thread.wait.object == object {
             make_runnable(thread, Wake::Woken);
             endless::moves();
             woken += 1;
@@ -645,7 +420,7 @@ pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
     LOCK.with(|| {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &mut *by_number(number) };
-        let waits = thread.state == State::Blocked && thread.wait.what == what && thread.wait.object == object;
+        let waits = thread.state.get() == State::Blocked && thread.wait.what == what && thread.wait.object == object;
         if waits {
             make_runnable(thread, Wake::Woken);
         }
@@ -657,7 +432,7 @@ pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
 pub fn cancelled(thread: &mut Thread) {
     LOCK.with(|| {
         thread.cancelled.store(1, Release);
-        if thread.state == State::Blocked {
+        if thread.state.get() == State::Blocked {
             make_runnable(thread, Wake::Cancelled);
         }
     });
@@ -665,68 +440,13 @@ pub fn cancelled(thread: &mut Thread) {
 
 /// A thread blocked until a deadline, or for files, is let go by the watchdog or a schedule. Under [`LOCK`].
 pub fn let_go(thread: &mut Thread, wake: Wake) {
+    debug_assert!(LOCK.is_locked() && thread.state.get() == State::Blocked);
     make_runnable(thread, wake);
 }
 
 /// The program wrote to, or closed, a file that somebody may wait for.
 pub fn files_moved() {
     FILES_MOVED.store(1, Relaxed);
-}
-
-/// Values of [`Thread::evicted`]: why a live thread runs, or sleeps in the kernel, without the turn.
-pub const EVICTED: u32 = 1;
-pub const LET_GO: u32 = 2;
-
-/// A call that may block in the kernel where nothing can be asked beforehand: the thread gives its turn up meanwhile. Signal
-/// handlers run at once while it lasts, and it may be left by cancellation: whatever code of the program runs next asks for the
-/// turn first.
-pub fn external<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
-    let thread = runtime.thread();
-    if thread.pending_signals.load(Relaxed) != 0 {
-        signals::deliver_inside(runtime);
-    }
-    if !config::serial() || live_count() <= 1 {
-        return runtime.outside(call);
-    }
-    come_back(thread);
-    leave(thread);
-    thread.in_call.store(1, Release);
-    let result = runtime.outside(call);
-    thread.in_call.store(0, Release);
-    come_back(thread);
-    result
-}
-
-/// Gives the turn up without waiting for it.
-fn leave(thread: &mut Thread) {
-    PROGRESS.fetch_add(1, Relaxed);
-    recorder::waits(thread);
-    LOCK.lock();
-    thread.state = State::External;
-    thread.turn_ended = false;
-    thread.evicted.store(LET_GO, Release);
-    LEAVING.store(thread.number + 1, Release);
-    thread.force_slow_path();
-    CURRENT.store(NO_THREAD, Release);
-    dispatch(true);
-    LOCK.unlock();
-}
-
-/// Runs what a signal handler needs around it with the turn, also where the handler interrupted a call into the kernel: a turn
-/// that [`external`] had given up is given up again afterwards.
-pub fn with_turn<R>(runtime: &Runtime, body: impl FnOnce() -> R) -> R {
-    if !config::serial() {
-        return body();
-    }
-    let thread = runtime.thread();
-    let (reason, in_call) = (thread.evicted.load(Acquire), thread.in_call.load(Relaxed));
-    come_back(thread);
-    let result = body();
-    if reason == LET_GO && thread.evicted.load(Acquire) == 0 && live_count() > 1 {
-        leave(thread);
-        thread.in_call.store(in_call, Release);
-    }
-    result
 }
 
 /// The holder of the turn is gone without a word: the program ended it by system call. Its block and stack are gone as well.
@@ -752,7 +472,7 @@ pub fn ended(thread: &mut Thread) {
         wake_locked(WaitFor::Lock, held.lock, usize::MAX);
     }
     replay::ended(thread);
-    EXITING.store(thread.kernel_id, Release);
+    EXITING.store(thread.kernel_id.get(), Release);
     CURRENT.store(NO_THREAD, Release);
     dispatch(false);
     LOCK.unlock();

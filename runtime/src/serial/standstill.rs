@@ -19,11 +19,12 @@
 //! spin by themselves.
 
 use crate::detect;
-use crate::intercept::lock_common::is_shared_mapping;
+pub use crate::serial::kernel_tasks::timer_armed;
+use crate::serial::kernel_tasks::{Task, census, read_foreign};
 use crate::serial::{clock, deadlock, sched};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
-use crate::system::sys::{self, syscall};
+use crate::system::sys;
 use crate::system::thread::{Held, Runtime, Thread, all, by_number};
 use crate::system::{config, real, signals};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
@@ -199,15 +200,6 @@ struct Cycle {
     length: usize,
 }
 
-/// What a thread does by the kernel's account.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Task {
-    id: u32,
-    switches: u64,
-    /// Address of the futex that it sleeps on for ever, or of the lock that it spins on; 0: it does neither.
-    futex: u64,
-}
-
 /// The helper's memory.
 struct Watch {
     tasks: List<Task>,
@@ -225,7 +217,7 @@ impl Watch {
             return self.forget();
         }
         let mut tasks = List::new();
-        let complete = census(&mut tasks);
+        let complete = census(&mut tasks, spinning);
         let before = core::mem::replace(&mut self.tasks, tasks);
         let looks = (before.as_slice(), self.tasks.as_slice());
         let stands = complete && looks.1.iter().all(|task| stood(looks, task.id).is_some());
@@ -292,7 +284,7 @@ impl Cycle {
     /// Whether each of its threads slept at its wait from the first look to the second.
     fn stood(&self, looks: (&[Task], &[Task])) -> bool {
         self.members().iter().all(|&(number, _)| {
-            known(number).is_some_and(|thread| stood(looks, thread.kernel_id).is_some_and(|task| task.is_at(thread)))
+            known(number).is_some_and(|thread| stood(looks, thread.kernel_id.get()).is_some_and(|task| task.is_at(thread)))
         })
     }
 
@@ -315,10 +307,10 @@ pub fn conclude() {
         return;
     }
     let (mut before, mut after) = (List::new(), List::new());
-    census(&mut before);
+    census(&mut before, spinning);
     sys::sleep(BETWEEN_LOOKS_NS);
     let cycle = cycle();
-    census(&mut after);
+    census(&mut after, spinning);
     if let Some(cycle) = cycle.filter(|cycle| !cycle.joins() && cycle.stood((before.as_slice(), after.as_slice()))) {
         cycle.is_told();
     }
@@ -367,25 +359,8 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
     }
     // SAFETY: registered threads are never unmapped.
     let holder =
-        all().map(|thread| unsafe { &*thread }).find(|thread| thread.libc_id == owner && thread.ended.load(Acquire) == 0);
+        all().map(|thread| unsafe { &*thread }).find(|thread| thread.libc_id.get() == owner && thread.ended.load(Acquire) == 0);
     holder.filter(|_| owner != 0).map(|thread| thread.number)
-}
-
-/// Reads memory that may be unmapped at this moment, by the kernel: a thread that waited may have gone on meanwhile, and done
-/// away with what it waited for. False: it cannot be read.
-///
-/// # Safety
-/// So many bytes of the caller's may be written.
-unsafe fn read_foreign(address: u64, to: *mut u8, bytes: usize) -> bool {
-    const PROCESS_VM_READV: usize = 310;
-    let own = [to as u64, bytes as u64];
-    let foreign = [address, bytes as u64];
-    // No file of /proc: its descriptor would be the lowest free number, which the program may be about to be given.
-    // SAFETY: two vectors of one range each; by the contract, and the kernel refuses what cannot be read.
-    unsafe {
-        let process = sys::process_id() as usize;
-        sys::call(PROCESS_VM_READV, process, own.as_ptr() as usize, 1, foreign.as_ptr() as usize, 1, 0) == bytes as isize
-    }
 }
 
 /// Whether the object does not tell who holds such a lock.
@@ -464,134 +439,13 @@ pub fn stack_of(number: u32) -> Option<(u32, Op, u64)> {
     Some((thread.waiting.stack.load(Relaxed), op, object))
 }
 
-/// Every thread of the process but the runtime's own. False: it cannot be told.
-fn census(tasks: &mut List<Task>) -> bool {
-    let mut buffer = [0u8; 2048];
-    let mut complete = true;
-    // SAFETY: a terminated path; our own buffer. O_DIRECTORY | O_CLOEXEC
-    let folder = unsafe { syscall!(sys::OPENAT, -100isize, c"/proc/self/task".as_ptr(), 0o2200000, 0) };
-    if folder < 0 {
-        return false;
-    }
-    loop {
-        const GETDENTS64: usize = 217;
-        // SAFETY: as above.
-        let length = unsafe { syscall!(GETDENTS64, folder, buffer.as_mut_ptr(), buffer.len()) };
-        if length <= 0 {
-            complete &= length == 0;
-            break;
-        }
-        let mut rest = &buffer[..length as usize];
-        // `linux_dirent64`: eight bytes each of inode and offset, two of length, one of type, then the name.
-        while rest.len() > 19 {
-            let record = (rest[16] as usize | (rest[17] as usize) << 8).clamp(20, rest.len());
-            let id = decimal(&rest[19..record]) as u32;
-            rest = &rest[record..];
-            if id == 0 || is_helper(id) || detect::background::is_own(id) {
-                continue;
-            }
-            if let Some(task) = task(id) {
-                tasks.push(if task.futex == 0 { spinning(id).unwrap_or(task) } else { task });
-            }
-        }
-    }
-    // SAFETY: our own descriptor.
-    unsafe { syscall!(sys::CLOSE, folder) };
-    complete
-}
-
 /// What stands for a thread that spins on a lock: which call of it, in place of what the kernel knows.
 fn spinning(id: u32) -> Option<Task> {
     // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
-    let thread = all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id == id)?;
+    let thread = all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id.get() == id)?;
     let (word, _, kind, object) = wait_of(thread)?;
     let spins = kind & lock_kind::KIND_MASK == lock_kind::SPIN;
     spins.then_some(Task { id, switches: word, futex: object })
-}
-
-fn decimal(text: &[u8]) -> u64 {
-    text.iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .fold(0u64, |value, &byte| value.wrapping_mul(10).wrapping_add((byte - b'0') as u64))
-}
-
-/// `None`: it is gone.
-fn task(id: u32) -> Option<Task> {
-    let mut text = [0u8; 256];
-    let length = read_of(id, b"/syscall", &mut text);
-    if length < 0 {
-        return None;
-    }
-    let text = &text[..length as usize];
-    // The initial thread has ended, and is waited for.
-    if text.starts_with(b"-1 0x0 ") {
-        return None;
-    }
-    let argument = |index: usize| {
-        let digits = text.split(|&byte| byte == b' ').nth(index + 1).unwrap_or_default();
-        let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
-        digits.iter().fold(0u64, |value, digit| value << 4 | u64::from((*digit as char).to_digit(16).unwrap_or(0)))
-    };
-    const PRIVATE: u64 = 128;
-    let waits = decimal(text) == sys::FUTEX as u64
-        && text.first().is_some_and(u8::is_ascii_digit)
-        // FUTEX_WAIT, LOCK_PI, WAIT_BITSET, LOCK_PI2
-        && matches!(argument(1) & 127, 0 | 6 | 9 | 13)
-        && argument(3) == 0
-        && (argument(1) & PRIVATE != 0 || !is_shared_mapping(argument(0)));
-    let futex = if waits { argument(0) } else { 0 };
-    let mut status = [0u8; 4096];
-    let length = read_of(id, b"/status", &mut status).max(0) as usize;
-    let mut switches = 0;
-    for line in status[..length].split(|&byte| byte == b'\n') {
-        for name in [&b"voluntary_ctxt_switches:\t"[..], b"nonvoluntary_ctxt_switches:\t"] {
-            switches += line.strip_prefix(name).map_or(0, decimal);
-        }
-    }
-    // Nothing is known of what never switched.
-    Some(Task { id, switches, futex: if switches == 0 { 0 } else { futex } })
-}
-
-fn read_of(id: u32, name: &[u8], text: &mut [u8]) -> isize {
-    let mut path = [0u8; 64];
-    let digits = sys::Decimal::new(id as u64);
-    let parts = [b"/proc/self/task/".as_slice(), digits.bytes(), name];
-    for (to, from) in path.iter_mut().zip(parts.into_iter().flatten()) {
-        *to = *from;
-    }
-    // SAFETY: a terminated path and the caller's buffer.
-    unsafe {
-        let file = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000000, 0);
-        if file < 0 {
-            return -1;
-        }
-        let length = syscall!(sys::READ, file, text.as_mut_ptr(), text.len());
-        syscall!(sys::CLOSE, file);
-        length
-    }
-}
-
-/// Whether a timer of the process will send a signal.
-pub fn timer_armed() -> bool {
-    const GETITIMER: usize = 36;
-    for timer in 0..3usize {
-        let mut value = [0i64; 4];
-        // SAFETY: a local `struct itimerval`.
-        if unsafe { syscall!(GETITIMER, timer, value.as_mut_ptr()) } < 0 || value[2..] != [0, 0] {
-            return true;
-        }
-    }
-    let mut text = [0u8; 16];
-    // SAFETY: a terminated path and a local buffer. Kernels without it have no such timers.
-    unsafe {
-        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/timers".as_ptr(), 0o2000000, 0);
-        if file < 0 {
-            return false;
-        }
-        let length = syscall!(sys::READ, file, text.as_mut_ptr(), text.len());
-        syscall!(sys::CLOSE, file);
-        length != 0
-    }
 }
 
 /// All threads stand: their streams are ours to write.

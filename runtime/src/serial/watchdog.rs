@@ -148,7 +148,7 @@ fn collect_files(files: &mut List<PollFile>) {
     unsafe {
         for &number in live().as_slice() {
             let thread = &*by_number(number);
-            if thread.state == State::Blocked && thread.wait.what == WaitFor::Files {
+            if thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Files {
                 for at in 0..thread.wait.file_count {
                     files.push(PollFile { returned: 0, ..*thread.wait.files.add(at) });
                 }
@@ -164,7 +164,7 @@ pub fn poll_files(timeout_ms: i32) -> bool {
     unsafe {
         for &number in live().as_slice() {
             let thread = &mut *by_number(number);
-            if thread.state == State::Blocked && thread.wait.what == WaitFor::Files {
+            if thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Files {
                 let ready =
                     sys::call(sys::POLL, thread.wait.files as usize, thread.wait.file_count, timeout_ms as usize, 0, 0, 0);
                 if ready > 0 {
@@ -191,7 +191,7 @@ fn idle(idle: u64) {
     let patience = config::word(control::field::PATIENCE_MS).saturating_mul(1_000_000).max(1_000_000);
     if let Some(thread) = replay::awaited() {
         let remaining = thread.wait.deadline.saturating_sub(clock::elapsed());
-        if thread.state == State::Blocked && thread.wait.deadline != NEVER && idle >= remaining.min(patience) {
+        if thread.state.get() == State::Blocked && thread.wait.deadline != NEVER && idle >= remaining.min(patience) {
             clock::advance_to(thread.wait.deadline);
             sched::let_go(thread, Wake::TimedOut);
             sched::dispatch_idle();
@@ -213,8 +213,8 @@ fn idle(idle: u64) {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &*by_number(number) };
         any = true;
-        waits_for_world |= thread.state == State::External || thread.wait.what == WaitFor::Files;
-        if thread.state == State::Blocked {
+        waits_for_world |= thread.state.get() == State::External || thread.wait.what == WaitFor::Files;
+        if thread.state.get() == State::Blocked {
             first = first.min(thread.wait.deadline);
         }
     }
@@ -225,7 +225,7 @@ fn idle(idle: u64) {
         for &number in unsafe { live() }.as_slice() {
             // SAFETY: as above.
             let thread = unsafe { &mut *by_number(number) };
-            if thread.state == State::Blocked && thread.wait.deadline <= first {
+            if thread.state.get() == State::Blocked && thread.wait.deadline <= first {
                 sched::let_go(thread, Wake::TimedOut);
             }
         }
@@ -280,11 +280,11 @@ fn nudge_runner() {
     let waiting = |number: &u32| {
         // SAFETY: as above.
         let thread = unsafe { &*by_number(*number) };
-        thread.state == State::Runnable || thread.state == State::Blocked && thread.wait.deadline != NEVER
+        thread.state.get() == State::Runnable || thread.state.get() == State::Blocked && thread.wait.deadline != NEVER
     };
     if let Some(thread) = holder
-        && thread.state == State::Running
-        && thread.arrived
+        && thread.state.get() == State::Running
+        && thread.arrived.get()
         && !thread.hot.is_null()
         && thread.baton.load(Acquire) & sched::TURN_GIVEN == 0
         // SAFETY: under the lock.
@@ -302,7 +302,7 @@ fn evict_sleeper(seen: u64) -> bool {
     let (Some(thread), others) = (unsafe { holder.as_mut() }, unsafe { live() }.len() > 1) else {
         return false;
     };
-    if thread.state == State::Running && !thread.arrived {
+    if thread.state.get() == State::Running && !thread.arrived.get() {
         if thread.made.load(Acquire) != 0 {
             // The kernel has not got round to it.
             return false;
@@ -312,16 +312,16 @@ fn evict_sleeper(seen: u64) -> bool {
         take_turn(thread);
         return true;
     }
-    if thread.state == State::Running && !sys::thread_exists(thread.kernel_id) {
+    if thread.state.get() == State::Running && !sys::thread_exists(thread.kernel_id.get()) {
         sched::vanished(thread);
         sched::dispatch_idle();
         return true;
     }
     if !others
         || thread.hot.is_null()
-        || thread.state != State::Running
+        || thread.state.get() != State::Running
         || thread.baton.load(Acquire) & sched::TURN_GIVEN != 0
-        || !sleeps(thread.kernel_id)
+        || !sleeps(thread.kernel_id.get())
     {
         return false;
     }
@@ -338,7 +338,7 @@ fn evict_sleeper(seen: u64) -> bool {
 pub fn take_turn(thread: &mut Thread) {
     thread.evicted.store(sched::EVICTED, Release);
     thread.evicted_turn = replay::turn_number();
-    thread.state = State::External;
+    thread.state.set(State::External);
     header::word(field::FORCED_HANDOVERS).fetch_add(1, Relaxed);
     CURRENT.store(NO_THREAD, Release);
     sched::dispatch_idle();

@@ -4,7 +4,6 @@
 //! socket that others write to. There time passes as real time does, or a server that looks for requests in between sleeps would
 //! be hours ahead of its client. What is told here is how fast time passes, never which time it is.
 
-use crate::intercept::descriptors::{Kind, look};
 use crate::record::outside::{self, Identity};
 use crate::serial::clock;
 use crate::system::lock::RawLock;
@@ -21,16 +20,13 @@ static mut SOCKETS: [(c_int, Identity); MOST] = [(-1, Identity { device: 0, inod
 
 /// The process looks for input there.
 pub fn looks_at(file: c_int) {
-    let descriptor = look(file);
-    if descriptor.kind != Kind::Socket || outside::is_own(descriptor.identity) {
-        return;
-    }
+    let Some(identity) = outside::socket(file).filter(|&identity| !outside::is_own(identity)) else { return };
     let sockets = &raw mut SOCKETS;
     // SAFETY: under the lock.
     LOCK.with(|| unsafe {
         let sockets = &mut *sockets;
         let known = KNOWN.load(Relaxed);
-        let this = (file, descriptor.identity);
+        let this = (file, identity);
         let same = |at: &(c_int, Identity)| at.0 == file;
         match sockets[..known].iter().position(same) {
             Some(at) => sockets[at] = this,
@@ -51,7 +47,7 @@ pub fn may_act() -> bool {
         && LOCK.with(|| unsafe {
             let sockets = &*sockets;
             let known = &sockets[..KNOWN.load(Relaxed)];
-            known.iter().any(|&(file, identity)| look(file).identity == identity)
+            known.iter().any(|&(file, identity)| outside::socket(file) == Some(identity))
         })
 }
 

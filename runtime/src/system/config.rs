@@ -1,8 +1,7 @@
 //! The `control` file, mapped and left where it is: numbers are read out of the mapping when they are needed.
 
-use crate::detect;
 use crate::system::sys::{self, syscall};
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
 use rashomon_abi::control::{self, field};
 
 static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
@@ -133,8 +132,31 @@ pub fn module_path(index: usize) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(WORDS.load(Relaxed).add(tables.strings).cast::<u8>().add(offset), length) }
 }
 
+static DETECTING: AtomicBool = AtomicBool::new(false);
+static PROVOKING: AtomicBool = AtomicBool::new(false);
+
+/// The process detects races: its detector is ready.
+#[inline(always)]
+pub fn detecting() -> bool {
+    DETECTING.load(Relaxed)
+}
+
+pub fn detects() {
+    DETECTING.store(true, Release);
+}
+
+/// Threads are held at conflicting accesses.
+#[inline(always)]
+pub fn provoking() -> bool {
+    PROVOKING.load(Relaxed)
+}
+
+pub fn provokes(does: bool) {
+    PROVOKING.store(does, Release);
+}
+
 pub fn mode() -> u64 {
-    if detect::on() { control::mode::DETECT } else { word(field::MODE) }
+    if detecting() { control::mode::DETECT } else { word(field::MODE) }
 }
 
 pub fn option(bit: u64) -> bool {

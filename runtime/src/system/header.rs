@@ -1,7 +1,7 @@
 //! The `header` page of the session: state, counters and outcome, visible to the host even after SIGKILL.
 
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
-use rashomon_abi::header::{field, note};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::*};
+use rashomon_abi::header::{field, note, state};
 
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 /// Stands in for the page until there is one.
@@ -52,6 +52,33 @@ pub fn unwritten(error: isize) {
 pub fn unwritten_process(error: isize) {
     let _ = word(field::UNWRITTEN).compare_exchange(0, error.unsigned_abs() as u64, AcqRel, Relaxed);
     note(note::PROCESS_UNWRITTEN);
+}
+
+/// The recording has ended, or is about to.
+static OVER: AtomicBool = AtomicBool::new(false);
+
+pub fn has_ended() -> bool {
+    OVER.load(Relaxed)
+}
+
+/// The recording ends. False: it had ended before.
+pub fn ends() -> bool {
+    !OVER.swap(true, AcqRel)
+}
+
+/// Whether there is a recording from now on.
+pub fn is_over(over: bool) {
+    OVER.store(over, Release);
+}
+
+/// A fatal signal ends it: the streams are readable as they are.
+pub fn crashed(signal: u64, code: i32, address: u64) {
+    if super::config::mode() != 0 && ends() {
+        set(field::FAULT_CODE, code as i64 as u64);
+        set(field::FAULT_ADDRESS, address);
+        set(field::FAULT_SIGNAL, signal);
+        set(field::STATE, state::CRASHED);
+    }
 }
 
 /// The next place in the global order.

@@ -4,13 +4,20 @@
 //! Calls: nothing.
 
 pub mod config;
+#[macro_use]
+pub mod entry;
 pub mod glibc;
+pub mod guard;
+pub mod handles;
 pub mod header;
 pub mod loader;
 pub mod lock;
+pub mod mappings;
 pub mod memory;
 pub mod modules;
 pub mod real;
+pub mod shared;
+pub mod signal_types;
 pub mod signals;
 pub mod storage;
 pub mod sys;

@@ -1,6 +1,5 @@
 //! The loaded modules: written to the session for the host, and matched with the modules a schedule names.
 
-use crate::detect;
 use crate::provoke;
 use crate::record::{recorder, tree};
 use crate::system::lock::RawLock;
@@ -123,7 +122,7 @@ impl Module<'_> {
     /// Whether its code calls the entry points of a runtime, or it holds ours: it refers to the one that instrumented modules
     /// call first.
     pub fn is_instrumented(&self) -> bool {
-        let own = crate::process::init::__tsan_init as *const () as u64;
+        let own = config::load as *const () as u64;
         (self.start..self.end).contains(&own) || self.refers_to(c"__tsan_init")
     }
 
@@ -230,7 +229,7 @@ unsafe fn path_of<'a>(info: &Info, own_path: &'a mut [u8; 4096]) -> &'a [u8] {
 /// Looks at what is loaded: at the start, when libraries were loaded or unloaded, and at the end.
 pub fn write() {
     // Nobody reads it.
-    if detect::on() {
+    if config::detecting() {
         return;
     }
     LOCK.with(|| {
@@ -413,4 +412,15 @@ impl Line {
             }
         }
     }
+}
+
+/// Whether the host knows of this pair of sites already.
+pub fn is_known(one: u64, other: u64) -> bool {
+    let table = config::tables().known;
+    (0..config::count(control::field::KNOWN)).any(|index| {
+        let at = table + index * control::KNOWN_WORDS;
+        let site = |offset: usize| address(config::word(at + offset), config::word(at + offset + 1));
+        let pair = (site(0), site(2));
+        pair == (Some(one), Some(other)) || pair == (Some(other), Some(one))
+    })
 }

@@ -7,13 +7,14 @@
 //! mark the recording as crashed on their way.
 
 use crate::detect;
-use crate::intercept::{hooks, kernel};
-use crate::process::finish;
+use crate::intercept::kernel;
 use crate::record::{outside, recorder};
 use crate::report;
 use crate::serial::{nudge, replay, sched};
+use crate::system::entry;
 use crate::system::lock::RawLock;
 use crate::system::real::{errno, real, set_errno};
+pub use crate::system::signal_types::{Action, SignalInfo};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{Runtime, State, Thread, all};
 use crate::system::tls::{caller, current, hot};
@@ -29,44 +30,6 @@ pub const SA_ONSTACK: c_int = 0x0800_0000;
 pub const SA_RESTART: c_int = 0x1000_0000;
 pub const SA_NODEFER: c_int = 0x4000_0000;
 pub const SA_RESETHAND: c_int = 0x8000_0000_u32 as c_int;
-
-/// `siginfo_t`.
-#[derive(Clone, Copy)]
-#[repr(C, align(8))]
-pub struct SignalInfo(pub [u8; 128]);
-
-impl SignalInfo {
-    fn word(&self, at: usize) -> i32 {
-        i32::from_ne_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
-    }
-    fn code(&self) -> i32 {
-        self.word(8)
-    }
-    /// Where the fault was; 0 of what was sent.
-    fn address(&self) -> u64 {
-        if self.code() <= 0 { 0 } else { u64::from(self.word(16) as u32) | u64::from(self.word(20) as u32) << 32 }
-    }
-    /// Sent by kill(2), tgkill(2) or sigqueue(3) from this very process.
-    pub fn is_own(&self) -> bool {
-        matches!(self.code(), 0 | -1 | -6) && self.word(16) as u32 == sys::process_id()
-    }
-}
-
-/// glibc's `struct sigaction`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Action {
-    pub handler: usize,
-    pub mask: [u64; 16],
-    pub flags: c_int,
-    pub restorer: usize,
-}
-
-impl Action {
-    pub const fn new(handler: usize, flags: c_int) -> Self {
-        Self { handler, mask: [0; 16], flags, restorer: 0 }
-    }
-}
 
 /// A thread's signals that wait until it leaves the runtime, with the last information that came with each.
 pub struct Arrived {
@@ -273,7 +236,7 @@ unsafe extern "C" fn terminated(signal: c_int, information: *mut SignalInfo, con
 unsafe extern "C" fn fatal(signal: c_int, information: *mut SignalInfo, _context: *mut u8) {
     // SAFETY: the information is the kernel's.
     let (code, address) = unsafe { ((*information).code(), (*information).address()) };
-    finish::crashed(signal as u64, code, address);
+    header::crashed(signal as u64, code, address);
     // SAFETY: a local action; the information is the kernel's.
     unsafe {
         kernel_action(signal, &Action::new(0, 0), core::ptr::null_mut());
@@ -294,7 +257,7 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
         if !thread.is_null() && holds(&*thread, signal, information) {
             return;
         }
-        if thread.is_null() || is_synchronous(signal) || (*hot()).nesting == 0 && !hooks::contains(interrupted) {
+        if thread.is_null() || is_synchronous(signal) || (*hot()).nesting == 0 && !entry::is_in_hook(interrupted) {
             if let Some(thread) = thread.as_ref() {
                 thread.arrived_signals.count.fetch_add(1, Release);
             }
@@ -398,7 +361,7 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
         arrived.expected.fetch_and(!bit(signal), Relaxed);
     }
     // Asked before it is sent: while the kernel begins a handler, the thread blocks what it is about to tell of.
-    let blocked = handled && sys::blocks_signals(thread.kernel_id, bit(signal));
+    let blocked = handled && sys::blocks_signals(thread.kernel_id.get(), bit(signal));
     let result = send();
     if !handled || result != 0 {
         return result;
@@ -443,11 +406,11 @@ pub fn release_held() {
         if held == 0 || thread.ended.load(Acquire) != 0 || thread.hot.is_null() {
             continue;
         }
-        if thread.state == State::External {
+        if thread.state.get() == State::External {
             // The kernel has to interrupt its call once more.
             for signal in (1..SIGNALS as c_int).filter(|&signal| held & bit(signal) != 0) {
                 // SAFETY: a signal to a thread of this process.
-                unsafe { syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id, signal) };
+                unsafe { syscall!(sys::TGKILL, sys::process_id(), thread.kernel_id.get(), signal) };
             }
             continue;
         }

@@ -3,7 +3,9 @@
 use crate::detect;
 use crate::record::{filter, recorder, tree};
 use crate::serial::sched::Wait;
+pub use crate::system::guard::Runtime;
 use crate::system::memory::{List, Map};
+use crate::system::shared::Shared;
 use crate::system::tls::{self, Call, Hot, hot};
 use crate::system::{header, signals, sys};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
@@ -36,6 +38,14 @@ pub struct Held {
     pub since: u64,
 }
 
+/// Who may touch what of a thread's record:
+/// - any thread at any time: atomics and [`Shared`] words, and what is written once before the thread is known to others
+///   (`number`, `parent`, `spawn_ordinal`, `schedule_index`, and `stack` and `tls` once it has begun);
+/// - in serial mode, the holder of the turn or of the scheduler's lock: everything of threads that stand still (the scheduler's
+///   part below, `held`, `hot`);
+/// - the thread itself: everything else.
+///
+/// Nothing that is not of the first kind is polled.
 pub struct Thread {
     pub number: u32,
     pub parent: u32,
@@ -46,9 +56,9 @@ pub struct Thread {
     pub ordinal: u32,
     /// Entry of the control file's thread table, or `NO_THREAD`.
     pub schedule_index: u32,
-    pub kernel_id: u32,
+    pub kernel_id: Shared<u32>,
     /// The same as libc remembers it, and mutexes that are held: it stays in an execution from a snapshot.
-    pub libc_id: u32,
+    pub libc_id: Shared<u32>,
     pub handle: AtomicU64,
     /// Null until the thread has begun and after it ended.
     pub hot: *mut Hot,
@@ -58,8 +68,8 @@ pub struct Thread {
     pub start_routine: Option<unsafe extern "C" fn(*mut u8) -> *mut u8>,
     pub start_argument: *mut u8,
     pub ended: AtomicU32,
-    pub detached: bool,
-    pub joined: bool,
+    pub detached: Shared<bool>,
+    pub joined: Shared<bool>,
     pub stack: (u64, u64),
     pub tls: (u64, u64),
 
@@ -90,9 +100,9 @@ pub struct Thread {
     pub allocations: Map,
 
     // Scheduler.
-    pub state: State,
+    pub state: Shared<State>,
     /// Whether it has begun: a turn that it was given before was left lying.
-    pub arrived: bool,
+    pub arrived: Shared<bool>,
     /// Whether the call that makes it is over: it will begin by itself.
     pub made: AtomicU32,
     /// Whether it is about to execute its routine.
@@ -207,7 +217,7 @@ unsafe fn register_in(memory: *mut Thread, parent: u32, spawn_ordinal: u32) -> *
         thread.held = List::new();
         thread.once = List::new();
         thread.keep_accesses = true;
-        thread.state = State::Runnable;
+        thread.state.set(State::Runnable);
         thread.wait = Wait::NOTHING;
         thread.priority = crate::serial::policy::new_priority(number);
         if detect::on() {
@@ -229,8 +239,8 @@ pub unsafe fn attach(thread: *mut Thread) {
     // SAFETY: the block is this thread's and its hooks do nothing until `thread` is set, at the end.
     unsafe {
         (*block).nesting = 1;
-        (*thread).kernel_id = sys::thread_id();
-        (*thread).libc_id = (*thread).kernel_id;
+        (*thread).kernel_id.set(sys::thread_id());
+        (*thread).libc_id.set((*thread).kernel_id.get());
         prepare(&mut *thread, block);
         (*block).nesting = 0;
     }
@@ -306,8 +316,8 @@ pub unsafe fn only(thread: &mut Thread) {
     thread.spawn_ordinal = 0;
     thread.spawned = 0;
     thread.ordinal = 0;
-    thread.kernel_id = sys::thread_id();
-    thread.libc_id = thread.kernel_id;
+    thread.kernel_id.set(sys::thread_id());
+    thread.libc_id.set(thread.kernel_id.get());
     thread.chunk_index = 0;
     thread.context = 0;
     thread.contexts.clear_and_free();
@@ -316,7 +326,7 @@ pub unsafe fn only(thread: &mut Thread) {
     thread.allocations.clear_and_free();
     (thread.executed, thread.executed_before_chunk, thread.since_sync, thread.reload) = (0, 0, 0, 0);
     thread.wait = Wait::NOTHING;
-    thread.state = State::Running;
+    thread.state.set(State::Running);
     thread.baton.store(0, Relaxed);
     thread.evicted.store(0, Relaxed);
     thread.pending_signals.store(0, Relaxed);
@@ -421,74 +431,6 @@ impl Thread {
             // SAFETY: the filter's own table. An old entry must not look like one of the new round.
             unsafe { core::ptr::write_bytes(hot.filter, 0, filter::entries(number)) };
             hot.span = 1 << 48;
-        }
-    }
-}
-
-/// Witness that the calling thread runs runtime code: hooks and interposers below pass through, signal handlers wait.
-pub struct Runtime {
-    block: *mut Hot,
-}
-
-impl Runtime {
-    /// # Safety
-    /// The calling thread must be known (`tls::current()` not null).
-    #[inline]
-    pub unsafe fn enter() -> Self {
-        let block = hot();
-        // SAFETY: this thread's block.
-        unsafe { (*block).nesting += 1 };
-        Self { block }
-    }
-
-    /// Enters if the thread is known and not in runtime code already: the test of every interposer.
-    #[inline]
-    pub fn try_enter() -> Option<Self> {
-        let block = hot();
-        // SAFETY: this thread's block.
-        unsafe {
-            if (*block).thread.is_null() || (*block).nesting > 0 {
-                return None;
-            }
-            (*block).nesting += 1;
-            (*block).entered = (*block).callee;
-        }
-        Some(Self { block })
-    }
-
-    #[allow(clippy::mut_from_ref, reason = "the calling thread's own record; nobody else runs this thread's code")]
-    #[inline]
-    pub fn thread(&self) -> &'static mut Thread {
-        // SAFETY: not null by construction; threads are never unmapped.
-        unsafe { &mut *(*self.block).thread }
-    }
-
-    /// Runs a callback of the program from inside the runtime: hooks record again while it runs.
-    pub fn outside<R>(&self, callback: impl FnOnce() -> R) -> R {
-        // SAFETY: this thread's block.
-        unsafe {
-            let nesting = core::mem::replace(&mut (*self.block).nesting, 0);
-            let entered = (*self.block).entered;
-            let result = callback();
-            (*self.block).nesting = nesting;
-            (*self.block).entered = entered;
-            result
-        }
-    }
-}
-
-impl Drop for Runtime {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: this thread's block. Only a thread that left the runtime altogether runs deferred handlers.
-        unsafe {
-            (*self.block).nesting -= 1;
-            if (*self.block).nesting == 0
-                && !(*self.block).thread.is_null()
-                && (*(*self.block).thread).pending_signals.load(Relaxed) > 0
-            {
-                signals::deliver_pending();
-            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! is the same in plain words).
 
 use crate::system::memory::{List, Map};
+use rashomon_logic::sent::Sent;
 
 /// A held lock, in the order of acquisition.
 #[derive(Clone, Copy)]
@@ -12,13 +13,6 @@ pub struct Step {
     pub node: u32,
 }
 
-#[derive(Clone, Copy)]
-struct Pending {
-    lock: u32,
-    /// Of the release.
-    number: u32,
-}
-
 /// All zero: a thread that has done nothing yet.
 pub struct Contexts {
     path: List<Step>,
@@ -26,15 +20,12 @@ pub struct Contexts {
     nodes: Map,
     node_count: u32,
     outgoing: u32,
-    /// The highest number of an outgoing event that can never be dead.
-    received: u32,
-    /// Mutexes released and not acquired again, numbers ascending.
-    pending: List<Pending>,
+    sent: Sent<MOST_PENDING>,
 }
 
 /// Nodes have 16 bits.
 const MOST_NODES: u32 = (1 << 16) - 1;
-/// Of more released locks the oldest count as received.
+/// Mutexes that may be released and not acquired again.
 const MOST_PENDING: usize = 256;
 
 impl Contexts {
@@ -53,7 +44,7 @@ impl Contexts {
 
     /// The highest number of an outgoing event that is not dead.
     pub fn alive(&self) -> u32 {
-        self.received.max(self.pending.as_slice().last().map_or(0, |pending| pending.number))
+        self.sent.alive()
     }
 
     /// Nothing more can be told apart before everything is forgotten.
@@ -67,8 +58,9 @@ impl Contexts {
         self.node_count = 0;
         self.find_nodes(0);
         if self.outgoing == u32::MAX {
-            self.pending.truncate(0);
-            (self.outgoing, self.received) = (1, 1);
+            self.outgoing = 1;
+            self.sent = Sent::new();
+            self.sent.send(1);
         }
     }
 
@@ -90,23 +82,14 @@ impl Contexts {
     /// An outgoing event that others may receive from at any time.
     pub fn send(&mut self) {
         self.outgoing = self.outgoing.saturating_add(1);
-        self.received = self.outgoing;
-        // Later than any release.
-        self.pending.truncate(0);
+        self.sent.send(self.outgoing);
     }
 
     /// `alone`: nobody else acquired the lock since this thread last did.
     pub fn acquire(&mut self, (lock, alone): (u32, bool), shared: bool) {
         self.path.push(Step { lock, shared, node: 0 });
         self.find_nodes(self.path.len() - 1);
-        if let Some(at) = self.pending_of(lock)
-            && (!alone || !shared)
-        {
-            let number = self.pending.remove(at).number;
-            if !alone {
-                self.received = self.received.max(number);
-            }
-        }
+        self.sent.acquire(lock, !shared, |_| alone);
     }
 
     pub fn release(&mut self, lock: u32, shared: bool) {
@@ -115,24 +98,13 @@ impl Contexts {
             self.find_nodes(at);
         }
         self.outgoing = self.outgoing.saturating_add(1);
-        if let Some(at) = self.pending_of(lock) {
-            self.pending.remove(at);
-        }
-        if self.pending.len() == MOST_PENDING {
-            let oldest = self.pending.remove(0).number;
-            self.received = self.received.max(oldest);
-        }
-        self.pending.push(Pending { lock, number: self.outgoing });
-    }
-
-    fn pending_of(&self, lock: u32) -> Option<usize> {
-        self.pending.as_slice().iter().position(|pending| pending.lock == lock)
+        self.sent.release(lock, self.outgoing);
     }
 
     pub fn end(&mut self) {
         self.path.clear_and_free();
         self.nodes.clear_and_free();
-        self.pending.clear_and_free();
-        (self.node_count, self.outgoing, self.received) = (0, 0, 0);
+        (self.node_count, self.outgoing) = (0, 0);
+        self.sent = Sent::new();
     }
 }

@@ -14,11 +14,13 @@
 //!
 //! How often hearings are held is bounded: each that shows nothing makes the next one four times rarer, up to [`RAREST`].
 
+mod pages;
+mod protect;
 pub mod trial;
 
-use crate::process::finish;
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
+use crate::serial::finish;
 use crate::serial::sched::{self, LOCK, WaitFor, live};
 use crate::serial::{deadlock, explore, linger, replay, snapshot, standstill, watchdog};
 use crate::system::thread::{State, Thread, by_number};
@@ -120,11 +122,12 @@ fn hear(thread: &mut Thread) -> bool {
     }
     thread.endless.shown = true;
     // SAFETY: registered threads are never unmapped.
-    let waits = |&&number: &&u32| unsafe { (*by_number(number)).state == State::Runnable && !(*by_number(number)).endless.shown };
+    let waits =
+        |&&number: &&u32| unsafe { (*by_number(number)).state.get() == State::Runnable && !(*by_number(number)).endless.shown };
     match live.as_slice().iter().find(waits) {
         Some(&number) => {
             CALLED.store(number + 1, Relaxed);
-            thread.state = State::Runnable;
+            thread.state.set(State::Runnable);
             sched::pass_on(thread, true);
             true
         }
@@ -142,12 +145,12 @@ fn may_be_endless(caller: &Thread) -> bool {
     let fits = |number: u32| {
         // SAFETY: registered threads are never unmapped.
         let thread = unsafe { &*by_number(number) };
-        thread.arrived
+        thread.arrived.get()
             && !thread.hot.is_null()
             && thread.evicted.load(Acquire) == 0
             && thread.pending_signals.load(Acquire) == 0
             && thread.cancelled.load(Acquire) == 0
-            && match thread.state {
+            && match thread.state.get() {
                 // Who does nothing but sleep waits for what comes from outside, as the main thread of a server may.
                 State::Running => number == caller.number && thread.endless.awake_in == STRETCH.load(Relaxed),
                 State::Runnable => thread.endless.awake_in == STRETCH.load(Relaxed),
@@ -184,7 +187,7 @@ fn conclude(holder: &mut Thread) -> ! {
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped; all but the calling one stand still, so their streams are ours to write.
         let thread = unsafe { &mut *by_number(number) };
-        if thread.state == State::Blocked {
+        if thread.state.get() == State::Blocked {
             deadlock::record(number, None);
             continue;
         }

@@ -18,16 +18,16 @@
 //!
 //! Limit: code that is not instrumented and writes another thread's stack for a moment only.
 
-use crate::intercept;
+use super::pages::{copy, same, same_floating, xstate_bytes};
 use crate::intercept::atomics;
-use crate::process::finish;
 use crate::record::recorder;
+use crate::serial::finish;
 use crate::serial::sched::WaitFor;
 use crate::serial::{explore, world};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, all, by_number};
 use crate::system::tls::Hot;
-use crate::system::{header, signals};
+use crate::system::{entry, header, signals};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use rashomon_abi::instructions::{Kind, kind};
@@ -40,16 +40,16 @@ pub enum Answer {
     Copy,
 }
 
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 /// Instructions of a trial.
 const MOST_STEPS: u64 = 1 << 13;
 /// Instructions on the way out of the runtime.
 const MOST_STEPS_BEFORE: u64 = 1 << 14;
 const FIRST_PERIOD: u64 = 256;
-const MOST_RANGES: usize = 2048;
+pub(super) const MOST_RANGES: usize = 2048;
 const MOST_STACKS: usize = 64;
 const MOST_PAGES: usize = 128;
-const MOST_OWN: usize = 256 << 10;
+pub(super) const MOST_OWN: usize = 256 << 10;
 /// General registers, flags and instruction pointer in a signal's context.
 const REGISTERS: usize = 18;
 const RSP: usize = 15;
@@ -59,66 +59,66 @@ const ERROR: usize = 19;
 const RAX: usize = 13;
 /// The flags that instructions compute.
 const COMPUTED: u64 = 0xcd5;
-const MOST_XSTATE: usize = 4096;
+pub(super) const MOST_XSTATE: usize = 4096;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Range {
-    start: u64,
-    end: u64,
+pub(super) struct Range {
+    pub(super) start: u64,
+    pub(super) end: u64,
 }
 
 impl Range {
-    const EMPTY: Self = Self { start: 0, end: 0 };
-    const fn contains(&self, address: u64) -> bool {
+    pub(super) const EMPTY: Self = Self { start: 0, end: 0 };
+    pub(super) const fn contains(&self, address: u64) -> bool {
         self.start <= address && address < self.end
     }
 }
 
 /// A page as it was when the thread was about to write it.
 #[repr(C)]
-struct Saved {
-    page: u64,
-    bytes: [u8; PAGE as usize],
+pub(super) struct Saved {
+    pub(super) page: u64,
+    pub(super) bytes: [u8; PAGE as usize],
 }
 
 /// What the copy knows. All-zero bytes are valid.
 #[repr(C)]
-struct Trial {
+pub(super) struct Trial {
     /// Where the thread stands: a return address.
-    site: u64,
-    block: *mut Hot,
-    stack: Range,
+    pub(super) site: u64,
+    pub(super) block: *mut Hot,
+    pub(super) stack: Range,
     /// Other threads could run as well.
-    side_by_side: bool,
+    pub(super) side_by_side: bool,
     /// Mutexes can be taken and given back: nobody waits for one.
-    locks_pass: bool,
-    others: [Range; MOST_STACKS],
-    other_count: usize,
+    pub(super) locks_pass: bool,
+    pub(super) others: [Range; MOST_STACKS],
+    pub(super) other_count: usize,
     /// Where mappings that the runtime shares with the host begin.
-    shared: [u64; MOST_STACKS],
-    shared_count: usize,
+    pub(super) shared: [u64; MOST_STACKS],
+    pub(super) shared_count: usize,
 
-    begun: bool,
-    steps: u64,
-    protected: [Range; MOST_RANGES],
-    protected_count: usize,
-    kernel_code: Range,
+    pub(super) begun: bool,
+    pub(super) steps: u64,
+    pub(super) protected: [Range; MOST_RANGES],
+    pub(super) protected_count: usize,
+    pub(super) kernel_code: Range,
     /// Not protected: the thread's stack from here on, and thread-local storage beside it.
-    own: [Range; 2],
+    pub(super) own: [Range; 2],
 
     /// The state to come back to.
-    registers: [u64; REGISTERS],
-    xstate: [u8; MOST_XSTATE],
-    xstate_bytes: usize,
-    own_bytes: [u8; MOST_OWN],
-    saved: [Saved; MOST_PAGES],
-    saved_count: usize,
+    pub(super) registers: [u64; REGISTERS],
+    pub(super) xstate: [u8; MOST_XSTATE],
+    pub(super) xstate_bytes: usize,
+    pub(super) own_bytes: [u8; MOST_OWN],
+    pub(super) saved: [Saved; MOST_PAGES],
+    pub(super) saved_count: usize,
     /// Of these the pages that the instruction which is being made may write.
-    open_from: usize,
-    since: u64,
-    period: u64,
-    site_passed: bool,
+    pub(super) open_from: usize,
+    pub(super) since: u64,
+    pub(super) period: u64,
+    pub(super) site_passed: bool,
 }
 
 static TRIAL: AtomicPtr<Trial> = AtomicPtr::new(core::ptr::null_mut());
@@ -154,7 +154,7 @@ fn prepare(trial: &mut Trial, thread: &mut Thread, live: &[u32]) -> bool {
     for &number in live.iter().filter(|&&number| number != thread.number) {
         // SAFETY: registered threads are never unmapped.
         let other = unsafe { &*by_number(number) };
-        if other.state == State::Runnable {
+        if other.state.get() == State::Runnable {
             trial.side_by_side = true;
             trial.locks_pass = false;
             // The initial thread has its thread-local storage outside of its stack.
@@ -213,7 +213,7 @@ fn fork(trial: &mut Trial, thread: &mut Thread) -> Answer {
     }
 }
 
-fn give_up() -> ! {
+pub(super) fn give_up() -> ! {
     sys::exit_group(NOT_SHOWN)
 }
 
@@ -349,127 +349,6 @@ impl Trial {
         self.protect();
     }
 
-    /// What the thread may write without being stopped: see above.
-    fn own_ranges(&mut self, stack_pointer: u64) {
-        let thread_pointer: u64;
-        // SAFETY: the thread control block begins with its own address.
-        unsafe { core::arch::asm!("mov {}, fs:[0]", out(reg) thread_pointer, options(nostack, pure, readonly)) };
-        if !self.stack.contains(stack_pointer) {
-            give_up();
-        }
-        const RED_ZONE: u64 = 128;
-        // The runtime's own block is in thread-local storage, below the thread control block, of which the kernel knows two pages
-        // at most.
-        let mapped_end =
-            |at: u64| self.protected[..self.protected_count].iter().find(|range| range.contains(at)).map_or(0, |range| range.end);
-        let storage = Range {
-            start: (self.block as u64).min(thread_pointer) & !(PAGE - 1),
-            end: ((thread_pointer & !(PAGE - 1)) + 2 * PAGE).min(mapped_end(thread_pointer)),
-        };
-        let stack =
-            Range { start: stack_pointer - RED_ZONE, end: self.stack.end.next_multiple_of(PAGE).min(mapped_end(stack_pointer)) };
-        // Of threads that libc makes both are parts of one mapping, and may overlap.
-        self.own = if storage.end <= stack.start || stack.end < storage.start {
-            [stack, storage]
-        } else if storage.start >= stack.start {
-            [Range { end: storage.end.max(stack.end), ..stack }, Range::EMPTY]
-        } else {
-            give_up()
-        };
-        if self.own.iter().any(|range| range.start > range.end || range.end - range.start > MOST_OWN as u64) {
-            give_up();
-        }
-    }
-
-    /// Makes all writable memory read-only but the thread's own and this.
-    fn protect(&mut self) {
-        let this =
-            Range { start: core::ptr::from_ref(self) as u64, end: core::ptr::from_ref(self) as u64 + size_of::<Self>() as u64 };
-        // Below the stack pointer signals' frames are written.
-        let below = self.stack.start & !(PAGE - 1);
-        let free = [
-            Range { start: below, end: self.own[0].end },
-            self.own[1],
-            Range { start: this.start & !(PAGE - 1), end: this.end.next_multiple_of(PAGE) },
-        ];
-        for at in 0..self.protected_count {
-            let mut page = self.protected[at].start;
-            let end = self.protected[at].end;
-            // Pieces between what stays as it is.
-            while page < end {
-                if let Some(free) = free.iter().find(|free| free.contains(page)) {
-                    page = free.end.next_multiple_of(PAGE);
-                    continue;
-                }
-                let stop = free.iter().map(|free| free.start).filter(|&start| start > page).fold(end, u64::min);
-                set_rights(page, stop - page, 1);
-                page = stop;
-            }
-        }
-        for at in 0..self.other_count {
-            let Range { start, end } = self.others[at];
-            // What is not mapped there is no matter.
-            for mapped in 0..self.protected_count {
-                let Range { start: from, end: to } = self.protected[mapped];
-                let (from, to) = (from.max(start), to.min(end));
-                if from < to && !free.iter().any(|free| free.start < to && from < free.end) {
-                    set_rights(from, to - from, 0);
-                }
-            }
-        }
-    }
-
-    /// Writable mappings of the process. Gives up where memory is shared with others.
-    fn list_mappings(&mut self) {
-        let mut line = Line::default();
-        let mut buffer = [0u8; 4096];
-        // SAFETY: a terminated path, our own descriptor and buffer. O_RDONLY | O_CLOEXEC
-        unsafe {
-            let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/maps".as_ptr(), 0o2000000, 0);
-            if file < 0 {
-                give_up();
-            }
-            loop {
-                let read = syscall!(sys::READ, file, buffer.as_mut_ptr(), buffer.len());
-                if read <= 0 {
-                    break;
-                }
-                for &byte in &buffer[..read as usize] {
-                    if line.takes(byte) {
-                        self.take_mapping(&core::mem::take(&mut line));
-                    }
-                }
-            }
-            syscall!(sys::CLOSE, file);
-        }
-        if self.protected_count == 0 {
-            give_up();
-        }
-    }
-
-    fn take_mapping(&mut self, line: &Line) {
-        let range = Range { start: line.numbers[0], end: line.numbers[1] };
-        let is_kernel_code = line.rest_starts_with(b"[vdso]");
-        if is_kernel_code {
-            self.kernel_code = range;
-        }
-        let [_, write, execute, shared] = line.rights;
-        if shared == b's' {
-            // Caches of the system's own that nobody writes.
-            let known =
-                self.shared[..self.shared_count].contains(&range.start) || write != b'w' && line.rest_starts_with(b"/usr/");
-            if !known {
-                give_up();
-            }
-        } else if write == b'w' {
-            if execute == b'x' || self.protected_count == MOST_RANGES {
-                give_up();
-            }
-            self.protected[self.protected_count] = range;
-            self.protected_count += 1;
-        }
-    }
-
     /// A write to a protected page: true, it may be made, and the page is looked at afterwards.
     fn opens(&mut self, address: u64, error: u64) -> bool {
         const WRITES: u64 = 2;
@@ -519,7 +398,7 @@ impl Trial {
     fn look_at_call(&mut self) {
         // SAFETY: the thread's own block.
         let callee = unsafe { (&raw const (*self.block).callee).read_volatile() };
-        let passes = callee == 0 || intercept::is_look(callee) || self.locks_pass && intercept::is_mutex_call(callee);
+        let passes = callee == 0 || entry::is_look(callee) || self.locks_pass && entry::is_mutex_call(callee);
         if !passes {
             give_up();
         }
@@ -602,51 +481,6 @@ impl Trial {
     }
 }
 
-impl Saved {
-    fn is_unchanged(&self) -> bool {
-        // SAFETY: a page of the program's that is mapped.
-        unsafe { same(self.page as *const u8, self.bytes.as_ptr(), PAGE as usize) }
-    }
-}
-
-/// Byte by byte: a `memcpy` may be the one that we interpose.
-///
-/// # Safety
-/// So many bytes can be read and written.
-unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    for at in 0..bytes {
-        // SAFETY: by the contract.
-        unsafe { to.add(at).write_volatile(from.add(at).read_volatile()) };
-    }
-}
-
-/// # Safety
-/// So many bytes can be read at both.
-unsafe fn same(one: *const u8, other: *const u8, bytes: usize) -> bool {
-    // SAFETY: by the contract.
-    (0..bytes).all(|at| unsafe { one.add(at).read_volatile() == *other.add(at) })
-}
-
-/// How many bytes the floating-point state has, as the kernel says in its reserved bytes.
-unsafe fn xstate_bytes(floating: *const u8) -> usize {
-    const MAGIC: u32 = 0x4650_5853;
-    // SAFETY: the legacy area has 512 bytes.
-    let (magic, bytes) =
-        unsafe { (floating.add(464).cast::<u32>().read_unaligned(), floating.add(480).cast::<u32>().read_unaligned()) };
-    let bytes = if magic == MAGIC { bytes as usize } else { 512 };
-    if !(512..=MOST_XSTATE).contains(&bytes) {
-        give_up();
-    }
-    bytes
-}
-
-/// Control words and registers; not where the last floating-point instruction was, nor the reserved bytes.
-unsafe fn same_floating(floating: *const u8, known: &[u8]) -> bool {
-    // SAFETY: as many bytes as are known.
-    let equal = |from: usize, to: usize| unsafe { same(floating.add(from), known.as_ptr().add(from), to - from) };
-    equal(0, 5) && equal(24, 28) && equal(32, 416) && equal(512, known.len())
-}
-
 /// Whether this call into the kernel is a yield, or a sleep of a given length.
 fn lets_time_pass(registers: &[u64; 23]) -> bool {
     const CLOCK_NANOSLEEP: usize = 230;
@@ -658,55 +492,9 @@ fn lets_time_pass(registers: &[u64; 23]) -> bool {
     }
 }
 
-fn set_rights(address: u64, bytes: u64, rights: usize) {
+pub(super) fn set_rights(address: u64, bytes: u64, rights: usize) {
     // SAFETY: the copy's own memory. If it fails a write is not seen: then there is no verdict.
     if unsafe { syscall!(sys::MPROTECT, address, bytes, rights) } != 0 {
         give_up();
-    }
-}
-
-/// A line of `/proc/self/maps`, as far as it has come.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    numbers: [u64; 2],
-    rights: [u8; 4],
-    rest: [u8; 6],
-    /// Field that is being read: start and end, rights, offset, device, inode, path.
-    field: usize,
-    /// Its bytes so far.
-    length: usize,
-    second: bool,
-}
-
-impl Line {
-    /// True: the line is complete.
-    fn takes(&mut self, byte: u8) -> bool {
-        match (byte, self.field) {
-            (b'\n', _) => return true,
-            // Many spaces stand before the path.
-            (b' ', 5) if self.length == 0 => {}
-            (b' ', field) if field < 5 => (self.field, self.length) = (field + 1, 0),
-            (b'-', 0) => self.second = true,
-            (_, 0) => {
-                let number = &mut self.numbers[usize::from(self.second)];
-                *number = *number << 4 | u64::from((byte as char).to_digit(16).unwrap_or(0));
-            }
-            (_, field) => {
-                let place = if field == 1 {
-                    self.rights.get_mut(self.length)
-                } else {
-                    self.rest.get_mut(self.length).filter(|_| field == 5)
-                };
-                if let Some(place) = place {
-                    *place = byte;
-                }
-                self.length += 1;
-            }
-        }
-        false
-    }
-
-    fn rest_starts_with(&self, text: &[u8]) -> bool {
-        self.rest.starts_with(&text[..text.len().min(self.rest.len())])
     }
 }

@@ -94,7 +94,9 @@ fn prepare(live: &[u32]) -> Result<&'static mut Thread, u64> {
     let caller = unsafe { crate::system::tls::current().as_mut() }.ok_or(refusal::NOBODY)?;
     sched::await_arrivals(caller);
     for other in others(live, caller.number) {
-        let here = matches!(other.state, State::Runnable | State::Blocked) && other.arrived && other.evicted.load(Acquire) == 0;
+        let here = matches!(other.state.get(), State::Runnable | State::Blocked)
+            && other.arrived.get()
+            && other.evicted.load(Acquire) == 0;
         if !here {
             return Err(refusal::THREAD);
         }
@@ -179,7 +181,7 @@ fn returned(thread: &mut Thread) {
     const SIGALTSTACK: usize = 131;
     const SET_ROBUST_LIST: usize = 273;
     let id = sys::thread_id();
-    if core::mem::replace(&mut thread.kernel_id, id) == id {
+    if thread.kernel_id.replace(id) == id {
         return;
     }
     let standing = &thread.standing;

@@ -1,7 +1,7 @@
 //! Interned stacks as return addresses, for the time of a report.
 
-use super::sources::DEEPEST;
-use crate::detect::stacks::{self, StackId};
+use super::stacks::{self, StackId};
+use crate::report::sources::DEEPEST;
 use crate::system::memory::List;
 
 /// The most stacks of one report.

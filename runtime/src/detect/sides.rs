@@ -1,9 +1,9 @@
 //! Races as the detector finds them.
 
-use super::sources::DEEPEST;
-use super::{Access, Lock, Race, race};
-use crate::detect::found::Side;
-use crate::detect::{descriptors, ignores, locksets, objects, stacks};
+use super::found::Side;
+use super::{descriptors, ignores, locksets, objects, stacks};
+use crate::report::sources::DEEPEST;
+use crate::report::{Access, Lock, Race, race};
 use crate::system::memory::List;
 use rashomon_abi::report::access;
 

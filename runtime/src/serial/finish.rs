@@ -6,15 +6,13 @@ use crate::record::recorder;
 use crate::serial::{deadlock, replay, sched, standstill};
 use crate::system::thread::{State, Thread, all};
 use crate::system::{config, header, modules, sys};
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::{field, state};
-
-static DONE: AtomicU32 = AtomicU32::new(0);
 
 /// Whether a thread other than the calling one writes nothing before it has the turn: it waits for that, or gave it up for a call
 /// into the kernel. Who lost it while it ran may write.
 fn stands_still(thread: &Thread) -> bool {
-    config::serial() && (thread.state != State::External || thread.evicted.load(Acquire) == sched::LET_GO)
+    config::serial() && (thread.state.get() != State::External || thread.evicted.load(Acquire) == sched::LET_GO)
 }
 
 /// Closes what can be closed: in serial mode the stream of every thread that stands still.
@@ -24,7 +22,7 @@ fn close_streams() {
         // SAFETY: registered threads are never unmapped. Others are stopped (serial) or left alone.
         let thread = unsafe { &mut *thread };
         if !thread.hot.is_null() && (thread.number as u64 == own || stands_still(thread) || standstill::stands()) {
-            if config::serial() && thread.number as u64 != own && thread.state == State::Runnable {
+            if config::serial() && thread.number as u64 != own && thread.state.get() == State::Runnable {
                 recorder::stands(thread);
             }
             recorder::finish(thread);
@@ -38,7 +36,7 @@ pub fn complete() -> bool {
         return false;
     }
     deadlock::at_end();
-    if DONE.swap(1, AcqRel) != 0 {
+    if !header::ends() {
         return false;
     }
     replay::process_ends();
@@ -50,7 +48,7 @@ pub fn complete() -> bool {
 
 /// The runtime ends the process: what was asked for has been decided.
 pub fn stop() -> ! {
-    if DONE.swap(1, AcqRel) == 0 {
+    if header::ends() {
         modules::write();
         close_streams();
         header::set(field::STATE, state::STOPPED);
@@ -59,20 +57,7 @@ pub fn stop() -> ! {
     sys::exit_group(66)
 }
 
-/// A fatal signal: the streams are readable as they are.
-pub fn crashed(signal: u64, code: i32, address: u64) {
-    if config::mode() != 0 && DONE.swap(1, AcqRel) == 0 {
-        header::set(field::FAULT_CODE, code as i64 as u64);
-        header::set(field::FAULT_ADDRESS, address);
-        header::set(field::FAULT_SIGNAL, signal);
-        header::set(field::STATE, state::CRASHED);
-    }
-}
-
-/// Whether the recording has ended, or is about to.
-pub fn is_done() -> bool {
-    DONE.load(Relaxed) != 0
-}
+pub use crate::system::header::has_ended as is_done;
 
 /// The process went on after all: `exec` failed. Streams continue in new chunks.
 pub fn resume() {
@@ -86,15 +71,15 @@ pub fn resume() {
     }
     replay::process_goes_on();
     header::set(field::STATE, state::RUNNING);
-    DONE.store(0, Release);
+    header::is_over(false);
 }
 
 /// A forked child's recording has begun.
 pub fn begin_again() {
-    DONE.store(0, Release);
+    header::is_over(false);
 }
 
 /// A forked child has no recording.
 pub fn forget() {
-    DONE.store(1, Release);
+    header::is_over(true);
 }

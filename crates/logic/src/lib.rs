@@ -1,0 +1,15 @@
+//! The runtime's pure logic, over plain slices and numbers: no memory of its own, no system call, no thread.
+//! The runtime stores the data and calls this; the host tests it against models that are slow and plain.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod cells;
+pub mod clocks;
+pub mod dependences;
+pub mod locksets;
+pub mod mappings;
+pub mod operations;
+pub mod pct;
+pub mod pieces;
+pub mod sent;

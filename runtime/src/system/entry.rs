@@ -1,0 +1,90 @@
+//! How an interposed function begins, wherever it is, and which kind of entry point a code address belongs to: each kind has a
+//! section of its own.
+
+/// What begins the assembly of an interposed function.
+macro_rules! names_of {
+    ($name:ident) => {
+        concat!(
+            ".weak ",
+            stringify!($name),
+            "\n.globl __interceptor_",
+            stringify!($name),
+            "\n.type __interceptor_",
+            stringify!($name),
+            ", @function\n__interceptor_",
+            stringify!($name),
+            ":"
+        )
+    };
+}
+pub(crate) use names_of;
+
+macro_rules! interpose {
+    ($($name:ident => $target:path;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                $crate::system::entry::names_of!($name),
+                "5: mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "mov r11, [rsp]",
+                "mov fs:[r10 + {caller}], r11",
+                "lea r11, [rip + 5b]",
+                "mov fs:[r10 + {callee}], r11",
+                "jmp {target}",
+                caller = const $crate::system::tls::CALLER,
+                callee = const $crate::system::tls::CALLEE,
+                target = sym $target,
+            )
+        }
+    )* };
+}
+pub(crate) use interpose;
+
+/// The same, in a section of their own: so that it can be told which kind of function was called.
+macro_rules! interpose_in {
+    ($section:literal; $($name:ident => $target:path;)*) => { $(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        #[unsafe(link_section = $section)]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                $crate::system::entry::names_of!($name),
+                "5: mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+                "mov r11, [rsp]",
+                "mov fs:[r10 + {caller}], r11",
+                "lea r11, [rip + 5b]",
+                "mov fs:[r10 + {callee}], r11",
+                "jmp {target}",
+                caller = const $crate::system::tls::CALLER,
+                callee = const $crate::system::tls::CALLEE,
+                target = sym $target,
+            )
+        }
+    )* };
+}
+pub(crate) use interpose_in;
+
+unsafe extern "C" {
+    static __start_rashomon_looks: u8;
+    static __stop_rashomon_looks: u8;
+    static __start_rashomon_mutex: u8;
+    static __stop_rashomon_mutex: u8;
+    static __start_rashomon_hooks: u8;
+    static __stop_rashomon_hooks: u8;
+}
+
+/// Whether an interposed function, by its address, does nothing of its own: atomic operations, tries, yields, sleeps.
+pub fn is_look(callee: u64) -> bool {
+    (&raw const __start_rashomon_looks as u64..&raw const __stop_rashomon_looks as u64).contains(&callee)
+}
+
+/// Whether it takes a mutex or gives it back.
+pub fn is_mutex_call(callee: u64) -> bool {
+    (&raw const __start_rashomon_mutex as u64..&raw const __stop_rashomon_mutex as u64).contains(&callee)
+}
+
+/// Whether a code address lies in a hook that compiled code calls at an access, a function's begin or its end.
+pub fn is_in_hook(address: u64) -> bool {
+    (&raw const __start_rashomon_hooks as u64..&raw const __stop_rashomon_hooks as u64).contains(&address)
+}
