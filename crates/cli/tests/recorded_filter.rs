@@ -265,8 +265,9 @@ static void pass(int next) { atomic_store_explicit(&turn, next, memory_order_rel
         let _ = writeln!(source, "static void *task{thread}(void *unused) {{\nlong sink = 0;\n{task}return (void *)sink;\n}}");
     }
     let _ = writeln!(source, "int main(void) {{\npthread_t t[{threads}];");
-    (0..threads).for_each(|thread| drop(writeln!(source, "pthread_create(&t[{thread}], 0, task{thread}, 0);")));
-    (0..threads).for_each(|thread| drop(writeln!(source, "pthread_join(t[{thread}], 0);")));
+    (0..threads)
+        .for_each(|thread| writeln!(source, "pthread_create(&t[{thread}], 0, task{thread}, 0);").expect("memory takes it"));
+    (0..threads).for_each(|thread| writeln!(source, "pthread_join(t[{thread}], 0);").expect("memory takes it"));
     source + "return 0;\n}\n"
 }
 
