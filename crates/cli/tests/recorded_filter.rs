@@ -249,13 +249,22 @@ fn block(draw: &mut SplitMix, races: bool) -> String {
     text + "}\n"
 }
 
-/// Threads whose blocks are executed in one drawn order.
+/// Threads whose blocks are executed in one drawn order. The last one, by a thread that has not done anything before, races with
+/// the first one.
 fn ordered_program(draw: &mut SplitMix) -> String {
-    let threads = 2 + draw.below(2);
-    let mut tasks = vec![String::new(); threads as usize];
+    let threads = 3;
+    let mut tasks = vec![String::new(); threads];
     for turn in 0..BLOCKS {
-        let task = &mut tasks[draw.below(threads) as usize];
-        let _ = write!(task, "until({turn});\n{}pass({});\n", block(draw), turn + 1);
+        let (first, last) = (turn == 0, turn == BLOCKS - 1);
+        let drawn = draw.below(threads as u64 - 1) as usize;
+        let task = &mut tasks[if first {
+            0
+        } else if last {
+            threads - 1
+        } else {
+            drawn
+        }];
+        let _ = write!(task, "until({turn});\n{}pass({});\n", block(draw, first || last), turn + 1);
     }
     let mut source = String::from(
         "#include <pthread.h>\n#include <stdatomic.h>
