@@ -48,9 +48,9 @@ pub(super) fn critical_words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, lo
                     }
                     None => composer.describer.action(event),
                 };
-                format!("thread {path}: {action}{}", place.unwrap_or_default())
+                format!("{}: {action}{}", path.words(), place.unwrap_or_default())
             }
-            None => format!("thread {path} after {} synchronisation events", pending.ordinal),
+            None => format!("{} after {} synchronisation events", path.words(), pending.ordinal),
         }
     };
     format!(
