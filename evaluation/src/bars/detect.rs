@@ -100,6 +100,9 @@ pub fn run(options: &Options) -> Result<bool> {
     if chosen.is_empty() {
         bail!("no program's path contains that; they are below tests/programs");
     }
+    if chosen.is_empty() {
+        bail!("no program's path contains that; they are below tests/programs");
+    }
     let runs = if options.quick { 1 } else { options.runs };
     let compilers = Compilers::find()?;
     let suite = Suite::new(workspace::build_tool()?, &compilers)?;

@@ -7,6 +7,7 @@ pub mod memory;
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use rashomon_engine::redundancy::Redundancy;
@@ -209,10 +210,11 @@ pub fn run(options: &Options) -> Result<bool> {
     let sizes: &[u64] = if options.quick { &[300_000] } else { &[10_000_000, 100_000_000] };
     let mut rows = Vec::new();
     let mut bars = Vec::new();
+    let only = Only::of(options.only.as_deref());
     for &events in sizes {
         for (name, shape) in shapes(options.quick) {
             let trace = format!("{name}, {} M", events as f64 / 1e6);
-            if options.only.as_ref().is_some_and(|only| !trace.contains(only.as_str())) {
+            if !only.wants(&trace) {
                 continue;
             }
             eprintln!("{trace}");
@@ -242,7 +244,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let events = if options.quick { 300_000 } else { 10_000_000 };
     for (name, shape) in deadlocks::shapes(events) {
         let trace = format!("{name}, {} M", events as f64 / 1e6);
-        if options.only.as_ref().is_some_and(|only| !trace.contains(only.as_str()) && !only.contains("deadlock")) {
+        if !only.wants(&format!("{trace}, deadlocks")) {
             continue;
         }
         eprintln!("{trace}: deadlocks");
@@ -250,6 +252,7 @@ pub fn run(options: &Options) -> Result<bool> {
         bars.push(Bar::at_most(&format!("deadlocks, {trace}: seconds"), row.seconds, 2.0, "").stretch());
         rows.push(row);
     }
+    only.check()?;
     finish(Report { evaluation: "engine", command: command_line(), quick: options.quick, rows, bars }, options.json)
 }
 

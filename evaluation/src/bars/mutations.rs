@@ -2,6 +2,7 @@
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result};
 use rashomon_packed::file::reseal;
@@ -208,7 +209,8 @@ pub fn run(options: &Options) -> Result<bool> {
         reseal(&mut bytes);
         zstd::encode_all(&bytes[..], 1).unwrap_or_default()
     };
-    let wanted = |name: &str| options.only.as_deref().is_none_or(|part| name.contains(part));
+    let only = Only::of(options.only.as_deref());
+    let wanted = |name: &str| only.wants(name);
     let mut outcomes = Vec::new();
     let kinds: [(&str, Format, Prepare); 6] = [
         ("std", Format::Std, |bytes| bytes),
@@ -226,6 +228,7 @@ pub fn run(options: &Options) -> Result<bool> {
     if wanted("recording") {
         outcomes.push(recording(files)?);
     }
+    only.check()?;
     let sum = |count: fn(&Outcome) -> u64| outcomes.iter().map(count).sum::<u64>();
     let (panics, without_place) = (sum(|outcome| outcome.panics), sum(|outcome| outcome.without_place));
     let peak_megabytes = peak_memory().map(|bytes| bytes as f64 / 1e6);

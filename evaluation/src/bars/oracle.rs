@@ -8,6 +8,7 @@ mod summary;
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
+use crate::common::only::Only;
 use anyhow::Result;
 use rashomon_engine::{Analysis as _, Detector, Hybrid, Races, Wanted, Wcp};
 use rashomon_event::{
@@ -154,8 +155,9 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<bool> {
     let workers = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let mut rows = Vec::new();
+    let only = Only::of(options.only.as_deref());
     for batch in batches(options.quick) {
-        if options.only.as_ref().is_some_and(|only| !batch.name.contains(only.as_str())) {
+        if !only.wants(&batch.name) {
             continue;
         }
         let start = Instant::now();
@@ -164,6 +166,7 @@ pub fn run(options: &Options) -> Result<bool> {
         eprintln!("{}: {} traces in {:.0} s", row.name, row.tally.traces, row.seconds);
         rows.push(row);
     }
+    only.check()?;
     let bars = summary::bars(&rows, options);
     if options.json {
         let command = command_line();

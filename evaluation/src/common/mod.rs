@@ -5,6 +5,7 @@ pub mod compile;
 pub mod debian;
 pub mod detector;
 pub mod measure;
+pub mod only;
 pub mod plot;
 pub mod programs;
 pub mod races;

@@ -5,13 +5,16 @@
 //! one pair of suspected statements an execution (RaceFuzzer's way), or at statements drawn at random, for a short time
 //! (DataCollider's). The last two go on while there is time; the first ends when everything is decided, unless it is to use the
 //! whole budget. Then what leaving out pairs that creation and joining order saves, and loses, and what merging pairs by their
-//! places saves. What the others get from us: a hold ends as soon as nobody can arrive, and executions run at once without a
+//! places saves. Before that, the paper's comparison in isolation: the same seed and so the same recording, a budget that no one
+//! spends, and as many executions as it takes to decide all conflicting accesses; only where threads wait differs. What the
+//! others get from us: a hold ends as soon as nobody can arrive, and executions run at once without a
 //! pause in between.
 
 use super::provoke::Options;
 use super::provoke::numbers_of;
 use crate::common::bar::Bar;
 use crate::common::compile::succeed;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -38,6 +41,10 @@ const ORDERED: usize = 4;
 /// Seconds that each strategy has for a program.
 const BUDGET: &str = "4";
 const QUICK_BUDGET: &str = "0.5";
+/// Of the comparison by executions; a bound, for none should spend it.
+const LONG_BUDGET: &str = "60";
+/// What is compared by executions.
+const ISOLATED: [usize; 3] = [TARGETS, STATEMENTS, RANDOM];
 const PROGRAMS: usize = 15;
 /// Seconds after which the races are counted.
 const WITHIN: [f64; 6] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0];
@@ -56,6 +63,17 @@ struct Cell {
 pub struct Compared {
     name: String,
     cells: Vec<Cell>,
+    /// With the same recording and number of executions, by `ISOLATED`.
+    isolated: Vec<Cell>,
+}
+
+impl Compared {
+    /// Whether nothing but the choice of where to wait differed: as many executions, and the same pairs from the recording, of
+    /// which a provocation keeps no events to compare.
+    fn is_isolated(&self) -> bool {
+        let same = |of: fn(&Cell) -> u64| self.isolated.iter().all(|cell| of(cell) == of(&self.isolated[0]));
+        same(|cell| cell.pairs) && same(|cell| cell.merged) && same(|cell| cell.executions)
+    }
 }
 
 /// Name, sources, options of the compiler and arguments.
@@ -97,12 +115,10 @@ fn programs() -> Result<Vec<Program>> {
     Ok(all)
 }
 
-pub fn measure(tool: &Path, folder: &Path, options: &Options) -> Result<Vec<Compared>> {
+pub fn measure(tool: &Path, folder: &Path, only: &Only<'_>, quick: bool) -> Result<Vec<Compared>> {
     let mut compared = Vec::new();
     for (name, sources, flags, arguments) in programs()? {
-        if options.only.as_deref().is_some_and(|only| !format!("hypothesis {name}").contains(only))
-            || options.quick && compared.len() == 3
-        {
+        if !only.wants(&format!("hypothesis {name}")) || quick && compared.len() == 3 {
             continue;
         }
         eprintln!("hypothesis {name}");
@@ -118,21 +134,30 @@ pub fn measure(tool: &Path, folder: &Path, options: &Options) -> Result<Vec<Comp
         )?;
         let mut cells = Vec::new();
         for (_, strategy) in STRATEGIES {
-            cells.push(one(tool, folder, &program, arguments, strategy, options.quick)?);
+            let budget = if quick { QUICK_BUDGET } else { BUDGET };
+            cells.push(one(tool, folder, &program, arguments, &[&["--budget", budget], strategy].concat())?);
         }
-        compared.push(Compared { name, cells });
+        let mut isolated: Vec<Cell> = Vec::new();
+        for strategy in ISOLATED {
+            // 0 would be no bound.
+            let most = isolated.first().map(|first| first.executions.max(1).to_string());
+            let bound: Vec<&str> = most.iter().flat_map(|most| ["--executions", most]).collect();
+            let options = [&["--budget", LONG_BUDGET], STRATEGIES[strategy].1, &bound].concat();
+            isolated.push(one(tool, folder, &program, arguments, &options)?);
+        }
+        compared.push(Compared { name, cells, isolated });
     }
     Ok(compared)
 }
 
-fn one(tool: &Path, folder: &Path, program: &Path, arguments: &[&str], strategy: &[&str], quick: bool) -> Result<Cell> {
+fn one(tool: &Path, folder: &Path, program: &Path, arguments: &[&str], strategy: &[&str]) -> Result<Cell> {
     let (store, json) = (folder.join("compared-store"), folder.join("compared.json"));
     if store.exists() {
         std::fs::remove_dir_all(&store).context("cannot remove a store")?;
     }
     let mut command = Command::new(tool);
-    command.args(["--quiet", "provoke", "--fail-on", "never", "--orders", "off", "--jobs", "1", "--budget"]);
-    command.arg(if quick { QUICK_BUDGET } else { BUDGET }).args(strategy).arg("--output").arg(&store).arg("--json").arg(&json);
+    command.args(["--quiet", "provoke", "--fail-on", "never", "--orders", "off", "--jobs", "1"]);
+    command.args(strategy).arg("--output").arg(&store).arg("--json").arg(&json);
     command.arg("--").arg(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = SystemTime::now();
     command.status().context("cannot start the tool")?;
@@ -161,6 +186,30 @@ fn races(compared: &[Compared], strategy: usize) -> usize {
     compared.iter().map(|program| program.cells[strategy].races.len()).sum()
 }
 
+/// Races of the programs in which nothing but where to wait differed.
+fn races_isolated(compared: &[Compared], at: usize) -> usize {
+    compared.iter().filter(|program| program.is_isolated()).map(|program| program.isolated[at].races.len()).sum()
+}
+
+fn print_isolated(compared: &[Compared]) {
+    println!("\nHypothesis 1: races proven by the same recording and number of executions; only where threads wait differs");
+    let mut titles = vec!["program", "executions"];
+    titles.extend(ISOLATED.map(|strategy| STRATEGIES[strategy].0));
+    let mut table = Table::new(&titles);
+    for program in compared {
+        let executions = match program.is_isolated() {
+            true => program.isolated[0].executions.to_string(),
+            false => "not the same".into(),
+        };
+        let races = program.isolated.iter().map(|cell| cell.races.len().to_string());
+        table.row([program.name.clone(), executions].into_iter().chain(races).collect());
+    }
+    let executions = compared.iter().filter(|program| program.is_isolated()).map(|program| program.isolated[0].executions);
+    let totals = (0..ISOLATED.len()).map(|at| races_isolated(compared, at).to_string());
+    table.row(["all that are the same".to_owned(), executions.sum::<u64>().to_string()].into_iter().chain(totals).collect());
+    table.print();
+}
+
 /// Races proven in so many seconds, of which recording takes a part.
 fn races_within(compared: &[Compared], strategy: usize, seconds: f64) -> usize {
     let times = compared.iter().flat_map(|program| program.cells[strategy].races.values());
@@ -186,7 +235,13 @@ pub fn bars_of(compared: &[Compared], options: &Options) -> Vec<Bar> {
     let more = |ours: usize| counts[ours] > counts[STATEMENTS] && counts[ours] > counts[RANDOM];
     let told = |ours: usize| format!("{} against {} and {}", counts[ours], counts[RANDOM], counts[STATEMENTS]);
     let lost = lost(compared, &[TARGETS, WHOLE]);
+    let alone: Vec<usize> = (0..ISOLATED.len()).map(|at| races_isolated(compared, at)).collect();
     vec![
+        Bar::holds(
+            "with the same recording and number of executions, conflicting accesses prove more races than the others",
+            alone[1..].iter().all(|&other| alone[0] > other),
+            format!("{} against {} and {}", alone[0], alone[2], alone[1]),
+        ),
         Bar::holds("programs compared", compared.len() >= PROGRAMS, compared.len().to_string()),
         Bar::holds(
             "conflicting accesses prove more races than random break-points and statement pairs in the same time",
@@ -207,8 +262,9 @@ pub fn print(compared: &[Compared], options: &Options) {
     if compared.is_empty() {
         return;
     }
+    print_isolated(compared);
     let budget = if options.quick { QUICK_BUDGET } else { BUDGET };
-    println!("\nHypothesis 1: races proven (executions) within {budget} s");
+    println!("\nHypothesis 1 by time: races proven (executions) within {budget} s");
     let mut titles = vec!["program"];
     titles.extend(STRATEGIES[..ORDERED].iter().map(|(title, _)| *title));
     let mut table = Table::new(&titles);

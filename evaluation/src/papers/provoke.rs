@@ -6,6 +6,7 @@ use super::hypothesis;
 use crate::common::bar::{self, Bar};
 use crate::common::compile::succeed;
 use crate::common::measure::{self, Usage};
+use crate::common::only::Only;
 use crate::common::table::Table;
 use crate::common::{command_line, trace_size};
 use anyhow::{Context as _, Result};
@@ -82,15 +83,17 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let folder = tempfile::Builder::new().prefix("rashomon-provoke-").tempdir().context("cannot create a temporary folder")?;
+    let only = Only::of(options.only.as_deref());
     let mut rows = Vec::new();
     for (number, (version, on)) in VERSIONS.into_iter().enumerate() {
-        if options.only.as_deref().is_some_and(|only| !version.contains(only)) {
+        if !only.wants(version) {
             continue;
         }
         eprintln!("{version}");
         rows.push(measure_version(&tool, folder.path(), number, version, on, options)?);
     }
-    let strategies = hypothesis::measure(&tool, folder.path(), options)?;
+    let strategies = hypothesis::measure(&tool, folder.path(), &only, options.quick)?;
+    only.check()?;
     let mut bars = bars_of(&rows, options.quick);
     bars.extend(hypothesis::bars_of(&strategies, options));
     let report = Report { evaluation: "provoke", quick: options.quick, rows, strategies, bars };

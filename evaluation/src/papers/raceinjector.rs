@@ -4,6 +4,7 @@
 use super::imported::{Decided, Deciders, Known, Reports, corpus};
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Result, ensure};
 use rashomon_event::{CandidateKind, EventIndex, WitnessLevel};
@@ -61,20 +62,21 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<bool> {
     let root = corpus(options.corpora.as_deref(), "raceinjector")?;
+    let only = Only::of(options.only.as_deref());
     let mut rows: Vec<Row> = Vec::new();
     for folder in sorted(&root)?.into_iter().filter(|path| path.is_dir()) {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut row = Row { folder: name, ..Row::default() };
         for program in sorted(&folder)? {
             for path in sorted(&program)? {
-                let wanted = options.only.as_ref().is_none_or(|only| path.to_string_lossy().contains(only.as_str()));
-                if wanted && path.extension().is_some_and(|extension| extension == "std") {
+                if path.extension().is_some_and(|extension| extension == "std") && only.wants(&path.to_string_lossy()) {
                     add(&mut row, &path)?;
                 }
             }
         }
         rows.push(row);
     }
+    only.check()?;
     let bars = bars(&rows);
     if options.json {
         let command = command_line();

@@ -12,6 +12,7 @@
 use super::imported::{Deciders, Known, Pair, Reports, corpus};
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result};
 use rashomon_order::SharedMemory;
@@ -86,13 +87,15 @@ pub fn run(options: &Options) -> Result<bool> {
         .filter_map(|line| line.split_once(',').and_then(|(name, count)| Some((name, count.parse().ok()?))))
         .collect();
     let mut rows = Vec::new();
+    let only = Only::of(options.only.as_deref());
     for number in 1..=33 {
         let name = format!("Test{number}.log");
-        if options.only.as_ref().is_none_or(|only| name.contains(only)) {
+        if only.wants(&name) {
             let known = Known::read(&folder.join(&name))?;
             rows.push(row(&known, &name, expected.get(name.as_str()).copied())?);
         }
     }
+    only.check()?;
     let bars = bars(&rows);
     if options.json {
         let command = command_line();

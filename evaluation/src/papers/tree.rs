@@ -19,7 +19,7 @@ use crate::common::programs::{self, BenchProgram};
 use crate::common::races::{Missing, Observed, Pair, missing, observe};
 use crate::common::suite::{self, Program, Suite};
 use crate::common::table::Table;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use xtask::workspace;
@@ -159,6 +159,9 @@ pub fn run(options: &Options) -> Result<bool> {
         }
     }
     let races = if with_races { races_of(tool, &compilers, part, runs)? } else { Vec::new() };
+    if table.is_empty() && points.is_empty() && races.is_empty() {
+        bail!("no program with that in its name; they are in tests/bench, and racy ones below tests/programs");
+    }
     let bars = bars_of(&races);
     let report = Report {
         evaluation: "tree",

@@ -8,6 +8,7 @@
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -126,7 +127,8 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let wanted = |name: &str| options.only.as_deref().is_none_or(|part| name.contains(part));
+    let only = Only::of(options.only.as_deref());
+    let wanted = |name: &str| only.wants(name);
     let mut cells = Vec::new();
     let mut free = Vec::new();
     for port in PORTS.iter().filter(|port| wanted(port.name)) {
@@ -159,7 +161,9 @@ pub fn run(options: &Options) -> Result<bool> {
             ));
         }
     }
-    let refuted = if wanted(REFUTED) { refute(&tool, options.quick, folder.path())? } else { Vec::new() };
+    let refutes = wanted(REFUTED);
+    only.check()?;
+    let refuted = if refutes { refute(&tool, options.quick, folder.path())? } else { Vec::new() };
     if !refuted.is_empty() {
         let same = refuted.iter().filter(|row| !row.found && row.schedules[0] == row.schedules[1]).count();
         bars.push(Bar::holds(

@@ -3,6 +3,7 @@
 use super::processor_seconds;
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::Result;
 use rashomon_engine::synchronisation::{Clocks, Edges, Flat, Knowledge, Tree};
@@ -159,8 +160,9 @@ pub fn run(options: &Options) -> Result<bool> {
     let events = if options.quick { 20_000 } else { 200_000 };
     let runs = if options.quick { 1 } else { options.runs };
     let (mut rows, mut same) = (Vec::new(), true);
+    let only = Only::of(options.only.as_deref());
     for (communication, name) in Communication::EACH {
-        if options.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+        if !only.wants(name) {
             continue;
         }
         for threads in THREADS {
@@ -192,6 +194,7 @@ pub fn run(options: &Options) -> Result<bool> {
             }
         }
     }
+    only.check()?;
     let bars = vec![Bar::holds("both find the same", same, if same { "yes" } else { "no" }.into())];
     finish(Report { evaluation: "clocks", command: command_line(), quick: options.quick, rows, bars }, options)
 }

@@ -4,6 +4,7 @@
 use super::{peak_megabytes, shapes, write};
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result};
 use rashomon_engine::serialisability::Regions;
@@ -82,9 +83,10 @@ pub fn run(options: &Options) -> Result<bool> {
     let events = if options.quick { 300_000 } else { 3_000_000 };
     let megabytes = |bytes: usize| bytes as f64 / f64::from(1 << 20);
     let mut rows = Vec::new();
+    let only = Only::of(options.only.as_deref());
     for (trace, shape) in shapes(options.quick) {
         // Tables that fit into a cache need no disk.
-        if !trace.contains("wide") || options.only.as_ref().is_some_and(|only| !trace.contains(only.as_str())) {
+        if !trace.contains("wide") || !only.wants(&trace) {
             continue;
         }
         write(&Shape { events, ..shape }, &path)?;
@@ -111,6 +113,7 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let same = rows.iter().filter(|row| row.same).count();
     let beyond = rows.iter().map(|row| row.peak_megabytes - row.allowed_megabytes).fold(0.0, f64::max);
+    only.check()?;
     let bars = vec![
         Bar::holds("every report is that of the whole memory", same == rows.len(), format!("{same} of {}", rows.len())),
         Bar::holds("tables were on disk", rows.iter().all(|row| row.on_disk_megabytes > 0.0), format!("{} rows", rows.len())),

@@ -7,6 +7,7 @@ mod load;
 use crate::common::bar::{self, Bar};
 use crate::common::compile::{Compilers, succeed};
 use crate::common::debian::{self, starts};
+use crate::common::only::Only;
 use crate::common::table::Table;
 use crate::common::trace_size;
 use anyhow::{Context as _, Result, bail};
@@ -93,11 +94,12 @@ pub fn run(options: &Options) -> Result<bool> {
         },
     ];
     let mut outcomes = Vec::new();
-    for variant in variants.iter().filter(|variant| options.only.as_ref().is_none_or(|only| variant.name.contains(only.as_str())))
-    {
+    let only = Only::of(options.only.as_deref());
+    for variant in variants.iter().filter(|variant| only.wants(variant.name)) {
         eprintln!("{}: {seconds} s of load over {CONNECTIONS} connections", variant.name);
         outcomes.push(play(variant, folder, Duration::from_secs(seconds))?);
     }
+    only.check()?;
     println!(
         "cargo xtask evaluate memcached --seconds {seconds} ({}, {CONNECTIONS} connections, 4 server threads)",
         compilers.version

@@ -10,6 +10,7 @@ mod readings;
 use crate::common::bar::{self, Bar};
 use crate::common::compile::succeed;
 use crate::common::debian;
+use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use programs::{EVERYWHERE, Part, Real, programs};
@@ -67,8 +68,8 @@ pub fn run(options: &Options) -> Result<bool> {
     debian::provide(&EVERYWHERE.map(|(package, file)| (package, Path::new(file).exists())))?;
     let base = workspace::root().join("target/real");
     let mut outcomes = Vec::new();
-    for real in programs()?.into_iter().filter(|real| options.only.as_ref().is_none_or(|only| real.name.contains(only.as_str())))
-    {
+    let only = Only::of(options.only.as_deref());
+    for real in programs()?.into_iter().filter(|real| only.wants(&real.name)) {
         let folder = base.join(&real.name);
         let (runs, error) = match evaluate(&real, &folder, &tool, &readings) {
             Ok(runs) => (runs, None),
@@ -76,6 +77,7 @@ pub fn run(options: &Options) -> Result<bool> {
         };
         outcomes.push(Outcome { program: real.name, runs, error });
     }
+    only.check()?;
     let bars = bars(&outcomes);
     if options.json {
         let report = serde_json::json!({ "evaluation": "real", "programs": outcomes, "bars": bars });
