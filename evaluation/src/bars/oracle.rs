@@ -157,7 +157,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let mut rows = Vec::new();
     let only = Only::of(options.only.as_deref());
     for batch in batches(options.quick) {
-        if !only.wants(&batch.name) {
+        if !only.wants(batch.name) {
             continue;
         }
         let start = Instant::now();

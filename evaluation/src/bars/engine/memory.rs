@@ -86,7 +86,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let only = Only::of(options.only.as_deref());
     for (trace, shape) in shapes(options.quick) {
         // Tables that fit into a cache need no disk.
-        if !trace.contains("wide") || !only.wants(&trace) {
+        if !trace.contains("wide") || !only.wants(trace) {
             continue;
         }
         write(&Shape { events, ..shape }, &path)?;
