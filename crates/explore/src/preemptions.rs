@@ -12,6 +12,11 @@
 //! all accesses that matter: where plain accesses race that are not visible, it is not. From the first step on of which is not
 //! known what it depends on (files), nothing is remembered.
 //!
+//! **Hints.** What a search does by itself behind its decisions costs nothing. Without a preferred thread that is never a
+//! preemption. With one, turns that it takes are free, as in delay bounding (M. Emmi, S. Qadeer, Z. Rakamarić, "Delay-Bounded
+//! Scheduling", POPL 2011), where a schedule costs what it deviates from a deterministic scheduler: no schedule costs more than
+//! its preemptions.
+//!
 //! Guarantee: when it is exhaustive, every schedule with at most that many preemptions was executed, or one that leads through
 //! the same states. Cost: of the order of (steps)^c; one list of decisions a schedule still to be tried. Limit: lists beyond
 //! [`MAX_PLANNED`] are dropped, and the search is then not exhaustive.
@@ -31,12 +36,21 @@ const MAX_STATES: usize = 1 << 22;
 /// Steps and their order; the thread that ran; threads that can go on, and those passed over.
 type State = (u128, Option<u32>, u64, u64);
 
+/// A list of decisions, and how many preemptions they make.
+#[derive(Clone, Debug, Default)]
+struct Planned {
+    decisions: Vec<u32>,
+    cost: usize,
+}
+
 #[derive(Clone, Debug)]
 pub struct PreemptionBounding {
     most: usize,
     bound: usize,
-    current: VecDeque<Vec<u32>>,
-    next: VecDeque<Vec<u32>>,
+    current: VecDeque<Planned>,
+    next: VecDeque<Planned>,
+    /// What the lists cost that were given and are not learned yet.
+    given: VecDeque<usize>,
     planned: usize,
     dropped: bool,
     executed: u64,
@@ -47,8 +61,17 @@ pub struct PreemptionBounding {
 impl PreemptionBounding {
     /// Schedules with up to `most` preemptions.
     pub fn new(most: usize) -> Self {
-        let current = [Vec::new()].into();
-        Self { most, bound: 0, current, next: VecDeque::new(), planned: 0, dropped: false, executed: 0, states: None }
+        Self {
+            most,
+            bound: 0,
+            current: [Planned::default()].into(),
+            next: VecDeque::new(),
+            given: VecDeque::new(),
+            planned: 0,
+            dropped: false,
+            executed: 0,
+            states: None,
+        }
     }
 
     /// The same, without those that only lead to states from which everything was tried.
@@ -88,44 +111,43 @@ impl Search for PreemptionBounding {
             self.bound += 1;
             std::mem::swap(&mut self.current, &mut self.next);
         }
-        let decisions = self.current.pop_front()?;
+        let Planned { decisions, cost } = self.current.pop_front()?;
         self.planned -= decisions.len();
+        self.given.push_back(cost);
         Some(Plan { decisions, asleep: 0, sampling: Sampling::Continue, seed: 0 })
     }
 
     fn learn(&mut self, plan: &Plan, log: &Log, end: End) {
         self.executed += 1;
+        let spent = self.given.pop_front().unwrap_or(0);
         self.dropped |= !matches!(end, End::None | End::Held) || !log.has_whole_sets();
         if !log.has_whole_sets() {
             return;
         }
         let decisions = log.decisions();
         let states = if self.states.is_some() { Order::of(log).states() } else { Vec::new() };
-        let mut preemptions = 0;
-        for (at, step) in log.steps.iter().enumerate() {
-            if at >= plan.decisions.len() {
-                let ran = at.checked_sub(1).map(|before| log.steps[before].thread);
-                if let Some(&state) = states.get(at)
-                    && self.is_known((state, ran, step.enabled, step.waiting), preemptions)
-                {
-                    break;
-                }
-                let among = step.enabled & !step.waiting;
-                for thread in (0..64).filter(|&thread| thread != step.thread && among >> thread & 1 != 0) {
-                    let cost = preemptions + usize::from(log.is_preemption(at, thread));
-                    if cost > self.most {
-                        continue;
-                    }
-                    if self.planned > MAX_PLANNED {
-                        self.dropped = true;
-                        continue;
-                    }
-                    let list: Vec<u32> = decisions[..at].iter().copied().chain([thread]).collect();
-                    self.planned += list.len();
-                    if cost <= self.bound { self.current.push_back(list) } else { self.next.push_back(list) }
-                }
+        for (at, step) in log.steps.iter().enumerate().skip(plan.decisions.len()) {
+            let ran = at.checked_sub(1).map(|before| log.steps[before].thread);
+            if let Some(&state) = states.get(at)
+                && self.is_known((state, ran, step.enabled, step.waiting), spent)
+            {
+                break;
             }
-            preemptions += usize::from(log.is_preemption(at, step.thread));
+            let among = step.enabled & !step.waiting;
+            for thread in (0..64).filter(|&thread| thread != step.thread && among >> thread & 1 != 0) {
+                let cost = spent + usize::from(log.is_preemption(at, thread));
+                if cost > self.most {
+                    continue;
+                }
+                if self.planned > MAX_PLANNED {
+                    self.dropped = true;
+                    continue;
+                }
+                let list: Vec<u32> = decisions[..at].iter().copied().chain([thread]).collect();
+                self.planned += list.len();
+                let planned = Planned { decisions: list, cost };
+                if cost <= self.bound { self.current.push_back(planned) } else { self.next.push_back(planned) }
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 
 mod model;
 
-use model::{Do, Program, all_outcomes, outcomes_of};
+use model::random::{Random, guarded};
+use model::{Do, Program, Wishes, all_outcomes, finds_race, has_race, outcomes_of};
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::preemptions::PreemptionBounding;
 
@@ -54,10 +55,6 @@ fn accesses() {
     }
 }
 
-fn guarded(lock: u64, inner: &[Do]) -> Vec<Do> {
-    [&[Do::Lock(lock)], inner, &[Do::Unlock(lock)]].concat()
-}
-
 #[test]
 fn deadlocks_and_what_locks_protect() {
     let nested = |one: u64, other: u64| guarded(one, &guarded(other, &[Do::Write(0)]));
@@ -90,53 +87,48 @@ fn lost_wake_ups() {
     });
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
-    }
-
-    fn access(&mut self) -> Do {
-        if self.below(2) == 0 { Do::Read(self.below(2)) } else { Do::Write(self.below(2)) }
-    }
-
-    /// Something that one thread does: an access, a critical section, a try, a wait, a wake-up.
-    fn part(&mut self) -> Vec<Do> {
-        let lock = self.below(2);
-        match self.below(11) {
-            0 | 1 => vec![self.access()],
-            2 | 3 => guarded(lock, &[self.access()]),
-            4 => guarded(lock, &guarded(1 - lock, &[self.access()])),
-            5 => vec![Do::Try(lock), self.access(), Do::UnlockTried(lock)],
-            // All that wait for a condition give up the same lock (POSIX).
-            6 => guarded(lock, &[Do::Wait(lock, lock), self.access()]),
-            7 => guarded(lock, &[if self.below(2) == 0 { Do::Signal(lock) } else { Do::Broadcast(lock) }]),
-            8 => vec![if self.below(2) == 0 { Do::Signal(lock) } else { Do::Broadcast(lock) }],
-            9 => vec![if self.below(2) == 0 { Do::Take(0) } else { Do::Post(0) }],
-            _ => vec![Do::LockShared(lock), self.access(), Do::UnlockShared(lock)],
-        }
-    }
-
-    fn program(&mut self) -> Program {
-        let threads = 2 + self.below(3);
-        let most = if threads == 2 { 3 } else { 2 };
-        (0..threads)
-            .map(|_| {
-                let parts = if threads == 4 { 1 } else { 1 + self.below(most) };
-                (0..parts).flat_map(|_| self.part()).collect()
-            })
-            .collect()
-    }
-}
-
 #[test]
 fn random_programs() {
     let mut random = Random(1);
     for _ in 0..PROGRAMS {
         check(&random.program());
     }
+}
+
+/// Two conflicting accesses side by side are found by the search of all schedules, and by those that leave schedules out, exactly
+/// where there are any: with one thread held, as in the search for witnesses, and with none; with a preferred thread, and with
+/// none.
+#[test]
+fn accesses_side_by_side() {
+    let mut random = Random(2);
+    let mut numbers = (0, 0, 0, 0);
+    for _ in 0..PROGRAMS {
+        let program = random.program();
+        let small = program.iter().map(Vec::len).sum::<usize>() <= 7;
+        for hold in [None, Some(0)] {
+            let wanted = has_race(&program, hold);
+            for prefer in [None, Some(1)] {
+                let wishes = Wishes { hold, prefer, races: true };
+                let (found, few, all) = finds_race(&program, &mut Dpor::new(), wishes);
+                assert!(found == wanted && (found || all), "DPOR, {wishes:?}, {program:?}");
+                if !small {
+                    continue;
+                }
+                for most in [0, 1, 2, 32] {
+                    let (without, many, _) = finds_race(&program, &mut PreemptionBounding::new(most), wishes);
+                    let (with, states, all) = finds_race(&program, &mut PreemptionBounding::remembering(most), wishes);
+                    assert!(with == without && (with || all), "states, {most} preemptions, {wishes:?}, {program:?}");
+                    if most == 32 {
+                        assert_eq!(without, wanted, "all schedules, {wishes:?}, {program:?}");
+                        let sums = (few, states, many, 1);
+                        numbers = (numbers.0 + sums.0, numbers.1 + sums.1, numbers.2 + sums.2, numbers.3 + sums.3);
+                    }
+                }
+            }
+        }
+    }
+    let (dpor, states, all, searches) = numbers;
+    assert!(searches > 500 && dpor * 2 < all && states * 2 < all, "the reductions save nothing: {numbers:?}");
 }
 
 const PROGRAMS: u32 = 1_500;

@@ -75,6 +75,14 @@ pub struct WitnessOptions {
     /// Replay up to right before the first access, and search from there.
     #[arg(long)]
     pub short_prefix: bool,
+    /// How schedules after the prefix are searched: preemptions (few preemptions first), dpor (all, up to the order of
+    /// independent steps).
+    #[arg(long, value_name = "STRATEGY", default_value = "preemptions")]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["preemptions", "dpor"]))]
+    pub strategy: String,
+    /// Try schedules that lead through states from which everything was tried, too (--strategy preemptions).
+    #[arg(long)]
+    pub no_reduction: bool,
     /// The most preemptions of a schedule after the prefix; 0 to 32.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=32))]
     pub preemptions: usize,

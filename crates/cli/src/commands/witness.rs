@@ -9,6 +9,7 @@ use crate::terminal::print;
 use anyhow::Result;
 use rashomon_confirm::Output;
 use rashomon_pipeline::engines::{self, witness::Witness};
+use rashomon_pipeline::witness::suffix::Suffix;
 use rashomon_pipeline::witness::{LocksetStates, WitnessSettings, Witnessed};
 use rashomon_pipeline::{Binaries, Case, Job, Tally};
 use std::ffi::OsString;
@@ -38,7 +39,10 @@ pub fn witness(
         exclude: !options.no_exclusion,
         hint: !options.no_hint,
         extend: !options.short_prefix,
-        preemptions: options.preemptions,
+        suffix: match options.strategy.as_str() {
+            "dpor" => Suffix::Dpor,
+            _ => Suffix::Preemptions { most: options.preemptions, remember: !options.no_reduction },
+        },
         schedules: options.schedules,
         steps: options.steps,
         snapshots: !options.no_snapshots,

@@ -1,6 +1,8 @@
 //! A model of the exploring scheduler: small programs of accesses, locks, tries, condition variables and semaphores, executed as
 //! `runtime/src/serial/explore.rs` does it, and all their schedules one by one.
 
+pub mod random;
+
 use rashomon_abi::exploration::{NO_WAIT, Operation};
 use rashomon_abi::record::Op;
 use rashomon_explore::file::End;
@@ -101,7 +103,12 @@ impl<'a> State<'a> {
     }
 
     fn enabled(&self) -> u64 {
-        let can_run = |thread: &usize| !self.ended[*thread] && self.phases[*thread] != Phase::Blocked;
+        self.enabled_but(None)
+    }
+
+    /// The same where one thread makes no step.
+    fn enabled_but(&self, held: Option<usize>) -> u64 {
+        let can_run = |thread: &usize| held != Some(*thread) && !self.ended[*thread] && self.phases[*thread] != Phase::Blocked;
         let set = |wanted: &dyn Fn(&usize) -> bool| (0..self.at.len()).filter(wanted).fold(0, |set, thread| set | 1 << thread);
         match set(&|thread| can_run(thread) && !self.would_block(*thread)) {
             0 => set(&can_run),
@@ -229,17 +236,86 @@ pub fn all_outcomes(program: &Program) -> BTreeSet<Outcome> {
     found
 }
 
+/// What an execution is asked for besides its plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wishes {
+    /// Makes no step.
+    pub hold: Option<usize>,
+    /// Goes on as long as it can.
+    pub prefer: Option<usize>,
+    /// Two conflicting accesses side by side end it.
+    pub races: bool,
+}
+
+impl State<'_> {
+    /// Whether two threads stand before conflicting accesses.
+    pub fn is_race(&self) -> bool {
+        let accesses: Vec<Operation> = (0..self.at.len())
+            .filter_map(|thread| self.pending(thread))
+            .map(|pending| pending.operation)
+            .filter(|operation| operation.class != 0)
+            .collect();
+        let conflict = |one: &Operation, other: &Operation| one.object == other.object && (one.writes() || other.writes());
+        accesses.iter().enumerate().any(|(number, one)| accesses[number + 1..].iter().any(|other| conflict(one, other)))
+    }
+}
+
+/// Whether some schedule of the others brings two conflicting accesses side by side, state by state.
+pub fn has_race(program: &Program, hold: Option<usize>) -> bool {
+    let mut known = HashSet::new();
+    let mut left = vec![State::new(program)];
+    while let Some(state) = left.pop() {
+        if state.is_race() {
+            return true;
+        }
+        let enabled = state.enabled_but(hold);
+        for thread in (0..program.len()).filter(|thread| enabled >> thread & 1 != 0) {
+            let mut next = state.clone();
+            next.step(thread);
+            if known.insert(next.clone()) {
+                left.push(next);
+            }
+        }
+    }
+    false
+}
+
+/// Whether a search meets one, with how many executions, and whether it says that these are all.
+pub fn finds_race(program: &Program, search: &mut dyn Search, wishes: Wishes) -> (bool, u32, bool) {
+    let mut executions = 0;
+    while let Some(plan) = search.next() {
+        let (log, end, _, race) = execute_wishing(program, &plan, wishes);
+        executions += 1;
+        assert!(executions < 100_000, "the search does not end for {program:?}");
+        if race {
+            return (true, executions, false);
+        }
+        search.learn(&plan, &log, end);
+    }
+    (false, executions, search.is_exhaustive())
+}
+
 /// What the runtime does under CONTINUE, sleep sets included.
 pub fn execute(program: &Program, plan: &Plan) -> (Log, End, Outcome) {
+    let (log, end, outcome, _) = execute_wishing(program, plan, Wishes::default());
+    (log, end, outcome)
+}
+
+fn execute_wishing(program: &Program, plan: &Plan, wishes: Wishes) -> (Log, End, Outcome, bool) {
     let mut state = State::new(program);
     let birth = ThreadBirth { parent: None, spawn_ordinal: 0, steps: 0 };
     let mut log = Log { threads: vec![Some(birth); program.len()], ..Log::default() };
     let mut asleep = 0;
     let mut end = End::None;
     let mut last = usize::MAX;
+    let mut race = false;
     loop {
-        let enabled = state.enabled();
-        if enabled == 0 {
+        race = wishes.races && state.is_race();
+        let enabled = state.enabled_but(wishes.hold);
+        if race || enabled == 0 {
+            if !race && state.enabled() != 0 {
+                end = End::Held;
+            }
             break;
         }
         if log.steps.len() + 1 == plan.decisions.len() {
@@ -252,6 +328,7 @@ pub fn execute(program: &Program, plan: &Plan) -> (Log, End, Outcome) {
                 end = End::Asleep;
                 break;
             }
+            None if wishes.prefer.is_some_and(|thread| awake >> thread & 1 != 0) => wishes.prefer.unwrap(),
             None if last < 64 && awake >> last & 1 != 0 => last,
             None => awake.trailing_zeros() as usize,
         };
@@ -270,7 +347,7 @@ pub fn execute(program: &Program, plan: &Plan) -> (Log, End, Outcome) {
         last = thread;
     }
     log.left = (0..program.len()).filter_map(|thread| Some((thread as u32, state.pending(thread)?))).collect();
-    (log, end, state.outcome())
+    (log, end, state.outcome(), race)
 }
 
 /// What a search sees, with how many executions, and whether it says that this is all.

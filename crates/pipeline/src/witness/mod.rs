@@ -3,7 +3,7 @@
 //!
 //! O. Shacham, M. Sagiv, A. Schuster, "Scaling Model Checking of Dataraces Using Dynamic Information", JPDC 67 (2007). Phase 1 is
 //! `rashomon_predict::shacham`. Phase 2 (§3.2) explores the program itself from the prefix on: t^a1 stands right before a1 and is
-//! left out (§3.2.2), a hint lets t^a2 go as far as it can (§4.3); schedules with few preemptions are tried first. A witness
+//! left out (§3.2.2), a hint lets t^a2 go as far as it can (§4.3); how the suffix is searched is in [`suffix`]. A witness
 //! (Definition 3.1) is kept as a schedule, executed again from the beginning, and called proven when both accesses were side by
 //! side.
 //!
@@ -18,6 +18,7 @@
 //! preemptions, or a limit.
 
 mod steps;
+pub mod suffix;
 
 use crate::check::Job;
 use crate::check::prove::{Prover, load};
@@ -27,6 +28,7 @@ use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
 use crate::witness::steps::steps;
+use crate::witness::suffix::{Races, Suffix};
 use rashomon_confirm::force::folder_of;
 use rashomon_confirm::force::remove;
 use rashomon_confirm::{Forcing, Planner};
@@ -36,10 +38,9 @@ use rashomon_event::{
 };
 use rashomon_explore::explorer::{Go, Limits};
 use rashomon_explore::file::{Refusal, Sampling};
-use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::search::Plan;
-use rashomon_explore::{Expected, Explorer, Failure, Search as _, VisibleAccesses};
+use rashomon_explore::{Expected, Explorer, Failure, VisibleAccesses};
 use rashomon_predict::shacham::partner::AccessLocks;
 pub use rashomon_predict::shacham::{LocksetStates, Pair};
 use rashomon_predict::shacham::{partner, prefix, warnings};
@@ -61,7 +62,8 @@ pub struct WitnessSettings {
     pub hint: bool,
     /// Fig. 8; without it the prefix ends at a1.
     pub extend: bool,
-    pub preemptions: usize,
+    /// How what follows the prefix is searched.
+    pub suffix: Suffix,
     /// Of one pair.
     pub schedules: u64,
     pub steps: u64,
@@ -80,7 +82,7 @@ impl WitnessSettings {
             exclude: true,
             hint: true,
             extend: true,
-            preemptions: 2,
+            suffix: Suffix::Preemptions { most: 2, remember: true },
             schedules: 100,
             steps: 100_000,
             jobs,
@@ -238,6 +240,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         witnessed.events += trace.events.len() as u64;
         witnessed.threads = witnessed.threads.max(trace.threads.len() as u64);
         let by_sites = pairs_by_sites(trace, settings.states, witnessed);
+        let races = Races::of(trace, until);
         let composer = Composer::new(&loaded, self.symbols, self.settings.record.quantum);
         let scratch = self.store.scratch(NAME);
         let forcing = self.forcing_of_search(run, until);
@@ -267,7 +270,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 row.found = Found::Unknown;
             }
             for pair in pairs.into_iter().filter(|_| !late) {
-                let searched = self.search_pair(trace, pair, settings, &forcing, until, &mut row.duration)?;
+                let searched = self.search_pair(trace, (pair, &races), settings, &forcing, until, &mut row.duration)?;
                 row.schedules += searched.schedules;
                 witnessed.from_snapshots += searched.from_snapshots;
                 witnessed.refused = searched.refused.or(witnessed.refused);
@@ -369,7 +372,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     fn search_pair(
         &self,
         trace: &Trace,
-        pair: Pair,
+        (pair, races): (Pair, &Races<'_>),
         settings: &WitnessSettings,
         forcing: &Forcing,
         until: Deadline,
@@ -400,11 +403,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         for order in orders {
             let base = standing(&planner, pair, order)?;
             let explorer = self.explorer_of(&planner, trace, pair, base, settings, forcing);
-            let mut search = PreemptionBounding::new(settings.preemptions);
+            let (mut search, may_exhaust) = settings.suffix.search(|| races.are_only(&explorer.accesses));
             let limits = Limits { schedules: settings.schedules.saturating_sub(schedules), until };
             let mut schedule = None;
             let mut diverged = false;
-            let summary = explorer.search(&mut search, limits, |_, observation| {
+            let summary = explorer.search(search.as_mut(), limits, |_, observation| {
                 if observation.failure == Some(Failure::Race) {
                     schedule = Some(of_log(&explorer.base, &observation.log, Some(observation.race)));
                     return Go::Stop;
@@ -422,7 +425,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 let shown = Shown { schedule, pair, turns, accesses: accesses_of(explorer)? };
                 return Ok(PairSearched { found: Found::BySearch, schedules, from_snapshots, refused, shown: Some(shown) });
             }
-            exhausted &= summary.exhausted && search.is_exhaustive();
+            exhausted &= may_exhaust && summary.exhausted && search.is_exhaustive();
             if !diverged {
                 break;
             }
