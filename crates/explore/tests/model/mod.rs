@@ -308,7 +308,7 @@ fn execute_wishing(program: &Program, plan: &Plan, wishes: Wishes) -> (Log, End,
     let mut asleep = 0;
     let mut end = End::None;
     let mut last = usize::MAX;
-    let mut race = false;
+    let mut race;
     loop {
         race = wishes.races && state.is_race();
         let enabled = state.enabled_but(wishes.hold);
