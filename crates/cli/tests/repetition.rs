@@ -92,3 +92,45 @@ fn a_parallel_run_waits_for_threads_that_run() {
     place.compile("program", LATE);
     place.rashomon(&["detect", "-O", "report_thread_leaks=0", "--", "./program"]).expect(66, &["data race"]);
 }
+
+/// A table of locks, of which one is used, and a race behind it.
+fn table(locks: u32) -> String {
+    format!(
+        "#include <pthread.h>
+#include <stdlib.h>
+static int x;
+static pthread_spinlock_t *table;
+static void *task(void *p) {{
+    pthread_spin_lock(table);
+    pthread_spin_unlock(table);
+    x++;
+    return p;
+}}
+int main(void) {{
+    pthread_t t;
+    table = malloc({locks} * sizeof *table);
+    for (int i = 0; i < {locks}; i++) pthread_spin_init(table + i, 0);
+    pthread_create(&t, 0, task, 0);
+    x++;
+    pthread_join(t, 0);
+    return 0;
+}}
+"
+    )
+}
+
+#[test]
+fn a_table_of_locks_is_no_repetition() {
+    let place = Place::new();
+    place.compile("program", &table(2_500_000));
+    place.rashomon(&["check", "--budget", "20", "--output", "store", "--", "./program"]).expect(66, &["global x"]);
+    let bytes = bytes_of(&place.path("store"));
+    assert!(bytes < 128 << 20, "{bytes} bytes");
+}
+
+#[test]
+fn the_detector_holds_tables_of_locks() {
+    let place = Place::new();
+    place.compile("program", &table(17_000_000));
+    place.rashomon(&["detect", "--", "./program"]).expect(66, &["data race"]);
+}

@@ -206,6 +206,59 @@ fn virtual_time_does_not_run_ahead_of_a_server_that_waits() {
     }
 }
 
+/// Its first thread has ended when it serves.
+const HEADLESS: &str = "#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+static int x, door;
+static const struct sockaddr_un name = {AF_UNIX, \"door\"};
+static void *serve(void *first) {
+    if (first) pthread_join(*(pthread_t *)first, 0);
+    listen(door, 1);
+    int client = accept(door, 0, 0);
+    x++;
+    write(client, \"served\\n\", 7);
+    close(client);
+    for (;;) pause();
+}
+static void *task(void *unused) { x++; return 0; }
+int main(void) {
+    static pthread_t self, server, other;
+    self = pthread_self();
+    unlink(name.sun_path);
+    door = socket(AF_UNIX, SOCK_STREAM, 0);
+    bind(door, (struct sockaddr *)&name, sizeof name);
+    pthread_create(&other, 0, task, 0);
+    pthread_create(&server, 0, serve, &self);
+    pthread_exit(0);
+}
+";
+
+const VISITOR: &str = "#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+int main(void) {
+    struct sockaddr_un name = {AF_UNIX, \"door\"};
+    int server = socket(AF_UNIX, SOCK_STREAM, 0);
+    char text[8];
+    if (connect(server, (struct sockaddr *)&name, sizeof name)) return 1;
+    return write(1, text, read(server, text, sizeof text)) != 7;
+}
+";
+
+#[test]
+fn a_server_whose_first_thread_has_ended_is_served_as_any_other() {
+    let place = Place::new();
+    place.compile("headless", HEADLESS);
+    place.write("visitor.c", VISITOR);
+    place.must("cc", &["-w", "-o", "visitor", "visitor.c"]);
+    let ended = place.rashomon(&["detect", "--with-client", "./visitor", "--", "./headless"]).expect(66, &["global x"]);
+    assert_eq!(ended.out, "served\n", "{ended}");
+    let ended = place.rashomon(&["record", "--policy", "free", "--with-client", "./visitor", "--", "./headless"]).expect(0, &[]);
+    assert_eq!(ended.out, "served\n", "{ended}");
+}
+
 #[test]
 fn a_process_that_stays_and_writes_does_not_end_the_check() {
     let place = Place::new();
@@ -213,11 +266,20 @@ fn a_process_that_stays_and_writes_does_not_end_the_check() {
     let line = ["check", "--budget", "5", "--timeout", "20", "--json", "report.json", "--", "./daemon"];
     place.rashomon(&line).expect(66, &[]);
     assert!(proven(&place.json("report.json")).contains(&("race".into(), "proven".into())));
-    // Nobody goes on: what it counts stands still.
-    let count = || std::fs::metadata(place.path("count")).map_or(0, |file| file.len());
-    let before = count();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(count(), before, "the daemon still writes");
+    // Nobody goes on: no process is left that has the counter open.
+    assert!(place.path("count").exists(), "the daemon counted");
+    assert_eq!(users_of(&place.path("count")), Vec::<String>::new(), "the daemon still runs");
+}
+
+/// The processes that have a file open, as folders of the kernel's account.
+fn users_of(file: &std::path::Path) -> Vec<String> {
+    let file = file.canonicalize().expect("it is there");
+    let descriptors = |process: &std::path::Path| std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    let has_it = |process: &std::path::PathBuf| {
+        descriptors(process).any(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == file))
+    };
+    let processes = std::fs::read_dir("/proc").expect("the kernel's account").flatten().map(|entry| entry.path());
+    processes.filter(has_it).map(|process| process.display().to_string()).collect()
 }
 
 /// Its race is in the first process; the second leaves the group and the session, and never stops to write and to start threads.

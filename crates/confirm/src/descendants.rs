@@ -93,7 +93,7 @@ fn look(session: &Path) -> (Vec<i32>, bool) {
 
 /// Whether the process of that number is the one that has this folder's header mapped; its number may be somebody else's by now.
 fn records_into(id: i32, folder: &Path) -> bool {
-    let maps = std::fs::read(format!("/proc/{id}/maps")).unwrap_or_default();
+    let maps = std::fs::read(format!("/proc/{}/maps", family::shown_as(id))).unwrap_or_default();
     let header = folder.join(rashomon_abi::HEADER_FILE);
     // The kernel writes a newline of a path so.
     let header = header.as_os_str().as_encoded_bytes().iter().flat_map(|byte| match byte {

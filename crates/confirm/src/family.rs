@@ -99,8 +99,28 @@ impl Process {
     }
 
     fn is_gone(&self) -> bool {
-        matches!(self.state, 'Z' | 'X' | 'x')
+        is_over(self.state) && living_thread(self.number).is_none()
     }
+}
+
+const fn is_over(state: char) -> bool {
+    matches!(state, 'Z' | 'X' | 'x')
+}
+
+/// A thread of the process that has not ended. The first thread may end before the others do; what they share is then shown under
+/// their numbers only.
+fn living_thread(process: i32) -> Option<i32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let mut living = threads.filter_map(|thread| {
+        let state = behind_name(&thread.path().join("stat"))?.trim_start().chars().next()?;
+        if is_over(state) { None } else { thread.file_name().to_str()?.parse().ok() }
+    });
+    living.next()
+}
+
+/// The number under which the kernel shows what the threads of a process share.
+pub(crate) fn shown_as(process: i32) -> i32 {
+    living_thread(process).unwrap_or(process)
 }
 
 /// How long the kernel may take to be done with a process that was ended.
@@ -151,7 +171,8 @@ pub(crate) fn doors(members: &BTreeSet<i32>) -> Vec<Door> {
     let mut worlds: BTreeMap<PathBuf, (i32, BTreeSet<u64>)> = BTreeMap::new();
     // Where a socket was met first.
     let mut places = BTreeMap::new();
-    for &number in members {
+    for &process in members {
+        let number = shown_as(process);
         let sockets = sockets_of(number);
         if !sockets.is_empty() {
             let world = fs::read_link(format!("/proc/{number}/ns/net")).unwrap_or_default();

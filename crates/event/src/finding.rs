@@ -107,6 +107,38 @@ pub struct Frame {
     pub inlined: bool,
 }
 
+/// Whose code a frame is of: what its user wrote comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    Program,
+    /// A package that cargo fetched.
+    Dependency,
+    /// Of the system or of a language, or without a source.
+    Library,
+}
+
+impl Frame {
+    /// Told by the path of the source.
+    pub fn origin(&self) -> Origin {
+        let Some(file) = self.file.as_deref().filter(|_| self.line.is_some()) else { return Origin::Library };
+        let begins = |start: &&str| file.starts_with(*start);
+        let holds = |part: &&str| file.contains(*part);
+        // glibc's own sources have relative paths.
+        if ["/usr/", "./", "../", "/rustc/"].iter().any(begins) || file.contains("/rustlib/src/rust/library/") {
+            Origin::Library
+        } else if ["/registry/src/", "/git/checkouts/"].iter().any(holds) {
+            Origin::Dependency
+        } else {
+            Origin::Program
+        }
+    }
+
+    /// The innermost frame of the code that its user knows best.
+    pub fn best_known(stack: &[Self]) -> Option<&Self> {
+        stack.iter().min_by_key(|frame| frame.origin())
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldLock {
     /// `mutex counter_lock`, `mutex 0x… (heap block of 40 bytes allocated at file:line)`, …
@@ -149,7 +181,11 @@ pub struct Finding {
     /// What both sides touch: `global y (4 bytes)`, `heap block of 16 bytes allocated at …`, or the locks of the cycle.
     pub subject: String,
     pub sides: Vec<Side>,
+    /// The last steps of the schedule.
     pub steps: Vec<Step>,
+    /// How many steps come before those.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub earlier_steps: usize,
     pub schedule: Option<Schedule>,
     /// Of a race that was provoked: how to provoke it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,5 +205,35 @@ impl Finding {
     /// Whether it came about, and is known how to make it come about again.
     pub const fn can_happen_again(&self) -> bool {
         matches!(self.verdict, Verdict::Proven { .. }) && (self.schedule.is_some() || self.provocation.is_some())
+    }
+
+    /// Another execution shows it than the one that the steps are of.
+    pub fn forget_steps(&mut self) {
+        self.steps = Vec::new();
+        self.earlier_steps = 0;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_line_comes_before_those_of_libraries() {
+        let frame = |file: &str| Frame { file: Some(file.into()), line: Some(1), ..Frame::default() };
+        let standard = frame("/t/lib/rustlib/src/rust/library/core/src/sync/atomic.rs");
+        let dependency = frame("/home/u/.cargo/registry/src/index-1/queue-1.0.0/src/lib.rs");
+        let (own, outer) = (frame("/p/src/main.rs"), frame("/p/src/outer.rs"));
+        let stack = [standard.clone(), dependency.clone(), own.clone(), outer];
+        assert_eq!(Frame::best_known(&stack), Some(&own));
+        assert_eq!(Frame::best_known(&stack[..2]), Some(&dependency));
+        let headers = [frame("/usr/include/c++/12/bits/stl_vector.h"), standard];
+        assert_eq!(Frame::best_known(&headers), Some(&headers[0]));
+        assert_eq!(Frame::best_known(&[]), None);
     }
 }

@@ -164,7 +164,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                         observer.progress(Progress::Forcing { id: &best.id, number: tried.turns.len(), of: turns });
                         schedule = tried;
                         best.schedule = Some(schedule.clone());
-                        best.steps = Vec::new();
+                        best.forget_steps();
                         self.store.write_finding(&best)?;
                         at = at.min(schedule.turns.len());
                     }
@@ -203,6 +203,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     ) -> Result<(), PipelineError> {
         let loaded = load(&folder_of(schedule, failing))?;
         if schedule.turns.len() <= MAX_STEPS {
+            finding.earlier_steps = 0;
             finding.steps = steps(&Composer::new(&loaded, self.symbols, schedule.quantum), schedule);
         }
         for at in (0..schedule.turns.len()).rev() {

@@ -40,6 +40,7 @@ fn finding(id: &str) -> Finding {
         subject: "global y".into(),
         sides: vec![],
         steps: vec![],
+        earlier_steps: 0,
         schedule: None,
         provocation: None,
         reproduce: None,

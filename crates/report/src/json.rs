@@ -53,6 +53,9 @@ struct FindingView<'a> {
     witness: Option<&'static str>,
     subject: &'a str,
     sides: Vec<SideView<'a>>,
+    /// How many steps come before those of `schedule`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier_steps: Option<usize>,
     schedule: Vec<StepView<'a>>,
     occurrences: u64,
     unseen: &'a [String],
@@ -155,6 +158,7 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
             }),
             subject: &finding.subject,
             sides: finding.sides.iter().map(SideView::from).collect(),
+            earlier_steps: (finding.earlier_steps > 0).then_some(finding.earlier_steps),
             schedule: finding.steps.iter().map(StepView::from).collect(),
             occurrences: finding.occurrences,
             unseen: &finding.unseen,

@@ -224,9 +224,12 @@ fn one(out: &mut String, painter: Painter, finding: &Finding) {
     }
     if !finding.steps.is_empty() {
         let _ = writeln!(out, "  {}", painter.paint(Tint::Strong, "schedule that shows it:"));
-        for (number, step) in finding.steps.iter().enumerate() {
+        if finding.earlier_steps > 0 {
+            let _ = writeln!(out, "    ({} earlier steps are not shown)", finding.earlier_steps);
+        }
+        for (number, step) in (finding.earlier_steps + 1..).zip(&finding.steps) {
             let place = step.place.as_ref().map(|frame| format!(" at {}", frame_words(frame))).unwrap_or_default();
-            let _ = writeln!(out, "    {}. {} {}{place}", number + 1, thread_words(&step.thread), clean(&step.until));
+            let _ = writeln!(out, "    {number}. {} {}{place}", thread_words(&step.thread), clean(&step.until));
         }
     }
     if let Some(text) = explanation(finding) {

@@ -40,10 +40,7 @@ pub fn lines(findings: &[Finding], store: &str, recordings: u32) -> String {
 
 /// Where the program's own code is, at this side.
 fn side(side: &Side) -> String {
-    let own = |frame: &&Frame| {
-        frame.file.as_deref().is_some_and(|file| !["/usr/", "./", "../"].iter().any(|start| file.starts_with(start)))
-    };
-    match side.stack.iter().find(own).or_else(|| side.stack.first()) {
+    match Frame::best_known(&side.stack) {
         Some(Frame { file: Some(file), line: Some(line), .. }) => {
             format!("{}:{line}", clean(file.rsplit('/').next().unwrap_or(file)))
         }

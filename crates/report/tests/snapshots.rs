@@ -40,6 +40,7 @@ fn race() -> Finding {
                 created_at: vec![frame("main", 16)],
             },
         ],
+        earlier_steps: 36,
         steps: vec![
             Step { thread: "main".into(), until: "runs up to its write of global y".into(), place: Some(frame("main", 17)) },
             Step { thread: "0".into(), until: "runs up to its write of global y".into(), place: Some(frame("task", 11)) },
@@ -70,6 +71,7 @@ fn deadlock() -> Finding {
         subject: "mutex a, mutex b".into(),
         sides: vec![side("0", "b", "a", 12), side("0.1", "a", "b", 22)],
         steps: vec![],
+        earlier_steps: 0,
         schedule: None,
         provocation: None,
         reproduce: None,
@@ -95,6 +97,7 @@ fn diverged() -> Finding {
             created_at: vec![],
         }],
         steps: vec![],
+        earlier_steps: 0,
         unseen: vec!["libfoo.so.1".into()],
         reproduce: None,
         occurrences: 1,

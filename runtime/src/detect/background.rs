@@ -74,7 +74,7 @@ fn resident() -> u64 {
     let mut text = [0u8; 128];
     // SAFETY: a terminated path; reads into a local buffer. O_CLOEXEC
     let length = unsafe {
-        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/statm".as_ptr(), 0o2000000, 0);
+        let file = syscall!(sys::OPENAT, -100isize, c"/proc/thread-self/statm".as_ptr(), 0o2000000, 0);
         let length = syscall!(sys::READ, file, text.as_mut_ptr(), text.len());
         syscall!(sys::CLOSE, file);
         length.max(0) as usize

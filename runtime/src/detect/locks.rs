@@ -92,7 +92,11 @@ pub fn created(thread: &mut Thread, address: u64, kind: u32, site: u64) {
         let reference = local::reference_of_call(thread, site, false);
         access::access_as(thread, address, 1, How::WRITE, reference);
     }
-    let lock = objects::get(address, || stack);
+    let known = objects::find(address);
+    if known.is_none() && kind >> objects::flag::ANNOTATED == 0 && objects::are_many() {
+        return;
+    }
+    let lock = known.unwrap_or_else(|| objects::get(address, || stack));
     lock.lock.lock();
     if lock.recursion > 0 && kind >> objects::flag::ANNOTATED != 0 {
         // A lock of the program's own may be told of while it is in use.

@@ -18,6 +18,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::
 pub type Life = u64;
 
 const MAX_OBJECTS: u32 = 1 << 24;
+/// So many at once are made when they are initialised; further ones when they are first used. Programs have tables of millions of
+/// locks, of which they use few.
+const MADE_AT_ONCE: u32 = 1 << 20;
 /// Bits of a life in a lock set's element, above the object's number and the bit for shared.
 const LIFE_BITS: u32 = 39;
 
@@ -134,6 +137,8 @@ static mut GONE_COUNT: usize = 0;
 
 static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(core::ptr::null_mut());
 static COUNT: AtomicU32 = AtomicU32::new(1);
+/// How many there are at this time.
+static ALIVE: AtomicU32 = AtomicU32::new(0);
 static LIVES: AtomicU64 = AtomicU64::new(1);
 pub static LOCK: RawLock = RawLock::new();
 static mut FREE: u32 = 0;
@@ -176,6 +181,11 @@ pub fn find(address: u64) -> Option<&'static mut Object> {
     None
 }
 
+/// Whether an object had better be made when somebody uses it.
+pub fn are_many() -> bool {
+    ALIVE.load(Relaxed) >= MADE_AT_ONCE
+}
+
 /// The object at an address; `creation` is asked for where it is first used, if need be.
 pub fn get(address: u64, creation: impl FnOnce() -> StackId) -> &'static mut Object {
     if let Some(known) = find(address) {
@@ -200,6 +210,7 @@ pub fn get(address: u64, creation: impl FnOnce() -> StackId) -> &'static mut Obj
                 number
             }
         };
+        ALIVE.fetch_add(1, Relaxed);
         // SAFETY: nobody knows it yet.
         let object = unsafe { by_number(number) };
         object.number = number;
@@ -307,6 +318,7 @@ pub fn remove(tag: &AtomicU32) {
             lock_order::forget(object);
             reborn(object, 0);
             object.address = 0;
+            ALIVE.fetch_sub(1, Relaxed);
             number = core::mem::replace(&mut object.next_in_word, 0);
             // SAFETY: under the lock.
             unsafe {

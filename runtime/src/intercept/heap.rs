@@ -11,7 +11,7 @@
 )]
 
 use crate::detect;
-use crate::intercept::hooks;
+use crate::intercept::{hooks, mappings};
 use crate::record::recorder;
 use crate::serial::replay;
 use crate::system::real::{__libc_calloc, __libc_free, __libc_malloc, __libc_memalign, __libc_realloc};
@@ -130,6 +130,9 @@ unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
         return unsafe { __libc_realloc(block, bytes) };
     }
     let site = caller();
+    if !block.is_null() && !unsafe { is_to_be_had(block, bytes) } {
+        return unsafe { reallocate_or_leave(block, bytes, site) };
+    }
     unsafe { ends(block, site) };
     let Some(runtime) = Runtime::try_enter() else { return unsafe { __libc_realloc(block, bytes) } };
     let thread = runtime.thread();
@@ -142,6 +145,33 @@ unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
     } else if bytes > 0 && !block.is_null() {
         // It failed: the old block lives on, as a new object of unknown size at least.
         begins(thread, block as u64, unsafe { usable_bytes(block) }, site, allocation_kind::HEAP);
+    }
+    new
+}
+
+/// From here on glibc asks the kernel for each block.
+const LARGE: usize = 128 << 10;
+
+/// Whether a block may grow so far: the kernel is asked before the block's end is told, for nothing ends where it refuses.
+///
+/// # Safety
+/// A live block of glibc's allocator.
+unsafe fn is_to_be_had(block: *const u8, bytes: usize) -> bool {
+    // SAFETY: by the contract.
+    let now = unsafe { usable_bytes(block) };
+    bytes < LARGE || bytes <= now || mappings::is_to_be_had(bytes)
+}
+
+/// Where the kernel refuses a new block, the old one may still grow in its place: what comes of it is told when it is known.
+///
+/// # Safety
+/// A live block of glibc's allocator.
+unsafe fn reallocate_or_leave(block: *mut u8, bytes: usize, site: u64) -> *mut u8 {
+    // SAFETY: by the contract.
+    let (old, new) = unsafe { (usable_bytes(block) as u64, __libc_realloc(block, bytes)) };
+    if !new.is_null() {
+        freed(block as u64, old, site);
+        allocated(new as u64, bytes, site, allocation_kind::HEAP);
     }
     new
 }

@@ -34,6 +34,9 @@ static REPEATS: AtomicBool = AtomicBool::new(false);
 /// places.
 static SAME: AtomicU32 = AtomicU32::new(0);
 static mut PLACES: Map = Map::new();
+/// Locks in tables ([`extends_table`]), and how many are recorded when they are initialised.
+static TABLES: AtomicU32 = AtomicU32::new(0);
+const MOST_IN_TABLES: u32 = 1 << 18;
 /// So many of them are enough.
 const MOST_SAME: u32 = 1 << 21;
 
@@ -45,6 +48,7 @@ pub unsafe fn enable(directory: &[u8; 4096]) {
     BYTES.store(0, Relaxed);
     REPEATS.store(false, Relaxed);
     SAME.store(0, Relaxed);
+    TABLES.store(0, Relaxed);
     FULL.store(0, Relaxed);
     ENABLED.store(1, Release);
 }
@@ -333,11 +337,32 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         return 0;
     }
     if config::serial() && !REPEATS.load(Relaxed) {
-        watch_repetition(op, site);
+        if op == Op::LockInit && extends_table(thread.number, object, site) {
+            if TABLES.load(Relaxed) > MOST_IN_TABLES && !tree::on() {
+                return 0;
+            }
+        } else {
+            watch_repetition(op, site);
+        }
     }
     let sequence = next_sequence(thread);
     sync_at(thread, op, object, aux, site, arguments, sequence);
     sequence
+}
+
+/// Serial mode: the thread initialises a lock behind all that it initialised at this place. A table of locks is no repetition,
+/// however long; what begins to live there is known well enough by its first use, so that not all of it is kept. For the holder
+/// of the turn.
+fn extends_table(thread: u32, object: u64, site: u64) -> bool {
+    let places = &raw mut PLACES;
+    // SAFETY: for the holder of the turn, and nobody else has a reference.
+    let highest = unsafe { (*places).entry((site ^ (Op::LockInit as u64) << 48, 2 + thread as u64)) };
+    let extends = object > *highest && *highest != 0;
+    *highest = object.max(*highest);
+    if extends {
+        TABLES.fetch_add(1, Relaxed);
+    }
+    extends
 }
 
 /// Serial mode: the recording is a beginning of the execution if nothing has happened for long but what had happened before; the

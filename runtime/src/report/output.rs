@@ -62,7 +62,8 @@ fn open(path: &[u8], process: u32) -> i32 {
     if options::get().log_exe_name {
         let mut program = [0_u8; LONGEST_PATH];
         // SAFETY: a terminated path and a local buffer.
-        let count = unsafe { syscall!(89usize, c"/proc/self/exe".as_ptr(), program.as_mut_ptr(), program.len()) }.max(0) as usize;
+        let count =
+            unsafe { syscall!(89usize, c"/proc/thread-self/exe".as_ptr(), program.as_mut_ptr(), program.len()) }.max(0) as usize;
         push(b".");
         push(program[..count].rsplit(|&byte| byte == b'/').next().unwrap_or_default());
     }

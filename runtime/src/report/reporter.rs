@@ -55,7 +55,7 @@ pub fn suppressions() -> &'static [u8] {
 fn beside_program(path: &[u8]) -> Option<&'static [u8]> {
     let mut name = [0_u8; 4096];
     // SAFETY: a terminated path and a local buffer.
-    let count = unsafe { syscall!(89usize, c"/proc/self/exe".as_ptr(), name.as_mut_ptr(), name.len()) };
+    let count = unsafe { syscall!(89usize, c"/proc/thread-self/exe".as_ptr(), name.as_mut_ptr(), name.len()) };
     let folder = name.get(..usize::try_from(count).ok()?)?.iter().rposition(|&byte| byte == b'/')? + 1;
     let end = folder + path.len();
     name.get_mut(folder..end)?.copy_from_slice(path);

@@ -9,7 +9,7 @@ pub fn is_shared(address: u64) -> bool {
     let mut buffer = [0u8; 1024];
     let (mut line, mut shared) = (Line::default(), None);
     // SAFETY: a terminated path. O_CLOEXEC
-    let file = unsafe { syscall!(sys::OPENAT, -100isize, c"/proc/self/maps".as_ptr(), 0o2000000, 0) };
+    let file = unsafe { syscall!(sys::OPENAT, -100isize, c"/proc/thread-self/maps".as_ptr(), 0o2000000, 0) };
     if file < 0 {
         return true;
     }

@@ -222,7 +222,7 @@ unsafe fn path_of<'a>(info: &Info, own_path: &'a mut [u8; 4096]) -> &'a [u8] {
         return &own_path[..length];
     }
     // SAFETY: a terminated path and a local buffer.
-    let length = unsafe { syscall!(89usize, c"/proc/self/exe".as_ptr(), own_path.as_mut_ptr(), own_path.len()) };
+    let length = unsafe { syscall!(89usize, c"/proc/thread-self/exe".as_ptr(), own_path.as_mut_ptr(), own_path.len()) };
     &own_path[..length.max(0) as usize]
 }
 
@@ -276,7 +276,7 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
     let mut own_path = [0u8; 4096];
     let path = if name.is_empty() {
         // SAFETY: a terminated path and a local buffer. The program itself is the first module, without a name.
-        let length = unsafe { syscall!(89usize, c"/proc/self/exe".as_ptr(), own_path.as_mut_ptr(), own_path.len()) };
+        let length = unsafe { syscall!(89usize, c"/proc/thread-self/exe".as_ptr(), own_path.as_mut_ptr(), own_path.len()) };
         &own_path[..length.max(0) as usize]
     } else {
         name

@@ -108,6 +108,7 @@ impl Describer<'_> {
             subject,
             sides: goals.iter().map(|&goal| self.side(goal, matches!(kind, FindingKind::Deadlock))).collect(),
             steps: witness.map_or_else(Vec::new, |witness| self.steps(&witness, &mut notes)),
+            earlier_steps: 0,
             schedule: None,
             provocation: None,
             reproduce: None,

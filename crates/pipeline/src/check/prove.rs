@@ -129,7 +129,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         }
         finding.verdict = Verdict::Proven { grade: Grade::Unordered };
         finding.schedule = Some(recorded.clone());
-        finding.steps = Vec::new();
+        finding.forget_steps();
         Ok(true)
     }
 
@@ -253,7 +253,7 @@ fn folder_in(finding: &Finding, session: &Path) -> PathBuf {
 fn take_words(finding: &mut Finding, shown: Finding) {
     if finding.subject != shown.subject {
         // They speak of the objects that were predicted.
-        finding.steps = Vec::new();
+        finding.forget_steps();
     }
     (finding.subject, finding.sides) = (shown.subject, shown.sides);
 }

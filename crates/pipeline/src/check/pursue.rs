@@ -300,5 +300,5 @@ fn take(finding: &mut Finding, shown: Finding) {
     if finding.kind != FindingKind::DataRace || !shown.sides.is_empty() {
         finding.sides = shown.sides;
     }
-    finding.steps = Vec::new();
+    finding.forget_steps();
 }

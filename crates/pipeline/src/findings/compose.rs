@@ -90,7 +90,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         let causal =
             trace.mode == Mode::Serial && !self.thinned && witness.is_some_and(|witness| witness.level == WitnessLevel::Causal);
         let sound = causal && self.unseen.is_empty();
-        let steps = plan.as_ref().map_or_else(Vec::new, |plan| self.steps(plan, &mut notes));
+        let (steps, earlier_steps) = plan.as_ref().map_or_else(Default::default, |plan| self.steps(plan));
         Finding {
             id: finding_id(kind, places),
             kind,
@@ -100,6 +100,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             subject,
             sides: goals.iter().map(|goal| self.side_of_goal(candidate, *goal)).collect(),
             steps,
+            earlier_steps,
             schedule: plan.map(|plan| plan.schedule),
             provocation: None,
             reproduce: None,
@@ -134,15 +135,13 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         names.join(", ")
     }
 
-    fn steps(&self, plan: &Plan, notes: &mut Vec<String>) -> Vec<Step> {
+    /// The last steps, and how many come before.
+    fn steps(&self, plan: &Plan) -> (Vec<Step>, usize) {
         let trace = self.trace();
         let turns = &plan.schedule.turns;
         let skipped = turns.len().saturating_sub(MAX_STEPS);
-        if skipped > 0 {
-            notes.push(format!("the schedule has {} turns; the last {MAX_STEPS} are shown", turns.len()));
-        }
         let told = turns.iter().zip(&plan.stops).skip(skipped);
-        told.map(|(turn, stop)| {
+        let told = told.map(|(turn, stop)| {
             let thread = plan.schedule.threads.get(turn.thread as usize).map(ToString::to_string).unwrap_or_default();
             let Some(event) = stop.map(|stop| trace.event(stop)) else {
                 return Step { thread, until: "runs to its end".into(), place: None };
@@ -158,8 +157,8 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
                 None => format!("runs up to where it {}", self.describer.action(event)),
             };
             Step { thread, until, place: stop.and_then(|stop| self.describer.place_of(stop)) }
-        })
-        .collect()
+        });
+        (told.collect(), skipped)
     }
 
     /// What a recording shows that itself ended blocked; `None` if it did not.
@@ -191,6 +190,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             subject,
             sides: self.blocked_sides(),
             steps: Vec::new(),
+            earlier_steps: 0,
             schedule: None,
             provocation: None,
             reproduce: None,
@@ -323,6 +323,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             subject: self.describer.data(touched.0, touched.1),
             sides: self.goal_sides()?,
             steps: Vec::new(),
+            earlier_steps: 0,
             schedule: None,
             provocation: None,
             reproduce: None,

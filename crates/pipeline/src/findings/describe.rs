@@ -66,8 +66,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
     pub fn place_of(&self, event: EventIndex) -> Option<Frame> {
         let event = self.trace.event(event);
         let stack = self.stack(event.site, event.context);
-        let own = stack.iter().position(|frame| !rust::is_library(frame) && frame.line.is_some()).unwrap_or(0);
-        stack.into_iter().nth(own)
+        Frame::best_known(&stack).cloned()
     }
 
     /// Where the thread was created; empty for the initial thread.

@@ -128,6 +128,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             subject: failure.to_string(),
             sides,
             steps: Vec::new(),
+            earlier_steps: 0,
             schedule: None,
             provocation: None,
             reproduce: None,

@@ -47,6 +47,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             subject,
             sides,
             steps: Vec::new(),
+            earlier_steps: 0,
             schedule: None,
             provocation: None,
             reproduce: None,

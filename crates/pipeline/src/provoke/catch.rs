@@ -120,6 +120,7 @@ pub fn finding_of<S: Symbols + ?Sized>(
         subject: subject.filter(|_| !named).unwrap_or_else(|| describer.data(at, size)),
         sides,
         steps: Vec::new(),
+        earlier_steps: 0,
         schedule: None,
         provocation: None,
         reproduce: None,

@@ -326,11 +326,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         });
         if proven && let Ok(loaded) = load(&folder_of(&shown.schedule, &session)) {
             let composer = Composer::new(&loaded, self.symbols, shown.schedule.quantum);
-            let (steps, skipped) = steps(&composer);
-            if skipped > 0 {
-                finding.notes.push(format!("{skipped} earlier accesses and locks are not shown"));
-            }
-            finding.steps = steps;
+            (finding.steps, finding.earlier_steps) = steps(&composer);
             if row.found == Found::ByPrefix {
                 row.prefix = loaded.header.accesses_executed;
             }
