@@ -1,7 +1,7 @@
 //! Every renderer on the same fixtures.
 
 use rashomon_event::finding::{HeldLock, Step};
-use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
+use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Grade, Replays, Side, Trial, Verdict, WitnessLevel};
 use rashomon_report::{ProgramExit, RunSummary, Shown, json, text};
 
 fn frame(function: &str, line: u32) -> Frame {
@@ -20,7 +20,7 @@ fn race() -> Finding {
     Finding {
         id: FindingId::new("race-3f2a91c4").unwrap(),
         kind: FindingKind::DataRace,
-        verdict: Verdict::Proven { grade: Grade::CoEnabled },
+        verdict: Verdict::Suspected.advance(Trial::Shown { grade: Grade::CoEnabled, replays: Replays::all(1) }),
         evidence: Evidence::Hybrid,
         witness_level: Some(WitnessLevel::Synchronisation),
         subject: "global y (4 bytes)".into(),
