@@ -28,14 +28,34 @@ pub enum FindingKind {
     UseOfDestroyed,
     /// A thread ended that nobody joined or detached.
     ThreadLeak,
+    /// Memory is used that another thread frees, and nothing orders the two.
+    UseAfterFree,
+    /// A signal handler does what it must not.
+    UnsafeInSignal,
+    /// A lock is held where an annotation forbids it.
+    WrongContext,
+    /// Regions that were meant to be atomic cannot be put in any order.
+    NotSerialisable,
 }
 
 impl FindingKind {
     /// A bug of the recorded execution itself: there is nothing to force.
     pub const fn is_misuse(self) -> bool {
         match self {
-            Self::DataRace | Self::Deadlock | Self::Stuck | Self::Endless | Self::Failure => false,
-            Self::UnlockNotHeld | Self::DestroyLocked | Self::DoubleLock | Self::UseOfDestroyed | Self::ThreadLeak => true,
+            Self::DataRace
+            | Self::Deadlock
+            | Self::Stuck
+            | Self::Endless
+            | Self::Failure
+            | Self::UseAfterFree
+            | Self::NotSerialisable => false,
+            Self::UnlockNotHeld
+            | Self::DestroyLocked
+            | Self::DoubleLock
+            | Self::UseOfDestroyed
+            | Self::ThreadLeak
+            | Self::UnsafeInSignal
+            | Self::WrongContext => true,
         }
     }
 }

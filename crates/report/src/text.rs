@@ -1,20 +1,45 @@
 //! The report for people: kind and grade, both sides with full stacks, what they hold, where their threads come from, the
 //! schedule in words, and as the last line of every finding the command that makes it happen again, ready to paste.
 
+mod analysis;
+mod undecided;
+mod warning;
+
+use crate::analysis::Analysis;
+use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
 use crate::order::{Shown, by_importance};
 use crate::summary::{Counts, ProgramExit, RunSummary};
-use crate::undecided;
+use crate::warning::Warning;
 use rashomon_event::harmless::harmless;
 use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Replays, Side, Verdict, WitnessLevel};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    pub shown: Shown,
-    /// ANSI colours.
-    pub colour: bool,
+/// The format for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Text;
+
+impl Format for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn about(&self) -> &'static str {
+        "For people to read"
+    }
+
+    fn report(&self, report: Report<'_>, options: &Options) -> String {
+        render(report.findings, report.run, options)
+    }
+
+    fn warning(&self, warning: &Warning, process: u64, options: &Options) -> Rendered {
+        Rendered { text: warning::render(warning, process, options), ..Rendered::default() }
+    }
+
+    fn analysis(&self, analysis: &Analysis, options: &Options) -> String {
+        analysis::render(analysis, options.limit)
+    }
 }
 
 /// ANSI attributes by meaning.
@@ -63,6 +88,10 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::DoubleLock => "double lock",
         FindingKind::UseOfDestroyed => "use of a destroyed lock",
         FindingKind::ThreadLeak => "thread leak",
+        FindingKind::UseAfterFree => "use after free",
+        FindingKind::UnsafeInSignal => "unsafe in a signal handler",
+        FindingKind::WrongContext => "lock held in the wrong context",
+        FindingKind::NotSerialisable => "regions that are not serialisable",
     }
 }
 
@@ -286,7 +315,7 @@ fn result_words(findings: &[Finding], counts: Counts) -> String {
 }
 
 /// All findings, one empty line behind each, then the summary of the run.
-pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> String {
+fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     let painter = Painter { colour: options.colour };
     let mut out = String::new();
     for finding in by_importance(findings, options.shown) {

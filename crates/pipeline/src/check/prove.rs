@@ -97,7 +97,11 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             | FindingKind::DestroyLocked
             | FindingKind::DoubleLock
             | FindingKind::UseOfDestroyed
-            | FindingKind::ThreadLeak => {}
+            | FindingKind::ThreadLeak
+            | FindingKind::UseAfterFree
+            | FindingKind::UnsafeInSignal
+            | FindingKind::WrongContext
+            | FindingKind::NotSerialisable => {}
         }
     }
 

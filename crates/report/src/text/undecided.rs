@@ -1,6 +1,6 @@
 //! What forcing left undecided, a line each, with what to do next: neither claims nor an all-clear.
 
-use crate::text::{clean, kind_name};
+use super::{clean, kind_name};
 use rashomon_event::{Finding, Frame, Side, Verdict, pasted};
 use std::fmt::Write as _;
 
