@@ -86,8 +86,8 @@ fn what_there_was_no_time_to_replay_says_so() {
     let (place, found) = checked_within("0", NEXT, "a", "c", 66);
     assert!(matches!(found.as_slice(), [(_, status)] if status == "proven"), "{found:?}");
     assert_eq!(replays(&place), [(0, 0)]);
-    let report = place.rashomon(&["report", "store"]).expect(0, &[]);
-    assert!(report.contains("seen in one execution, and not replayed"), "{report}");
+    let report = place.rashomon(&["report", "--store", "store"]).expect(0, &[]);
+    assert!(report.out.contains("seen in one execution, and not replayed"), "{report}");
 }
 
 #[test]

@@ -1,17 +1,13 @@
-//! What a format is, and all there are. A new one is a file of this crate and a line in [`FORMATS`].
+//! What a format is. A new one is a file of this crate and a line in its `formats!`.
 
+use crate::FORMATS;
 use crate::analysis::Analysis;
 use crate::frame::FRAME_FORMAT;
 use crate::order::Shown;
 use crate::summary::RunSummary;
 use crate::warning::Warning;
-use crate::{json::Json, text::Text, tsan::Tsan};
 use rashomon_event::Finding;
 use std::fmt::Debug;
-
-/// Every format, by name wherever a user names one: `rashomon report --format`, `rashomon detect --format`,
-/// `rashomon analyse --format`.
-pub const FORMATS: &[&dyn Format] = &[&Text, &Json, &Tsan];
 
 /// The format of that name.
 pub fn named(name: &str) -> Option<&'static dyn Format> {

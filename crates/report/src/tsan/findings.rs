@@ -7,7 +7,7 @@ use crate::frame::{self, clean};
 use crate::order::by_importance;
 use crate::text::kind_name;
 use crate::warning;
-use rashomon_event::{Finding, Frame, Side};
+use rashomon_event::{Finding, FindingKind, Frame, Side};
 use std::fmt::Write as _;
 
 pub fn render(report: Report<'_>, options: &Options) -> String {
@@ -53,9 +53,9 @@ fn begun(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }
 
-fn side(text: &mut String, side: &Side, first: bool, options: &Options) {
+fn side(text: &mut String, side: &Side, is_first: bool, options: &Options) {
     let action = clean(&side.action);
-    let action = if first { begun(&action) } else { format!("Previous {action}") };
+    let action = if is_first { begun(&action) } else { format!("Previous {action}") };
     let _ = writeln!(text, "  {action} by {}:", thread(&side.thread));
     stack(text, &side.stack, options);
     for held in &side.held {
@@ -66,11 +66,13 @@ fn side(text: &mut String, side: &Side, first: bool, options: &Options) {
 
 fn one(finding: &Finding, options: &Options) -> String {
     let kind = kind_name(finding.kind);
+    let of_accesses = matches!(finding.kind, FindingKind::DataRace | FindingKind::UseAfterFree);
     let mut text = format!("{RULE}WARNING: ThreadSanitizer: {kind} (pid=0)\n");
     for (index, one) in finding.sides.iter().enumerate() {
-        side(&mut text, one, index == 0, options);
+        side(&mut text, one, index == 0 || !of_accesses, options);
     }
-    let _ = writeln!(text, "  Location is {}.\n", clean(&finding.subject));
+    let what = if of_accesses { "Location is" } else { "This is about" };
+    let _ = writeln!(text, "  {what} {}.\n", clean(&finding.subject));
     for created in finding.sides.iter().filter(|side| !side.created_at.is_empty()) {
         let _ = writeln!(text, "  {} created at:", begun(&thread(&created.thread)));
         stack(&mut text, &created.created_at, options);
