@@ -24,7 +24,7 @@ macro_rules! formats {
         $(pub mod $module;)*
 
         /// Every format, by name wherever a user names one: `rashomon report --format`, `rashomon detect --format`,
-        /// `rashomon analyse --format`.
+        /// `rashomon analyse --report-format`.
         pub const FORMATS: &[&dyn Format] = &[$(&$module::$format),*];
     };
 }

@@ -42,9 +42,9 @@ pub struct AnalyseOptions {
     pub limit: usize,
     /// How the report is written, to standard output.
     #[arg(long, value_parser = super::formats(), default_value = "text")]
-    pub format: &'static dyn Format,
-    /// The same as --format json.
-    #[arg(long, conflicts_with = "format")]
+    pub report_format: &'static dyn Format,
+    /// The same as --report-format json.
+    #[arg(long, conflicts_with = "report_format")]
     pub json: bool,
     /// What makes the exit code 66.
     #[arg(long, value_enum, default_value_t = FailOnFound::Never)]
