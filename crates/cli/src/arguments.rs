@@ -344,9 +344,10 @@ pub const PREDICT_WITHIN: &str = "60";
 
 #[derive(Debug, Args)]
 pub struct ConfirmOptions {
-    /// Seconds for everything after the first recording: further recordings, analysis, forced executions. 0: force nothing.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    pub budget: Duration,
+    /// Seconds for everything: recordings, analysis, forced executions. The first recording gets at most half of them, and is
+    /// ended then. 0: no bound, and nothing is forced. Default: the first recording as long as it takes, and 60 seconds more.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<Duration>,
     /// The correct exit code (0 to 255); any other is a finding. Default: a code other than 0 is a finding if some schedule ends
     /// with 0.
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i32).range(0..=255))]

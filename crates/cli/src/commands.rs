@@ -23,6 +23,7 @@ pub mod trust;
 pub mod witness;
 
 use crate::arguments::{Colour, ConfirmOptions, FailOn, Filter, FilterOptions, ReportOptions, RunOptions, Show, Switch};
+use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
 use crate::live::{self, Live};
 use crate::progress::Reporter;
@@ -126,7 +127,7 @@ pub fn program_of(run: &RunRecord) -> Result<Program> {
 
 /// Of commands that only look, or force one schedule once.
 const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
-    budget: Duration::ZERO,
+    budget: Some(Duration::ZERO),
     expect_exit: None,
     forced_timeout: None,
     proofs: 1,
@@ -153,7 +154,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             accesses: Accesses::Distinct,
         },
         expected_exit: confirm.expect_exit,
-        budget: Budget { total: confirm.budget, predict_within: confirm.predict_within },
+        budget: confirm.budget(Bounds::of(confirm.budget, CONFIRM_BUDGET)),
         forced_limit: confirm.forced_timeout,
         times: confirm.proofs,
         keep: confirm.keep,
@@ -165,6 +166,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
 pub fn settings_for(
     run: &RunOptions,
     confirm: Option<&ConfirmOptions>,
+    bounds: Bounds,
     base_time_nanoseconds: u64,
     output: Output,
 ) -> Result<Settings> {
@@ -180,7 +182,7 @@ pub fn settings_for(
             input,
             output,
             limit: Some(run.timeout).filter(|limit| !limit.is_zero()),
-            until: Deadline::NEVER,
+            until: bounds.recording,
             trace_limit: run.trace_limit.saturating_mul(MEGABYTE),
             processes: run.processes,
             patience: PATIENCE,
@@ -188,7 +190,7 @@ pub fn settings_for(
             accesses: accesses(&run.filter),
         },
         expected_exit: confirm.and_then(|confirm| confirm.expect_exit),
-        budget: confirm.map_or(Budget::NONE, |confirm| Budget { total: confirm.budget, predict_within: confirm.predict_within }),
+        budget: confirm.map_or(Budget::NONE, |confirm| confirm.budget(bounds)),
         forced_limit: confirm.and_then(|confirm| confirm.forced_timeout),
         times: confirm.map_or(1, |confirm| confirm.proofs),
         keep: confirm.is_some_and(|confirm| confirm.keep),

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bounds;
 mod cargo;
 mod commands;
 mod exit;

@@ -298,13 +298,13 @@ fn first_recording(place: &Place) -> f64 {
 }
 
 #[test]
-fn the_budget_is_that_of_everything_behind_the_first_recording() {
+fn a_budget_that_is_given_is_that_of_everything() {
     let place = Place::new();
     place.compile("program", &long_racy(400));
     let begin = Instant::now();
     let (_, report) = check(&place, &["--budget", "2", "--fail-on", "never"], 0, &["untried"]);
-    let behind = begin.elapsed().as_secs_f64() - first_recording(&place);
-    assert!(behind <= 2.0 * 1.1 + 1.0, "{behind} s behind the first recording");
+    let took = begin.elapsed().as_secs_f64();
+    assert!(took <= 2.0 * 1.1 + 1.0, "{took} s");
     assert_eq!(report["run"]["interrupted"], Value::Null);
     // What was not tried is not said to have diverged.
     assert!(!statuses(&report).iter().any(|(_, status)| status == "diverged"), "{report}");

@@ -216,9 +216,13 @@ __attribute__((noinline)) static void copy(void *to, const void *from, unsigned 
 const VARIABLES: u64 = 4;
 const BLOCKS: u64 = 4;
 
-/// A block: each variable at one place at most, in a loop, under locks that are taken in one order.
-fn block(draw: &mut SplitMix) -> String {
+/// A block: each variable at one place at most, in a loop, under locks that are taken in one order. `races`: it begins with the
+/// first variable, several times, under no lock.
+fn block(draw: &mut SplitMix, races: bool) -> String {
     let mut text = format!("for (int round = 0; round < {}; round++) {{\n", 20 + draw.below(30));
+    if races {
+        text.push_str("for (int i = 0; i < 3; i++) touch(&x0);\n");
+    }
     let mut held = Vec::new();
     for lock in 0..2 {
         if draw.below(2) == 0 {
@@ -226,7 +230,7 @@ fn block(draw: &mut SplitMix) -> String {
             held.push(lock);
         }
     }
-    for variable in 0..VARIABLES {
+    for variable in 1..VARIABLES {
         let _ = match draw.below(6) {
             0 | 1 => writeln!(text, "x{variable}++;"),
             2 => writeln!(text, "x{variable} = round;"),
@@ -245,19 +249,29 @@ fn block(draw: &mut SplitMix) -> String {
     text + "}\n"
 }
 
-/// Threads whose blocks are executed in one drawn order.
+/// Threads whose blocks are executed in one drawn order. The last one, by a thread that has not done anything before, races with
+/// the first one.
 fn ordered_program(draw: &mut SplitMix) -> String {
-    let threads = 2 + draw.below(2);
-    let mut tasks = vec![String::new(); threads as usize];
+    let threads = 3;
+    let mut tasks = vec![String::new(); threads];
     for turn in 0..BLOCKS {
-        let task = &mut tasks[draw.below(threads) as usize];
-        let _ = write!(task, "until({turn});\n{}pass({});\n", block(draw), turn + 1);
+        let (first, last) = (turn == 0, turn == BLOCKS - 1);
+        let drawn = draw.below(threads as u64 - 1) as usize;
+        let task = &mut tasks[if first {
+            0
+        } else if last {
+            threads - 1
+        } else {
+            drawn
+        }];
+        let _ = write!(task, "until({turn});\n{}pass({});\n", block(draw, first || last), turn + 1);
     }
     let mut source = String::from(
         "#include <pthread.h>\n#include <stdatomic.h>
 static atomic_int turn;
 static pthread_mutex_t m[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static long x0, x1, x2, x3;
+__attribute__((noinline)) static void touch(long *p) { ++*p; }
 static void until(int wanted) { while (atomic_load_explicit(&turn, memory_order_relaxed) != wanted) ; }
 static void pass(int next) { atomic_store_explicit(&turn, next, memory_order_relaxed); }\n",
     );
@@ -265,8 +279,9 @@ static void pass(int next) { atomic_store_explicit(&turn, next, memory_order_rel
         let _ = writeln!(source, "static void *task{thread}(void *unused) {{\nlong sink = 0;\n{task}return (void *)sink;\n}}");
     }
     let _ = writeln!(source, "int main(void) {{\npthread_t t[{threads}];");
-    (0..threads).for_each(|thread| drop(writeln!(source, "pthread_create(&t[{thread}], 0, task{thread}, 0);")));
-    (0..threads).for_each(|thread| drop(writeln!(source, "pthread_join(t[{thread}], 0);")));
+    (0..threads)
+        .for_each(|thread| writeln!(source, "pthread_create(&t[{thread}], 0, task{thread}, 0);").expect("memory takes it"));
+    (0..threads).for_each(|thread| writeln!(source, "pthread_join(t[{thread}], 0);").expect("memory takes it"));
     source + "return 0;\n}\n"
 }
 

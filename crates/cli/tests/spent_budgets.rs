@@ -119,3 +119,33 @@ fn a_search_without_time_ends_in_order() {
         place.rashomon(&["report", "--store", command]).expect(0, &[]);
     }
 }
+
+/// A program without an end, which never repeats itself.
+#[test]
+fn a_budget_that_is_given_bounds_the_first_recording() {
+    let place = Place::new();
+    place.compile(
+        "endless",
+        "#include <pthread.h>
+#include <unistd.h>
+static int x;
+static volatile unsigned long counts[2];
+static void *task(void *count) {
+    for (x = 1;; ++*(volatile unsigned long *)count) usleep(100);
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, task, (void *)&counts[i]);
+    pthread_join(threads[0], 0);
+    return 0;
+}
+",
+    );
+    let line = ["check", "--budget", "8", "--json", "report.json", "--", "./endless"];
+    let ended = place.rashomon(&line).expect(66, &["half of the budget"]);
+    let report = place.json("report.json");
+    let found = statuses(&report);
+    assert!(found.iter().any(|(id, status)| id.starts_with("race") && status == "proven"), "{found:?}; {ended}");
+    let line = ["explore", "--budget", "2", "--", "./endless"];
+    place.rashomon(&line).expect(0, &["half of the budget"]);
+}

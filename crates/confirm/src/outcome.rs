@@ -4,7 +4,7 @@
 
 use crate::execution::{Ending, Execution};
 use rashomon_abi::record::Op;
-use rashomon_event::{Place, Schedule, ThreadPath};
+use rashomon_event::{Place, Schedule};
 use rashomon_trace::{self as trace, DivergenceKind, RunHeader};
 use std::fmt;
 
@@ -120,14 +120,10 @@ pub fn operation_words(code: u64) -> String {
     }
 }
 
-fn thread_words(path: &ThreadPath) -> String {
-    if path.0.is_empty() { "the main thread".into() } else { format!("thread {path}") }
-}
-
 fn divergence_words(header: &RunHeader, schedule: Option<&Schedule>) -> Divergence {
     let turn = schedule.and_then(|schedule| {
         let turn = schedule.turns.get(usize::try_from(header.outcome_turn).ok()?)?;
-        Some((turn, thread_words(schedule.threads.get(turn.thread as usize)?)))
+        Some((turn, schedule.threads.get(turn.thread as usize)?.words()))
     });
     let left = header.divergence;
     let ordinal = left.map_or(0, |left| left.expected_ordinal);

@@ -72,6 +72,13 @@ impl ThreadPath {
     }
 }
 
+impl ThreadPath {
+    /// What texts call the thread, everywhere.
+    pub fn words(&self) -> String {
+        if self.0.is_empty() { "the main thread".into() } else { format!("thread {self}") }
+    }
+}
+
 impl fmt::Display for ThreadPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_path(f, &self.0, "main")

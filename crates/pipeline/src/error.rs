@@ -27,6 +27,8 @@ pub enum PipelineError {
     OtherBinary { what: String, path: PathBuf, expected: String, found: String },
     #[error("the program ran without our runtime, so nothing was recorded; `rashomon doctor PROG` says why")]
     NotObserved,
+    #[error("the time for the recording was over before the program began; a larger --budget or --timeout gives more")]
+    NothingRecorded,
     #[error(
         "nothing is left of the recording: {path} was moved or deleted while the program ran; --output names a folder that the program leaves alone",
         path = path.display()

@@ -4,28 +4,29 @@
 //! locks and atomics orders (the hybrid candidates). Threads stop before these, and before all synchronisation. Limit: accesses
 //! that this recording does not show are not stopped at; `--accesses all` stops at all.
 
+mod words;
+
+use self::words::{critical_words, describe_schedule};
 use crate::check::Job;
 use crate::check::leads::is_proven;
 use crate::check::prove::{Prover, REPLAYS, load};
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
-use crate::findings::describe::access_class;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
 use rashomon_event::{
-    CodePlace, Deadline, EventIndex, EventKind, Finding, FindingId, Grade, Replays, Schedule, SiteId, ThreadPath, Trace, Trial,
-    Verdict,
+    CodePlace, Deadline, EventKind, Finding, FindingId, Grade, Replays, Schedule, SiteId, Trace, Trial, Verdict,
 };
 pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits, Running};
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::sampling::Samples;
-use rashomon_explore::schedule::{of_log, paths};
+use rashomon_explore::schedule::of_log;
 use rashomon_explore::{
-    Critical, Expected, Explorer, Failure, Minimised, Observation, Pending, Sampling, Search, Summary, VisibleAccesses, minimise,
+    Expected, Explorer, Failure, Minimised, Observation, Sampling, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
@@ -470,17 +471,6 @@ fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
     }
 }
 
-fn describe_schedule(schedule: &Schedule, best: &Observation, minimised: Option<&Minimised>) -> String {
-    let mut words = format!("{} turns, {} preemptions", schedule.turns.len(), best.log.preemptions());
-    if let Some(minimised) = minimised {
-        if minimised.fewest {
-            words.push_str(" (no schedule with fewer fails so)");
-        }
-        words.push_str(&format!("; after {} decisions it fails by itself", minimised.decisions.len()));
-    }
-    words
-}
-
 /// Of a failure whose schedule, or what it is compared with, could not be replayed any more.
 const NO_TIME: &str = "there was no time to replay its schedule: --budget gives more";
 
@@ -508,45 +498,4 @@ const fn grade_of(failure: Failure) -> Option<Grade> {
         // That something never ends cannot be shown by an execution.
         Failure::Endless | Failure::TimedOut => None,
     }
-}
-
-/// The event of a trace that a thread stood before.
-fn event_of(loaded: &LoadedTrace, path: &ThreadPath, pending: &Pending) -> Option<EventIndex> {
-    let trace = &loaded.trace;
-    let thread = trace.threads.iter().position(|info| info.path == *path)?;
-    let wanted = |index: &EventIndex| {
-        let event = trace.event(*index);
-        let same = event.thread.index() == thread && event.ordinal == pending.ordinal;
-        let access = matches!(event.kind, EventKind::Access(_));
-        same && if pending.operation.op == 0 { access && trace.site(event.site).address == pending.site } else { !access }
-    };
-    trace.indices().find(wanted)
-}
-
-fn critical_words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, log: &rashomon_explore::Log, critical: &Critical) -> String {
-    let paths = paths(log);
-    let side = |(thread, pending): &(u32, Pending)| {
-        let path = paths.get(*thread as usize).cloned().unwrap_or_default();
-        match event_of(composer.loaded, &path, pending) {
-            Some(index) => {
-                let event = composer.loaded.trace.event(index);
-                let place =
-                    composer.describer.place_of(index).map(|frame| format!(" at {}", rashomon_report::text::frame_words(&frame)));
-                let action = match event.access() {
-                    Some(access) => {
-                        let touched = composer.describer.data(access.address, u64::from(access.size));
-                        format!("{} of {touched}", access_class(&access))
-                    }
-                    None => composer.describer.action(event),
-                };
-                format!("thread {path}: {action}{}", place.unwrap_or_default())
-            }
-            None => format!("thread {path} after {} synchronisation events", pending.ordinal),
-        }
-    };
-    format!(
-        "critical order: [{}] before [{}]; the other way round it does not fail",
-        side(&critical.first),
-        side(&critical.second)
-    )
 }

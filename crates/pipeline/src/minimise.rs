@@ -369,7 +369,7 @@ fn words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, index: EventIndex) -> 
     let event = composer.loaded.trace.event(index);
     let thread = &composer.loaded.trace.thread(event.thread).path;
     let place = composer.describer.place_of(index).map(|frame| format!(" at {}", rashomon_report::text::frame_words(&frame)));
-    format!("thread {thread}: {}{}", action(composer, event), place.unwrap_or_default())
+    format!("{}: {}{}", thread.words(), action(composer, event), place.unwrap_or_default())
 }
 
 fn action<S: Symbols + ?Sized>(composer: &Composer<'_, S>, event: &Event) -> String {

@@ -1,6 +1,5 @@
 //! What a prediction may cost, and who decides.
 
-use crate::deciders::{self, Decider, Stage};
 use crate::exact;
 use rashomon_event::Deadline;
 
@@ -54,19 +53,5 @@ impl Default for Options {
             site_pairs: 10_000,
             deadline: Deadline::NEVER,
         }
-    }
-}
-
-impl Options {
-    /// The deciders to be asked at a stage, in their order.
-    pub fn asked(&self, stage: Stage) -> impl Iterator<Item = &'static dyn Decider> {
-        let allowed = match stage {
-            Stage::Walked | Stage::Causal => true,
-            Stage::Synchronisation | Stage::DespiteAtomics => self.optimistic,
-        };
-        let wanted = move |decider: &&dyn Decider| {
-            allowed && decider.stage() == stage && (self.deciders.is_empty() || self.deciders.contains(&decider.name()))
-        };
-        deciders::ALL.iter().copied().filter(wanted)
     }
 }

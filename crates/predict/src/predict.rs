@@ -14,7 +14,7 @@
 
 use crate::candidates::Candidates;
 use crate::deadlocks;
-use crate::deciders::{Decision, Question, Stage};
+use crate::deciders::{Decision, Question, Stage, asked};
 use crate::index::Index;
 pub use crate::options::Options;
 use crate::walk;
@@ -159,7 +159,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
     /// Ordered, if each says so.
     fn ask(&self, stage: Stage, goals: &[EventIndex]) -> (Decision, &'static str) {
         let mut last = None;
-        for decider in self.question.options.asked(stage) {
+        for decider in asked(self.question.options, stage) {
             let decision = decider.decide(&self.question, goals);
             match decision {
                 Decision::Witness(_) | Decision::Refuted => return (decision, decider.name()),
@@ -231,7 +231,7 @@ impl<F: FnMut(Prediction)> Predictor<'_, '_, F> {
 
     /// Whether anybody decides what the walk over sync-preserving ideals finds.
     fn walks(&self) -> bool {
-        self.question.options.asked(Stage::Walked).next().is_some()
+        asked(self.question.options, Stage::Walked).next().is_some()
     }
 
     /// A sync-preserving race for each pair of sites that has one, representatives first.

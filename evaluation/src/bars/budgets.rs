@@ -1,7 +1,6 @@
 //! Random programs under random budgets, the tool ended at random: it ends in time, and nothing that it had said is lost.
 //!
-//! What is fair. The budget of a command begins when its first recording has ended; that time is taken from the store, which the
-//! tool writes, and is at most what the whole command took. A tool that is asked to end (SIGINT, SIGTERM) has a second for it.
+//! What is fair. A budget bounds the whole command, the first recording included. A tool that is asked to end (SIGINT, SIGTERM) has a second for it.
 //! What counts as said is what stands on its standard error.
 
 use crate::common::bar::{self, Bar};
@@ -61,7 +60,7 @@ struct Run {
     command: &'static str,
     budget: f64,
     killed: Killed,
-    /// Seconds behind the first recording; behind the signal, where the tool was asked to end.
+    /// Seconds of the whole command; behind the signal, where the tool was asked to end.
     took: f64,
     /// Seconds beyond what it may take without an allowance.
     over: f64,
@@ -226,9 +225,9 @@ fn one(tool: &Path, folder: &Path, drawn: &Drawn<'_>) -> Result<Run> {
     }
     let status = child.wait().context("cannot wait for the tool")?;
     let said = String::from_utf8_lossy(&fs::read(&said).unwrap_or_default()).into_owned();
-    let recorded = first_recording(&store);
+    let recorded = has_recording(&store);
     let (took, allowed) = match killed {
-        Killed::No => ((begin.elapsed().as_secs_f64() - recorded.unwrap_or(0.0)).max(0.0), drawn.budget),
+        Killed::No => (begin.elapsed().as_secs_f64(), drawn.budget),
         _ => (asked.elapsed().as_secs_f64(), 0.0),
     };
     let proven = proven_ids(&said);
@@ -239,7 +238,7 @@ fn one(tool: &Path, folder: &Path, drawn: &Drawn<'_>) -> Result<Run> {
     } else if said.contains("panicked") || killed == Killed::No && matches!(code, 2 | 125 | 101) {
         Some(format!("exit code {code}: {}", said.lines().last().unwrap_or_default()))
     } else {
-        fault_of(tool, &store, &report, killed, recorded.is_some())?
+        fault_of(tool, &store, &report, killed, recorded)?
     };
     // Stores of long programs are large.
     fs::remove_dir_all(&place).with_context(|| format!("cannot remove {}", place.display()))?;
@@ -271,9 +270,8 @@ fn ends_within(child: &mut Child, time: Duration) -> Result<bool> {
     }
 }
 
-/// Seconds; `None` if it has not ended.
-fn first_recording(store: &Path) -> Option<f64> {
-    Some(json(&store.join("run.json"))?["recordings"][0]["milliseconds"].as_u64()? as f64 / 1000.0)
+fn has_recording(store: &Path) -> bool {
+    json(&store.join("run.json")).is_some_and(|run| run["recordings"][0].is_object())
 }
 
 fn json(path: &Path) -> Option<Value> {

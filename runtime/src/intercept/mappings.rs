@@ -1,8 +1,4 @@
 //! `mmap` and its kin: lifetimes of mapped memory.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::heap::{allocated, freed};
 use crate::detect;
@@ -22,6 +18,7 @@ fn mapping(address: *mut u8, bytes: usize, site: u64) {
 
 unsafe extern "C" fn map(address: *mut u8, bytes: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> *mut u8 {
     let site = caller();
+    // SAFETY: the program's own call: what it maps over is its own matter.
     let result = unsafe {
         real!(fn mmap(*mut u8, usize, c_int, c_int, c_int, i64) -> *mut u8)(address, bytes, protection, flags, file, offset)
     };
@@ -49,6 +46,7 @@ fn unmapping(address: *mut u8, bytes: usize, site: u64) {
 
 unsafe extern "C" fn unmap(address: *mut u8, bytes: usize) -> c_int {
     unmapping(address, bytes, caller());
+    // SAFETY: the program's own mapping, which nothing here refers to any more.
     unsafe { real!(fn munmap(*mut u8, usize) -> c_int)(address, bytes) }
 }
 
@@ -58,6 +56,7 @@ unsafe extern "C" fn remap(address: *mut u8, old: usize, new: usize, flags: c_in
     if old > 0 {
         unmapping(address, old, site);
     }
+    // SAFETY: the program's own mapping; an argument that the flags do not ask for is not looked at.
     let result = unsafe { real!(fn mremap(*mut u8, usize, usize, c_int, *mut u8) -> *mut u8)(address, old, new, flags, place) };
     if result as u64 == FAILED && old > 0 {
         // The old mapping lives on, as a new object.

@@ -1,8 +1,4 @@
 //! `pthread_spin_*`. A thread that would spin blocks in serial mode.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
-)]
 
 use super::lock_common::{acquire_by_trying, drop_hold, hold, request};
 use crate::record::recorder;
@@ -39,9 +35,8 @@ fn acquired(thread: &mut Thread, lock: Lock, site: u64, try_flag: u16) {
     recorder::sync(thread, Op::Lock, lock as u64, lock_kind::SPIN | try_flag, site, &[]);
 }
 
-// SAFETY (of every call below): the real function with the program's arguments.
-
 unsafe extern "C" fn lock(lock: Lock) -> c_int {
+    // SAFETY: the program's own lock, which it has initialised.
     let real = || unsafe { real!(fn pthread_spin_lock(Lock) -> c_int)(lock) };
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
@@ -71,6 +66,7 @@ unsafe extern "C" fn trylock(lock: Lock) -> c_int {
 }
 
 unsafe extern "C" fn unlock(lock: Lock) -> c_int {
+    // SAFETY: the program's own lock, which it says that it holds.
     let real = || unsafe { real!(fn pthread_spin_unlock(Lock) -> c_int)(lock) };
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
@@ -84,6 +80,7 @@ unsafe extern "C" fn unlock(lock: Lock) -> c_int {
 }
 
 unsafe extern "C" fn init(lock: Lock, shared: c_int) -> c_int {
+    // SAFETY: room for a lock, of the program's own.
     let result = unsafe { real!(fn pthread_spin_init(Lock, c_int) -> c_int)(lock, shared) };
     if let Some(runtime) = Runtime::try_enter() {
         if shared != 0 {
@@ -98,6 +95,7 @@ unsafe extern "C" fn destroy(lock: Lock) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
         recorder::sync(runtime.thread(), Op::LockDestroy, lock as u64, 0, caller(), &[]);
     }
+    // SAFETY: the program's own lock, which nobody holds by the function's contract.
     unsafe { real!(fn pthread_spin_destroy(Lock) -> c_int)(lock) }
 }
 

@@ -34,7 +34,6 @@ const ENTANGLED: [&[&str]; 1] = [
     // The scheduler, the recorder and detection are called from every entry point, and call back into each other.
     &[
         "runtime/src/detect",
-        "runtime/src/endless",
         "runtime/src/intercept",
         "runtime/src/openmp",
         "runtime/src/process",

@@ -84,6 +84,20 @@ const COVERS: &str = "SAFETY (of ";
 /// Or the module's own exception from the lint, which carries the reason.
 const EXPECTED: &str = "clippy::undocumented_unsafe_blocks";
 
+/// Files of the runtime whose blocks share one reason so. The number may only fall.
+const SHARING: usize = 32;
+
+#[test]
+fn reasons_are_shared_in_fewer_and_fewer_files() {
+    let shares = |file: &&files::TextFile| {
+        let inside = file.is_rust() && file.path.starts_with("runtime/") && file.path != "runtime/src/lib.rs";
+        inside && lines(&file.text).iter().any(|line| line.comment.contains(COVERS) || line.code.contains(EXPECTED))
+    };
+    let all = files::all();
+    let sharing: Vec<&str> = all.iter().filter(shares).map(|file| file.path.as_str()).collect();
+    assert_eq!(sharing.len(), SHARING, "each block has its own reason, but for those of: {}", sharing.join(", "));
+}
+
 /// Whether the line, or the comment above the statement that it belongs to, holds the reason.
 fn is_explained(lines: &[Line], number: usize) -> bool {
     const MARK: &str = "SAFETY:";

@@ -30,9 +30,10 @@ pub struct ExploreOptions {
     /// No exit code is a failure.
     #[arg(long)]
     pub any_exit: bool,
-    /// Seconds for everything after the first recording: search, shortening, replays.
-    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
-    pub budget: Duration,
+    /// Seconds for everything: recording (at most half of them), search, shortening, replays. Default: the recording as long as
+    /// it takes, and 300 seconds more.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<Duration>,
     /// Seconds after which one execution is ended. Default: 10 times the recorded execution, plus 5.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout_of_one: Option<Duration>,
@@ -83,9 +84,10 @@ pub struct WitnessOptions {
     /// Scheduling steps after the prefix at which an execution is ended.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000))]
     pub steps: u64,
-    /// Seconds for everything after the recording.
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
-    pub budget: Duration,
+    /// Seconds for everything, of which the recording gets at most half. Default: the recording as long as it takes, and 600
+    /// seconds more.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<Duration>,
     /// Seconds after which one execution is ended. Default: 10 times the recorded execution, plus 5.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout_of_one: Option<Duration>,
@@ -96,9 +98,10 @@ pub struct WitnessOptions {
 
 #[derive(Debug, Args)]
 pub struct ProvokeOptions {
-    /// Seconds for everything after the recording.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    pub budget: Duration,
+    /// Seconds for everything, of which a recording that is made first gets at most half. Default: the recording as long as it
+    /// takes, and 60 seconds more.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<Duration>,
     /// The most executions; 0: no limit.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub runs: u64,

@@ -3,6 +3,7 @@
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, plan_of_check, present, processors, reporter, settings_for};
 use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions};
+use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
 use crate::live;
 use anyhow::Result;
@@ -47,7 +48,8 @@ pub fn check_prepared(
 ) -> Result<Checked> {
     let json_to_output = report.json.as_deref() == Some(Path::new("-"));
     let output = if json_to_output { Output::ToError } else { Output::Inherit };
-    let settings = settings_for(options, Some(confirm), prepared.run.base_time_nanoseconds, output)?;
+    let bounds = Bounds::of(confirm.budget, CONFIRM_BUDGET);
+    let settings = settings_for(options, Some(confirm), bounds, prepared.run.base_time_nanoseconds, output)?;
     let Prepared { program, store, mut run } = prepared;
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };

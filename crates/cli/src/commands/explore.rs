@@ -3,11 +3,11 @@
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, present, processors, record_all, refuse_filter, reporter, settings_for};
 use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions};
+use crate::bounds::{Bounds, EXPLORE_BUDGET};
 use crate::exit::Exit;
 use crate::terminal::say;
 use anyhow::Result;
 use rashomon_confirm::Output;
-use rashomon_event::Deadline;
 use rashomon_pipeline::engines::{self, explore::Explore};
 use rashomon_pipeline::explore::{ExpectedExit, ExploreSettings, Stops};
 use rashomon_pipeline::{Binaries, Case, Job, Tally};
@@ -25,7 +25,8 @@ pub fn explore(
     refuse_filter(&run.filter, "rashomon explore")?;
     end_children_on_interruption();
     let Some(Prepared { program, store, run: mut record }) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
-    let mut settings = settings_for(run, None, record.base_time_nanoseconds, Output::Discard)?;
+    let bounds = Bounds::of(options.budget, EXPLORE_BUDGET);
+    let mut settings = settings_for(run, None, bounds, record.base_time_nanoseconds, Output::Discard)?;
     settings.forced_limit = options.timeout_of_one;
     let symbols = Binaries::new();
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
@@ -47,7 +48,7 @@ pub fn explore(
         all: options.all,
         jobs: options.jobs.map_or_else(processors, usize::from),
     });
-    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), Deadline::within(options.budget))?;
+    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), bounds.rest())?;
     let explored = engine.explored;
     reporter.finish();
     if !ui.quiet {

@@ -7,10 +7,10 @@ use super::{
     reporter, settings_for, settings_of,
 };
 use crate::arguments::{Holding, ProvokeOptions, ReportOptions, RunOptions, Switch};
+use crate::bounds::{Bounds, PROVOKE_BUDGET};
 use crate::exit::Exit;
 use anyhow::{Result, bail};
 use rashomon_confirm::Output;
-use rashomon_event::Deadline;
 use rashomon_pipeline::engines::{self, provoke::Provoke};
 use rashomon_pipeline::provoke::Strategy;
 use rashomon_pipeline::replay::check_recording;
@@ -36,11 +36,12 @@ pub fn provoke(
     refuse_filter(&run.filter, "rashomon provoke")?;
     end_children_on_interruption();
     let records = !command.is_empty();
+    let bounds = Bounds::of(options.budget, PROVOKE_BUDGET);
     let (prepared, settings) = if records {
         let Some(prepared) = prepare(run, None, command)? else { return Ok(Exit::Failed) };
         let json_to_output = report.json.as_deref() == Some(Path::new("-"));
         let output = if json_to_output { Output::ToError } else { Output::Inherit };
-        let settings = settings_for(run, None, prepared.run.base_time_nanoseconds, output)?;
+        let settings = settings_for(run, None, bounds, prepared.run.base_time_nanoseconds, output)?;
         (prepared, settings)
     } else {
         let store = open_store(stored.store.as_deref())?;
@@ -76,7 +77,7 @@ pub fn provoke(
         whole_budget: options.whole_budget,
     };
     let mut engine = Provoke::new(provoking);
-    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), Deadline::within(options.budget))?;
+    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), bounds.rest())?;
     let told = engine.told;
     reporter.finish();
     let header = RunHeader::read(&store.recording(0))?;

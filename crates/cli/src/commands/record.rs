@@ -3,6 +3,7 @@
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, record_all, settings_for};
 use crate::arguments::{Filter, RunOptions};
+use crate::bounds::Bounds;
 use crate::exit::Exit;
 use crate::progress::Reporter;
 use crate::terminal::say;
@@ -17,7 +18,7 @@ use std::path::Path;
 pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> {
     end_children_on_interruption();
     let Some(Prepared { program, store, run: mut record }) = prepare(run, None, command)? else { return Ok(Exit::Failed) };
-    let settings: Settings = settings_for(run, None, record.base_time_nanoseconds, Output::Inherit)?;
+    let settings: Settings = settings_for(run, None, Bounds::NONE, record.base_time_nanoseconds, Output::Inherit)?;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
     let mut reporter = Reporter::new(ui.quiet);
     record_all(&job, &mut record, run, &mut reporter)?;

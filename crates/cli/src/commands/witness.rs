@@ -3,11 +3,11 @@
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, present, processors, record_all, refuse_filter, reporter, settings_for};
 use crate::arguments::{ReportOptions, RunOptions, WitnessOptions};
+use crate::bounds::{Bounds, WITNESS_BUDGET};
 use crate::exit::Exit;
 use crate::terminal::print;
 use anyhow::Result;
 use rashomon_confirm::Output;
-use rashomon_event::Deadline;
 use rashomon_pipeline::engines::{self, witness::Witness};
 use rashomon_pipeline::witness::{LocksetStates, WitnessSettings, Witnessed};
 use rashomon_pipeline::{Binaries, Case, Job, Tally};
@@ -25,7 +25,8 @@ pub fn witness(
     refuse_filter(&run.filter, "rashomon witness")?;
     end_children_on_interruption();
     let Some(Prepared { program, store, run: mut record }) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
-    let mut settings = settings_for(run, None, record.base_time_nanoseconds, Output::Discard)?;
+    let bounds = Bounds::of(options.budget, WITNESS_BUDGET);
+    let mut settings = settings_for(run, None, bounds, record.base_time_nanoseconds, Output::Discard)?;
     settings.forced_limit = options.timeout_of_one;
     settings.times = 2;
     let symbols = Binaries::new();
@@ -44,7 +45,7 @@ pub fn witness(
         jobs: options.jobs.map_or_else(processors, usize::from),
         undecided: false,
     });
-    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), Deadline::within(options.budget))?;
+    engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), bounds.rest())?;
     let witnessed = engine.witnessed;
     reporter.finish();
     print(&format!("{} accesses executed in the recording\n", witnessed.accesses))?;

@@ -243,7 +243,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
 ) -> Result<Vec<Finding>, PipelineError> {
     observer.progress(Progress::Analysing { number: 0, of: 1 });
     let mut leads = BTreeMap::new();
-    let deadlines = Budget { total: Duration::ZERO, predict_within: Some(within) }.begin();
+    let deadlines = Budget { predict_within: Some(within), ..Budget::NONE }.begin();
     for process in processes(session)? {
         let mut examination = Examination::begin(process.folder, &deadlines);
         let Some((loaded, _)) = examination.loaded()? else {

@@ -137,6 +137,13 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         for note in recorded.notes.iter().filter(|_| is_first) {
             self.observer.progress(Progress::Note(note));
         }
+        if recorded.exit == ProgramExit::TimedOut && settings.until.is_over() {
+            let seconds = Duration::from_millis(recorded.milliseconds).as_secs_f64();
+            self.tell(format!(
+                "the program was ended after {seconds:.1} s, half of the budget: what it would have done later was not seen; \
+                 a larger --budget shows more of it"
+            ));
+        }
         self.run.recordings.push(recorded);
         job.tell_numbers(self.run, &self.tally, self.observer)?;
         job.store.write_run(self.run)?;
@@ -156,7 +163,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         let first = self.run.recordings.first().map_or(Duration::ZERO, |first| Duration::from_millis(first.milliseconds));
         if !budget.is_zero() && first > budget {
             self.tell(format!(
-                "recording the program took {:.1} s, longer than the budget of {:.1} s, which counts from here on: --budget gives more",
+                "recording the program took {:.1} s, longer than the budget of {:.1} s: a larger --budget gives more",
                 first.as_secs_f64(),
                 budget.as_secs_f64()
             ));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub const NAME: &str = "record";
 
-/// Records until the plan has enough. The budget begins with the end of the first recording.
+/// Records until the plan has enough. What is left of the budget is shared out when the first recording has ended.
 pub struct Record<'p> {
     plan: &'p mut dyn Plan,
     /// Whether recordings are analysed.

@@ -9,7 +9,7 @@ use rashomon_confirm::{Plan, schedule::Planner};
 use rashomon_event::finding::Step;
 use rashomon_event::{
     Access, AccessClass, Address, Candidate, CandidateKind, ContextId, EventIndex, EventKind, Evidence, Finding, FindingId,
-    FindingKind, Grade, Mode, Replays, Schedule, Side, SiteId, ThreadPath, Trace, Trial, Verdict, Witness, WitnessLevel,
+    FindingKind, Grade, Mode, Replays, Schedule, Side, SiteId, Trace, Trial, Verdict, Witness, WitnessLevel,
 };
 use rashomon_trace::{BlockedRecord, GoalRecord, LoadedTrace, Outcome};
 
@@ -116,7 +116,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             CandidateKind::Deadlock { .. } => {
                 let action = match self.trace().event(goal).kind {
                     EventKind::Join { child, .. } => {
-                        format!("waits for {} to end", thread_words(&self.trace().thread(child).path))
+                        format!("waits for {} to end", self.trace().thread(child).path.words())
                     }
                     EventKind::WaitEnd { mutex, .. } => format!("waits for {} again", self.describer.lock(mutex)),
                     EventKind::BarrierExit { barrier, .. } => format!("waits at {}", self.describer.lock(barrier)),
@@ -240,7 +240,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
 
     fn thread_words(&self, thread: rashomon_event::ThreadId) -> String {
         match self.trace().threads.get(thread.index()) {
-            Some(info) => thread_words(&info.path),
+            Some(info) => info.path.words(),
             None => thread.to_string(),
         }
     }
@@ -350,10 +350,6 @@ fn goal_access(goal: &GoalRecord) -> Access {
 
 fn is_join(record: &BlockedRecord) -> bool {
     record.op == Some(Op::ThreadJoin)
-}
-
-fn thread_words(path: &ThreadPath) -> String {
-    if path.0.is_empty() { "the main thread".into() } else { format!("thread {path}") }
 }
 
 /// First byte and number of bytes that both accesses touch.

@@ -184,8 +184,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let object = &self.trace.objects[self.trace.object_at(address)?.index()];
         let into = address.0 - object.base.0;
         let thread = |thread: ThreadId| match self.trace.threads.get(thread.index()) {
-            Some(info) if info.path.0.is_empty() => "the main thread".to_owned(),
-            Some(info) => format!("thread {}", info.path),
+            Some(info) => info.path.words(),
             None => thread.to_string(),
         };
         let at = |site: SiteId| match object

@@ -152,6 +152,7 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
     let header = match (header_of(session)?, execution.ending, &program.before_each) {
         (Some(header), _, _) => header,
         (None, Ending::TimedOut, Some(command)) => return Err(ConfirmError::NoTimeLeft { command: command.clone() }.into()),
+        (None, Ending::TimedOut, None) => return Err(PipelineError::NothingRecorded),
         (None, _, _) => return Err(not_observed(session)),
     };
     let exit = match (header.outcome, header.state, execution.ending) {

@@ -100,6 +100,18 @@ deciders! {
     despite_atomics,
 }
 
+/// Those to be asked at a stage, in their order.
+pub fn asked(options: &Options, stage: Stage) -> impl Iterator<Item = &'static dyn Decider> {
+    let allowed = match stage {
+        Stage::Walked | Stage::Causal => true,
+        Stage::Synchronisation | Stage::DespiteAtomics => options.optimistic,
+    };
+    let wanted = move |decider: &&dyn Decider| {
+        allowed && decider.stage() == stage && (options.deciders.is_empty() || options.deciders.contains(&decider.name()))
+    };
+    ALL.iter().copied().filter(wanted)
+}
+
 /// The decider of that name.
 pub fn named(name: &str) -> Option<&'static dyn Decider> {
     ALL.iter().copied().find(|decider| decider.name() == name)

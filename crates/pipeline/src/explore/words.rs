@@ -1,0 +1,61 @@
+//! What a finding of an exploration says of its schedule.
+
+use crate::findings::compose::Composer;
+use crate::findings::describe::access_class;
+use crate::findings::symbols::Symbols;
+use rashomon_event::{EventIndex, EventKind, Schedule, ThreadPath};
+use rashomon_explore::schedule::paths;
+use rashomon_explore::{Critical, Log, Minimised, Observation, Pending};
+use rashomon_trace::LoadedTrace;
+
+pub(super) fn describe_schedule(schedule: &Schedule, best: &Observation, minimised: Option<&Minimised>) -> String {
+    let mut words = format!("{} turns, {} preemptions", schedule.turns.len(), best.log.preemptions());
+    if let Some(minimised) = minimised {
+        if minimised.fewest {
+            words.push_str(" (no schedule with fewer fails so)");
+        }
+        words.push_str(&format!("; after {} decisions it fails by itself", minimised.decisions.len()));
+    }
+    words
+}
+
+/// The event of a trace that a thread stood before.
+fn event_of(loaded: &LoadedTrace, path: &ThreadPath, pending: &Pending) -> Option<EventIndex> {
+    let trace = &loaded.trace;
+    let thread = trace.threads.iter().position(|info| info.path == *path)?;
+    let wanted = |index: &EventIndex| {
+        let event = trace.event(*index);
+        let same = event.thread.index() == thread && event.ordinal == pending.ordinal;
+        let access = matches!(event.kind, EventKind::Access(_));
+        same && if pending.operation.op == 0 { access && trace.site(event.site).address == pending.site } else { !access }
+    };
+    trace.indices().find(wanted)
+}
+
+pub(super) fn critical_words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, log: &Log, critical: &Critical) -> String {
+    let paths = paths(log);
+    let side = |(thread, pending): &(u32, Pending)| {
+        let path = paths.get(*thread as usize).cloned().unwrap_or_default();
+        match event_of(composer.loaded, &path, pending) {
+            Some(index) => {
+                let event = composer.loaded.trace.event(index);
+                let place =
+                    composer.describer.place_of(index).map(|frame| format!(" at {}", rashomon_report::text::frame_words(&frame)));
+                let action = match event.access() {
+                    Some(access) => {
+                        let touched = composer.describer.data(access.address, u64::from(access.size));
+                        format!("{} of {touched}", access_class(&access))
+                    }
+                    None => composer.describer.action(event),
+                };
+                format!("{}: {action}{}", path.words(), place.unwrap_or_default())
+            }
+            None => format!("{} after {} synchronisation events", path.words(), pending.ordinal),
+        }
+    };
+    format!(
+        "critical order: [{}] before [{}]; the other way round it does not fail",
+        side(&critical.first),
+        side(&critical.second)
+    )
+}
