@@ -10,13 +10,15 @@ mod trace;
 
 pub use analyse::{AnalyseOptions, FailOnFound};
 pub use client::ClientOptions;
-pub use detect::{DetectFormat, DetectOptions, Detector};
+pub use detect::{DetectOptions, Detector};
 pub use run::{FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use rashomon_report::{FORMATS, Format};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -250,8 +252,8 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         store: Option<PathBuf>,
         /// How the report is written, to standard output.
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
+        #[arg(long, value_parser = formats(), default_value = "text")]
+        format: &'static dyn Format,
         /// Which findings are shown.
         #[arg(long, value_enum, default_value_t = Show::Claims)]
         show: Show,
@@ -400,10 +402,10 @@ pub enum FailOn {
     Never,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    Text,
-    Json,
+/// The formats by their names.
+fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
+    let values = FORMATS.iter().map(|format| PossibleValue::new(format.name()).help(format.about()));
+    PossibleValuesParser::new(values).try_map(|name| rashomon_report::named(&name).ok_or("no such format"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -36,7 +36,7 @@ use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
 use rashomon_pipeline::engines::{self, record::Record};
 use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::{Accesses, Binaries, Budget, Case, Job, RecordSettings, RunRecord, Scheduling, Settings, Store};
-use rashomon_report::{Counts, RunSummary, Shown, json, text};
+use rashomon_report::{Counts, Format as _, Report, RunSummary, Shown, json::Json, text::Text};
 use rashomon_trace::Policy;
 use std::ffi::OsString;
 use std::path::Path;
@@ -256,14 +256,16 @@ fn tool() -> Result<OsString> {
 /// Writes the reports of `check`, `predict` and `confirm`, and says whether `--fail-on` is met.
 pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &ReportOptions) -> Result<bool> {
     let shown = shown(options.show);
-    terminal::show(&text::render(findings, summary, text::Options { shown, colour: ui.colours(error_is_terminal()) }));
+    let report = Report { findings, run: summary };
+    let look = rashomon_report::Options { shown, colour: ui.colours(error_is_terminal()), ..rashomon_report::Options::default() };
+    terminal::show(&Text.report(report, &look));
     match options.json.as_deref() {
         None => {}
         Some(path) if path == Path::new("-") => {
             live::no_more();
-            print(&json::render(findings, summary, shown))?;
+            print(&Json.report(report, &look))?;
         }
-        Some(path) => live::write_last(path, &json::render(findings, summary, shown))?,
+        Some(path) => live::write_last(path, &Json.report(report, &look))?,
     }
     let counts = Counts::of(findings);
     Ok(match options.fail_on {

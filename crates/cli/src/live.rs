@@ -5,9 +5,9 @@
 //! pipe, a terminal) gets the report once, at the end.
 
 use anyhow::{Context as _, Result};
-use rashomon_event::{Finding, FindingId, Verdict};
+use rashomon_event::{Finding, FindingId};
 use rashomon_pipeline::Progress;
-use rashomon_report::{RunSummary, Shown, json};
+use rashomon_report::{Format as _, Options, Report, RunSummary, Shown, json::Json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -75,12 +75,10 @@ impl Live {
             Progress::Decided(finding) => {
                 // The report does without schedules, which may be long.
                 let told = Finding { schedule: None, provocation: None, ..(*finding).clone() };
-                let proven = matches!(told.verdict, Verdict::Proven { .. });
+                let proven = told.verdict.is_proven();
                 // What was proven once stays so, as in the store.
                 let known = state.findings.get(&told.id);
-                if !proven
-                    && known.is_some_and(|known| matches!(known.verdict, Verdict::Proven { .. }) && known.reproduce.is_some())
-                {
+                if !proven && known.is_some_and(|known| known.verdict.is_proven() && known.reproduce.is_some()) {
                     return;
                 }
                 state.findings.insert(told.id.clone(), told);
@@ -111,7 +109,8 @@ impl Live {
     fn render(&self, state: &State) -> Option<String> {
         let summary = RunSummary { interrupted: true, ..state.summary.clone()? };
         let findings: Vec<Finding> = state.findings.values().cloned().collect();
-        Some(json::render(&findings, &summary, self.shown))
+        let look = Options { shown: self.shown, ..Options::default() };
+        Some(Json.report(Report { findings: &findings, run: &summary }, &look))
     }
 
     /// The whole report is written: nothing is left for an interruption.

@@ -3,7 +3,7 @@
 use crate::live::Live;
 use crate::terminal::{error_is_terminal, say};
 use indicatif::{ProgressBar, ProgressStyle};
-use rashomon_event::{Verdict, harmless};
+use rashomon_event::harmless;
 use rashomon_pipeline::{Observer, Progress};
 use rashomon_report::text;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Observer for Reporter {
                 self.now(format!("provoking: execution {execution}, {open} pairs of accesses undecided"));
             }
             Progress::Decided(finding) => {
-                if let Verdict::Proven { grade } = finding.verdict {
+                if let Some(grade) = finding.verdict.grade() {
                     self.line(&format!("proven ({}): {}", text::grade_name(grade), finding.id));
                 }
             }

@@ -54,7 +54,7 @@ fn a_use_after_free_is_not_like_other_races() {
     place.rashomon(&["check", "--json", "report.json", "--output", "store", "--", "./program"]).expect(66, &[]);
     let report = place.json("report.json");
     let findings = report["findings"].as_array().into_iter().flatten();
-    let mut proven = findings.filter(|finding| finding["status"] == "proven");
+    let mut proven = findings.filter(|finding| finding["verdict"] == "proven");
     let frees = |side: &serde_json::Value| side["action"].as_str().is_some_and(|action| action.starts_with("free of"));
     assert!(
         proven.any(|finding| finding["sides"].as_array().into_iter().flatten().any(frees)),

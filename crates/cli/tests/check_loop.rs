@@ -343,7 +343,7 @@ fn what_is_decided_survives_the_end_of_the_tool() {
         for line in proven.lines().filter(|line| line.contains("proven (")) {
             let id = line.rsplit(' ').next().unwrap_or_default();
             let told =
-                report["findings"].as_array().into_iter().flatten().any(|one| one["id"] == id && one["status"] == "proven");
+                report["findings"].as_array().into_iter().flatten().any(|one| one["id"] == id && one["verdict"] == "proven");
             assert!(told, "{id} is not in {signal}.json");
             let finding = place.json(&format!("{store}/findings/{id}.json"));
             assert_eq!(finding["finding"]["verdict"]["status"], "proven", "{id}");
@@ -409,7 +409,7 @@ fn races_of_one_cause_are_set_aside() {
         let here = races.iter().filter(|race| race["subject"].as_str().is_some_and(|subject| subject.starts_with(variable)));
         here.map(|race| {
             let line = |side: usize| race["sides"][side]["stack"][0]["line"].as_u64().unwrap_or(0);
-            (race["status"].as_str().unwrap_or_default().to_owned(), line(0).min(line(1)), line(0).max(line(1)))
+            (race["verdict"].as_str().unwrap_or_default().to_owned(), line(0).min(line(1)), line(0).max(line(1)))
         })
         .collect::<Vec<_>>()
     };

@@ -40,12 +40,17 @@ const NEXT: &str = "if [ -e begun ]; then cp next state; else cp first state; to
 /// Id and status of the deadlocks of one recording.
 #[track_caller]
 fn checked(first: &str, next: &str, code: i32) -> (Place, Vec<(String, String)>) {
+    checked_within("20", NEXT, first, next, code)
+}
+
+#[track_caller]
+fn checked_within(budget: &str, before: &str, first: &str, next: &str, code: i32) -> (Place, Vec<(String, String)>) {
     let place = Place::new();
     place.compile("program", PROGRAM);
     place.write("first", first);
     place.write("next", next);
-    let check = ["check", "--recordings", "1", "--budget", "20", "--json", "report.json", "--output", "store"];
-    let arguments = [&check[..], &["--show", "suspicions", "--before-each", NEXT, "--", "./program"]].concat();
+    let check = ["check", "--recordings", "1", "--budget", budget, "--json", "report.json", "--output", "store"];
+    let arguments = [&check[..], &["--show", "suspicions", "--before-each", before, "--", "./program"]].concat();
     place.rashomon(&arguments).expect(code, &[]);
     let found = statuses(&place.json("report.json"));
     let deadlocks = found.into_iter().filter(|(id, _)| id.starts_with("deadlock")).collect();
@@ -54,8 +59,35 @@ fn checked(first: &str, next: &str, code: i32) -> (Place, Vec<(String, String)>)
 
 #[test]
 fn what_comes_about_again_is_proven() {
-    let (_, found) = checked("a", "a", 66);
+    let (place, found) = checked("a", "a", 66);
     assert!(matches!(found.as_slice(), [(_, status)] if status == "proven"), "{found:?}");
+    assert_eq!(replays(&place), [(1, 1)]);
+}
+
+/// Of the deadlocks in the report.
+fn replays(place: &Place) -> Vec<(u64, u64)> {
+    let report = place.json("report.json");
+    let deadlocks = report["findings"].as_array().into_iter().flatten().filter(|finding| finding["kind"] == "deadlock");
+    let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+    deadlocks.map(|finding| &finding["replays"]).map(|replays| (number(&replays["shown"]), number(&replays["of"]))).collect()
+}
+
+#[test]
+fn a_replay_that_fails_is_tried_again() {
+    // The second execution, which is the first replay, goes another way.
+    let before = "if [ -e begun ] && [ ! -e tried ]; then cp next state; touch tried; else cp first state; touch begun; fi";
+    let (place, found) = checked_within("20", before, "a", "c", 66);
+    assert!(matches!(found.as_slice(), [(_, status)] if status == "proven"), "{found:?}");
+    assert_eq!(replays(&place), [(1, 2)]);
+}
+
+#[test]
+fn what_there_was_no_time_to_replay_says_so() {
+    let (place, found) = checked_within("0", NEXT, "a", "c", 66);
+    assert!(matches!(found.as_slice(), [(_, status)] if status == "proven"), "{found:?}");
+    assert_eq!(replays(&place), [(0, 0)]);
+    let report = place.rashomon(&["report", "--store", "store"]).expect(0, &[]);
+    assert!(report.out.contains("seen in one execution, and not replayed"), "{report}");
 }
 
 #[test]

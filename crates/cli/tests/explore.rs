@@ -35,7 +35,7 @@ fn only(report: &Value) -> (String, String, Vec<String>) {
     let findings = report["findings"].as_array().cloned().unwrap_or_default();
     let [finding] = findings.as_slice() else { panic!("not one finding: {report}") };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    assert_eq!(finding["status"], "proven", "{finding}");
+    assert_eq!(finding["verdict"], "proven", "{finding}");
     (text(&finding["id"]), text(&finding["grade"]), finding["notes"].as_array().into_iter().flatten().map(text).collect())
 }
 

@@ -39,7 +39,7 @@ fn report(body: &str, policy: &str) -> (i32, String, Vec<Found>) {
     let report = place.json("report.json");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let findings = report["findings"].as_array().expect("findings are a list").iter().map(|finding| {
-        assert_eq!((&finding["status"], &finding["grade"]), (&"proven".into(), &"observed".into()), "{finding}");
+        assert_eq!((&finding["verdict"], &finding["grade"]), (&"proven".into(), &"observed".into()), "{finding}");
         let sides = finding["sides"].as_array().into_iter().flatten();
         let line = |side: &Value| {
             let frames = side["stack"].as_array().into_iter().flatten();

@@ -73,7 +73,7 @@ fn what_no_construct_orders_is_proven() {
             assert_eq!(ended.code, 66, "{compiler}, case {case}: {ended}");
             let kind = if case == DEADLOCK { "deadlock" } else { "data-race" };
             let findings = report["findings"].as_array().cloned().unwrap_or_default();
-            let proven = |finding: &&Value| finding["status"] == "proven" && finding["kind"] == kind;
+            let proven = |finding: &&Value| finding["verdict"] == "proven" && finding["kind"] == kind;
             let proof = findings.iter().find(proven).unwrap_or_else(|| panic!("{compiler}, case {case}: {ended}"));
             // The stacks are those of the program.
             let frames = proof["sides"]

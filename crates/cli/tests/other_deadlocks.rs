@@ -64,7 +64,7 @@ fn another_deadlock_does_not_prove_a_predicted_one() {
     place.rashomon(&check).expect(66, &[]);
     let report = place.json("report.json");
     let found = report["findings"].as_array().into_iter().flatten();
-    let proven = found.filter(|finding| finding["kind"] == "deadlock" && finding["status"] == "proven");
+    let proven = found.filter(|finding| finding["kind"] == "deadlock" && finding["verdict"] == "proven");
     let subjects: Vec<_> = proven.map(|finding| finding["subject"].as_str().unwrap_or_default()).collect();
     assert_eq!(subjects, ["mutex c, mutex d"], "{report:#}");
 }

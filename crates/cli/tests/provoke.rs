@@ -32,7 +32,7 @@ fn lines(report: &Value) -> Vec<[u64; 2]> {
     let findings = report["findings"].as_array().into_iter().flatten();
     let line = |side: &Value| side["stack"].as_array().and_then(|stack| stack[0]["line"].as_u64()).unwrap_or(0);
     let of = |finding: &Value| {
-        assert_eq!((finding["status"].as_str(), finding["grade"].as_str()), (Some("proven"), Some("co-enabled")), "{finding}");
+        assert_eq!((finding["verdict"].as_str(), finding["grade"].as_str()), (Some("proven"), Some("co-enabled")), "{finding}");
         let mut lines = [line(&finding["sides"][0]), line(&finding["sides"][1])];
         lines.sort_unstable();
         lines
@@ -364,7 +364,7 @@ fn decided(report: &Value) -> Vec<(String, String, String, bool)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let findings = report["findings"].as_array().into_iter().flatten();
     let of = |finding: &Value| {
-        (text(&finding["kind"]), text(&finding["status"]), text(&finding["grade"]), finding["reproduce"].is_string())
+        (text(&finding["kind"]), text(&finding["verdict"]), text(&finding["grade"]), finding["reproduce"].is_string())
     };
     findings.map(of).collect()
 }

@@ -22,7 +22,7 @@ fn proven_by(place: &Place, command: Command, source: &str) -> (String, String) 
     let ended = place.run(command).expect(66, &["1 proven, 0 predicted"]);
     let report = place.json("report.json");
     let proven: Vec<&Value> =
-        report["findings"].as_array().into_iter().flatten().filter(|finding| finding["status"] == "proven").collect();
+        report["findings"].as_array().into_iter().flatten().filter(|finding| finding["verdict"] == "proven").collect();
     let [finding] = proven.as_slice() else { panic!("one proven finding was expected; {ended}") };
     (summarise(finding, Path::new(source)), finding["id"].as_str().unwrap_or_default().to_owned())
 }

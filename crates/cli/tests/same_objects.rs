@@ -22,7 +22,7 @@ static void pair(void *(*one)(void *), void *(*other)(void *)) {
 fn proven<'r>(report: &'r Value, kind: &str) -> Vec<&'r Value> {
     let findings = report["findings"].as_array().into_iter().flatten();
     let is_proven =
-        |finding: &&Value| finding["status"] == "proven" && finding["id"].as_str().is_some_and(|id| id.starts_with(kind));
+        |finding: &&Value| finding["verdict"] == "proven" && finding["id"].as_str().is_some_and(|id| id.starts_with(kind));
     findings.filter(is_proven).collect()
 }
 

@@ -26,7 +26,7 @@ fn witness(place: &Place, store: &str, options: &[&str], command: &[&str]) -> (E
 }
 
 fn proven(report: &Value) -> Vec<&Value> {
-    report["findings"].as_array().into_iter().flatten().filter(|finding| finding["status"] == "proven").collect()
+    report["findings"].as_array().into_iter().flatten().filter(|finding| finding["verdict"] == "proven").collect()
 }
 
 /// Fig. 6: the locks are not the same everywhere, and yet nothing races.

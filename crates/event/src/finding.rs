@@ -4,6 +4,7 @@ use crate::candidate::{Evidence, WitnessLevel};
 use crate::finding_id::FindingId;
 use crate::provocation::Provocation;
 use crate::schedule::Schedule;
+use crate::verdict::{Trial, Verdict};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,68 +28,34 @@ pub enum FindingKind {
     UseOfDestroyed,
     /// A thread ended that nobody joined or detached.
     ThreadLeak,
+    /// Memory is used that another thread frees, and nothing orders the two.
+    UseAfterFree,
+    /// A signal handler does what it must not.
+    UnsafeInSignal,
+    /// A lock is held where an annotation forbids it.
+    WrongContext,
+    /// Regions that were meant to be atomic cannot be put in any order.
+    NotSerialisable,
 }
 
 impl FindingKind {
     /// A bug of the recorded execution itself: there is nothing to force.
     pub const fn is_misuse(self) -> bool {
         match self {
-            Self::DataRace | Self::Deadlock | Self::Stuck | Self::Endless | Self::Failure => false,
-            Self::UnlockNotHeld | Self::DestroyLocked | Self::DoubleLock | Self::UseOfDestroyed | Self::ThreadLeak => true,
-        }
-    }
-}
-
-/// How a proven finding was established (DESIGN §2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Grade {
-    /// Both accesses were held side by side on the same bytes.
-    CoEnabled,
-    /// Both were executed and exact C++20 happens-before orders neither.
-    Unordered,
-    /// The threads are blocked in the cycle shown.
-    Deadlocked,
-    /// All threads are blocked and no cycle explains it.
-    Stuck,
-    /// All threads repeat themselves for ever, or are blocked.
-    Endless,
-    /// A signal ended the program.
-    Crashed,
-    /// The program ended with another exit code than it should.
-    WrongExit,
-    /// The recorded execution did it.
-    Observed,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "kebab-case")]
-pub enum Verdict {
-    Proven {
-        grade: Grade,
-    },
-    /// A checked causal witness, not forced.
-    Predicted,
-    /// Evidence or an optimistic witness, not forced.
-    Suspected,
-    /// Forcing left the schedule. Says where.
-    Diverged {
-        expected: String,
-        actual: String,
-    },
-    /// Infeasible under the trace's model.
-    Refuted,
-}
-
-impl Verdict {
-    /// The surest first. The one ranking by which findings are merged, tried and shown.
-    pub const fn rank(&self) -> u8 {
-        match self {
-            Self::Proven { .. } => 0,
-            Self::Predicted => 1,
-            Self::Diverged { .. } => 2,
-            Self::Suspected => 3,
-            Self::Refuted => 4,
+            Self::DataRace
+            | Self::Deadlock
+            | Self::Stuck
+            | Self::Endless
+            | Self::Failure
+            | Self::UseAfterFree
+            | Self::NotSerialisable => false,
+            Self::UnlockNotHeld
+            | Self::DestroyLocked
+            | Self::DoubleLock
+            | Self::UseOfDestroyed
+            | Self::ThreadLeak
+            | Self::UnsafeInSignal
+            | Self::WrongContext => true,
         }
     }
 }
@@ -204,7 +171,12 @@ pub struct Finding {
 impl Finding {
     /// Whether it came about, and is known how to make it come about again.
     pub const fn can_happen_again(&self) -> bool {
-        matches!(self.verdict, Verdict::Proven { .. }) && (self.schedule.is_some() || self.provocation.is_some())
+        self.verdict.is_proven() && (self.schedule.is_some() || self.provocation.is_some())
+    }
+
+    /// Takes over what came of executing the program for it.
+    pub fn advance(&mut self, trial: Trial) {
+        self.verdict = std::mem::replace(&mut self.verdict, Verdict::Suspected).advance(trial);
     }
 
     /// Another execution shows it than the one that the steps are of.

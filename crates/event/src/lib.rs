@@ -14,11 +14,12 @@ pub mod path_text;
 pub mod provocation;
 pub mod schedule;
 pub mod trace;
+pub mod verdict;
 
 pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
 pub use deadline::Deadline;
 pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder, OtherOp};
-pub use finding::{Finding, FindingKind, Frame, Grade, Side, Verdict};
+pub use finding::{Finding, FindingKind, Frame, Side};
 pub use finding_id::{FindingId, NoFindingId};
 pub use harmless::harmless;
 pub use ids::{Address, ContextId, EventIndex, ObjectId, ProcessPath, SiteId, ThreadId, ThreadPath};
@@ -27,3 +28,4 @@ pub use path_text::{path_bytes, path_of, path_text};
 pub use provocation::{Descriptor, First, Provocation};
 pub use schedule::{CodePlace, Goal, Landmark, ObjectName, Place, Position, Schedule, Surroundings, Turn};
 pub use trace::{Context, Mode, ModuleInfo, Object, ObjectKind, Site, ThreadInfo, Trace};
+pub use verdict::{Grade, Replays, Trial, Verdict};

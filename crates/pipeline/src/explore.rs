@@ -9,14 +9,16 @@ mod words;
 use self::words::{critical_words, describe_schedule};
 use crate::check::Job;
 use crate::check::leads::is_proven;
-use crate::check::prove::{Prover, load};
+use crate::check::prove::{Prover, REPLAYS, load};
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
 use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
-use rashomon_event::{CodePlace, Deadline, EventKind, Finding, FindingId, Grade, Schedule, SiteId, Trace, Verdict};
+use rashomon_event::{
+    CodePlace, Deadline, EventKind, Finding, FindingId, Grade, Replays, Schedule, SiteId, Trace, Trial, Verdict,
+};
 pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits, Running};
@@ -378,11 +380,19 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let session = self.store.scratch(NAME).join("proof");
         let forcing = Forcing { times: 1, ..explorer.forcing.clone() };
         observer.progress(Progress::Forcing { id: &failure.to_string(), number: 0, of: 1 });
-        let attempt = force(explorer.program, &schedule, &session, &forcing)?;
+        let mut replays = Replays::default();
+        let attempt = loop {
+            let attempt = force(explorer.program, &schedule, &session, &forcing)?;
+            replays.of += 1;
+            replays.shown += u32::from(happened(failure, &attempt));
+            if replays.shown > 0 || replays.of == REPLAYS || explorer.forcing.deadline.is_over() {
+                break attempt;
+            }
+        };
         let loaded = load(&session)?;
         let composer = Composer::new(&loaded, self.symbols, 0);
         let mut finding = composer.of_blocked().unwrap_or_else(|| composer.of_failure(failure));
-        let again = happened(failure, &attempt);
+        let again = replays.shown > 0;
         let exit = match failure {
             Failure::Signal(signal) => Some(ProgramExit::Signal { signal }),
             Failure::Code(code) => Some(ProgramExit::Code { code }),
@@ -397,10 +407,16 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             _ => None,
         };
-        finding.verdict = match grade_of(failure) {
-            Some(grade) if again && objection.is_none() => Verdict::Proven { grade },
-            _ => Verdict::Suspected,
-        };
+        finding.verdict = Verdict::Suspected;
+        finding.advance(match grade_of(failure) {
+            Some(grade) if again && objection.is_none() => Trial::Shown { grade, replays },
+            Some(_) if !again && !explorer.forcing.deadline.is_over() => Trial::ShownOnce {
+                expected: "what exploration showed, when its schedule was replayed".into(),
+                actual: attempt.outcome.to_string(),
+                of: replays.of,
+            },
+            _ => Trial::NotShown,
+        });
         if let Some(objection) = objection {
             let late = explorer.forcing.deadline.is_over();
             finding.notes.push(if late { NO_TIME } else { objection }.into());

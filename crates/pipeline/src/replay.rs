@@ -7,7 +7,7 @@ use crate::provoke::{met, request_of, watched_again};
 use rashomon_confirm::force::{attempt, force_process, forced_session};
 use rashomon_confirm::provoke::{Setting, provoking_session};
 use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provoke};
-use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, Verdict, path_of};
+use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, path_of};
 use rashomon_trace::modules::ModuleLine;
 use rashomon_trace::{After, LoadedTrace, Policy, Recording, Watched, processes};
 use std::path::Path;
@@ -20,16 +20,10 @@ const DEBUGGED_HOLD: Duration = Duration::from_secs(60);
 
 /// The finding's schedule, if it has one and is for the binaries that are there now.
 pub fn schedule_of(finding: &Finding) -> Result<&Schedule, PipelineError> {
-    let schedule = finding.schedule.as_ref().ok_or_else(|| PipelineError::NoSchedule {
-        id: finding.id.to_string(),
-        verdict: match finding.verdict {
-            Verdict::Proven { .. } => "proven",
-            Verdict::Predicted => "predicted",
-            Verdict::Suspected => "suspected",
-            Verdict::Diverged { .. } => "diverged",
-            Verdict::Refuted => "refuted",
-        },
-    })?;
+    let schedule = finding
+        .schedule
+        .as_ref()
+        .ok_or_else(|| PipelineError::NoSchedule { id: finding.id.to_string(), verdict: finding.verdict.name() })?;
     let modules = schedule.modules.iter().map(|module| (module.path.as_str(), module.build_id.as_deref()));
     check_binaries(&format!("the schedule of {}", finding.id), modules)?;
     Ok(schedule)

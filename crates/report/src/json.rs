@@ -1,22 +1,32 @@
-//! The machine-readable report: one object, `"format": "rashomon-report"`, `"version": 1`.
+//! For machines. Findings: one object, `"format": "rashomon-report"`, `"version": 2`; `docs/reference/formats.md` has its fields.
 //!
 //! The fields are listed here and not derived from the model, so that the model may change without changing the format. A
 //! field may be added without a new version; a field that changes its meaning or goes away needs one. `exit` is the
-//! program's, `status` is ours. Schedules are left out: they are in the store, and `reproduce` runs them.
+//! program's, `status` is the report's, `verdict` a finding's. Schedules are left out: they are in the store, and `reproduce` runs them.
 
+mod analysis;
+mod warning;
+
+use crate::analysis::Analysis;
+use crate::format::{Format, Options, Rendered};
 use crate::lost::Lost;
-use crate::order::{Shown, by_importance};
+use crate::order::by_importance;
 use crate::summary::{Counts, ProgramExit, RunSummary, Status, is_false};
+use crate::warning::Warning;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::harmless::harmless_json;
-use rashomon_event::{Evidence, Finding, FindingKind, Frame, Side, Verdict, WitnessLevel};
+use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Replays, Side, Verdict, WitnessLevel};
 use serde::Serialize;
 
 pub const FORMAT: &str = "rashomon-report";
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+
+/// The format for machines.
+#[derive(Clone, Copy, Debug)]
+pub struct Json;
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Document<'a> {
     format: &'static str,
     version: u32,
     status: Status,
@@ -47,8 +57,9 @@ struct Run<'a> {
 struct FindingView<'a> {
     id: &'a str,
     kind: FindingKind,
+    verdict: &'static str,
     #[serde(flatten)]
-    verdict: &'a Verdict,
+    detail: VerdictView<'a>,
     evidence: &'static str,
     witness: Option<&'static str>,
     subject: &'a str,
@@ -61,6 +72,29 @@ struct FindingView<'a> {
     unseen: &'a [String],
     notes: &'a [String],
     reproduce: Option<&'a str>,
+}
+
+/// What a verdict says beside its name.
+#[derive(Default, Serialize)]
+struct VerdictView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grade: Option<Grade>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replays: Option<Replays>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actual: Option<&'a str>,
+}
+
+impl<'a> From<&'a Verdict> for VerdictView<'a> {
+    fn from(verdict: &'a Verdict) -> Self {
+        let proof = Self { grade: verdict.grade(), replays: verdict.replays(), ..Self::default() };
+        match verdict {
+            Verdict::Diverged { expected, actual } => Self { expected: Some(expected), actual: Some(actual), ..proof },
+            _ => proof,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -143,7 +177,8 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
         Self {
             id: &finding.id,
             kind: finding.kind,
-            verdict: &finding.verdict,
+            verdict: finding.verdict.name(),
+            detail: VerdictView::from(&finding.verdict),
             evidence: match finding.evidence {
                 Evidence::HappensBefore => "happens-before",
                 Evidence::Hybrid => "hybrid",
@@ -168,10 +203,36 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
     }
 }
 
+impl Format for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn about(&self) -> &'static str {
+        "For programs: one JSON object, of `detect` one per line"
+    }
+
+    fn is_for_machines(&self) -> bool {
+        true
+    }
+
+    fn report(&self, report: crate::Report<'_>, options: &Options) -> String {
+        render(report.findings, report.run, options)
+    }
+
+    fn warning(&self, warning: &Warning, process: u64, _: &Options) -> Rendered {
+        Rendered { text: warning::render(warning, process), ..Rendered::default() }
+    }
+
+    fn analysis(&self, analysis: &Analysis, _: &Options) -> String {
+        analysis::render(analysis)
+    }
+}
+
 /// The whole report, ending in a newline. `counts` and `status` cover all findings, also those not shown.
-pub fn render(findings: &[Finding], run: &RunSummary, shown: Shown) -> String {
+fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     let counts = Counts::of(findings);
-    let report = Report {
+    let document = Document {
         format: FORMAT,
         version: VERSION,
         status: Status::of(counts, run.interrupted),
@@ -189,10 +250,10 @@ pub fn render(findings: &[Finding], run: &RunSummary, shown: Shown) -> String {
             interrupted: run.interrupted,
         },
         lost: Lost::of(findings),
-        findings: by_importance(findings, shown).into_iter().map(FindingView::from).collect(),
+        findings: by_importance(findings, options.shown).into_iter().map(FindingView::from).collect(),
     };
     // Only maps with non-string keys and failing `Serialize` impls can fail; there are none here.
-    let text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
     let mut text = harmless_json(&text).into_owned();
     text.push('\n');
     text

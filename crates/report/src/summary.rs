@@ -97,6 +97,24 @@ pub struct RunSummary {
     pub interrupted: bool,
 }
 
+impl RunSummary {
+    /// Of what was found without a run of ours.
+    pub const fn without_run() -> Self {
+        Self {
+            command: Vec::new(),
+            exit: ProgramExit::Unknown,
+            recordings: 0,
+            events: 0,
+            threads: 0,
+            executions: 0,
+            untried: 0,
+            store: String::new(),
+            notes: Vec::new(),
+            interrupted: false,
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 pub(crate) const fn is_false(value: &bool) -> bool {
     !*value

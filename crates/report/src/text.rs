@@ -1,20 +1,45 @@
 //! The report for people: kind and grade, both sides with full stacks, what they hold, where their threads come from, the
 //! schedule in words, and as the last line of every finding the command that makes it happen again, ready to paste.
 
+mod analysis;
+mod undecided;
+mod warning;
+
+use crate::analysis::Analysis;
+use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
 use crate::order::{Shown, by_importance};
 use crate::summary::{Counts, ProgramExit, RunSummary};
-use crate::undecided;
+use crate::warning::Warning;
 use rashomon_event::harmless::harmless;
-use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
+use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Replays, Side, Verdict, WitnessLevel};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    pub shown: Shown,
-    /// ANSI colours.
-    pub colour: bool,
+/// The format for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Text;
+
+impl Format for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn about(&self) -> &'static str {
+        "For people to read"
+    }
+
+    fn report(&self, report: Report<'_>, options: &Options) -> String {
+        render(report.findings, report.run, options)
+    }
+
+    fn warning(&self, warning: &Warning, process: u64, options: &Options) -> Rendered {
+        Rendered { text: warning::render(warning, process, options), ..Rendered::default() }
+    }
+
+    fn analysis(&self, analysis: &Analysis, options: &Options) -> String {
+        analysis::render(analysis, options.limit)
+    }
 }
 
 /// ANSI attributes by meaning.
@@ -63,6 +88,10 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::DoubleLock => "double lock",
         FindingKind::UseOfDestroyed => "use of a destroyed lock",
         FindingKind::ThreadLeak => "thread leak",
+        FindingKind::UseAfterFree => "use after free",
+        FindingKind::UnsafeInSignal => "unsafe in a signal handler",
+        FindingKind::WrongContext => "lock held in the wrong context",
+        FindingKind::NotSerialisable => "regions that are not serialisable",
     }
 }
 
@@ -81,7 +110,7 @@ pub const fn grade_name(grade: Grade) -> &'static str {
 
 fn verdict_words(verdict: &Verdict) -> String {
     match verdict {
-        Verdict::Proven { grade } => format!("proven, {}", grade_name(*grade)),
+        Verdict::Proven(_) => verdict.grade().map_or_else(String::new, |grade| format!("proven, {}", grade_name(grade))),
         Verdict::Predicted => "predicted".into(),
         Verdict::Suspected => "suspected".into(),
         Verdict::Diverged { .. } => "diverged".into(),
@@ -89,43 +118,48 @@ fn verdict_words(verdict: &Verdict) -> String {
     }
 }
 
-/// What the verdict means, for who reads it the first time.
-fn explanation(finding: &Finding) -> Option<String> {
-    Some(match &finding.verdict {
-        Verdict::Proven { grade: Grade::CoEnabled } => {
-            "a forced execution stopped both threads right before these two accesses to the same bytes".into()
+/// What a proof of this grade says, for who reads it the first time.
+const fn proof_words(kind: FindingKind, grade: Grade) -> &'static str {
+    match grade {
+        Grade::CoEnabled => "a forced execution stopped both threads right before these two accesses to the same bytes",
+        Grade::Unordered => "both accesses were executed and nothing orders them under the rules of C++20 and of C11",
+        Grade::Deadlocked => "an execution ended with these threads waiting for each other for ever",
+        Grade::Stuck => "an execution ended with every thread waiting and nobody left to wake them",
+        Grade::Endless => {
+            "an execution came to where every thread that is left repeats the same state for ever, or is blocked: a livelock"
         }
-        Verdict::Proven { grade: Grade::Unordered } => {
-            "both accesses were executed and nothing orders them under the rules of C++20 and of C11".into()
-        }
-        Verdict::Proven { grade: Grade::Deadlocked } => {
-            "an execution ended with these threads waiting for each other for ever".into()
-        }
-        Verdict::Proven { grade: Grade::Stuck } => {
-            "an execution ended with every thread waiting and nobody left to wake them".into()
-        }
-        Verdict::Proven { grade: Grade::Endless } => {
-            "an execution came to where every thread that is left repeats the same state for ever, or is blocked: a livelock".into()
-        }
-        Verdict::Proven { grade: Grade::Crashed } => "an execution under the stored schedule was ended by a signal".into(),
-        Verdict::Proven { grade: Grade::WrongExit } => "an execution under the stored schedule ended with this exit code".into(),
-        Verdict::Proven { grade: Grade::Observed } => match finding.kind {
+        Grade::Crashed => "an execution under the stored schedule was ended by a signal",
+        Grade::WrongExit => "an execution under the stored schedule ended with this exit code",
+        Grade::Observed => match kind {
             FindingKind::UnlockNotHeld => {
                 "the recorded execution did it: only the thread that holds a lock may release it, or it protects nothing"
             }
             FindingKind::DestroyLocked => {
                 "the recorded execution did it: who holds the lock, or waits for it, goes on with what is no lock any more"
             }
-            FindingKind::DoubleLock => {
-                "the recorded execution did it: the lock is not recursive"
-            }
+            FindingKind::DoubleLock => "the recorded execution did it: the lock is not recursive",
             FindingKind::UseOfDestroyed => "the recorded execution did it: what lies there is no lock, and protects nothing",
             FindingKind::ThreadLeak => {
                 "the recorded execution did it: what the system keeps of a thread is given back when it is joined or detached"
             }
             _ => "the recorded execution did it",
-        }
-        .into(),
+        },
+    }
+}
+
+/// How often what was shown once came about again.
+fn replays_words(finding: &Finding, replays: Replays) -> String {
+    let how = if finding.provocation.is_some() { "provoked again" } else { "replayed" };
+    match replays {
+        Replays { of: 0, .. } => format!("seen in one execution, and not {how}"),
+        Replays { shown, of } => format!("{how}: reproduces {shown} of {of}"),
+    }
+}
+
+/// What the verdict means, for who reads it the first time.
+fn explanation(finding: &Finding) -> Option<String> {
+    Some(match &finding.verdict {
+        Verdict::Proven(_) => proof_words(finding.kind, finding.verdict.grade()?).into(),
         Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
         Verdict::Suspected if finding.kind == FindingKind::ThreadLeak => {
             "what the system keeps of a thread is given back when it is joined or detached, or when the process ends".into()
@@ -235,6 +269,9 @@ fn one(out: &mut String, painter: Painter, finding: &Finding) {
     if let Some(text) = explanation(finding) {
         let _ = writeln!(out, "  = {text}");
     }
+    if let Some(replays) = finding.verdict.replays() {
+        let _ = writeln!(out, "  = {}", replays_words(finding, replays));
+    }
     let _ = writeln!(out, "  = evidence: {}", evidence_words(finding.evidence));
     if finding.occurrences > 1 {
         let _ = match finding.evidence {
@@ -281,7 +318,7 @@ fn result_words(findings: &[Finding], counts: Counts) -> String {
 }
 
 /// All findings, one empty line behind each, then the summary of the run.
-pub fn render(findings: &[Finding], run: &RunSummary, options: Options) -> String {
+fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     let painter = Painter { colour: options.colour };
     let mut out = String::new();
     for finding in by_importance(findings, options.shown) {

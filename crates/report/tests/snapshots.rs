@@ -1,8 +1,12 @@
 //! Every renderer on the same fixtures.
 
 use rashomon_event::finding::{HeldLock, Step};
-use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Grade, Side, Verdict, WitnessLevel};
-use rashomon_report::{ProgramExit, RunSummary, Shown, json, text};
+use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Grade, Replays, Side, Trial, Verdict, WitnessLevel};
+use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary, Shown, json::Json, text::Text, tsan::Tsan};
+
+fn render(format: &dyn Format, findings: &[Finding], run: &RunSummary, shown: Shown, colour: bool) -> String {
+    format.report(Report { findings, run }, &Options { shown, colour, ..Options::default() })
+}
 
 fn frame(function: &str, line: u32) -> Frame {
     Frame {
@@ -20,7 +24,7 @@ fn race() -> Finding {
     Finding {
         id: FindingId::new("race-3f2a91c4").unwrap(),
         kind: FindingKind::DataRace,
-        verdict: Verdict::Proven { grade: Grade::CoEnabled },
+        verdict: Verdict::Suspected.advance(Trial::Shown { grade: Grade::CoEnabled, replays: Replays::all(1) }),
         evidence: Evidence::Hybrid,
         witness_level: Some(WitnessLevel::Synchronisation),
         subject: "global y (4 bytes)".into(),
@@ -126,34 +130,33 @@ fn fixtures() -> Vec<Finding> {
 
 #[test]
 fn text_shows_claims() {
-    insta::assert_snapshot!(text::render(&fixtures(), &run(), text::Options { shown: Shown::Claims, colour: false }));
+    insta::assert_snapshot!(render(&Text, &fixtures(), &run(), Shown::Claims, false));
 }
 
 #[test]
 fn text_shows_everything_in_colour() {
-    let options = text::Options { shown: Shown::Everything, colour: true };
-    insta::assert_snapshot!(text::render(&fixtures(), &run(), options).replace('\x1b', "ESC"));
+    insta::assert_snapshot!(render(&Text, &fixtures(), &run(), Shown::Everything, true).replace('\x1b', "ESC"));
 }
 
 #[test]
 fn text_without_findings() {
     let run = RunSummary { exit: ProgramExit::Signal { signal: 11 }, untried: 0, notes: vec![], ..run() };
-    insta::assert_snapshot!(text::render(&[], &run, text::Options { shown: Shown::Claims, colour: false }));
+    insta::assert_snapshot!(render(&Text, &[], &run, Shown::Claims, false));
 }
 
 #[test]
 fn json_shows_everything() {
-    insta::assert_snapshot!(json::render(&fixtures(), &run(), Shown::Everything));
+    insta::assert_snapshot!(render(&Json, &fixtures(), &run(), Shown::Everything, false));
 }
 
 #[test]
 fn json_without_findings() {
-    insta::assert_snapshot!(json::render(&[], &run(), Shown::Claims));
+    insta::assert_snapshot!(render(&Json, &[], &run(), Shown::Claims, false));
 }
 
 #[test]
 fn the_last_line_of_a_finding_is_its_command() {
-    let report = text::render(&[race()], &run(), text::Options { shown: Shown::Claims, colour: true });
+    let report = render(&Text, &[race()], &run(), Shown::Claims, true);
     let (finding, _) = report.split_once("\n\n").expect("an empty line ends a finding");
     assert_eq!(finding.lines().last().map(str::trim), race().reproduce.as_deref());
 }
@@ -163,7 +166,7 @@ fn the_last_line_of_a_finding_is_its_command() {
 fn suspicions_that_hang_on_the_same_libraries_are_one_note() {
     let hangs_on = |libraries: &[&str]| Finding { unseen: libraries.iter().map(ToString::to_string).collect(), ..diverged() };
     let findings = [hangs_on(&["libb.so.2", "liba.so.1"]), hangs_on(&["liba.so.1", "libb.so.2"]), hangs_on(&["libb.so.2"])];
-    let report = text::render(&findings, &run(), text::Options { shown: Shown::Claims, colour: false });
+    let report = render(&Text, &findings, &run(), Shown::Claims, false);
     let notes: Vec<&str> = report.lines().filter(|line| line.contains("--trust-library")).collect();
     assert_eq!(
         notes,
@@ -172,4 +175,9 @@ fn suspicions_that_hang_on_the_same_libraries_are_one_note() {
             "note: libb.so.2: 1 suspicion was not predicted because its calls may order threads; --trust-library libb.so.2 if they do not",
         ]
     );
+}
+
+#[test]
+fn thread_sanitizer_shows_everything() {
+    insta::assert_snapshot!(render(&Tsan, &fixtures(), &run(), Shown::Everything, false).replace('\x1b', "ESC"));
 }

@@ -1,9 +1,10 @@
 //! Bodies of messages, read. Whatever the bytes are, something comes out: items that are cut short or unknown are left out, and
 //! numbers that name nothing are kept as numbers.
 
-use crate::model::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Warning};
 use rashomon_abi::report::{Items, Reader, item, mutex, thread};
+use rashomon_abi::report::{access as access_flag, location as place, warning as code};
 use rashomon_event::{ModuleInfo, path_text};
+use rashomon_report::warning::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Warning};
 use std::collections::HashMap;
 
 /// What a runtime says first.
@@ -56,7 +57,7 @@ pub fn modules(body: &[u64]) -> Vec<ModuleInfo> {
 pub fn warning(body: &[u64]) -> Option<Warning> {
     let (_, mut head) = Items::new(body).find(|(code, _)| *code == item::HEAD)?;
     let mut warning = Warning {
-        kind: Kind::of(head.word())?,
+        kind: kind_of(head.word())?,
         count: head.word(),
         signal: head.word(),
         tag: head.word(),
@@ -87,7 +88,8 @@ pub fn warning(body: &[u64]) -> Option<Warning> {
                 let (number, id, flags, parent) = (words.word(), words.word(), words.word(), words.word());
                 let name = text(words);
                 let created = stack(words, flags & thread::SUPPRESSABLE != 0);
-                warning.threads.push(Thread { number, id, flags, parent, name, created });
+                let (running, worker) = (flags & thread::RUNNING != 0, flags & thread::WORKER != 0);
+                warning.threads.push(Thread { number, id, running, worker, parent, name, created });
             }
             item::LOCATION => warning.locations.push(location(words)),
             item::UNIQUE_THREAD => warning.unique_threads.push(words.word()),
@@ -99,16 +101,52 @@ pub fn warning(body: &[u64]) -> Option<Warning> {
     Some(warning)
 }
 
+fn kind_of(code: u64) -> Option<Kind> {
+    Some(match code {
+        code::RACE => Kind::DataRace,
+        code::VPTR_RACE => Kind::VptrRace,
+        code::USE_AFTER_FREE => Kind::UseAfterFree,
+        code::VPTR_USE_AFTER_FREE => Kind::VptrUseAfterFree,
+        code::EXTERNAL_RACE => Kind::ExternalRace,
+        code::THREAD_LEAK => Kind::ThreadLeak,
+        code::MUTEX_DESTROY_LOCKED => Kind::MutexDestroyLocked,
+        code::MUTEX_DOUBLE_LOCK => Kind::MutexDoubleLock,
+        code::MUTEX_INVALID => Kind::MutexInvalid,
+        code::MUTEX_BAD_UNLOCK => Kind::MutexBadUnlock,
+        code::MUTEX_BAD_READ_LOCK => Kind::MutexBadReadLock,
+        code::MUTEX_BAD_READ_UNLOCK => Kind::MutexBadReadUnlock,
+        code::SIGNAL_UNSAFE => Kind::SignalUnsafe,
+        code::ERRNO_IN_SIGNAL => Kind::ErrnoInSignal,
+        code::DEADLOCK => Kind::Deadlock,
+        code::MUTEX_WRONG_CONTEXT => Kind::MutexWrongContext,
+        code::DEADLOCKED => Kind::Deadlocked,
+        code::STUCK => Kind::Stuck,
+        _ => return None,
+    })
+}
+
+const fn place_of(code: u64) -> Place {
+    match code {
+        place::HEAP => Place::Heap,
+        place::STACK => Place::Stack,
+        place::TLS => Place::Tls,
+        place::DESCRIPTOR => Place::Descriptor,
+        _ => Place::Static,
+    }
+}
+
 fn access(words: &mut Reader<'_>) -> Access {
     let (flags, address, size, thread, tag) = (words.word(), words.word(), words.word(), words.word(), words.word());
     // The words of a list of locks have the form of a stack.
     let held = words.stack().map(|lock| Held { mutex: usize::try_from(lock >> 1).unwrap_or(usize::MAX), write: lock & 1 != 0 });
     let held = held.collect();
-    Access { flags, address, size, thread, tag, held, stack: stack(words, true) }
+    let is = |flag: u64| flags & flag != 0;
+    let (write, atomic, free) = (is(access_flag::WRITE), is(access_flag::ATOMIC), is(access_flag::FREE));
+    Access { write, atomic, free, address, size, thread, tag, held, stack: stack(words, true) }
 }
 
 fn location(words: &mut Reader<'_>) -> Location {
-    let place = Place::of(words.word());
+    let place = place_of(words.word());
     let (address, start, size, thread) = (words.word(), words.word(), words.word(), words.word());
     let (descriptor, flags, tag) = (words.word(), words.word(), words.word());
     let closed = flags & 1 != 0;

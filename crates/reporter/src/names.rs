@@ -1,7 +1,7 @@
 //! What addresses of the program mean.
 
-use crate::model::{Frame, Location, Place, Stack, Variable, Warning};
 use rashomon_event::ModuleInfo;
+use rashomon_report::warning::{Frame, Location, Place, Stack, Variable, Warning};
 use rashomon_symbolize::Symbolizer;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

@@ -2,51 +2,30 @@
 //! strange value leaves the default in place.
 
 use rashomon_abi::flags::{Flags, boolean};
+use rashomon_report::frame::FRAME_FORMAT;
+use rashomon_report::{Format, tsan::Tsan};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// ThreadSanitizer's text.
-    #[default]
-    Tsan,
-    /// Ours.
-    Text,
-    /// One object a line.
-    Json,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
-    pub format: Format,
-    pub colour: bool,
+    pub format: &'static dyn Format,
+    /// What the format asks.
+    pub look: rashomon_report::Options,
     pub symbolize: bool,
     pub demangle: bool,
     pub inline_frames: bool,
-    pub strip_path_prefix: String,
-    pub stack_trace_format: String,
-    pub vs_style: bool,
-    pub print_summary: bool,
     pub print_suppressions: bool,
-    pub second_deadlock_stack: bool,
     pub report_bugs: bool,
 }
-
-/// How ThreadSanitizer prints frames.
-pub const FRAME_FORMAT: &str = "    #%n %f %S %M";
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            format: Format::Tsan,
-            colour: false,
+            format: &Tsan,
+            look: rashomon_report::Options::default(),
             symbolize: true,
             demangle: true,
             inline_frames: true,
-            strip_path_prefix: String::new(),
-            stack_trace_format: FRAME_FORMAT.to_owned(),
-            vs_style: false,
-            print_summary: true,
             print_suppressions: false,
-            second_deadlock_stack: false,
             report_bugs: true,
         }
     }
@@ -61,29 +40,25 @@ impl Options {
                 b"symbolize" => &mut self.symbolize,
                 b"demangle" => &mut self.demangle,
                 b"symbolize_inline_frames" => &mut self.inline_frames,
-                b"symbolize_vs_style" => &mut self.vs_style,
-                b"print_summary" => &mut self.print_summary,
+                b"symbolize_vs_style" => &mut self.look.vs_style,
+                b"print_summary" => &mut self.look.print_summary,
                 b"print_suppressions" => &mut self.print_suppressions,
-                b"second_deadlock_stack" => &mut self.second_deadlock_stack,
+                b"second_deadlock_stack" => &mut self.look.second_deadlock_stack,
                 b"report_bugs" => &mut self.report_bugs,
                 b"strip_path_prefix" => {
-                    self.strip_path_prefix = text();
+                    self.look.strip_path_prefix = text();
                     continue;
                 }
                 b"stack_trace_format" => {
-                    self.stack_trace_format = if value == b"DEFAULT" { FRAME_FORMAT.to_owned() } else { text() };
+                    self.look.stack_trace_format = if value == b"DEFAULT" { FRAME_FORMAT.to_owned() } else { text() };
                     continue;
                 }
                 b"color" => {
-                    self.colour = value == b"always" || value == b"auto" && self.colour;
+                    self.look.colour = value == b"always" || value == b"auto" && self.look.colour;
                     continue;
                 }
                 b"format" => {
-                    self.format = match value {
-                        b"text" => Format::Text,
-                        b"json" => Format::Json,
-                        _ => Format::Tsan,
-                    };
+                    self.format = std::str::from_utf8(value).ok().and_then(rashomon_report::named).unwrap_or(&Tsan);
                     continue;
                 }
                 _ => continue,

@@ -2,12 +2,12 @@
 
 use crate::decode;
 use crate::error::ReporterError;
-use crate::model::Stack;
 use crate::names::Names;
-use crate::options::{Format, Options};
-use crate::render::{self, frame};
+use crate::options::Options;
 use crate::suppressions::Suppressions;
 use rashomon_abi::report::{HEAD_WORDS, MAX_BODY, VERSION, Writer, item, kind, text_words};
+use rashomon_report::warning::Stack;
+use rashomon_report::{Format as _, frame, tsan::Tsan};
 use std::fmt::Write as _;
 
 #[derive(Default)]
@@ -114,7 +114,7 @@ impl Session {
         } else if !self.options.inline_frames {
             warning.stacks_mut().for_each(|stack| stack.frames.retain(|frame| !frame.inlined));
         }
-        let rendered = render::render(&warning, self.process, &self.options);
+        let rendered = self.options.format.warning(&warning, self.process, &self.options.look);
         Answer { text: Some(rendered.text), summary: rendered.summary, tail: Some(rendered.tail), ..Answer::default() }
     }
 
@@ -124,10 +124,10 @@ impl Session {
         let (addresses, format) = decode::symbolize(body);
         let mut stack = Stack { addresses, ..Stack::default() };
         self.names.resolve_stack(&mut stack);
-        let (format, end) = if format.is_empty() { (self.options.stack_trace_format.clone(), '\n') } else { (format, '\0') };
+        let (format, end) = if format.is_empty() { (self.options.look.stack_trace_format.clone(), '\n') } else { (format, '\0') };
         let mut text = String::new();
         for (number, one) in stack.frames.iter().enumerate() {
-            text.push_str(&frame::render(&format, number, one, &self.options));
+            text.push_str(&frame::render(&format, number, one, &self.options.look));
             text.push(end);
         }
         text.push(end);
@@ -137,15 +137,15 @@ impl Session {
     fn symbolize_data(&self, body: &[u64]) -> Answer {
         let (address, format) = decode::symbolize_data(body);
         let Some(variable) = self.names.variable(address) else { return Answer::default() };
-        let text = frame::render_variable(&format, &variable, &self.options);
+        let text = frame::render_variable(&format, &variable, &self.options.look);
         Answer { text: Some(text), data: Some((variable.start, variable.size, variable.name)), ..Answer::default() }
     }
 
     fn finish(&self, printed: u64) -> Answer {
         let mut text = String::new();
         // Nothing but objects in a file for machines.
-        if self.options.format != Format::Json {
-            if printed > 0 && self.options.format == Format::Tsan {
+        if !self.options.format.is_for_machines() {
+            if printed > 0 && self.options.format.name() == Tsan.name() {
                 let _ = writeln!(text, "ThreadSanitizer: reported {printed} warnings");
             } else if printed > 0 {
                 let _ = writeln!(text, "{printed} {}", if printed == 1 { "warning" } else { "warnings" });

@@ -5,8 +5,8 @@
 //! `called_from_lib` is the runtime's business.
 
 use crate::error::SuppressionError;
-use crate::model::{Frame, Kind, Location, Place, Stack, Warning};
 use rashomon_abi::pattern::matches;
+use rashomon_report::warning::{Frame, Kind, Location, Place, Stack, Warning};
 
 /// Types that a file may use.
 const TYPES: [&str; 8] = ["race", "race_top", "mutex", "thread", "deadlock", "signal", "called_from_lib", "none"];

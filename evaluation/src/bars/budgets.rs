@@ -296,7 +296,7 @@ fn in_store(store: &Path, id: &str) -> bool {
 fn in_report(report: &Path, id: &str) -> bool {
     let findings = json(report).map(|report| report["findings"].clone());
     let findings = findings.as_ref().and_then(Value::as_array);
-    findings.into_iter().flatten().any(|finding| finding["id"] == id && finding["status"] == "proven")
+    findings.into_iter().flatten().any(|finding| finding["id"] == id && finding["verdict"] == "proven")
 }
 
 /// What is wrong with what the tool left.

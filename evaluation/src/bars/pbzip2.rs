@@ -161,7 +161,7 @@ impl Json {
         let report: serde_json::Value = serde_json::from_slice(&text).context("the report is no JSON")?;
         let mut verdicts = BTreeMap::new();
         for finding in report["findings"].as_array().context("the report has no list of findings")? {
-            *verdicts.entry(finding["status"].as_str().unwrap_or("unmarked").to_owned()).or_default() += 1;
+            *verdicts.entry(finding["verdict"].as_str().unwrap_or("unmarked").to_owned()).or_default() += 1;
         }
         let exit = &report["run"]["exit"];
         Ok(Self { verdicts, program_exit: exit.to_string(), program_exit_is_zero: exit["code"].as_i64() == Some(0) })

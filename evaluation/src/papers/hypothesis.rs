@@ -165,7 +165,7 @@ fn one(tool: &Path, folder: &Path, program: &Path, arguments: &[&str], strategy:
     let report: serde_json::Value = serde_json::from_str(&text).context("the report is no JSON")?;
     let told = numbers_of(&report).context("the report does not tell of a provocation")?;
     let findings = report["findings"].as_array().into_iter().flatten();
-    let races = findings.filter(|finding| finding["status"] == "proven").filter_map(|finding| finding["id"].as_str());
+    let races = findings.filter(|finding| finding["verdict"] == "proven").filter_map(|finding| finding["id"].as_str());
     // A race is stored when it is caught, and not touched afterwards, as orders are not compared.
     let stored = |id: &str| -> Result<f64> {
         let path = store.join("findings").join(id).with_extension("json");

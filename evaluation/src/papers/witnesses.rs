@@ -294,7 +294,7 @@ fn search(
             let file = frame["file"].as_str().and_then(|file| file.rsplit('/').next()).unwrap_or_default();
             format!("{file}:{}", frame["line"])
         });
-        if finding["status"] == "proven" && places.all(|place| names(&place)) {
+        if finding["verdict"] == "proven" && places.all(|place| names(&place)) {
             let id = finding["id"].as_str().context("a finding has no id")?;
             cell.stored += 1;
             cell.lost += usize::from(!replays(tool, &store, id)?);

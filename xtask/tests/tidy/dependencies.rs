@@ -24,7 +24,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("rashomon-explore", &["rashomon-abi", "rashomon-confirm", "rashomon-event", "rashomon-files", "rashomon-trace"]),
     ("rashomon-symbolize", &["rashomon-event", "rashomon-files"]),
     ("rashomon-report", &["rashomon-event"]),
-    ("rashomon-reporter", &["rashomon-abi", "rashomon-event", "rashomon-symbolize"]),
+    ("rashomon-reporter", &["rashomon-abi", "rashomon-event", "rashomon-report", "rashomon-symbolize"]),
     ("rashomon-testkit", &["rashomon-abi", "rashomon-event"]),
     (
         "rashomon-pipeline",

@@ -9,8 +9,9 @@
 //!    a block without its `// SAFETY:` in `runtime/src/system/sys.rs`: `unsafety::every_unsafe_block_says_why_it_is_sound`.
 //! 5. `println!("proven");` in `crates/pipeline/src/explore.rs`: `text::libraries_do_not_print`.
 //! 6. `pub address: Address,` in `Turn` of `crates/event/src/schedule.rs`: `laws::what_survives_re_execution_holds_no_address`.
-//! 7. `finding.verdict = Verdict::Proven { grade: Grade::CoEnabled };` in `crates/pipeline/src/analyse/mod.rs`:
-//!    `laws::only_forcing_proves`.
+//! 7. `finding.advance(Trial::Shown { grade: Grade::CoEnabled, replays: Replays::default() });` in
+//!    `crates/pipeline/src/analyse/mod.rs`, or `Verdict::Diverged { expected, actual }` in `crates/pipeline/src/check/prove.rs`:
+//!    `laws::only_forcing_proves`; `pub grade` in `Proof` of `crates/event/src/verdict.rs`: `laws::a_proof_has_private_fields`.
 
 use crate::files;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,21 +75,50 @@ fn what_survives_re_execution_holds_no_address() {
     assert!(found.is_empty(), "what survives re-execution holds {found:?}");
 }
 
-/// Where a verdict of `proven` is made. Tests are left out.
+/// Where a verdict of `proven` or `diverged` is made, and where executions are presented. Tests are left out.
 #[derive(Default)]
-struct Proven(usize);
+struct Judgements {
+    made: bool,
+    presented: bool,
+}
 
-impl<'ast> Visit<'ast> for Proven {
+impl Judgements {
+    fn of(text: &str) -> Self {
+        let mut found = Self::default();
+        found.visit_file(&syn::parse_file(text).expect("it compiles"));
+        found
+    }
+
+    /// A variant of an expression: patterns, which only look, are no expressions.
+    fn variant(&mut self, path: &syn::Path) {
+        let mut names = path.segments.iter().rev().map(|segment| segment.ident.to_string());
+        match (names.next().as_deref(), names.next().as_deref()) {
+            (Some("Proven" | "Diverged"), Some("Verdict")) | (Some("Proof"), _) => self.made = true,
+            (Some(_), Some("Trial")) => self.presented = true,
+            _ => {}
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Judgements {
     fn visit_expr_struct(&mut self, expression: &'ast syn::ExprStruct) {
-        let names: Vec<String> = expression.path.segments.iter().rev().take(2).map(|segment| segment.ident.to_string()).collect();
-        self.0 += usize::from(names == ["Proven", "Verdict"] || names == ["Proven", "Self"]);
+        self.variant(&expression.path);
         visit::visit_expr_struct(self, expression);
     }
 
-    /// A verdict goes by its whole name, so that this finds it.
+    fn visit_expr_path(&mut self, expression: &'ast syn::ExprPath) {
+        self.variant(&expression.path);
+        visit::visit_expr_path(self, expression);
+    }
+
+    /// They go by their whole names, so that this finds them.
     fn visit_use_path(&mut self, path: &'ast syn::UsePath) {
-        assert!(path.ident != "Verdict", "the variants of Verdict are not imported");
+        assert!(path.ident != "Verdict" && path.ident != "Trial", "the variants of {} are not imported", path.ident);
         visit::visit_use_path(self, path);
+    }
+
+    fn visit_use_rename(&mut self, rename: &'ast syn::UseRename) {
+        assert!(!["Verdict", "Trial", "Proof"].iter().any(|name| rename.ident == name), "{} has no other name", rename.ident);
     }
 
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
@@ -98,32 +128,46 @@ impl<'ast> Visit<'ast> for Proven {
     }
 }
 
-/// Law 7. The files that may say `proven`, each behind an execution that showed it, and how often each says so.
-const SAY_PROVEN: [(&str, usize); 6] = [
-    // A schedule was forced and came to its goal; the recorded one was, and no happens-before edge ordered both accesses.
-    ("crates/pipeline/src/check/prove.rs", 2),
-    // A schedule that exploration found was executed again.
-    ("crates/pipeline/src/explore.rs", 1),
-    // A recorded execution ended blocked; two threads were held side by side.
-    ("crates/pipeline/src/findings/compose.rs", 2),
-    // A recorded failure came about again under its schedule, and not under the control's.
-    ("crates/pipeline/src/findings/failure.rs", 1),
-    // The recorded execution itself used a lock or a thread wrongly.
-    ("crates/pipeline/src/findings/misuse.rs", 1),
-    // Two threads were held side by side while races were provoked.
-    ("crates/pipeline/src/provoke/catch.rs", 1),
-];
+/// Law 7. The only file that makes a proof, and that says of what was shown or forced that it diverged.
+const SAYS_PROVEN: &str = "crates/event/src/verdict.rs";
+/// Who executes programs, and so may present what came of it; analyses of recordings, which are among them, may not.
+const EXECUTES: &str = "crates/pipeline/src/";
+const ANALYSES: &str = "crates/pipeline/src/analyse/";
 
 #[test]
 fn only_forcing_proves() {
-    let mut found = BTreeMap::new();
     let files = files::all();
-    for file in files.iter().filter(|file| file.is_library()) {
-        let mut proven = Proven::default();
-        proven.visit_file(&syn::parse_file(&file.text).expect("it compiles"));
-        if proven.0 > 0 {
-            found.insert(file.path.as_str(), proven.0);
-        }
+    assert!(files.iter().any(|file| file.path == SAYS_PROVEN), "{SAYS_PROVEN} is gone: who says `proven` instead?");
+    for file in files.iter().filter(|file| file.is_library() && file.path != SAYS_PROVEN) {
+        let found = Judgements::of(&file.text);
+        assert!(!found.made, "{} decides about a proof: only `Verdict::advance` does", file.path);
+        let executes = file.path.starts_with(EXECUTES) && !file.path.starts_with(ANALYSES);
+        assert!(!found.presented || executes, "{} executes nothing, and so has no trial to present", file.path);
     }
-    assert_eq!(found, BTreeMap::from(SAY_PROVEN), "who may say `proven`, and how often, is listed in {}", file!());
+}
+
+/// Nobody else could make a proof if they wanted to.
+#[test]
+fn a_proof_has_private_fields() {
+    let files = files::all();
+    let text = &files.iter().find(|file| file.path == SAYS_PROVEN).expect("it is there").text;
+    let items = syn::parse_file(text).expect("it compiles").items;
+    let proof = items.iter().find_map(|item| match item {
+        syn::Item::Struct(item) if item.ident == "Proof" => Some(item),
+        _ => None,
+    });
+    let fields = &proof.expect("a struct Proof").fields;
+    assert!(!fields.is_empty() && fields.iter().all(|field| matches!(field.vis, syn::Visibility::Inherited)));
+}
+
+/// The edits that break law 7 are found.
+#[test]
+fn breaking_edits_of_law_seven_are_seen() {
+    let made = |text: &str| Judgements::of(&format!("fn f() {{ {text} }}")).made;
+    assert!(made("finding.verdict = Verdict::Proven(proof);"));
+    assert!(made("let verdict = proof.map(rashomon_event::Verdict::Proven);"));
+    assert!(made("let proof = Proof { grade, replays };"));
+    assert!(made("finding.verdict = Verdict::Diverged { expected, actual };"));
+    assert!(!made("matches!(verdict, Verdict::Proven(_))") && !made("if let Verdict::Diverged { actual, .. } = verdict {}"));
+    assert!(Judgements::of("fn f() { finding.advance(Trial::NotShown); }").presented);
 }

@@ -4,6 +4,7 @@ use super::Reading;
 use clap::{Args, ValueEnum};
 use rashomon_engine::Kind;
 use rashomon_engine::serialisability::Regions;
+use rashomon_report::Format;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,8 +40,11 @@ pub struct AnalyseOptions {
     /// The most pairs of locations that text output shows for each analysis.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// Print JSON instead of text.
-    #[arg(long)]
+    /// How the report is written, to standard output.
+    #[arg(long, value_parser = super::formats(), default_value = "text")]
+    pub report_format: &'static dyn Format,
+    /// The same as --report-format json.
+    #[arg(long, conflicts_with = "report_format")]
     pub json: bool,
     /// What makes the exit code 66.
     #[arg(long, value_enum, default_value_t = FailOnFound::Never)]

@@ -2,6 +2,7 @@
 
 use super::{ClientOptions, Filter};
 use clap::{Args, ValueEnum};
+use rashomon_report::Format;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -16,8 +17,8 @@ pub struct DetectOptions {
     #[arg(long, value_enum, default_value_t = Filter::None)]
     pub filter: Filter,
     /// The format of reports.
-    #[arg(long, value_enum, default_value_t = DetectFormat::Text)]
-    pub format: DetectFormat,
+    #[arg(long, value_parser = super::formats(), default_value = "text")]
+    pub format: &'static dyn Format,
     /// A suppression file in ThreadSanitizer's format.
     #[arg(long, value_name = "FILE")]
     pub suppressions: Option<PathBuf>,
@@ -49,14 +50,4 @@ pub enum Detector {
     Hb,
     Lockset,
     Hybrid,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DetectFormat {
-    /// For people to read.
-    Text,
-    /// As ThreadSanitizer prints them, for scripts, CTest and CodeChecker.
-    Tsan,
-    /// One JSON object per line.
-    Json,
 }

@@ -1,8 +1,5 @@
 //! `rashomon analyse`: linear analyses over a trace from anywhere.
 
-mod json;
-mod text;
-
 use super::trace::files::{is_file, open_checked};
 use super::trace::loaded_until;
 use super::{Ui, processors};
@@ -15,7 +12,9 @@ use anyhow::{Result, bail};
 use rashomon_engine::{Kind, Outcome, Settings};
 use rashomon_event::Deadline;
 use rashomon_packed::{Source, TraceError};
+use rashomon_pipeline::analyse::linear::analysis_of;
 use rashomon_pipeline::{Recorded, analyse::timed};
+use rashomon_report::{Format, json::Json};
 use std::io::Error;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +32,9 @@ pub fn analyse(ui: Ui, options: &AnalyseOptions) -> Result<Exit> {
         say!("{notice}");
     }
     let name = options.trace.display().to_string();
-    print(&if options.json { json::render(&name, &outcome) } else { text::render(&name, &outcome, options.limit) })?;
+    let format: &dyn Format = if options.json { &Json } else { options.report_format };
+    let look = rashomon_report::Options { limit: options.limit, ..rashomon_report::Options::default() };
+    print(&format.analysis(&analysis_of(&name, &outcome), &look))?;
     let met = match options.fail_on {
         FailOnFound::Never => false,
         FailOnFound::Any => outcome.reports.iter().any(|report| !report.findings.is_empty()),

@@ -4,7 +4,7 @@
 //! there is to arrange is its environment. Only beside a program with a client we stay.
 
 use super::Ui;
-use crate::arguments::{Colour, DetectFormat, DetectOptions, Detector, Filter};
+use crate::arguments::{Colour, DetectOptions, Detector, Filter};
 use crate::exit::Exit;
 use crate::program::{self, Inspection, Instrumentation};
 use crate::runtime;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE, SESSION_VARIABLE};
 use rashomon_confirm::{Client, Ending, Input, Output, Program, Served, Time, execute, no_session};
 use rashomon_files::Links;
-use rashomon_report::ProgramExit;
+use rashomon_report::{Format as _, ProgramExit, tsan::Tsan};
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -96,16 +96,11 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<OsString> {
     };
     list.push("detector", detector)?;
     list.push("filter", if options.filter == Filter::Tree { "tree" } else { "none" })?;
-    let format = match options.format {
-        DetectFormat::Text => "text",
-        DetectFormat::Tsan => "tsan",
-        DetectFormat::Json => "json",
-    };
-    list.push("format", format)?;
+    list.push("format", options.format.name())?;
     match ui.colour {
         Colour::Always => list.push("color", "always")?,
         Colour::Never => list.push("color", "never")?,
-        Colour::Auto if options.format != DetectFormat::Tsan && !ui.colours(error_is_terminal()) => {
+        Colour::Auto if options.format.name() != Tsan.name() && !ui.colours(error_is_terminal()) => {
             list.push("color", "never")?
         }
         Colour::Auto => {}

@@ -1,14 +1,14 @@
 //! `rashomon report`.
 
 use super::{Ui, open_store, shown};
-use crate::arguments::{Format, Show};
+use crate::arguments::Show;
 use crate::exit::Exit;
 use crate::terminal::{output_is_terminal, print};
 use anyhow::Result;
-use rashomon_report::{ProgramExit, RunSummary, json, text};
+use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary};
 use std::path::PathBuf;
 
-pub fn report(ui: Ui, store: Option<PathBuf>, format: Format, show: Show) -> Result<Exit> {
+pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show) -> Result<Exit> {
     let store = open_store(store.as_deref())?;
     let findings = store.findings()?;
     let summary = match store.summary()? {
@@ -30,13 +30,7 @@ pub fn report(ui: Ui, store: Option<PathBuf>, format: Format, show: Show) -> Res
             }
         }
     };
-    let shown = shown(show);
-    match format {
-        Format::Json => print(&json::render(&findings, &summary, shown))?,
-        Format::Text => {
-            let colour = ui.colours(output_is_terminal());
-            print(&text::render(&findings, &summary, text::Options { shown, colour }))?;
-        }
-    }
+    let look = Options { shown: shown(show), colour: ui.colours(output_is_terminal()), ..Options::default() };
+    print(&format.report(Report { findings: &findings, run: &summary }, &look))?;
     Ok(Exit::Success)
 }

@@ -139,7 +139,7 @@ pub fn findings(report: &Value, source: &Path) -> (BTreeSet<String>, Vec<String>
     let (mut proven, mut others) = (BTreeSet::new(), Vec::new());
     for finding in report["findings"].as_array().into_iter().flatten() {
         let summary = summarise(finding, source);
-        match finding["status"].as_str() {
+        match finding["verdict"].as_str() {
             Some("proven") => {
                 proven.insert(summary);
             }

@@ -254,5 +254,5 @@ impl Place {
 pub fn statuses(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let findings = report["findings"].as_array().into_iter().flatten();
-    findings.map(|finding| (text(&finding["id"]), text(&finding["status"]))).collect()
+    findings.map(|finding| (text(&finding["id"]), text(&finding["verdict"]))).collect()
 }

@@ -5,6 +5,7 @@
 pub(crate) mod examine;
 pub mod imported;
 pub mod libraries;
+pub mod linear;
 pub mod modules;
 pub mod timed;
 

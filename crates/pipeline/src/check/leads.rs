@@ -10,7 +10,7 @@ use crate::findings::compose::Composer;
 use crate::findings::failure::failure_of;
 use crate::findings::symbols::Symbols;
 use crate::store::run::RunRecord;
-use rashomon_event::{CandidateKind, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings, Verdict};
+use rashomon_event::{CandidateKind, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings};
 use rashomon_report::ProgramExit;
 use rashomon_trace::LoadedTrace;
 use std::cell::LazyCell;
@@ -190,7 +190,7 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
 }
 
 pub(crate) const fn is_proven(finding: &Finding) -> bool {
-    matches!(finding.verdict, Verdict::Proven { .. })
+    finding.verdict.is_proven()
 }
 
 /// Whether forcing could still decide it.

@@ -8,7 +8,9 @@ use crate::findings::symbols::Symbols;
 use rashomon_abi::record::Op;
 use rashomon_confirm::force::{folder_of, grade_of};
 use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
-use rashomon_event::{Deadline, EventIndex, Evidence, Finding, FindingKind, Frame, Goal, Grade, Place, Schedule, Side, Verdict};
+use rashomon_event::{
+    Deadline, EventIndex, Evidence, Finding, FindingKind, Frame, Goal, Grade, Place, Replays, Schedule, Side, Trial, Verdict,
+};
 use rashomon_explore::Failure;
 use rashomon_trace::{BlockedRecord, LoadedTrace, Recording};
 use std::path::{Path, PathBuf};
@@ -46,7 +48,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         self.executions += u64::from(executions);
         match decision {
             Decision::Proven(grade) => {
-                finding.verdict = Verdict::Proven { grade };
+                finding.advance(Trial::Shown { grade, replays: Replays::all(executions.saturating_sub(1)) });
                 finding.schedule = Some(schedule.clone());
                 self.take_sides_of_proof(finding, schedule, session);
                 Ok(true)
@@ -56,11 +58,14 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 Ok(false)
             }
             Decision::Another(outcome) => {
+                finding.advance(Trial::NotShown);
                 finding.notes.push(format!("forcing it showed another finding: {outcome}"));
                 Ok(false)
             }
             Decision::Unstable { then } => {
                 finding.notes.push(format!("it came about once when forced, and then not: {then}"));
+                let expected = "what its schedule showed once, when it was forced again".into();
+                finding.advance(Trial::ShownOnce { expected, actual: then.to_string(), of: executions.saturating_sub(1) });
                 Ok(false)
             }
         }
@@ -92,7 +97,11 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             | FindingKind::DestroyLocked
             | FindingKind::DoubleLock
             | FindingKind::UseOfDestroyed
-            | FindingKind::ThreadLeak => {}
+            | FindingKind::ThreadLeak
+            | FindingKind::UseAfterFree
+            | FindingKind::UnsafeInSignal
+            | FindingKind::WrongContext
+            | FindingKind::NotSerialisable => {}
         }
     }
 
@@ -127,34 +136,41 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 finding.subject = composer.subject_of_pair(first, second).unwrap_or_else(|| finding.subject.clone());
             }
         }
-        finding.verdict = Verdict::Proven { grade: Grade::Unordered };
+        // The recording was the first execution of that schedule, and showed it, too.
+        finding.advance(Trial::Shown { grade: Grade::Unordered, replays: Replays::all(self.forcing.times.max(1)) });
         finding.schedule = Some(recorded.clone());
         finding.forget_steps();
         Ok(true)
     }
 
-    /// What the recorded execution itself did, again. The one place that decides about a proof that does not: it is tried
-    /// [`REPLAYS`] times, and then it is none.
+    /// What the recorded execution itself did, again: its schedule is replayed until it shows that, [`REPLAYS`] times at most.
+    /// Without time for any replay it is told as what it is: seen once, and not replayed.
     pub fn replay_observed(&mut self, finding: &mut Finding, recorded: &Schedule, session: &Path) -> Result<(), PipelineError> {
         finding.schedule = Some(recorded.clone());
-        let mut tries = 0;
-        let actual = loop {
-            if self.forcing.deadline.is_over() {
-                // The end of the budget says nothing about what was recorded, and its schedule can be replayed later.
-                finding.notes.push("the budget was over before its recorded schedule was replayed".into());
-                return Ok(());
-            }
+        let mut replays = Replays::default();
+        let mut actual = String::new();
+        while replays.shown == 0 && replays.of < REPLAYS && !self.forcing.deadline.is_over() {
             let attempt = force(self.program, recorded, session, &self.forcing)?;
             self.executions += 1;
-            if same_again(finding, &attempt, session, self.symbols)? && self.shows_same(finding, &attempt, session) {
+            let again = same_again(finding, &attempt, session, self.symbols)? && self.shows_same(finding, &attempt, session);
+            if !again && self.forcing.deadline.is_over() {
+                // The end of the budget may have ended it, which says nothing about what was recorded.
+                break;
+            }
+            replays.of += 1;
+            replays.shown += u32::from(again);
+            actual = attempt.outcome.to_string();
+        }
+        if replays.shown == 0 && replays.of < REPLAYS {
+            // Its schedule can be replayed later.
+            let tried = if replays.of == 0 { String::new() } else { format!(" more than {} times", replays.of) };
+            finding.notes.push(format!("the budget was over before its recorded schedule was replayed{tried}"));
+            if replays.of == 0 {
                 return Ok(());
             }
-            tries += 1;
-            if tries >= REPLAYS && !self.forcing.deadline.is_over() {
-                break attempt.outcome.to_string();
-            }
-        };
-        demote(finding, actual);
+        }
+        let expected = "what the recorded execution did, when its schedule was replayed".into();
+        finding.advance(Trial::Replayed { replays, expected, actual });
         Ok(())
     }
 
@@ -177,13 +193,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
 }
 
 /// How often a proof may be replayed until it comes about again.
-const REPLAYS: u32 = 3;
-
-/// The finding was seen once and does not come about again: that is no proof.
-fn demote(finding: &mut Finding, actual: String) {
-    finding.verdict =
-        Verdict::Diverged { expected: "what the recorded execution did, when its schedule was replayed".into(), actual };
-}
+pub(crate) const REPLAYS: u32 = 3;
 
 /// Whether an outcome of replaying a stored finding is the one it was proven by: at the same places, of the same objects.
 /// `session` holds the replayed execution.
@@ -204,33 +214,29 @@ pub fn same_again<S: Symbols + ?Sized>(
     let meets = |composer: &Composer<'_, S>| {
         finding.kind != FindingKind::DataRace || composer.of_goals().is_some_and(|shown| shown.id == finding.id)
     };
-    Ok(match finding.verdict {
-        Verdict::Proven { grade: Grade::CoEnabled } => attempt.outcome == Outcome::CoEnabled && shows(&meets),
-        Verdict::Proven { grade: Grade::Deadlocked } => {
-            attempt.outcome == Outcome::Deadlocked && shows(&|composer| stands_there(finding, composer))
-        }
-        Verdict::Proven { grade: Grade::Stuck } => {
-            attempt.outcome == Outcome::Stuck && shows(&|composer| stands_there(finding, composer))
-        }
-        Verdict::Proven { grade: Grade::Endless } => {
+    Ok(match finding.verdict.grade() {
+        Some(Grade::CoEnabled) => attempt.outcome == Outcome::CoEnabled && shows(&meets),
+        Some(Grade::Deadlocked) => attempt.outcome == Outcome::Deadlocked && shows(&|composer| stands_there(finding, composer)),
+        Some(Grade::Stuck) => attempt.outcome == Outcome::Stuck && shows(&|composer| stands_there(finding, composer)),
+        Some(Grade::Endless) => {
             attempt.outcome == Outcome::Endless
                 && shows(&|composer| composer.of_blocked().is_some_and(|shown| shown.id == finding.id))
         }
-        Verdict::Proven { grade: Grade::Crashed } => match attempt.execution.ending {
+        Some(Grade::Crashed) => match attempt.execution.ending {
             Ending::Signal(signal) => fails(Failure::Signal(signal)),
             _ => false,
         },
-        Verdict::Proven { grade: Grade::WrongExit } => match attempt.execution.ending {
+        Some(Grade::WrongExit) => match attempt.execution.ending {
             Ending::Code(code) => attempt.outcome.is_orderly() && fails(Failure::Code(code)),
             _ => false,
         },
-        Verdict::Proven { grade: Grade::Unordered } => {
+        Some(Grade::Unordered) => {
             let Some(places) = places_of(finding) else { return Ok(false) };
             shows(&|composer| unordered_again(composer, finding, &places).is_some())
         }
-        Verdict::Proven { grade: Grade::Observed } => loaded().is_some_and(|loaded| shows_misuse(&loaded, finding)),
+        Some(Grade::Observed) => loaded().is_some_and(|loaded| shows_misuse(&loaded, finding)),
         // That it did not come about before is nothing to come about again.
-        Verdict::Diverged { .. } | Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => {
+        None => {
             let Some(schedule) = &finding.schedule else { return Ok(false) };
             grade_of(&schedule.goal, &attempt.outcome).is_some()
                 && shows(&|composer| match attempt.outcome {
@@ -361,14 +367,16 @@ pub fn may_be_unordered(finding: &Finding) -> bool {
 
 fn not_proven(finding: &mut Finding, outcome: &Outcome) {
     match outcome {
-        // A sound witness stays a prediction: the execution may depend on what no trace holds.
-        Outcome::Diverged(divergence) if finding.verdict == Verdict::Predicted => {
-            finding.notes.push(format!("forcing it left the schedule {divergence}"));
-        }
         Outcome::Diverged(divergence) => {
             let expected = format!("{} (turn {})", divergence.expected, divergence.turn + 1);
-            finding.verdict = Verdict::Diverged { expected, actual: divergence.actual.clone() };
+            finding.advance(Trial::Left { expected, actual: divergence.actual.clone() });
+            if finding.verdict == Verdict::Predicted {
+                finding.notes.push(format!("forcing it left the schedule {divergence}"));
+            }
         }
-        other => finding.notes.push(format!("forcing it did not show it: {other}")),
+        other => {
+            finding.advance(Trial::NotShown);
+            finding.notes.push(format!("forcing it did not show it: {other}"));
+        }
     }
 }

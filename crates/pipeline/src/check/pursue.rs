@@ -16,7 +16,7 @@ use crate::record::Scheduling;
 use crate::store::run::RecordedRun;
 use rashomon_confirm::force::{Manner, folder_of, force_in};
 use rashomon_confirm::{Outcome, force};
-use rashomon_event::{CodePlace, Evidence, Finding, FindingId, FindingKind, Goal, Grade, Place, Schedule, Verdict};
+use rashomon_event::{CodePlace, Evidence, Finding, FindingId, FindingKind, Goal, Grade, Place, Replays, Schedule, Trial};
 use rashomon_trace::{Enforcement, GoalRecord, Policy};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -178,8 +178,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         self.clean_up(&session)?;
         let mut tried = Tried::InVain;
         for (shown, cause) in other.into_iter().map(|other| (other, None)).chain([(finding.clone(), cause)]) {
-            let is_proven = matches!(shown.verdict, Verdict::Proven { .. });
-            if is_proven && pursuits.shown.insert(shown.id.clone()) {
+            if shown.verdict.is_proven() && pursuits.shown.insert(shown.id.clone()) {
                 tried = Tried::Shown(cause);
                 let mut shown = shown;
                 self.complete(&mut shown);
@@ -259,8 +258,9 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
     /// Whether the finding's schedule shows it, strictly enforced, as often as a proof has to.
     pub(crate) fn comes_about_again(&mut self, finding: &mut Finding, session: &Path) -> Result<bool, PipelineError> {
         let Some(schedule) = finding.schedule.clone() else { return Ok(false) };
-        let Verdict::Proven { grade } = finding.verdict else { return Ok(false) };
-        for _ in 0..self.forcing.times.max(1) {
+        let Some(grade) = finding.verdict.grade() else { return Ok(false) };
+        let times = self.forcing.times.max(1);
+        for _ in 0..times {
             let attempt = force(self.program, &schedule, session, &self.forcing)?;
             self.executions += 1;
             let again = match grade {
@@ -275,6 +275,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
                 return Ok(false);
             }
         }
+        finding.advance(Trial::Shown { grade, replays: Replays::all(times) });
         self.take_sides_of_proof(finding, &schedule, session);
         Ok(true)
     }

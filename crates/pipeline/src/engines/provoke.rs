@@ -93,7 +93,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         campaign.decide_targets(case.observer)?;
         if self.settings.whole_budget {
             campaign.vary(varied_after(self.barren), &mut self.draw, case.observer)?;
-            campaign.compare_orders(case.observer)?;
+            campaign.repeat_proven(case.observer)?;
         }
         self.is_over = !self.settings.whole_budget || campaign.is_spent();
         self.known = campaign.finish(&mut self.told);

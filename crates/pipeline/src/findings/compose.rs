@@ -9,7 +9,7 @@ use rashomon_confirm::{Plan, schedule::Planner};
 use rashomon_event::finding::Step;
 use rashomon_event::{
     Access, AccessClass, Address, Candidate, CandidateKind, ContextId, EventIndex, EventKind, Evidence, Finding, FindingId,
-    FindingKind, Grade, Mode, Schedule, Side, SiteId, Trace, Verdict, Witness, WitnessLevel,
+    FindingKind, Grade, Mode, Replays, Schedule, Side, SiteId, Trace, Trial, Verdict, Witness, WitnessLevel,
 };
 use rashomon_trace::{BlockedRecord, GoalRecord, LoadedTrace, Outcome};
 
@@ -184,7 +184,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         Some(Finding {
             id: finding_id(kind, places),
             kind,
-            verdict: Verdict::Proven { grade },
+            verdict: shown(grade),
             evidence: Evidence::Observed,
             witness_level: None,
             subject,
@@ -317,7 +317,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         Some(Finding {
             id: finding_id(FindingKind::DataRace, places),
             kind: FindingKind::DataRace,
-            verdict: Verdict::Proven { grade: Grade::CoEnabled },
+            verdict: shown(Grade::CoEnabled),
             evidence: Evidence::Observed,
             witness_level: None,
             subject: self.describer.data(touched.0, touched.1),
@@ -337,6 +337,11 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
     pub fn replay_schedule(&self, quantum: u64) -> Schedule {
         self.loaded.replay_schedule(quantum)
     }
+}
+
+/// The verdict of what an execution shows that was not repeated yet.
+pub(crate) fn shown(grade: Grade) -> Verdict {
+    Verdict::Suspected.advance(Trial::Shown { grade, replays: Replays::default() })
 }
 
 fn goal_access(goal: &GoalRecord) -> Access {

@@ -19,7 +19,9 @@ use crate::findings::symbols::Symbols;
 use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::force::{attempt, folder_of, forced_session};
 use rashomon_confirm::{Attempt, Ending, Output, execute};
-use rashomon_event::{EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Schedule, Side, ThreadId, Verdict};
+use rashomon_event::{
+    EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Replays, Schedule, Side, ThreadId, Trial, Verdict,
+};
 use rashomon_explore::Failure;
 use rashomon_report::ProgramExit;
 use rashomon_trace::{After, Crash, RunHeader};
@@ -230,7 +232,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             return Ok(());
         }
         let grade = if matches!(replayed.exit, ProgramExit::Signal { .. }) { Grade::Crashed } else { Grade::WrongExit };
-        finding.verdict = Verdict::Proven { grade };
+        // The recorded execution was the first that showed it.
+        finding.advance(Trial::Shown { grade, replays: Replays::all(self.forcing.times.max(1)) });
         Ok(())
     }
 

@@ -90,6 +90,10 @@ pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> FindingId {
         FindingKind::DoubleLock => "double-lock",
         FindingKind::UseOfDestroyed => "destroyed",
         FindingKind::ThreadLeak => "leak",
+        FindingKind::UseAfterFree => "use-after-free",
+        FindingKind::UnsafeInSignal => "signal",
+        FindingKind::WrongContext => "context",
+        FindingKind::NotSerialisable => "regions",
     };
     FindingId::of(word, (hash >> 32) as u32 ^ hash as u32)
 }

@@ -1,6 +1,6 @@
 //! Findings that the recorded execution itself shows: wrong uses of locks and threads.
 
-use crate::findings::compose::Composer;
+use crate::findings::compose::{Composer, shown};
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
 use rashomon_event::{Evidence, Finding, FindingKind, Grade, Side, ThreadId, Verdict};
@@ -41,7 +41,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         Finding {
             id: finding_id(kind, std::iter::once(record.at).chain(record.earlier).map(place).collect()),
             kind,
-            verdict: if record.refused || record.late { Verdict::Suspected } else { Verdict::Proven { grade: Grade::Observed } },
+            verdict: if record.refused || record.late { Verdict::Suspected } else { shown(Grade::Observed) },
             evidence: Evidence::Observed,
             witness_level: None,
             subject,

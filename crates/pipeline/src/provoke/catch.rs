@@ -3,7 +3,7 @@
 //! Nothing of such an execution is recorded but the catches, so what is said of code and data is said of a small trace made of
 //! them alone; what both sides touch is called as the recording calls it where the recording knows the pair.
 
-use crate::findings::compose::common_bytes;
+use crate::findings::compose::{common_bytes, shown};
 use crate::findings::describe::{Describer, access_words};
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
@@ -11,7 +11,7 @@ use rashomon_event::schedule::ScheduleModule;
 use rashomon_event::trace::Context;
 use rashomon_event::{
     Access, Address, CodePlace, ContextId, Evidence, Finding, FindingKind, Grade, Mode, ModuleInfo, Object, ObjectKind, Side,
-    Site, SiteId, ThreadId, ThreadInfo, Trace, Verdict,
+    Site, SiteId, ThreadId, ThreadInfo, Trace,
 };
 use rashomon_trace::{Catch, CatchSide, SyncObjects};
 use std::collections::BTreeMap;
@@ -114,7 +114,7 @@ pub fn finding_of<S: Symbols + ?Sized>(
     Finding {
         id: finding_id(FindingKind::DataRace, places),
         kind: FindingKind::DataRace,
-        verdict: Verdict::Proven { grade: Grade::CoEnabled },
+        verdict: shown(Grade::CoEnabled),
         evidence,
         witness_level: None,
         subject: subject.filter(|_| !named).unwrap_or_else(|| describer.data(at, size)),

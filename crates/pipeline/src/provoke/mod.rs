@@ -207,7 +207,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         let start = Instant::now();
         self.decide(observer)?;
         self.tally.deciding = start.elapsed();
-        self.compare_orders(observer)
+        self.repeat_proven(observer)
     }
 
     /// So many more executions, each another way.

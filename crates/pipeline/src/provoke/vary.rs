@@ -102,8 +102,8 @@ pub struct Known {
     /// Also those that no recording has.
     pub proven: Vec<[CodePlace; 2]>,
     pub findings: Vec<Proven>,
-    /// How many of them were executed in both orders, or tried to be.
-    pub compared: usize,
+    /// How many of them were provoked again, or were to be.
+    pub repeated: usize,
     /// Ids of the deadlocks and lost wake-ups.
     pub blocked: std::collections::BTreeSet<rashomon_event::FindingId>,
 }

@@ -27,7 +27,7 @@ use self::seal::Origin;
 use crate::error::PipelineError;
 use crate::store::run::{RUN_FORMAT, RUN_VERSION, RunRecord, ShellText, pasted};
 use rashomon_confirm::force::remove;
-use rashomon_event::{Finding, FindingId, Verdict};
+use rashomon_event::{Finding, FindingId};
 use rashomon_files::{Folder, Kind};
 use rashomon_report::RunSummary;
 use serde::de::DeserializeOwned;
@@ -307,7 +307,7 @@ impl Store {
 
     /// What was proven once stays so: a later step that does not prove it, or is ended before it could, replaces nothing.
     pub fn write_finding(&self, finding: &Finding) -> Result<(), PipelineError> {
-        if !can_be_shown(finding) && self.has_proof(&finding.id) {
+        if !finding.can_happen_again() && self.has_proof(&finding.id) {
             return Ok(());
         }
         let file = FindingFile { format: FINDING_FORMAT.into(), version: FINDING_VERSION, finding: finding.clone() };
@@ -316,7 +316,7 @@ impl Store {
 
     /// Whether the finding is there, proven, with what makes it happen again.
     pub fn has_proof(&self, id: &FindingId) -> bool {
-        self.read_finding(id).is_ok_and(|known| can_be_shown(&known))
+        self.read_finding(id).is_ok_and(|known| known.can_happen_again())
     }
 
     /// Takes back a finding that another one has replaced.
@@ -447,10 +447,6 @@ fn write_json<T: Serialize>(folder: &Folder, name: &str, value: &T) -> Result<()
     text.push(b'\n');
     folder.write(name, &text).map_err(PipelineError::io("write", path))
 }
-fn can_be_shown(finding: &Finding) -> bool {
-    matches!(finding.verdict, Verdict::Proven { .. }) && (finding.schedule.is_some() || finding.provocation.is_some())
-}
-
 /// Ready to paste into a shell, whatever its working directory.
 pub(crate) fn reproduce_command(tool: &OsStr, store: &Store, id: &FindingId) -> String {
     [pasted(tool), "replay".into(), "--store".into(), pasted(store.path().as_os_str()), id.to_string()].join(" ")

@@ -287,7 +287,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                     None => {}
                 }
             }
-            if matches!(finding.verdict, Verdict::Proven { .. }) {
+            if finding.verdict.is_proven() {
                 row.id = Some(finding.id.clone());
             }
             if row.id.is_some() || undecided.is_none() {

@@ -72,7 +72,7 @@ pub fn findings(report: &serde_json::Value, folder: &Path) -> Vec<Finding> {
             [Some(one), Some(other)] => Some(pair(one.clone(), other.clone())),
             _ => None,
         };
-        Finding { kind: text(&finding["kind"]), status: text(&finding["status"]), pair, subject: text(&finding["subject"]) }
+        Finding { kind: text(&finding["kind"]), status: text(&finding["verdict"]), pair, subject: text(&finding["subject"]) }
     };
     report["findings"].as_array().into_iter().flatten().map(of_finding).collect()
 }
@@ -111,7 +111,7 @@ SUMMARY: ThreadSanitizer: data race /some/where/x.c:3:33 in task
     fn a_report_of_ours_says_the_same() {
         let frame = |file: &str, line: u32| serde_json::json!({ "function": "f", "file": file, "line": line });
         let report = serde_json::json!({ "findings": [{
-            "kind": "data-race", "status": "proven", "subject": "x",
+            "kind": "data-race", "verdict": "proven", "subject": "x",
             "sides": [
                 { "stack": [frame("/usr/include/vector", 1), frame("/some/where/b/x.c", 30)] },
                 { "stack": [frame("/some/where/b/x.c", 4)] },

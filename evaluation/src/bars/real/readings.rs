@@ -76,12 +76,12 @@ pub fn of_detect(log: &str) -> Result<Vec<Report>> {
 /// What `check --json` shows by default, and whether it was proven.
 pub fn of_check(report: &Value) -> Vec<(Report, bool)> {
     let findings =
-        list(&report["findings"]).iter().filter(|finding| matches!(finding["status"].as_str(), Some("proven" | "predicted")));
+        list(&report["findings"]).iter().filter(|finding| matches!(finding["verdict"].as_str(), Some("proven" | "predicted")));
     findings
         .map(|finding| {
             let places = list(&finding["sides"]).iter().map(|side| place_of(&side["stack"])).collect();
             let kind = finding["kind"].as_str().unwrap_or("?").to_owned();
-            (Report { kind, places }, finding["status"] == "proven")
+            (Report { kind, places }, finding["verdict"] == "proven")
         })
         .collect()
 }

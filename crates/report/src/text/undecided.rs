@@ -1,6 +1,6 @@
 //! What forcing left undecided, a line each, with what to do next: neither claims nor an all-clear.
 
-use crate::text::{clean, kind_name};
+use super::{clean, kind_name};
 use rashomon_event::{Finding, Frame, Side, Verdict, pasted};
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub fn lines(findings: &[Finding], store: &str, recordings: u32) -> String {
     }
     let _ = writeln!(
         out,
-        "suspected, and not shown by any execution within the budget (which does not say that they cannot happen):"
+        "suspected, and not shown, or not shown again, by any execution within the budget (which does not say that they cannot happen):"
     );
     for finding in diverged.iter().take(MOST) {
         let sides: Vec<String> = finding.sides.iter().map(side).collect();

@@ -13,11 +13,13 @@
 //! | `%L` | that, or `(module+offset)` |
 //! | `%M` | `(module's name+offset)`, or the address |
 
-use crate::model::{Frame, Variable};
-use crate::options::Options;
+use crate::format::Options;
+use crate::warning::{Frame, Variable};
 use std::fmt::Write as _;
 
 pub const NULL: &str = "<null>";
+/// How ThreadSanitizer prints frames.
+pub const FRAME_FORMAT: &str = "    #%n %f %S %M";
 
 /// Names of the program's must not bring line ends or escape sequences into a report.
 pub fn clean(text: &str) -> String {

@@ -1,6 +1,5 @@
-//! A warning as the runtime tells it, with the names that are found for its addresses.
+//! A warning of online detection: what the runtime tells, with the names that are found for its addresses.
 
-use rashomon_abi::report::{access, location, thread, warning};
 use serde::Serialize;
 
 /// What a warning is about.
@@ -28,30 +27,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub fn of(code: u64) -> Option<Self> {
-        Some(match code {
-            warning::RACE => Self::DataRace,
-            warning::VPTR_RACE => Self::VptrRace,
-            warning::USE_AFTER_FREE => Self::UseAfterFree,
-            warning::VPTR_USE_AFTER_FREE => Self::VptrUseAfterFree,
-            warning::EXTERNAL_RACE => Self::ExternalRace,
-            warning::THREAD_LEAK => Self::ThreadLeak,
-            warning::MUTEX_DESTROY_LOCKED => Self::MutexDestroyLocked,
-            warning::MUTEX_DOUBLE_LOCK => Self::MutexDoubleLock,
-            warning::MUTEX_INVALID => Self::MutexInvalid,
-            warning::MUTEX_BAD_UNLOCK => Self::MutexBadUnlock,
-            warning::MUTEX_BAD_READ_LOCK => Self::MutexBadReadLock,
-            warning::MUTEX_BAD_READ_UNLOCK => Self::MutexBadReadUnlock,
-            warning::SIGNAL_UNSAFE => Self::SignalUnsafe,
-            warning::ERRNO_IN_SIGNAL => Self::ErrnoInSignal,
-            warning::DEADLOCK => Self::Deadlock,
-            warning::MUTEX_WRONG_CONTEXT => Self::MutexWrongContext,
-            warning::DEADLOCKED => Self::Deadlocked,
-            warning::STUCK => Self::Stuck,
-            _ => return None,
-        })
-    }
-
     /// ThreadSanitizer's words.
     pub const fn title(self) -> &'static str {
         match self {
@@ -118,7 +93,10 @@ pub struct Held {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    pub flags: u64,
+    pub write: bool,
+    pub atomic: bool,
+    /// Memory is given back.
+    pub free: bool,
     pub address: u64,
     pub size: u64,
     pub thread: u64,
@@ -129,13 +107,13 @@ pub struct Access {
 
 impl Access {
     pub const fn is_write(&self) -> bool {
-        self.flags & access::WRITE != 0
+        self.write
     }
     pub const fn is_atomic(&self) -> bool {
-        self.flags & access::ATOMIC != 0
+        self.atomic
     }
     pub const fn is_free(&self) -> bool {
-        self.flags & access::FREE != 0
+        self.free
     }
 }
 
@@ -160,7 +138,9 @@ impl Mutex {
 pub struct Thread {
     pub number: u64,
     pub id: u64,
-    pub flags: u64,
+    pub running: bool,
+    /// Of Grand Central Dispatch.
+    pub worker: bool,
     pub parent: u64,
     pub name: String,
     pub created: Stack,
@@ -168,10 +148,10 @@ pub struct Thread {
 
 impl Thread {
     pub const fn is_running(&self) -> bool {
-        self.flags & thread::RUNNING != 0
+        self.running
     }
     pub const fn is_worker(&self) -> bool {
-        self.flags & thread::WORKER != 0
+        self.worker
     }
 }
 
@@ -196,18 +176,6 @@ pub enum Place {
     Stack,
     Tls,
     Descriptor,
-}
-
-impl Place {
-    pub const fn of(code: u64) -> Self {
-        match code {
-            location::HEAP => Self::Heap,
-            location::STACK => Self::Stack,
-            location::TLS => Self::Tls,
-            location::DESCRIPTOR => Self::Descriptor,
-            _ => Self::Static,
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

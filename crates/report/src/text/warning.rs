@@ -1,9 +1,9 @@
 //! Our own text, in the form of the reports of `rashomon check`.
 
-use super::frame::{base_name, clean, strip_prefix};
-use super::tsan::{thread_name, waits};
-use crate::model::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
-use crate::options::Options;
+use crate::format::Options;
+use crate::frame::{base_name, clean, strip_prefix};
+use crate::tsan::{thread_name, waits};
+use crate::warning::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
 use std::fmt::Write as _;
 
 struct Printer<'a> {

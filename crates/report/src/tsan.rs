@@ -1,12 +1,35 @@
 //! ThreadSanitizer's text, as clang 19 prints it: for scripts, CTest and CodeChecker, and for eyes that are used to it.
 
-use super::Rendered;
-use super::frame::{self, base_name, clean, pointer};
-use crate::model::{Access, Frame, Kind, Location, Mutex, Place, Stack, Thread, Warning};
-use crate::options::Options;
+mod findings;
+
+use crate::format::{Format, Options, Rendered, Report};
+use crate::frame::{self, base_name, clean, pointer};
+use crate::warning::{Access, Frame, Kind, Location, Mutex, Place, Stack, Thread, Warning};
 use std::fmt::Write as _;
 
 const RULE: &str = "==================\n";
+
+/// ThreadSanitizer's text.
+#[derive(Clone, Copy, Debug)]
+pub struct Tsan;
+
+impl Format for Tsan {
+    fn name(&self) -> &'static str {
+        "tsan"
+    }
+
+    fn about(&self) -> &'static str {
+        "As ThreadSanitizer prints, for scripts, CTest and CodeChecker"
+    }
+
+    fn report(&self, report: Report<'_>, options: &Options) -> String {
+        findings::render(report, options)
+    }
+
+    fn warning(&self, warning: &Warning, process: u64, options: &Options) -> Rendered {
+        render(warning, process, options)
+    }
+}
 
 /// Colours by meaning.
 mod colour {
@@ -25,7 +48,7 @@ struct Printer<'a> {
     options: &'a Options,
 }
 
-pub fn render(warning: &Warning, process: u64, options: &Options) -> Rendered {
+fn render(warning: &Warning, process: u64, options: &Options) -> Rendered {
     let mut printer = Printer { text: RULE.to_owned(), warning, options };
     printer.body(process);
     let summary = options.print_summary.then(|| summary(warning, options)).flatten();

@@ -1,9 +1,15 @@
 //! Every kind of warning in every format, on the same fixtures.
 
-use rashomon_abi::report::{access, thread};
-use rashomon_reporter::model::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Variable, Warning};
-use rashomon_reporter::options::{Format, Options};
-use rashomon_reporter::render::render;
+use rashomon_report::warning::{Access, Frame, Held, Kind, Location, Mutex, Place, Stack, Tag, Thread, Variable, Warning};
+use rashomon_report::{Format, Options, json::Json, text::Text, tsan::Tsan};
+
+/// What an access does, in bits.
+const WRITE: u8 = 1;
+const ATOMIC: u8 = 2;
+const FREE: u8 = 4;
+/// What a thread is.
+const RUNNING: u8 = 1;
+const WORKER: u8 = 2;
 
 fn frame(function: &str, line: u32) -> Frame {
     Frame {
@@ -59,13 +65,15 @@ fn defined(address: u64) -> Mutex {
     Mutex { initialised: false, created: stack(&[library("pthread_mutex_lock"), frame("main", 32)]), ..mutex(address) }
 }
 
-fn thread(number: u64, name: &str, flags: u64) -> Thread {
+fn thread(number: u64, name: &str, flags: u8) -> Thread {
     let created = if number == 0 { Stack::default() } else { stack(&[library("pthread_create"), frame("main", 40)]) };
-    Thread { number, id: 1000 + number, flags, parent: 0, name: name.into(), created }
+    let (running, worker) = (flags & RUNNING != 0, flags & WORKER != 0);
+    Thread { number, id: 1000 + number, running, worker, parent: 0, name: name.into(), created }
 }
 
-fn access(flags: u64, thread: u64, held: Vec<Held>, frames: &[Frame]) -> Access {
-    Access { flags, address: 0x5500_0000_4018, size: 4, thread, tag: 0, held, stack: stack(frames) }
+fn access(flags: u8, thread: u64, held: Vec<Held>, frames: &[Frame]) -> Access {
+    let (write, atomic, free) = (flags & WRITE != 0, flags & ATOMIC != 0, flags & FREE != 0);
+    Access { write, atomic, free, address: 0x5500_0000_4018, size: 4, thread, tag: 0, held, stack: stack(frames) }
 }
 
 fn location(place: Place) -> Location {
@@ -97,11 +105,11 @@ fn fixtures() -> Vec<Warning> {
     let outer = Frame { build_id: None, ..frame("worker(void*)", 9) };
     let race = Warning {
         accesses: vec![
-            access(access::WRITE, 1, vec![Held { mutex: 0, write: true }, Held { mutex: 1, write: false }], &[inlined, outer]),
-            access(access::ATOMIC, 0, vec![], &[frame("main", 41)]),
+            access(WRITE, 1, vec![Held { mutex: 0, write: true }, Held { mutex: 1, write: false }], &[inlined, outer]),
+            access(ATOMIC, 0, vec![], &[frame("main", 41)]),
         ],
         mutexes: vec![mutex(0x5500_0000_5000), defined(0x5500_0000_5040)],
-        threads: vec![thread(1, "worker", thread::RUNNING), thread(0, "", thread::RUNNING)],
+        threads: vec![thread(1, "worker", RUNNING), thread(0, "", RUNNING)],
         locations: vec![location(Place::Static)],
         sleep: Some(stack(&[library("sleep"), frame("worker(void*)", 8)])),
         ..empty(Kind::DataRace)
@@ -109,9 +117,9 @@ fn fixtures() -> Vec<Warning> {
     let freed = Warning {
         accesses: vec![
             access(0, 2, vec![], &[frame("use", 50)]),
-            access(access::WRITE | access::FREE, 1, vec![], &[library("free"), frame("release", 51)]),
+            access(WRITE | FREE, 1, vec![], &[library("free"), frame("release", 51)]),
         ],
-        threads: vec![thread(2, "", 0), thread(1, "", thread::RUNNING | thread::WORKER)],
+        threads: vec![thread(2, "", 0), thread(1, "", RUNNING | WORKER)],
         locations: vec![location(Place::Heap), location(Place::Stack), location(Place::Tls), location(Place::Descriptor)],
         ..empty(Kind::UseAfterFree)
     };
@@ -120,7 +128,7 @@ fn fixtures() -> Vec<Warning> {
         tag: 2,
         tags: vec![Tag { number: 2, object: "a map".into(), header: "race on a map".into() }],
         accesses: vec![
-            tagged(access(access::WRITE, 1, vec![], &[frame("insert", 60)])),
+            tagged(access(WRITE, 1, vec![], &[frame("insert", 60)])),
             tagged(access(0, 0, vec![], &[frame("find", 61)])),
         ],
         ..empty(Kind::ExternalRace)
@@ -132,7 +140,7 @@ fn fixtures() -> Vec<Warning> {
             stack(&[library("pthread_mutex_lock"), frame("first", 70)]),
             stack(&[library("pthread_mutex_lock"), frame("second", 71)]),
         ],
-        threads: vec![thread(0, "", thread::RUNNING), thread(1, "", 0)],
+        threads: vec![thread(0, "", RUNNING), thread(1, "", 0)],
         ..empty(Kind::Deadlock)
     };
     let destroyed = Warning {
@@ -146,13 +154,12 @@ fn fixtures() -> Vec<Warning> {
     };
     let leak = Warning { count: 3, threads: vec![thread(4, "", 0)], ..empty(Kind::ThreadLeak) };
     let errno = Warning { signal: 27, stacks: vec![stack(&[frame("handler(int)", 90)])], ..empty(Kind::ErrnoInSignal) };
-    let lost =
-        Warning { accesses: vec![access(access::WRITE, 1, vec![], &[]), access(0, 0, vec![], &[])], ..empty(Kind::VptrRace) };
+    let lost = Warning { accesses: vec![access(WRITE, 1, vec![], &[]), access(0, 0, vec![], &[])], ..empty(Kind::VptrRace) };
     vec![race, freed, external, cycle, destroyed, leak, errno, lost]
 }
 
-fn all(options: &Options) -> String {
-    let rendered = fixtures().iter().map(|warning| render(warning, 4711, options)).collect::<Vec<_>>();
+fn all(format: &dyn Format, options: &Options) -> String {
+    let rendered = fixtures().iter().map(|warning| format.warning(warning, 4711, options)).collect::<Vec<_>>();
     rendered
         .iter()
         .map(|one| format!("{}{}{}", one.text, one.summary.as_ref().map_or(String::new(), |line| format!("{line}\n")), one.tail))
@@ -161,21 +168,21 @@ fn all(options: &Options) -> String {
 
 #[test]
 fn as_thread_sanitizer() {
-    insta::assert_snapshot!(all(&Options::default()));
+    insta::assert_snapshot!(all(&Tsan, &Options::default()));
 }
 
 #[test]
 fn as_thread_sanitizer_in_colour() {
     let options = Options { colour: true, strip_path_prefix: "/src/".into(), second_deadlock_stack: true, ..Options::default() };
-    insta::assert_snapshot!(all(&options).replace('\x1b', "ESC"));
+    insta::assert_snapshot!(all(&Tsan, &options).replace('\x1b', "ESC"));
 }
 
 #[test]
 fn as_text() {
-    insta::assert_snapshot!(all(&Options { format: Format::Text, ..Options::default() }));
+    insta::assert_snapshot!(all(&Text, &Options::default()));
 }
 
 #[test]
 fn as_json() {
-    insta::assert_snapshot!(all(&Options { format: Format::Json, ..Options::default() }));
+    insta::assert_snapshot!(all(&Json, &Options::default()));
 }

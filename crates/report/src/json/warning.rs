@@ -4,7 +4,7 @@
 //! may be added without a new version; one that changes its meaning or goes away needs one. Addresses are texts, as they do not
 //! fit into the numbers of every reader.
 
-use crate::model::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
+use crate::warning::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
 use rashomon_event::harmless::harmless_json;
 use serde::Serialize;
 

@@ -1,0 +1,95 @@
+//! What a format is. A new one is a file of this crate and a line in its `formats!`.
+
+use crate::FORMATS;
+use crate::analysis::Analysis;
+use crate::frame::FRAME_FORMAT;
+use crate::order::Shown;
+use crate::summary::RunSummary;
+use crate::warning::Warning;
+use rashomon_event::Finding;
+use std::fmt::Debug;
+
+/// The format of that name.
+pub fn named(name: &str) -> Option<&'static dyn Format> {
+    FORMATS.iter().copied().find(|format| format.name() == name)
+}
+
+/// The one model of a report: what was found, and the run that it came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    pub findings: &'a [Finding],
+    pub run: &'a RunSummary,
+}
+
+/// How a report looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub shown: Shown,
+    /// ANSI colours.
+    pub colour: bool,
+    /// Pairs of an analysis that are shown.
+    pub limit: usize,
+    /// Of the frames of online detection.
+    pub strip_path_prefix: String,
+    pub stack_trace_format: String,
+    pub vs_style: bool,
+    pub print_summary: bool,
+    pub second_deadlock_stack: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            shown: Shown::Claims,
+            colour: false,
+            limit: usize::MAX,
+            strip_path_prefix: String::new(),
+            stack_trace_format: FRAME_FORMAT.to_owned(),
+            vs_style: false,
+            print_summary: true,
+            second_deadlock_stack: false,
+        }
+    }
+}
+
+/// A warning as text, in the parts in which the runtime prints it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendered {
+    pub text: String,
+    /// A line without its end; the program may want to print it itself.
+    pub summary: Option<String>,
+    pub tail: String,
+}
+
+/// A format. It needs no more than [`Format::report`]: what online detection and the linear analyses find comes to it as findings,
+/// unless it has more to say of them. No I/O, no clock, no environment: the same input gives the same bytes.
+pub trait Format: Debug + Sync {
+    /// As users write it.
+    fn name(&self) -> &'static str;
+
+    /// Whom it is for, in a help text.
+    fn about(&self) -> &'static str;
+
+    /// Findings, in the order of [`crate::by_importance`], and the run.
+    fn report(&self, report: Report<'_>, options: &Options) -> String;
+
+    /// One warning of a process under online detection, which goes on.
+    fn warning(&self, warning: &Warning, process: u64, options: &Options) -> Rendered {
+        let findings = [warning.finding(process)];
+        let options = Options { shown: Shown::Everything, ..options.clone() };
+        let text = self.report(Report { findings: &findings, run: &RunSummary::without_run() }, &options);
+        Rendered { text, ..Rendered::default() }
+    }
+
+    /// What analyses in one pass found in a trace.
+    fn analysis(&self, analysis: &Analysis, options: &Options) -> String {
+        let run = RunSummary { events: analysis.events, notes: analysis.notices.clone(), ..RunSummary::without_run() };
+        let options = Options { shown: Shown::Everything, ..options.clone() };
+        self.report(Report { findings: &analysis.findings(), run: &run }, &options)
+    }
+
+    /// Nothing but reports may stand in what is written: no totals, no colours.
+    fn is_for_machines(&self) -> bool {
+        false
+    }
+}
