@@ -2,8 +2,8 @@
 //! same, in fewer instructions.
 //!
 //! A thread's own epoch is in its own clock, so "ordered" is one comparison for its own cells and others'. Freed memory has the
-//! granule of an epoch that nobody knows. Whatever is not plain sailing goes to [`super::access::word`], which looks again from
-//! the start.
+//! granule of an epoch that nobody knows. Every other case goes to [`super::access::word`], which looks again from the
+//! start.
 
 use super::access::{self, How};
 use super::local;

@@ -3,7 +3,7 @@
 //! Regular files, directories and block devices never block: calls on them are the real calls and leave no event. Everything else
 //! is one event per call, on completion, whatever comes of it: `Publish` for what lets others go on, recorded before they can see
 //! it, `Observe` for what takes something in, `Blocking` for calls that failed. The object is the file's identity, not the
-//! descriptor's number: of the process's own pipes, the how-manieth it is, so that re-executions agree; of others, device and
+//! descriptor's number: of the process's own pipes, its ordinal, so that re-executions agree; of others, device and
 //! inode. All sockets are one object, as their two ends have no identity in common. Descriptors 0 to 2 leave an event whatever
 //! they are, so that a re-execution with other standard files counts the same events.
 //!

@@ -1,4 +1,5 @@
-//! Starts the reporter: a process of its own, whose parent is gone before the program can wait for children, connected by a socket.
+//! Starts the reporter: a process of its own, whose parent is gone before the program can wait for children, connected by a
+//! socket.
 
 use super::options;
 use crate::system::real;

@@ -98,7 +98,7 @@ pub fn initialise() {
     }
     if word(field::SNAPSHOT) != 0 {
         // SAFETY: at the start of the process.
-        unsafe { crate::serial::snapshot::fitness::begin() };
+        unsafe { crate::serial::snapshot::preconditions::begin() };
     }
     RANDOM.store(word(field::SEED).wrapping_mul(0xd134_2543_de82_ef95), Relaxed);
     if word(field::STRATEGY) == strategy::PCT {

@@ -159,7 +159,7 @@ fn may_be_endless(caller: &Thread) -> bool {
             }
     };
     let known = live.len() + usize::from(watchdog::is_started());
-    live.iter().all(|&number| fits(number)) && snapshot::fitness::kernel_threads() == known
+    live.iter().all(|&number| fits(number)) && snapshot::preconditions::kernel_threads() == known
 }
 
 /// Whether only another thread ends such a wait.

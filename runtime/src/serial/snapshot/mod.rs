@@ -15,7 +15,7 @@
 //! priority-inheriting mutexes, which the kernel knows by number, and what a program itself does with numbers of threads. Nothing
 //! is called proven that was only seen in an execution from here: the host makes what it found happen again from the beginning.
 
-pub mod fitness;
+pub mod preconditions;
 
 use crate::record::family;
 use crate::serial::{explore, sched, watchdog};
@@ -102,7 +102,7 @@ fn prepare(live: &[u32]) -> Result<&'static mut Thread, u64> {
         }
     }
     let known = 1 + others(live, caller.number).count() + usize::from(watchdog::is_started());
-    fitness::check(known)?;
+    preconditions::check(known)?;
     open_pipes()?;
     CALLER.store(caller, Release);
     for other in others(live, caller.number) {
@@ -352,7 +352,7 @@ fn execute(folder: &family::Path, parent: u32) -> ! {
         sys::exit_group(125);
     }
     close_pipes();
-    fitness::open_files_again();
+    preconditions::open_files_again();
     if !family::moves(folder) {
         sys::die(&[b"cannot create the trace's header file: is the session directory writable?"]);
     }
