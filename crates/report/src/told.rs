@@ -16,6 +16,7 @@ pub(crate) fn told(kind: FindingKind, evidence: Evidence, id: FindingId) -> Find
         subject: String::new(),
         sides: Vec::new(),
         steps: Vec::new(),
+        earlier_steps: 0,
         schedule: None,
         provocation: None,
         reproduce: None,
