@@ -199,7 +199,7 @@ mod tests {
     fn the_users_line_comes_before_those_of_libraries() {
         let frame = |file: &str| Frame { file: Some(file.into()), line: Some(1), ..Frame::default() };
         let standard = frame("/t/lib/rustlib/src/rust/library/core/src/sync/atomic.rs");
-        let dependency = frame("/home/u/.cargo/registry/src/index-1/queue-1.0.0/src/lib.rs");
+        let dependency = frame("/h/.cargo/registry/src/index-1/queue-1.0.0/src/lib.rs");
         let (own, outer) = (frame("/p/src/main.rs"), frame("/p/src/outer.rs"));
         let stack = [standard.clone(), dependency.clone(), own.clone(), outer];
         assert_eq!(Frame::best_known(&stack), Some(&own));

@@ -1,8 +1,7 @@
 //! `explore`: schedules of the real program are tried until one fails; the failure is minimised, replayed and stored.
 //!
-//! One recorded execution says which plain accesses matter: those of pairs that no common lock excludes and that nothing but
-//! locks and atomics orders (the hybrid candidates). Threads stop before these, and before all synchronisation. Limit: accesses
-//! that this recording does not show are not stopped at; `--accesses all` stops at all.
+//! Threads stop before all synchronisation, and before the plain accesses that one recording shows to matter: those of the hybrid
+//! candidates. Limit: accesses that this recording does not show are not stopped at; `--accesses all` stops at all.
 
 mod words;
 

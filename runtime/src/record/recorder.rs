@@ -30,8 +30,7 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 static FULL: AtomicU32 = AtomicU32::new(0);
 /// Serial mode: nothing is kept any more, as what happens is what happened before.
 static REPEATS: AtomicBool = AtomicBool::new(false);
-/// Operations since the last one at a place (operation and call site) where none had been. For the holder of the turn, like the
-/// places.
+/// Operations since the last one at a place (operation and call site) where none had been. For the holder of the turn.
 static SAME: AtomicU32 = AtomicU32::new(0);
 static mut PLACES: Map = Map::new();
 /// Locks in tables ([`extends_table`]), and how many are recorded when they are initialised.
