@@ -18,7 +18,7 @@ pub fn lines(findings: &[Finding], store: &str, recordings: u32) -> String {
     }
     let _ = writeln!(
         out,
-        "suspected, and not shown, or not shown again, by any execution within the budget (which does not say that they cannot happen):"
+        "suspected, and not proven within the budget (which does not say that they cannot happen):"
     );
     for finding in diverged.iter().take(MOST) {
         let sides: Vec<String> = finding.sides.iter().map(side).collect();
