@@ -16,10 +16,7 @@ pub fn lines(findings: &[Finding], store: &str, recordings: u32) -> String {
     if diverged.is_empty() {
         return out;
     }
-    let _ = writeln!(
-        out,
-        "suspected, and not proven within the budget (which does not say that they cannot happen):"
-    );
+    let _ = writeln!(out, "suspected, and not proven within the budget (which does not say that they cannot happen):");
     for finding in diverged.iter().take(MOST) {
         let sides: Vec<String> = finding.sides.iter().map(side).collect();
         let (kind, subject) = (kind_name(finding.kind), clean(&finding.subject));
