@@ -128,7 +128,7 @@ fn a_budget_that_is_given_bounds_the_first_recording() {
         "endless",
         "#include <pthread.h>
 #include <unistd.h>
-static int x;
+static volatile int x;
 static volatile unsigned long counts[2];
 static void *task(void *count) {
     for (x = 1;; ++*(volatile unsigned long *)count) usleep(100);

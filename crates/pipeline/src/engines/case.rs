@@ -117,7 +117,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             let deadlines = &self.deadlines;
             settings.until = if is_open_ended { deadlines.recording.or(deadlines.total) } else { deadlines.total };
         }
-        let (recorded, header) = match record(job.program, &folder, &settings) {
+        let (mut recorded, header) = match record(job.program, &folder, &settings) {
             Ok(recorded) => recorded,
             Err(error) if is_first => return Err(error),
             Err(_) if self.deadlines.total.is_over() => {
@@ -134,15 +134,15 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             remove(&folder)?;
             return Ok(false);
         }
-        for note in recorded.notes.iter().filter(|_| is_first) {
-            self.observer.progress(Progress::Note(note));
-        }
         if recorded.exit == ProgramExit::TimedOut && settings.until.is_over() {
             let seconds = Duration::from_millis(recorded.milliseconds).as_secs_f64();
-            self.tell(format!(
+            recorded.notes.push(format!(
                 "the program was ended after {seconds:.1} s, half of the budget: what it would have done later was not seen; \
                  a larger --budget shows more of it"
             ));
+        }
+        for note in recorded.notes.iter().filter(|_| is_first) {
+            self.observer.progress(Progress::Note(note));
         }
         self.run.recordings.push(recorded);
         job.tell_numbers(self.run, &self.tally, self.observer)?;
