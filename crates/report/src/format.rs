@@ -61,8 +61,8 @@ pub struct Rendered {
     pub tail: String,
 }
 
-/// A format. It needs no more than [`Format::report`]: what online detection and the linear analyses find comes to it as findings,
-/// unless it has more to say of them. No I/O, no clock, no environment: the same input gives the same bytes.
+/// A format. It needs no more than [`Format::report`]: what online detection and the linear analyses find comes to it as
+/// findings, unless it has more to say of them. No I/O, no clock, no environment: the same input gives the same bytes.
 pub trait Format: Debug + Sync {
     /// As users write it.
     fn name(&self) -> &'static str;

@@ -2,7 +2,8 @@
 //!
 //! The fields are listed here and not derived from the model, so that the model may change without changing the format. A
 //! field may be added without a new version; a field that changes its meaning or goes away needs one. `exit` is the
-//! program's, `status` is the report's, `verdict` a finding's. Schedules are left out: they are in the store, and `reproduce` runs them.
+//! program's, `status` is the report's, `verdict` a finding's. Schedules are left out: they are in the store, and `reproduce`
+//! runs them.
 
 mod analysis;
 mod warning;

@@ -1,5 +1,5 @@
-//! What the user reads. One model, [`Report`] of [`rashomon_event::Finding`] and [`RunSummary`], one file a format, each a line in
-//! [`FORMATS`]. Online detection's warnings and what the linear analyses find have more to say of themselves in
+//! What the user reads. One model, [`Report`] of [`rashomon_event::Finding`] and [`RunSummary`], one file a format, each a line
+//! in [`FORMATS`]. Online detection's warnings and what the linear analyses find have more to say of themselves in
 //! [`warning`] and [`analysis`], and are findings for every format that does not ask. No I/O, no clock, no environment: the same
 //! input gives the same bytes.
 #![forbid(unsafe_code)]

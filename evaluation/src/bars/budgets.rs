@@ -1,7 +1,7 @@
 //! Random programs under random budgets, the tool ended at random: it ends in time, and nothing that it had said is lost.
 //!
-//! What is fair. A budget bounds the whole command, the first recording included. A tool that is asked to end (SIGINT, SIGTERM) has a second for it.
-//! What counts as said is what stands on its standard error.
+//! What is fair. A budget bounds the whole command, the first recording included. A tool that is asked to end (SIGINT, SIGTERM)
+//! has a second for it. What counts as said is what stands on its standard error.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;

@@ -1,5 +1,5 @@
-//! What analyses found: one object, `"format": "rashomon-analysis"`, `"version": 2`. A field may be added without a new version; a
-//! field that changes its meaning or goes away needs one.
+//! What analyses found: one object, `"format": "rashomon-analysis"`, `"version": 2`. A field may be added without a new version;
+//! a field that changes its meaning or goes away needs one.
 
 use crate::analysis::Analysis;
 use rashomon_event::harmless::harmless_json;

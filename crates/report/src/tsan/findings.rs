@@ -1,5 +1,5 @@
-//! Findings as ThreadSanitizer would print them, for tools that read its text. Addresses, and the process, are of an execution that
-//! is over: 0 stands for them.
+//! Findings as ThreadSanitizer would print them, for tools that read its text. Addresses, and the process, are of an execution
+//! that is over: 0 stands for them.
 
 use super::RULE;
 use crate::format::{Options, Report};
