@@ -238,7 +238,8 @@ const fn accesses(options: &FilterOptions) -> Accesses {
 pub fn refuse_filter(options: &FilterOptions, command: &str) -> Result<()> {
     if options.filter != Filter::None {
         bail!(
-            "`{command}` needs a recording of all accesses: --filter (or RASHOMON_FILTER) is for `rashomon check` and `rashomon record`"
+            "`{command}` needs a recording of all accesses: --filter (or RASHOMON_FILTER) is for `rashomon check` and \
+             `rashomon record`"
         );
     }
     Ok(())

@@ -145,7 +145,8 @@ fn not_of_a_join_that_is_cancelled() {
 }
 
 /// `asleep` looks at the kernel's account: the thread of that id sleeps in a futex call.
-const ASLEEP: &str = "#include <stdio.h>
+const ASLEEP: &str = "#include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 static int asleep(long id) {
@@ -157,14 +158,43 @@ static int asleep(long id) {
 }
 ";
 
+/// `looked` waits until the thread of the runtime that looks for deadlocks has slept so often, between two looks each time. It is
+/// the one that appears when somebody waits.
+const LOOKED: &str = "#include <dirent.h>
+#include <stdlib.h>
+static unsigned long sleeps_of_others(long one, long two) {
+    unsigned long most = 0;
+    DIR *tasks = opendir(\"/proc/self/task\");
+    struct dirent *task;
+    while (tasks && (task = readdir(tasks))) {
+        long id = atol(task->d_name);
+        char path[64], line[128];
+        unsigned long sleeps;
+        if (!id || id == one || id == two) continue;
+        snprintf(path, sizeof path, \"/proc/self/task/%ld/status\", id);
+        FILE *file = fopen(path, \"r\");
+        while (file && fgets(line, sizeof line, file))
+            if (sscanf(line, \"voluntary_ctxt_switches: %lu\", &sleeps) == 1 && sleeps > most) most = sleeps;
+        if (file) fclose(file);
+    }
+    if (tasks) closedir(tasks);
+    return most;
+}
+static void looked(unsigned long times, long waits) {
+    long own = syscall(SYS_gettid);
+    unsigned long first = sleeps_of_others(waits, own);
+    while (sleeps_of_others(waits, own) < first + times) sched_yield();
+}
+";
+
 /// Another thread may unlock a mutex that serves as a semaphore; it takes longer for that than two looks of the detector.
 #[test]
 fn not_of_a_mutex_that_another_thread_unlocks() {
     let body = "static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
         static long waits;
         static void *gives(void *p) {
-            while (!asleep(waits)) usleep(1000);
-            usleep(700000);
+            while (!asleep(waits)) sched_yield();
+            looked(6, waits);
             pthread_mutex_unlock(&a);
             return p;
         }
@@ -177,7 +207,7 @@ fn not_of_a_mutex_that_another_thread_unlocks() {
             return pthread_join(x, 0);
         }";
     let place = Place::new();
-    place.compile("program", &format!("{HEAD}{ASLEEP}{body}\n"));
+    place.compile("program", &format!("{HEAD}{ASLEEP}{LOOKED}{body}\n"));
     let ended = place.rashomon(&["detect", "--", "./program"]);
     assert!(!ended.err.contains("deadlock"), "{ended}");
 }
@@ -209,7 +239,7 @@ fn that_the_end_of_the_process_finds() {
             return 0;
         }";
     let place = Place::new();
-    place.compile("program", &format!("{HEAD}#include <sched.h>\n{ASLEEP}{body}\n"));
+    place.compile("program", &format!("{HEAD}{ASLEEP}{body}\n"));
     let ended = place.rashomon(&["detect", "--", "./program"]).expect(66, &[]);
     assert!(ended.err.lines().any(|line| line.starts_with("deadlock")), "{ended}");
 }

@@ -169,6 +169,27 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding of which no more is known: nothing was executed for its sake, so it is a suspicion.
+    pub const fn suspected(kind: FindingKind, evidence: Evidence, id: FindingId) -> Self {
+        Self {
+            id,
+            kind,
+            verdict: Verdict::Suspected,
+            evidence,
+            witness_level: None,
+            subject: String::new(),
+            sides: Vec::new(),
+            steps: Vec::new(),
+            earlier_steps: 0,
+            schedule: None,
+            provocation: None,
+            reproduce: None,
+            unseen: Vec::new(),
+            notes: Vec::new(),
+            occurrences: 1,
+        }
+    }
+
     /// Whether it came about, and is known how to make it come about again.
     pub const fn can_happen_again(&self) -> bool {
         self.verdict.is_proven() && (self.schedule.is_some() || self.provocation.is_some())

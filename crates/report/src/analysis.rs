@@ -3,7 +3,6 @@
 //! The fields are also those of the JSON format, in this order: a field that changes its meaning or goes away needs a new version
 //! there.
 
-use crate::told::told;
 use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Side};
 use serde::Serialize;
 
@@ -125,5 +124,5 @@ fn finding(analysed: &Analysed, kind: FindingKind, subject: String, sides: Vec<S
         _ => Evidence::HappensBefore,
     };
     let notes = vec![format!("{}: {}", analysed.analysis, analysed.claim)];
-    Finding { subject, sides, notes, occurrences, ..told(kind, evidence, FindingId::of("analysis", 0)) }
+    Finding { subject, sides, notes, occurrences, ..Finding::suspected(kind, evidence, FindingId::of("analysis", 0)) }
 }

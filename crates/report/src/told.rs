@@ -3,28 +3,7 @@
 use crate::analysis::{Region, TracedAccess};
 use crate::warning::{self, Kind, Location, Place, Stack, Warning};
 use rashomon_event::finding::HeldLock;
-use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Side, Verdict};
-
-/// A finding of which no more is known. Nothing was executed for its sake, so it is a suspicion.
-pub(crate) fn told(kind: FindingKind, evidence: Evidence, id: FindingId) -> Finding {
-    Finding {
-        id,
-        kind,
-        verdict: Verdict::Suspected,
-        evidence,
-        witness_level: None,
-        subject: String::new(),
-        sides: Vec::new(),
-        steps: Vec::new(),
-        earlier_steps: 0,
-        schedule: None,
-        provocation: None,
-        reproduce: None,
-        unseen: Vec::new(),
-        notes: Vec::new(),
-        occurrences: 1,
-    }
-}
+use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Side};
 
 fn side(thread: String, action: String, stack: Vec<Frame>) -> Side {
     Side { thread, action, stack, held: Vec::new(), created_at: Vec::new() }
@@ -136,6 +115,6 @@ impl Warning {
         let subject = self.locations.first().map_or_else(|| self.title().to_owned(), subject);
         let notes = vec![format!("{} in process {process}", self.title())];
         let count = self.count.max(1);
-        Finding { subject, sides, notes, occurrences: count, ..told(kind, evidence, FindingId::of("warning", 0)) }
+        Finding { subject, sides, notes, occurrences: count, ..Finding::suspected(kind, evidence, FindingId::of("warning", 0)) }
     }
 }

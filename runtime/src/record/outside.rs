@@ -74,7 +74,8 @@ pub fn made_here(file: Identity) {
     });
 }
 
-/// The ordinal of a pipe or of an end of a socket pair among those of this process: the same in every execution, unlike its inode.
+/// The ordinal of a pipe, or of an end of a socket pair, among those of this process: the same in every execution, unlike its
+/// inode.
 pub fn ordinal(file: Identity) -> Option<u64> {
     let own = &raw const OWN;
     // SAFETY: guarded by LOCK.

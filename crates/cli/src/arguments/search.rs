@@ -1,6 +1,7 @@
 //! `rashomon explore`, `rashomon witness` and `rashomon provoke`: what executes the program again and again.
 
 use super::{Switch, seconds};
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rashomon_pipeline::Strategy;
 use std::time::Duration;
@@ -15,7 +16,7 @@ pub struct ExploreOptions {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub schedules: u64,
     /// The most preemptions of a schedule (--strategy preemptions), or priority changes (pct); 0 to 32.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=32))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(0..=32))]
     pub preemptions: usize,
     /// Scheduling steps after which an execution counts as a livelock. Default: 100 times the events of the first recording, at
     /// least 200 000.
@@ -84,7 +85,7 @@ pub struct WitnessOptions {
     #[arg(long)]
     pub no_reduction: bool,
     /// The most preemptions of a schedule after the prefix; 0 to 32.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=32))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(0..=32))]
     pub preemptions: usize,
     /// The most schedules to try for a pair of accesses.
     #[arg(long, value_name = "N", default_value_t = 1_000)]

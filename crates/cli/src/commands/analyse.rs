@@ -81,7 +81,8 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome>
         let needs_all = |kind: &Kind| !matches!(kind, Kind::Hb | Kind::LockSet | Kind::Hybrid);
         if loaded.header.notes.filtered() && settings.kinds.iter().any(needs_all) {
             bail!(
-                "{} was recorded with a filter: of the analyses only hb, lockset and hybrid say the same as without (--analysis hb,lockset,hybrid)",
+                "{} was recorded with a filter: of the analyses only hb, lockset and hybrid say the same as without \
+                 (--analysis hb,lockset,hybrid)",
                 trace.display()
             );
         }

@@ -108,7 +108,8 @@ pub fn provoke(
 /// The numbers of a provocation in a line.
 fn words(told: &ProvokeTally) -> String {
     format!(
-        "provocation: {} pairs of conflicting accesses: {} proven, {} not provoked, {} not reached, {} undecided; {} executions with {} holds, decided in {:.3} s; merged from {}",
+        "provocation: {} pairs of conflicting accesses: {} proven, {} not provoked, {} not reached, {} undecided; \
+         {} executions with {} holds, decided in {:.3} s; merged from {}",
         told.targets,
         told.proven,
         told.not_provoked,

@@ -100,21 +100,14 @@ impl Describer<'_> {
         let mut places: Vec<String> = goals.iter().map(|&goal| self.place(goal)).collect();
         places.push(subject.clone());
         Finding {
-            id: finding_id(kind, places),
-            kind,
             verdict,
-            evidence: candidate.evidence,
             witness_level: level,
             subject,
             sides: goals.iter().map(|&goal| self.side(goal, matches!(kind, FindingKind::Deadlock))).collect(),
             steps: witness.map_or_else(Vec::new, |witness| self.steps(&witness, &mut notes)),
-            earlier_steps: 0,
-            schedule: None,
-            provocation: None,
-            reproduce: None,
-            unseen: Vec::new(),
             notes,
             occurrences: candidate.occurrences,
+            ..Finding::suspected(kind, candidate.evidence, finding_id(kind, places))
         }
     }
 

@@ -92,21 +92,17 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         let sound = causal && self.unseen.is_empty();
         let (steps, earlier_steps) = plan.as_ref().map_or_else(Default::default, |plan| self.steps(plan));
         Finding {
-            id: finding_id(kind, places),
-            kind,
             verdict: if sound { Verdict::Predicted } else { Verdict::Suspected },
-            evidence: candidate.evidence,
             witness_level: witness.map(|witness| witness.level),
             subject,
             sides: goals.iter().map(|goal| self.side_of_goal(candidate, *goal)).collect(),
             steps,
             earlier_steps,
             schedule: plan.map(|plan| plan.schedule),
-            provocation: None,
-            reproduce: None,
             unseen: if causal { self.unseen.libraries.clone() } else { Vec::new() },
             notes,
             occurrences: candidate.occurrences,
+            ..Finding::suspected(kind, candidate.evidence, finding_id(kind, places))
         }
     }
 
@@ -182,21 +178,11 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             _ => format!("{} threads wait and nobody is left to wake them", blocked.len()),
         };
         Some(Finding {
-            id: finding_id(kind, places),
-            kind,
             verdict: shown(grade),
-            evidence: Evidence::Observed,
-            witness_level: None,
             subject,
             sides: self.blocked_sides(),
-            steps: Vec::new(),
-            earlier_steps: 0,
-            schedule: None,
-            provocation: None,
-            reproduce: None,
-            unseen: Vec::new(),
             notes: self.double_lock(),
-            occurrences: 1,
+            ..Finding::suspected(kind, Evidence::Observed, finding_id(kind, places))
         })
     }
 
@@ -315,21 +301,10 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             [first, second].iter().map(|goal| place_key(self.trace(), self.symbols, goal.site, goal.context)).collect();
         places.extend(self.describer.name_of_data(touched.0));
         Some(Finding {
-            id: finding_id(FindingKind::DataRace, places),
-            kind: FindingKind::DataRace,
             verdict: shown(Grade::CoEnabled),
-            evidence: Evidence::Observed,
-            witness_level: None,
             subject: self.describer.data(touched.0, touched.1),
             sides: self.goal_sides()?,
-            steps: Vec::new(),
-            earlier_steps: 0,
-            schedule: None,
-            provocation: None,
-            reproduce: None,
-            unseen: Vec::new(),
-            notes: Vec::new(),
-            occurrences: 1,
+            ..Finding::suspected(FindingKind::DataRace, Evidence::Observed, finding_id(FindingKind::DataRace, places))
         })
     }
 

@@ -19,9 +19,7 @@ use crate::findings::symbols::Symbols;
 use rashomon_confirm::execution::OUTPUT_FILE;
 use rashomon_confirm::force::{attempt, folder_of, forced_session};
 use rashomon_confirm::{Attempt, Ending, Output, execute};
-use rashomon_event::{
-    EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Replays, Schedule, Side, ThreadId, Trial, Verdict,
-};
+use rashomon_event::{EventIndex, EventKind, Evidence, Finding, FindingKind, Grade, Replays, Schedule, Side, ThreadId, Trial};
 use rashomon_explore::Failure;
 use rashomon_report::ProgramExit;
 use rashomon_trace::{After, Crash, RunHeader};
@@ -122,21 +120,10 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         let others = self.standing().into_iter().filter(|(thread, _)| Some(*thread) != ran_last);
         sides.extend(others.take(MOST_THREADS).map(|(_, index)| side(index, "stood here")));
         Finding {
-            id: finding_id(FindingKind::Failure, places),
-            kind: FindingKind::Failure,
-            verdict: Verdict::Suspected,
-            evidence: Evidence::Observed,
-            witness_level: None,
             subject: failure.to_string(),
             sides,
-            steps: Vec::new(),
-            earlier_steps: 0,
-            schedule: None,
-            provocation: None,
-            reproduce: None,
-            unseen: Vec::new(),
             notes: self.loaded.header.crash.iter().map(|crash| format!("{KERNEL}{crash}")).collect(),
-            occurrences: 1,
+            ..Finding::suspected(FindingKind::Failure, Evidence::Observed, finding_id(FindingKind::Failure, places))
         }
     }
 

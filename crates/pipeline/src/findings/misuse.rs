@@ -39,21 +39,15 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         let sides: Vec<Side> = moments.map(|(at, action)| self.side_at(at, action)).collect();
         let place = |at: Moment| place_key(trace, self.symbols, at.site, at.context);
         Finding {
-            id: finding_id(kind, std::iter::once(record.at).chain(record.earlier).map(place).collect()),
-            kind,
             verdict: if record.refused || record.late { Verdict::Suspected } else { shown(Grade::Observed) },
-            evidence: Evidence::Observed,
-            witness_level: None,
             subject,
             sides,
-            steps: Vec::new(),
-            earlier_steps: 0,
-            schedule: None,
-            provocation: None,
-            reproduce: None,
-            unseen: Vec::new(),
             notes: if record.late { vec![LATE.to_owned()] } else { Vec::new() },
-            occurrences: 1,
+            ..Finding::suspected(
+                kind,
+                Evidence::Observed,
+                finding_id(kind, std::iter::once(record.at).chain(record.earlier).map(place).collect()),
+            )
         }
     }
 

@@ -112,20 +112,9 @@ pub fn finding_of<S: Symbols + ?Sized>(
     let sides = sides.collect();
     let named = variable.is_some();
     Finding {
-        id: finding_id(FindingKind::DataRace, places),
-        kind: FindingKind::DataRace,
         verdict: shown(Grade::CoEnabled),
-        evidence,
-        witness_level: None,
         subject: subject.filter(|_| !named).unwrap_or_else(|| describer.data(at, size)),
         sides,
-        steps: Vec::new(),
-        earlier_steps: 0,
-        schedule: None,
-        provocation: None,
-        reproduce: None,
-        unseen: Vec::new(),
-        notes: Vec::new(),
-        occurrences: 1,
+        ..Finding::suspected(FindingKind::DataRace, evidence, finding_id(FindingKind::DataRace, places))
     }
 }
