@@ -54,7 +54,7 @@ pub struct Attempt {
 
 /// What several attempts at one schedule say together.
 #[derive(Clone, Debug)]
-pub enum Decision {
+pub enum Confirmation {
     Proven(Grade),
     /// The goal did not come about.
     Not(Outcome),
@@ -258,17 +258,17 @@ pub fn confirm(
     scratch: &Path,
     forcing: &Forcing,
     shows: &dyn Fn(&Outcome, &Path) -> bool,
-) -> Result<(Decision, u32), ConfirmError> {
+) -> Result<(Confirmation, u32), ConfirmError> {
     let first = force(program, schedule, session, forcing)?;
-    let Some(grade) = grade_of(&schedule.goal, &first.outcome) else { return Ok((Decision::Not(first.outcome), 1)) };
+    let Some(grade) = grade_of(&schedule.goal, &first.outcome) else { return Ok((Confirmation::Not(first.outcome), 1)) };
     if !shows(&first.outcome, session) {
-        return Ok((Decision::Another(first.outcome), 1));
+        return Ok((Confirmation::Another(first.outcome), 1));
     }
     for number in 1..forcing.times {
         let again = force(program, schedule, scratch, forcing)?;
         if !again.outcome.same_as(&first.outcome) || !shows(&again.outcome, scratch) {
-            return Ok((Decision::Unstable { then: again.outcome }, number + 1));
+            return Ok((Confirmation::Unstable { then: again.outcome }, number + 1));
         }
     }
-    Ok((Decision::Proven(grade), forcing.times.max(1)))
+    Ok((Confirmation::Proven(grade), forcing.times.max(1)))
 }

@@ -23,7 +23,7 @@ mod waiting;
 pub use client::{Client, ClientEnding, Served, ServerEnding};
 pub use error::ConfirmError;
 pub use execution::{Ending, Execution, Input, Output, Program, Time, execute, no_session};
-pub use force::{Attempt, Decision, Forcing, confirm, force};
+pub use force::{Attempt, Confirmation, Forcing, confirm, force};
 pub use keeper::{keep, quit_terminates};
 pub use outcome::{Divergence, Outcome};
 pub use process::kill_running;

@@ -79,15 +79,15 @@ impl Outcome {
     pub fn of(header: Option<&RunHeader>, schedule: Option<&Schedule>, execution: &Execution) -> Self {
         let Some(header) = header else { return Self::NotObserved };
         match header.outcome {
-            trace::Outcome::CoEnabled => Self::CoEnabled,
-            trace::Outcome::Deadlock => Self::Deadlocked,
-            trace::Outcome::Stuck => Self::Stuck,
-            trace::Outcome::Endless => Self::Endless,
-            trace::Outcome::NoOverlap => Self::NoOverlap,
-            trace::Outcome::Diverged => Self::Diverged(divergence_words(header, schedule)),
-            trace::Outcome::None | trace::Outcome::ScheduleDone if execution.ending == Ending::TimedOut => Self::TimedOut,
-            trace::Outcome::ScheduleDone => Self::ScheduleDone,
-            trace::Outcome::None => Self::ProgramEnded(execution.ending),
+            trace::RunOutcome::CoEnabled => Self::CoEnabled,
+            trace::RunOutcome::Deadlock => Self::Deadlocked,
+            trace::RunOutcome::Stuck => Self::Stuck,
+            trace::RunOutcome::Endless => Self::Endless,
+            trace::RunOutcome::NoOverlap => Self::NoOverlap,
+            trace::RunOutcome::Diverged => Self::Diverged(divergence_words(header, schedule)),
+            trace::RunOutcome::None | trace::RunOutcome::ScheduleDone if execution.ending == Ending::TimedOut => Self::TimedOut,
+            trace::RunOutcome::ScheduleDone => Self::ScheduleDone,
+            trace::RunOutcome::None => Self::ProgramEnded(execution.ending),
         }
     }
 }

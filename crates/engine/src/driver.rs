@@ -82,7 +82,7 @@ pub struct Report {
 }
 
 #[derive(Debug)]
-pub struct Outcome {
+pub struct LinearResults {
     pub events: u64,
     /// Over the trace, for lack of memory more than one.
     pub passes: u32,
@@ -107,7 +107,11 @@ struct Job {
     high: u32,
 }
 
-pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, EngineError> {
+pub fn analyse(
+    open: &mut Open<'_, '_>,
+    settings: &Settings,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<LinearResults, EngineError> {
     let workers = Workers {
         workers: settings.workers.clamp(1, MAX_WORKERS),
         window: settings.window,
@@ -169,7 +173,7 @@ pub fn analyse(open: &mut Open<'_, '_>, settings: &Settings, progress: &mut dyn 
             if let Some(error) = spilling.as_ref().and_then(Spilling::refused) {
                 notices.push(format!("not all tables that were to go to disk could: {error}"));
             }
-            return Ok(Outcome { events: pass.events, passes: number, reports, bytes, bytes_on_disk, names, notices });
+            return Ok(LinearResults { events: pass.events, passes: number, reports, bytes, bytes_on_disk, names, notices });
         }
         jobs = next;
     }

@@ -31,7 +31,7 @@ pub use analysis::Analysis;
 pub use clock::MAX_EVENTS;
 pub use cp::Cp;
 pub use detector::{Detector, Found, Wanted};
-pub use driver::{EngineError, Outcome, Progress, Report, Settings, analyse};
+pub use driver::{EngineError, LinearResults, Progress, Report, Settings, analyse};
 pub use hybrid::Hybrid;
 pub use race::{Access, Pair, Race, Races};
 pub use running::{Findings, Kind};

@@ -1,7 +1,7 @@
 //! The same answers from any number of workers, and within any bound of memory.
 
 use rashomon_engine::serialisability::Regions;
-use rashomon_engine::{EngineError, Findings, Kind, Outcome, Report, Settings, analyse};
+use rashomon_engine::{EngineError, Findings, Kind, LinearResults, Report, Settings, analyse};
 use rashomon_packed::{BLOCK, Event, Generator, Names, Op, Shape, Source, TraceError};
 
 fn shape() -> Shape {
@@ -24,7 +24,7 @@ fn shape() -> Shape {
     }
 }
 
-fn run(settings: &Settings) -> Outcome {
+fn run(settings: &Settings) -> LinearResults {
     let mut open = || -> Result<Box<dyn Source + Send>, TraceError> {
         Ok(Box::new(Generator::new(shape()).expect("a shape that is possible")))
     };

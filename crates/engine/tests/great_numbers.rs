@@ -1,7 +1,7 @@
 //! Memory is in proportion to what events name, not to how great its numbers are; and numbers change no answer.
 
 use rashomon_engine::serialisability::Regions;
-use rashomon_engine::{Findings, Kind, Outcome, Settings, analyse};
+use rashomon_engine::{Findings, Kind, LinearResults, Settings, analyse};
 use rashomon_packed::{Event, Names, Op, Slice, Source, Space, TraceError, order};
 
 /// Events whose source promises as many numbers as a file can.
@@ -21,7 +21,7 @@ impl Source for Promising<'_> {
     }
 }
 
-fn run(trace: &[Event], kind: Kind, workers: u32) -> Outcome {
+fn run(trace: &[Event], kind: Kind, workers: u32) -> LinearResults {
     let mut open = || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(Box::new(Promising(Slice::new(trace)))) };
     let settings = Settings { kinds: vec![kind], regions: Regions::All, window: None, workers, memory: None, spill_to: None };
     analyse(&mut open, &settings, &mut |_| {}).expect("an answer")

@@ -1,13 +1,13 @@
 //! What needs all variables at once says the same with tables on disk. One test, because a process has one bound.
 
 use rashomon_engine::serialisability::Regions;
-use rashomon_engine::{Kind, Outcome, Settings, analyse};
+use rashomon_engine::{Kind, LinearResults, Settings, analyse};
 use rashomon_packed::{Generator, Shape, Source, TraceError};
 
 #[global_allocator]
 static ALLOCATOR: rashomon_spill::Allocator = rashomon_spill::Allocator;
 
-fn run(settings: &Settings) -> Outcome {
+fn run(settings: &Settings) -> LinearResults {
     let shape = Shape {
         events: 500_000,
         threads: 20,

@@ -1,7 +1,7 @@
 //! What an execution is not to do.
 
 use rashomon_confirm::Ending;
-use rashomon_trace::{Outcome, RunHeader};
+use rashomon_trace::{RunHeader, RunOutcome};
 use std::fmt;
 
 /// How the program is to end.
@@ -34,10 +34,10 @@ impl Failure {
     /// What is wrong with an execution that ended by itself, or that the runtime ended for what it found.
     pub fn of(header: &RunHeader, ending: Ending, expected: Expected) -> Option<Self> {
         match (header.outcome, ending) {
-            (Outcome::Deadlock, _) => Some(Self::Deadlock),
-            (Outcome::Stuck, _) => Some(Self::Stuck),
-            (Outcome::Endless, _) => Some(Self::Repeats),
-            (Outcome::CoEnabled, _) => Some(Self::Race),
+            (RunOutcome::Deadlock, _) => Some(Self::Deadlock),
+            (RunOutcome::Stuck, _) => Some(Self::Stuck),
+            (RunOutcome::Endless, _) => Some(Self::Repeats),
+            (RunOutcome::CoEnabled, _) => Some(Self::Race),
             (_, Ending::Signal(signal)) => Some(Self::Signal(signal)),
             (_, Ending::TimedOut) => Some(Self::TimedOut),
             (_, Ending::Code(code)) => match expected {

@@ -12,6 +12,7 @@
 //! exponential at worst.
 
 use crate::closure::{Closures, Cut, Infeasible};
+pub use crate::deciders::Decision;
 use crate::index::Index;
 use crate::ordering::{Found, Ordering};
 use crate::regroup::{Order, regroup};
@@ -40,13 +41,6 @@ impl Default for Limits {
 
 impl Limits {
     pub const NONE: Self = Self { sets: usize::MAX, steps: usize::MAX, failures: usize::MAX };
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    Witness(Vec<EventIndex>),
-    Refuted,
-    Undecided,
 }
 
 pub fn decide(closures: &Closures<'_, '_>, memory: &SharedMemory, goals: &[EventIndex], limits: &Limits) -> Decision {

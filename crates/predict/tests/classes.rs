@@ -74,6 +74,7 @@ fn check(trace: &Trace, bytewise: bool, tally: &mut Tally) {
             Decision::Witness(order) => accepted(&candidate, order),
             Decision::Refuted => {}
             Decision::Undecided => assert!(index.semaphores, "{goals:?}\n{}", describe(trace)),
+            Decision::Ordered => panic!("the exact decider proves no order: {goals:?}\n{}", describe(trace)),
         }
         let real = causal.races.contains(&(first, second));
         if !index.semaphores {

@@ -37,7 +37,7 @@ pub enum Origin {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     None,
     CoEnabled,
     Deadlock,
@@ -161,7 +161,7 @@ pub struct RunHeader {
     pub unwritten: u64,
     /// What ended a process that crashed.
     pub crash: Option<Crash>,
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     pub outcome_turn: u64,
     pub outcome_threads: [u64; 2],
     pub divergence: Option<Divergence>,
@@ -310,14 +310,14 @@ impl RunHeader {
             words[field::FAULT_ADDRESS] = crash.address;
         }
         words[field::OUTCOME] = match self.outcome {
-            Outcome::None => outcome::NONE,
-            Outcome::CoEnabled => outcome::CO_ENABLED,
-            Outcome::Deadlock => outcome::DEADLOCK,
-            Outcome::Stuck => outcome::STUCK,
-            Outcome::Diverged => outcome::DIVERGED,
-            Outcome::ScheduleDone => outcome::SCHEDULE_DONE,
-            Outcome::NoOverlap => outcome::NO_OVERLAP,
-            Outcome::Endless => outcome::ENDLESS,
+            RunOutcome::None => outcome::NONE,
+            RunOutcome::CoEnabled => outcome::CO_ENABLED,
+            RunOutcome::Deadlock => outcome::DEADLOCK,
+            RunOutcome::Stuck => outcome::STUCK,
+            RunOutcome::Diverged => outcome::DIVERGED,
+            RunOutcome::ScheduleDone => outcome::SCHEDULE_DONE,
+            RunOutcome::NoOverlap => outcome::NO_OVERLAP,
+            RunOutcome::Endless => outcome::ENDLESS,
         };
         words[field::OUTCOME_TURN] = self.outcome_turn;
         words[field::OUTCOME_THREAD_A] = self.outcome_threads[0];
@@ -372,7 +372,7 @@ impl Default for RunHeader {
             not_reexecutable_from: None,
             unwritten: 0,
             crash: None,
-            outcome: Outcome::None,
+            outcome: RunOutcome::None,
             outcome_turn: 0,
             outcome_threads: [0, 0],
             divergence: None,
@@ -430,16 +430,16 @@ const fn origin_of(code: u64) -> Option<Origin> {
     })
 }
 
-const fn outcome_of(code: u64) -> Option<Outcome> {
+const fn outcome_of(code: u64) -> Option<RunOutcome> {
     Some(match code {
-        outcome::NONE => Outcome::None,
-        outcome::CO_ENABLED => Outcome::CoEnabled,
-        outcome::DEADLOCK => Outcome::Deadlock,
-        outcome::STUCK => Outcome::Stuck,
-        outcome::DIVERGED => Outcome::Diverged,
-        outcome::SCHEDULE_DONE => Outcome::ScheduleDone,
-        outcome::NO_OVERLAP => Outcome::NoOverlap,
-        outcome::ENDLESS => Outcome::Endless,
+        outcome::NONE => RunOutcome::None,
+        outcome::CO_ENABLED => RunOutcome::CoEnabled,
+        outcome::DEADLOCK => RunOutcome::Deadlock,
+        outcome::STUCK => RunOutcome::Stuck,
+        outcome::DIVERGED => RunOutcome::Diverged,
+        outcome::SCHEDULE_DONE => RunOutcome::ScheduleDone,
+        outcome::NO_OVERLAP => RunOutcome::NoOverlap,
+        outcome::ENDLESS => RunOutcome::Endless,
         _ => return None,
     })
 }

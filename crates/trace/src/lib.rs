@@ -34,7 +34,7 @@ pub use control_provoke::{ProvokeRequest, Watched};
 pub use crash::Crash;
 pub use dump::DumpOptions;
 pub use error::{ControlError, TraceError};
-pub use header::{Divergence, DivergenceKind, Origin, Outcome, RunHeader, RunMode, RunNotes, RunState};
+pub use header::{Divergence, DivergenceKind, Origin, RunHeader, RunMode, RunNotes, RunOutcome, RunState};
 pub use identity::{SyncKind, SyncObject, SyncObjects};
 pub use loaded::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
 pub use misuse::{Misuse, MisuseRecord, Moment};

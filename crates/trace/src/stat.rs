@@ -1,7 +1,7 @@
 //! What a recording holds, counted record by record.
 
 use crate::error::TraceError;
-use crate::header::{Origin, Outcome, RunMode, RunState};
+use crate::header::{Origin, RunMode, RunOutcome, RunState};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
 use crate::stream::{Fault, Record};
@@ -93,7 +93,7 @@ impl Recording {
         }
         writeln!(out, "mode               {mode}")?;
         writeln!(out, "state              {state}")?;
-        if header.outcome != Outcome::None {
+        if header.outcome != RunOutcome::None {
             writeln!(out, "outcome            {:?} at turn {}", header.outcome, header.outcome_turn)?;
         }
         writeln!(out, "threads            {}", total.threads)?;

@@ -6,7 +6,7 @@ use rashomon_abi::{HEADER_FILE, MODULES_FILE, PROTOCOL_VERSION};
 use rashomon_event::{ModuleInfo, Place};
 use rashomon_trace::modules::ModuleLine;
 use rashomon_trace::{
-    Divergence, DivergenceKind, DumpOptions, Names, Outcome, Recording, RunHeader, RunNotes, SessionWriter, stream_file_name,
+    Divergence, DivergenceKind, DumpOptions, Names, Recording, RunHeader, RunNotes, RunOutcome, SessionWriter, stream_file_name,
 };
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn header() -> RunHeader {
         unwritten: 0,
         crash: None,
         not_reexecutable_from: Some(90),
-        outcome: Outcome::Diverged,
+        outcome: RunOutcome::Diverged,
         outcome_turn: 3,
         outcome_threads: [1, 0],
         divergence: Some(Divergence {

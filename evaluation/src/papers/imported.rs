@@ -165,7 +165,7 @@ impl<'t> Deciders<'t> {
                 decided.rejected += accepted(order);
             }
             Decision::Refuted => decided.refuted = true,
-            Decision::Undecided => {}
+            Decision::Undecided | Decision::Ordered => {}
         }
         decided
     }

@@ -9,7 +9,7 @@ use crate::progress::Counter;
 use crate::terminal::print;
 use crate::terminal::say;
 use anyhow::{Result, bail};
-use rashomon_engine::{Kind, Outcome, Settings};
+use rashomon_engine::{Kind, LinearResults, Settings};
 use rashomon_event::Deadline;
 use rashomon_packed::{Source, TraceError};
 use rashomon_pipeline::analyse::linear::analysis_of;
@@ -49,7 +49,7 @@ fn on_disk() -> PathBuf {
     if std::env::var_os("TMPDIR").is_none() && large.is_dir() { large.into() } else { std::env::temp_dir() }
 }
 
-fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<Outcome> {
+fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearResults> {
     let trace = &options.trace;
     let mut shown: Option<(u32, Counter)> = None;
     let mut progress = |progress: rashomon_engine::Progress| {

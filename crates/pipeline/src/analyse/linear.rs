@@ -2,12 +2,12 @@
 
 use rashomon_engine::serialisability::Violations;
 use rashomon_engine::transactions::Region;
-use rashomon_engine::{Access, Findings, Outcome, Races};
+use rashomon_engine::{Access, Findings, LinearResults, Races};
 use rashomon_packed::{Names, Space};
 use rashomon_report::analysis::{self, Analysed, Analysis, Found, Pair, RegionPlace, TracedAccess, Violation};
 
 /// `trace`: what the user calls it.
-pub fn analysis_of(trace: &str, outcome: &Outcome) -> Analysis {
+pub fn analysis_of(trace: &str, outcome: &LinearResults) -> Analysis {
     let names = &outcome.names;
     let analyses = outcome.reports.iter().map(|report| Analysed {
         analysis: report.kind.name(),

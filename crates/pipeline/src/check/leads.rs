@@ -120,7 +120,7 @@ pub(super) const MAX_ALTERNATIVES: usize = 3;
 pub(super) fn ended_blocked(loaded: &LoadedTrace) -> bool {
     matches!(
         loaded.header.outcome,
-        rashomon_trace::Outcome::Deadlock | rashomon_trace::Outcome::Stuck | rashomon_trace::Outcome::Endless
+        rashomon_trace::RunOutcome::Deadlock | rashomon_trace::RunOutcome::Stuck | rashomon_trace::RunOutcome::Endless
     )
 }
 

@@ -7,7 +7,7 @@ use crate::findings::misuse::misuse_kind;
 use crate::findings::symbols::Symbols;
 use rashomon_abi::record::Op;
 use rashomon_confirm::force::{folder_of, grade_of};
-use rashomon_confirm::{Attempt, Decision, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
+use rashomon_confirm::{Attempt, Confirmation, Ending, Forcing, Outcome, Program, confirm, force, unordered_pair};
 use rashomon_event::{
     Deadline, EventIndex, Evidence, Finding, FindingKind, Frame, Goal, Grade, Place, Replays, Schedule, Side, Trial, Verdict,
 };
@@ -47,22 +47,22 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
         let (decision, executions) = confirm(self.program, schedule, session, self.scratch, &self.forcing, &shows)?;
         self.executions += u64::from(executions);
         match decision {
-            Decision::Proven(grade) => {
+            Confirmation::Proven(grade) => {
                 finding.advance(Trial::Shown { grade, replays: Replays::all(executions.saturating_sub(1)) });
                 finding.schedule = Some(schedule.clone());
                 self.take_sides_of_proof(finding, schedule, session);
                 Ok(true)
             }
-            Decision::Not(outcome) => {
+            Confirmation::Not(outcome) => {
                 not_proven(finding, &outcome);
                 Ok(false)
             }
-            Decision::Another(outcome) => {
+            Confirmation::Another(outcome) => {
                 finding.advance(Trial::NotShown);
                 finding.notes.push(format!("forcing it showed another finding: {outcome}"));
                 Ok(false)
             }
-            Decision::Unstable { then } => {
+            Confirmation::Unstable { then } => {
                 finding.notes.push(format!("it came about once when forced, and then not: {then}"));
                 let expected = "what its schedule showed once, when it was forced again".into();
                 finding.advance(Trial::ShownOnce { expected, actual: then.to_string(), of: executions.saturating_sub(1) });

@@ -11,7 +11,7 @@ use rashomon_event::{
     Access, AccessClass, Address, Candidate, CandidateKind, ContextId, EventIndex, EventKind, Evidence, Finding, FindingId,
     FindingKind, Grade, Mode, Replays, Schedule, Side, SiteId, Trace, Trial, Verdict, Witness, WitnessLevel,
 };
-use rashomon_trace::{BlockedRecord, GoalRecord, LoadedTrace, Outcome};
+use rashomon_trace::{BlockedRecord, GoalRecord, LoadedTrace, RunOutcome};
 
 /// Longest schedule that is told step by step.
 pub(crate) const MAX_STEPS: usize = 24;
@@ -160,9 +160,9 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
     /// What a recording shows that itself ended blocked; `None` if it did not.
     pub fn of_blocked(&self) -> Option<Finding> {
         let (kind, grade) = match self.loaded.header.outcome {
-            Outcome::Deadlock => (FindingKind::Deadlock, Grade::Deadlocked),
-            Outcome::Stuck => (FindingKind::Stuck, Grade::Stuck),
-            Outcome::Endless => (FindingKind::Endless, Grade::Endless),
+            RunOutcome::Deadlock => (FindingKind::Deadlock, Grade::Deadlocked),
+            RunOutcome::Stuck => (FindingKind::Stuck, Grade::Stuck),
+            RunOutcome::Endless => (FindingKind::Endless, Grade::Endless),
             _ => return None,
         };
         let blocked = &self.loaded.blocked;

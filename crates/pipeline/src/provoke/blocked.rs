@@ -16,7 +16,7 @@ use crate::store::run::RunRecord;
 use rashomon_confirm::force::{Manner, force_in};
 use rashomon_confirm::{Forcing, Planner};
 use rashomon_event::{Deadline, Finding, FindingId, FindingKind, Schedule, Verdict};
-use rashomon_trace::{Enforcement, LoadedTrace, Outcome, Policy, RunHeader};
+use rashomon_trace::{Enforcement, LoadedTrace, Policy, RunHeader, RunOutcome};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -86,7 +86,7 @@ impl<S: Symbols + ?Sized> Blocked<'_, '_, S> {
         observer: &mut dyn Observer,
     ) -> Result<Told, PipelineError> {
         let blocked = RunHeader::read(session)
-            .is_ok_and(|header| matches!(header.outcome, Outcome::Deadlock | Outcome::Stuck | Outcome::Endless));
+            .is_ok_and(|header| matches!(header.outcome, RunOutcome::Deadlock | RunOutcome::Stuck | RunOutcome::Endless));
         if blocked && let Ok(loaded) = load(session) {
             return self.store(&loaded, known, observer);
         }

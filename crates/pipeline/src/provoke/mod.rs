@@ -16,8 +16,8 @@ use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::provoke::blocked::{Blocked, Told};
 use crate::provoke::catch::{finding_of, place_at};
-pub use crate::provoke::plan::{Decision, Pair, Strategy};
 use crate::provoke::plan::{HOLDS, Plan, Round};
+pub use crate::provoke::plan::{Pair, Strategy, TargetState};
 use crate::provoke::vary::Proven;
 pub(crate) use crate::provoke::vary::{Known, varied_after};
 use crate::store::reproduce_command;
@@ -104,7 +104,7 @@ pub(crate) struct Campaign<'c, 'j, S: ?Sized> {
     hold: Duration,
     plan: Plan,
     /// What earlier campaigns had decided of the plan's pairs.
-    before: Vec<Decision>,
+    before: Vec<TargetState>,
     known: Known,
     /// Executions of earlier campaigns.
     made: u64,
@@ -113,12 +113,12 @@ pub(crate) struct Campaign<'c, 'j, S: ?Sized> {
 
 impl ProvokeTally {
     /// How many targets are decided so.
-    fn of(&mut self, decision: Decision) -> Option<&mut u64> {
+    fn of(&mut self, decision: TargetState) -> Option<&mut u64> {
         match decision {
-            Decision::Open => None,
-            Decision::Proven => Some(&mut self.proven),
-            Decision::NotProvoked => Some(&mut self.not_provoked),
-            Decision::NotReached => Some(&mut self.not_reached),
+            TargetState::Open => None,
+            TargetState::Proven => Some(&mut self.proven),
+            TargetState::NotProvoked => Some(&mut self.not_provoked),
+            TargetState::NotReached => Some(&mut self.not_reached),
         }
     }
 
@@ -151,8 +151,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         let identities = rashomon_trace::provoked::identities(session)?;
         let mut plan = Plan::new(&loaded.trace, &identities, settings);
         known.enter(&mut plan);
-        let before: Vec<Decision> = plan.pairs.iter().map(|pair| pair.decision).collect();
-        let open = || plan.pairs.iter().filter(|pair| pair.decision == Decision::Open);
+        let before: Vec<TargetState> = plan.pairs.iter().map(|pair| pair.decision).collect();
+        let open = || plan.pairs.iter().filter(|pair| pair.decision == TargetState::Open);
         let tally = ProvokeTally {
             targets: open().count() as u64,
             merged: open().map(|pair| pair.target.occurrences).sum(),
@@ -337,7 +337,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         let mut evidence = Evidence::Conflict;
         let (mut subject, mut occurrences) = (None, 1);
         for pair in self.plan.pairs.iter_mut().filter(|pair| same(pair)) {
-            pair.decision = Decision::Proven;
+            pair.decision = TargetState::Proven;
             evidence = pair.target.evidence;
             occurrences = pair.target.occurrences;
             let accesses = [pair.target.first, pair.target.second].map(|event| self.loaded.trace.event(event).access());
@@ -382,7 +382,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         told.add(&self.tally);
         for (pair, before) in self.plan.pairs.iter().zip(self.before) {
             if before == pair.decision {
-                told.open += u64::from(before == Decision::Open);
+                told.open += u64::from(before == TargetState::Open);
                 continue;
             }
             if let Some(count) = told.of(before) {

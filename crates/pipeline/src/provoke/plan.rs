@@ -36,7 +36,7 @@ pub enum Strategy {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum TargetState {
     Open,
     /// Caught: both stood side by side.
     Proven,
@@ -95,7 +95,7 @@ struct Held {
 
 /// What has become of holding a pair's thread at one of its two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Side {
+pub struct HoldState {
     /// Fair holds, and the weight of the executions with one.
     tries: u64,
     weight: u32,
@@ -114,8 +114,8 @@ pub struct Pair {
     pub places: [CodePlace; 2],
     /// Index of each side's descriptor in [`Plan::descriptors`].
     pub sides: [usize; 2],
-    pub decision: Decision,
-    tried: [Side; 2],
+    pub decision: TargetState,
+    tried: [HoldState; 2],
 }
 
 /// How one execution differs from others.
@@ -168,17 +168,17 @@ pub fn place_of(trace: &Trace, site: SiteId) -> CodePlace {
 
 impl Pair {
     fn new(target: Target, places: [CodePlace; 2], sides: [usize; 2]) -> Self {
-        Self { target, places, sides, decision: Decision::Open, tried: [Side::default(); 2] }
+        Self { target, places, sides, decision: TargetState::Open, tried: [HoldState::default(); 2] }
     }
 
     /// The sides at which a thread is still to be held.
-    fn unsettled(&self) -> impl Iterator<Item = (usize, Side)> {
-        let open = self.decision == Decision::Open;
+    fn unsettled(&self) -> impl Iterator<Item = (usize, HoldState)> {
+        let open = self.decision == TargetState::Open;
         self.sides.into_iter().zip(self.tried).filter(move |(_, side)| open && !side.settled)
     }
 }
 
-impl Side {
+impl HoldState {
     /// Learns what came of an execution in which a thread was to be held there. `taken`: while another one was held, or holds had
     /// used up the time, it was not; `caught`: somebody else arrived.
     fn learn(&mut self, attempts: Attempts, taken: bool, caught: bool, company: Company, favoured: bool) {
@@ -267,14 +267,14 @@ impl Plan {
     }
 
     pub fn open(&self) -> usize {
-        self.pairs.iter().filter(|pair| pair.decision == Decision::Open).count()
+        self.pairs.iter().filter(|pair| pair.decision == TargetState::Open).count()
     }
 
     /// What the next executions try, at most `share` of them. `number`: executions made before, side by side ones being one.
     pub fn rounds(&self, number: u32, share: usize) -> Vec<Round> {
         let share = share.max(1);
         if self.strategy != Strategy::Targets {
-            let open: Vec<usize> = (0..self.pairs.len()).filter(|pair| self.pairs[*pair].decision == Decision::Open).collect();
+            let open: Vec<usize> = (0..self.pairs.len()).filter(|pair| self.pairs[*pair].decision == TargetState::Open).collect();
             return (0..share).map(|part| self.other_round(number as usize * share + part, &open)).collect();
         }
         // What has most company comes first: later executions then have less to try.
@@ -367,7 +367,7 @@ impl Plan {
         let held: BTreeMap<usize, Held> = open.iter().map(|held| (held.descriptor, *held)).collect();
         let concerned = || self.pairs.iter().filter(|pair| pair.unsettled().any(|(side, _)| held.contains_key(&side)));
         // With other threads' sides a head start would be of no use to most.
-        let barren = |side: Side| side.barren && company != Company::All;
+        let barren = |side: HoldState| side.barren && company != Company::All;
         let barren = concerned().flat_map(Pair::unsettled).find(|(side, tried)| held.contains_key(side) && barren(*tried));
         // Threads get a head start by their paths: which one will call itself so is not known when it begins.
         let unnamed = barren.map(|(side, _)| &self.descriptors[side]).filter(|descriptor| descriptor.identity == 0);
@@ -401,7 +401,7 @@ impl Plan {
                 self.seen.insert(*descriptor, state(position).matches);
             }
         }
-        for pair in self.pairs.iter_mut().filter(|pair| pair.decision == Decision::Open) {
+        for pair in self.pairs.iter_mut().filter(|pair| pair.decision == TargetState::Open) {
             let [Some(one), Some(other)] = pair.sides.map(|side| positions.get(&side).copied()) else { continue };
             for (side, (held, other)) in [(one, other), (other, one)].into_iter().enumerate() {
                 if round.watched[held].holds == 0 || pair.tried[side].settled {
@@ -414,7 +414,7 @@ impl Plan {
             }
             if pair.tried.iter().all(|side| side.settled) {
                 let fair = pair.tried.iter().any(|side| side.tries > 0);
-                pair.decision = if fair { Decision::NotProvoked } else { Decision::NotReached };
+                pair.decision = if fair { TargetState::NotProvoked } else { TargetState::NotReached };
             }
         }
     }

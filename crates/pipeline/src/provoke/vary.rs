@@ -7,7 +7,7 @@
 //! execution was chosen.
 
 use crate::check::Job;
-use crate::provoke::plan::{Decision, HOLDS, Plan, Round};
+use crate::provoke::plan::{HOLDS, Plan, Round, TargetState};
 use crate::provoke::{BREAK, NAME};
 use crate::record::{Scheduling, record};
 use rashomon_abi::numbers::SplitMix;
@@ -62,7 +62,7 @@ impl Plan {
     /// Threads are held at drawn sides of pairs that are not proven; or at statements. `None`: there is nothing to hold a thread
     /// at.
     pub fn varied(&self, draw: &mut SplitMix) -> Option<Round> {
-        let sides = self.pairs.iter().filter(|pair| pair.decision != Decision::Proven).flat_map(|pair| pair.sides);
+        let sides = self.pairs.iter().filter(|pair| pair.decision != TargetState::Proven).flat_map(|pair| pair.sides);
         let sides: Vec<usize> = sides.collect::<BTreeSet<usize>>().into_iter().collect();
         if sides.is_empty() || draw.below(3) == 0 && !self.sites.is_empty() {
             return (!self.sites.is_empty()).then(|| self.at_statements(draw));
@@ -98,7 +98,7 @@ impl Plan {
 pub struct Known {
     modules: Vec<ScheduleModule>,
     /// By places in ascending order.
-    decided: BTreeMap<[CodePlace; 2], Decision>,
+    decided: BTreeMap<[CodePlace; 2], TargetState>,
     /// Also those that no recording has.
     pub proven: Vec<[CodePlace; 2]>,
     pub findings: Vec<Proven>,
@@ -135,7 +135,7 @@ impl Known {
         for pair in &mut plan.pairs {
             let same = |places: &[CodePlace; 2]| pair.places == *places || pair.places == [places[1], places[0]];
             if self.proven.iter().any(same) {
-                pair.decision = Decision::Proven;
+                pair.decision = TargetState::Proven;
             } else if let Some(decision) = self.decided.get(&ascending(pair.places)) {
                 pair.decision = *decision;
             }
@@ -144,7 +144,7 @@ impl Known {
 
     /// What became of the plan's pairs.
     pub fn learn(&mut self, plan: &Plan) {
-        let decided = plan.pairs.iter().filter(|pair| pair.decision != Decision::Open);
+        let decided = plan.pairs.iter().filter(|pair| pair.decision != TargetState::Open);
         self.decided.extend(decided.map(|pair| (ascending(pair.places), pair.decision)));
     }
 }
@@ -184,7 +184,7 @@ mod tests {
     fn what_is_decided_stays_so_where_modules_have_other_numbers() {
         let mut first = plan(&[0, 1, 2], &[[0, 1], [1, 2], [0, 2]]);
         first.modules = vec![module("a")];
-        first.pairs[0].decision = Decision::NotProvoked;
+        first.pairs[0].decision = TargetState::NotProvoked;
         let mut known = Known::default();
         known.enter(&mut first);
         known.proven.push(first.pairs[1].places);
@@ -195,8 +195,8 @@ mod tests {
         let moved = |place: CodePlace| CodePlace { module: Some(1), ..place };
         second.pairs.iter_mut().for_each(|pair| pair.places = pair.places.map(moved));
         known.enter(&mut second);
-        let decisions: Vec<Decision> = second.pairs.iter().map(|pair| pair.decision).collect();
-        assert_eq!(decisions, [Decision::NotProvoked, Decision::Proven, Decision::Open]);
+        let decisions: Vec<TargetState> = second.pairs.iter().map(|pair| pair.decision).collect();
+        assert_eq!(decisions, [TargetState::NotProvoked, TargetState::Proven, TargetState::Open]);
 
         // The same offsets of another module are other places.
         let mut third = plan(&[0, 1, 2], &[[0, 1], [1, 2], [0, 2]]);
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn varied_executions_hold_at_what_is_not_proven() {
         let mut plan = plan(&[0, 1, 2, 3], &[[0, 1], [2, 3]]);
-        plan.pairs[0].decision = Decision::Proven;
-        plan.pairs[1].decision = Decision::NotProvoked;
+        plan.pairs[0].decision = TargetState::Proven;
+        plan.pairs[1].decision = TargetState::NotProvoked;
         let mut draw = SplitMix(0);
         let mut held = BTreeSet::new();
         for _ in 0..50 {
@@ -218,7 +218,7 @@ mod tests {
             held.extend(round.watched.iter().map(|watched| watched.descriptor.site.offset));
         }
         assert_eq!(held.into_iter().collect::<Vec<_>>(), [2, 3]);
-        plan.pairs[1].decision = Decision::Proven;
+        plan.pairs[1].decision = TargetState::Proven;
         assert!(plan.varied(&mut draw).is_none());
         plan.sites.push((CodePlace { module: Some(0), offset: 9 }, 3));
         assert_eq!(plan.varied(&mut draw).unwrap().hold, Some(BREAK));

@@ -11,7 +11,7 @@ use rashomon_confirm::{ConfirmError, Ending, Input, Output, Program, Served, Tim
 use rashomon_event::{Deadline, ProcessPath, Surroundings};
 use rashomon_report::ProgramExit;
 use rashomon_trace::control::{self, ControlRequest, Policy};
-use rashomon_trace::{Outcome, RunHeader, RunMode, RunState};
+use rashomon_trace::{RunHeader, RunMode, RunOutcome, RunState};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -156,8 +156,8 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         (None, _, _) => return Err(not_observed(session)),
     };
     let exit = match (header.outcome, header.state, execution.ending) {
-        (Outcome::Deadlock | Outcome::Stuck, RunState::Stopped, _) => ProgramExit::Blocked,
-        (Outcome::Endless, RunState::Stopped, _) => ProgramExit::Endless,
+        (RunOutcome::Deadlock | RunOutcome::Stuck, RunState::Stopped, _) => ProgramExit::Blocked,
+        (RunOutcome::Endless, RunState::Stopped, _) => ProgramExit::Endless,
         (_, _, Ending::Code(code)) => ProgramExit::Code { code },
         (_, _, Ending::Signal(signal)) => ProgramExit::Signal { signal },
         (_, _, Ending::TimedOut) => ProgramExit::TimedOut,

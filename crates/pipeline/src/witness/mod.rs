@@ -409,7 +409,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                     return Go::Stop;
                 }
                 // The prefix is not what the program does: nothing that follows says anything.
-                diverged = observation.header.outcome == rashomon_trace::Outcome::Diverged;
+                diverged = observation.header.outcome == rashomon_trace::RunOutcome::Diverged;
                 if diverged { Go::Stop } else { Go::On }
             })?;
             schedules += summary.schedules;

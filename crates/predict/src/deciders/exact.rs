@@ -17,10 +17,6 @@ impl super::Decider for Decider {
 
     fn decide(&self, question: &Question<'_, '_>, goals: &[EventIndex]) -> Decision {
         let options = question.options;
-        match exact::decide_until(&question.closures, question.memory, goals, &options.exact, options.deadline) {
-            exact::Decision::Witness(order) => Decision::Witness(order),
-            exact::Decision::Refuted => Decision::Refuted,
-            exact::Decision::Undecided => Decision::Undecided,
-        }
+        exact::decide_until(&question.closures, question.memory, goals, &options.exact, options.deadline)
     }
 }

@@ -8,7 +8,7 @@ use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result};
 use rashomon_engine::serialisability::Regions;
-use rashomon_engine::{Kind, Outcome, Settings, analyse};
+use rashomon_engine::{Kind, LinearResults, Settings, analyse};
 use rashomon_packed::{OpenOptions, Shape, Source, TraceError, open};
 use serde::Serialize;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn resident_megabytes() -> Result<f64> {
     Ok(pages * 4096.0 / f64::from(1 << 20))
 }
 
-fn timed(path: &Path, kinds: &[Kind], memory: Option<usize>, folder: &Path) -> Result<(Outcome, f64)> {
+fn timed(path: &Path, kinds: &[Kind], memory: Option<usize>, folder: &Path) -> Result<(LinearResults, f64)> {
     let settings =
         Settings { kinds: kinds.into(), regions: Regions::All, window: None, workers: 1, memory, spill_to: Some(folder.into()) };
     let mut source = || -> Result<Box<dyn Source + Send>, TraceError> { open(path, &OpenOptions::default()) };

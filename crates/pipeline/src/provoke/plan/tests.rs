@@ -70,7 +70,7 @@ fn executions_that_hold_nobody_at_a_side_do_not_count_for_it() {
         learn(&mut plan, &round, &FAIR, MATCHED);
     }
     assert!(plan.pairs[0].tried[0].settled);
-    assert_eq!((plan.pairs[0].tried[1], plan.pairs[0].decision), (Side::default(), Decision::Open));
+    assert_eq!((plan.pairs[0].tried[1], plan.pairs[0].decision), (HoldState::default(), TargetState::Open));
     // What is left to do is to hold the other one.
     assert_eq!(held(&plan.rounds(1, 1)[0]), [1]);
 }
@@ -88,12 +88,12 @@ fn a_pair_is_decided_when_both_sides_had_fair_attempts() {
     ]
     .into();
     for number in 0..WEIGHT {
-        assert_eq!(plan.pairs[0].decision, Decision::Open);
+        assert_eq!(plan.pairs[0].decision, TargetState::Open);
         let round = plan.rounds(number, 1).remove(0);
         assert_eq!(held(&round), [0, 1]);
         learn(&mut plan, &round, &both, MATCHED);
     }
-    assert_eq!(plan.pairs[0].decision, Decision::NotProvoked);
+    assert_eq!(plan.pairs[0].decision, TargetState::NotProvoked);
     assert!(plan.is_done());
 }
 
@@ -145,7 +145,7 @@ fn a_side_that_always_comes_too_late_has_had_its_chance_after_a_head_start() {
     let round = plan.rounds(1, 1).remove(0);
     assert_eq!((held(&round), round.favoured.clone()), (vec![0], Some(ThreadPath(vec![0]))));
     learn(&mut plan, &round, &LATE, MATCHED);
-    assert_eq!(plan.pairs[0].decision, Decision::NotProvoked);
+    assert_eq!(plan.pairs[0].decision, TargetState::NotProvoked);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_pair_without_any_fair_attempt_was_not_reached() {
         assert!(number < 20, "{:?}", plan.pairs);
         learn(&mut plan, &round, &[], DescriptorState::default());
     }
-    assert_eq!(plan.pairs[0].decision, Decision::NotReached);
+    assert_eq!(plan.pairs[0].decision, TargetState::NotReached);
 }
 
 #[test]
