@@ -30,14 +30,14 @@ use crate::progress::Reporter;
 use crate::runtime;
 use crate::terminal::{self, error_is_terminal, print, say};
 use anyhow::{Context as _, Result, bail};
-use rashomon_confirm::{Client, Input, Output, Program};
 use rashomon_event::{Deadline, Finding};
 use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
 use rashomon_pipeline::engines::{self, record::Record};
+use rashomon_pipeline::program::{Client, Input, Output, Program};
 use rashomon_pipeline::replay::check_recording;
+use rashomon_pipeline::trace::Policy;
 use rashomon_pipeline::{Accesses, Binaries, Budget, Case, Job, RecordSettings, RunRecord, Scheduling, Settings, Store};
 use rashomon_report::{Counts, Format as _, Report, RunSummary, Shown, json::Json, text::Text};
-use rashomon_trace::Policy;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,10 +85,10 @@ pub fn end_children_on_interruption() {
 
 /// The same where there is no store.
 pub fn end_all_on_interruption() {
-    rashomon_confirm::quit_terminates();
+    rashomon_pipeline::program::quit_terminates();
     // A second handler in one process is refused; the first does the same.
     let _ = ctrlc::set_handler(|| {
-        rashomon_confirm::kill_running();
+        rashomon_pipeline::program::kill_running();
         live::interrupted();
         let kept =
             if KEEPS.load(Ordering::SeqCst) { "; what was found so far is in the store: see `rashomon report`" } else { "" };

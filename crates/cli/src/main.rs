@@ -109,7 +109,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 
 fn run(arguments: Arguments) -> Result<Exit> {
     if arguments.command.executes() {
-        rashomon_confirm::keep().context("cannot start another process")?;
+        rashomon_pipeline::program::keep().context("cannot start another process")?;
     }
     let ui = commands::Ui { colour: arguments.color, quiet: arguments.quiet };
     match arguments.command {
@@ -140,7 +140,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         }
         Command::Replay { finding: Some(finding), store, gdb, times, timeout, trust, gdb_arguments, .. } => {
             let request = commands::replay::Request { finding, store, times, timeout, trust };
-            if gdb { commands::replay::under_gdb(ui, &request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
+            if gdb { commands::replay::in_gdb(ui, &request, &gdb_arguments) } else { commands::replay::replay(ui, &request) }
         }
         Command::Minimise { finding, store, executions, budget, timeout, trust } => {
             commands::minimise::minimise(ui, &finding, store.as_deref(), (executions, budget), timeout, trust)

@@ -39,6 +39,8 @@ pub enum PipelineError {
         path = path.display()
     )]
     NotBegun { path: PathBuf },
+    #[error("gdb is not installed; install it, or replay without --gdb")]
+    NoDebugger,
     #[error("there was no time to {what}; a larger --budget gives more")]
     OutOfTime { what: &'static str },
     #[error(transparent)]

@@ -6,16 +6,19 @@
 
 pub mod analyse;
 pub mod check;
+pub mod detect;
 pub mod engines;
 pub mod error;
 pub mod explore;
 pub mod findings;
 pub mod minimise;
+pub mod program;
 pub mod progress;
 pub mod provoke;
 pub mod record;
 pub mod replay;
 pub mod store;
+pub mod trace;
 pub mod witness;
 
 pub use check::budget::{Budget, Deadlines};

@@ -48,16 +48,12 @@ const LAYERS: [(&str, &[&str]); 23] = [
         "rashomon-cli",
         &[
             "rashomon-abi",
-            "rashomon-confirm",
-            "rashomon-engine",
             "rashomon-event",
             "rashomon-files",
-            "rashomon-packed",
             "rashomon-pipeline",
             "rashomon-report",
             "rashomon-reporter",
             "rashomon-spill",
-            "rashomon-trace",
         ],
     ),
     (

@@ -2,8 +2,8 @@
 
 use super::Reading;
 use clap::{Args, ValueEnum};
-use rashomon_engine::Kind;
-use rashomon_engine::serialisability::Regions;
+use rashomon_pipeline::analyse::linear::Kind;
+use rashomon_pipeline::analyse::linear::Regions;
 use rashomon_report::Format;
 use std::path::PathBuf;
 use std::time::Duration;

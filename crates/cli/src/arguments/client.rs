@@ -2,7 +2,7 @@
 
 use super::seconds;
 use clap::Args;
-use rashomon_confirm::Client;
+use rashomon_pipeline::program::Client;
 use std::ffi::OsString;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::examples;
 use clap::{Args, Subcommand, ValueEnum};
-use rashomon_packed as packed;
+use rashomon_pipeline::trace::file as packed;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]

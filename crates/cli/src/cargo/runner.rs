@@ -58,7 +58,7 @@ fn check(settings: &Settings, executable: &OsStr, arguments: &[OsString], result
     if options.detect {
         return detect(executable, arguments, result);
     }
-    rashomon_confirm::keep().context("cannot start another process")?;
+    rashomon_pipeline::program::keep().context("cannot start another process")?;
     end_children_on_interruption();
     let store = Store::create_in(&settings.stores, Path::new(executable))?;
     result.store = Some(store.path().to_path_buf());

@@ -9,10 +9,10 @@ use crate::progress::Counter;
 use crate::terminal::print;
 use crate::terminal::say;
 use anyhow::{Result, bail};
-use rashomon_engine::{Kind, LinearResults, Settings};
 use rashomon_event::Deadline;
-use rashomon_packed::{Source, TraceError};
 use rashomon_pipeline::analyse::linear::analysis_of;
+use rashomon_pipeline::analyse::linear::{Kind, LinearResults, Settings};
+use rashomon_pipeline::trace::file::{Source, TraceError};
 use rashomon_pipeline::{Recorded, analyse::timed};
 use rashomon_report::{Format, json::Json};
 use std::io::Error;
@@ -52,7 +52,7 @@ fn on_disk() -> PathBuf {
 fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearResults> {
     let trace = &options.trace;
     let mut shown: Option<(u32, Counter)> = None;
-    let mut progress = |progress: rashomon_engine::Progress| {
+    let mut progress = |progress: rashomon_pipeline::analyse::linear::Progress| {
         let (_, counter) = match &mut shown {
             Some(shown) if shown.0 == progress.pass => shown,
             other => {
@@ -75,7 +75,7 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearRe
             }
             Ok(end.bound(open_checked(trace, &options.reading)?))
         };
-        rashomon_engine::analyse(&mut open, settings, &mut progress)
+        rashomon_pipeline::analyse::linear::analyse(&mut open, settings, &mut progress)
     } else {
         let loaded = loaded_until(trace, deadline)?;
         let needs_all = |kind: &Kind| !matches!(kind, Kind::Hb | Kind::LockSet | Kind::Hybrid);
@@ -88,7 +88,7 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearRe
         }
         let mut open =
             || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(end.bound(Box::new(Recorded::new(&loaded.trace)?))) };
-        rashomon_engine::analyse(&mut open, settings, &mut progress)
+        rashomon_pipeline::analyse::linear::analyse(&mut open, settings, &mut progress)
     };
     if let Some((_, mut counter)) = shown {
         counter.finish();

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
     end_all_on_interruption();
-    if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_abi::HEADER_FILE).is_file()) {
+    if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_pipeline::trace::HEADER_FILE).is_file()) {
         return predict_session(ui, session, within, trust, report);
     }
     if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {

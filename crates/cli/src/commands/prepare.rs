@@ -7,7 +7,7 @@ use crate::runtime;
 use crate::terminal::{error_for_child, say};
 use crate::wrapper::{self, Language};
 use anyhow::{Context as _, Result, bail};
-use rashomon_confirm::Program;
+use rashomon_pipeline::program::Program;
 use rashomon_pipeline::store::DEFAULT_BASE;
 use rashomon_pipeline::store::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::store::seal;

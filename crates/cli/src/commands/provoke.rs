@@ -10,12 +10,12 @@ use crate::arguments::{Holding, ProvokeOptions, ReportOptions, RunOptions, Switc
 use crate::bounds::{Bounds, PROVOKE_BUDGET};
 use crate::exit::Exit;
 use anyhow::{Result, bail};
-use rashomon_confirm::Output;
 use rashomon_pipeline::engines::{self, provoke::Provoke};
+use rashomon_pipeline::program::Output;
 use rashomon_pipeline::provoke::Strategy;
 use rashomon_pipeline::replay::check_recording;
+use rashomon_pipeline::trace::RunHeader;
 use rashomon_pipeline::{Binaries, Case, Job, ProvokeSettings, ProvokeTally, Tally};
-use rashomon_trace::RunHeader;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

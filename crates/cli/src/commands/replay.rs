@@ -5,16 +5,15 @@ use super::{NOTHING_FORCED, Ui, end_children_on_interruption, open_store, progra
 use crate::arguments::ConfirmOptions;
 use crate::exit::Exit;
 use crate::terminal::print;
-use anyhow::{Context as _, Result};
-use rashomon_confirm::{Forcing, Program, client, execution};
-use rashomon_event::{Deadline, Finding};
+use anyhow::Result;
+use rashomon_event::Finding;
 use rashomon_pipeline::findings::failure::crash_of;
+use rashomon_pipeline::program::{Forcing, Program};
 use rashomon_pipeline::replay as pipeline;
-use rashomon_pipeline::store::run::quoted;
+use rashomon_pipeline::replay::debugger::under_gdb;
 use rashomon_pipeline::{Binaries, Job, Store};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -120,46 +119,10 @@ pub fn recording(
     Ok(if attempt.outcome.is_orderly() { Exit::Success } else { Exit::Different })
 }
 
-pub fn under_gdb(ui: Ui, request: &Request, arguments: &[OsString]) -> Result<Exit> {
+pub fn in_gdb(ui: Ui, request: &Request, arguments: &[OsString]) -> Result<Exit> {
     // Keys go to gdb, which is in our process group; it decides what an interruption means.
     let _ = ctrlc::set_handler(|| {});
     let found = find(ui, request)?;
-    pipeline::prepare_for_debugger(&found.finding, &found.session, &found.forcing)?;
-    // What follows `run` takes the place of the arguments that gdb itself was given.
-    let mut run = OsString::from("run");
-    for argument in &found.program.arguments {
-        run.push(" ");
-        run.push(quoted(argument));
-    }
-    match &found.forcing.input {
-        rashomon_confirm::Input::File(path) => {
-            run.push(" < ");
-            run.push(quoted(path.as_os_str()));
-        }
-        _ => run.push(" < /dev/null"),
-    }
-    let mut gdb = Command::new("gdb");
-    gdb.current_dir(&found.program.directory).args(["-q", "-iex", "set debuginfod enabled off"]);
-    for command in ["set breakpoint pending on", "set pagination off", "set confirm off", "break rashomon_finding_reached"] {
-        gdb.args(["-ex", command]);
-    }
-    for (name, value) in execution::environment(&found.program, &found.session) {
-        // gdb itself must not load the runtime or claim the session.
-        if [rashomon_abi::SESSION_VARIABLE, "LD_LIBRARY_PATH", "LD_PRELOAD"].iter().any(|own| name == *own) {
-            let mut set = OsString::from("set environment ");
-            set.push(name);
-            set.push(" ");
-            set.push(value);
-            gdb.arg("-ex").arg(set);
-        } else {
-            gdb.env(name, value);
-        }
-    }
-    gdb.arg("-ex").arg(run).args(arguments).arg("--args").arg(&found.program.executable);
-    execution::restore(&found.program, Deadline::NEVER)?;
-    let mut gdb = gdb.spawn().context("cannot execute gdb; install it, or replay without --gdb")?;
-    let asked = client::beside_debugger(&found.program, &gdb, &found.session);
-    let status = gdb.wait().context("cannot wait for gdb")?;
-    asked?;
+    let status = under_gdb(&found.program, &found.finding, &found.session, &found.forcing, arguments)?;
     Ok(if status.success() { Exit::Success } else { Exit::Different })
 }

@@ -9,15 +9,15 @@ use crate::terminal::say;
 use crate::terminal::{output, print};
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::Deadline;
-use rashomon_packed::WriteOptions;
+use rashomon_pipeline::trace::file::WriteOptions;
+use rashomon_pipeline::trace::{DumpOptions, LoadedTrace, ProcessFolder, Recording, processes};
 use rashomon_pipeline::{PipelineError, Store};
-use rashomon_trace::{DumpOptions, LoadedTrace, ProcessFolder, Recording, processes};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A recording itself, or the first one of a store.
 fn session_of(path: &Path) -> Result<PathBuf> {
-    if path.join(rashomon_abi::HEADER_FILE).exists() {
+    if path.join(rashomon_pipeline::trace::HEADER_FILE).exists() {
         return Ok(path.to_path_buf());
     }
     match Store::open(path) {

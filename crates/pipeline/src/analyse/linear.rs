@@ -2,9 +2,12 @@
 
 use rashomon_engine::serialisability::Violations;
 use rashomon_engine::transactions::Region;
-use rashomon_engine::{Access, Findings, LinearResults, Races};
+use rashomon_engine::{Access, Findings, Races};
 use rashomon_packed::{Names, Space};
 use rashomon_report::analysis::{self, Analysed, Analysis, Found, Pair, RegionPlace, TracedAccess, Violation};
+
+pub use rashomon_engine::serialisability::Regions;
+pub use rashomon_engine::{Kind, LinearResults, Progress, Settings, analyse};
 
 /// `trace`: what the user calls it.
 pub fn analysis_of(trace: &str, outcome: &LinearResults) -> Analysis {

@@ -7,11 +7,11 @@ use crate::exit::Exit;
 use crate::progress::Counter;
 use crate::terminal::{output, print, say};
 use anyhow::{Context as _, Result, bail};
-use rashomon_packed::{
+use rashomon_pipeline::Recorded;
+use rashomon_pipeline::trace::file::{
     CheckOptions, Checked, Event, Generator, Names, OpenOptions, Sink, Source, Space, TraceError, WriteOptions, copy, create,
     open,
 };
-use rashomon_pipeline::Recorded;
 use std::io::Write;
 use std::path::Path;
 
@@ -92,7 +92,7 @@ pub fn generate(ui: Ui, shape: &ShapeOptions, output: &Path, to: FileFormat) -> 
 
 /// Counts of everything.
 struct Statistics {
-    ops: [u64; rashomon_packed::Op::COUNT as usize],
+    ops: [u64; rashomon_pipeline::trace::file::Op::COUNT as usize],
     /// By space, whether a number was used.
     used: [Vec<bool>; Space::COUNT],
     /// Locks held by each thread, and the most there were.
@@ -114,7 +114,7 @@ impl Statistics {
     }
 
     fn count(&mut self, event: &Event) {
-        use rashomon_packed::Op;
+        use rashomon_pipeline::trace::file::Op;
         self.ops[event.op as usize] += 1;
         self.mark(Space::Thread, event.thread.into());
         if event.location != 0 {
@@ -149,7 +149,7 @@ impl Statistics {
         }
         line("locks held", self.deepest.into());
         for (number, count) in self.ops.iter().enumerate().filter(|(_, count)| **count > 0) {
-            line(rashomon_packed::Op::from_number(number as u8).expect("counted").name(), *count);
+            line(rashomon_pipeline::trace::file::Op::from_number(number as u8).expect("counted").name(), *count);
         }
         text
     }

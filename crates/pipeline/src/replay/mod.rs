@@ -1,23 +1,21 @@
 //! A stored finding, made to happen again.
 
+pub mod debugger;
+
 use crate::check::prove::{load, same_again};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use crate::provoke::{met, request_of, watched_again};
 use rashomon_confirm::force::{attempt, force_process, forced_session};
-use rashomon_confirm::provoke::{Setting, provoking_session};
+use rashomon_confirm::provoke::Setting;
 use rashomon_confirm::{Attempt, Forcing, Output, Program, execute, force, provoke};
 use rashomon_event::{Finding, First, Provocation, Schedule, Surroundings, path_of};
 use rashomon_trace::modules::ModuleLine;
-use rashomon_trace::{After, LoadedTrace, Policy, Recording, Watched, processes};
+use rashomon_trace::{After, LoadedTrace, Policy, Recording, processes};
 use std::path::Path;
-use std::time::Duration;
 
 /// A provoked race may need more than one execution: threads run as they like.
 const PROVOKING_EXECUTIONS: u32 = 30;
-/// How long a thread is held at least while a debugger watches.
-const DEBUGGED_HOLD: Duration = Duration::from_secs(60);
-
 /// The finding's schedule, if it has one and is for the binaries that are there now.
 pub fn schedule_of(finding: &Finding) -> Result<&Schedule, PipelineError> {
     let schedule = finding
@@ -143,18 +141,4 @@ pub fn replay_recording(
         }
     }
     Ok(initial)
-}
-
-/// Prepares a session in which the program, started by somebody else, goes on after the finding has come about.
-pub fn prepare_for_debugger(finding: &Finding, session: &Path, forcing: &Forcing) -> Result<(), PipelineError> {
-    if let Some(provocation) = provocation_of(finding)? {
-        let watched = [Watched { descriptor: provocation.held.clone(), holds: 1 }];
-        let mut request = request_of(provocation, &watched, First::Either);
-        // A debugger stops threads as it likes: the time that others need to arrive is not theirs alone.
-        request.hold = request.hold.max(DEBUGGED_HOLD);
-        request.holds = request.holds.max(DEBUGGED_HOLD * 2);
-        return Ok(provoking_session(&request, session, After::Continue, forcing.processes)?);
-    }
-    let schedule = schedule_of(finding)?;
-    Ok(forced_session(schedule, After::Continue, session, forcing)?)
 }
