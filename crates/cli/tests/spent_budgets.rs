@@ -149,3 +149,36 @@ int main(void) {
     let line = ["explore", "--budget", "2", "--", "./endless"];
     place.rashomon(&line).expect(0, &["half of the budget"]);
 }
+
+/// A recording of tens of millions of events, whose analysis takes longer than there is time, hides no race that the first
+/// moments show.
+#[test]
+fn a_recording_that_is_too_large_for_the_budget_waits_for_excerpts() {
+    let place = Place::new();
+    place.compile(
+        "hot",
+        "#include <pthread.h>
+#include <unistd.h>
+enum { WORDS = 100000 };
+static volatile int words[WORDS];
+static void *task(void *rounds) {
+    for (;; ++*(volatile unsigned long *)rounds) {
+        usleep(1);
+        for (int i = 0; i < WORDS; i++) words[i]++;
+    }
+    return 0;
+}
+static unsigned long rounds[2];
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, task, (void *)&rounds[i]);
+    pthread_join(threads[0], 0);
+    return 0;
+}
+",
+    );
+    let line = ["check", "--budget", "10", "--json", "report.json", "--", "./hot"];
+    let ended = place.rashomon(&line).expect(66, &["half of the budget"]);
+    let found = statuses(&place.json("report.json"));
+    assert!(found.iter().any(|(id, status)| id.starts_with("race") && status == "proven"), "{found:?}; {ended}");
+}

@@ -5,7 +5,7 @@
 //!
 //! The first recording is the program as the user runs it: its output is shown, its end is ours. Further ones discard their
 //! output, read no input of ours and are bounded by what the first one took; one that does not end in that time is of no use and
-//! is thrown away.
+//! is thrown away, unless an excerpt was wanted.
 
 use crate::analyse::examine::Examination;
 use crate::check::Job;
@@ -23,7 +23,7 @@ use crate::record::{RecordSettings, Scheduling, record};
 use crate::store::run::{RecordedRun, RunRecord};
 use rashomon_confirm::force::remove;
 use rashomon_confirm::{Input, Output};
-use rashomon_event::Evidence;
+use rashomon_event::{Deadline, Evidence};
 use rashomon_report::ProgramExit;
 use rashomon_trace::processes;
 use std::collections::BTreeSet;
@@ -33,6 +33,32 @@ use std::time::Duration;
 /// How much slower than the first recording a further one may be, and what it may take at least.
 const SLOWDOWN: u32 = 5;
 const LEAST_LIMIT: Duration = Duration::from_secs(1);
+
+/// Of an excerpt: the most time, the share of the time for recordings, and the most bytes before it keeps no more accesses.
+const EXCERPT: Duration = Duration::from_secs(1);
+const EXCERPTS: u32 = 8;
+const LEAST_EXCERPT: Duration = Duration::from_millis(50);
+const EXCERPT_BYTES: u64 = 1 << 22;
+
+/// How a recording is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// As the user runs the program.
+    First,
+    /// Once more, to its end.
+    Further { within: Within },
+    /// Its beginning.
+    Excerpt,
+}
+
+/// The time for a further recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Within {
+    /// What recordings have of the budget.
+    Share,
+    /// All that is left.
+    Budget,
+}
 
 /// What the analysis of a recording gave.
 pub(super) struct Analysed {
@@ -99,8 +125,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
     }
 
     /// Whether there is one more recording of use.
-    pub(super) fn record_next(&mut self, next: Next, is_first: bool, is_open_ended: bool) -> Result<bool, PipelineError> {
-        let job = self.job;
+    pub(super) fn record_next(&mut self, next: Next, manner: Manner) -> Result<bool, PipelineError> {
+        let (job, is_first) = (self.job, manner == Manner::First);
         let number = self.run.recordings.len() as u32;
         let folder = job.store.recording(number);
         let mut settings = RecordSettings { scheduling: next.scheduling, seed: next.seed, ..job.settings.record.clone() };
@@ -109,13 +135,13 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             if settings.input == Input::Inherit {
                 settings.input = Input::Empty;
             }
-            let first = self.run.recordings.first().map_or(Duration::ZERO, |first| Duration::from_millis(first.milliseconds));
-            let limit = (first * SLOWDOWN).max(LEAST_LIMIT);
-            let limit = settings.limit.map_or(limit, |given| given.min(limit));
-            settings.limit = Some(limit);
-            // Whoever asks for a number of recordings gives them the whole budget.
-            let deadlines = &self.deadlines;
-            settings.until = if is_open_ended { deadlines.recording.or(deadlines.total) } else { deadlines.total };
+            let (limit, until) = self.bounds_of(manner);
+            settings.limit = Some(settings.limit.map_or(limit, |given| given.min(limit)));
+            settings.until = until;
+            if manner == Manner::Excerpt {
+                let least = |limit: u64| if limit == 0 { EXCERPT_BYTES } else { limit.min(EXCERPT_BYTES) };
+                settings.trace_limit = least(settings.trace_limit);
+            }
         }
         let (mut recorded, header) = match record(job.program, &folder, &settings) {
             Ok(recorded) => recorded,
@@ -130,7 +156,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
                 return Ok(false);
             }
         };
-        if !is_first && recorded.exit == ProgramExit::TimedOut {
+        if matches!(manner, Manner::Further { .. }) && recorded.exit == ProgramExit::TimedOut {
             remove(&folder)?;
             return Ok(false);
         }
@@ -147,7 +173,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         self.run.recordings.push(recorded);
         job.tell_numbers(self.run, &self.tally, self.observer)?;
         job.store.write_run(self.run)?;
-        for loss in header.losses() {
+        // An excerpt loses what it is meant to lose.
+        for loss in header.losses().into_iter().filter(|_| manner != Manner::Excerpt) {
             if self.gathered.told.insert(loss.clone()) {
                 self.tell(loss);
             }
@@ -156,6 +183,23 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             self.tell_once(phrase);
         }
         Ok(true)
+    }
+
+    /// The most time of a further recording, and when it has to be over.
+    fn bounds_of(&self, manner: Manner) -> (Duration, Deadline) {
+        let deadlines = &self.deadlines;
+        let share = deadlines.recording.or(deadlines.total);
+        match manner {
+            Manner::Excerpt => {
+                let limit = share.left().map_or(EXCERPT, |left| left / EXCERPTS);
+                (limit.clamp(LEAST_EXCERPT, EXCERPT), share)
+            }
+            Manner::First | Manner::Further { .. } => {
+                let first = self.run.recordings.first().map_or(0, |first| first.milliseconds);
+                let until = if manner == (Manner::Further { within: Within::Share }) { share } else { deadlines.total };
+                ((Duration::from_millis(first) * SLOWDOWN).max(LEAST_LIMIT), until)
+            }
+        }
     }
 
     pub(super) fn tell_if_long(&mut self) {

@@ -1,13 +1,19 @@
 //! Recordings, in the order of a plan; unless nothing is to be analysed, each is looked at before the next one is made.
+//!
+//! A program that does not end within its share of the budget, and one whose recording is large, would leave no time to look at
+//! further schedules, or even at this one. Then further recordings are excerpts: the program's beginning, for a moment and with
+//! few accesses, cut off without anybody's asking. A large first recording waits until these have been looked at: what they show
+//! is quickly predicted and forced.
 
 use crate::check::plan::{History, Next, Plan};
 use crate::engines::Asked;
-use crate::engines::case::Case;
+use crate::engines::case::{Case, Manner, Within};
 use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use rashomon_event::Deadline;
+use rashomon_report::ProgramExit;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,15 +27,31 @@ pub struct Record<'p> {
     history: History,
     upcoming: Option<Next>,
     is_over: bool,
+    /// The first recording is still to be analysed.
+    waits: bool,
+    /// Further recordings are excerpts.
+    excerpts: bool,
     expectation: Expectation,
 }
+
+/// Bytes of a first recording that waits: some seconds' analysis.
+const LARGE: u64 = 1 << 25;
 
 impl<'p> Record<'p> {
     /// Records and analyses.
     pub fn analysing(plan: &'p mut dyn Plan) -> Self {
         // A recording proves nothing by itself, unless it ends blocked; what is predicted from it may be.
         let expectation = Expectation::new(1.0, Duration::ZERO);
-        Self { plan, analyses: true, history: History::default(), upcoming: None, is_over: false, expectation }
+        Self {
+            plan,
+            analyses: true,
+            history: History::default(),
+            upcoming: None,
+            is_over: false,
+            waits: false,
+            excerpts: false,
+            expectation,
+        }
     }
 
     /// Records without looking at anything.
@@ -38,11 +60,12 @@ impl<'p> Record<'p> {
     }
 
     /// Whether the recording showed anything that none before it had.
-    fn analyse<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, is_first: bool) -> Result<bool, PipelineError> {
-        let number = case.run.recordings.len() as u32 - 1;
-        let bytes = size_of(&case.job.store.recording(number));
-        self.history.bytes += bytes;
-        self.history.largest = self.history.largest.max(bytes);
+    fn analyse<S: Symbols + ?Sized>(
+        &mut self,
+        case: &mut Case<'_, '_, S>,
+        number: u32,
+        is_first: bool,
+    ) -> Result<bool, PipelineError> {
         match case.analyse(number) {
             Ok(analysed) => Ok(analysed.shown.is_some_and(|shown| case.novelty.learn(shown).is_any())),
             Err(error) if is_first => Err(error),
@@ -52,6 +75,27 @@ impl<'p> Record<'p> {
                 Ok(false)
             }
         }
+    }
+
+    /// Looks at the recording that was just made, now or later. Whether it showed anything new.
+    fn take<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, is_first: bool) -> Result<bool, PipelineError> {
+        let number = case.run.recordings.len() as u32 - 1;
+        let bytes = size_of(&case.job.store.recording(number));
+        self.history.bytes += bytes;
+        if !is_first || self.plan.total().is_some() {
+            self.history.largest = self.history.largest.max(bytes);
+            return self.analyse(case, number, is_first);
+        }
+        let was_cut = case.run.recordings.first().is_some_and(|first| first.exit == ProgramExit::TimedOut);
+        self.excerpts = was_cut || bytes > LARGE;
+        self.waits = bytes > LARGE;
+        if self.waits {
+            return Ok(true);
+        }
+        if !was_cut {
+            self.history.largest = bytes;
+        }
+        self.analyse(case, number, is_first)
     }
 }
 
@@ -65,13 +109,19 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
             self.upcoming = self.plan.next(&self.history);
             self.is_over = self.upcoming.is_none();
         }
-        self.upcoming.map(|_| self.expectation.offer())
+        (self.upcoming.is_some() || self.waits).then(|| self.expectation.offer())
     }
 
     /// One recording. It ends when its own time is up, or that of recordings.
     fn step(&mut self, case: &mut Case<'_, '_, S>, _: Deadline) -> Result<Yield, PipelineError> {
-        let Some(next) = self.upcoming.take() else { return Ok(Yield::default()) };
         let is_first = self.history.recordings == 0;
+        let Some(next) = self.upcoming.take() else {
+            let before = case.gathered.leads.len();
+            if std::mem::take(&mut self.waits) {
+                self.analyse(case, 0, true)?;
+            }
+            return Ok(Yield { leads: case.gathered.leads.len() - before, ..Yield::default() });
+        };
         if is_first {
             case.job.store.write_run(case.run)?;
         } else if case.deadlines.total.is_over() {
@@ -83,15 +133,23 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
         let before = case.gathered.leads.len();
         case.observer.progress(Progress::Recording { number: self.history.recordings, of: self.plan.total() });
         let begin = Instant::now();
-        let recorded = case.record_next(next, is_first, self.plan.total().is_none())?;
+        let manner = match is_first {
+            true => Manner::First,
+            false if self.excerpts => Manner::Excerpt,
+            // Whoever asks for a number of recordings gives them the whole budget.
+            false => Manner::Further { within: if self.plan.total().is_none() { Within::Share } else { Within::Budget } },
+        };
+        let recorded = case.record_next(next, manner)?;
         if is_first && self.analyses {
             case.deadlines = case.job.settings.budget.begin();
             case.tell_if_long();
         }
-        let of_use = recorded && self.analyses && self.analyse(case, is_first)?;
+        let of_use = recorded && self.analyses && self.take(case, is_first)?;
         self.history.recordings += 1;
         self.history.barren = if of_use { 0 } else { self.history.barren + 1 };
-        self.history.longest = self.history.longest.max(begin.elapsed());
+        if !(is_first && self.excerpts) {
+            self.history.longest = self.history.longest.max(begin.elapsed());
+        }
         self.history.left = case.deadlines.recording.left();
         let leads = case.gathered.leads.len() - before;
         let made = Yield { recordings: u32::from(recorded), leads, proven: 0 };
