@@ -139,8 +139,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             settings.limit = Some(settings.limit.map_or(limit, |given| given.min(limit)));
             settings.until = until;
             if manner == Manner::Excerpt {
-                let least = |limit: u64| if limit == 0 { EXCERPT_BYTES } else { limit.min(EXCERPT_BYTES) };
-                settings.trace_limit = least(settings.trace_limit);
+                let given = if settings.trace_limit == 0 { u64::MAX } else { settings.trace_limit };
+                settings.trace_limit = given.min(EXCERPT_BYTES);
             }
         }
         let (mut recorded, header) = match record(job.program, &folder, &settings) {
