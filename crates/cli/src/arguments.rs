@@ -4,6 +4,7 @@ mod analyse;
 mod client;
 mod detect;
 mod examples;
+mod report;
 mod run;
 mod search;
 mod trace;
@@ -11,6 +12,7 @@ mod trace;
 pub use analyse::{AnalyseOptions, FailOnFound};
 pub use client::ClientOptions;
 pub use detect::{DetectOptions, Detector};
+pub use report::{FailOn, LookOptions, ReportOptions, Show};
 pub use run::{FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
@@ -249,14 +251,19 @@ pub enum Command {
     #[command(after_help = examples::REPORT)]
     Report {
         /// The store. Default: the latest.
-        #[arg(long, value_name = "DIR")]
+        #[arg(value_name = "STORE", conflicts_with = "named")]
         store: Option<PathBuf>,
+        /// The same, as an option.
+        #[arg(long = "store", value_name = "DIR")]
+        named: Option<PathBuf>,
         /// How the report is written, to standard output.
         #[arg(long, value_parser = formats(), default_value = "text")]
         format: &'static dyn Format,
         /// Which findings are shown.
         #[arg(long, value_enum, default_value_t = Show::Claims)]
         show: Show,
+        #[command(flatten)]
+        look: LookOptions,
     },
     /// Inspect, check, convert and generate traces.
     #[command(after_help = examples::TRACE)]
@@ -370,19 +377,6 @@ pub struct ConfirmOptions {
     pub search: Duration,
 }
 
-#[derive(Debug, Args)]
-pub struct ReportOptions {
-    /// The weakest verdict that makes the exit code 66.
-    #[arg(long, value_enum, default_value_t = FailOn::Proven)]
-    pub fail_on: FailOn,
-    /// Which findings are shown.
-    #[arg(long, value_enum, default_value_t = Show::Claims)]
-    pub show: Show,
-    /// Also write the report as JSON; `-`: to standard output (the program's own output then goes to standard error).
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Filter {
     None,
@@ -395,27 +389,10 @@ pub enum Switch {
     Off,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    Proven,
-    Predicted,
-    Never,
-}
-
 /// The formats by their names.
 fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
     let values = FORMATS.iter().map(|format| PossibleValue::new(format.name()).help(format.about()));
     PossibleValuesParser::new(values).try_map(|name| rashomon_report::named(&name).ok_or("no such format"))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Show {
-    /// Proven and predicted.
-    Claims,
-    /// Also suspected and diverged.
-    Suspicions,
-    /// Also refuted.
-    Everything,
 }
 
 /// Longest time that can be asked for: a year.

@@ -22,7 +22,9 @@ pub mod trace;
 pub mod trust;
 pub mod witness;
 
-use crate::arguments::{Colour, ConfirmOptions, FailOn, Filter, FilterOptions, ReportOptions, RunOptions, Show, Switch};
+use crate::arguments::{
+    Colour, ConfirmOptions, FailOn, Filter, FilterOptions, LookOptions, ReportOptions, RunOptions, Show, Switch,
+};
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
 use crate::live::{self, Live};
@@ -258,7 +260,7 @@ fn tool() -> Result<OsString> {
 pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &ReportOptions) -> Result<bool> {
     let shown = shown(options.show);
     let report = Report { findings, run: summary };
-    let look = rashomon_report::Options { shown, colour: ui.colours(error_is_terminal()), ..rashomon_report::Options::default() };
+    let look = look_of(ui, shown, options.look);
     terminal::show(&Text.report(report, &look));
     match options.json.as_deref() {
         None => {}
@@ -274,6 +276,20 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
         FailOn::Predicted => counts.proven + counts.predicted > 0,
         FailOn::Never => false,
     })
+}
+
+/// How the report for people looks on standard error.
+fn look_of(ui: Ui, shown: Shown, asked: LookOptions) -> rashomon_report::Options {
+    rashomon_report::Options {
+        shown,
+        colour: ui.colours(error_is_terminal()),
+        width: terminal::error_width(),
+        folder: std::env::current_dir().ok().and_then(|folder| folder.to_str().map(str::to_owned)).unwrap_or_default(),
+        full_stacks: asked.full_stacks,
+        full_schedule: asked.full_schedule,
+        ungrouped: asked.ungrouped,
+        ..rashomon_report::Options::default()
+    }
 }
 
 /// Places named after another binary would be wrong, and schedules for it lead nowhere.

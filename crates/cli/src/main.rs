@@ -145,7 +145,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         Command::Minimise { finding, store, executions, budget, timeout, trust } => {
             commands::minimise::minimise(ui, &finding, store.as_deref(), (executions, budget), timeout, trust)
         }
-        Command::Report { store, format, show } => commands::report::report(ui, store, format, show),
+        Command::Report { store, named, format, show, look } => commands::report::report(ui, store.or(named), format, show, look),
         Command::Trace { command } => commands::trace::trace(ui, command),
         Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),
         Command::Cxx { arguments } => wrapper::become_compiler(Language::Cxx, &arguments).map(|never| match never {}),

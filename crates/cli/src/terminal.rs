@@ -60,6 +60,24 @@ pub fn error_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
+/// Columns of the terminal that standard error is; what is none has no end.
+pub fn error_width() -> usize {
+    width(std::io::stderr())
+}
+
+/// And standard output.
+pub fn output_width() -> usize {
+    width(std::io::stdout())
+}
+
+fn width(stream: impl std::os::fd::AsFd) -> usize {
+    const LEAST: usize = 40;
+    match rustix::termios::tcgetwinsize(stream) {
+        Ok(size) if usize::from(size.ws_col) >= LEAST => size.ws_col.into(),
+        _ => usize::MAX,
+    }
+}
+
 /// Standard error for the output of a child.
 pub fn error_for_child() -> Stdio {
     std::io::stderr().into()

@@ -1,6 +1,6 @@
 //! What a phase tells whoever watches it.
 
-use rashomon_event::Finding;
+use rashomon_event::{Deadline, Finding};
 use rashomon_report::RunSummary;
 
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,8 @@ pub enum Progress<'a> {
     Replaced(&'a str),
     /// The numbers so far.
     Numbers(&'a RunSummary),
+    /// When everything will be over, at the latest.
+    Until(Deadline),
     /// Something the user should know at once.
     Note(&'a str),
 }

@@ -27,6 +27,16 @@ pub struct Options {
     pub shown: Shown,
     /// ANSI colours.
     pub colour: bool,
+    /// Columns of the terminal; lines are wrapped there. What is no terminal has no end, so that whoever searches finds.
+    pub width: usize,
+    /// Paths below this folder are seen from it; empty: none.
+    pub folder: String,
+    /// Every frame, with whole names.
+    pub full_stacks: bool,
+    /// Every turn of a schedule.
+    pub full_schedule: bool,
+    /// Findings of one cause stand alone.
+    pub ungrouped: bool,
     /// Pairs of an analysis that are shown.
     pub limit: usize,
     /// Of the frames of online detection.
@@ -42,6 +52,11 @@ impl Default for Options {
         Self {
             shown: Shown::Claims,
             colour: false,
+            width: usize::MAX,
+            folder: String::new(),
+            full_stacks: false,
+            full_schedule: false,
+            ungrouped: false,
             limit: usize::MAX,
             strip_path_prefix: String::new(),
             stack_trace_format: FRAME_FORMAT.to_owned(),

@@ -2,19 +2,25 @@
 //! schedule in words, and as the last line of every finding the command that makes it happen again, ready to paste.
 
 mod analysis;
+mod groups;
+mod names;
+mod stacks;
+mod steps;
 mod undecided;
 mod warning;
 
 use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
-use crate::order::{Shown, by_importance};
+use crate::order::Shown;
 use crate::summary::{Counts, ProgramExit, RunSummary};
 use crate::warning::Warning;
 use rashomon_event::harmless::harmless;
-use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Replays, Side, Verdict, WitnessLevel};
-use std::collections::BTreeMap;
+use rashomon_event::{Evidence, Finding, FindingKind, Grade, Replays, Side, Verdict, WitnessLevel};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+
+pub use stacks::frame_words;
 
 /// The format for people.
 #[derive(Clone, Copy, Debug)]
@@ -171,7 +177,8 @@ fn explanation(finding: &Finding) -> Option<String> {
             Some(WitnessLevel::Synchronisation) => {
                 "the synchronisation allows it if no branch depends on the values that change; it was not forced".into()
             }
-            _ => "an analysis suspects it; no schedule is known that shows it".into(),
+            _ if finding.steps.is_empty() => "an analysis suspects it; no schedule is known that shows it".into(),
+            _ => "an analysis suspects it; it was not forced".into(),
         },
         Verdict::Diverged { expected, actual } => {
             format!("the forced execution left the schedule: expected {}; instead {}", clean(expected), clean(actual))
@@ -195,97 +202,113 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
     }
 }
 
-/// `function file:line:column`, or module and offset where debug information is missing.
-pub fn frame_words(frame: &Frame) -> String {
-    let mut text = clean(frame.function.as_deref().unwrap_or("??"));
-    match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => {
-            let _ = write!(text, " {}:{line}", clean(file));
-            if let Some(column) = frame.column.filter(|column| *column > 0) {
-                let _ = write!(text, ":{column}");
-            }
-        }
-        _ => {
-            let module = frame.module.rsplit('/').next().unwrap_or(&frame.module);
-            let _ = write!(text, " ({}+{:#x})", clean(module), frame.offset);
-        }
-    }
-    if frame.inlined {
-        text.push_str(" (inlined)");
-    }
-    text
-}
-
-fn stack(out: &mut String, indent: &str, frames: &[Frame]) {
-    if frames.is_empty() {
-        let _ = writeln!(out, "{indent}(no stack)");
-    }
-    for (number, frame) in frames.iter().enumerate() {
-        let _ = writeln!(out, "{indent}#{number} {}", frame_words(frame));
-    }
-}
-
 fn thread_words(path: &str) -> String {
     if path == "main" { "main thread".into() } else { format!("thread {}", clean(path)) }
 }
 
-fn side(out: &mut String, painter: Painter, side: &Side) {
-    let head = format!("{}: {}", thread_words(&side.thread), clean(&side.action));
-    let _ = writeln!(out, "  {}", painter.paint(Tint::Strong, &head));
-    stack(out, "    ", &side.stack);
-    for held in &side.held {
-        let _ = writeln!(out, "    holding {}, taken at", clean(&held.name));
-        stack(out, "      ", &held.acquired_at);
+/// How much further in a line goes on.
+const FURTHER: usize = 2;
+
+/// How findings look.
+struct Look<'a> {
+    painter: Painter,
+    /// Paths below it are seen from it.
+    folder: &'a str,
+    width: usize,
+    full_stacks: bool,
+    full_schedule: bool,
+}
+
+impl<'a> Look<'a> {
+    fn of(options: &'a Options) -> Self {
+        Self {
+            painter: Painter { colour: options.colour },
+            folder: &options.folder,
+            width: options.width,
+            full_stacks: options.full_stacks,
+            full_schedule: options.full_schedule,
+        }
     }
-    if !side.created_at.is_empty() {
-        let _ = writeln!(out, "    {} was created at", thread_words(&side.thread));
-        stack(out, "      ", &side.created_at);
+
+    /// A line, wrapped where it is too wide; what it goes on with stands further in.
+    fn line(&self, out: &mut String, indent: &str, text: &str) {
+        let further = " ".repeat(indent.chars().count() + FURTHER);
+        let options = textwrap::Options::new(self.width)
+            .initial_indent(indent)
+            .subsequent_indent(&further)
+            .break_words(false)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        for line in textwrap::wrap(text, options) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+
+    fn side(&self, out: &mut String, side: &Side) {
+        let head = format!("{}: {}", thread_words(&side.thread), clean(&side.action));
+        self.line(out, "  ", &self.painter.paint(Tint::Strong, &head));
+        self.stack(out, "    ", &side.stack);
+        for held in &side.held {
+            let holding = format!("holding {}, taken at", clean(&held.name));
+            if self.full_stacks {
+                let _ = writeln!(out, "    {holding}");
+                self.stack(out, "      ", &held.acquired_at);
+            } else {
+                self.line(out, "    ", &format!("{holding} {}", self.innermost(&held.acquired_at)));
+            }
+        }
+        if side.created_at.is_empty() {
+            return;
+        }
+        let created = format!("{} was created at", thread_words(&side.thread));
+        if self.full_stacks {
+            let _ = writeln!(out, "    {created}");
+            self.stack(out, "      ", &side.created_at);
+        } else {
+            self.line(out, "    ", &format!("{created} {}", self.innermost(&side.created_at)));
+        }
+    }
+
+    /// One finding, with those of the same cause. `told`: notes of findings before it, which it does not repeat.
+    fn group(&self, out: &mut String, group: &groups::Group<'_>, told: &mut BTreeSet<String>) {
+        let finding = group[0];
+        let tint = if finding.verdict.is_proven() { Tint::Alarm } else { Tint::Warning };
+        let head = format!("{} ({})", kind_name(finding.kind), verdict_words(&finding.verdict));
+        let id = self.painter.paint(Tint::Quiet, &format!("[{}]", clean(&finding.id)));
+        let subject = self.painter.paint(Tint::Strong, &clean(&finding.subject));
+        self.line(out, "", &format!("{} {id}: {subject}", self.painter.paint(tint, &head)));
+        for side in &finding.sides {
+            self.side(out, side);
+        }
+        self.steps(out, finding);
+        for phrase in phrases(finding) {
+            self.line(out, "  = ", &phrase);
+        }
+        for note in finding.notes.iter().map(|note| clean(note)) {
+            if told.insert(note.clone()) {
+                self.line(out, "  = ", &format!("note: {note}"));
+            }
+        }
+        self.members(out, group);
+        if let Some(command) = &finding.reproduce {
+            let _ = writeln!(out, "  make it happen again:");
+            let _ = writeln!(out, "    {}", clean(command));
+        }
     }
 }
 
-fn one(out: &mut String, painter: Painter, finding: &Finding) {
-    let tint = if matches!(finding.verdict, Verdict::Proven { .. }) { Tint::Alarm } else { Tint::Warning };
-    let head = format!("{} ({})", kind_name(finding.kind), verdict_words(&finding.verdict));
-    let _ = writeln!(
-        out,
-        "{} {}: {}",
-        painter.paint(tint, &head),
-        painter.paint(Tint::Quiet, &format!("[{}]", clean(&finding.id))),
-        painter.paint(Tint::Strong, &clean(&finding.subject))
-    );
-    for one in &finding.sides {
-        side(out, painter, one);
-    }
-    if !finding.steps.is_empty() {
-        let _ = writeln!(out, "  {}", painter.paint(Tint::Strong, "schedule that shows it:"));
-        if finding.earlier_steps > 0 {
-            let _ = writeln!(out, "    ({} earlier steps are not shown)", finding.earlier_steps);
-        }
-        for (number, step) in (finding.earlier_steps + 1..).zip(&finding.steps) {
-            let place = step.place.as_ref().map(|frame| format!(" at {}", frame_words(frame))).unwrap_or_default();
-            let _ = writeln!(out, "    {number}. {} {}{place}", thread_words(&step.thread), clean(&step.until));
-        }
-    }
-    if let Some(text) = explanation(finding) {
-        let _ = writeln!(out, "  = {text}");
-    }
-    if let Some(replays) = finding.verdict.replays() {
-        let _ = writeln!(out, "  = {}", replays_words(finding, replays));
-    }
-    let _ = writeln!(out, "  = evidence: {}", evidence_words(finding.evidence));
+/// What is said of a finding, but for its notes.
+fn phrases(finding: &Finding) -> Vec<String> {
+    let mut phrases = Vec::new();
+    phrases.extend(explanation(finding));
+    phrases.extend(finding.verdict.replays().map(|replays| replays_words(finding, replays)));
+    phrases.push(format!("evidence: {}", evidence_words(finding.evidence)));
     if finding.occurrences > 1 {
-        let _ = match finding.evidence {
-            Evidence::Observed => writeln!(out, "  = seen {} times", finding.occurrences),
-            _ => writeln!(out, "  = {} pairs of events at these places", finding.occurrences),
-        };
+        phrases.push(match finding.evidence {
+            Evidence::Observed => format!("seen {} times", finding.occurrences),
+            _ => format!("{} pairs of events at these places", finding.occurrences),
+        });
     }
-    for note in &finding.notes {
-        let _ = writeln!(out, "  = note: {}", clean(note));
-    }
-    if let Some(command) = &finding.reproduce {
-        let _ = writeln!(out, "  make it happen again:");
-        let _ = writeln!(out, "    {}", clean(command));
-    }
+    phrases
 }
 
 fn exit_words(exit: ProgramExit) -> String {
@@ -304,7 +327,7 @@ fn plural(count: u64, noun: &str) -> String {
 }
 
 /// What the run says, in one line that tells a program with bugs from one without.
-fn result_words(findings: &[Finding], counts: Counts) -> String {
+fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Counts) -> String {
     if counts.proven == 0 {
         let predicted = if counts.predicted > 0 { format!(", {} predicted", counts.predicted) } else { String::new() };
         return format!("no bug was made to happen{predicted}");
@@ -314,29 +337,31 @@ fn result_words(findings: &[Finding], counts: Counts) -> String {
         *kinds.entry(finding.kind).or_default() += 1;
     }
     let words: Vec<String> = kinds.into_iter().map(|(kind, count)| plural(count, kind_name(kind))).collect();
-    format!("PROVEN: {}", words.join(", "))
+    let causes = groups.iter().filter(|group| group[0].verdict.is_proven()).count() as u64;
+    let of = if causes < counts.proven { format!(", of {}", plural(causes, "cause")) } else { String::new() };
+    format!("PROVEN: {}{of}", words.join(", "))
 }
 
 /// All findings, one empty line behind each, then the summary of the run.
 fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
-    let painter = Painter { colour: options.colour };
-    let mut out = String::new();
-    for finding in by_importance(findings, options.shown) {
-        one(&mut out, painter, finding);
+    let look = Look::of(options);
+    let (mut out, mut told) = (String::new(), BTreeSet::new());
+    let groups = groups::groups(findings, options.shown, options.ungrouped);
+    for group in &groups {
+        look.group(&mut out, group, &mut told);
         out.push('\n');
     }
     if options.shown == Shown::Claims {
-        out.push_str(&undecided::lines(findings, &run.store, run.recordings));
+        out.push_str(&undecided::lines(&look, findings, &run.store, run.recordings));
     }
     let counts = Counts::of(findings);
-    let _ = writeln!(out, "{}", result_words(findings, counts));
+    look.line(&mut out, "", &result_words(findings, &groups, counts));
     let _ = writeln!(
         out,
         "{} proven, {} predicted, {} suspected, {} diverged, {} refuted",
         counts.proven, counts.predicted, counts.suspected, counts.diverged, counts.refuted
     );
-    let _ = writeln!(
-        out,
+    let program = format!(
         "program: {}; {}, {}, {}{}",
         exit_words(run.exit),
         plural(u64::from(run.recordings), "recording"),
@@ -345,17 +370,15 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
         if run.events == 0 { String::new() } else { format!("{}, ", plural(run.events, "event")) },
         plural(run.executions, "forced execution"),
     );
+    look.line(&mut out, "", &program);
     if run.untried > 0 {
         let _ = writeln!(out, "note: the budget left {} untried", plural(run.untried, "candidate"));
     }
     if run.interrupted {
         let _ = writeln!(out, "note: rashomon did not come to its end");
     }
-    for lost in Lost::notes(findings) {
-        let _ = writeln!(out, "note: {}", clean(&lost));
-    }
-    for note in &run.notes {
-        let _ = writeln!(out, "note: {}", clean(note));
+    for note in Lost::notes(findings).iter().chain(&run.notes) {
+        look.line(&mut out, "note: ", &clean(note));
     }
     // A trace that somebody else recorded is kept nowhere.
     if !run.store.is_empty() {

@@ -138,6 +138,71 @@ fn text_shows_everything_in_colour() {
     insta::assert_snapshot!(render(&Text, &fixtures(), &run(), Shown::Everything, true).replace('\x1b', "ESC"));
 }
 
+/// A race of a pool's tasks: most frames are of the standard library, and other threads take most turns.
+fn pooled() -> Vec<Finding> {
+    let library = |function: &str| Frame { file: Some("/usr/include/c++/12/bits/invoke.h".into()), ..frame(function, 61) };
+    let own = |function: &str, line| Frame { file: Some("/home/user/pool/src/stats.cpp".into()), ..frame(function, line) };
+    let side = |thread: &str, line| Side {
+        thread: thread.into(),
+        action: "write of 8 bytes".into(),
+        stack: vec![
+            library("std::__detail::_Hash_code_base<int, int>::_M_bucket_index(unsigned long, unsigned long) const"),
+            library("std::unordered_map<int, Entry, std::hash<int>, std::equal_to<int> >::operator[](int const&)"),
+            own("Stats::add(std::string const&)", line),
+            library("void std::__invoke_impl<void, void (*)(int), int>(std::__invoke_other, void (*&&)(int), int&&)"),
+            library("std::thread::_State_impl<std::thread::_Invoker<std::tuple<void (*)(int), int> > >::_M_run()"),
+        ],
+        held: vec![],
+        created_at: vec![library("std::thread::_M_start_thread()"), own("Pool::start()", 12)],
+    };
+    let step = |thread: &str, place| Step { thread: thread.into(), until: "runs up to its write".into(), place: Some(place) };
+    let mut steps: Vec<Step> = (0..9).map(|_| step("2", own("other()", 5))).collect();
+    steps.extend([
+        step("0", library("std::mutex::lock()")),
+        step("0", own("Stats::add()", 40)),
+        step("1", own("Stats::add()", 44)),
+    ]);
+    let one = |id: &str, offset, line| Finding {
+        id: FindingId::new(id).unwrap(),
+        subject: format!("8 bytes in heap block of 64 bytes allocated at Pool::start() (stats.cpp:9){offset}"),
+        sides: vec![side("0", 40), side("1", line)],
+        steps: steps.clone(),
+        earlier_steps: 0,
+        notes: vec!["a note that both have".into()],
+        ..race()
+    };
+    vec![one("race-00000001", "", 44), one("race-00000002", ", 8 bytes into it", 45)]
+}
+
+fn at_width(width: usize, full: bool) -> String {
+    let folder = "/home/user/pool".into();
+    let options = Options { width, folder, full_stacks: full, full_schedule: full, ungrouped: full, ..Options::default() };
+    Text.report(Report { findings: &pooled(), run: &run() }, &options)
+}
+
+#[test]
+fn what_is_of_libraries_is_folded() {
+    insta::assert_snapshot!(at_width(80, false));
+}
+
+#[test]
+fn all_is_there_on_request() {
+    insta::assert_snapshot!(at_width(usize::MAX, true));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [60, 80, 100, 160] {
+        let report = at_width(width, false);
+        // What is pasted stays in one line.
+        let too_wide: Vec<&str> = report
+            .lines()
+            .filter(|line| line.chars().count() > width && !line.contains(" replay ") && !line.starts_with("kept in"))
+            .collect();
+        assert!(too_wide.is_empty(), "{width}: {too_wide:#?}");
+    }
+}
+
 #[test]
 fn text_without_findings() {
     let run = RunSummary { exit: ProgramExit::Signal { signal: 11 }, untried: 0, notes: vec![], ..run() };

@@ -1,14 +1,14 @@
 //! `rashomon report`.
 
-use super::{Ui, open_store, shown};
-use crate::arguments::Show;
+use super::{Ui, look_of, open_store, shown};
+use crate::arguments::{LookOptions, Show};
 use crate::exit::Exit;
-use crate::terminal::{output_is_terminal, print};
+use crate::terminal::{output_is_terminal, output_width, print};
 use anyhow::Result;
 use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary};
 use std::path::PathBuf;
 
-pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show) -> Result<Exit> {
+pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show, look: LookOptions) -> Result<Exit> {
     let store = open_store(store.as_deref())?;
     let findings = store.findings()?;
     let summary = match store.summary()? {
@@ -30,7 +30,8 @@ pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show) -
             }
         }
     };
-    let look = Options { shown: shown(show), colour: ui.colours(output_is_terminal()), ..Options::default() };
+    let colour = ui.colours(output_is_terminal());
+    let look = Options { colour, width: output_width(), ..look_of(ui, shown(show), look) };
     print(&format.report(Report { findings: &findings, run: &summary }, &look))?;
     Ok(Exit::Success)
 }

@@ -202,6 +202,12 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         }
     }
 
+    /// What is left of the budget is shared out from now on.
+    pub(super) fn begin_budget(&mut self) {
+        self.deadlines = self.job.settings.budget.begin();
+        self.observer.progress(Progress::Until(self.deadlines.total));
+    }
+
     pub(super) fn tell_if_long(&mut self) {
         let budget = self.job.settings.budget.total;
         let first = self.run.recordings.first().map_or(Duration::ZERO, |first| Duration::from_millis(first.milliseconds));

@@ -30,7 +30,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Predict {
     /// One recording.
     fn step(&mut self, case: &mut Case<'_, '_, S>, _: Deadline) -> Result<Yield, PipelineError> {
         if self.next == 0 {
-            case.deadlines = case.job.settings.budget.begin();
+            case.begin_budget();
         }
         let (before, begin) = (case.gathered.leads.len(), Instant::now());
         case.analyse(self.next)?;

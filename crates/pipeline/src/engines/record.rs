@@ -141,7 +141,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
         };
         let recorded = case.record_next(next, manner)?;
         if is_first && self.analyses {
-            case.deadlines = case.job.settings.budget.begin();
+            case.begin_budget();
             case.tell_if_long();
         }
         let of_use = recorded && self.analyses && self.take(case, is_first)?;

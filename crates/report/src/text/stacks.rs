@@ -1,0 +1,106 @@
+//! Stacks in a short form: the user's frames, each library's work folded into a line.
+
+use super::{Look, clean, names};
+use rashomon_event::Frame;
+use rashomon_event::finding::Origin;
+use std::fmt::Write as _;
+
+/// Frames of a stack without any of the program's that are shown.
+const OF_A_LIBRARY: usize = 2;
+
+/// `function file:line:column`, or module and offset where debug information is missing.
+pub fn frame_words(frame: &Frame) -> String {
+    words(frame, frame.function.as_deref().unwrap_or("??"), "")
+}
+
+fn words(frame: &Frame, function: &str, folder: &str) -> String {
+    let mut text = clean(function);
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => {
+            let _ = write!(text, " {}:{line}", clean(names::path(file, folder)));
+            if let Some(column) = frame.column.filter(|column| *column > 0) {
+                let _ = write!(text, ":{column}");
+            }
+        }
+        _ => {
+            let module = frame.module.rsplit('/').next().unwrap_or(&frame.module);
+            let _ = write!(text, " ({}+{:#x})", clean(module), frame.offset);
+        }
+    }
+    if frame.inlined {
+        text.push_str(" (inlined)");
+    }
+    text
+}
+
+impl Look<'_> {
+    /// A frame: whole, or with a short name.
+    pub fn frame(&self, frame: &Frame) -> String {
+        let function = frame.function.as_deref().unwrap_or("??");
+        if self.full_stacks {
+            return words(frame, function, self.folder);
+        }
+        words(&Frame { inlined: false, ..frame.clone() }, &names::function(function), self.folder)
+    }
+
+    /// The one frame that stands for a stack.
+    pub fn innermost(&self, stack: &[Frame]) -> String {
+        Frame::best_known(stack).map_or_else(|| "an unknown place".to_owned(), |frame| self.frame(frame))
+    }
+
+    /// A stack, a line each frame or fold.
+    pub fn stack(&self, out: &mut String, indent: &str, frames: &[Frame]) {
+        if frames.is_empty() {
+            let _ = writeln!(out, "{indent}(no stack)");
+        }
+        if self.full_stacks {
+            for (number, frame) in frames.iter().enumerate() {
+                let _ = writeln!(out, "{indent}#{number} {}", self.frame(frame));
+            }
+            return;
+        }
+        for line in self.folded(frames) {
+            self.line(out, indent, &line);
+        }
+    }
+
+    fn folded(&self, frames: &[Frame]) -> Vec<String> {
+        let Some(nearest) = frames.iter().map(Frame::origin).min() else { return Vec::new() };
+        let numbered = |(number, frame): (usize, &Frame)| format!("#{number} {}", self.frame(frame));
+        if nearest == Origin::Library {
+            let mut lines: Vec<String> = frames.iter().enumerate().take(OF_A_LIBRARY).map(numbered).collect();
+            lines.extend((frames.len() > OF_A_LIBRARY).then(|| folded_words(&frames[OF_A_LIBRARY..])));
+            return lines;
+        }
+        let mut lines = Vec::new();
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let at = frames.len() - rest.len();
+            let foreign = rest.iter().take_while(|frame| frame.origin() > nearest).count();
+            let (fold, behind) = rest.split_at(foreign);
+            match (fold, behind.first()) {
+                ([], Some(own)) => {
+                    lines.push(numbered((at, own)));
+                    rest = &behind[1..];
+                }
+                // What a library does for the user happens at the user's line.
+                ([.., called], Some(own)) if at == 0 => {
+                    let deeper = if foreign == 1 { String::new() } else { format!(" ({foreign} frames)") };
+                    let called = names::function(called.function.as_deref().unwrap_or("??"));
+                    lines.push(format!("{}, in {}{deeper}", numbered((foreign, own)), clean(&called)));
+                    rest = &behind[1..];
+                }
+                _ => {
+                    lines.push(folded_words(fold));
+                    rest = behind;
+                }
+            }
+        }
+        lines
+    }
+}
+
+fn folded_words(frames: &[Frame]) -> String {
+    let many = if frames.len() == 1 { "" } else { "s" };
+    format!("… {} frame{many} of libraries", frames.len())
+}

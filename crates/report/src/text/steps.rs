@@ -1,0 +1,44 @@
+//! The schedule in a short form: the turns that matter.
+
+use super::{Look, Tint, clean, plural, thread_words};
+use rashomon_event::finding::{Origin, Step};
+use rashomon_event::{Finding, Frame};
+use std::fmt::Write as _;
+
+/// Steps up to this many are all shown.
+const FEW: usize = 8;
+
+impl Look<'_> {
+    pub fn steps(&self, out: &mut String, finding: &Finding) {
+        if finding.steps.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "  {}", self.painter.paint(Tint::Strong, "schedule that shows it:"));
+        let folds = !self.full_schedule && finding.steps.len() + finding.earlier_steps > FEW;
+        let mut folded = finding.earlier_steps;
+        for (number, step) in (finding.earlier_steps + 1..).zip(&finding.steps) {
+            if folds && !matters(finding, step) {
+                folded += 1;
+                continue;
+            }
+            fold(out, std::mem::take(&mut folded));
+            let place = step.place.as_ref().map(|frame| format!(" at {}", self.frame(frame))).unwrap_or_default();
+            self.line(out, "    ", &format!("{number}. {} {}{place}", thread_words(&step.thread), clean(&step.until)));
+        }
+        fold(out, folded);
+    }
+}
+
+fn fold(out: &mut String, steps: usize) {
+    if steps > 0 {
+        let _ = writeln!(out, "    … {}", plural(steps as u64, "turn"));
+    }
+}
+
+/// Whether the step is one of a thread that takes part, and in the program's own code; each such thread's last one always is.
+fn matters(finding: &Finding, step: &Step) -> bool {
+    let takes_part = |thread: &str| finding.sides.iter().any(|side| side.thread == thread);
+    let last = finding.steps.iter().rev().find(|later| later.thread == step.thread);
+    takes_part(&step.thread)
+        && (last.is_some_and(|last| std::ptr::eq(last, step)) || step.place.as_ref().map(Frame::origin) == Some(Origin::Program))
+}
