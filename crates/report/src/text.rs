@@ -3,6 +3,7 @@
 
 mod analysis;
 mod groups;
+mod labels;
 mod names;
 mod stacks;
 mod steps;
@@ -18,6 +19,7 @@ use crate::warning::Warning;
 use rashomon_event::harmless::harmless;
 use rashomon_event::{Evidence, Finding, FindingKind, Grade, Replays, Side, Verdict, WitnessLevel};
 use std::collections::{BTreeMap, BTreeSet};
+use labels::Labels;
 use std::fmt::Write as _;
 
 pub use stacks::frame_words;
@@ -270,12 +272,16 @@ impl<'a> Look<'a> {
 
     /// One finding, with those of the same cause. `told`: notes of findings before it, which it does not repeat.
     fn group(&self, out: &mut String, group: &groups::Group<'_>, told: &mut BTreeSet<String>) {
-        let finding = group[0];
+        let (finding, labels) = Labels::put_in(group[0]);
+        let finding = &finding;
         let tint = if finding.verdict.is_proven() { Tint::Alarm } else { Tint::Warning };
         let head = format!("{} ({})", kind_name(finding.kind), verdict_words(&finding.verdict));
         let id = self.painter.paint(Tint::Quiet, &format!("[{}]", clean(&finding.id)));
         let subject = self.painter.paint(Tint::Strong, &clean(&finding.subject));
         self.line(out, "", &format!("{} {id}: {subject}", self.painter.paint(tint, &head)));
+        for line in labels.legend() {
+            self.line(out, "  ", &clean(&line));
+        }
         for side in &finding.sides {
             self.side(out, side);
         }
