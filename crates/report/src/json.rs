@@ -12,7 +12,7 @@ use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered};
 use crate::lost::Lost;
 use crate::order::by_importance;
-use crate::summary::{Counts, ProgramExit, RunSummary, Status, is_false};
+use crate::summary::{Counts, ProgramExit, RunSummary, Status, is_false, Unexamined};
 use crate::warning::Warning;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::harmless::harmless_json;
@@ -47,6 +47,9 @@ struct Run<'a> {
     threads: u64,
     executions: u64,
     untried: u64,
+    /// Only there if there is any.
+    #[serde(skip_serializing_if = "Unexamined::is_nothing")]
+    unexamined: Unexamined,
     store: &'a str,
     notes: &'a [String],
     /// Only there while the tool is at work, or when it was ended before its time.
@@ -246,6 +249,7 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
             threads: run.threads,
             executions: run.executions,
             untried: run.untried,
+            unexamined: run.unexamined,
             store: &run.store,
             notes: &run.notes,
             interrupted: run.interrupted,

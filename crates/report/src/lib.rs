@@ -16,7 +16,7 @@ pub mod warning;
 pub use format::{Format, Options, Rendered, Report, named};
 pub use lost::Lost;
 pub use order::{Shown, by_importance};
-pub use summary::{Counts, ProgramExit, RunSummary, Status};
+pub use summary::{Counts, ProgramExit, RunSummary, Status, Unexamined};
 
 /// Declares the module of each format, and lists them.
 macro_rules! formats {

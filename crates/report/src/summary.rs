@@ -76,6 +76,21 @@ impl Status {
     }
 }
 
+/// What there was no time to look at. A report that finds nothing says less if there is any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unexamined {
+    /// For which no schedule was looked for.
+    pub suspicions: u64,
+    /// Recorded processes that were not looked at, or not to their end.
+    pub recordings: u64,
+}
+
+impl Unexamined {
+    pub const fn is_nothing(&self) -> bool {
+        self.suspicions == 0 && self.recordings == 0
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSummary {
     pub command: Vec<String>,
@@ -89,6 +104,8 @@ pub struct RunSummary {
     pub executions: u64,
     /// Candidates that the budget left untried.
     pub untried: u64,
+    #[serde(default, skip_serializing_if = "Unexamined::is_nothing")]
+    pub unexamined: Unexamined,
     /// Where everything is kept.
     pub store: String,
     pub notes: Vec<String>,
@@ -108,6 +125,7 @@ impl RunSummary {
             threads: 0,
             executions: 0,
             untried: 0,
+            unexamined: Unexamined { suspicions: 0, recordings: 0 },
             store: String::new(),
             notes: Vec::new(),
             interrupted: false,

@@ -14,7 +14,7 @@ use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
 use crate::order::Shown;
-use crate::summary::{Counts, ProgramExit, RunSummary};
+use crate::summary::{Counts, ProgramExit, RunSummary, Unexamined};
 use crate::warning::Warning;
 use rashomon_event::harmless::harmless;
 use rashomon_event::{Evidence, Finding, FindingKind, Grade, Replays, Side, Verdict, WitnessLevel};
@@ -329,23 +329,33 @@ fn exit_words(exit: ProgramExit) -> String {
 }
 
 fn plural(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    let ending = if noun.ends_with('s') { "es" } else { "s" };
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{ending}") }
 }
 
-/// What the run says, in one line that tells a program with bugs from one without.
-fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Counts) -> String {
+/// What the run says, in one line that tells a program with bugs from one without, and a whole look from half of one.
+fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Counts, run: &RunSummary) -> String {
+    let incomplete = incomplete_words(run.unexamined).map(|words| format!("; incomplete: {words}")).unwrap_or_default();
     if counts.proven == 0 {
         let predicted = if counts.predicted > 0 { format!(", {} predicted", counts.predicted) } else { String::new() };
-        return format!("no bug was made to happen{predicted}");
+        return format!("no bug was made to happen{predicted}{incomplete}");
     }
     let mut kinds: BTreeMap<FindingKind, u64> = BTreeMap::new();
-    for finding in findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Proven { .. })) {
+    for finding in findings.iter().filter(|finding| finding.verdict.is_proven()) {
         *kinds.entry(finding.kind).or_default() += 1;
     }
     let words: Vec<String> = kinds.into_iter().map(|(kind, count)| plural(count, kind_name(kind))).collect();
     let causes = groups.iter().filter(|group| group[0].verdict.is_proven()).count() as u64;
     let of = if causes < counts.proven { format!(", of {}", plural(causes, "cause")) } else { String::new() };
-    format!("PROVEN: {}{of}", words.join(", "))
+    format!("PROVEN: {}{of}{incomplete}", words.join(", "))
+}
+
+/// `None`: everything was looked at.
+fn incomplete_words(unexamined: Unexamined) -> Option<String> {
+    let of = |count: u64, noun: &str| (count > 0).then(|| plural(count, noun));
+    let parts = [of(unexamined.suspicions, "suspicion"), of(unexamined.recordings, "recorded process")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("{} not examined", parts.join(" and ")))
 }
 
 /// All findings, one empty line behind each, then the summary of the run.
@@ -361,7 +371,7 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
         out.push_str(&undecided::lines(&look, findings, &run.store, run.recordings));
     }
     let counts = Counts::of(findings);
-    look.line(&mut out, "", &result_words(findings, &groups, counts));
+    look.line(&mut out, "", &result_words(findings, &groups, counts, run));
     let _ = writeln!(
         out,
         "{} proven, {} predicted, {} suspected, {} diverged, {} refuted",

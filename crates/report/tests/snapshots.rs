@@ -2,7 +2,7 @@
 
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Grade, Replays, Side, Trial, Verdict, WitnessLevel};
-use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary, Shown, json::Json, text::Text, tsan::Tsan};
+use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary, Shown, Unexamined, json::Json, text::Text, tsan::Tsan};
 
 fn render(format: &dyn Format, findings: &[Finding], run: &RunSummary, shown: Shown, colour: bool) -> String {
     format.report(Report { findings, run }, &Options { shown, colour, ..Options::default() })
@@ -118,6 +118,7 @@ fn run() -> RunSummary {
         threads: 2,
         executions: 2,
         untried: 1,
+        unexamined: Unexamined { suspicions: 2, recordings: 1 },
         store: "/tmp/a b/.rashomon/1-listing1".into(),
         notes: vec!["module libz.so.1 is not instrumented".into()],
         interrupted: false,
@@ -205,7 +206,13 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn text_without_findings() {
-    let run = RunSummary { exit: ProgramExit::Signal { signal: 11 }, untried: 0, notes: vec![], ..run() };
+    let run = RunSummary {
+        exit: ProgramExit::Signal { signal: 11 },
+        untried: 0,
+        unexamined: Unexamined::default(),
+        notes: vec![],
+        ..run()
+    };
     insta::assert_snapshot!(render(&Text, &[], &run, Shown::Claims, false));
 }
 

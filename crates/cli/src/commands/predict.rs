@@ -13,7 +13,7 @@ use rashomon_pipeline::analyse::imported::predict_file;
 use rashomon_pipeline::check::analyse_session;
 use rashomon_pipeline::engines::{self, predict::Predict};
 use rashomon_pipeline::{Binaries, Case, Job, Tally};
-use rashomon_report::{ProgramExit, RunSummary};
+use rashomon_report::RunSummary;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,16 +53,13 @@ fn predict_session(ui: Ui, session: &Path, within: Duration, trust: &TrustOption
     let findings = analyse_session(session, &Binaries::trusting(&trust.libraries), within, &mut tally, &mut reporter)?;
     reporter.finish();
     let summary = RunSummary {
-        command: Vec::new(),
-        exit: ProgramExit::Unknown,
         recordings: 1,
         events: tally.events,
         threads: tally.threads,
-        executions: 0,
-        untried: 0,
+        unexamined: tally.unexamined(),
         store: session.display().to_string(),
         notes: tally.notes,
-        interrupted: false,
+        ..RunSummary::without_run()
     };
     conclude(ui, &findings, &summary, report)
 }
@@ -71,16 +68,11 @@ fn predict_session(ui: Ui, session: &Path, within: Duration, trust: &TrustOption
 fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOptions) -> Result<Exit> {
     let predicted = predict_file(file, within)?;
     let summary = RunSummary {
-        command: Vec::new(),
-        exit: ProgramExit::Unknown,
         recordings: 1,
         events: predicted.events,
         threads: predicted.threads,
-        executions: 0,
-        untried: 0,
-        store: String::new(),
         notes: predicted.notes,
-        interrupted: false,
+        ..RunSummary::without_run()
     };
     conclude(ui, &predicted.findings, &summary, report)
 }

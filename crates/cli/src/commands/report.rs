@@ -5,7 +5,7 @@ use crate::arguments::{LookOptions, Show};
 use crate::exit::Exit;
 use crate::terminal::{output_is_terminal, output_width, print};
 use anyhow::Result;
-use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary};
+use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary, Unexamined};
 use std::path::PathBuf;
 
 pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show, look: LookOptions) -> Result<Exit> {
@@ -24,6 +24,7 @@ pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show, l
                 threads: 0,
                 executions: 0,
                 untried: 0,
+                unexamined: Unexamined::default(),
                 store: store.path().display().to_string(),
                 notes: vec!["the numbers are missing".into()],
                 interrupted: true,

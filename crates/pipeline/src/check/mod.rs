@@ -226,6 +226,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             threads: tally.threads,
             executions: tally.executions,
             untried: tally.untried,
+            unexamined: tally.unexamined(),
             store: self.store.path().display().to_string(),
             notes: run.notes.iter().chain(run.notes_of_recordings()).chain(&tally.notes).cloned().collect(),
             interrupted: false,

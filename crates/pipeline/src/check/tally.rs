@@ -4,6 +4,7 @@ use crate::analyse::modules::Unseen;
 use crate::check::leads::{MOST_OF_ONE_RECORDING, ended_blocked};
 use crate::progress::{Observer, Progress};
 use rashomon_event::{FindingId, ProcessPath};
+use rashomon_report::Unexamined;
 use rashomon_trace::{LoadedTrace, Shortcoming};
 use std::collections::BTreeSet;
 
@@ -27,6 +28,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// What there was no time for, in numbers.
+    pub const fn unexamined(&self) -> Unexamined {
+        Unexamined { suspicions: self.out_of_time + self.set_aside, recordings: self.not_analysed + self.cut_short }
+    }
+
     /// What there was no time for.
     pub(crate) fn tell_out_of_time(&mut self, observer: &mut dyn Observer) {
         let mut notes = Vec::new();
