@@ -1,5 +1,5 @@
 // bug: a thread that finds the work done does not come to the barrier
-// shows: deadlock lost-wake-up
+// shows: deadlock stuck
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // bug: a thread is joined under a lock that it may still want
-// shows: deadlock lost-wake-up
+// shows: deadlock stuck
 #include <pthread.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 // bug: a thread waits on an inner condition and keeps the outer lock, which the thread that is to signal it needs
-// shows: deadlock lost-wake-up
+// shows: deadlock stuck
 #include <pthread.h>
 #include <stddef.h>
 

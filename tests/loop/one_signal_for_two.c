@@ -1,5 +1,5 @@
 // bug: two threads wait for two things on one condition, and a signal wakes one of them only
-// shows: lost-wake-up
+// shows: stuck
 #include <pthread.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 // bug: a reader takes the lock again while a writer waits that is preferred
-// shows: deadlock lost-wake-up
+// shows: deadlock stuck
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stddef.h>

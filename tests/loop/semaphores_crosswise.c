@@ -1,5 +1,5 @@
 // bug: two semaphores are taken in opposite orders
-// shows: deadlock lost-wake-up
+// shows: deadlock stuck
 #include <pthread.h>
 #include <semaphore.h>
 #include <stddef.h>

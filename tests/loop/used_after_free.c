@@ -1,5 +1,5 @@
 // bug: the block is freed under the lock that its users take, while one of them is still to come
-// shows: failure race
+// shows: use-after-free
 #include <pthread.h>
 #include <stdlib.h>
 

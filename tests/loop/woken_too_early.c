@@ -1,5 +1,5 @@
 // bug: the flag is looked at before the lock is taken, so that the signal can come before the wait
-// shows: lost-wake-up
+// shows: stuck
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>

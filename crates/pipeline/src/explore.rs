@@ -23,6 +23,7 @@ use rashomon_event::{
 pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits, Running};
+use rashomon_explore::file::End;
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::sampling::Samples;
 use rashomon_explore::schedule::of_log;
@@ -115,6 +116,10 @@ pub struct ExploreSettings {
 /// first schedules. A failure that needs several of them together comes behind the last new one, and hence the second half.
 pub const DRY: u64 = 300;
 
+/// Steps of an execution in a check. What makes more is not explored there: all of its schedules would be too many, and to plan
+/// them takes time and memory by the square of the steps.
+const MOST_STEPS: u64 = 5_000;
+
 impl ExploreSettings {
     /// Every schedule with up to two preemptions.
     pub fn of_check(jobs: usize) -> Self {
@@ -123,7 +128,7 @@ impl ExploreSettings {
             schedules: u64::MAX,
             preemptions: 2,
             seed: 0,
-            steps: None,
+            steps: Some(MOST_STEPS),
             stops: Stops::Racing,
             expected: Expected::AnyCode,
             minimise: 0,
@@ -155,6 +160,8 @@ pub(crate) struct Exploring {
     last_new: u64,
     /// Schedules of executions that did, unless they failed.
     new: Vec<Schedule>,
+    /// Of a check: the first schedule makes more steps than are explored.
+    too_long: bool,
 }
 
 impl Exploring {
@@ -185,6 +192,10 @@ impl Exploring {
         let within = format!("with up to {most} preemptions at visible operations");
         if self.running.summary.exhausted {
             return Account { tried: Some(format!("every schedule {within} ({tried})")), left: None };
+        }
+        if self.too_long {
+            let left = format!("schedules are not explored: one has more than {MOST_STEPS} visible operations");
+            return Account { tried: None, left: Some(left) };
         }
         let why = if self.is_dry() {
             format!("the last {} showed nothing new", self.tried - self.last_new)
@@ -306,6 +317,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             novelty: Novelty::default(),
             last_new: 0,
             new: Vec::new(),
+            too_long: false,
         }))
     }
 
@@ -317,7 +329,20 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         observer: &mut dyn Observer,
     ) -> Result<bool, PipelineError> {
         let Exploring {
-            program, settings, controls, parts, search, running, found, replayed, tried, novelty, last_new, new, ..
+            program,
+            settings,
+            controls,
+            parts,
+            search,
+            running,
+            found,
+            replayed,
+            tried,
+            novelty,
+            last_new,
+            new,
+            too_long,
+            ..
         } = exploring;
         let explorer = parts.explorer(program, settings, total);
         let limits = Limits { schedules: settings.schedules, until: total.less(exploring.replays) };
@@ -327,6 +352,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             let is_new = settings.check && novelty.learn(&observation.log) > 0;
             if is_new {
                 *last_new = *tried;
+            }
+            if settings.check && *tried == 1 && observation.end == End::Steps {
+                *too_long = true;
+                return Go::Stop;
             }
             let Some(failure) = observation.failure.filter(|failure| !settings.check || may_be_proven(*failure)) else {
                 // The first schedule is like that of the recording.
