@@ -53,6 +53,8 @@ enum Evaluation {
     Real(bars::real::Options),
     /// Schedules that each strategy needs to make small programs fail, against stress.
     Explore(bars::explore::Options),
+    /// Every program with a known bug, and those without, under plain check: what is proven, by what, in which time.
+    Loop(bars::whole::Options),
     /// Random programs and budgets, the tool ended at random: it ends in time and loses nothing.
     Budgets(bars::budgets::Options),
     /// Damaged stores through every command: no crash, no hang, nothing outside touched, bounded memory.
@@ -97,6 +99,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Memcached(options) => bars::memcached::run(options),
         Evaluation::Real(options) => bars::real::run(options),
         Evaluation::Explore(options) => bars::explore::run(options),
+        Evaluation::Loop(options) => bars::whole::run(options),
         Evaluation::Budgets(options) => bars::budgets::run(options),
         Evaluation::Stores(options) => bars::stores::run(options),
         Evaluation::Witnesses(options) => papers::witnesses::run(options),

@@ -20,6 +20,7 @@ pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use rashomon_pipeline::engines::OPTIONAL;
 use rashomon_report::{FORMATS, Format};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -375,6 +376,11 @@ pub struct ConfirmOptions {
     /// Seconds of the budget to search for races that are still undecided by model checking, as `witness` does (`check` only).
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     pub search: Duration,
+    /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
+    /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search; `check` only). Default:
+    /// all.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
+    pub engines: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

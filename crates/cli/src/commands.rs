@@ -135,6 +135,7 @@ const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
     proofs: 1,
     keep: false,
     predict_within: Some(Duration::ZERO),
+    engines: Vec::new(),
     search: Duration::ZERO,
 };
 

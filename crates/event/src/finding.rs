@@ -28,7 +28,7 @@ pub enum FindingKind {
     UseOfDestroyed,
     /// A thread ended that nobody joined or detached.
     ThreadLeak,
-    /// Memory is used that another thread frees, and nothing orders the two.
+    /// Memory is used after it was freed; of online detection: with nothing that orders the two.
     UseAfterFree,
     /// A signal handler does what it must not.
     UnsafeInSignal,
@@ -42,18 +42,13 @@ impl FindingKind {
     /// A bug of the recorded execution itself: there is nothing to force.
     pub const fn is_misuse(self) -> bool {
         match self {
-            Self::DataRace
-            | Self::Deadlock
-            | Self::Stuck
-            | Self::Endless
-            | Self::Failure
-            | Self::UseAfterFree
-            | Self::NotSerialisable => false,
+            Self::DataRace | Self::Deadlock | Self::Stuck | Self::Endless | Self::Failure | Self::NotSerialisable => false,
             Self::UnlockNotHeld
             | Self::DestroyLocked
             | Self::DoubleLock
             | Self::UseOfDestroyed
             | Self::ThreadLeak
+            | Self::UseAfterFree
             | Self::UnsafeInSignal
             | Self::WrongContext => true,
         }

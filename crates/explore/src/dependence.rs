@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 const GRANULE: u64 = 8;
 
 /// Objects of an operation, as keys.
-fn keys(operation: &Operation) -> Vec<u64> {
+pub(crate) fn keys(operation: &Operation) -> Vec<u64> {
     if operation.class != 0 {
         let first = operation.object / GRANULE;
         let last = operation.object.saturating_add(operation.bytes.max(1) - 1) / GRANULE;

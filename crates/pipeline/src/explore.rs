@@ -9,8 +9,10 @@ use self::words::{critical_words, describe_schedule};
 use crate::check::Job;
 use crate::check::leads::is_proven;
 use crate::check::prove::{Prover, REPLAYS, load};
+use crate::engines::engine::Account;
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
+use crate::findings::failure::is_own;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
@@ -21,18 +23,19 @@ use rashomon_event::{
 pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits, Running};
+use rashomon_explore::file::End;
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::sampling::Samples;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::{
-    Expected, Explorer, Failure, Minimised, Observation, Sampling, Search, Summary, VisibleAccesses, minimise,
+    Expected, Explorer, Failure, Minimised, Novelty, Observation, Sampling, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
 use rashomon_trace::{Crash, LoadedTrace};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +107,36 @@ pub struct ExploreSettings {
     /// Go on after a failure, and store one of each kind.
     pub all: bool,
     pub jobs: usize,
+    /// As a part of a check: it stores proofs alone, and only of what has none; it ends when it is dry.
+    pub check: bool,
+}
+
+/// Executions in a row that show nothing new, after which an exploration in a check is *dry*; or half of all, if these are more.
+/// New are operations and orders of two of them ([`Novelty`]): there are few in a small program, and most of them are seen in its
+/// first schedules. A failure that needs several of them together comes behind the last new one, and hence the second half.
+pub const DRY: u64 = 300;
+
+/// Steps of an execution in a check. What makes more is not explored there: all of its schedules would be too many, and to plan
+/// them takes time and memory by the square of the steps.
+const MOST_STEPS: u64 = 5_000;
+
+impl ExploreSettings {
+    /// Every schedule with up to two preemptions.
+    pub fn of_check(jobs: usize) -> Self {
+        Self {
+            strategy: Strategy::Preemptions,
+            schedules: u64::MAX,
+            preemptions: 2,
+            seed: 0,
+            steps: Some(MOST_STEPS),
+            stops: Stops::Racing,
+            expected: Expected::AnyCode,
+            minimise: 0,
+            all: true,
+            jobs,
+            check: true,
+        }
+    }
 }
 
 /// An exploration that goes on.
@@ -122,9 +155,56 @@ pub(crate) struct Exploring {
     replayed: HashMap<Look, u32>,
     /// Schedules.
     tried: u64,
+    novelty: Novelty,
+    /// The last execution that showed anything new.
+    last_new: u64,
+    /// Schedules of executions that did, unless they failed.
+    new: Vec<Schedule>,
+    /// Of a check: the first schedule makes more steps than are explored.
+    too_long: bool,
 }
 
 impl Exploring {
+    /// Executions so far, those of searches alone.
+    pub(crate) fn executions(&self) -> u64 {
+        self.running.summary.schedules
+    }
+
+    /// Whether executions of a check have shown nothing new for long.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.settings.check && self.tried - self.last_new >= DRY.max(self.last_new)
+    }
+
+    /// Schedules that showed something new since they were asked for last.
+    pub(crate) fn take_new(&mut self) -> Vec<Schedule> {
+        std::mem::take(&mut self.new)
+    }
+
+    /// The schedule once more, recorded.
+    pub(crate) fn replay(&self, schedule: &Schedule, session: &Path, until: Deadline) -> Result<Attempt, PipelineError> {
+        let forcing = Forcing { times: 1, deadline: until, ..self.parts.forcing.clone() };
+        Ok(force(&self.program, schedule, session, &forcing)?)
+    }
+
+    /// What was tried and what was left, in words.
+    pub(crate) fn account(&self) -> Account {
+        let (most, tried) = (self.settings.preemptions, self.tried);
+        let within = format!("with up to {most} preemptions at visible operations");
+        if self.running.summary.exhausted {
+            return Account { tried: Some(format!("every schedule {within} ({tried})")), left: None };
+        }
+        if self.too_long {
+            let left = format!("schedules are not explored: one has more than {MOST_STEPS} visible operations");
+            return Account { tried: None, left: Some(left) };
+        }
+        let why = if self.is_dry() {
+            format!("the last {} showed nothing new", self.tried - self.last_new)
+        } else {
+            "there was no time, or too many".into()
+        };
+        Account { tried: Some(self.search.describe()), left: Some(format!("all schedules {within}: {why}")) }
+    }
+
     /// Failures that are stored.
     pub(crate) fn found(&self) -> usize {
         self.found.len()
@@ -234,6 +314,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             found: Vec::new(),
             replayed: HashMap::new(),
             tried: 0,
+            novelty: Novelty::default(),
+            last_new: 0,
+            new: Vec::new(),
+            too_long: false,
         }))
     }
 
@@ -244,20 +328,49 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         total: Deadline,
         observer: &mut dyn Observer,
     ) -> Result<bool, PipelineError> {
-        let Exploring { program, settings, controls, parts, search, running, found, replayed, tried, .. } = exploring;
+        let Exploring {
+            program,
+            settings,
+            controls,
+            parts,
+            search,
+            running,
+            found,
+            replayed,
+            tried,
+            novelty,
+            last_new,
+            new,
+            too_long,
+            ..
+        } = exploring;
         let explorer = parts.explorer(program, settings, total);
         let limits = Limits { schedules: settings.schedules, until: total.less(exploring.replays) };
         let mut refused = None;
         let go = explorer.batch(search.as_mut(), limits, running, &mut |_, observation| {
             *tried += 1;
-            let Some(failure) = observation.failure else { return Go::On };
+            let is_new = settings.check && novelty.learn(&observation.log) > 0;
+            if is_new {
+                *last_new = *tried;
+            }
+            if settings.check && *tried == 1 && observation.end == End::Steps {
+                *too_long = true;
+                return Go::Stop;
+            }
+            let Some(failure) = observation.failure.filter(|failure| !settings.check || may_be_proven(*failure)) else {
+                // The first schedule is like that of the recording.
+                if is_new && *tried > 1 {
+                    new.push(of_log(&explorer.base, &observation.log, None));
+                }
+                return Go::On;
+            };
             let known = replayed.entry(look_of(failure, observation)).or_default();
             if *known >= MOST_KNOWN {
                 return Go::On;
             }
             // In the store before anything else is tried: it can be shortened later.
             let shown = Shown { failure, observation, minimised: None, after: *tried, strategy: settings.strategy };
-            match self.store_failure(&explorer, &shown, controls, found, observer) {
+            match self.store_failure(&explorer, &shown, controls, (found, settings.check), observer) {
                 Ok(Some(id)) => {
                     found.push(Failed { id, failure, after: *tried, observation: observation.clone() });
                     // To see that an execution does not end takes as long as one may take.
@@ -349,11 +462,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         explorer: &Explorer<'_>,
         shown: &Shown<'_>,
         controls: &[(Arc<Schedule>, i32)],
-        known: &[Failed],
+        (known, is_of_check): (&[Failed], bool),
         observer: &mut dyn Observer,
     ) -> Result<Option<FindingId>, PipelineError> {
         let finding = self.finding_of(explorer, shown, controls, observer)?;
         if known.iter().any(|known| known.id == finding.id) {
+            return Ok(None);
+        }
+        if is_of_check && (!is_proven(&finding) || self.store.has_proof(&finding.id)) {
             return Ok(None);
         }
         self.keep(&finding, observer)?;
@@ -380,18 +496,19 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let forcing = Forcing { times: 1, ..explorer.forcing.clone() };
         observer.progress(Progress::Forcing { id: &failure.to_string(), number: 0, of: 1 });
         let mut replays = Replays::default();
+        let times = self.settings.times.max(1);
         let attempt = loop {
             let attempt = force(explorer.program, &schedule, &session, &forcing)?;
             replays.of += 1;
             replays.shown += u32::from(happened(failure, &attempt));
-            if replays.shown > 0 || replays.of == REPLAYS || explorer.forcing.deadline.is_over() {
+            if replays.shown >= times || replays.of >= REPLAYS.max(times) || explorer.forcing.deadline.is_over() {
                 break attempt;
             }
         };
         let loaded = load(&session)?;
         let composer = Composer::new(&loaded, self.symbols, 0);
         let mut finding = composer.of_blocked().unwrap_or_else(|| composer.of_failure(failure));
-        let again = replays.shown > 0;
+        let again = replays.shown >= times;
         let exit = match failure {
             Failure::Signal(signal) => Some(ProgramExit::Signal { signal }),
             Failure::Code(code) => Some(ProgramExit::Code { code }),
@@ -472,6 +589,11 @@ fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
 
 /// Of a failure whose schedule, or what it is compared with, could not be replayed any more.
 const NO_TIME: &str = "there was no time to replay its schedule: --budget gives more";
+
+/// Whether a replay can prove it, and it says something about the program.
+fn may_be_proven(failure: Failure) -> bool {
+    grade_of(failure).is_some() && !matches!(failure, Failure::Signal(signal) if !is_own(signal))
+}
 
 /// What an outcome of a replay proves of a failure.
 fn happened(failure: Failure, attempt: &Attempt) -> bool {

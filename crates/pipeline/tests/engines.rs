@@ -1,11 +1,12 @@
-//! Engines and who runs them: in order with their shares, or by the best offer; executions that are handed back.
+//! Engines and who runs them: those that see first, the others by the best offer, each within its share; executions that are
+//! handed back.
 
 use rashomon_abi::record::{AccessClass, Op};
 use rashomon_confirm::{Input, Output, Program};
 use rashomon_event::{Deadline, ModuleInfo};
 use rashomon_pipeline::check::budget::Deadlines;
-use rashomon_pipeline::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
-use rashomon_pipeline::engines::{self, Asked, of_check, run_in_order};
+use rashomon_pipeline::engines::engine::{Engine, Expectation, Offer, Registered, Share, Turn, Yield};
+use rashomon_pipeline::engines::{self, Asked, of_check, run_portfolio};
 use rashomon_pipeline::store::run::{RUN_FORMAT, RUN_VERSION};
 use rashomon_pipeline::{
     Accesses, Binaries, Budget, Case, Job, PipelineError, RecordSettings, RecordedRun, RunRecord, Scheduling, Settings,
@@ -130,8 +131,14 @@ fn fake<'l>(name: &'static str, left: u32, log: &'l RefCell<Vec<String>>) -> Fak
     Fake { name, left, takes: Duration::from_secs(1), gives: 1.0, log, fails_at: None }
 }
 
+/// One that sees.
 fn registered(engine: Fake<'_>, share: Share) -> Registered<'_, Binaries> {
-    Registered { engine: Box::new(engine), share }
+    Registered { engine: Box::new(engine), share, turn: Turn::First }
+}
+
+/// One that searches.
+fn searching(engine: Fake<'_>, share: Share) -> Registered<'_, Binaries> {
+    Registered { turn: Turn::ByOffer, ..registered(engine, share) }
 }
 
 #[test]
@@ -141,7 +148,7 @@ fn engines_have_their_turns_in_order_each_with_its_share() {
         let (one, two, none) = (fake("one", 2, &log), fake("two", 1, &log), fake("none", 1, &log));
         let part = Share::AtMost(Duration::from_secs(9));
         let all = vec![registered(one, Share::Whole), registered(none, Share::AtMost(Duration::ZERO)), registered(two, part)];
-        run_in_order(all, case).unwrap();
+        run_portfolio(all, case).unwrap();
     });
     assert_eq!(*log.borrow(), ["one", "one", "one ends", "two in a share", "two ends"]);
 }
@@ -152,7 +159,7 @@ fn a_budget_that_is_over_leaves_no_share_but_lets_what_is_left_be_counted() {
     with_case(|case| {
         case.deadlines = Deadlines { total: Deadline::within(Duration::ZERO), ..Deadlines::NEVER };
         let part = Share::AtMost(Duration::from_secs(9));
-        run_in_order(vec![registered(fake("part", 1, &log), part), registered(fake("rest", 1, &log), Share::Whole)], case)
+        run_portfolio(vec![registered(fake("part", 1, &log), part), registered(fake("rest", 1, &log), Share::Whole)], case)
             .unwrap();
     });
     assert_eq!(*log.borrow(), ["rest in a share", "rest ends"]);
@@ -163,49 +170,75 @@ fn where_an_execution_cannot_be_made_nothing_else_is_executed() {
     let log = RefCell::default();
     with_case(|case| {
         let failing = Fake { fails_at: Some(1), ..fake("failing", 3, &log) };
-        run_in_order(vec![registered(failing, Share::Whole), registered(fake("next", 1, &log), Share::Whole)], case).unwrap();
+        run_portfolio(vec![registered(failing, Share::Whole), registered(fake("next", 1, &log), Share::Whole)], case).unwrap();
         assert!(case.stopped.is_some());
     });
     assert_eq!(*log.borrow(), ["failing", "failing", "failing ends"]);
 }
 
-/// The queue that a portfolio is needs nothing but what engines offer.
 #[test]
-fn the_best_offer_first() {
+fn the_best_offer_first_and_behind_those_that_see() {
     let log = RefCell::default();
     with_case(|case| {
         let cheap = Fake { takes: Duration::from_millis(10), gives: 0.1, ..fake("cheap", 2, &log) };
         let dear = Fake { takes: Duration::from_secs(10), gives: 1.0, ..fake("dear", 1, &log) };
         let middling = Fake { gives: 1.0, ..fake("middling", 1, &log) };
-        let mut all = [dear, cheap, middling];
-        loop {
-            let offers = all.iter_mut().enumerate().filter_map(|(number, one)| Some((one.offer(case)?.per_second(), number)));
-            let Some((_, best)) = offers.max_by(|one, other| one.0.total_cmp(&other.0)) else { break };
-            all[best].step(case, Deadline::NEVER).unwrap();
-        }
+        let all = [dear, cheap, middling].map(|one| searching(one, Share::Whole)).into_iter();
+        let seeing = registered(Fake { gives: 0.0, ..fake("seeing", 1, &log) }, Share::Whole);
+        run_portfolio(all.chain([seeing]).collect(), case).unwrap();
     });
-    assert_eq!(*log.borrow(), ["cheap", "cheap", "middling", "dear"]);
+    let turns = ["seeing", "seeing ends", "cheap", "cheap", "middling", "dear"];
+    assert_eq!(log.borrow()[..turns.len()], turns);
+    assert_eq!(log.borrow()[turns.len()..], ["dear ends", "cheap ends", "middling ends"]);
 }
 
 #[test]
-fn a_check_runs_the_registered_engines_in_the_order_of_the_list() {
+fn of_equal_offers_the_first_is_taken() {
+    let log = RefCell::default();
+    with_case(|case| {
+        let all = ["one", "two"].map(|name| searching(fake(name, 2, &log), Share::Whole));
+        run_portfolio(all.into(), case).unwrap();
+    });
+    assert_eq!(log.borrow()[..4], ["one", "one", "two", "two"]);
+}
+
+#[test]
+fn a_share_that_is_used_up_leaves_the_turn_to_others() {
+    let log = RefCell::default();
+    with_case(|case| {
+        let best = Fake { gives: 9.0, ..fake("best", 9, &log) };
+        let none = Share::AtMost(Duration::ZERO);
+        run_portfolio(vec![searching(best, none), searching(fake("other", 1, &log), Share::Whole)], case).unwrap();
+    });
+    assert_eq!(*log.borrow(), ["other", "other ends"]);
+}
+
+fn names(asked: &mut Asked<'_>) -> Vec<(&'static str, Share, Turn)> {
+    of_check::<Binaries>(asked).iter().map(|one| (one.engine.name(), one.share, one.turn)).collect()
+}
+
+#[test]
+fn a_check_runs_the_registered_engines() {
     let mut plan = rashomon_pipeline::check::plan::Fixed {
         first: rashomon_pipeline::check::plan::Next { scheduling: Scheduling::Serial(Policy::Random), seed: 1 },
         number: 1,
     };
-    let names = |asked: &mut Asked<'_>| -> Vec<(&str, Share)> {
-        let all = of_check::<Binaries>(asked);
-        let all = all.iter().map(|one| (one.engine.name(), one.share));
-        // Whatever else is registered.
-        all.filter(|(name, _)| ["record", "predict", "force", "witness", "provoke", "explore"].contains(name)).collect()
-    };
-    let search = Duration::from_secs(7);
-    let mut check = Asked { plan: Some(&mut plan), stored: false, search, jobs: 1 };
-    let expected = [("record", Share::Whole), ("force", Share::Whole), ("witness", Share::AtMost(search))];
-    assert_eq!(names(&mut check), expected);
-    let mut confirm = Asked { plan: None, stored: true, search, jobs: 1 };
-    assert_eq!(names(&mut confirm), [("predict", Share::Whole), expected[1], expected[2]]);
-    assert!(["provoke", "explore"].iter().all(|name| engines::NAMES.contains(name)));
+    let (search, budget) = (Duration::from_secs(7), Duration::from_secs(60));
+    let none = || Asked { plan: None, stored: true, search, jobs: 1, budget, engines: vec![], feeds_back: true };
+    let witness = ("witness", Share::AtMost(search), Turn::ByOffer);
+    let force = ("force", Share::Whole, Turn::ByOffer);
+    let part = |of: u32| Share::AtMost(budget / of);
+    let (explore, provoke) = (("explore", part(3), Turn::ByOffer), ("provoke", part(6), Turn::ByOffer));
+    let mut check = Asked { plan: Some(&mut plan), stored: false, ..none() };
+    assert_eq!(names(&mut check), [("record", Share::Whole, Turn::First), force, explore, provoke, witness]);
+    assert_eq!(names(&mut none()), [("predict", Share::Whole, Turn::First), force, witness]);
+    // Whoever is named takes part; what records and analyses always does.
+    let mut some = Asked { plan: Some(&mut plan), stored: false, engines: vec!["explore".into()], ..none() };
+    assert_eq!(names(&mut some), [("record", Share::Whole, Turn::First), explore]);
+    assert!(engines::OPTIONAL.iter().all(|name| engines::NAMES.contains(name)));
+    // Without a budget nothing is executed.
+    let mut unbounded = Asked { plan: Some(&mut plan), stored: false, budget: Duration::ZERO, ..none() };
+    assert_eq!(names(&mut unbounded).iter().map(|one| one.0).collect::<Vec<_>>(), ["record", "force", "witness"]);
 }
 
 const MAIN: u64 = 0x55_0000_0000;

@@ -150,6 +150,9 @@ const fn proof_words(kind: FindingKind, grade: Grade) -> &'static str {
             FindingKind::ThreadLeak => {
                 "the recorded execution did it: what the system keeps of a thread is given back when it is joined or detached"
             }
+            FindingKind::UseAfterFree => {
+                "an execution did it: what lies there may belong to somebody else by then, whatever orders the threads"
+            }
             _ => "the recorded execution did it",
         },
     }
@@ -171,6 +174,9 @@ fn explanation(finding: &Finding) -> Option<String> {
         Verdict::Predicted => "another schedule of the recorded execution shows it; it was not forced".into(),
         Verdict::Suspected if finding.kind == FindingKind::ThreadLeak => {
             "what the system keeps of a thread is given back when it is joined or detached, or when the process ends".into()
+        }
+        Verdict::Suspected if finding.kind == FindingKind::UseAfterFree => {
+            "an execution did it when the process was about to end".into()
         }
         Verdict::Suspected if finding.kind.is_misuse() => {
             "the recorded execution did it, and the lock, which checks for errors, refused: a bug unless the program looks at the result".into()

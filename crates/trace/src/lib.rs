@@ -9,6 +9,7 @@ mod convert;
 pub mod crash;
 pub mod dump;
 pub mod error;
+mod freed;
 pub mod header;
 pub mod identity;
 mod intern;

@@ -11,6 +11,7 @@
 
 use crate::convert::class_of;
 use crate::error::TraceError;
+use crate::freed;
 use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites};
@@ -435,12 +436,14 @@ impl<'a> Loader<'a> {
             complete: self.shortcomings.is_empty(),
             not_reexecutable_from: self.not_reexecutable_from,
         };
+        let mut misuses = self.misuses.finish(header.state == RunState::Complete && !header.notes.repeats());
+        misuses.extend(freed::uses_after_free(&trace, self.deadline));
         LoadedTrace {
             trace,
             header: header.clone(),
             goals: self.goals,
             blocked: self.blocked,
-            misuses: self.misuses.finish(header.state == RunState::Complete && !header.notes.repeats()),
+            misuses,
             sync_objects: self.identities.into_objects(),
             shortcomings: self.shortcomings,
             accesses_executed,

@@ -30,6 +30,8 @@ pub enum Misuse {
     UseOfDestroyed,
     /// A thread ended that nobody joined or detached.
     ThreadLeak,
+    /// Memory is used after it was freed ([`crate::freed`]).
+    UseAfterFree,
 }
 
 /// Where a thread was.
@@ -46,9 +48,9 @@ pub struct Moment {
 pub struct MisuseRecord {
     pub misuse: Misuse,
     pub at: Moment,
-    /// Where the lock was taken, destroyed or freed.
+    /// Where the lock was taken, destroyed or freed, or the memory freed.
     pub earlier: Option<Moment>,
-    /// Identity of the lock, or the number of the thread.
+    /// Identity of the lock, the number of the thread, or the beginning of the block.
     pub object: Address,
     /// The lock noticed, and told the program.
     pub refused: bool,

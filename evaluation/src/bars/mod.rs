@@ -16,3 +16,4 @@ pub mod replay;
 pub mod runtime;
 pub mod spine;
 pub mod stores;
+pub mod whole;

@@ -53,6 +53,16 @@ impl Program {
         folder().join(&self.path)
     }
 
+    /// What must be proven.
+    pub fn expected(&self) -> &[String] {
+        &self.expect
+    }
+
+    /// Whether some findings come about in some schedules and not in others.
+    pub fn has_allowances(&self) -> bool {
+        !self.allow.is_empty()
+    }
+
     /// Whether some schedule has a data race.
     pub fn is_racy(&self) -> bool {
         self.expect.iter().chain(&self.allow).any(|finding| finding.starts_with("race "))

@@ -7,7 +7,7 @@ use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
 use crate::live;
 use anyhow::Result;
-use rashomon_pipeline::engines::{Asked, of_check, run_in_order};
+use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
 use rashomon_pipeline::program::Output;
 use rashomon_pipeline::{Binaries, Case, Job};
 use rashomon_report::{Counts, RunSummary};
@@ -55,9 +55,17 @@ pub fn check_prepared(
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
     let mut plan = plan_of_check(options);
-    let mut asked = Asked { plan: Some(plan.as_mut()), stored: false, search: confirm.search, jobs: processors() };
+    let mut asked = Asked {
+        plan: Some(plan.as_mut()),
+        stored: false,
+        search: confirm.search,
+        jobs: processors(),
+        budget: settings.budget.total,
+        engines: confirm.engines.clone(),
+        feeds_back: options.recordings.is_none() && options.policy.is_none(),
+    };
     let mut case = Case::new(&job, &mut run, &mut reporter);
-    run_in_order(of_check(&mut asked), &mut case)?;
+    run_portfolio(of_check(&mut asked), &mut case)?;
     let Case { tally, stopped, .. } = case;
     let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
     store.write_summary(&summary)?;

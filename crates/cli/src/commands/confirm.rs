@@ -7,7 +7,7 @@ use super::{
 use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use anyhow::Result;
-use rashomon_pipeline::engines::{Asked, of_check, run_in_order};
+use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
 use rashomon_pipeline::{Binaries, Case, Job};
 use rashomon_report::RunSummary;
 use std::path::PathBuf;
@@ -32,8 +32,16 @@ pub fn confirm(
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
     let mut case = Case::new(&job, &mut run, &mut reporter);
-    let mut asked = Asked { plan: None, stored: true, search: Duration::ZERO, jobs: processors() };
-    run_in_order(of_check(&mut asked), &mut case)?;
+    let mut asked = Asked {
+        plan: None,
+        stored: true,
+        search: Duration::ZERO,
+        jobs: processors(),
+        budget: settings.budget.total,
+        engines: Vec::new(),
+        feeds_back: false,
+    };
+    run_portfolio(of_check(&mut asked), &mut case)?;
     let Case { tally, stopped, .. } = case;
     let summary = RunSummary { interrupted: stopped.is_some(), ..job.summary(&run, &tally) };
     store.write_summary(&summary)?;

@@ -47,6 +47,7 @@ pub fn explore(
         minimise: if options.no_minimise { 0 } else { options.minimise_schedules },
         all: options.all,
         jobs: options.jobs.map_or_else(processors, usize::from),
+        check: false,
     });
     engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), bounds.rest())?;
     let explored = engine.explored;

@@ -10,9 +10,9 @@ use crate::findings::compose::Composer;
 use crate::findings::failure::failure_of;
 use crate::findings::symbols::Symbols;
 use crate::store::run::RunRecord;
-use rashomon_event::{CandidateKind, Finding, FindingId, ProcessPath, Schedule, Side, Surroundings};
+use rashomon_event::{CandidateKind, Finding, FindingId, ProcessPath, Schedule, Side, SiteId, Surroundings};
 use rashomon_report::ProgramExit;
-use rashomon_trace::LoadedTrace;
+use rashomon_trace::{LoadedTrace, Misuse};
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -151,15 +151,21 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
     {
         lead(finding, None, (None, 0));
     }
-    for record in &loaded.misuses {
+    let (freed, wrong): (Vec<_>, Vec<_>) = loaded.misuses.iter().partition(|record| record.misuse == Misuse::UseAfterFree);
+    for record in wrong {
         lead(composer.of_misuse(record), None, (None, 0));
     }
     if let Some(failure) = failure_of(exit) {
         lead(composer.of_failure(failure), Some(exit), (None, 0));
     }
     let mut looked_at = 0;
+    let mut racing: BTreeSet<(SiteId, SiteId)> = BTreeSet::new();
     let mut counts = Counts::default();
     while let Some(analysed) = examination.found() {
+        if let CandidateKind::Race { first, second } = analysed.candidate.kind {
+            let sites = [first, second].map(|event| loaded.trace.event(event).site);
+            racing.extend([(sites[0], sites[1]), (sites[1], sites[0])]);
+        }
         // Races are what there may be thousands of; other kinds come behind them, and are few.
         looked_at += u64::from(matches!(analysed.candidate.kind, CandidateKind::Race { .. }));
         if looked_at > MOST_OF_ONE_RECORDING && matches!(analysed.candidate.kind, CandidateKind::Race { .. }) {
@@ -178,6 +184,12 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
         } else {
             tally.alike.insert(finding.id);
         }
+    }
+    // Where the two race that is the cause.
+    for record in
+        freed.into_iter().filter(|record| !record.earlier.is_some_and(|end| racing.contains(&(end.site, record.at.site))))
+    {
+        lead(composer.of_misuse(record), None, (None, 0));
     }
     match examination.statistics() {
         Some(statistics) => {

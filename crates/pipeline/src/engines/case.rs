@@ -124,6 +124,19 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         Ok(is_new)
     }
 
+    /// So many executions, each as long as the first recording: how units of searching engines are compared. The clock does not
+    /// decide between them.
+    pub(super) fn takes(&self, executions: u64) -> Duration {
+        let once = self.run.recordings.first().map_or(1, |first| first.milliseconds.max(1));
+        Duration::from_millis(once.saturating_mul(executions))
+    }
+
+    /// Nothing more is executed. What was decided before stands.
+    pub(super) fn stop(&mut self, error: PipelineError) {
+        self.tally.note(format!("nothing more was executed after an error: {error}"), self.observer);
+        self.stopped = Some(error);
+    }
+
     /// Whether there is one more recording of use.
     pub(super) fn record_next(&mut self, next: Next, manner: Manner) -> Result<bool, PipelineError> {
         let (job, is_first) = (self.job, manner == Manner::First);

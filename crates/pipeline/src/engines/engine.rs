@@ -3,7 +3,7 @@
 //! An engine works in *units*: one more recording, one forced schedule, one round of executions. It takes what is known of the
 //! program, recordings and leads, from the [`Case`], and what it makes goes there: leads, outcomes (findings in the store) and
 //! new recordings. So engines know the case and not each other, and whoever runs them may take their units in any order: one
-//! engine after the other ([`super::run_in_order`]), or the best offer first.
+//! engine after the other, or the best offer first ([`crate::engines::portfolio`]).
 
 use crate::check::budget::Deadlines;
 use crate::engines::case::Case;
@@ -32,6 +32,27 @@ pub trait Engine<S: Symbols + ?Sized> {
 
     /// Nothing more is asked of it: what is left open is counted, and what it left lying about removed.
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError>;
+
+    /// For the report: what it has tried, and what it has left.
+    fn account(&self) -> Account {
+        Account::default()
+    }
+}
+
+/// What an engine did and did not do, each in a few words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    pub tried: Option<String>,
+    pub left: Option<String>,
+}
+
+/// When an engine has its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Before all others.
+    First,
+    /// When its offer is the best.
+    ByOffer,
 }
 
 /// What one unit of work is worth, to be compared with those of other engines.
@@ -84,6 +105,7 @@ impl Share {
 pub struct Registered<'a, S: ?Sized> {
     pub engine: Box<dyn Engine<S> + 'a>,
     pub share: Share,
+    pub turn: Turn,
 }
 
 /// Offers from what an engine's units have taken and given so far.

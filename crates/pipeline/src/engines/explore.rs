@@ -1,14 +1,34 @@
-//! Exploration ([`crate::explore`]): schedules of the program, a batch at a time, until one fails.
+//! Exploration ([`crate::explore`]): schedules of the program, a batch at a time.
+//!
+//! In a check all schedules with few preemptions are tried, fewest first, whether one fails or not: most bugs of small programs
+//! need no more. It ends when none is left, when executions have shown nothing new for long (see [`crate::explore::DRY`]), or with
+//! its share of the budget. An execution that shows an order of operations that none before it did is replayed under the
+//! recorder, and becomes a recording if it shows what no recording has: so code is analysed, too, that runs in some schedules
+//! only.
 
-use crate::engines::Asked;
+use crate::check::Job;
 use crate::engines::case::Case;
-use crate::engines::engine::{Engine, Expectation, Offer, Registered, Yield};
+use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
+use crate::engines::Asked;
 use crate::error::PipelineError;
 pub use crate::explore::NAME;
-use crate::explore::{ExploreSettings, Explored, Exploring};
+use crate::explore::{ExpectedExit, ExploreSettings, Explored, Exploring};
+use crate::findings::failure::Norm;
 use crate::findings::symbols::Symbols;
+use crate::store::run::RecordedRun;
+use rashomon_confirm::{Ending, Outcome};
 use rashomon_event::Deadline;
+use rashomon_report::ProgramExit;
+use rashomon_trace::processes;
 use std::time::{Duration, Instant};
+
+/// Of what is left behind the first recording, exploration may take one part in so many.
+const PART: u32 = 3;
+/// A program is explored in a check if so many executions fit into that part.
+const LEAST_EXECUTIONS: u32 = 20;
+/// Executions that may become recordings, and how many of them in a row may show nothing new.
+const MOST_FED_BACK: u32 = 12;
+const MOST_IN_VAIN: u32 = 4;
 
 /// Explores the program, whose first recording is in the store, and stores what fails.
 pub struct Explore {
@@ -18,13 +38,90 @@ pub struct Explore {
     /// What came of it.
     pub explored: Explored,
     expectation: Expectation,
+    /// `None`: a command of its own.
+    check: Option<OfCheck>,
+}
+
+/// What a check wants besides.
+struct OfCheck {
+    share: Duration,
+    /// Why there is nothing to explore, once the first recording says so.
+    refused: Option<&'static str>,
+    feeds_back: bool,
+    fed_back: u32,
+    /// Fed back in a row that showed nothing new.
+    in_vain: u32,
 }
 
 impl Explore {
     pub fn new(settings: ExploreSettings) -> Self {
         let explored = Explored { covered: "nothing".into(), ..Explored::default() };
         let expectation = Expectation::new(0.05, Duration::from_millis(100));
-        Self { settings, exploring: None, is_over: false, explored, expectation }
+        Self { settings, exploring: None, is_over: false, explored, expectation, check: None }
+    }
+
+    /// Why the program is not explored in a check.
+    fn refused<S: Symbols + ?Sized>(case: &Case<'_, '_, S>, (share, jobs): (Duration, usize)) -> Result<Option<&'static str>, PipelineError> {
+        let Some(first) = case.run.recordings.first() else { return Ok(Some("nothing is recorded")) };
+        let once = Duration::from_millis(first.milliseconds);
+        Ok(if case.job.program.client.is_some() {
+            Some("a program that serves a client is not explored")
+        } else if first.exit == ProgramExit::TimedOut {
+            Some("a program that was ended is not explored")
+        } else if once * LEAST_EXECUTIONS > share * u32::try_from(jobs).unwrap_or(1) {
+            Some("schedules are not explored: one takes too long")
+        } else if processes(&case.job.store.recording(0))?.len() > 1 {
+            Some("a program of several processes is not explored")
+        } else {
+            None
+        })
+    }
+
+    /// What the recordings say about the exit.
+    fn expected<S: Symbols + ?Sized>(case: &Case<'_, '_, S>) -> ExpectedExit {
+        let norm = Norm::of(case.job.settings.expected_exit, case.run.recordings.iter().map(|recording| recording.exit));
+        norm.code().map_or(ExpectedExit::AnyCode, ExpectedExit::Code)
+    }
+
+    /// Replays what showed something new, as long as that is of use. Says how many became recordings.
+    fn feed_back<S: Symbols + ?Sized>(
+        &mut self,
+        case: &mut Case<'_, '_, S>,
+        until: Deadline,
+    ) -> Result<u32, PipelineError> {
+        let (Some(exploring), Some(check)) = (&mut self.exploring, &mut self.check) else { return Ok(0) };
+        let mut taken = 0;
+        for schedule in exploring.take_new() {
+            if !check.feeds_back || check.fed_back == MOST_FED_BACK || check.in_vain == MOST_IN_VAIN || until.is_over() {
+                break;
+            }
+            let job: &Job<'_, S> = case.job;
+            let session = job.store.scratch(NAME).join("recording");
+            let begin = Instant::now();
+            let attempt = exploring.replay(&schedule, &session, until)?;
+            case.tally.executions += 1;
+            let exit = match (&attempt.outcome, attempt.execution.ending) {
+                (Outcome::ScheduleDone | Outcome::ProgramEnded(_), Ending::Code(code)) => ProgramExit::Code { code },
+                // What fails is a finding already.
+                _ => continue,
+            };
+            check.fed_back += 1;
+            let recorded = RecordedRun {
+                folder: String::new(),
+                policy: NAME.into(),
+                seed: job.settings.record.seed,
+                exit,
+                milliseconds: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
+                notes: Vec::new(),
+            };
+            if case.hand_back(&session, recorded)? {
+                taken += 1;
+                check.in_vain = 0;
+            } else {
+                check.in_vain += 1;
+            }
+        }
+        Ok(taken)
     }
 }
 
@@ -33,13 +130,23 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
         NAME
     }
 
-    fn offer(&mut self, _: &Case<'_, '_, S>) -> Option<Offer> {
+    fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
+        if let Some(check) = &mut self.check
+            && self.exploring.is_none()
+            && !self.is_over
+        {
+            // What cannot be looked at says so when the others look at it.
+            check.refused = Self::refused(case, (check.share, self.settings.jobs)).unwrap_or(Some("the recording cannot be read"));
+            self.is_over = check.refused.is_some();
+            let at_once = self.settings.jobs as u64;
+            self.expectation = Expectation::new(WORTH, case.takes(at_once));
+            self.settings.expected = Self::expected(case);
+        }
         (!self.is_over).then(|| self.expectation.offer())
     }
 
     /// Schedules that are executed at the same time, with the replay of what fails; at the end, its minimising.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
-        let begin = Instant::now();
         let exploring = match &mut self.exploring {
             Some(exploring) => exploring,
             None => match case.job.begin_exploring(case.run, &self.settings, until, case.observer)? {
@@ -50,25 +157,51 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
                 }
             },
         };
-        let before = exploring.found();
+        let (before, tried) = (exploring.found(), exploring.executions());
         let is_left = case.job.explore_batch(exploring, until, case.observer)?;
         let proven = exploring.found() - before;
-        if !is_left {
+        let mut executions = exploring.executions() - tried;
+        if !is_left || exploring.is_dry() {
             self.is_over = true;
             self.explored = case.job.end_exploring(exploring, until, case.observer)?;
-            case.tally.executions += self.explored.executions;
+            executions = self.explored.executions - tried;
         }
-        let made = Yield { proven, ..Yield::default() };
-        self.expectation.learn(made, begin.elapsed());
+        case.tally.executions += executions;
+        let recordings = self.feed_back(case, until)?;
+        // A recording is worth what may be found in it.
+        let made = Yield { proven, recordings, leads: recordings as usize };
+        self.expectation.learn(made, case.takes(executions));
         Ok(made)
     }
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
         case.job.store.clear_scratch(NAME)
     }
+
+    fn account(&self) -> Account {
+        let Some(check) = &self.check else { return Account::default() };
+        if let Some(refused) = check.refused {
+            return Account { tried: None, left: Some(refused.into()) };
+        }
+        let Some(exploring) = &self.exploring else {
+            return Account { tried: None, left: Some("exploring schedules: no time was left".into()) };
+        };
+        let account = exploring.account();
+        let fed = (check.fed_back > 0).then(|| format!(", {} replayed under the recorder", check.fed_back));
+        Account { tried: account.tried.map(|tried| tried + &fed.unwrap_or_default()), ..account }
+    }
 }
 
-/// A command of its own.
-pub(super) const fn of_check<'a, S: Symbols + ?Sized>(_: &mut Asked<'a>) -> Option<Registered<'a, S>> {
-    None
+/// Bugs that are expected of the first schedules: about one in thirty of the test programs' is shown by each.
+const WORTH: f64 = 0.03;
+
+/// Where threads ran one after the other, and there is a program to execute.
+pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
+    if asked.stored || asked.budget.is_zero() {
+        return None;
+    }
+    let share = asked.budget / PART;
+    let check = OfCheck { share, refused: None, feeds_back: asked.feeds_back, fed_back: 0, in_vain: 0 };
+    let engine = Explore { check: Some(check), ..Explore::new(ExploreSettings::of_check(asked.jobs)) };
+    Some(Registered { engine: Box::new(engine), share: Share::AtMost(share), turn: Turn::ByOffer })
 }

@@ -4,9 +4,9 @@ use crate::check::Job;
 use crate::check::leads::{Lead, is_open, is_proven};
 use crate::check::prove::Prover;
 use crate::check::pursue::{Pursuits, Rounds, Tried};
-use crate::engines::Asked;
+use crate::engines::{Asked, portfolio};
 use crate::engines::case::Case;
-use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
+use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use crate::error::PipelineError;
 use crate::findings::alike::{self, Counts};
 use crate::findings::symbols::Symbols;
@@ -15,7 +15,7 @@ use rashomon_confirm::force::header_of;
 use rashomon_confirm::{Ending, Forcing, Output, Time, execute};
 use rashomon_event::Deadline;
 use std::iter::Enumerate;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::vec::IntoIter;
 
 pub const NAME: &str = "force";
@@ -34,8 +34,8 @@ pub struct Force {
     /// Of leads in a row.
     in_vain: u32,
     executions: u64,
-    /// Why it ended before its time.
-    failed: Option<PipelineError>,
+    /// Leads that were tried.
+    forced: u64,
     expectation: Option<Expectation>,
 }
 
@@ -85,8 +85,7 @@ impl Force {
         };
         let forcing = Forcing { deadline: until.less(whole), ..job.forcing(case.run) };
         if self.expectation.is_none() {
-            let longest = case.run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
-            self.expectation = Some(Expectation::new(0.5, Duration::from_millis(longest) * (1 + job.settings.times)));
+            self.expectation = Some(Expectation::new(0.5, case.takes(1 + u64::from(job.settings.times))));
         }
         self.forcing = Some(forcing);
         self.phase = Phase::Leads { of: leads.len(), leads: leads.into_iter().enumerate() };
@@ -113,6 +112,7 @@ impl Force {
         let before = lead.finding.clone();
         let confirmed = job.confirm_one(&mut unit.prover, &mut lead, &mut unit.case.gathered, unit.case.run);
         self.executions += unit.count();
+        self.forced += 1;
         let late = unit.prover.forcing.deadline.is_over() && !is_proven(&lead.finding) && !is_proven(&before);
         if late || confirmed.is_err() {
             // The end of the budget ended it, or it could not be tried: that says nothing about the finding.
@@ -190,7 +190,7 @@ impl Force {
     fn leave_whole<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
         let job: &Job<'_, S> = case.job;
         let Some(forcing) = &self.forcing else { return Ok(()) };
-        if self.executions == 0 || job.program.before_each.is_none() || self.failed.is_some() {
+        if case.tally.executions == 0 || job.program.before_each.is_none() || case.stopped.is_some() {
             return Ok(());
         }
         let session = job.store.scratch(NAME).join("none");
@@ -218,8 +218,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
             // Another engine has brought some.
             self.phase = Phase::Begin;
         }
-        let over = matches!(self.phase, Phase::Over) || self.failed.is_some();
-        (!over).then(|| self.expectation.unwrap_or(Expectation::new(0.5, Duration::ZERO)).offer())
+        (!matches!(self.phase, Phase::Over)).then(|| self.expectation.unwrap_or(Expectation::new(0.5, Duration::ZERO)).offer())
     }
 
     /// One lead by all of its schedules, or one try of what these did not show.
@@ -228,7 +227,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
             self.begin(case, until)?;
         }
         let Some(forcing) = self.forcing.clone() else { return Ok(Yield::default()) };
-        let begin = Instant::now();
+        let before = self.executions;
         let job = case.job;
         let scratch = job.store.scratch(NAME);
         let prover = Prover { program: job.program, forcing, symbols: job.symbols, scratch: &scratch, executions: 0 };
@@ -238,11 +237,10 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
             _ => self.pursuit(&mut unit),
         };
         let made = Yield { proven: unit.proven, ..Yield::default() };
-        self.failed = done.err();
         if let Some(expectation) = &mut self.expectation {
-            expectation.learn(made, begin.elapsed());
+            expectation.learn(made, case.takes(self.executions - before));
         }
-        Ok(made)
+        done.map(|()| made)
     }
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
@@ -250,17 +248,21 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
             case.tally.untried += leads.filter(|(_, lead)| is_open(lead)).count() as u64;
         }
         if let Err(error) = self.leave_whole(case) {
-            self.failed = Some(error);
-        }
-        if let Some(error) = self.failed.take() {
-            case.tally.note(format!("nothing more was executed after an error: {error}"), case.observer);
-            case.stopped = Some(error);
+            case.stop(error);
         }
         case.job.store.clear_scratch(NAME)
+    }
+
+    fn account(&self) -> Account {
+        let tried = (self.forced > 0).then(|| {
+            let executions = portfolio::count(self.executions, "execution");
+            format!("{} forced in {executions}", portfolio::count(self.forced, "finding"))
+        });
+        Account { tried, left: None }
     }
 }
 
 /// What predictions are for.
 pub(super) fn of_check<'a, S: Symbols + ?Sized>(_: &mut Asked<'a>) -> Option<Registered<'a, S>> {
-    Some(Registered { engine: Box::new(Force::default()), share: Share::Whole })
+    Some(Registered { engine: Box::new(Force::default()), share: Share::Whole, turn: Turn::ByOffer })
 }

@@ -2,13 +2,12 @@
 
 pub mod case;
 pub mod engine;
+mod portfolio;
 
 use crate::check::plan::Plan;
-use crate::engines::case::Case;
-use crate::engines::engine::{Engine, Registered};
-use crate::error::PipelineError;
+use crate::engines::engine::Registered;
+pub use crate::engines::portfolio::{run, run_portfolio};
 use crate::findings::symbols::Symbols;
-use rashomon_event::Deadline;
 use std::time::Duration;
 
 /// Declares the module of each engine, and lists them. Each has its `NAME`, and says with `of_check` whether and with which share
@@ -22,19 +21,20 @@ macro_rules! engines {
 
         /// Those that take part in a check, in their order.
         pub fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Vec<Registered<'a, S>> {
-            [$($engine::of_check(asked)),*].into_iter().flatten().collect()
+            let all = [$($engine::of_check(asked)),*].into_iter().flatten();
+            all.filter(|one| one.turn == engine::Turn::First || asked.is_wanted(one.engine.name())).collect()
         }
     };
 }
 
-// One line each, in the order in which a check runs them.
+// One line each; of equal offers the first is taken.
 engines! {
     record,
     predict,
     force,
-    witness,
-    provoke,
     explore,
+    provoke,
+    witness,
 }
 
 /// What a check is asked for.
@@ -47,32 +47,19 @@ pub struct Asked<'a> {
     pub search: Duration,
     /// Executions at the same time, where an engine makes several.
     pub jobs: usize,
+    /// Time for everything behind the first recording; engines that may go on for long have a part of it.
+    pub budget: Duration,
+    /// Engines that take part besides those that record and analyse; empty: all.
+    pub engines: Vec<String>,
+    /// Whether executions of engines may become recordings: nobody asked for a number of them, or for a policy.
+    pub feeds_back: bool,
 }
 
-/// Each engine until it has nothing more to offer, one after the other.
-pub fn run_in_order<S: Symbols + ?Sized>(
-    engines: Vec<Registered<'_, S>>,
-    case: &mut Case<'_, '_, S>,
-) -> Result<(), PipelineError> {
-    for mut one in engines {
-        if case.stopped.is_some() {
-            break;
-        }
-        if let Some(until) = one.share.begin(&case.deadlines) {
-            run(one.engine.as_mut(), case, until)?;
-        }
+impl Asked<'_> {
+    fn is_wanted(&self, name: &str) -> bool {
+        self.engines.is_empty() || self.engines.iter().any(|one| one == name)
     }
-    Ok(())
 }
 
-/// One engine until it has nothing more to offer.
-pub fn run<S: Symbols + ?Sized>(
-    engine: &mut (dyn Engine<S> + '_),
-    case: &mut Case<'_, '_, S>,
-    until: Deadline,
-) -> Result<(), PipelineError> {
-    while case.stopped.is_none() && engine.offer(case).is_some() {
-        engine.step(case, until)?;
-    }
-    engine.finish(case)
-}
+/// Those that can be left out of a check.
+pub const OPTIONAL: [&str; 4] = [force::NAME, explore::NAME, provoke::NAME, witness::NAME];

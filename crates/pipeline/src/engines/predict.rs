@@ -2,7 +2,7 @@
 
 use crate::engines::Asked;
 use crate::engines::case::Case;
-use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
+use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use rashomon_event::Deadline;
@@ -49,5 +49,5 @@ impl<S: Symbols + ?Sized> Engine<S> for Predict {
 
 /// Where nothing is recorded.
 pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
-    asked.stored.then(|| Registered { engine: Box::new(Predict::default()), share: Share::Whole })
+    asked.stored.then(|| Registered { engine: Box::new(Predict::default()), share: Share::Whole, turn: Turn::First })
 }

@@ -1,14 +1,17 @@
 //! Provocation ([`crate::provoke`]): the targets of one recording after the other, until each is decided.
 
+use crate::check::leads::is_proven;
 use crate::engines::Asked;
 use crate::engines::case::Case;
-use crate::engines::engine::{Engine, Expectation, Offer, Registered, Yield};
+use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 pub use crate::provoke::NAME;
+use crate::engines::portfolio::count;
 use crate::provoke::{Campaign, Known, ProvokeSettings, ProvokeTally, varied_after};
 use rashomon_abi::numbers::SplitMix;
-use rashomon_event::Deadline;
+use rashomon_event::{Deadline, Finding, FindingKind};
+use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Recording, TraceError};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,7 +31,14 @@ pub struct Provoke {
     /// Recordings in a row without a new pair.
     barren: u32,
     expectation: Expectation,
+    /// As a part of a check.
+    check: bool,
 }
+
+/// Of what is left behind the first recording, provocation may take one part in so many in a check.
+const PART: u32 = 6;
+/// Executions with threads that are held take so many times as long as others.
+const HELD: u64 = 20;
 
 impl Provoke {
     pub fn new(settings: ProvokeSettings) -> Self {
@@ -42,7 +52,15 @@ impl Provoke {
             draw: SplitMix(0),
             barren: 0,
             expectation: Expectation::new(0.5, Duration::from_secs(1)),
+            check: false,
         }
+    }
+
+    /// Whether a check has left a race for it: forcing decides most of them, and says more of them.
+    fn has_work<S: Symbols + ?Sized>(case: &Case<'_, '_, S>) -> bool {
+        let ended = case.run.recordings.first().is_some_and(|first| first.exit != ProgramExit::TimedOut);
+        let is_open = |finding: &Finding| finding.kind == FindingKind::DataRace && !is_proven(finding);
+        ended && case.job.program.client.is_none() && case.job.store.findings().is_ok_and(|all| all.iter().any(is_open))
     }
 
     /// The recording whose targets are next. The first one has to be sound. Of the others what is not is of no use, and does no
@@ -73,12 +91,20 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         NAME
     }
 
-    fn offer(&mut self, _: &Case<'_, '_, S>) -> Option<Offer> {
+    fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
+        if self.check && self.campaigns == 0 {
+            // Once the leads have been forced: before that its offer is the smaller one.
+            self.expectation = Expectation::new(0.5, case.takes(self.settings.executions * HELD));
+        }
         (!self.is_over).then(|| self.expectation.offer())
     }
 
     /// The targets of one recording.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
+        if self.check && !Self::has_work(case) {
+            self.is_over = true;
+            return Ok(Yield::default());
+        }
         let begin = Instant::now();
         let (proven, executions) = (self.known.findings.len(), self.told.executions);
         let Some((session, loaded)) = self.load(case, until)? else {
@@ -105,16 +131,32 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         }
         case.tally.executions += self.told.executions - executions;
         let made = Yield { proven: self.known.findings.len() - proven, ..Yield::default() };
-        self.expectation.learn(made, begin.elapsed());
+        if !self.check {
+            self.expectation.learn(made, begin.elapsed());
+        }
         Ok(made)
     }
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
         case.job.store.clear_scratch(NAME)
     }
+
+    fn account(&self) -> Account {
+        let tried = (self.check && self.told.executions > 0).then(|| {
+            let executions = count(self.told.executions, "execution");
+            format!("{} provoked in {executions}", count(self.told.targets, "pair of accesses"))
+        });
+        let open = (self.check && self.told.open > 0).then(|| format!("{} not provoked", count(self.told.open, "other pair")));
+        Account { tried, left: open }
+    }
 }
 
-/// A command of its own.
-pub(super) const fn of_check<'a, S: Symbols + ?Sized>(_: &mut Asked<'a>) -> Option<Registered<'a, S>> {
-    None
+/// For races that forcing left open.
+pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
+    if asked.stored || asked.budget.is_zero() {
+        return None;
+    }
+    let engine = Provoke { check: true, ..Provoke::new(ProvokeSettings::of_check(asked.jobs)) };
+    let share = Share::AtMost(asked.budget / PART);
+    Some(Registered { engine: Box::new(engine), share, turn: Turn::ByOffer })
 }

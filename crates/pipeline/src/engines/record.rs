@@ -8,7 +8,7 @@
 use crate::check::plan::{History, Next, Plan};
 use crate::engines::Asked;
 use crate::engines::case::{Case, Manner, Within};
-use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Yield};
+use crate::engines::engine::{Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
@@ -165,7 +165,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
 /// Whatever is checked is recorded first.
 pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
     let plan = asked.plan.take()?;
-    Some(Registered { engine: Box::new(Record::analysing(plan)), share: Share::Whole })
+    Some(Registered { engine: Box::new(Record::analysing(plan)), share: Share::Whole, turn: Turn::First })
 }
 
 /// Bytes of the files of a recording. What cannot be read counts nothing.

@@ -31,6 +31,11 @@ use std::sync::Arc;
 const OWN: [i32; 7] = [4, 5, 6, 7, 8, 11, 31];
 const SIGABRT: i32 = 6;
 
+/// Whether a program brings that signal upon itself; others say nothing about it.
+pub(crate) fn is_own(signal: i32) -> bool {
+    OWN.contains(&signal)
+}
+
 /// What exit is right, as all recordings together show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Norm {
@@ -51,9 +56,14 @@ impl Norm {
         }
     }
 
+    /// The one code that is right, if there is one.
+    pub const fn code(self) -> Option<i32> {
+        self.code
+    }
+
     pub fn is_wrong(self, exit: ProgramExit) -> bool {
         match exit {
-            ProgramExit::Signal { signal } => OWN.contains(&signal),
+            ProgramExit::Signal { signal } => is_own(signal),
             ProgramExit::Code { code } => self.code.is_some_and(|right| right != code),
             ProgramExit::TimedOut | ProgramExit::Blocked | ProgramExit::Endless | ProgramExit::Unknown => false,
         }
@@ -63,7 +73,7 @@ impl Norm {
 /// The failure that an exit may be, once the norm is known.
 pub fn failure_of(exit: ProgramExit) -> Option<Failure> {
     match exit {
-        ProgramExit::Signal { signal } if OWN.contains(&signal) => Some(Failure::Signal(signal)),
+        ProgramExit::Signal { signal } if is_own(signal) => Some(Failure::Signal(signal)),
         ProgramExit::Code { code } => Some(Failure::Code(code)),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Findings that the recorded execution itself shows: wrong uses of locks and threads.
+//! Findings that the recorded execution itself shows: wrong uses of locks, threads and memory.
 
 use crate::findings::compose::{Composer, shown};
 use crate::findings::identity::{finding_id, place_key};
@@ -13,6 +13,7 @@ pub const fn misuse_kind(misuse: Misuse) -> FindingKind {
         Misuse::DoubleLock => FindingKind::DoubleLock,
         Misuse::UseOfDestroyed => FindingKind::UseOfDestroyed,
         Misuse::ThreadLeak => FindingKind::ThreadLeak,
+        Misuse::UseAfterFree => FindingKind::UseAfterFree,
     }
 }
 
@@ -22,12 +23,15 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
     pub fn of_misuse(&self, record: &MisuseRecord) -> Finding {
         let trace = &self.loaded.trace;
         let lock = || self.describer.lock(record.object);
+        let used = || trace.events.get(record.at.before.index()).and_then(|event| event.access());
+        let block = || used().map_or_else(|| "memory".to_owned(), |used| self.describer.data(used.address, u64::from(used.size)));
         let kind = misuse_kind(record.misuse);
         let (subject, action, earlier) = match record.misuse {
             Misuse::UnlockNotHeld => (lock(), format!("releases {}", lock()), "took it"),
             Misuse::DestroyLocked => (lock(), format!("destroys {}", lock()), "took it"),
             Misuse::DoubleLock => (lock(), format!("takes {}", lock()), "took it"),
             Misuse::UseOfDestroyed => (lock(), format!("uses {}", lock()), "destroyed it"),
+            Misuse::UseAfterFree => (block(), format!("uses {}", block()), "freed it"),
             Misuse::ThreadLeak => {
                 let child = u32::try_from(record.object.0).ok().and_then(|number| trace.threads.get(ThreadId(number).index()));
                 let name = child.map_or_else(|| "a thread".to_owned(), |child| format!("thread {}", child.path));
@@ -42,7 +46,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             verdict: if record.refused || record.late { Verdict::Suspected } else { shown(Grade::Observed) },
             subject,
             sides,
-            notes: if record.late { vec![LATE.to_owned()] } else { Vec::new() },
+            notes: if record.late && record.misuse == Misuse::ThreadLeak { vec![LATE.to_owned()] } else { Vec::new() },
             ..Finding::suspected(
                 kind,
                 Evidence::Observed,

@@ -67,6 +67,22 @@ pub struct ProvokeSettings {
     pub whole_budget: bool,
 }
 
+impl ProvokeSettings {
+    /// A few executions for what nobody else could decide.
+    pub const fn of_check(jobs: usize) -> Self {
+        Self {
+            executions: 30,
+            hold: None,
+            jobs,
+            orders: false,
+            stop: true,
+            strategy: Strategy::Targets,
+            with_ordered: false,
+            whole_budget: false,
+        }
+    }
+}
+
 /// What became of the targets.
 #[derive(Clone, Debug, Default)]
 pub struct ProvokeTally {
@@ -353,6 +369,10 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             finding
                 .notes
                 .push("these two accesses do not meet in the recorded execution: holding one made the other happen".into());
+        }
+        if self.job.store.has_proof(&finding.id) {
+            // Another engine's says more.
+            return Ok(());
         }
         let mut held = round.watched[catch.descriptor].descriptor.clone();
         held.ordinal = catch.ordinal;

@@ -1,0 +1,120 @@
+//! Who has the next turn: one queue of units, the best expected yield per second first.
+//!
+//! Engines that see (recording, analysis of what is recorded) have their turns before all others, one after the other: what the
+//! others offer is about what they saw. Then whoever's next unit is worth most per second has a turn, and is asked again, until
+//! nobody has anything to offer or the budget is over. The first in the list is first where two offers are equal.
+//!
+//! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next follows
+//! from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
+
+use crate::check::leads::is_proven;
+use crate::engines::case::Case;
+use crate::engines::engine::{Engine, Registered, Share, Turn};
+use crate::error::PipelineError;
+use crate::findings::symbols::Symbols;
+use rashomon_event::Deadline;
+use std::time::{Duration, Instant};
+
+/// An engine with what it has had of its share.
+struct Queued<'a, S: ?Sized> {
+    one: Registered<'a, S>,
+    had: Duration,
+    has_begun: bool,
+}
+
+impl<S: Symbols + ?Sized> Queued<'_, S> {
+    /// When the next turn has to be over. `None`: the share is used up.
+    fn until(&self, case: &Case<'_, '_, S>) -> Option<Deadline> {
+        match self.one.share {
+            Share::Whole => Some(case.deadlines.total),
+            Share::AtMost(most) => Share::AtMost(most.saturating_sub(self.had)).begin(&case.deadlines),
+        }
+    }
+
+    fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<(), PipelineError> {
+        let begin = Instant::now();
+        self.has_begun = true;
+        let done = self.one.engine.step(case, until);
+        self.had += begin.elapsed();
+        done.map(drop)
+    }
+}
+
+/// Engines until none has anything more to offer; the report says what was tried.
+pub fn run_portfolio<S: Symbols + ?Sized>(
+    engines: Vec<Registered<'_, S>>,
+    case: &mut Case<'_, '_, S>,
+) -> Result<(), PipelineError> {
+    let (seeing, searching): (Vec<_>, Vec<_>) = engines.into_iter().partition(|one| one.turn == Turn::First);
+    let queued = |one| Queued { one, had: Duration::ZERO, has_begun: false };
+    for mut one in seeing {
+        if case.stopped.is_some() {
+            break;
+        }
+        if let Some(until) = one.share.begin(&case.deadlines) {
+            run(one.engine.as_mut(), case, until)?;
+        }
+    }
+    let mut all: Vec<Queued<'_, S>> = searching.into_iter().map(queued).collect();
+    while case.stopped.is_none() {
+        let mut best: Option<(f64, usize, Deadline)> = None;
+        for (number, one) in all.iter_mut().enumerate() {
+            let Some(until) = one.until(case) else { continue };
+            let Some(offer) = one.one.engine.offer(case) else { continue };
+            if best.is_none_or(|(most, ..)| offer.per_second() > most) {
+                best = Some((offer.per_second(), number, until));
+            }
+        }
+        let Some((_, number, until)) = best else { break };
+        if let Err(error) = all[number].step(case, until) {
+            // What was decided before stands.
+            case.stop(error);
+        }
+    }
+    for one in &mut all {
+        if one.has_begun || one.one.share == Share::Whole {
+            one.one.engine.finish(case)?;
+        }
+    }
+    tell(&all, case)
+}
+
+/// One engine until it has nothing more to offer.
+pub fn run<S: Symbols + ?Sized>(
+    engine: &mut (dyn Engine<S> + '_),
+    case: &mut Case<'_, '_, S>,
+    until: Deadline,
+) -> Result<(), PipelineError> {
+    while case.stopped.is_none() && engine.offer(case).is_some() {
+        engine.step(case, until)?;
+    }
+    engine.finish(case)
+}
+
+/// What was tried, and what was not: a line each.
+fn tell<S: Symbols + ?Sized>(engines: &[Queued<'_, S>], case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+    if engines.is_empty() || case.run.recordings.is_empty() {
+        return Ok(());
+    }
+    let recordings = case.run.recordings.len() as u64;
+    let mut tried = vec![format!("{} analysed", count(recordings, "recording"))];
+    let mut left = Vec::new();
+    for one in engines {
+        let account = one.one.engine.account();
+        tried.extend(account.tried);
+        left.extend(account.left);
+    }
+    let open = case.job.store.findings()?.iter().filter(|finding| !is_proven(finding)).count() as u64;
+    if open > 0 {
+        left.push(format!("{} not decided", count(open, "suspicion")));
+    }
+    left.push("code that no execution reached".into());
+    case.tally.notes.push(format!("tried: {}", tried.join("; ")));
+    case.tally.notes.push(format!("not tried: {}", left.join("; ")));
+    Ok(())
+}
+
+/// Such as "1 recording" and "2 recordings".
+pub(super) fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
