@@ -144,7 +144,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
     fn account(&self) -> Account {
         let tried = (self.check && self.told.executions > 0).then(|| {
             let executions = count(self.told.executions, "execution");
-            format!("{} provoked in {executions}", count(self.told.targets, "pair of accesses"))
+            format!("{} provoked in {executions}", count(self.told.targets, "racing pair"))
         });
         let open = (self.check && self.told.open > 0).then(|| format!("{} not provoked", count(self.told.open, "other pair")));
         Account { tried, left: open }
