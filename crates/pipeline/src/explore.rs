@@ -8,7 +8,7 @@ mod words;
 use self::words::{critical_words, describe_schedule};
 use crate::check::Job;
 use crate::check::leads::is_proven;
-use crate::check::prove::{Prover, REPLAYS, load};
+use crate::check::prove::{Prover, REPLAYS, is_blocked_as, load};
 use crate::engines::engine::Account;
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
@@ -264,6 +264,8 @@ struct Shown<'a> {
     /// Schedules tried up to and with it.
     after: u64,
     strategy: Strategy,
+    /// By the exploration of a check.
+    check: bool,
 }
 
 /// A failure that is stored.
@@ -369,7 +371,14 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 return Go::On;
             }
             // In the store before anything else is tried: it can be shortened later.
-            let shown = Shown { failure, observation, minimised: None, after: *tried, strategy: settings.strategy };
+            let shown = Shown {
+                failure,
+                observation,
+                minimised: None,
+                after: *tried,
+                strategy: settings.strategy,
+                check: settings.check,
+            };
             match self.store_failure(&explorer, &shown, controls, (found, settings.check), observer) {
                 Ok(Some(id)) => {
                     found.push(Failed { id, failure, after: *tried, observation: observation.clone() });
@@ -446,7 +455,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
         let &Failed { ref id, failure, after, ref observation } = one;
-        let shown = Shown { failure, observation, minimised: Some(minimised), after, strategy };
+        let shown = Shown { failure, observation, minimised: Some(minimised), after, strategy, check: false };
         // Where the shorter schedule comes to the same end elsewhere that is a finding of its own, beside the first one.
         let mut others = found.iter().filter(|other| other.id != *id);
         let first = self.store.finding(id)?;
@@ -489,7 +498,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         controls: &[(Arc<Schedule>, i32)],
         observer: &mut dyn Observer,
     ) -> Result<Finding, PipelineError> {
-        let &Shown { failure, observation, minimised, after, strategy } = shown;
+        let &Shown { failure, observation, minimised, after, strategy, .. } = shown;
         let best = minimised.map_or(observation, |minimised| &minimised.observation);
         let schedule = of_log(&explorer.base, &best.log, None);
         let session = self.store.scratch(NAME).join("proof");
@@ -508,6 +517,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let loaded = load(&session)?;
         let composer = Composer::new(&loaded, self.symbols, 0);
         let mut finding = composer.of_blocked().unwrap_or_else(|| composer.of_failure(failure));
+        if shown.check && !loaded.blocked.is_empty() {
+            // A cycle through a barrier, say, that was predicted: one cause, one finding.
+            let known = self.store.findings()?;
+            let known = known.into_iter().find(|known| is_proven(known) && is_blocked_as(known, &composer));
+            finding.id = known.map_or(finding.id, |known| known.id);
+        }
         let again = replays.shown >= times;
         let exit = match failure {
             Failure::Signal(signal) => Some(ProgramExit::Signal { signal }),

@@ -287,6 +287,11 @@ fn stands_there<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, 
     others_than(finding, composer) == Some(0)
 }
 
+/// Whether an execution that ended blocked shows the finding, whatever it may be called: its threads stand there.
+pub(crate) fn is_blocked_as<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, S>) -> bool {
+    matches!(finding.kind, FindingKind::Deadlock | FindingKind::Stuck) && others_than(finding, composer).is_some()
+}
+
 /// How many threads are blocked beside those of the finding, which are so at their calls and for the same objects; `None`: not
 /// all of them are.
 fn others_than<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, S>) -> Option<usize> {

@@ -1,8 +1,8 @@
 //! Exploration ([`crate::explore`]): schedules of the program, a batch at a time.
 //!
 //! In a check all schedules with few preemptions are tried, fewest first, whether one fails or not: most bugs of small programs
-//! need no more. It ends when none is left, when executions have shown nothing new for long (see [`crate::explore::DRY`]), or with
-//! its share of the budget. An execution that shows an order of operations that none before it did is replayed under the
+//! need no more. It ends when none is left, when executions have shown nothing new for long (see [`crate::explore::DRY`]), or
+//! with its share of the budget. An execution that shows an order of operations that none before it did is replayed under the
 //! recorder, and becomes a recording if it shows what no recording has: so code is analysed, too, that runs in some schedules
 //! only.
 
@@ -61,7 +61,10 @@ impl Explore {
     }
 
     /// Why the program is not explored in a check.
-    fn refused<S: Symbols + ?Sized>(case: &Case<'_, '_, S>, (share, jobs): (Duration, usize)) -> Result<Option<&'static str>, PipelineError> {
+    fn refused<S: Symbols + ?Sized>(
+        case: &Case<'_, '_, S>,
+        (share, jobs): (Duration, usize),
+    ) -> Result<Option<&'static str>, PipelineError> {
         let Some(first) = case.run.recordings.first() else { return Ok(Some("nothing is recorded")) };
         let once = Duration::from_millis(first.milliseconds);
         Ok(if case.job.program.client.is_some() {
@@ -136,7 +139,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
             && !self.is_over
         {
             // What cannot be looked at says so when the others look at it.
-            check.refused = Self::refused(case, (check.share, self.settings.jobs)).unwrap_or(Some("the recording cannot be read"));
+            let refused = Self::refused(case, (check.share, self.settings.jobs));
+            check.refused = refused.unwrap_or(Some("the recording cannot be read"));
             self.is_over = check.refused.is_some();
             let at_once = self.settings.jobs as u64;
             self.expectation = Expectation::new(WORTH, case.takes(at_once));

@@ -4,8 +4,8 @@
 //! others offer is about what they saw. Then whoever's next unit is worth most per second has a turn, and is asked again, until
 //! nobody has anything to offer or the budget is over. The first in the list is first where two offers are equal.
 //!
-//! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next follows
-//! from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
+//! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next
+//! follows from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
 
 use crate::check::leads::is_proven;
 use crate::engines::case::Case;
