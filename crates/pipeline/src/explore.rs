@@ -3,141 +3,44 @@
 //! Threads stop before all synchronisation, and before the plain accesses that one recording shows to matter: those of the hybrid
 //! candidates. Limit: accesses that this recording does not show are not stopped at; `--accesses all` stops at all.
 
+mod in_check;
+mod outcome;
+mod settings;
 mod words;
 
+pub use self::in_check::DRY;
+use self::in_check::may_be_proven;
+use self::outcome::{grade_of, happened};
+pub use self::settings::{ExploreSettings, Stops, Strategy};
+use self::settings::{search_of, steps_of};
 use self::words::{critical_words, describe_schedule};
 use crate::check::Job;
 use crate::check::leads::is_proven;
 use crate::check::prove::{Prover, REPLAYS, is_blocked_as, load};
-use crate::engines::engine::Account;
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
-use crate::findings::failure::is_own;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
 use crate::store::run::RunRecord;
-use rashomon_confirm::{Attempt, Ending, Forcing, Outcome, Planner, force};
-use rashomon_event::{
-    CodePlace, Deadline, EventKind, Finding, FindingId, Grade, Replays, Schedule, SiteId, Trace, Trial, Verdict,
-};
+use rashomon_confirm::{Forcing, Planner, force};
+use rashomon_event::{CodePlace, Deadline, EventKind, Finding, FindingId, Replays, Schedule, SiteId, Trace, Trial, Verdict};
 pub use rashomon_explore::Expected as ExpectedExit;
-use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits, Running};
 use rashomon_explore::file::End;
-use rashomon_explore::preemptions::PreemptionBounding;
-use rashomon_explore::sampling::Samples;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::{
-    Expected, Explorer, Failure, Minimised, Novelty, Observation, Sampling, Search, Summary, VisibleAccesses, minimise,
+    Expected, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
 use rashomon_trace::{Crash, LoadedTrace};
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Of the engine.
 pub const NAME: &str = "explore";
-
-/// How schedules are picked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    Random,
-    Pct,
-    Pos,
-    /// All, up to the order of independent steps.
-    Dpor,
-    /// All with few preemptions.
-    Preemptions,
-}
-
-impl Strategy {
-    pub const ALL: [Self; 5] = [Self::Random, Self::Pct, Self::Pos, Self::Dpor, Self::Preemptions];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Pct => "pct",
-            Self::Pos => "pos",
-            Self::Dpor => "dpor",
-            Self::Preemptions => "preemptions",
-        }
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Strategy {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|strategy| strategy.name() == name);
-        found.ok_or_else(|| format!("not one of {}", Self::ALL.map(Self::name).join(", ")))
-    }
-}
-
-/// At which plain accesses threads stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stops {
-    Racing,
-    None,
-    All,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct ExploreSettings {
-    pub strategy: Strategy,
-    pub schedules: u64,
-    /// Of [`Strategy::Preemptions`]; also PCT's change points.
-    pub preemptions: usize,
-    pub seed: u64,
-    /// Steps of one execution; `None`: many times those of the recorded one.
-    pub steps: Option<u64>,
-    pub stops: Stops,
-    pub expected: Expected,
-    /// Executions that the minimiser may make; 0: no minimising.
-    pub minimise: u64,
-    /// Go on after a failure, and store one of each kind.
-    pub all: bool,
-    pub jobs: usize,
-    /// As a part of a check: it stores proofs alone, and only of what has none; it ends when it is dry.
-    pub check: bool,
-}
-
-/// Executions in a row that show nothing new, after which an exploration in a check is *dry*; or half of all, if these are more.
-/// New are operations and orders of two of them ([`Novelty`]): there are few in a small program, and most of them are seen in its
-/// first schedules. A failure that needs several of them together comes behind the last new one, and hence the second half.
-pub const DRY: u64 = 300;
-
-/// Steps of an execution in a check. What makes more is not explored there: all of its schedules would be too many, and to plan
-/// them takes time and memory by the square of the steps.
-const MOST_STEPS: u64 = 5_000;
-
-impl ExploreSettings {
-    /// Every schedule with up to two preemptions.
-    pub fn of_check(jobs: usize) -> Self {
-        Self {
-            strategy: Strategy::Preemptions,
-            schedules: u64::MAX,
-            preemptions: 2,
-            seed: 0,
-            steps: Some(MOST_STEPS),
-            stops: Stops::Racing,
-            expected: Expected::AnyCode,
-            minimise: 0,
-            all: true,
-            jobs,
-            check: true,
-        }
-    }
-}
 
 /// An exploration that goes on.
 pub(crate) struct Exploring {
@@ -162,53 +65,6 @@ pub(crate) struct Exploring {
     new: Vec<Schedule>,
     /// Of a check: the first schedule makes more steps than are explored.
     too_long: bool,
-}
-
-impl Exploring {
-    /// Executions so far, those of searches alone.
-    pub(crate) fn executions(&self) -> u64 {
-        self.running.summary.schedules
-    }
-
-    /// Whether executions of a check have shown nothing new for long.
-    pub(crate) fn is_dry(&self) -> bool {
-        self.settings.check && self.tried - self.last_new >= DRY.max(self.last_new)
-    }
-
-    /// Schedules that showed something new since they were asked for last.
-    pub(crate) fn take_new(&mut self) -> Vec<Schedule> {
-        std::mem::take(&mut self.new)
-    }
-
-    /// The schedule once more, recorded.
-    pub(crate) fn replay(&self, schedule: &Schedule, session: &Path, until: Deadline) -> Result<Attempt, PipelineError> {
-        let forcing = Forcing { times: 1, deadline: until, ..self.parts.forcing.clone() };
-        Ok(force(&self.program, schedule, session, &forcing)?)
-    }
-
-    /// What was tried and what was left, in words.
-    pub(crate) fn account(&self) -> Account {
-        let (most, tried) = (self.settings.preemptions, self.tried);
-        let within = format!("with up to {most} preemptions at visible operations");
-        if self.running.summary.exhausted {
-            return Account { tried: Some(format!("every schedule {within} ({tried})")), left: None };
-        }
-        if self.too_long {
-            let left = format!("schedules are not explored: one has more than {MOST_STEPS} visible operations");
-            return Account { tried: None, left: Some(left) };
-        }
-        let why = if self.is_dry() {
-            format!("the last {} showed nothing new", self.tried - self.last_new)
-        } else {
-            "there was no time, or too many".into()
-        };
-        Account { tried: Some(self.search.describe()), left: Some(format!("all schedules {within}: {why}")) }
-    }
-
-    /// Failures that are stored.
-    pub(crate) fn found(&self) -> usize {
-        self.found.len()
-    }
 }
 
 /// What an explorer is made of.
@@ -581,57 +437,5 @@ fn look_of(failure: Failure, observation: &Observation) -> Look {
 /// Replays, of failures that look alike, that showed what was known, after which further ones are not replayed.
 const MOST_KNOWN: u32 = 4;
 
-/// Steps after which an execution counts as endless, where the recorded one has so many events. Other schedules of a program that
-/// ends make more rounds of its loops that wait, retry or poll, and do other work than this one; but hardly a hundred times as
-/// much. Loops that only wait are told apart before, by fairness.
-fn steps_of(events: usize) -> u64 {
-    const FACTOR: u64 = 100;
-    const FEWEST: u64 = 200_000;
-    const MOST: u64 = 4_000_000;
-    (events as u64).saturating_mul(FACTOR).clamp(FEWEST, MOST)
-}
-
-fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
-    let samples = |sampling| Box::new(Samples::new(sampling, settings.seed));
-    match settings.strategy {
-        Strategy::Random => samples(Sampling::Random),
-        Strategy::Pct => samples(Sampling::Pct { changes: settings.preemptions as u64, length: 1 }),
-        Strategy::Pos => samples(Sampling::Pos),
-        Strategy::Dpor => Box::new(Dpor::new()),
-        Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions)),
-    }
-}
-
 /// Of a failure whose schedule, or what it is compared with, could not be replayed any more.
 const NO_TIME: &str = "there was no time to replay its schedule: --budget gives more";
-
-/// Whether a replay can prove it, and it says something about the program.
-fn may_be_proven(failure: Failure) -> bool {
-    grade_of(failure).is_some() && !matches!(failure, Failure::Signal(signal) if !is_own(signal))
-}
-
-/// What an outcome of a replay proves of a failure.
-fn happened(failure: Failure, attempt: &Attempt) -> bool {
-    match failure {
-        Failure::Deadlock => attempt.outcome == Outcome::Deadlocked,
-        Failure::Stuck => attempt.outcome == Outcome::Stuck,
-        Failure::Repeats => attempt.outcome == Outcome::Endless,
-        Failure::Race => attempt.outcome == Outcome::CoEnabled,
-        Failure::Signal(signal) => attempt.execution.ending == Ending::Signal(signal),
-        Failure::Code(code) => attempt.execution.ending == Ending::Code(code),
-        Failure::Endless | Failure::TimedOut => attempt.execution.ending == Ending::TimedOut,
-    }
-}
-
-const fn grade_of(failure: Failure) -> Option<Grade> {
-    match failure {
-        Failure::Deadlock => Some(Grade::Deadlocked),
-        Failure::Stuck => Some(Grade::Stuck),
-        Failure::Repeats => Some(Grade::Endless),
-        Failure::Race => Some(Grade::CoEnabled),
-        Failure::Signal(_) => Some(Grade::Crashed),
-        Failure::Code(_) => Some(Grade::WrongExit),
-        // That something never ends cannot be shown by an execution.
-        Failure::Endless | Failure::TimedOut => None,
-    }
-}

@@ -1,0 +1,97 @@
+//! What an exploration is asked for.
+
+use rashomon_explore::dpor::Dpor;
+use rashomon_explore::preemptions::PreemptionBounding;
+use rashomon_explore::sampling::Samples;
+use rashomon_explore::{Expected, Sampling, Search};
+use std::fmt;
+use std::str::FromStr;
+
+/// How schedules are picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    Random,
+    Pct,
+    Pos,
+    /// All, up to the order of independent steps.
+    Dpor,
+    /// All with few preemptions.
+    Preemptions,
+}
+
+impl Strategy {
+    pub const ALL: [Self; 5] = [Self::Random, Self::Pct, Self::Pos, Self::Dpor, Self::Preemptions];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Pct => "pct",
+            Self::Pos => "pos",
+            Self::Dpor => "dpor",
+            Self::Preemptions => "preemptions",
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|strategy| strategy.name() == name);
+        found.ok_or_else(|| format!("not one of {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// At which plain accesses threads stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stops {
+    Racing,
+    None,
+    All,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct ExploreSettings {
+    pub strategy: Strategy,
+    pub schedules: u64,
+    /// Of [`Strategy::Preemptions`]; also PCT's change points.
+    pub preemptions: usize,
+    pub seed: u64,
+    /// Steps of one execution; `None`: many times those of the recorded one.
+    pub steps: Option<u64>,
+    pub stops: Stops,
+    pub expected: Expected,
+    /// Executions that the minimiser may make; 0: no minimising.
+    pub minimise: u64,
+    /// Go on after a failure, and store one of each kind.
+    pub all: bool,
+    pub jobs: usize,
+    /// As a part of a check: it stores proofs alone, and only of what has none; it ends when it is dry.
+    pub check: bool,
+}
+
+/// Steps after which an execution counts as endless, where the recorded one has so many events. Other schedules of a program that
+/// ends make more rounds of its loops that wait, retry or poll, and do other work than this one; but hardly a hundred times as
+/// much. Loops that only wait are told apart before, by fairness.
+pub(super) fn steps_of(events: usize) -> u64 {
+    const FACTOR: u64 = 100;
+    const FEWEST: u64 = 200_000;
+    const MOST: u64 = 4_000_000;
+    (events as u64).saturating_mul(FACTOR).clamp(FEWEST, MOST)
+}
+
+pub(super) fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
+    let samples = |sampling| Box::new(Samples::new(sampling, settings.seed));
+    match settings.strategy {
+        Strategy::Random => samples(Sampling::Random),
+        Strategy::Pct => samples(Sampling::Pct { changes: settings.preemptions as u64, length: 1 }),
+        Strategy::Pos => samples(Sampling::Pos),
+        Strategy::Dpor => Box::new(Dpor::new()),
+        Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions)),
+    }
+}
