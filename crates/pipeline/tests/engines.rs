@@ -229,13 +229,15 @@ fn a_check_runs_the_registered_engines() {
     let force = ("force", Share::Whole, Turn::ByOffer);
     let part = |of: u32| Share::AtMost(budget / of);
     let (explore, provoke) = (("explore", part(3), Turn::ByOffer), ("provoke", part(6), Turn::ByOffer));
-    let mut check = Asked { plan: Some(&mut plan), stored: false, ..none() };
+    let mut usual = Asked { plan: Some(&mut plan), stored: false, ..none() };
+    assert_eq!(names(&mut usual), [("record", Share::Whole, Turn::First), force, witness]);
+    let mut check = Asked { plan: Some(&mut plan), stored: false, engines: vec![engines::EVERY.into()], ..none() };
     assert_eq!(names(&mut check), [("record", Share::Whole, Turn::First), force, explore, provoke, witness]);
     assert_eq!(names(&mut none()), [("predict", Share::Whole, Turn::First), force, witness]);
     // Whoever is named takes part; what records and analyses always does.
     let mut some = Asked { plan: Some(&mut plan), stored: false, engines: vec!["explore".into()], ..none() };
     assert_eq!(names(&mut some), [("record", Share::Whole, Turn::First), explore]);
-    assert!(engines::OPTIONAL.iter().all(|name| engines::NAMES.contains(name)));
+    assert!(engines::OPTIONAL.iter().all(|name| *name == engines::EVERY || engines::NAMES.contains(name)));
     // Without a budget nothing is executed.
     let mut unbounded = Asked { plan: Some(&mut plan), stored: false, budget: Duration::ZERO, ..none() };
     assert_eq!(names(&mut unbounded).iter().map(|one| one.0).collect::<Vec<_>>(), ["record", "force", "witness"]);

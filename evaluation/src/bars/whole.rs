@@ -31,6 +31,9 @@ pub struct Options {
     /// A selection of the programs: shows that everything works, measures little.
     #[arg(long)]
     pub quick: bool,
+    /// Give `check` these engines: what it would find if they were the usual ones. Without it plain `check` is measured.
+    #[arg(long, value_name = "LIST")]
+    pub engines: Option<String>,
     /// Machine-readable output.
     #[arg(long)]
     pub json: bool,
@@ -97,7 +100,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let step = if options.quick { QUICK } else { 1 };
     let chosen: Vec<Subject> = subjects(options.only.as_deref())?.into_iter().step_by(step).collect();
     for (number, subject) in chosen.iter().enumerate() {
-        let checked = check(subject, &tool, &folder.path().join(number.to_string()))?;
+        let checked = check(subject, &tool, &folder.path().join(number.to_string()), options.engines.as_deref())?;
         eprintln!("{}: {:.1} s{}", checked.name, checked.seconds, if checked.met { "" } else { ", missed" });
         programs.push(checked);
     }
@@ -181,7 +184,7 @@ impl Subject {
     }
 }
 
-fn check(subject: &Subject, tool: &Path, place: &Path) -> Result<Checked> {
+fn check(subject: &Subject, tool: &Path, place: &Path, engines: Option<&str>) -> Result<Checked> {
     std::fs::create_dir(place).with_context(|| format!("cannot create {}", place.display()))?;
     let (binary, json, input) = (place.join("program"), place.join("report.json"), place.join("input"));
     let is_c = subject.source.extension().is_some_and(|extension| extension == "c");
@@ -191,6 +194,9 @@ fn check(subject: &Subject, tool: &Path, place: &Path) -> Result<Checked> {
     succeed(compile.args(&subject.flags))?;
     let mut command = Command::new(tool);
     command.args(["--quiet", "check", "--budget", BUDGET, "--json"]).arg(&json).arg("--output").arg(place.join("store"));
+    if let Some(engines) = engines {
+        command.args(["--engines", engines]);
+    }
     if let Some(text) = &subject.stdin {
         std::fs::write(&input, text).with_context(|| format!("cannot write {}", input.display()))?;
         command.arg("--stdin").arg(&input);
