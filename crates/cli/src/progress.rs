@@ -92,7 +92,7 @@ impl Observer for Reporter {
             Progress::Recorded { number: 0, events, threads } => self.now(&format!("{events} events of {threads} threads")),
             Progress::Recorded { .. } => {}
             Progress::Analysed { witnesses, without } => {
-                self.now(&format!("{witnesses} schedules to force, {without} findings without one"));
+                self.now(&format!("schedules to force: {witnesses}; findings that no schedule is known for: {without}"));
             }
             Progress::Forcing { id, number, of } => self.now(&format!("forcing {id} ({} of {of})", number + 1)),
             Progress::Provoking { execution, open } => {

@@ -57,7 +57,7 @@ fn a_deadlock_is_found_shortened_and_replayed() {
     let ended = ended.expect(66, &["deadlock: schedule"]);
     let (id, grade, notes) = only(&report);
     assert_eq!(grade, "deadlocked", "{ended}");
-    assert!(notes.iter().any(|note| note.contains("1 preemptions (no schedule with fewer fails so)")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("1 preemption (no schedule with fewer fails so)")), "{notes:?}");
     assert!(notes.iter().any(|note| note.starts_with("critical order: ")), "{notes:?}");
     replays(&place, &id);
 }

@@ -8,13 +8,19 @@ use rashomon_explore::schedule::paths;
 use rashomon_explore::{Critical, Log, Minimised, Observation, Pending};
 use rashomon_trace::LoadedTrace;
 
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 pub(super) fn describe_schedule(schedule: &Schedule, best: &Observation, minimised: Option<&Minimised>) -> String {
-    let mut words = format!("{} turns, {} preemptions", schedule.turns.len(), best.log.preemptions());
+    let (turns, preemptions) = (schedule.turns.len(), best.log.preemptions());
+    let mut words = format!("{}, {}", counted(turns, "turn"), counted(preemptions, "preemption"));
     if let Some(minimised) = minimised {
         if minimised.fewest {
             words.push_str(" (no schedule with fewer fails so)");
         }
-        words.push_str(&format!("; after {} decisions it fails by itself", minimised.decisions.len()));
+        words.push_str(&format!("; after {} it fails by itself", counted(minimised.decisions.len(), "decision")));
     }
     words
 }
@@ -58,4 +64,14 @@ pub(super) fn critical_words<S: Symbols + ?Sized>(composer: &Composer<'_, S>, lo
         side(&critical.first),
         side(&critical.second)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "preemption")), ["0 preemptions", "1 preemption", "2 preemptions"]);
+    }
 }
