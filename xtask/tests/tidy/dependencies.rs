@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("rashomon-abi", &[]),
     ("rashomon-logic", &["rashomon-abi"]),
     ("rashomon-event", &[]),
@@ -15,6 +15,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("rashomon-order", &["rashomon-event"]),
     // The trusted checker: it must not share code, and so no mistake, with what it checks.
     ("rashomon-witness", &["rashomon-event"]),
+    ("rashomon-csp", &[]),
     ("rashomon-filter", &["rashomon-event", "rashomon-order"]),
     ("rashomon-predict", &["rashomon-event", "rashomon-order"]),
     ("rashomon-packed", &["rashomon-event"]),

@@ -1,0 +1,139 @@
+//! Runs a term along a given trace, to check counterexamples. Slow and small; shares nothing with the explored transitions.
+
+use crate::term::{Events, Processes, Term, TermId};
+use crate::transitions::Action;
+use std::collections::{BTreeSet, HashSet};
+
+/// What a term has become.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum State {
+    /// As it is written.
+    Written(TermId),
+    Ended,
+    Choice(Box<State>, Box<State>),
+    Both(Box<State>, Events, Box<State>),
+    Hiding(Box<State>, Events),
+    Until(Box<State>, Box<State>),
+    Then(Box<State>, TermId),
+}
+
+/// Whether the process can do the trace, and then offer exactly that (just its tick, if it may terminate).
+pub fn shows(processes: &Processes, process: TermId, trace: &[Action], offers: Option<&BTreeSet<Action>>) -> bool {
+    let mut now = quiet(processes, HashSet::from([State::Written(process)]));
+    for &action in trace {
+        let next = now.iter().flat_map(|state| can(processes, state)).filter(|step| step.0 == action).map(|step| step.1);
+        now = quiet(processes, next.collect());
+    }
+    match offers {
+        None => !now.is_empty(),
+        Some(offers) => now.iter().any(|state| {
+            let actions: BTreeSet<_> = can(processes, state).into_iter().map(|step| step.0).collect();
+            match actions.contains(&Action::Tick) {
+                true => *offers == BTreeSet::from([Action::Tick]),
+                false => actions == *offers,
+            }
+        }),
+    }
+}
+
+fn quiet(processes: &Processes, mut states: HashSet<State>) -> HashSet<State> {
+    let mut open: Vec<_> = states.iter().cloned().collect();
+    while let Some(state) = open.pop() {
+        for (action, next) in can(processes, &state) {
+            if action == Action::Tau && states.insert(next.clone()) {
+                open.push(next);
+            }
+        }
+    }
+    states
+}
+
+/// One level of the term, as a state.
+fn opened(processes: &Processes, id: TermId) -> Option<State> {
+    let written = |id: &TermId| Box::new(State::Written(*id));
+    Some(match processes.term(id) {
+        Term::Done => State::Ended,
+        Term::External(a, b) => State::Choice(written(a), written(b)),
+        Term::Parallel(a, set, b) => State::Both(written(a), set.clone(), written(b)),
+        Term::Hide(a, set) => State::Hiding(written(a), set.clone()),
+        Term::Interrupt(a, b) => State::Until(written(a), written(b)),
+        Term::Sequence(a, b) => State::Then(written(a), *b),
+        Term::Call(name) => State::Written(processes.body(*name)),
+        Term::Stop | Term::Skip | Term::Prefix(..) | Term::Internal(..) => return None,
+    })
+}
+
+fn can(processes: &Processes, state: &State) -> Vec<(Action, State)> {
+    let of = |state: &State| can(processes, state);
+    let within = |set: &Events, action| matches!(action, Action::Visible(event) if set.contains(&event));
+    match state {
+        State::Ended => Vec::new(),
+        State::Written(id) => match (opened(processes, *id), processes.term(*id)) {
+            (Some(state), _) => of(&state),
+            (None, Term::Skip) => vec![(Action::Tick, State::Ended)],
+            (None, Term::Prefix(event, next)) => vec![(Action::Visible(*event), State::Written(*next))],
+            (None, Term::Internal(a, b)) => vec![(Action::Tau, State::Written(*a)), (Action::Tau, State::Written(*b))],
+            (None, _) => Vec::new(),
+        },
+        State::Choice(a, b) => {
+            let left = of(a).into_iter().map(|(action, next)| match action {
+                Action::Tau => (action, State::Choice(Box::new(next), b.clone())),
+                _ => (action, next),
+            });
+            let right = of(b).into_iter().map(|(action, next)| match action {
+                Action::Tau => (action, State::Choice(a.clone(), Box::new(next))),
+                _ => (action, next),
+            });
+            left.chain(right).collect()
+        }
+        State::Until(a, b) => {
+            let inner = of(a).into_iter().map(|(action, next)| match action {
+                Action::Tick => (action, next),
+                _ => (action, State::Until(Box::new(next), b.clone())),
+            });
+            let by = of(b).into_iter().map(|(action, next)| match action {
+                Action::Tau => (action, State::Until(a.clone(), Box::new(next))),
+                _ => (action, next),
+            });
+            inner.chain(by).collect()
+        }
+        State::Then(a, then) => of(a)
+            .into_iter()
+            .map(|(action, next)| match action {
+                Action::Tick => (Action::Tau, State::Written(*then)),
+                _ => (action, State::Then(Box::new(next), *then)),
+            })
+            .collect(),
+        State::Hiding(a, set) => of(a)
+            .into_iter()
+            .map(|(action, next)| match action {
+                Action::Tick => (action, next),
+                _ => {
+                    let seen = if within(set, action) { Action::Tau } else { action };
+                    (seen, State::Hiding(Box::new(next), set.clone()))
+                }
+            })
+            .collect(),
+        State::Both(a, set, b) => {
+            if **a == State::Ended && **b == State::Ended {
+                return vec![(Action::Tick, State::Ended)];
+            }
+            let mut steps = Vec::new();
+            for (action, next) in of(a) {
+                if within(set, action) {
+                    for (_, other) in of(b).into_iter().filter(|step| step.0 == action) {
+                        steps.push((action, State::Both(Box::new(next.clone()), set.clone(), Box::new(other))));
+                    }
+                } else {
+                    let seen = if action == Action::Tick { Action::Tau } else { action };
+                    steps.push((seen, State::Both(Box::new(next), set.clone(), b.clone())));
+                }
+            }
+            for (action, next) in of(b).into_iter().filter(|step| !within(set, step.0)) {
+                let seen = if action == Action::Tick { Action::Tau } else { action };
+                steps.push((seen, State::Both(a.clone(), set.clone(), Box::new(next))));
+            }
+            steps
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Scripts in a subset of CSP_M, from text.
+//!
+//! The subset: `channel a, b` without data; `NAME = process` without parameters; `STOP`, `SKIP`, `->`, `;`, `/\`, `[]`, `|~|`,
+//! `[| set |]`, `|||`, `\ set`, binding from tight to loose in this order; sets `{a, b}` and `{|a, b|}`; `assert P [T= Q`,
+//! `assert P [F= Q`, `assert P :[deadlock free]` with or without `[F]`; comments.
+
+pub use crate::lexer::Place;
+use crate::lexer::{Word, words};
+use crate::refine::Model;
+use crate::script::{Assertion, Claim, Script};
+use crate::term::{Event, Events, Name, Processes, Term, TermId};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {}, column {}: expected {expected}, found {found}", place.line, place.column)]
+pub struct ParseError {
+    pub place: Place,
+    pub expected: String,
+    pub found: String,
+}
+
+/// Parentheses and prefixes within each other.
+const NESTING: usize = 200;
+/// Operators within each other.
+const HEIGHT: usize = 1000;
+
+pub fn script(text: &str) -> Result<Script, ParseError> {
+    let mut parser = Parser { words: words(text), next: 0, depth: 0, script: Script::default(), ..Parser::default() };
+    parser.declare()?;
+    parser.next = 0;
+    while *parser.word() != Word::End {
+        parser.declaration()?;
+    }
+    Ok(parser.script)
+}
+
+#[derive(Default)]
+struct Parser {
+    words: Vec<(Word, Place)>,
+    next: usize,
+    depth: usize,
+    script: Script,
+    events: FxHashMap<String, Event>,
+    names: FxHashMap<String, Name>,
+    heights: FxHashMap<TermId, usize>,
+}
+
+impl Parser {
+    fn word(&self) -> &Word {
+        &self.words[self.next].0
+    }
+
+    fn advance(&mut self) {
+        self.next = (self.next + 1).min(self.words.len() - 1);
+    }
+
+    fn wrong<T>(&self, expected: &str) -> Result<T, ParseError> {
+        let found = match self.word() {
+            Word::Name(name) => format!("`{name}`"),
+            Word::Sign(sign) => format!("`{sign}`"),
+            Word::Unknown(letter) => format!("`{}`", letter.escape_debug()),
+            Word::End => String::from("the end of the script"),
+        };
+        Err(ParseError { place: self.words[self.next].1, expected: expected.to_owned(), found })
+    }
+
+    fn is(&self, sign: &str) -> bool {
+        matches!(self.word(), Word::Sign(found) if *found == sign)
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let there = self.is(sign);
+        if there {
+            self.advance();
+        }
+        there
+    }
+
+    fn need(&mut self, sign: &str) -> Result<(), ParseError> {
+        if self.take(sign) { Ok(()) } else { self.wrong(&format!("`{sign}`")) }
+    }
+
+    fn keyword(&mut self, keyword: &str) -> bool {
+        let there = matches!(self.word(), Word::Name(name) if name == keyword);
+        if there {
+            self.advance();
+        }
+        there
+    }
+
+    fn name(&mut self, expected: &str) -> Result<String, ParseError> {
+        match self.word() {
+            Word::Name(name) if !["channel", "assert", "STOP", "SKIP"].contains(&name.as_str()) => {
+                let name = name.clone();
+                self.advance();
+                Ok(name)
+            }
+            _ => self.wrong(expected),
+        }
+    }
+
+    /// Events and process names, which may be used before their lines.
+    fn declare(&mut self) -> Result<(), ParseError> {
+        let stop = self.script.processes.make(Term::Stop);
+        while *self.word() != Word::End {
+            if self.keyword("channel") {
+                loop {
+                    let before = self.next;
+                    let name = self.name("the name of an event")?;
+                    let event = Event(self.script.processes.events.len() as u32);
+                    self.script.processes.events.push(name.clone());
+                    if self.events.insert(name, event).is_some() {
+                        self.next = before;
+                        return self.wrong("an event that is not declared yet");
+                    }
+                    if !self.take(",") {
+                        break;
+                    }
+                }
+                continue;
+            }
+            if let (Word::Name(name), Some((Word::Sign("="), _))) = (self.word().clone(), self.words.get(self.next + 1)) {
+                let number = Name(self.script.processes.definitions.len() as u32);
+                self.script.processes.definitions.push((name.clone(), stop));
+                if self.names.insert(name, number).is_some() {
+                    return self.wrong("a process that is not defined yet");
+                }
+            }
+            self.advance();
+        }
+        Ok(())
+    }
+
+    fn declaration(&mut self) -> Result<(), ParseError> {
+        if self.keyword("channel") {
+            self.name("the name of an event")?;
+            while self.take(",") {
+                self.name("the name of an event")?;
+            }
+            return Ok(());
+        }
+        let line = self.words[self.next].1.line;
+        if self.keyword("assert") {
+            let left = self.process()?;
+            let claim = if self.take("[T=") {
+                Claim::Refines(Model::Traces, left, self.process()?)
+            } else if self.take("[F=") {
+                Claim::Refines(Model::StableFailures, left, self.process()?)
+            } else if self.take(":[") {
+                for keyword in ["deadlock", "free"] {
+                    if !self.keyword(keyword) {
+                        return self.wrong("`deadlock free`");
+                    }
+                }
+                if self.take("[") {
+                    if !self.keyword("F") {
+                        return self.wrong("`F`");
+                    }
+                    self.need("]")?;
+                }
+                self.need("]")?;
+                Claim::DeadlockFree(left)
+            } else {
+                return self.wrong("`[T=`, `[F=` or `:[deadlock free]`");
+            };
+            self.script.assertions.push(Assertion { line, claim });
+            return Ok(());
+        }
+        let name = self.name("`channel`, `assert` or a definition `NAME = process`")?;
+        self.need("=")?;
+        let body = self.process()?;
+        let number = self.names[&name];
+        self.script.processes.definitions[number.0 as usize].1 = body;
+        Ok(())
+    }
+
+    fn make(&mut self, term: Term) -> Result<TermId, ParseError> {
+        let of = |id: TermId| self.heights.get(&id).map_or(0, |height| height + 1);
+        let height = match term {
+            Term::Stop | Term::Skip | Term::Done | Term::Call(_) => 0,
+            Term::Prefix(_, inner) | Term::Hide(inner, _) => of(inner),
+            Term::External(one, other)
+            | Term::Internal(one, other)
+            | Term::Parallel(one, _, other)
+            | Term::Interrupt(one, other)
+            | Term::Sequence(one, other) => of(one).max(of(other)),
+        };
+        if height > HEIGHT {
+            return self.wrong(&format!("a process of at most {HEIGHT} operators within each other"));
+        }
+        let id = self.script.processes.make(term);
+        self.heights.insert(id, height);
+        Ok(id)
+    }
+
+    /// The loosest operator, `\`.
+    fn process(&mut self) -> Result<TermId, ParseError> {
+        let mut process = self.binary(0)?;
+        while self.take("\\") {
+            let hidden = self.set()?;
+            process = self.make(Term::Hide(process, hidden))?;
+        }
+        Ok(process)
+    }
+
+    fn binary(&mut self, level: usize) -> Result<TermId, ParseError> {
+        const LOOSE_FIRST: [&str; 6] = ["|||", "[|", "|~|", "[]", "/\\", ";"];
+        let Some(&sign) = LOOSE_FIRST.get(level) else { return self.prefixed() };
+        let mut left = self.binary(level + 1)?;
+        while self.take(sign) {
+            let mut shared = Events::default();
+            if sign == "[|" {
+                shared = self.set()?;
+                self.need("|]")?;
+            }
+            let right = self.binary(level + 1)?;
+            left = self.make(match sign {
+                "|~|" => Term::Internal(left, right),
+                "[]" => Term::External(left, right),
+                "/\\" => Term::Interrupt(left, right),
+                ";" => Term::Sequence(left, right),
+                _ => Term::Parallel(left, shared, right),
+            })?;
+        }
+        Ok(left)
+    }
+
+    fn prefixed(&mut self) -> Result<TermId, ParseError> {
+        self.depth += 1;
+        if self.depth > NESTING {
+            return self.wrong(&format!("at most {NESTING} processes within each other"));
+        }
+        let process = self.simple();
+        self.depth -= 1;
+        process
+    }
+
+    fn simple(&mut self) -> Result<TermId, ParseError> {
+        if self.take("(") {
+            let process = self.process()?;
+            self.need(")")?;
+            return Ok(process);
+        }
+        if self.keyword("STOP") {
+            return self.make(Term::Stop);
+        }
+        if self.keyword("SKIP") {
+            return self.make(Term::Skip);
+        }
+        let before = self.next;
+        let name = self.name("a process")?;
+        if self.take("->") {
+            let Some(&event) = self.events.get(&name) else {
+                self.next = before;
+                return self.wrong("a declared event");
+            };
+            let next = self.prefixed()?;
+            return self.make(Term::Prefix(event, next));
+        }
+        if let Some(&name) = self.names.get(&name) {
+            return self.make(Term::Call(name));
+        }
+        if self.events.contains_key(&name) {
+            return self.wrong("`->` after an event");
+        }
+        self.next = before;
+        self.wrong("a declared event or a defined process")
+    }
+
+    fn set(&mut self) -> Result<Events, ParseError> {
+        let close = if self.take("{|") {
+            "|}"
+        } else {
+            self.need("{")?;
+            "}"
+        };
+        let mut events = BTreeSet::new();
+        while !self.take(close) {
+            if !events.is_empty() {
+                self.need(",")?;
+            }
+            let Word::Name(name) = self.word() else { return self.wrong("an event") };
+            let Some(&event) = self.events.get(name) else { return self.wrong("a declared event") };
+            events.insert(event);
+            self.advance();
+        }
+        Ok(Arc::new(events))
+    }
+}
+
+/// A term in CSP_M, with all parentheses.
+pub fn written(processes: &Processes, id: TermId) -> String {
+    let of = |id: TermId| written(processes, id);
+    let set = |events: &Events| {
+        let names: Vec<_> = events.iter().map(|event| processes.events[event.0 as usize].as_str()).collect();
+        format!("{{{}}}", names.join(", "))
+    };
+    match processes.term(id) {
+        Term::Stop => String::from("STOP"),
+        Term::Skip | Term::Done => String::from("SKIP"),
+        Term::Prefix(event, next) => format!("({} -> {})", processes.events[event.0 as usize], of(*next)),
+        Term::External(one, other) => format!("({} [] {})", of(*one), of(*other)),
+        Term::Internal(one, other) => format!("({} |~| {})", of(*one), of(*other)),
+        Term::Parallel(one, shared, other) if shared.is_empty() => format!("({} ||| {})", of(*one), of(*other)),
+        Term::Parallel(one, shared, other) => format!("({} [| {} |] {})", of(*one), set(shared), of(*other)),
+        Term::Hide(inner, hidden) => format!("({} \\ {})", of(*inner), set(hidden)),
+        Term::Interrupt(inner, by) => format!("({} /\\ {})", of(*inner), of(*by)),
+        Term::Sequence(first, then) => format!("({} ; {})", of(*first), of(*then)),
+        Term::Call(name) => processes.definitions[name.0 as usize].0.clone(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Terms of the algebra. Each is kept once, so that equal states of an exploration have equal numbers.
+
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A visible event, by its place in [`Processes::events`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Event(pub u32);
+
+/// A named process, by its place in [`Processes::definitions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(pub u32);
+
+/// A term, by its place among those of its [`Processes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TermId(u32);
+
+pub type Events = Arc<BTreeSet<Event>>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Term {
+    /// Does nothing, and has not terminated.
+    Stop,
+    /// Terminates.
+    Skip,
+    /// What is left of a process that terminated.
+    Done,
+    Prefix(Event, TermId),
+    External(TermId, TermId),
+    Internal(TermId, TermId),
+    /// Both sides take part in events of the set. With an empty set: interleaving.
+    Parallel(TermId, Events, TermId),
+    Hide(TermId, Events),
+    /// The second takes over with its first event.
+    Interrupt(TermId, TermId),
+    Sequence(TermId, TermId),
+    Call(Name),
+}
+
+/// Named processes and all terms that occur in them.
+#[derive(Clone, Debug, Default)]
+pub struct Processes {
+    terms: Vec<Term>,
+    /// Operators above the deepest leaf, definitions not unfolded.
+    depths: Vec<usize>,
+    numbers: FxHashMap<Term, TermId>,
+    /// Names of events.
+    pub events: Vec<String>,
+    /// Names of processes, and what they stand for.
+    pub definitions: Vec<(String, TermId)>,
+}
+
+impl Processes {
+    pub fn make(&mut self, term: Term) -> TermId {
+        if let Some(&known) = self.numbers.get(&term) {
+            return known;
+        }
+        let id = TermId(self.terms.len() as u32);
+        let below = match term {
+            // Nothing looks below a prefix before its event.
+            Term::Stop | Term::Skip | Term::Done | Term::Call(_) | Term::Prefix(..) => 0,
+            Term::Hide(inner, _) => 1 + self.depth(inner),
+            Term::External(one, other)
+            | Term::Internal(one, other)
+            | Term::Parallel(one, _, other)
+            | Term::Interrupt(one, other) => 1 + self.depth(one).max(self.depth(other)),
+            Term::Sequence(first, _) => 1 + self.depth(first),
+        };
+        self.depths.push(below);
+        self.terms.push(term.clone());
+        self.numbers.insert(term, id);
+        id
+    }
+
+    pub fn term(&self, id: TermId) -> &Term {
+        &self.terms[id.0 as usize]
+    }
+
+    /// How many operators deep its first step may lie, calls apart.
+    pub fn depth(&self, id: TermId) -> usize {
+        self.depths[id.0 as usize]
+    }
+
+    pub fn count(&self) -> usize {
+        self.terms.len()
+    }
+
+    pub fn body(&self, name: Name) -> TermId {
+        self.definitions[name.0 as usize].1
+    }
+}

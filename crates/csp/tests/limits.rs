@@ -1,0 +1,61 @@
+//! What outgrows its limits, or has no meaning, is undecided.
+
+use rashomon_csp::refine::{Limits, Verdict, Why, deadlock_free};
+use rashomon_csp::term::{Event, Name, Processes, Term};
+use rashomon_csp::transitions::StepError;
+use std::sync::Arc;
+
+fn recursive(body: impl Fn(&mut Processes) -> Term) -> Processes {
+    let mut processes = Processes::default();
+    let term = body(&mut processes);
+    let id = processes.make(term);
+    processes.definitions.push((String::from("P"), id));
+    processes
+}
+
+fn check(mut processes: Processes, limits: &Limits) -> Verdict {
+    let process = processes.make(Term::Call(Name(0)));
+    deadlock_free(&mut processes, process, limits)
+}
+
+#[test]
+fn more_states_than_allowed() {
+    // P = a -> (P ||| P)
+    let processes = recursive(|processes| {
+        let again = processes.make(Term::Call(Name(0)));
+        let two = processes.make(Term::Parallel(again, Arc::default(), again));
+        Term::Prefix(Event(0), two)
+    });
+    let verdict = check(processes, &Limits { states: 500, ..Limits::default() });
+    assert!(matches!(verdict, Verdict::Undecided { states, why: Why::States } if states > 0), "{verdict:?}");
+}
+
+#[test]
+fn no_time() {
+    let processes = recursive(|processes| Term::Prefix(Event(0), processes.make(Term::Call(Name(0)))));
+    let verdict = check(processes, &Limits { until: Some(std::time::Instant::now()), ..Limits::default() });
+    assert!(matches!(verdict, Verdict::Undecided { why: Why::Time, .. }), "{verdict:?}");
+}
+
+#[test]
+fn recursion_without_an_event() {
+    // P = P ; STOP
+    let processes = recursive(|processes| {
+        let (again, stop) = (processes.make(Term::Call(Name(0))), processes.make(Term::Stop));
+        Term::Sequence(again, stop)
+    });
+    let verdict = check(processes, &Limits::default());
+    let Verdict::Undecided { why: Why::Step(StepError::Unguarded { .. }), .. } = verdict else { panic!("{verdict:?}") };
+}
+
+#[test]
+fn terms_that_grow_deep() {
+    // P = a -> (P ; STOP)
+    let processes = recursive(|processes| {
+        let (again, stop) = (processes.make(Term::Call(Name(0))), processes.make(Term::Stop));
+        let then = processes.make(Term::Sequence(again, stop));
+        Term::Prefix(Event(0), then)
+    });
+    let verdict = check(processes, &Limits::default());
+    let Verdict::Undecided { why: Why::Step(StepError::Deep { .. }), .. } = verdict else { panic!("{verdict:?}") };
+}
