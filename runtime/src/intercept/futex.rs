@@ -13,7 +13,7 @@ use super::queue::{self, Outcome};
 use super::time::{clock_sleep, fill_random, get_time, give_way, nano_sleep, seconds, time_of_day};
 use crate::record::recorder;
 use crate::serial::clock::{self, MONOTONIC, NEVER, REALTIME};
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::sched::{self, Wait, WaitFor};
 use crate::serial::{linger, standstill};
 use crate::system::real::{errno, real, set_errno};
@@ -136,7 +136,7 @@ unsafe extern "C" fn system_call(number: isize, a: usize, b: usize, c: usize, d:
             number::EXIT_GROUP => {
                 if let Some(runtime) = Runtime::try_enter() {
                     linger::before_end(&runtime, exit_stage::HANDLED, site);
-                    finish::complete();
+                    shutdown::complete();
                 }
                 real_call(number, arguments)
             }

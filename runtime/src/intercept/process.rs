@@ -15,7 +15,7 @@ use crate::process::fork;
 use crate::record::family::{self, Environment, NO_PLACE};
 use crate::record::recorder;
 use crate::report;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::{linger, sched};
 use crate::system::memory::List;
 use crate::system::real::real;
@@ -49,7 +49,7 @@ unsafe extern "C" fn at_quick_exit(_argument: *mut c_void) {
     if let Some(runtime) = &runtime {
         linger::before_end(runtime, exit_stage::HANDLED, 0);
     }
-    finish::complete();
+    shutdown::complete();
 }
 
 /// The frame of every call that makes a process; its result is the process id or negative.
@@ -209,7 +209,7 @@ fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
     runtime.thread().fork_site = caller();
     let noted = header::newly_noted(note_bits);
-    let completed = finish::complete();
+    let completed = shutdown::complete();
     let process = sys::process_id();
     let result = runtime.outside(end);
     if !current().is_null() && process == sys::process_id() {
@@ -217,7 +217,7 @@ fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
         runtime.thread().linger.ends = ended_before;
         header::take_back(noted);
         if completed {
-            finish::resume();
+            shutdown::resume();
         }
     }
     result

@@ -21,7 +21,7 @@ use crate::record::family::{Cradle, NO_PLACE};
 use crate::record::outside;
 use crate::record::{recorder, tree};
 use crate::report;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::{clock, explore, policy, replay, sched, watchdog, world};
 use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn child() {
 /// # Safety
 /// In a child that has one thread.
 unsafe fn silence(thread: *mut Thread) {
-    finish::forget();
+    shutdown::forget();
     recorder::disable();
     header::set_page(core::ptr::null_mut());
     signals::reset_lock();
@@ -210,7 +210,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
         let (op, kind) = if shared { (Op::LockShared, lock_kind::RWLOCK) } else { (Op::Lock, lock_kind::MUTEX) };
         recorder::sync(thread, op, lock, kind, site, &[]);
     }
-    finish::begin_again();
+    shutdown::begin_again();
     debug_assert!(config::mode() != 0);
     // SAFETY: as above.
     unsafe { (*hot()).nesting = nesting };

@@ -7,7 +7,7 @@ use crate::record::family;
 use crate::record::family::Refused;
 use crate::record::{recorder, tree};
 use crate::report;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::{clock, explore, linger, policy, replay, sched};
 use crate::system::real::{self, real};
 use crate::system::sys;
@@ -158,7 +158,7 @@ unsafe extern "C" fn at_exit(_argument: *mut c_void) {
     if let Some(runtime) = &runtime {
         linger::before_end(runtime, exit_stage::HANDLED, 0);
     }
-    finish::complete();
+    shutdown::complete();
 }
 
 /// The initial thread's stack: 8 MiB below the place where `main` begins, whatever the limit says.

@@ -7,7 +7,7 @@
 use super::file::{self, Side, add, in_head};
 use super::{hold_done, is_favoured, is_known, others, reached};
 use crate::serial::clock;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::replay::AccessAt;
 use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
@@ -147,7 +147,7 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
     }
     if hold_done() && config::word(field::AFTER) == after::STOP {
         // Nothing is left to be tried.
-        finish::stop();
+        shutdown::stop();
     }
     true
 }

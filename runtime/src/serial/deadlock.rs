@@ -11,7 +11,7 @@
 
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::sched::{LOCK, WaitFor, live};
 use crate::serial::{replay, standstill};
 use crate::system::memory::List;
@@ -173,7 +173,7 @@ impl Cycle {
         }
         let (a, b) = self.0.as_slice()[0];
         replay::conclude(outcome::DEADLOCK, a as u64, b as u64);
-        finish::stop();
+        shutdown::stop();
     }
 
     fn free(mut self) {
@@ -264,7 +264,7 @@ fn conclude_parallel(members: &[(u32, u64)]) -> ! {
     let side = |index: usize| numbers.as_slice().get(index).map_or(u64::MAX, |&number| number as u64);
     let result = if members.is_empty() { outcome::STUCK } else { outcome::DEADLOCK };
     replay::conclude(result, side(0), if members.len() == 1 { side(0) } else { side(1) });
-    finish::stop()
+    shutdown::stop()
 }
 
 /// Of an execution of which nothing was recorded: who its threads are. Those that run, if any do, write no records of their own.
@@ -316,7 +316,7 @@ pub fn stuck() {
     }
     let side = |index: usize| live.as_slice().get(index).map_or(u64::MAX, |&number| number as u64);
     replay::conclude(outcome::STUCK, side(0), side(1));
-    finish::stop();
+    shutdown::stop();
 }
 
 /// When a lock was last taken for one thread alone, in serial mode: who is said to have taken it before does not have it any

@@ -1,7 +1,7 @@
 //! The session's `exploration` file, mapped: what to do, and the log of what happened (`rashomon_abi::exploration` describes it).
 
 use crate::serial::explore::Pending;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::system::lock::RawLock;
 use crate::system::thread::Thread;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
@@ -59,7 +59,7 @@ fn append(words: [u64; RECORD_WORDS]) -> bool {
 
 pub fn stop(reason: u64) -> ! {
     set(field::END, reason);
-    finish::stop()
+    shutdown::stop()
 }
 
 pub fn write_thread(thread: &Thread) {

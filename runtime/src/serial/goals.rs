@@ -2,7 +2,7 @@
 
 use crate::record::recorder;
 use crate::serial::replay::{conflict, current_index, over};
-use crate::serial::{elastic, finish, named};
+use crate::serial::{elastic, shutdown, named};
 use crate::system::thread::{Thread, by_number};
 use crate::system::{config, header};
 use rashomon_abi::control::{self, after, goal};
@@ -86,7 +86,7 @@ pub fn conclude(result: u64, a: u64, b: u64) {
     if config::word(control::field::AFTER) == after::CONTINUE {
         rashomon_finding_reached();
     } else {
-        finish::stop();
+        shutdown::stop();
     }
 }
 

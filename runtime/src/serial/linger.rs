@@ -20,7 +20,7 @@
 use crate::record::recorder;
 use crate::serial::clock::{self, MONOTONIC, NEVER};
 use crate::serial::explore;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::sched::{self, WaitFor, Wake};
 use crate::system::memory::Map;
 use crate::system::thread::{Runtime, State, Thread, all, by_number};
@@ -88,7 +88,7 @@ pub fn before_end(runtime: &Runtime, stage: u16, site: u64) {
         }
         return;
     }
-    if finish::is_done() || sched::live_count() <= 1 {
+    if shutdown::is_done() || sched::live_count() <= 1 {
         return;
     }
     let exploring = explore::on();
@@ -216,7 +216,7 @@ pub fn has_waited(idle_ns: u64) -> bool {
 
 /// Without turns: waits as long as another thread may still do something, but not for ever.
 fn in_parallel(thread: &mut Thread, site: u64) {
-    if config::mode() != control::mode::FREE || finish::is_done() {
+    if config::mode() != control::mode::FREE || shutdown::is_done() {
         return;
     }
     let own = sys::thread_id();

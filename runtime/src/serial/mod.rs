@@ -11,7 +11,7 @@ pub mod elastic;
 pub mod endless;
 pub mod exploration;
 pub mod explore;
-pub mod finish;
+pub mod shutdown;
 pub mod goals;
 pub mod kernel_tasks;
 pub mod linger;

@@ -25,7 +25,7 @@ const WIDER: [(&str, usize); 11] = [
     ("crates/trace", 1),
     ("evaluation", 22),
     ("include", 1),
-    ("runtime", 149),
+    ("runtime", 67),
     ("tests", 72),
 ];
 

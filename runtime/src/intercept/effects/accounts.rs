@@ -21,12 +21,16 @@ fn entry(w: &Accesses<'_>, place: usize, bytes: usize, result: c_int) {
 effects! {
     getpwnam(name) -> usize, reads |r| { r.text(name); }, writes |w, result| { w.bytes(result, USER); glibc::look(); };
     getpwuid(user) -> usize, writes |w, result| { w.bytes(result, USER); glibc::look(); };
-    getpwnam_r(name, to, buffer, bytes, place) -> c_int, reads |r| { r.text(name); }, writes |w, result| { entry(&w, place, USER, result); };
+    getpwnam_r(name, to, buffer, bytes, place) -> c_int,
+        reads |r| { r.text(name); },
+        writes |w, result| { entry(&w, place, USER, result); };
     getpwuid_r(user, to, buffer, bytes, place) -> c_int, writes |w, result| { entry(&w, place, USER, result); };
     getpwent_r(to, buffer, bytes, place) -> c_int, writes |w, result| { entry(&w, place, USER, result); };
     getgrnam(name) -> usize, reads |r| { r.text(name); }, writes |w, result| { w.bytes(result, GROUP); glibc::look(); };
     getgrgid(group) -> usize, writes |w, result| { w.bytes(result, GROUP); glibc::look(); };
-    getgrnam_r(name, to, buffer, bytes, place) -> c_int, reads |r| { r.text(name); }, writes |w, result| { entry(&w, place, GROUP, result); };
+    getgrnam_r(name, to, buffer, bytes, place) -> c_int,
+        reads |r| { r.text(name); },
+        writes |w, result| { entry(&w, place, GROUP, result); };
     getgrgid_r(group, to, buffer, bytes, place) -> c_int, writes |w, result| { entry(&w, place, GROUP, result); };
     getgrent_r(to, buffer, bytes, place) -> c_int, writes |w, result| { entry(&w, place, GROUP, result); };
     getgroups(most: c_int, to) -> c_int, writes |w, count| { w.bytes(if most > 0 { to } else { 0 }, count.max(0) as usize * 4); };
@@ -36,6 +40,8 @@ effects! {
         glibc::look();
     };
     getlogin_r(to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };
-    getresuid(real, effective, saved) -> c_int, writes |w, result| { if result == 0 { w.bytes(real, 4); w.bytes(effective, 4); w.bytes(saved, 4); } };
-    getresgid(real, effective, saved) -> c_int, writes |w, result| { if result == 0 { w.bytes(real, 4); w.bytes(effective, 4); w.bytes(saved, 4); } };
+    getresuid(real, effective, saved) -> c_int,
+        writes |w, result| { if result == 0 { w.bytes(real, 4); w.bytes(effective, 4); w.bytes(saved, 4); } };
+    getresgid(real, effective, saved) -> c_int,
+        writes |w, result| { if result == 0 { w.bytes(real, 4); w.bytes(effective, 4); w.bytes(saved, 4); } };
 }

@@ -72,15 +72,25 @@ effects! {
     lstat64(path, to) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
     fstat(file, to) -> c_int, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
     fstat64(file, to) -> c_int, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
-    fstatat(directory, path, to, flags) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
-    fstatat64(directory, path, to, flags) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
+    fstatat(directory, path, to, flags) -> c_int,
+        reads |r| { r.text(path); },
+        writes |w, result| { w.bytes(to, if_done(result, STAT)); };
+    fstatat64(directory, path, to, flags) -> c_int,
+        reads |r| { r.text(path); },
+        writes |w, result| { w.bytes(to, if_done(result, STAT)); };
     __xstat(version, path, to) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
-    __xstat64(version, path, to) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
+    __xstat64(version, path, to) -> c_int,
+        reads |r| { r.text(path); },
+        writes |w, result| { w.bytes(to, if_done(result, STAT)); };
     __lxstat(version, path, to) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
-    __lxstat64(version, path, to) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
+    __lxstat64(version, path, to) -> c_int,
+        reads |r| { r.text(path); },
+        writes |w, result| { w.bytes(to, if_done(result, STAT)); };
     __fxstat(version, file, to) -> c_int, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
     __fxstat64(version, file, to) -> c_int, writes |w, result| { w.bytes(to, if_done(result, STAT)); };
-    statx(directory, path, flags, mask, to) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STATX)); };
+    statx(directory, path, flags, mask, to) -> c_int,
+        reads |r| { r.text(path); },
+        writes |w, result| { w.bytes(to, if_done(result, STATX)); };
     statfs(path, to) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STATFS)); };
     statfs64(path, to) -> c_int, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, if_done(result, STATFS)); };
     fstatfs(file, to) -> c_int, writes |w, result| { w.bytes(to, if_done(result, STATFS)); };
@@ -94,7 +104,9 @@ effects! {
     "GLIBC_2.3" realpath(path, to) -> usize, reads |r| { r.text(path); }, writes |w, result| { w.text(result); };
     canonicalize_file_name(path) -> usize, reads |r| { r.text(path); }, writes |w, result| { w.text(result); };
     readlink(path, to, bytes) -> isize, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, result.max(0) as usize); };
-    readlinkat(directory, path, to, bytes) -> isize, reads |r| { r.text(path); }, writes |w, result| { w.bytes(to, result.max(0) as usize); };
+    readlinkat(directory, path, to, bytes) -> isize,
+        reads |r| { r.text(path); },
+        writes |w, result| { w.bytes(to, result.max(0) as usize); };
     readdir(directory) -> usize, writes |w, entry| { w.bytes(entry, unsafe { entry_bytes(entry) }); };
     readdir64(directory) -> usize, writes |w, entry| { w.bytes(entry, unsafe { entry_bytes(entry) }); };
     readdir_r(directory, entry, place) -> c_int, writes |w, result| {

@@ -154,7 +154,9 @@ macro_rules! perform {
 }
 
 macro_rules! effects {
-    ($($($version:literal)? $name:ident($($argument:ident $(: $kind:ty)?),*) -> $result:ty $(, by $by:path)? $(, reads |$r:ident| $before:block)? $(, writes |$w:ident, $value:pat_param| $after:block)?;)*) => { $(
+    ($($($version:literal)? $name:ident($($argument:ident $(: $kind:ty)?),*) -> $result:ty $(, by $by:path)? $(,
+        reads |$r:ident| $before:block)? $(,
+        writes |$w:ident, $value:pat_param| $after:block)?;)*) => { $(
         mod $name {
             #[allow(unused_imports, reason = "what rows may use")]
             use super::*;

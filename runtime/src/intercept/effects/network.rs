@@ -83,20 +83,30 @@ effects! {
     bind(file, address, length: u32) -> c_int, reads |r| { r.bytes(address, length as usize); };
     connect(file, address, length: u32) -> c_int, by sockets::connected, reads |r| { r.bytes(address, length as usize); };
     setsockopt(file, level, name, from, length: u32) -> c_int, reads |r| { r.bytes(from, length as usize); };
-    inet_pton(family, text, to) -> c_int, reads |r| { r.text(text); }, writes |w, result| { w.bytes(to, match (result, family as u32) { (1, 2) => 4, (1, 10) => 16, _ => 0 }); };
-    inet_ntop(family, from, to, room) -> usize, reads |r| { r.bytes(from, match family as u32 { 2 => 4, 10 => 16, _ => 0 }); }, writes |w, result| { w.text(result); };
-    inet_aton(text, to) -> c_int, reads |r| { r.text(text); }, writes |w, result| { w.bytes(to, if result != 0 { 4 } else { 0 }); };
+    inet_pton(family, text, to) -> c_int,
+        reads |r| { r.text(text); },
+        writes |w, result| { w.bytes(to, match (result, family as u32) { (1, 2) => 4, (1, 10) => 16, _ => 0 }); };
+    inet_ntop(family, from, to, room) -> usize,
+        reads |r| { r.bytes(from, match family as u32 { 2 => 4, 10 => 16, _ => 0 }); },
+        writes |w, result| { w.text(result); };
+    inet_aton(text, to) -> c_int,
+        reads |r| { r.text(text); },
+        writes |w, result| { w.bytes(to, if result != 0 { 4 } else { 0 }); };
     inet_addr(text) -> u32, reads |r| { r.text(text); };
     gethostname(to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text_up_to(to, bytes); } };
     getdomainname(to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text_up_to(to, bytes); } };
     if_nametoindex(name) -> u32, reads |r| { r.text(name); };
     if_indextoname(index, name) -> usize, writes |w, result| { w.text(result); };
     getifaddrs(place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 8 } else { 0 }); };
-    getaddrinfo(node, service, hints, place) -> c_int, by waits::resolve, reads |r| { r.text(node); r.text(service); r.bytes(hints, INFORMATION); }, writes |w, result| {
+    getaddrinfo(node, service, hints, place) -> c_int, by waits::resolve,
+        reads |r| { r.text(node); r.text(service); r.bytes(hints, INFORMATION); },
+        writes |w, result| {
         if result == 0 { unsafe { found(&w, place) }; }
         glibc::look();
     };
-    getnameinfo(address, length: u32, host, host_room: u32, service, service_room: u32, flags) -> c_int, reads |r| { r.bytes(address, length as usize); }, writes |w, result| {
+    getnameinfo(address, length: u32, host, host_room: u32, service, service_room: u32, flags) -> c_int,
+        reads |r| { r.bytes(address, length as usize); },
+        writes |w, result| {
         if result == 0 {
             w.text(if host_room > 0 { host } else { 0 });
             w.text(if service_room > 0 { service } else { 0 });
@@ -109,7 +119,11 @@ effects! {
         w.bytes(if result == 0 { unsafe { word(place) } } else { 0 }, 32);
         glibc::look();
     };
-    getservbyname(name, protocol) -> usize, reads |r| { r.text(name); r.text(protocol); }, writes |w, result| { w.bytes(result, 32); glibc::look(); };
-    getservbyport(port, protocol) -> usize, reads |r| { r.text(protocol); }, writes |w, result| { w.bytes(result, 32); glibc::look(); };
+    getservbyname(name, protocol) -> usize,
+        reads |r| { r.text(name); r.text(protocol); },
+        writes |w, result| { w.bytes(result, 32); glibc::look(); };
+    getservbyport(port, protocol) -> usize,
+        reads |r| { r.text(protocol); },
+        writes |w, result| { w.bytes(result, 32); glibc::look(); };
     getprotobyname(name) -> usize, reads |r| { r.text(name); }, writes |w, result| { w.bytes(result, 24); glibc::look(); };
 }

@@ -58,10 +58,13 @@ effects! {
     fgets(to, most, stream) -> usize, by stdio::fgets::call, writes |w, result| { w.text(result); };
     fgets_unlocked(to, most, stream) -> usize, by stdio::fgets_unlocked::call, writes |w, result| { w.text(result); };
     fgetws(to, most, stream) -> usize, by stdio::fgetws::call, writes |w, result| { w.wide(result); };
-    fread(to, size, count, stream) -> usize, by stdio::fread::call, writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
-    fread_unlocked(to, size, count, stream) -> usize, by stdio::fread_unlocked::call, writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
+    fread(to, size, count, stream) -> usize, by stdio::fread::call,
+        writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
+    fread_unlocked(to, size, count, stream) -> usize, by stdio::fread_unlocked::call,
+        writes |w, items| { w.bytes(to, items.saturating_mul(size)); };
     fwrite(from, size, count, stream) -> usize, by stdio::fwrite::call, reads |r| { r.bytes(from, size.saturating_mul(count)); };
-    fwrite_unlocked(from, size, count, stream) -> usize, by stdio::fwrite_unlocked::call, reads |r| { r.bytes(from, size.saturating_mul(count)); };
+    fwrite_unlocked(from, size, count, stream) -> usize, by stdio::fwrite_unlocked::call,
+        reads |r| { r.bytes(from, size.saturating_mul(count)); };
     fputs(text, stream) -> c_int, by stdio::fputs::call, reads |r| { r.text(text); };
     fputs_unlocked(text, stream) -> c_int, by stdio::fputs_unlocked::call, reads |r| { r.text(text); };
     fputws(text, stream) -> c_int, by stdio::fputws::call, reads |r| { r.wide(text); };

@@ -42,20 +42,39 @@ unsafe fn cut(r: &Accesses<'_>, token: usize, next: usize) {
 }
 
 effects! {
-    strcasecmp(a, b) -> c_int, reads |r| { let seen = unsafe { compared(a, b, usize::MAX) }; r.bytes(a, seen); r.bytes(b, seen); };
-    strncasecmp(a, b, most) -> c_int, reads |r| { let seen = unsafe { compared(a, b, most) }; r.bytes(a, seen); r.bytes(b, seen); };
+    strcasecmp(a, b) -> c_int,
+        reads |r| { let seen = unsafe { compared(a, b, usize::MAX) }; r.bytes(a, seen); r.bytes(b, seen); };
+    strncasecmp(a, b, most) -> c_int,
+        reads |r| { let seen = unsafe { compared(a, b, most) }; r.bytes(a, seen); r.bytes(b, seen); };
     strcoll(a, b) -> c_int, reads |r| { r.text(a); r.text(b); };
     strverscmp(a, b) -> c_int, reads |r| { r.text(a); r.text(b); };
-    strxfrm(to, from, most) -> usize, reads |r| { r.text(from); }, writes |w, length| { w.bytes(to, if length < most { length + 1 } else { 0 }); };
-    strspn(text, set) -> usize, reads |r| { r.text(set); }, writes |w, length| { Accesses { class: AccessClass::Read, ..w }.bytes(text, length + 1); };
-    strcspn(text, set) -> usize, reads |r| { r.text(set); }, writes |w, length| { Accesses { class: AccessClass::Read, ..w }.bytes(text, length + 1); };
-    strpbrk(text, set) -> usize, reads |r| { r.text(set); }, writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, searched(text, found, 1)); };
-    strstr(text, part) -> usize, reads |r| { r.text(part); }, writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, searched(text, found, text_length(part))); };
-    strcasestr(text, part) -> usize, reads |r| { r.text(part); }, writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, searched(text, found, text_length(part))); };
-    strchrnul(text, byte) -> usize, writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, found - text + 1); };
-    rawmemchr(text, byte) -> usize, writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, found - text + 1); };
-    memrchr(memory, byte, bytes) -> usize, writes |w, found| { let from = if found == 0 { memory } else { found }; Accesses { class: AccessClass::Read, ..w }.bytes(from, memory + bytes - from); };
-    memmem(memory, bytes, part, length) -> usize, reads |r| { r.bytes(part, length); }, writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(memory, if found == 0 { bytes } else { found - memory + length }); };
+    strxfrm(to, from, most) -> usize,
+        reads |r| { r.text(from); },
+        writes |w, length| { w.bytes(to, if length < most { length + 1 } else { 0 }); };
+    strspn(text, set) -> usize,
+        reads |r| { r.text(set); },
+        writes |w, length| { Accesses { class: AccessClass::Read, ..w }.bytes(text, length + 1); };
+    strcspn(text, set) -> usize,
+        reads |r| { r.text(set); },
+        writes |w, length| { Accesses { class: AccessClass::Read, ..w }.bytes(text, length + 1); };
+    strpbrk(text, set) -> usize,
+        reads |r| { r.text(set); },
+        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, searched(text, found, 1)); };
+    strstr(text, part) -> usize,
+        reads |r| { r.text(part); },
+        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, searched(text, found, text_length(part))); };
+    strcasestr(text, part) -> usize,
+        reads |r| { r.text(part); },
+        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, searched(text, found, text_length(part))); };
+    strchrnul(text, byte) -> usize,
+        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, found - text + 1); };
+    rawmemchr(text, byte) -> usize,
+        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, found - text + 1); };
+    memrchr(memory, byte, bytes) -> usize,
+        writes |w, found| { let from = if found == 0 { memory } else { found }; Accesses { class: AccessClass::Read, ..w }.bytes(from, memory + bytes - from); };
+    memmem(memory, bytes, part, length) -> usize,
+        reads |r| { r.bytes(part, length); },
+        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(memory, if found == 0 { bytes } else { found - memory + length }); };
     memccpy(to, from, byte, most) -> usize, writes |w, found| {
         let bytes = if found == 0 { most } else { found - to };
         Accesses { class: AccessClass::Read, ..w }.bytes(from, bytes);
@@ -73,5 +92,7 @@ effects! {
     bzero(to, bytes) -> (), writes |w, ()| { w.bytes(to, bytes); };
     explicit_bzero(to, bytes) -> (), writes |w, ()| { w.bytes(to, bytes); };
     bcopy(from, to, bytes) -> (), reads |r| { r.bytes(from, bytes); }, writes |w, ()| { w.bytes(to, bytes); };
-    swab(from, to, bytes: isize) -> (), reads |r| { r.bytes(from, (bytes.max(0) & !1) as usize); }, writes |w, ()| { w.bytes(to, (bytes.max(0) & !1) as usize); };
+    swab(from, to, bytes: isize) -> (),
+        reads |r| { r.bytes(from, (bytes.max(0) & !1) as usize); },
+        writes |w, ()| { w.bytes(to, (bytes.max(0) & !1) as usize); };
 }

@@ -31,14 +31,25 @@ fn date_fields(w: &Accesses<'_>, text: usize, format: usize, date: usize) {
 
 effects! {
     time(place) -> usize, by clocks::seconds, writes |w, _| { w.bytes(place, SECONDS); };
-    clock_gettime(clock, place) -> c_int, by clocks::get_time, writes |w, result| { w.bytes(place, if result == 0 { TIME } else { 0 }); };
-    gettimeofday(place, zone) -> c_int, by clocks::time_of_day, writes |w, result| { w.bytes(place, if result == 0 { TIME } else { 0 }); };
-    timespec_get(place, base) -> c_int, by clocks::spec_time, writes |w, result| { w.bytes(place, if result != 0 { TIME } else { 0 }); };
+    clock_gettime(clock, place) -> c_int, by clocks::get_time,
+        writes |w, result| { w.bytes(place, if result == 0 { TIME } else { 0 }); };
+    gettimeofday(place, zone) -> c_int, by clocks::time_of_day,
+        writes |w, result| { w.bytes(place, if result == 0 { TIME } else { 0 }); };
+    timespec_get(place, base) -> c_int, by clocks::spec_time,
+        writes |w, result| { w.bytes(place, if result != 0 { TIME } else { 0 }); };
     clock_getres(clock, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { TIME } else { 0 }); };
-    clock_nanosleep(clock, flags: c_int, asked, left) -> c_int, by clocks::clock_sleep, reads |r| { r.bytes(asked, TIME); }, writes |w, result| { w.bytes(left, if result == INTERRUPTED && flags & UNTIL == 0 { TIME } else { 0 }); };
-    nanosleep(asked, left) -> c_int, by clocks::nano_sleep, reads |r| { r.bytes(asked, TIME); }, writes |w, result| { w.bytes(left, if result != 0 && errno() == INTERRUPTED { TIME } else { 0 }); };
-    thrd_sleep(asked, left) -> c_int, by clocks::thread_sleep, reads |r| { r.bytes(asked, TIME); }, writes |w, result| { w.bytes(left, if result == -1 { TIME } else { 0 }); };
-    timerfd_settime(file, flags, new, old) -> c_int, by clocks::set_timer_file, reads |r| { r.bytes(new, 32); }, writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
+    clock_nanosleep(clock, flags: c_int, asked, left) -> c_int, by clocks::clock_sleep,
+        reads |r| { r.bytes(asked, TIME); },
+        writes |w, result| { w.bytes(left, if result == INTERRUPTED && flags & UNTIL == 0 { TIME } else { 0 }); };
+    nanosleep(asked, left) -> c_int, by clocks::nano_sleep,
+        reads |r| { r.bytes(asked, TIME); },
+        writes |w, result| { w.bytes(left, if result != 0 && errno() == INTERRUPTED { TIME } else { 0 }); };
+    thrd_sleep(asked, left) -> c_int, by clocks::thread_sleep,
+        reads |r| { r.bytes(asked, TIME); },
+        writes |w, result| { w.bytes(left, if result == -1 { TIME } else { 0 }); };
+    timerfd_settime(file, flags, new, old) -> c_int, by clocks::set_timer_file,
+        reads |r| { r.bytes(new, 32); },
+        writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
     timerfd_gettime(file, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 32 } else { 0 }); };
     gmtime_r(seconds, date) -> usize, reads |r| { r.bytes(seconds, SECONDS); }, writes |w, result| { w.bytes(result, DATE); };
     localtime_r(seconds, date) -> usize, reads |r| { r.bytes(seconds, SECONDS); }, writes |w, result| { w.bytes(result, DATE); };
@@ -51,9 +62,15 @@ effects! {
     asctime_r(date, to) -> usize, reads |r| { r.bytes(date, DATE); }, writes |w, result| { w.text(result); };
     ctime(seconds) -> usize, reads |r| { r.bytes(seconds, SECONDS); }, writes |w, result| { w.text(result); };
     ctime_r(seconds, to) -> usize, reads |r| { r.bytes(seconds, SECONDS); }, writes |w, result| { w.text(result); };
-    strftime(to, most, format, date) -> usize, reads |r| { r.text(format); r.bytes(date, DATE); }, writes |w, length| { w.bytes(to, if length > 0 { length + 1 } else { 0 }); };
-    strftime_l(to, most, format, date, locale) -> usize, reads |r| { r.text(format); r.bytes(date, DATE); }, writes |w, length| { w.bytes(to, if length > 0 { length + 1 } else { 0 }); };
-    wcsftime(to, most, format, date) -> usize, reads |r| { r.wide(format); r.bytes(date, DATE); }, writes |w, length| { w.bytes(to, if length > 0 { (length + 1) * WIDE } else { 0 }); };
+    strftime(to, most, format, date) -> usize,
+        reads |r| { r.text(format); r.bytes(date, DATE); },
+        writes |w, length| { w.bytes(to, if length > 0 { length + 1 } else { 0 }); };
+    strftime_l(to, most, format, date, locale) -> usize,
+        reads |r| { r.text(format); r.bytes(date, DATE); },
+        writes |w, length| { w.bytes(to, if length > 0 { length + 1 } else { 0 }); };
+    wcsftime(to, most, format, date) -> usize,
+        reads |r| { r.wide(format); r.bytes(date, DATE); },
+        writes |w, length| { w.bytes(to, if length > 0 { (length + 1) * WIDE } else { 0 }); };
     strptime(text, format, date) -> usize, reads |r| { r.text(format); }, writes |w, end| {
         if end != 0 {
             Accesses { class: AccessClass::Read, ..w }.bytes(text, end - text);
@@ -62,8 +79,13 @@ effects! {
     };
     times(place) -> usize, writes |w, _| { w.bytes(place, 32); };
     getitimer(which, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 32 } else { 0 }); };
-    setitimer(which, new, old) -> c_int, by timers::set_interval, reads |r| { r.bytes(new, 32); }, writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
-    timer_create(clock, event, place) -> c_int, by timers::create, writes |w, result| { w.bytes(place, if result == 0 { 8 } else { 0 }); };
-    timer_settime(timer, flags, new, old) -> c_int, by timers::set, reads |r| { r.bytes(new, 32); }, writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
+    setitimer(which, new, old) -> c_int, by timers::set_interval,
+        reads |r| { r.bytes(new, 32); },
+        writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
+    timer_create(clock, event, place) -> c_int, by timers::create,
+        writes |w, result| { w.bytes(place, if result == 0 { 8 } else { 0 }); };
+    timer_settime(timer, flags, new, old) -> c_int, by timers::set,
+        reads |r| { r.bytes(new, 32); },
+        writes |w, result| { w.bytes(old, if result == 0 { 32 } else { 0 }); };
     timer_gettime(timer, place) -> c_int, writes |w, result| { w.bytes(place, if result == 0 { 32 } else { 0 }); };
 }

@@ -30,7 +30,9 @@ effects! {
     wcsnlen(text, most) -> usize, reads |r| { r.wide_up_to(text, most); };
     wcscpy(to, from) -> usize, reads |r| { r.wide(from); }, writes |w, _| { w.wide(to); };
     wcpcpy(to, from) -> usize, reads |r| { r.wide(from); }, writes |w, _| { w.wide(to); };
-    wcsncpy(to, from, most) -> usize, reads |r| { r.wide_up_to(from, most); }, writes |w, _| { w.bytes(to, most.saturating_mul(WIDE)); };
+    wcsncpy(to, from, most) -> usize,
+        reads |r| { r.wide_up_to(from, most); },
+        writes |w, _| { w.bytes(to, most.saturating_mul(WIDE)); };
     wcscat(to, from) -> usize, reads |r| {
         r.wide(from);
         r.wide(to);
@@ -43,19 +45,30 @@ effects! {
     };
     wcscmp(a, b) -> c_int, reads |r| { let seen = unsafe { compared(a, b, usize::MAX) }; r.bytes(a, seen); r.bytes(b, seen); };
     wcsncmp(a, b, most) -> c_int, reads |r| { let seen = unsafe { compared(a, b, most) }; r.bytes(a, seen); r.bytes(b, seen); };
-    wcschr(text, character) -> usize, writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + WIDE }); };
+    wcschr(text, character) -> usize,
+        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + WIDE }); };
     wcsrchr(text, character) -> usize, reads |r| { r.wide(text); };
     wcsstr(text, part) -> usize, reads |r| { r.wide(part); }, writes |w, found| {
         let seen = if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + wide_length(part, usize::MAX) * WIDE };
         Accesses { class: AccessClass::Read, ..w }.bytes(text, seen);
     };
-    wmemcpy(to, from, count) -> usize, reads |r| { r.bytes(from, count.saturating_mul(WIDE)); }, writes |w, _| { w.bytes(to, count.saturating_mul(WIDE)); };
-    wmempcpy(to, from, count) -> usize, reads |r| { r.bytes(from, count.saturating_mul(WIDE)); }, writes |w, _| { w.bytes(to, count.saturating_mul(WIDE)); };
-    wmemmove(to, from, count) -> usize, reads |r| { r.bytes(from, count.saturating_mul(WIDE)); }, writes |w, _| { w.bytes(to, count.saturating_mul(WIDE)); };
+    wmemcpy(to, from, count) -> usize,
+        reads |r| { r.bytes(from, count.saturating_mul(WIDE)); },
+        writes |w, _| { w.bytes(to, count.saturating_mul(WIDE)); };
+    wmempcpy(to, from, count) -> usize,
+        reads |r| { r.bytes(from, count.saturating_mul(WIDE)); },
+        writes |w, _| { w.bytes(to, count.saturating_mul(WIDE)); };
+    wmemmove(to, from, count) -> usize,
+        reads |r| { r.bytes(from, count.saturating_mul(WIDE)); },
+        writes |w, _| { w.bytes(to, count.saturating_mul(WIDE)); };
     wmemset(to, character, count) -> usize, writes |w, _| { w.bytes(to, count.saturating_mul(WIDE)); };
     wcsdup(text) -> usize, reads |r| { r.wide(text); }, writes |w, copy| { w.wide(copy); };
-    mbstowcs(to, from, most) -> usize, reads |r| { if to == 0 { r.text(from); } }, writes |w, result| { w.bytes(to, converted(result, most, WIDE)); };
-    wcstombs(to, from, most) -> usize, reads |r| { if to == 0 { r.wide(from); } }, writes |w, result| { w.bytes(to, converted(result, most, 1)); };
+    mbstowcs(to, from, most) -> usize,
+        reads |r| { if to == 0 { r.text(from); } },
+        writes |w, result| { w.bytes(to, converted(result, most, WIDE)); };
+    wcstombs(to, from, most) -> usize,
+        reads |r| { if to == 0 { r.wide(from); } },
+        writes |w, result| { w.bytes(to, converted(result, most, 1)); };
     mbsrtowcs(to, place, most, state) -> usize, reads |r| { r.bytes(place, 8); }, writes |w, result| {
         w.bytes(to, converted(result, most, WIDE));
         w.bytes(if to == 0 { 0 } else { place }, 8);

@@ -20,7 +20,7 @@ pub mod trial;
 
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::sched::{self, LOCK, WaitFor, live};
 use crate::serial::{deadlock, explore, linger, replay, snapshot, standstill, watchdog};
 use crate::system::thread::{State, Thread, by_number};
@@ -200,5 +200,5 @@ fn conclude(holder: &mut Thread) -> ! {
     }
     recorder::stands(holder);
     replay::conclude(outcome::ENDLESS, sides[0], sides[1]);
-    finish::stop()
+    shutdown::stop()
 }

@@ -21,7 +21,7 @@
 use super::pages::{copy, same, same_floating, xstate_bytes};
 use crate::intercept::atomics;
 use crate::record::recorder;
-use crate::serial::finish;
+use crate::serial::shutdown;
 use crate::serial::sched::WaitFor;
 use crate::serial::{explore, world};
 use crate::system::sys::{self, syscall};
@@ -242,7 +242,7 @@ fn begin(trial: &mut Trial, thread: &mut Thread) {
         syscall!(sys::RT_SIGPROCMASK, 2, &raw const mask, 0usize, 8);
     }
     stay_on_processor();
-    finish::forget();
+    shutdown::forget();
     recorder::disable();
     header::set_page(core::ptr::null_mut());
     signals::reset_lock();
