@@ -230,11 +230,13 @@ fn a_check_runs_the_registered_engines() {
     let part = |of: u32| Share::AtMost(budget / of);
     let (explore, provoke) = (("explore", part(3), Turn::ByOffer), ("provoke", part(6), Turn::ByOffer));
     let mut check = Asked { plan: Some(&mut plan), stored: false, ..none() };
-    assert_eq!(names(&mut check), [("record", Share::Whole, Turn::First), force, explore, provoke, witness]);
+    assert_eq!(names(&mut check), [("record", Share::Whole, Turn::First), force, explore, witness]);
     assert_eq!(names(&mut none()), [("predict", Share::Whole, Turn::First), force, witness]);
     // Whoever is named takes part; what records and analyses always does.
     let mut some = Asked { plan: Some(&mut plan), stored: false, engines: vec!["explore".into()], ..none() };
     assert_eq!(names(&mut some), [("record", Share::Whole, Turn::First), explore]);
+    let mut named = Asked { plan: Some(&mut plan), stored: false, engines: vec!["provoke".into()], ..none() };
+    assert_eq!(names(&mut named), [("record", Share::Whole, Turn::First), provoke]);
     assert!(engines::OPTIONAL.iter().all(|name| engines::NAMES.contains(name)));
     // Without a budget nothing is executed.
     let mut unbounded = Asked { plan: Some(&mut plan), stored: false, budget: Duration::ZERO, ..none() };

@@ -151,9 +151,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
     }
 }
 
-/// For races that forcing left open.
+/// For races that forcing left open, where it is asked for: what it catches is named after the recorded pair, and may have been of
+/// another object.
 pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
-    if asked.stored || asked.budget.is_zero() {
+    let is_named = asked.engines.iter().any(|name| name == NAME);
+    if asked.stored || asked.budget.is_zero() || !is_named {
         return None;
     }
     let engine = Provoke { check: true, ..Provoke::new(ProvokeSettings::of_check(asked.jobs)) };
