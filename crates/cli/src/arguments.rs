@@ -378,7 +378,7 @@ pub struct ConfirmOptions {
     pub search: Duration,
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
     /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search); the last three in `check`
-    /// only. Default: all.
+    /// only. Default: all but provoke.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
     pub engines: Vec<String>,
 }
