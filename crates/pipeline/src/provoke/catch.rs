@@ -83,8 +83,9 @@ fn access_of(side: &CatchSide) -> Access {
     Access { address: Address(side.address), size, class: side.class, atomic: side.atomic }
 }
 
-/// The finding that a catch proves. `recorded`: describes the recording's own threads and data; `subject`: what both sides touch,
-/// where it knows.
+/// The finding that a catch proves. `recorded`: describes the recording's own threads and data; `subject`: what both sides touch
+/// there. A provoking execution names globals alone: of a block it is not known whether it is the recorded one, and the finding
+/// says so.
 pub fn finding_of<S: Symbols + ?Sized>(
     loaded: &[ModuleInfo],
     catch: &Catch,
@@ -113,7 +114,10 @@ pub fn finding_of<S: Symbols + ?Sized>(
     let named = variable.is_some();
     Finding {
         verdict: shown(Grade::CoEnabled),
-        subject: subject.filter(|_| !named).unwrap_or_else(|| describer.data(at, size)),
+        subject: match subject.filter(|_| !named) {
+            Some(recorded) => format!("{size} bytes (in the recorded execution: {recorded})"),
+            None => describer.data(at, size),
+        },
         sides,
         ..Finding::suspected(FindingKind::DataRace, evidence, finding_id(FindingKind::DataRace, places))
     }
