@@ -272,6 +272,11 @@ pub enum Command {
         #[command(subcommand)]
         command: TraceCommand,
     },
+    /// Refinement of processes of CSP.
+    Csp {
+        #[command(subcommand)]
+        command: CspCommand,
+    },
     /// Compile and link C so that the program can be recorded. Takes the options of the C compiler. Also called as `rashomon-cc`.
     #[command(disable_help_flag = true)]
     Cc {
@@ -328,6 +333,28 @@ pub enum Command {
     /// Symbolises addresses for the runtime of a program under `detect`, which starts this.
     #[command(hide = true)]
     Reporter,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CspCommand {
+    /// Decide the assertions of a script in a subset of CSP_M, with shortest counterexamples.
+    ///
+    /// Events without data, processes without parameters; `[T=`, `[F=` and `:[deadlock free]`. Exit code 0: all hold. 1: one
+    /// fails. 125: one is undecided, and none fails.
+    #[command(after_help = examples::CSP_CHECK)]
+    Check {
+        /// The script.
+        file: PathBuf,
+        /// States of an assertion that are looked at; with more it is undecided.
+        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+        states: usize,
+        /// Seconds for each assertion; after them it is undecided.
+        #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+        within: Duration,
+        /// Counterexamples of an assertion, at most.
+        #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
+        counterexamples: u16,
+    },
 }
 
 impl Command {

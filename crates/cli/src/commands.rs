@@ -4,6 +4,7 @@ pub mod analyse;
 pub mod check;
 pub mod completions;
 pub mod confirm;
+pub mod csp;
 pub mod detect;
 pub mod doctor;
 pub mod env;

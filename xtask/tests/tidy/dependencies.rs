@@ -49,6 +49,7 @@ const LAYERS: [(&str, &[&str]); 24] = [
         "rashomon-cli",
         &[
             "rashomon-abi",
+            "rashomon-csp",
             "rashomon-event",
             "rashomon-files",
             "rashomon-pipeline",

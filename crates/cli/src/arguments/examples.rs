@@ -130,6 +130,11 @@ pub const COMPLETIONS: &str = "\
 Example:
   rashomon completions bash > ~/.local/share/bash-completion/completions/rashomon";
 
+pub const CSP_CHECK: &str = "\
+Examples:
+  rashomon csp check philosophers.csp
+  rashomon csp check --within 10 --counterexamples 5 model.csp";
+
 pub const MAN: &str = "\
 Examples:
   rashomon man | man -l -

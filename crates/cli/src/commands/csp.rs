@@ -1,0 +1,56 @@
+//! `rashomon csp`: refinement of processes in scripts.
+
+use crate::arguments::CspCommand;
+use crate::exit::Exit;
+use crate::terminal::print;
+use anyhow::{Context as _, Result, anyhow};
+use rashomon_csp::refine::{Limits, Verdict};
+use rashomon_csp::script::Script;
+use rashomon_files::Links;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes of a script.
+const LARGEST: u64 = 4 << 20;
+
+pub fn csp(command: CspCommand) -> Result<Exit> {
+    match command {
+        CspCommand::Check { file, states, within, counterexamples } => {
+            check(&file, within, &Limits { states, counterexamples: usize::from(counterexamples), until: None })
+        }
+    }
+}
+
+fn check(file: &Path, within: Duration, limits: &Limits) -> Result<Exit> {
+    let bytes =
+        rashomon_files::read(file, Links::Followed, LARGEST).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not text in UTF-8", file.display()))?;
+    let script = Script::read(&text).with_context(|| file.display().to_string())?;
+    let (mut fails, mut undecided) = (false, false);
+    for assertion in script.assertions.clone() {
+        let limits = Limits { until: Instant::now().checked_add(within), ..*limits };
+        // Each starts with the terms of the script alone.
+        let verdict = script.clone().check(assertion.claim, &limits);
+        let line = match &verdict {
+            Verdict::Holds { states } => format!("holds ({states} states)"),
+            Verdict::Fails { states, .. } => format!("fails ({states} states)"),
+            Verdict::Undecided { states, why } => format!("undecided: {why} ({states} states)"),
+        };
+        print(&format!("{}:{}: {}: {line}\n", file.display(), assertion.line, script.claim(assertion.claim)))?;
+        if let Verdict::Fails { counterexamples, .. } = &verdict {
+            for found in counterexamples {
+                print(&format!("    {}\n", script.counterexample(found)))?;
+            }
+        }
+        fails |= matches!(verdict, Verdict::Fails { .. });
+        undecided |= matches!(verdict, Verdict::Undecided { .. });
+    }
+    if script.assertions.is_empty() {
+        print(&format!("{}: no assertions\n", file.display()))?;
+    }
+    Ok(match (fails, undecided) {
+        (true, _) => Exit::Different,
+        (false, true) => Exit::Failed,
+        (false, false) => Exit::Success,
+    })
+}
