@@ -126,43 +126,44 @@ fn meaning(tree: &Tree) -> Meaning {
                 to.failures.extend(subsets(*hidden).map(|less| (seen(trace), set & !less)));
             }
         }
-        Tree::Interrupt(a, b) => {
-            let (a, b) = (meaning(a), meaning(b));
-            to.traces = a.traces.clone();
-            to.failures
-                .extend(a.failures.iter().filter(|(trace, set)| ends(trace) || b.failures.contains(&(vec![], *set))).cloned());
-            for trace in &a.traces {
-                if ends(trace) {
-                    let before = trace[..trace.len() - 1].to_vec();
-                    to.failures.extend(subsets(VISIBLE).map(|set| (before.clone(), set)));
-                    continue;
-                }
-                to.traces.extend(b.traces.iter().map(|by| followed(trace, by)));
-                let by = b.failures.iter().filter(|(by, _)| !by.is_empty());
-                to.failures.extend(by.map(|(by, set)| (followed(trace, by), *set)));
-                if b.traces.contains(&vec![TICK]) {
-                    to.failures.extend(subsets(VISIBLE).map(|set| (trace.clone(), set)));
-                }
-            }
-        }
-        Tree::Parallel(a, shared, b) => {
-            let (a, b) = (meaning(a), meaning(b));
-            let both = shared | 1 << TICK;
-            for one in &a.traces {
-                for other in &b.traces {
-                    beside(one, other, *shared, &mut vec![], &mut to.traces);
-                }
-            }
-            for (one, left) in &a.failures {
-                for (other, right) in b.failures.iter().filter(|(_, right)| right & !both == left & !both) {
-                    let mut traces = BTreeSet::new();
-                    beside(one, other, *shared, &mut vec![], &mut traces);
-                    to.failures.extend(traces.into_iter().map(|trace| (trace, left | right)));
-                }
-            }
-        }
+        Tree::Interrupt(a, b) => interrupted(&mut to, &meaning(a), &meaning(b)),
+        Tree::Parallel(a, shared, b) => in_parallel(&mut to, &meaning(a), *shared, &meaning(b)),
     }
     to
+}
+
+fn interrupted(to: &mut Meaning, a: &Meaning, b: &Meaning) {
+    to.traces = a.traces.clone();
+    to.failures.extend(a.failures.iter().filter(|(trace, set)| ends(trace) || b.failures.contains(&(vec![], *set))).cloned());
+    for trace in &a.traces {
+        if ends(trace) {
+            let before = trace[..trace.len() - 1].to_vec();
+            to.failures.extend(subsets(VISIBLE).map(|set| (before.clone(), set)));
+            continue;
+        }
+        to.traces.extend(b.traces.iter().map(|by| followed(trace, by)));
+        let by = b.failures.iter().filter(|(by, _)| !by.is_empty());
+        to.failures.extend(by.map(|(by, set)| (followed(trace, by), *set)));
+        if b.traces.contains(&vec![TICK]) {
+            to.failures.extend(subsets(VISIBLE).map(|set| (trace.clone(), set)));
+        }
+    }
+}
+
+fn in_parallel(to: &mut Meaning, a: &Meaning, shared: u8, b: &Meaning) {
+    let both = shared | 1 << TICK;
+    for one in &a.traces {
+        for other in &b.traces {
+            beside(one, other, shared, &mut vec![], &mut to.traces);
+        }
+    }
+    for (one, left) in &a.failures {
+        for (other, right) in b.failures.iter().filter(|(_, right)| right & !both == left & !both) {
+            let mut traces = BTreeSet::new();
+            beside(one, other, shared, &mut vec![], &mut traces);
+            to.failures.extend(traces.into_iter().map(|trace| (trace, left | right)));
+        }
+    }
 }
 
 fn term(processes: &mut Processes, tree: &Tree) -> TermId {

@@ -7,8 +7,8 @@
 use super::file::{self, Side, add, in_head};
 use super::{hold_done, is_favoured, is_known, others, reached};
 use crate::serial::clock;
-use crate::serial::shutdown;
 use crate::serial::replay::AccessAt;
+use crate::serial::shutdown;
 use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{Runtime, Thread};

@@ -11,8 +11,8 @@
 
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
-use crate::serial::shutdown;
 use crate::serial::sched::{LOCK, WaitFor, live};
+use crate::serial::shutdown;
 use crate::serial::{replay, standstill};
 use crate::system::memory::List;
 use crate::system::thread::{Held, NO_THREAD, State, Thread, all, by_number};

@@ -2,7 +2,7 @@
 
 use crate::record::recorder;
 use crate::serial::replay::{conflict, current_index, over};
-use crate::serial::{elastic, shutdown, named};
+use crate::serial::{elastic, named, shutdown};
 use crate::system::thread::{Thread, by_number};
 use crate::system::{config, header};
 use rashomon_abi::control::{self, after, goal};

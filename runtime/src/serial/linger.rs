@@ -20,8 +20,8 @@
 use crate::record::recorder;
 use crate::serial::clock::{self, MONOTONIC, NEVER};
 use crate::serial::explore;
-use crate::serial::shutdown;
 use crate::serial::sched::{self, WaitFor, Wake};
+use crate::serial::shutdown;
 use crate::system::memory::Map;
 use crate::system::thread::{Runtime, State, Thread, all, by_number};
 use crate::system::{config, sys};

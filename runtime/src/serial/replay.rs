@@ -10,7 +10,7 @@ use crate::serial::goals::{begin_to_hold, is_goal, turns_done};
 pub use crate::serial::goals::{conclude, rashomon_finding_reached, say_goal_reached};
 pub use crate::serial::named::{allocated, appeared, schedule_index};
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
-use crate::serial::{shutdown, named};
+use crate::serial::{named, shutdown};
 use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
 use crate::system::{config, header, modules, signals};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};

@@ -20,8 +20,8 @@ pub mod trial;
 
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
-use crate::serial::shutdown;
 use crate::serial::sched::{self, LOCK, WaitFor, live};
+use crate::serial::shutdown;
 use crate::serial::{deadlock, explore, linger, replay, snapshot, standstill, watchdog};
 use crate::system::thread::{State, Thread, by_number};
 use crate::system::{config, signals};

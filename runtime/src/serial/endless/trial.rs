@@ -21,8 +21,8 @@
 use super::pages::{copy, same, same_floating, xstate_bytes};
 use crate::intercept::atomics;
 use crate::record::recorder;
-use crate::serial::shutdown;
 use crate::serial::sched::WaitFor;
+use crate::serial::shutdown;
 use crate::serial::{explore, world};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, all, by_number};
