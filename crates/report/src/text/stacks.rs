@@ -1,4 +1,4 @@
-//! Stacks in a short form: the user's frames, each library's work folded into a line.
+//! Stacks in a short form: the frames of the program and of packages that it is built from; what libraries do is folded.
 
 use super::{Look, clean, names};
 use rashomon_event::Frame;
@@ -65,9 +65,9 @@ impl Look<'_> {
     }
 
     fn folded(&self, frames: &[Frame]) -> Vec<String> {
-        let Some(nearest) = frames.iter().map(Frame::origin).min() else { return Vec::new() };
+        let is_library = |frame: &Frame| frame.origin() == Origin::Library;
         let numbered = |(number, frame): (usize, &Frame)| format!("#{number} {}", self.frame(frame));
-        if nearest == Origin::Library {
+        if frames.iter().all(is_library) {
             let mut lines: Vec<String> = frames.iter().enumerate().take(OF_A_LIBRARY).map(numbered).collect();
             lines.extend((frames.len() > OF_A_LIBRARY).then(|| folded_words(&frames[OF_A_LIBRARY..])));
             return lines;
@@ -76,7 +76,7 @@ impl Look<'_> {
         let mut rest = frames;
         while !rest.is_empty() {
             let at = frames.len() - rest.len();
-            let foreign = rest.iter().take_while(|frame| frame.origin() > nearest).count();
+            let foreign = rest.iter().take_while(|frame| is_library(frame)).count();
             let (fold, behind) = rest.split_at(foreign);
             match (fold, behind.first()) {
                 ([], Some(own)) => {
