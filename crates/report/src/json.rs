@@ -12,7 +12,7 @@ use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered};
 use crate::lost::Lost;
 use crate::order::by_importance;
-use crate::summary::{Counts, ProgramExit, RunSummary, Status, is_false, Unexamined};
+use crate::summary::{Counts, ProgramExit, RunSummary, Status, Unexamined, is_false};
 use crate::warning::Warning;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::harmless::harmless_json;

@@ -16,10 +16,10 @@ use crate::lost::Lost;
 use crate::order::Shown;
 use crate::summary::{Counts, ProgramExit, RunSummary, Unexamined};
 use crate::warning::Warning;
+use labels::Labels;
 use rashomon_event::harmless::harmless;
 use rashomon_event::{Evidence, Finding, FindingKind, Grade, Replays, Side, Verdict, WitnessLevel};
 use std::collections::{BTreeMap, BTreeSet};
-use labels::Labels;
 use std::fmt::Write as _;
 
 pub use stacks::frame_words;

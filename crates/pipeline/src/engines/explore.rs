@@ -7,9 +7,9 @@
 //! only.
 
 use crate::check::Job;
+use crate::engines::Asked;
 use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
-use crate::engines::Asked;
 use crate::error::PipelineError;
 pub use crate::explore::NAME;
 use crate::explore::{ExpectedExit, ExploreSettings, Explored, Exploring};
@@ -87,11 +87,7 @@ impl Explore {
     }
 
     /// Replays what showed something new, as long as that is of use. Says how many became recordings.
-    fn feed_back<S: Symbols + ?Sized>(
-        &mut self,
-        case: &mut Case<'_, '_, S>,
-        until: Deadline,
-    ) -> Result<u32, PipelineError> {
+    fn feed_back<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<u32, PipelineError> {
         let (Some(exploring), Some(check)) = (&mut self.exploring, &mut self.check) else { return Ok(0) };
         let mut taken = 0;
         for schedule in exploring.take_new() {

@@ -1,8 +1,8 @@
 //! Witnesses by model checking ([`crate::witness`]), one recording after the other.
 
-use crate::engines::{Asked, portfolio};
 use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
+use crate::engines::{Asked, portfolio};
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use crate::record::Scheduling;

@@ -28,7 +28,8 @@ impl Labels {
                 names.push(name);
             }
         }
-        let mut labels = Self(names.iter().enumerate().map(|(number, name)| (format!("M{number}"), (*name).to_owned())).collect());
+        let mut labels =
+            Self(names.iter().enumerate().map(|(number, name)| (format!("M{number}"), (*name).to_owned())).collect());
         // A name may be the beginning of another one.
         labels.0.sort_by_key(|(_, name)| std::cmp::Reverse(name.len()));
         let mut finding = finding.clone();
