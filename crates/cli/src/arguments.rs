@@ -273,6 +273,7 @@ pub enum Command {
         command: TraceCommand,
     },
     /// Refinement of processes of CSP.
+    #[command(after_help = examples::CSP)]
     Csp {
         #[command(subcommand)]
         command: CspCommand,

@@ -130,6 +130,10 @@ pub const COMPLETIONS: &str = "\
 Example:
   rashomon completions bash > ~/.local/share/bash-completion/completions/rashomon";
 
+pub const CSP: &str = "\
+Example:
+  rashomon csp check philosophers.csp";
+
 pub const CSP_CHECK: &str = "\
 Examples:
   rashomon csp check philosophers.csp
