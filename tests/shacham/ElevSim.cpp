@@ -1,7 +1,8 @@
-// ElevSim: elevators serve calls of floors; each floor has a lock, and so has the control. Which floor was served last is looked at by an elevator that begins its evening
-// shift, under the shift's lock, and written at the end of the shift under the log's. Right before and right after both, the elevator speaks with the control, whose lock thus orders
-// them, unless one stands between the two while another one does.
-#include "common.hpp"
+// ElevSim: elevators serve calls of floors; each floor has a lock, and so has the control. Which floor was served last is
+// looked at by an elevator that begins its evening shift, under the shift's lock. An elevator that gets two calls of the
+// evening notes its floor under the log's lock. Elevators and control share the lock of the calls, which orders both
+// accesses unless an elevator gets its calls while another one stands before its look.
+#include "gate.hpp"
 
 constexpr int FLOORS = 12;
 struct Floor {
@@ -10,14 +11,10 @@ struct Floor {
 };
 static Floor floors[FLOORS];
 static std::mutex control_lock, shift_lock, log_lock;
-int carried, standing, shifts, last_floor, evenings;
+static Gate calls;
+int carried, shifts, last_floor, evenings;
 
-static void stand(int change) {
-    std::lock_guard<std::mutex> guard(control_lock);
-    standing += change;
-}
-
-static int serve(Random &random, std::vector<std::uint32_t> &doors, int trips, int ride) {
+static int serve(Random &random, std::vector<std::uint32_t> &doors, int trips) {
     int at = 0;
     for (int trip = 0; trip < trips; trip++) {
         int target;
@@ -27,36 +24,33 @@ static int serve(Random &random, std::vector<std::uint32_t> &doors, int trips, i
             carried++;
         }
         private_work(doors, 8 + (target > at ? target - at : at - target));
-        calculate(ride);
         std::lock_guard<std::mutex> guard(floors[target].lock);
         floors[target].waiting = random.below(5);
         at = target;
     }
-    stand(1);
     return at;
 }
 
 static void elevator(int number, int share) {
     Random random(static_cast<std::uint64_t>(number) + 5);
     std::vector<std::uint32_t> doors(48, 1);
-    serve(random, doors, share, 0);
+    int at = serve(random, doors, share);
+    calls.arrive();
     {
         std::lock_guard<std::mutex> guard(shift_lock);
         if (last_floor == FLOORS - 1) evenings++;
     }
-    stand(-1);
-    int at = serve(random, doors, 60, 400000);
-    {
+    if (calls.pass(2)) {
         std::lock_guard<std::mutex> guard(log_lock);
         last_floor = at;
-        shifts++;
     }
-    stand(-1);
+    std::lock_guard<std::mutex> guard(control_lock);
+    shifts++;
 }
 
 int main(int count, char **words) {
-    Arguments arguments(count, words, 500);
-    int share = arguments.size;
-    run_threads(arguments.threads, [share](int number) { elevator(number, share); });
+    Arguments arguments(count, words, 1000);
+    int share = arguments.size / arguments.threads;
+    run_with(calls, 6, arguments.threads, [share](int number) { elevator(number, share); });
     return shifts == arguments.threads ? 0 : 1;
 }

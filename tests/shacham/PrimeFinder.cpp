@@ -1,12 +1,14 @@
-// PrimeFinder: numbers of an interval are given out under a lock; primes go to a list under another. The largest prime is looked at under a third lock once, and written
-// under the list's lock at a thread's end. Right before and right after both, the thread asks for a number, and the lock of the numbers thus orders them, unless one thread stands
-// between asking twice while another one does.
-#include "common.hpp"
+// PrimeFinder: numbers of an interval are given out under a lock; primes go to a list under another. The largest prime is
+// looked at under a third lock when a thread has no numbers left, and written under the list's lock by a thread whose
+// primes were collected twice. The collector's lock orders both accesses unless a thread's primes are collected while
+// another one stands before its look.
+#include "gate.hpp"
 #include <algorithm>
 
 static std::mutex number_lock, list_lock, hint_lock;
 int next_number = 3, limit;
 static std::vector<int> primes;
+static Gate collection;
 int largest, hints;
 
 static bool is_prime(int number, std::vector<int> &divisors) {
@@ -16,7 +18,7 @@ static bool is_prime(int number, std::vector<int> &divisors) {
 }
 
 // All primes below the end, together with the other threads; the largest of this thread's.
-static int find(int end, std::vector<int> &divisors, int effort) {
+static int find(int end, std::vector<int> &divisors) {
     int own = 0;
     for (;;) {
         int number;
@@ -26,7 +28,6 @@ static int find(int end, std::vector<int> &divisors, int effort) {
             number = next_number;
             next_number += 2;
         }
-        calculate(effort);
         if (is_prime(number, divisors)) {
             std::lock_guard<std::mutex> guard(list_lock);
             primes.push_back(number);
@@ -38,22 +39,20 @@ static int find(int end, std::vector<int> &divisors, int effort) {
 static void search() {
     std::vector<int> divisors;
     for (int divisor = 3; divisors.size() < 400; divisor += 2) divisors.push_back(divisor);
-    int own = find(limit - 400, divisors, 0);
+    int own = find(limit, divisors);
+    collection.arrive();
     {
         std::lock_guard<std::mutex> guard(hint_lock);
         if (largest > limit / 2) hints++;
     }
-    int later = find(limit, divisors, 200000);
-    {
-        std::lock_guard<std::mutex> guard(list_lock);
-        largest = std::max(largest, std::max(own, later));
-    }
-    if (find(limit, divisors, 0) != 0) std::abort();
+    if (!collection.pass(2)) return;
+    std::lock_guard<std::mutex> guard(list_lock);
+    largest = std::max(largest, own);
 }
 
 int main(int count, char **words) {
     Arguments arguments(count, words, 16000);
     limit = 2 * arguments.size + 3;
-    run_threads(arguments.threads, [](int) { search(); });
-    return largest > 2 ? 0 : 1;
+    run_with(collection, 8, arguments.threads, [](int) { search(); });
+    return primes.empty();
 }

@@ -1,17 +1,13 @@
-// SortArray: segments of an array are taken under a lock, sorted, and counted as sorted under another one. When a thread is through most of its share it looks, under a third
-// lock, at how many are sorted. Right before and right after both, it looks at how many are left, and the lock of taking thus orders them, unless one thread stands between its two
-// looks while another one does.
-#include "common.hpp"
+// SortArray: segments of an array are taken under a lock, sorted, and counted as sorted under another one by a thread that
+// took part in two merges. When a thread is through its share it looks, under a third lock, at how many are sorted. The
+// lock of the merges orders both accesses unless a thread takes part in them while another one stands before its look.
+#include "gate.hpp"
 
 constexpr int SEGMENT = 64;
 static std::vector<int> numbers;
 static std::mutex take_lock, look_lock, sorted_lock;
+static Gate merges;
 int next_segment, segments, sorted, looks;
-
-static int left() {
-    std::lock_guard<std::mutex> guard(take_lock);
-    return segments - next_segment;
-}
 
 static bool sort_next() {
     int segment;
@@ -27,32 +23,25 @@ static bool sort_next() {
 }
 
 static void sort_share(int share) {
-    for (int done = 0; done < share; done++) sort_next();
-    int before = left();
+    int done = 0;
+    while (done < share && sort_next()) done++;
+    merges.arrive();
     {
         std::lock_guard<std::mutex> guard(look_lock);
         if (sorted > segments / 2) looks++;
     }
-    if (left() > before) std::abort();
-    for (int done = 0; done < 60; done++) {
-        sort_next();
-        calculate(400000);
-    }
-    before = left();
-    {
-        std::lock_guard<std::mutex> guard(sorted_lock);
-        sorted += share + 60;
-    }
-    if (left() > before) std::abort();
+    if (!merges.pass(2)) return;
+    std::lock_guard<std::mutex> guard(sorted_lock);
+    sorted += done;
 }
 
 int main(int count, char **words) {
-    Arguments arguments(count, words, 120);
-    segments = (arguments.size + 60) * arguments.threads;
+    Arguments arguments(count, words, 300);
+    int share = arguments.size / arguments.threads;
+    segments = share * arguments.threads;
     numbers.resize(static_cast<std::size_t>(segments * SEGMENT));
     Random random(11);
     for (int &number : numbers) number = random.below(1 << 20);
-    int share = arguments.size;
-    run_threads(arguments.threads, [share](int) { sort_share(share); });
-    return sorted == segments ? 0 : 1;
+    run_with(merges, 5, arguments.threads, [share](int) { sort_share(share); });
+    return sorted <= segments ? 0 : 1;
 }
