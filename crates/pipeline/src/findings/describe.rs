@@ -3,6 +3,7 @@
 //! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables
 //! are called by their symbols, heap blocks by where they were allocated.
 
+use crate::findings::members::Known;
 use crate::findings::rust;
 use crate::findings::symbols::Symbols;
 use rashomon_abi::record::descriptor_at;
@@ -12,12 +13,14 @@ use rashomon_event::{
     ThreadId, Trace,
 };
 use rashomon_trace::{SyncKind, SyncObjects};
+use std::cell::RefCell;
 
 pub struct Describer<'a, S: ?Sized> {
     trace: &'a Trace,
     objects: &'a SyncObjects,
     symbols: &'a S,
     by_thread: Vec<Vec<EventIndex>>,
+    pub(crate) members: RefCell<Known>,
 }
 
 impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
@@ -26,7 +29,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         for index in trace.indices() {
             by_thread[trace.event(index).thread.index()].push(index);
         }
-        Self { trace, objects, symbols, by_thread }
+        Self { trace, objects, symbols, by_thread, members: RefCell::default() }
     }
 
     /// How many events its thread has before it.
@@ -114,7 +117,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         .collect()
     }
 
-    /// `mutex m`, `rwlock table.lock+16`, `mutex in heap block of 40 bytes allocated at …`.
+    /// `mutex m`, `rwlock table.lock`, `mutex Stats::lock in heap block of 40 bytes allocated at …`.
     pub fn lock(&self, identity: Address) -> String {
         let object = self.objects.get(identity);
         let kind = match object.map(|object| object.kind) {
@@ -131,13 +134,17 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let data = object.map_or(Some(identity), |object| object.data);
         match (data.and_then(|data| self.place(data)), object) {
             (Some(Place::Variable(name)), _) => format!("{kind} {name}"),
-            (Some(Place::Inside(what) | Place::Whole(what)), _) => format!("{kind} in {what}"),
+            (Some(Place::Inside(what)), _) => {
+                let member = data.and_then(|data| self.member_of_block(self.object(data)?, data, Some(identity)));
+                format!("{kind} {}in {what}", member.map_or_else(String::new, |member| format!("{member} ")))
+            }
+            (Some(Place::Whole(what)), _) => format!("{kind} in {what}"),
             (None, Some(object)) => format!("{kind} {:#x}", object.machine),
             (None, None) => format!("{kind} {identity}"),
         }
     }
 
-    /// `global y (4 bytes)`, `heap block of 16 bytes allocated at …`.
+    /// `global stats.count (4 bytes)`, `Stats::count (4 bytes) in heap block of 16 bytes allocated at …`.
     pub fn data(&self, address: Address, size: u64) -> String {
         // What an allocator gives beyond what was asked for is no part of the block in words.
         let asked = self.trace.object_at(address).map(|id| &self.trace.objects[id.index()]);
@@ -145,7 +152,10 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let bytes = byte_count(if most == 0 { size } else { size.min(most) });
         match self.place(address) {
             Some(Place::Variable(name)) => format!("global {name} ({bytes})"),
-            Some(Place::Inside(what)) => format!("{bytes} in {what}"),
+            Some(Place::Inside(what)) => match self.object(address).and_then(|it| self.member_of_block(it, address, None)) {
+                Some(member) => format!("{member} ({bytes}) in {what}"),
+                None => format!("{bytes} in {what}"),
+            },
             Some(Place::Whole(what)) => what,
             None => format!("{bytes} at {}", self.machine(address)),
         }
@@ -199,8 +209,11 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
                 let module = self.trace.modules.get(module as usize)?;
                 let offset = object.machine_base.wrapping_sub(module.base).wrapping_add(into);
                 match self.symbols.variable(module, offset) {
-                    Some((name, 0)) => Place::Variable(name),
-                    Some((name, into)) => Place::Variable(format!("{name}+{into}")),
+                    Some((name, into)) => Place::Variable(match self.symbols.member(module, offset) {
+                        Some(member) => format!("{name}{member}"),
+                        None if into == 0 => name,
+                        None => format!("{name}+{into}"),
+                    }),
                     None => Place::Inside(format!("the data of {} at {offset:#x}", file_name(&module.path))),
                 }
             }
