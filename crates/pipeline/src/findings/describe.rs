@@ -7,12 +7,12 @@ use crate::findings::members::Known;
 use crate::findings::rust;
 use crate::findings::symbols::Symbols;
 use rashomon_abi::record::descriptor_at;
-use rashomon_event::finding::HeldLock;
+use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
     Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, Object, ObjectKind, Side, SiteId,
     ThreadId, Trace,
 };
-use rashomon_trace::{SyncKind, SyncObjects};
+use rashomon_trace::{LoadedTrace, SyncKind, SyncObjects};
 use std::cell::RefCell;
 
 pub struct Describer<'a, S: ?Sized> {
@@ -21,6 +21,8 @@ pub struct Describer<'a, S: ?Sized> {
     symbols: &'a S,
     by_thread: Vec<Vec<EventIndex>>,
     pub(crate) members: RefCell<Known>,
+    /// Places in the code that are about to use what lies at an address, or wait for it, and never came to.
+    pub(crate) about_to: Vec<(Address, SiteId, ContextId)>,
 }
 
 impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
@@ -29,7 +31,15 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         for index in trace.indices() {
             by_thread[trace.event(index).thread.index()].push(index);
         }
-        Self { trace, objects, symbols, by_thread, members: RefCell::default() }
+        Self { trace, objects, symbols, by_thread, members: RefCell::default(), about_to: Vec::new() }
+    }
+
+    /// Of an execution that ended with threads about to do something.
+    pub fn with_ends(mut self, loaded: &LoadedTrace) -> Self {
+        let goals = loaded.goals.iter().map(|goal| (goal.address, goal.site, goal.context));
+        let blocked = loaded.blocked.iter().map(|record| (record.object, record.site, record.context));
+        self.about_to = goals.chain(blocked).collect();
+        self
     }
 
     /// How many events its thread has before it.
@@ -82,10 +92,26 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
                 let event = self.trace.event(*index);
                 let mut stack = self.stack(event.site, event.context);
                 rust::cut_library_calls(&mut stack);
+                if !stack.iter().any(|frame| frame.origin() == Origin::Program) {
+                    stack.extend(self.right_before(parent, *index));
+                }
                 stack
             }
             None => Vec::new(),
         }
+    }
+
+    /// Where the program's own code was that called a library which was not compiled with the program, and left no trace of the
+    /// call: at what it did right before, in the same activation of the same function.
+    fn right_before(&self, thread: ThreadId, index: EventIndex) -> Option<Frame> {
+        /// How many events are looked at.
+        const LATEST: usize = 8;
+        let events = self.by_thread.get(thread.index())?.get(..self.events_before(index))?;
+        let context = self.trace.event(index).context;
+        events.iter().rev().take(LATEST).map(|before| self.trace.event(*before)).find_map(|before| {
+            let stack = if before.context == context { self.stack(before.site, before.context) } else { Vec::new() };
+            stack.into_iter().find(|frame| frame.origin() == Origin::Program)
+        })
     }
 
     /// Locks held by the thread right before `until` (or at its last event), oldest first, with their acquisitions.

@@ -45,7 +45,9 @@ impl<S: Symbols + ?Sized> Describer<'_, S> {
     fn users(&self, object: &Object, address: Address, lock: Option<Address>) -> Vec<(SiteId, ContextId)> {
         let trace = self.trace();
         let first = object.born.map_or(0, EventIndex::index);
-        let mut users = Vec::new();
+        let wanted = lock.unwrap_or(address);
+        let about_to = self.about_to.iter().filter(|(used, _, _)| *used == wanted);
+        let mut users: Vec<_> = about_to.map(|(_, site, context)| (*site, *context)).collect();
         for event in trace.events.iter().skip(first).take(LOOKED_AT) {
             let uses = match event.kind {
                 EventKind::Acquire { lock: used, .. }

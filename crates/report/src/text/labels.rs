@@ -24,7 +24,7 @@ impl Labels {
             let again = finding.sides.iter().filter(|side| told(&side.action)).count()
                 + finding.steps.iter().filter(|step| told(&step.until)).count()
                 + usize::from(told(&finding.subject));
-            if name.chars().count() > SHORT && again > 0 && !names.contains(&name) {
+            if name.chars().count() > SHORT && (again > 0 || member_of(name).is_some()) && !names.contains(&name) {
                 names.push(name);
             }
         }
@@ -43,6 +43,11 @@ impl Labels {
             side.held.iter_mut().for_each(|held| labels.apply(&mut held.name));
         }
         finding.steps.iter_mut().for_each(|step| labels.apply(&mut step.until));
+        // Which block it is was said above.
+        if let Some((head, _)) = finding.subject.split_once(" in heap block of ") {
+            let subject = &finding.subject;
+            finding.steps.iter_mut().for_each(|step| step.until = step.until.replace(subject.as_str(), head));
+        }
         labels.0.sort();
         (finding, labels)
     }
@@ -57,7 +62,10 @@ impl Labels {
 
     /// A line for each.
     pub fn legend(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(label, name)| format!("{label}: {name}"))
+        self.0.iter().map(|(label, name)| match name.split_once(&format!("{label} in ")) {
+            Some((kind, block)) => format!("{label}: {kind}in {block}"),
+            None => format!("{label}: {name}"),
+        })
     }
 }
 
@@ -173,7 +181,7 @@ mod tests {
         let (told, labels) = Labels::put_in(&finding(&first, &second));
         assert_eq!(told.subject, "Stats::lock, Stats::table");
         assert_eq!(told.sides[0].action, "waits for Stats::table");
-        assert_eq!(labels.legend().next(), Some(format!("Stats::lock: {first}")));
+        assert_eq!(labels.legend().next(), Some(format!("Stats::lock: mutex {block}")));
         let other = first.replace(":4)", ":9)");
         let (told, _) = Labels::put_in(&finding(&first, &other));
         assert_eq!(told.subject, "M0, M1", "one member of two objects");
