@@ -3,7 +3,9 @@
 
 mod blocks;
 pub mod demangle;
+mod dwarf;
 pub mod error;
+mod members;
 pub mod symbolizer;
 mod symbols;
 mod variables;

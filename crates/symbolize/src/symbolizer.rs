@@ -5,6 +5,7 @@
 
 use crate::demangle::demangle;
 use crate::error::SymbolizeError;
+use crate::members::Members;
 use crate::symbols::SymbolTable;
 use crate::variables::{Declaration, declarations};
 use addr2line::Loader;
@@ -52,6 +53,7 @@ struct Module {
     /// Debug information, in the file itself or beside it.
     debug: Option<(Loader, PathBuf)>,
     declarations: OnceCell<BTreeMap<u64, Declaration>>,
+    members: OnceCell<Option<Members>>,
 }
 
 impl Module {
@@ -68,7 +70,14 @@ impl Module {
             });
         }
         let debug = debug_files(path, symbols.build_id.as_deref()).into_iter().find_map(open_debug);
-        Ok(Self { symbols, debug, declarations: OnceCell::new() })
+        Ok(Self { symbols, debug, declarations: OnceCell::new(), members: OnceCell::new() })
+    }
+}
+
+impl Module {
+    fn members(&self) -> Option<&Members> {
+        let (_, path) = self.debug.as_ref()?;
+        self.members.get_or_init(|| Members::read(path)).as_ref()
     }
 }
 
@@ -181,5 +190,22 @@ impl Symbolizer {
         let (_, path) = module.debug.as_ref()?;
         let found = module.declarations.get_or_init(|| declarations(path)).get(&start)?;
         Some(Variable { name: found.name.clone(), file: found.file.clone(), line: found.line })
+    }
+
+    /// How the bytes at `offset` are written behind the name of the variable that they lie in, such as `.table[3].lock`. `None`:
+    /// there is no debug information of it, or nothing to write.
+    pub fn member_of_variable(&self, info: &ModuleInfo, offset: u64) -> Option<String> {
+        let module = self.module(info);
+        let module = module.as_ref().as_ref().ok()?;
+        let start = module.symbols.variable_at(offset)?.address;
+        module.members()?.of_variable(start, offset - start)
+    }
+
+    /// What the code at the instruction `code` may call the place `offset` bytes into a block of `size` bytes that it uses, such
+    /// as `Stats::mutex_`: by the types of what it can reach the block through.
+    pub fn members_of_block(&self, info: &ModuleInfo, code: u64, size: u64, offset: u64) -> Vec<String> {
+        let module = self.module(info);
+        let members = module.as_ref().as_ref().ok().and_then(Module::members);
+        members.map(|members| members.of_block(code, size, offset)).unwrap_or_default()
     }
 }

@@ -4,14 +4,10 @@
 //! one constant address. Limit: split debug information and declarations that are completed by another entry without a line of
 //! their own (`DW_AT_specification`) give the declaration's line.
 
-use crate::symbols::sections;
-use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, EndianArcSlice, Operation, Reader, RunTimeEndian, SectionId, Unit,
-};
+use crate::dwarf::{self, Bytes, address_of, name_of};
+use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Reader as _, Unit};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-type Bytes = EndianArcSlice<RunTimeEndian>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
@@ -24,33 +20,8 @@ pub struct Declaration {
 pub fn declarations(path: &Path) -> BTreeMap<u64, Declaration> {
     let mut found = BTreeMap::new();
     // What was found before a damaged unit is as good as it was.
-    let _ = read_dwarf(path).map(|dwarf| collect(&dwarf, &mut found));
+    let _ = dwarf::read(path).map(|dwarf| collect(&dwarf, &mut found));
     found
-}
-
-const SECTIONS: [SectionId; 9] = [
-    SectionId::DebugAbbrev,
-    SectionId::DebugInfo,
-    SectionId::DebugLine,
-    SectionId::DebugLineStr,
-    SectionId::DebugStr,
-    SectionId::DebugStrOffsets,
-    SectionId::DebugAddr,
-    SectionId::DebugRngLists,
-    SectionId::DebugRanges,
-];
-
-fn read_dwarf(path: &Path) -> Option<Dwarf<Bytes>> {
-    let names = SECTIONS.map(|id| id.name());
-    let (contents, little) = sections(path, &names).ok()?;
-    let endian = if little { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let slices: Vec<Bytes> = contents.into_iter().map(|bytes| Bytes::new(bytes.into(), endian)).collect();
-    let empty = Bytes::new(Vec::new().into(), endian);
-    let section = |id: SectionId| {
-        let at = SECTIONS.iter().position(|&known| known == id);
-        Ok::<_, gimli::Error>(at.map_or_else(|| empty.clone(), |at| slices[at].clone()))
-    };
-    Dwarf::load(section).ok()
 }
 
 fn collect(dwarf: &Dwarf<Bytes>, found: &mut BTreeMap<u64, Declaration>) -> Result<(), gimli::Error> {
@@ -71,23 +42,6 @@ fn collect(dwarf: &Dwarf<Bytes>, found: &mut BTreeMap<u64, Declaration>) -> Resu
         }
     }
     Ok(())
-}
-
-fn address_of(
-    dwarf: &Dwarf<Bytes>,
-    unit: &Unit<Bytes>,
-    entry: &DebuggingInformationEntry<'_, '_, Bytes>,
-) -> Result<Option<u64>, gimli::Error> {
-    let Some(AttributeValue::Exprloc(expression)) = entry.attr_value(gimli::DW_AT_location)? else {
-        return Ok(None);
-    };
-    let mut operations = expression.operations(unit.encoding());
-    let address = match operations.next()? {
-        Some(Operation::Address { address }) => address,
-        Some(Operation::AddressIndex { index }) => dwarf.address(unit, index)?,
-        _ => return Ok(None),
-    };
-    Ok(operations.next()?.is_none().then_some(address))
 }
 
 /// Name and line of the entry, or of the one that it completes.
@@ -113,10 +67,8 @@ fn describe(
     entry: &DebuggingInformationEntry<'_, '_, Bytes>,
     declaration: &mut Declaration,
 ) -> Result<(), gimli::Error> {
-    if declaration.name.is_empty()
-        && let Some(value) = entry.attr_value(gimli::DW_AT_name)?
-    {
-        declaration.name = dwarf.attr_string(unit, value)?.to_string_lossy()?.into_owned();
+    if declaration.name.is_empty() {
+        declaration.name = name_of(dwarf, unit, entry)?.unwrap_or_default();
     }
     if declaration.line.is_none() {
         declaration.line =

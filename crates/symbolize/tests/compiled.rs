@@ -199,3 +199,49 @@ fn files_that_are_no_objects_are_told() {
     assert!(matches!(symbolizer.check(&info(directory.path())), Err(SymbolizeError::Unreadable { .. })));
     assert_eq!(symbolizer.frames(&info(Path::new("[vdso]")), 5)[0].offset, 5);
 }
+
+const MEMBERS: &str = "\
+#include <memory>
+#include <mutex>
+namespace bank {
+struct Entry { int key; long value; };
+struct Base { long kind; };
+struct Stats : Base { int count; Entry entries[3]; std::mutex lock; __attribute__((noinline)) void add(); };
+Stats totals;
+Entry grid[2][3];
+void Stats::add() { lock.lock(); count++; lock.unlock(); }
+}
+template <typename F> __attribute__((noinline)) void call(F f) { f(); }
+int main() {
+    auto stats = std::make_shared<bank::Stats>();
+    call([stats] { stats->add(); });
+    bank::totals.add();
+    return bank::grid[0][0].key;
+}
+";
+
+#[test]
+fn members_have_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for flags in [["-g", "-O0", "-std=c++17"], ["-g", "-O1", "-std=c++17"], ["-gdwarf-4", "-O0", "-std=c++17"]] {
+        let Some(module) = compile(folder.path(), "g++", MEMBERS, &flags) else { return };
+        let symbolizer = Symbolizer::new();
+        let totals = symbol(&module, "_ZN4bank6totalsE").0;
+        let of_totals = |offset| symbolizer.member_of_variable(&module, totals + offset);
+        assert_eq!(of_totals(0).as_deref(), Some(".kind"));
+        assert_eq!(of_totals(8).as_deref(), Some(".count"));
+        assert_eq!(of_totals(12), None, "padding");
+        assert_eq!(of_totals(40).as_deref(), Some(".entries[1].value"));
+        assert_eq!(of_totals(64).as_deref(), Some(".lock"));
+        assert_eq!(of_totals(72).as_deref(), Some(".lock"), "what a mutex is made of is no matter");
+        let grid = symbol(&module, "_ZN4bank4gridE").0;
+        assert_eq!(symbolizer.member_of_variable(&module, grid + 72).as_deref(), Some("[1][1].value"));
+        let add = symbol(&module, "_ZN4bank5Stats3addEv").0 + 1;
+        let in_block = |size, offset| symbolizer.members_of_block(&module, add, size, offset);
+        assert_eq!(in_block(104, 64), ["bank::Stats::lock"]);
+        assert_eq!(in_block(120, 24), ["bank::Stats::count"], "behind the counters of a shared pointer");
+        assert_eq!(in_block(104, 40), ["bank::Stats::entries[1].value"]);
+        assert!(in_block(103, 64).is_empty(), "a block of another size is something else");
+        assert!(in_block(104, 12).is_empty(), "padding has no name");
+    }
+}

@@ -324,15 +324,17 @@ fn others_than<S: Symbols + ?Sized>(finding: &Finding, composer: &Composer<'_, S
 }
 
 /// What a thread waits for, of the words that say so, whoever says them and whoever holds it; without the machine address of what
-/// has no name.
+/// has no name, and without the name of a member of a block.
 fn awaited(action: &str) -> &str {
     let what = action.strip_prefix("waits for ").or_else(|| action.strip_prefix("waits at ")).unwrap_or(action);
     let what = what.split_once(", held by ").map_or(what, |(what, _)| what);
     let what = [" again", " (shared)"].iter().fold(what, |what, end| what.strip_suffix(end).unwrap_or(what));
-    match what.rsplit_once(' ') {
+    let what = match what.rsplit_once(' ') {
         Some((kind, address)) if address.starts_with("0x") && !kind.ends_with(" at") => kind,
         _ => what,
-    }
+    };
+    // A member has a name where the code that uses it tells it, which an execution may not come to.
+    what.find("heap block of ").map_or(what, |at| &what[at..])
 }
 
 /// Module and return address of both accesses.

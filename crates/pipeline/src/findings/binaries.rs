@@ -66,4 +66,12 @@ impl Symbols for Binaries {
         let symbol = self.symbolizer.data_symbol(module, offset)?;
         Some((symbol.name, offset.saturating_sub(symbol.offset)))
     }
+
+    fn member(&self, module: &ModuleInfo, offset: u64) -> Option<String> {
+        self.symbolizer.member_of_variable(module, offset)
+    }
+
+    fn members_of_block(&self, module: &ModuleInfo, code: u64, size: u64, into: u64) -> Vec<String> {
+        self.symbolizer.members_of_block(module, code, size, into)
+    }
 }

@@ -34,7 +34,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         Self {
             loaded,
             symbols,
-            describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols),
+            describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols).with_ends(loaded),
             planner: Planner::new(&loaded.trace, quantum),
             unseen: Unseen::of(&loaded.trace, symbols.trusted()),
             thinned: {

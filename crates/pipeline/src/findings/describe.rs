@@ -3,21 +3,26 @@
 //! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables
 //! are called by their symbols, heap blocks by where they were allocated.
 
+use crate::findings::members::Known;
 use crate::findings::rust;
 use crate::findings::symbols::Symbols;
 use rashomon_abi::record::descriptor_at;
-use rashomon_event::finding::HeldLock;
+use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
     Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, Object, ObjectKind, Side, SiteId,
     ThreadId, Trace,
 };
-use rashomon_trace::{SyncKind, SyncObjects};
+use rashomon_trace::{LoadedTrace, SyncKind, SyncObjects};
+use std::cell::RefCell;
 
 pub struct Describer<'a, S: ?Sized> {
     trace: &'a Trace,
     objects: &'a SyncObjects,
     symbols: &'a S,
     by_thread: Vec<Vec<EventIndex>>,
+    pub(crate) members: RefCell<Known>,
+    /// Places in the code that are about to use what lies at an address, or wait for it, and never came to.
+    pub(crate) about_to: Vec<(Address, SiteId, ContextId)>,
 }
 
 impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
@@ -26,7 +31,15 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         for index in trace.indices() {
             by_thread[trace.event(index).thread.index()].push(index);
         }
-        Self { trace, objects, symbols, by_thread }
+        Self { trace, objects, symbols, by_thread, members: RefCell::default(), about_to: Vec::new() }
+    }
+
+    /// Of an execution that ended with threads about to do something.
+    pub fn with_ends(mut self, loaded: &LoadedTrace) -> Self {
+        let goals = loaded.goals.iter().map(|goal| (goal.address, goal.site, goal.context));
+        let blocked = loaded.blocked.iter().map(|record| (record.object, record.site, record.context));
+        self.about_to = goals.chain(blocked).collect();
+        self
     }
 
     /// How many events its thread has before it.
@@ -79,10 +92,26 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
                 let event = self.trace.event(*index);
                 let mut stack = self.stack(event.site, event.context);
                 rust::cut_library_calls(&mut stack);
+                if !stack.iter().any(|frame| frame.origin() == Origin::Program) {
+                    stack.extend(self.right_before(parent, *index));
+                }
                 stack
             }
             None => Vec::new(),
         }
+    }
+
+    /// Where the program's own code was that called a library which was not compiled with the program, and left no trace of the
+    /// call: at what it did right before, in the same activation of the same function.
+    fn right_before(&self, thread: ThreadId, index: EventIndex) -> Option<Frame> {
+        /// How many events are looked at.
+        const LATEST: usize = 8;
+        let events = self.by_thread.get(thread.index())?.get(..self.events_before(index))?;
+        let context = self.trace.event(index).context;
+        events.iter().rev().take(LATEST).map(|before| self.trace.event(*before)).find_map(|before| {
+            let stack = if before.context == context { self.stack(before.site, before.context) } else { Vec::new() };
+            stack.into_iter().find(|frame| frame.origin() == Origin::Program)
+        })
     }
 
     /// Locks held by the thread right before `until` (or at its last event), oldest first, with their acquisitions.
@@ -114,7 +143,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         .collect()
     }
 
-    /// `mutex m`, `rwlock table.lock+16`, `mutex in heap block of 40 bytes allocated at …`.
+    /// `mutex m`, `rwlock table.lock`, `mutex Stats::lock in heap block of 40 bytes allocated at …`.
     pub fn lock(&self, identity: Address) -> String {
         let object = self.objects.get(identity);
         let kind = match object.map(|object| object.kind) {
@@ -131,13 +160,17 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let data = object.map_or(Some(identity), |object| object.data);
         match (data.and_then(|data| self.place(data)), object) {
             (Some(Place::Variable(name)), _) => format!("{kind} {name}"),
-            (Some(Place::Inside(what) | Place::Whole(what)), _) => format!("{kind} in {what}"),
+            (Some(Place::Inside(what)), _) => {
+                let member = data.and_then(|data| self.member_of_block(self.object(data)?, data, Some(identity)));
+                format!("{kind} {}in {what}", member.map_or_else(String::new, |member| format!("{member} ")))
+            }
+            (Some(Place::Whole(what)), _) => format!("{kind} in {what}"),
             (None, Some(object)) => format!("{kind} {:#x}", object.machine),
             (None, None) => format!("{kind} {identity}"),
         }
     }
 
-    /// `global y (4 bytes)`, `heap block of 16 bytes allocated at …`.
+    /// `global stats.count (4 bytes)`, `Stats::count (4 bytes) in heap block of 16 bytes allocated at …`.
     pub fn data(&self, address: Address, size: u64) -> String {
         // What an allocator gives beyond what was asked for is no part of the block in words.
         let asked = self.trace.object_at(address).map(|id| &self.trace.objects[id.index()]);
@@ -145,7 +178,10 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let bytes = byte_count(if most == 0 { size } else { size.min(most) });
         match self.place(address) {
             Some(Place::Variable(name)) => format!("global {name} ({bytes})"),
-            Some(Place::Inside(what)) => format!("{bytes} in {what}"),
+            Some(Place::Inside(what)) => match self.object(address).and_then(|it| self.member_of_block(it, address, None)) {
+                Some(member) => format!("{member} ({bytes}) in {what}"),
+                None => format!("{bytes} in {what}"),
+            },
             Some(Place::Whole(what)) => what,
             None => format!("{bytes} at {}", self.machine(address)),
         }
@@ -199,8 +235,11 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
                 let module = self.trace.modules.get(module as usize)?;
                 let offset = object.machine_base.wrapping_sub(module.base).wrapping_add(into);
                 match self.symbols.variable(module, offset) {
-                    Some((name, 0)) => Place::Variable(name),
-                    Some((name, into)) => Place::Variable(format!("{name}+{into}")),
+                    Some((name, into)) => Place::Variable(match self.symbols.member(module, offset) {
+                        Some(member) => format!("{name}{member}"),
+                        None if into == 0 => name,
+                        None => format!("{name}+{into}"),
+                    }),
                     None => Place::Inside(format!("the data of {} at {offset:#x}", file_name(&module.path))),
                 }
             }

@@ -6,6 +6,7 @@ pub mod compose;
 pub mod describe;
 pub mod failure;
 pub mod identity;
+mod members;
 pub(crate) mod misuse;
 pub(crate) mod named;
 pub mod rust;

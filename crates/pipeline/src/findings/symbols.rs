@@ -10,6 +10,15 @@ pub trait Symbols {
     fn function_start(&self, module: &ModuleInfo, offset: u64) -> Option<u64>;
     /// The variable at an offset: its name, and how far into it the offset is.
     fn variable(&self, module: &ModuleInfo, offset: u64) -> Option<(String, u64)>;
+    /// How the bytes at an offset are written behind the name of the variable that they lie in: `.table[3].lock`.
+    fn member(&self, _module: &ModuleInfo, _offset: u64) -> Option<String> {
+        None
+    }
+    /// What the code at an instruction may call the place so many bytes `into` a block of `size` bytes that it uses:
+    /// `Stats::mutex_`.
+    fn members_of_block(&self, _module: &ModuleInfo, _code: u64, _size: u64, _into: u64) -> Vec<String> {
+        Vec::new()
+    }
     /// Libraries of which the user says that their calls order nothing.
     fn trusted(&self) -> &[String] {
         &[]

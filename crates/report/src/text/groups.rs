@@ -37,10 +37,11 @@ fn is_of_one_cause(one: &Finding, other: &Finding) -> bool {
 fn object_of(subject: &str) -> Option<&str> {
     if let Some(name) = subject.strip_prefix("global ") {
         let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
-        return Some(match name.rsplit_once('+') {
+        let name = match name.rsplit_once('+') {
             Some((object, offset)) if offset.bytes().all(|byte| byte.is_ascii_digit()) => object,
             _ => name,
-        });
+        };
+        return Some(without_members(name));
     }
     let (_, object) = subject.split_once(" in ")?;
     let object = match object.rsplit_once(", ") {
@@ -48,6 +49,22 @@ fn object_of(subject: &str) -> Option<&str> {
         _ => object,
     };
     object.starts_with("heap block").then_some(object)
+}
+
+/// The variable, without members and elements of it: `stats` of `stats.table[3].lock`. What is in brackets of a name, such as
+/// arguments of templates, is no member, and a compiler numbers static variables of functions: `calls.0`.
+fn without_members(name: &str) -> &str {
+    let mut depth = 0i32;
+    for (at, c) in name.char_indices() {
+        match c {
+            '<' | '(' | '{' => depth += 1,
+            '>' | ')' | '}' => depth -= 1,
+            '[' if depth == 0 && at > 0 => return &name[..at],
+            '.' if depth == 0 && !name[at + 1..].starts_with(|next: char| next.is_ascii_digit()) => return &name[..at],
+            _ => {}
+        }
+    }
+    name
 }
 
 impl Look<'_> {
@@ -78,6 +95,11 @@ mod tests {
         for (subject, object) in [
             ("global words (4 bytes)", Some("words")),
             ("global words+4096 (4 bytes)", Some("words")),
+            ("global stats.table[3].lock (4 bytes)", Some("stats")),
+            ("global grid[3][4] (4 bytes)", Some("grid")),
+            ("global calls.0 (4 bytes)", Some("calls.0")),
+            ("global Table<int [3]>::all.count (4 bytes)", Some("Table<int [3]>::all")),
+            ("Stats::count (4 bytes) in heap block of 8 bytes allocated at f (a.c:3)", Some("heap block of 8 bytes allocated at f (a.c:3)")),
             ("global guard variable for instance()::made (1 byte)", Some("guard variable for instance()::made")),
             (
                 "4 bytes in heap block of 16 bytes allocated at entries (program.cpp:34), 4 bytes into it",

@@ -24,12 +24,16 @@ impl Labels {
             let again = finding.sides.iter().filter(|side| told(&side.action)).count()
                 + finding.steps.iter().filter(|step| told(&step.until)).count()
                 + usize::from(told(&finding.subject));
-            if name.chars().count() > SHORT && again > 0 && !names.contains(&name) {
+            if name.chars().count() > SHORT && (again > 0 || member_of(name).is_some()) && !names.contains(&name) {
                 names.push(name);
             }
         }
-        let mut labels =
-            Self(names.iter().enumerate().map(|(number, name)| (format!("M{number}"), (*name).to_owned())).collect());
+        let member = |name: &str| member_of(name).map(str::to_owned);
+        let is_told_once = |label: &String| names.iter().filter(|other| member_of(other) == Some(label)).count() == 1;
+        let label = |(number, name): (usize, &&str)| {
+            (member(name).filter(is_told_once).unwrap_or_else(|| format!("M{number}")), (*name).to_owned())
+        };
+        let mut labels = Self(names.iter().enumerate().map(label).collect());
         // A name may be the beginning of another one.
         labels.0.sort_by_key(|(_, name)| std::cmp::Reverse(name.len()));
         let mut finding = finding.clone();
@@ -39,6 +43,11 @@ impl Labels {
             side.held.iter_mut().for_each(|held| labels.apply(&mut held.name));
         }
         finding.steps.iter_mut().for_each(|step| labels.apply(&mut step.until));
+        // Which block it is was said above.
+        if let Some((head, _)) = finding.subject.split_once(" in heap block of ") {
+            let subject = &finding.subject;
+            finding.steps.iter_mut().for_each(|step| step.until = step.until.replace(subject.as_str(), head));
+        }
         labels.0.sort();
         (finding, labels)
     }
@@ -53,8 +62,18 @@ impl Labels {
 
     /// A line for each.
     pub fn legend(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(label, name)| format!("{label}: {name}"))
+        self.0.iter().map(|(label, name)| match name.split_once(&format!("{label} in ")) {
+            Some((kind, block)) => format!("{label}: {kind}in {block}"),
+            None => format!("{label}: {name}"),
+        })
     }
+}
+
+/// The member in the name of a lock that lies in a block: `Stats::lock` of `mutex Stats::lock in heap block of …`.
+fn member_of(name: &str) -> Option<&str> {
+    let (what, _) = name.split_once(" in heap block of ")?;
+    let kinds = ["mutex ", "rwlock ", "spin lock ", "lock "];
+    kinds.iter().find_map(|kind| what.strip_prefix(kind)).filter(|member| member.contains("::"))
 }
 
 /// A deadlock of locks that have one name, such as two variables of one stack: who waits for whom tells them apart. `None`: it is
@@ -139,6 +158,33 @@ mod tests {
         assert_eq!(told.sides[1].action, "waits for M0, held by thread 0");
         let until: Vec<&str> = told.steps.iter().map(|step| step.until.as_str()).collect();
         assert_eq!(until, ["acquires M1", "acquires M1", "acquires M0"]);
+    }
+
+    #[test]
+    fn members_are_their_own_labels_unless_two_have_one_name() {
+        let block = "in heap block of 184 bytes allocated at make (stats.cpp:4)";
+        let (first, second) = (format!("mutex Stats::lock {block}"), format!("mutex Stats::table {block}, 88 bytes into it"));
+        let finding = |first: &str, second: &str| {
+            let side = |wanted: &str, holds: &str| Side {
+                thread: "0".into(),
+                action: format!("waits for {wanted}"),
+                stack: Vec::new(),
+                held: vec![HeldLock { name: holds.into(), acquired_at: Vec::new() }],
+                created_at: Vec::new(),
+            };
+            Finding {
+                subject: format!("{first}, {second}"),
+                sides: vec![side(second, first), side(first, second)],
+                ..Finding::suspected(FindingKind::Deadlock, Evidence::LockOrder, FindingId::new("deadlock-00000000").unwrap())
+            }
+        };
+        let (told, labels) = Labels::put_in(&finding(&first, &second));
+        assert_eq!(told.subject, "Stats::lock, Stats::table");
+        assert_eq!(told.sides[0].action, "waits for Stats::table");
+        assert_eq!(labels.legend().next(), Some(format!("Stats::lock: mutex {block}")));
+        let other = first.replace(":4)", ":9)");
+        let (told, _) = Labels::put_in(&finding(&first, &other));
+        assert_eq!(told.subject, "M0, M1", "one member of two objects");
     }
 
     #[test]

@@ -1,0 +1,83 @@
+//! Members of blocks by name, told by the code that uses them.
+//!
+//! A block has no type in a recording. The functions that use it have: what they can reach it through. The innermost one that
+//! knows a structure of the block's size names the place in it, if all who use the place and know a name agree.
+
+use crate::findings::describe::Describer;
+use crate::findings::symbols::Symbols;
+use rashomon_event::{Address, ContextId, EventIndex, EventKind, Object, ObjectKind, SiteId};
+use std::collections::HashMap;
+
+/// Places in the code that are asked.
+const ASKED: usize = 8;
+/// Events that are looked at for them.
+const LOOKED_AT: usize = 2_000_000;
+/// Frames of a stack that are asked.
+const FRAMES: usize = 6;
+
+/// What was found out before, by address: descriptions come to the same places again and again.
+pub(crate) type Known = HashMap<Address, Option<String>>;
+
+impl<S: Symbols + ?Sized> Describer<'_, S> {
+    /// `Stats::mutex_`, of what lies at an address within a block. `lock`: it is asked for as what threads wait for.
+    pub(crate) fn member_of_block(&self, object: &Object, address: Address, lock: Option<Address>) -> Option<String> {
+        if !matches!(object.kind, ObjectKind::Heap { .. }) {
+            return None;
+        }
+        if let Some(known) = self.members.borrow().get(&address) {
+            return known.clone();
+        }
+        let (size, into) = (object.size - object.spare, address.0 - object.base.0);
+        let mut names: Vec<String> = Vec::new();
+        for (site, context) in self.users(object, address, lock) {
+            if let Some(name) = self.called_by(site, context, size, into)
+                && !names.contains(&name)
+            {
+                names.push(name);
+            }
+        }
+        let name = (names.len() == 1).then(|| names.swap_remove(0));
+        self.members.borrow_mut().insert(address, name.clone());
+        name
+    }
+
+    /// Who uses what lies there, a few of them.
+    fn users(&self, object: &Object, address: Address, lock: Option<Address>) -> Vec<(SiteId, ContextId)> {
+        let trace = self.trace();
+        let first = object.born.map_or(0, EventIndex::index);
+        let wanted = lock.unwrap_or(address);
+        let about_to = self.about_to.iter().filter(|(used, _, _)| *used == wanted);
+        let mut users: Vec<_> = about_to.map(|(_, site, context)| (*site, *context)).collect();
+        for event in trace.events.iter().skip(first).take(LOOKED_AT) {
+            let uses = match event.kind {
+                EventKind::Acquire { lock: used, .. }
+                | EventKind::Request { lock: used, .. }
+                | EventKind::Blocked { on: used }
+                | EventKind::WaitBegin { condition: used, .. }
+                | EventKind::Signal { condition: used, .. } => Some(used) == lock,
+                _ => lock.is_none() && event.access().is_some_and(|access| access.address == address),
+            };
+            if uses && !users.contains(&(event.site, event.context)) {
+                users.push((event.site, event.context));
+                if users.len() == ASKED {
+                    break;
+                }
+            }
+        }
+        users
+    }
+
+    /// What the innermost function calls it that has a name for it; `None`, too, where that one has several.
+    fn called_by(&self, site: SiteId, context: ContextId, size: u64, into: u64) -> Option<String> {
+        let trace = self.trace();
+        let sites = std::iter::once(site).chain(trace.callers(context)).take(FRAMES);
+        let mut names = sites
+            .filter_map(|site| {
+                let site = trace.site(site);
+                let module = trace.modules.get(site.module? as usize)?;
+                Some(self.symbols().members_of_block(module, site.offset.saturating_sub(1), size, into))
+            })
+            .find(|names| !names.is_empty())?;
+        (names.len() == 1).then(|| names.swap_remove(0))
+    }
+}
