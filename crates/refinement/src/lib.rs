@@ -7,7 +7,9 @@
 
 pub mod facts;
 pub mod model;
+pub mod objects;
 pub mod search;
+pub mod terms;
 
 mod state;
 mod trim;
