@@ -35,19 +35,29 @@ impl Default for Limits {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The order of all events before the goals, and the states it took to find it.
-    Order {
-        order: Vec<EventIndex>,
-        states: usize,
-    },
+    /// All events before the goals, goals excluded.
+    Order(Vec<EventIndex>),
     /// The model has no such state. `ordered`: whatever holds locks, as one goal has to run before another.
     No {
         ordered: bool,
-        states: usize,
     },
-    Undecided {
-        states: usize,
-    },
+    Undecided,
+}
+
+/// An answer, and what it cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub answer: Answer,
+    /// States seen.
+    pub states: usize,
+    /// Steps tried, back and forth.
+    pub steps: usize,
+}
+
+impl Found {
+    const fn at_once(ordered: bool) -> Self {
+        Self { answer: Answer::No { ordered }, states: 0, steps: 0 }
+    }
 }
 
 /// What of the trace may be ordered anew: the rest before it is as it was, the rest behind it does not come.
@@ -72,16 +82,16 @@ impl Window {
     }
 }
 
-pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Limits) -> Answer {
+pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Limits) -> Found {
     let mut places: Vec<(usize, u32)> = Vec::new();
     for &goal in goals {
         let place = (model.trace.event(goal).thread.index(), model.steps_before(goal));
         if places.iter().any(|other| other.0 == place.0) || !(window.from..window.to).contains(&goal.index()) {
-            return Answer::No { ordered: true, states: 0 };
+            return Found::at_once(true);
         }
         places.push(place);
     }
-    let Some((required, useful)) = relevant(model, goals, &places) else { return Answer::No { ordered: true, states: 0 } };
+    let Some((required, useful)) = relevant(model, goals, &places) else { return Found::at_once(true) };
     let within = |thread: usize| model.steps[thread].partition_point(|step| step.event.index() < window.to) as u32;
     let before: Vec<usize> = if window.from > 0 { observed(model, window.from).collect() } else { Vec::new() };
     let mut limit: Vec<u32> = useful.iter().enumerate().map(|(thread, &useful)| useful.min(within(thread))).collect();
@@ -96,22 +106,23 @@ pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Li
     let mut search = Search { state, goals: &places, limits, tried: 0, seen: FxHashSet::default(), waits: Vec::new() };
     search.waits = search.state_waits(goals);
     if required.iter().zip(&search.state.limit).any(|(required, limit)| required > limit) {
-        return Answer::No { ordered: false, states: 0 };
+        return Found::at_once(false);
     }
     if search.goals_exclude() {
-        return Answer::No { ordered: false, states: 1 };
+        return Found::at_once(false);
     }
     let found = search.run();
-    let states = search.seen.len();
-    match found {
+    let (states, steps) = (search.seen.len(), search.tried);
+    let answer = match found {
         Some(true) => {
             let path: Vec<u32> = search.state.path().skip(prefix).collect();
             let path = trim(model, &start, &required, &path);
-            Answer::Order { order: written_out(model, window, &start, &path, goals), states }
+            Answer::Order(written_out(model, window, &start, &path, goals))
         }
-        Some(false) => Answer::No { ordered: false, states },
-        None => Answer::Undecided { states },
-    }
+        Some(false) => Answer::No { ordered: false },
+        None => Answer::Undecided,
+    };
+    Found { answer, states, steps }
 }
 
 /// The threads of the steps before an event, in the order of the trace.

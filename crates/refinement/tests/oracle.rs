@@ -38,28 +38,31 @@ fn agree(trace: &Trace, tally: &mut Tally) {
     for (first, second) in conflicting(trace) {
         tally.pairs += 1;
         let goals = [first, second];
-        let found = match find(&model, &goals, Window::whole(&model), &Limits::default()) {
-            Answer::Order { order, states } => {
-                tally.states += states;
+        let searched = find(&model, &goals, Window::whole(&model), &Limits::default());
+        tally.states += searched.states;
+        let found = match searched.answer {
+            Answer::Order(order) => {
                 let candidate = CandidateKind::Race { first, second };
                 let witness = Witness { candidate, order, level: WitnessLevel::Synchronisation };
                 let checked = checker.check(&witness);
                 assert!(checked.is_ok(), "{checked:?} {witness:?}\n{}", describe(trace));
                 true
             }
-            Answer::No { states, .. } => {
-                tally.states += states;
-                false
-            }
-            Answer::Undecided { states } => panic!("undecided after {states} states\n{}", describe(trace)),
+            Answer::No { .. } => false,
+            Answer::Undecided => panic!(
+                "undecided after {} states
+{}",
+                searched.states,
+                describe(trace)
+            ),
         };
         assert_eq!(found, expected.races.contains(&(first, second)), "{first:?} {second:?}\n{}", describe(trace));
         tally.races += usize::from(found);
     }
     for cycle in &expected.deadlocks {
         tally.deadlocks += 1;
-        let answer = find(&model, cycle, Window::whole(&model), &Limits::default());
-        assert!(matches!(answer, Answer::Order { .. }), "{answer:?} {cycle:?}\n{}", describe(trace));
+        let answer = find(&model, cycle, Window::whole(&model), &Limits::default()).answer;
+        assert!(matches!(answer, Answer::Order(_)), "{answer:?} {cycle:?}\n{}", describe(trace));
     }
 }
 
@@ -143,17 +146,17 @@ fn windows_begin_with_the_observed_prefix() {
         for (first, second) in conflicting(&trace) {
             let goals = [first, second];
             let Some(window) = Window::around(&model, &goals, 6) else { continue };
-            let whole = find(&model, &goals, Window::whole(&model), &Limits::default());
-            match find(&model, &goals, window, &Limits::default()) {
-                Answer::Order { order, .. } => {
+            let whole = find(&model, &goals, Window::whole(&model), &Limits::default()).answer;
+            match find(&model, &goals, window, &Limits::default()).answer {
+                Answer::Order(order) => {
                     assert!(order.iter().zip(0..).take(window.from).all(|(event, place)| event.0 == place));
                     let candidate = CandidateKind::Race { first, second };
                     let checked = checker.check(&Witness { candidate, order, level: WitnessLevel::Synchronisation });
                     assert!(checked.is_ok(), "{checked:?} {window:?}\n{}", describe(&trace));
-                    assert!(matches!(whole, Answer::Order { .. }));
+                    assert!(matches!(whole, Answer::Order(_)));
                     found += 1;
                 }
-                _ => missed += usize::from(matches!(whole, Answer::Order { .. })),
+                _ => missed += usize::from(matches!(whole, Answer::Order(_))),
             }
         }
     }
@@ -170,13 +173,13 @@ fn a_search_that_reaches_its_limit_says_so() {
         let model = Model::new(&trace, Atomics::Free);
         for (first, second) in conflicting(&trace) {
             let goals = [first, second];
-            let limited = find(&model, &goals, Window::whole(&model), &limits);
-            match find(&model, &goals, Window::whole(&model), &Limits::default()) {
-                Answer::Order { .. } => assert!(!matches!(limited, Answer::No { .. })),
-                Answer::No { .. } => assert!(!matches!(limited, Answer::Order { .. })),
-                Answer::Undecided { .. } => panic!("tiny"),
+            let limited = find(&model, &goals, Window::whole(&model), &limits).answer;
+            match find(&model, &goals, Window::whole(&model), &Limits::default()).answer {
+                Answer::Order(_) => assert!(!matches!(limited, Answer::No { .. })),
+                Answer::No { .. } => assert!(!matches!(limited, Answer::Order(_))),
+                Answer::Undecided => panic!("tiny"),
             }
-            undecided += usize::from(matches!(limited, Answer::Undecided { .. }));
+            undecided += usize::from(matches!(limited, Answer::Undecided));
         }
     }
     assert!(undecided > 50, "{undecided}");

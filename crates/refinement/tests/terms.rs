@@ -48,8 +48,8 @@ fn agree(trace: &Trace, tally: &mut Tally) {
         let races = pairs.iter().any(|pair| expected.races.contains(pair));
         assert_eq!(found, races, "object {object}\n{}\n{written}", describe(trace));
         let searched = pairs.iter().any(|&(first, second)| {
-            let answer = find(&model, &[first, second], Window::whole(&model), &search::Limits::default());
-            matches!(answer, Answer::Order { .. })
+            let answer = find(&model, &[first, second], Window::whole(&model), &search::Limits::default()).answer;
+            matches!(answer, Answer::Order(_))
         });
         assert_eq!(found, searched, "object {object}\n{}", describe(trace));
         *(if found { &mut tally.races } else { &mut tally.without_race }) += 1;
