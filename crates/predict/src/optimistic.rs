@@ -122,7 +122,7 @@ impl Optimistic<'_, '_> {
                 continue;
             }
             if let Some(sequence) = Search::run(self.index, self.needs, cut, &ranks, self.budget) {
-                return Some(self.linearise(cut, &sequence));
+                return Some(linearise((self.index, self.memory, self.needs), cut, &sequence, self.regroup_limit));
             }
             tried.push(ranks);
         }
@@ -144,16 +144,23 @@ impl Optimistic<'_, '_> {
         all.push(last);
         all
     }
+}
 
-    fn linearise(&self, cut: &Cut, sequence: &[u32]) -> Vec<EventIndex> {
-        let total: usize = cut.iter().map(|&count| count as usize).sum();
-        if total > self.regroup_limit {
-            return in_blocks(self.index, cut, sequence);
-        }
-        let Some(order) = merge(self.index, self.needs, cut, sequence) else {
-            return in_blocks(self.index, cut, sequence);
-        };
-        let constraints = Order::of(self.index, self.memory, cut, order.iter().copied());
-        regroup(self.index, cut, &[&self.index.instances, &constraints]).unwrap_or(order)
+/// An order of all events of the cut, from one of its steps (as the thread of each): close to the trace, with few context
+/// switches. Above the limit (in events), threads run from step to step.
+pub fn linearise(
+    (index, memory, needs): (&Index<'_>, &SharedMemory, &Dependences),
+    cut: &Cut,
+    sequence: &[u32],
+    regroup_limit: usize,
+) -> Vec<EventIndex> {
+    let total: usize = cut.iter().map(|&count| count as usize).sum();
+    if total > regroup_limit {
+        return in_blocks(index, cut, sequence);
     }
+    let Some(order) = merge(index, needs, cut, sequence) else {
+        return in_blocks(index, cut, sequence);
+    };
+    let constraints = Order::of(index, memory, cut, order.iter().copied());
+    regroup(index, cut, &[&index.instances, &constraints]).unwrap_or(order)
 }

@@ -21,6 +21,8 @@ pub struct Options {
     pub search_budget: usize,
     /// Largest optimistic order (in events) that is made to follow the trace and then regrouped.
     pub regroup_limit: usize,
+    /// What the search of the CSP model may cost.
+    pub refinement: Refinement,
     /// Threads of a deadlock, at most 5.
     pub deadlock_threads: usize,
     pub patterns: usize,
@@ -35,6 +37,25 @@ pub struct Options {
     pub deadline: Deadline,
 }
 
+/// Limits of the search of the CSP model ([`rashomon_refinement::search`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Refinement {
+    /// States remembered for one candidate.
+    pub states: usize,
+    /// Steps tried for one candidate.
+    pub steps: usize,
+    /// Steps tried for all of them together.
+    pub all_steps: usize,
+    /// Events that are ordered anew, the ones before them as observed, where the whole trace is too much.
+    pub window: usize,
+}
+
+impl Default for Refinement {
+    fn default() -> Self {
+        Self { states: 50_000, steps: 4_000_000, all_steps: 400_000_000, window: 10_000 }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -46,6 +67,7 @@ impl Default for Options {
             despite_atomics: true,
             search_budget: 2_000,
             regroup_limit: 2_000_000,
+            refinement: Refinement::default(),
             deadlock_threads: 5,
             patterns: 10_000,
             patterns_per_sites: 8,

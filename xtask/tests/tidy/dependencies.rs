@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("rashomon-abi", &[]),
     ("rashomon-logic", &["rashomon-abi"]),
     ("rashomon-event", &[]),
@@ -17,7 +17,8 @@ const LAYERS: [(&str, &[&str]); 24] = [
     ("rashomon-witness", &["rashomon-event"]),
     ("rashomon-csp", &[]),
     ("rashomon-filter", &["rashomon-event", "rashomon-order"]),
-    ("rashomon-predict", &["rashomon-event", "rashomon-order"]),
+    ("rashomon-refinement", &["rashomon-csp", "rashomon-event", "rashomon-order"]),
+    ("rashomon-predict", &["rashomon-event", "rashomon-order", "rashomon-refinement"]),
     ("rashomon-packed", &["rashomon-event"]),
     ("rashomon-spill", &[]),
     ("rashomon-engine", &["rashomon-packed", "rashomon-spill"]),
@@ -85,7 +86,7 @@ const PROGRAMS: [&str; 4] = ["rashomon-book", "rashomon-cli", "rashomon-evaluati
 
 /// Crates that compute: no matter through whom, none of them may come to know the user, the file system's maps excepted, or
 /// the program under test.
-const ANALYSES: [&str; 8] = [
+const ANALYSES: [&str; 10] = [
     "rashomon-event",
     "rashomon-trace",
     "rashomon-packed",
@@ -93,6 +94,8 @@ const ANALYSES: [&str; 8] = [
     "rashomon-order",
     "rashomon-filter",
     "rashomon-witness",
+    "rashomon-csp",
+    "rashomon-refinement",
     "rashomon-predict",
 ];
 

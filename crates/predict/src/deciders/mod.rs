@@ -19,11 +19,20 @@ pub struct Question<'a, 't> {
     pub options: &'a Options,
     /// Constraints of the recorded order, once a causal witness needs them.
     trace_order: OnceCell<crate::dependences::Dependences>,
+    /// The CSP model of the trace, once it is searched.
+    refinement: csp::Search<'t>,
 }
 
 impl<'a, 't> Question<'a, 't> {
     pub fn new(index: &'a Index<'t>, memory: &'a SharedMemory, options: &'a Options) -> Self {
-        Self { index, closures: Closures::new(index), memory, options, trace_order: OnceCell::new() }
+        Self {
+            index,
+            closures: Closures::new(index),
+            memory,
+            options,
+            trace_order: OnceCell::new(),
+            refinement: csp::Search::default(),
+        }
     }
 
     /// The recorded order of what is below the cut, with fewer context switches.
@@ -97,7 +106,9 @@ deciders! {
     sync_reversal,
     exact,
     optimistic,
+    csp,
     despite_atomics,
+    csp_despite_atomics,
 }
 
 /// Those to be asked at a stage, in their order.
