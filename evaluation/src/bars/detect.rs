@@ -14,6 +14,7 @@ use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::Compilers;
 use crate::common::detector::{Configuration, Detector, Filter};
+pub use crate::common::options::Measuring as Options;
 use crate::common::races::{Observed, Pair, observe};
 use crate::common::suite::{self, Program, Suite};
 use crate::common::table::Table;
@@ -77,22 +78,6 @@ struct Report {
     compilers: Compilers,
     programs: Vec<ProgramResult>,
     bars: Vec<Bar>,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Runs of each configuration, of which the medians are taken.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: u32,
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {

@@ -290,36 +290,30 @@ fn at_least(name: &str, found: f64, limit: f64) -> Bar {
 }
 
 fn finish(report: Report, json: bool) -> Result<bool> {
-    if json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(bar::all_met(&report.bars));
-    }
+    bar::finish(&report, &report.bars, json, || print(&report))
+}
+
+/// Title and value.
+type Column = (&'static str, fn(&Row) -> String);
+
+const COLUMNS: [Column; 9] = [
+    ("trace", |row| row.trace.clone()),
+    ("analysis", |row| row.analysis.to_owned()),
+    ("CPU s", |row| format!("{:.2}", row.seconds)),
+    ("ns/event", |row| format!("{:.1}", row.nanoseconds_an_event)),
+    ("M events/s", |row| format!("{:.1}", row.million_events_a_second)),
+    ("× published RAPID", |row| format!("{:.0}", row.times_rapid)),
+    ("peak MB", |row| format!("{:.0}", row.peak_megabytes)),
+    ("tables MB", |row| format!("{:.0}", row.table_megabytes)),
+    ("found", |row| row.found.to_string()),
+];
+
+fn print(report: &Report) {
     println!("{}\n", report.command);
-    let mut table = Table::new(&[
-        "trace",
-        "analysis",
-        "CPU s",
-        "ns/event",
-        "M events/s",
-        "× published RAPID",
-        "peak MB",
-        "tables MB",
-        "found",
-    ]);
+    let mut table = Table::new(&COLUMNS.map(|(title, _)| title));
     for row in &report.rows {
-        table.row(vec![
-            row.trace.clone(),
-            row.analysis.to_owned(),
-            format!("{:.2}", row.seconds),
-            format!("{:.1}", row.nanoseconds_an_event),
-            format!("{:.1}", row.million_events_a_second),
-            format!("{:.0}", row.times_rapid),
-            format!("{:.0}", row.peak_megabytes),
-            format!("{:.0}", row.table_megabytes),
-            row.found.to_string(),
-        ]);
+        table.row(COLUMNS.iter().map(|(_, value)| value(row)).collect());
     }
     table.print();
     println!();
-    Ok(bar::print(&report.bars))
 }

@@ -1,17 +1,16 @@
 //! What online detection costs: the programs of `tests/bench` without instrumentation, under clang's ThreadSanitizer, and with
 //! our runtime under each detector with and without the filter, in turns.
 
-use crate::common::bar::{self, Bar};
-use crate::common::command_line;
-use crate::common::compile::{self, Built, Compilers};
+use crate::common::bar::Bar;
+use crate::common::bench::{Bench, Report};
 use crate::common::detector::{self, Configuration, Detector, Filter, SILENT, Statistics};
 use crate::common::measure::{self, Usage, geometric_mean, medians};
-use crate::common::programs::{self, BenchProgram, Use};
+pub use crate::common::options::Measuring as Options;
+use crate::common::programs::Use;
 use crate::common::table::Table;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde::Serialize;
 use std::process::Command;
-use xtask::workspace;
 
 const TIME_LIMIT: f64 = 1.5;
 const MEMORY_LIMIT: f64 = 1.0;
@@ -35,66 +34,13 @@ struct ProgramResult {
     ours: Vec<Detecting>,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    evaluation: &'static str,
-    command: String,
-    quick: bool,
-    runs: u32,
-    processors: usize,
-    compilers: Compilers,
-    programs: Vec<ProgramResult>,
-    bars: Vec<Bar>,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Runs of each configuration, of which the medians are taken.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: u32,
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
-}
-
 pub fn run(options: &Options) -> Result<bool> {
-    let chosen = programs::chosen(Some(Use::Detecting), options.only.as_deref())?;
-    let runs = if options.quick { 1 } else { options.runs };
-    let tool = workspace::build_tool()?;
-    let compilers = Compilers::find()?;
-    let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir().context("cannot create a temporary folder")?;
-    let mut results = Vec::new();
-    for program in chosen {
-        eprintln!("{}: {runs} × native, sanitizer, {} of ours", program.name, Configuration::all().count());
-        let built = compile::build(program, &compilers, &tool, folder.path())?;
-        results.push(measure_program(program, &built, if options.quick { program.small } else { &[] }, runs)?);
-    }
-    let bars = bars_of(&results);
-    let report = Report {
-        evaluation: "runtime",
-        command: command_line(),
-        quick: options.quick,
-        runs,
-        processors: std::thread::available_parallelism().map_or(1, usize::from),
-        compilers,
-        programs: results,
-        bars,
-    };
-    if options.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(bar::all_met(&report.bars));
-    }
-    print(&report);
-    Ok(bar::print(&report.bars))
+    let said = format!("native, sanitizer, {} of ours", Configuration::all().count());
+    Report::of(("runtime", Use::Detecting), options, &said, measure_program, bars_of)?.finish(options.json, print)
 }
 
-fn measure_program(program: &BenchProgram, built: &Built, arguments: &[&str], runs: u32) -> Result<ProgramResult> {
+fn measure_program(bench: &Bench<'_>) -> Result<ProgramResult> {
+    let Bench { program, built, arguments, runs, .. } = *bench;
     let (mut native, mut sanitizer) = (Vec::new(), Vec::new());
     let mut ours: Vec<(Configuration, Vec<Usage>)> = Configuration::all().map(|one| (one, Vec::new())).collect();
     for _ in 0..runs {
@@ -155,11 +101,8 @@ fn bars_of(results: &[ProgramResult]) -> Vec<Bar> {
     ]
 }
 
-fn print(report: &Report) {
-    println!("{}: {} runs, {} processors, {}", report.command, report.runs, report.processors, report.compilers.version);
-    if report.quick {
-        println!("inputs are small: these numbers show that it works, not what it costs");
-    }
+fn print(report: &Report<ProgramResult>) {
+    report.print_head();
     let quantities: [(&str, Quantity); 3] = [
         ("wall time, s, and ours against tsan", |usage| usage.wall_seconds),
         ("user and system time, s, and ours against tsan", |usage| usage.cpu_seconds),

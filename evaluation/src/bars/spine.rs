@@ -1,18 +1,17 @@
 //! What recording costs: every program of `tests/bench` without instrumentation, under the compiler's ThreadSanitizer, and
 //! recorded by us in free and in serial mode, in turns, so that a machine that slows down slows all of them down.
 
-use crate::common::bar::{self, Bar};
-use crate::common::command_line;
-use crate::common::compile::{self, Built, Compilers};
+use crate::common::bar::Bar;
+use crate::common::bench::{Bench, Report};
 use crate::common::measure::{self, Usage, geometric_mean, medians};
-use crate::common::programs::{self, BenchProgram, Use};
+pub use crate::common::options::Measuring as Options;
+use crate::common::programs::Use;
 use crate::common::table::Table;
 use crate::common::trace_size::{self, TraceSize};
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
-use xtask::workspace;
 
 const FREE_TIME_LIMIT: f64 = 1.3;
 const BYTES_LIMIT: f64 = 8.0;
@@ -31,74 +30,13 @@ struct ProgramResult {
     serial_trace: TraceSize,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    evaluation: &'static str,
-    command: String,
-    quick: bool,
-    runs: u32,
-    processors: usize,
-    compilers: Compilers,
-    programs: Vec<ProgramResult>,
-    bars: Vec<Bar>,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Runs of each configuration, of which the medians are taken.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: u32,
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
-}
-
 pub fn run(options: &Options) -> Result<bool> {
-    let chosen = programs::chosen(Some(Use::Recording), options.only.as_deref())?;
-    let runs = if options.quick { 1 } else { options.runs };
-    let tool = workspace::build_tool()?;
-    let compilers = Compilers::find()?;
-    let folder = tempfile::Builder::new().prefix("rashomon-evaluate-").tempdir().context("cannot create a temporary folder")?;
-    let mut results = Vec::new();
-    for program in chosen {
-        eprintln!("{}: {runs} × native, sanitizer, free, serial", program.name);
-        let built = compile::build(program, &compilers, &tool, folder.path())?;
-        let arguments = if options.quick { program.small } else { &[] };
-        results.push(measure_program(program, &built, arguments, runs, &tool, folder.path())?);
-    }
-    let bars = bars_of(&results);
-    let report = Report {
-        evaluation: "spine",
-        command: command_line(),
-        quick: options.quick,
-        runs,
-        processors: std::thread::available_parallelism().map_or(1, usize::from),
-        compilers,
-        programs: results,
-        bars,
-    };
-    if options.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(bar::all_met(&report.bars));
-    }
-    print(&report);
-    Ok(bar::print(&report.bars))
+    let said = "native, sanitizer, free, serial";
+    Report::of(("spine", Use::Recording), options, said, measure_program, bars_of)?.finish(options.json, print)
 }
 
-fn measure_program(
-    program: &BenchProgram,
-    built: &Built,
-    arguments: &[&str],
-    runs: u32,
-    tool: &Path,
-    folder: &Path,
-) -> Result<ProgramResult> {
+fn measure_program(bench: &Bench<'_>) -> Result<ProgramResult> {
+    let Bench { program, built, arguments, runs, tool, folder } = *bench;
     let (mut native, mut sanitizer, mut free, mut serial) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut free_trace, mut serial_trace) = (None, None);
     for _ in 0..runs {
@@ -156,11 +94,8 @@ fn bars_of(results: &[ProgramResult]) -> Vec<Bar> {
 
 type Quantity = fn(&Usage) -> f64;
 
-fn print(report: &Report) {
-    println!("{}: {} runs, {} processors, {}", report.command, report.runs, report.processors, report.compilers.version);
-    if report.quick {
-        println!("inputs are small: these numbers show that it works, not what it costs");
-    }
+fn print(report: &Report<ProgramResult>) {
+    report.print_head();
     let quantities: [(&str, &str, Quantity); 3] = [
         ("wall time", "s", |usage| usage.wall_seconds),
         ("user and system time", "s", |usage| usage.cpu_seconds),

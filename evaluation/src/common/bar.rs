@@ -1,5 +1,6 @@
 //! What a measurement has to reach.
 
+use anyhow::Result;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -40,6 +41,16 @@ pub fn print(bars: &[Bar]) -> bool {
         println!("{verdict}  {}: {} ({word}: {})", bar.name, bar.found, bar.required);
     }
     all_met(bars)
+}
+
+/// The report as JSON, or as text with a line a bar. Says whether all are met.
+pub fn finish(report: &impl Serialize, bars: &[Bar], json: bool, print_text: impl FnOnce()) -> Result<bool> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(report)?);
+        return Ok(all_met(bars));
+    }
+    print_text();
+    Ok(print(bars))
 }
 
 pub fn all_met(bars: &[Bar]) -> bool {

@@ -1,11 +1,13 @@
 //! What evaluations share: how programs are built and executed, what an execution took, tables and bars.
 
 pub mod bar;
+pub mod bench;
 pub mod compile;
 pub mod debian;
 pub mod detector;
 pub mod measure;
 pub mod only;
+pub mod options;
 pub mod plot;
 pub mod programs;
 pub mod races;

@@ -7,6 +7,7 @@ use crate::common::bar::{self, Bar};
 use crate::common::compile::succeed;
 use crate::common::measure::{self, Usage};
 use crate::common::only::Only;
+pub use crate::common::options::Measuring as Options;
 use crate::common::table::Table;
 use crate::common::{command_line, trace_size};
 use anyhow::{Context as _, Result};
@@ -62,22 +63,6 @@ struct Report {
     rows: Vec<Row>,
     strategies: Vec<hypothesis::Compared>,
     bars: Vec<Bar>,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Runs of each configuration, of which the medians are taken.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: u32,
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {

@@ -5,6 +5,7 @@ use super::imported::{Decided, Deciders, Known, Reports, corpus};
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::only::Only;
+pub use crate::common::options::Reading as Options;
 use crate::common::table::Table;
 use anyhow::{Result, ensure};
 use rashomon_event::{CandidateKind, EventIndex, WitnessLevel};
@@ -45,19 +46,6 @@ struct Report<'a> {
     command: String,
     rows: &'a [Row],
     bars: &'a [Bar],
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Folder of traces with known answers; without it `tests/corpora`.
-    #[arg(long)]
-    pub corpora: Option<std::path::PathBuf>,
-    /// Only traces whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {

@@ -19,10 +19,12 @@ macro_rules! names_of {
 }
 pub(crate) use names_of;
 
-macro_rules! interpose {
-    ($($name:ident => $target:path;)*) => { $(
+/// One entry point: says who calls it and under which name, then goes on in `target`.
+macro_rules! entry_point {
+    ($(#[$attribute:meta])* $name:ident => $target:path) => {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
+        $(#[$attribute])*
         pub unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 $crate::system::entry::names_of!($name),
@@ -37,30 +39,19 @@ macro_rules! interpose {
                 target = sym $target,
             )
         }
-    )* };
+    };
+}
+pub(crate) use entry_point;
+
+macro_rules! interpose {
+    ($($name:ident => $target:path;)*) => { $($crate::system::entry::entry_point!($name => $target);)* };
 }
 pub(crate) use interpose;
 
 /// The same, in a section of their own: so that it can be told which kind of function was called.
 macro_rules! interpose_in {
     ($section:literal; $($name:ident => $target:path;)*) => { $(
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        #[unsafe(link_section = $section)]
-        pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                $crate::system::entry::names_of!($name),
-                "5: mov r10, qword ptr [rip + rashomon_hot@GOTTPOFF]",
-                "mov r11, [rsp]",
-                "mov fs:[r10 + {caller}], r11",
-                "lea r11, [rip + 5b]",
-                "mov fs:[r10 + {callee}], r11",
-                "jmp {target}",
-                caller = const $crate::system::tls::CALLER,
-                callee = const $crate::system::tls::CALLEE,
-                target = sym $target,
-            )
-        }
+        $crate::system::entry::entry_point!(#[unsafe(link_section = $section)] $name => $target);
     )* };
 }
 pub(crate) use interpose_in;

@@ -120,10 +120,10 @@ pub fn run(options: &Options) -> Result<bool> {
         Bar::at_most("the process's peak beyond what is allowed", beyond, BESIDE, " MB"),
     ];
     let report = Report { evaluation: "memory", command: command_line(), rows, bars };
-    if options.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(bar::all_met(&report.bars));
-    }
+    bar::finish(&report, &report.bars, options.json, || print(&report))
+}
+
+fn print(report: &Report) {
     println!("{}\n", report.command);
     let mut table = Table::new(&[
         "trace",
@@ -153,5 +153,4 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     table.print();
     println!();
-    Ok(bar::print(&report.bars))
 }
