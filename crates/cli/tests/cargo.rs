@@ -51,7 +51,11 @@ fn proven(report: &Value) -> Vec<Vec<(String, String, u64)>> {
         let own = frames.iter().find(|frame| !text(&frame["file"]).starts_with("/rustc/")).cloned().unwrap_or_default();
         (text(&own["function"]), text(&own["file"]), own["line"].as_u64().unwrap_or(0))
     };
-    let findings = report["findings"].as_array().into_iter().flatten().filter(|finding| finding["verdict"] == "proven");
+    let findings = report["findings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding["verdict"] == "proven" && finding["kind"] == "data-race");
     findings.map(|finding| finding["sides"].as_array().into_iter().flatten().map(side).collect()).collect()
 }
 

@@ -49,7 +49,8 @@ fn checked_within(budget: &str, before: &str, first: &str, next: &str, code: i32
     place.compile("program", PROGRAM);
     place.write("first", first);
     place.write("next", next);
-    let check = ["check", "--recordings", "1", "--budget", budget, "--json", "report.json", "--output", "store"];
+    let check =
+        ["check", "--recordings", "1", "--budget", budget, "--json", "report.json", "--output", "store", "--engines", "force"];
     let arguments = [&check[..], &["--show", "suspicions", "--before-each", before, "--", "./program"]].concat();
     place.rashomon(&arguments).expect(code, &[]);
     let found = statuses(&place.json("report.json"));

@@ -1,4 +1,4 @@
-//! `check` with all engines finds what exploration finds; what that shows is recorded and analysed; the report says what was tried.
+//! `check` finds what exploration finds; what that shows is recorded and analysed; the report says what was tried.
 
 mod support;
 
@@ -16,8 +16,7 @@ fn mended(source: &str) -> String {
 fn check(place: &Place, options: &[&str], code: i32) -> Value {
     // Where one store was another may be.
     let _ = std::fs::remove_dir_all(place.path("store"));
-    let all: &[&str] = if options.contains(&"--engines") { &[] } else { &["--engines", "all"] };
-    let arguments = [&["check", "--json", "report.json", "--output", "store"], all, options, &["--", "./program"]].concat();
+    let arguments = [&["check", "--json", "report.json", "--output", "store"], options, &["--", "./program"]].concat();
     place.rashomon(&arguments).expect(code, &[]);
     place.json("report.json")
 }
@@ -44,7 +43,7 @@ fn what_no_recording_shows_is_found_by_exploration() {
     assert_eq!((&finding["kind"], &finding["grade"]), (&"stuck".into(), &"stuck".into()), "{report}");
     let id = finding["id"].as_str().unwrap_or_default();
     place.rashomon(&["replay", "--store", "store", id, "--times", "3"]).expect(0, &[]);
-    // Whoever narrows the engines, or asks for none in particular, does without.
+    // Whoever narrows the engines does without.
     let report = check(&place, &["--recordings", "1", "--engines", "force"], 0);
     assert!(!told(&report)[0].contains("schedule"), "{report}");
     place.compile("program", &mended(WOKEN_TOO_EARLY));

@@ -55,8 +55,21 @@ fn races_are_proven_and_nothing_is_predicted() {
         let run = format!("./{name}");
         for policy in ["random", "free"] {
             let check = |filter: &str, report: &str| {
-                let arguments =
-                    ["check", "--show", "suspicions", "--filter", filter, "--policy", policy, "--json", report, "--", &run];
+                let arguments = [
+                    "check",
+                    "--engines",
+                    "force",
+                    "--show",
+                    "suspicions",
+                    "--filter",
+                    filter,
+                    "--policy",
+                    policy,
+                    "--json",
+                    report,
+                    "--",
+                    &run,
+                ];
                 place.rashomon(&arguments);
                 statuses(&place.json(report))
             };

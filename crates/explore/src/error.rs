@@ -17,6 +17,12 @@ pub enum ExploreError {
 }
 
 impl ExploreError {
+    /// Whether an execution left nothing to be read.
+    pub const fn is_of_nothing(&self) -> bool {
+        use rashomon_trace::TraceError::{NotARecording, NotBegun};
+        matches!(self, Self::NotObserved | Self::Confirm(ConfirmError::Trace(NotARecording { .. } | NotBegun { .. })))
+    }
+
     pub fn io(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         let path = path.as_ref().to_path_buf();
         move |source| Self::Io { action, path, source }

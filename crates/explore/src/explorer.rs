@@ -233,9 +233,11 @@ impl Explorer<'_> {
         let mut without = None;
         while self.snapshots && summary.schedules > 0 && summary.refused.is_none() && snapshots.len() < plans.len() {
             let slot = snapshots.len();
-            match self.stand(slot, &plans[slot])? {
-                Ok(snapshot) => snapshots.push(Some(snapshot)),
-                Err(observation) => {
+            match self.stand(slot, &plans[slot]) {
+                Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => return Ok(Go::Stop),
+                Err(error) => return Err(error),
+                Ok(Ok(snapshot)) => snapshots.push(Some(snapshot)),
+                Ok(Err(observation)) => {
                     summary.refused = Some(observation.refused);
                     without = Some((slot, observation));
                 }
@@ -244,7 +246,11 @@ impl Explorer<'_> {
         let observations = self.execute_all(&plans, snapshots, without);
         summary.from_snapshots += snapshots.iter().take(plans.len()).flatten().count() as u64;
         for (plan, observation) in plans.iter().zip(observations) {
-            let observation = observation?;
+            let observation = match observation {
+                // It was ended with the budget, before it had begun.
+                Err(error) if error.is_of_nothing() && self.forcing.deadline.is_over() => return Ok(Go::Stop),
+                other => other?,
+            };
             if self.was_cut(&observation) {
                 // The end of the budget ended it: that says nothing about the program.
                 return Ok(Go::Stop);

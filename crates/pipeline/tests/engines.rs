@@ -228,9 +228,9 @@ fn a_check_runs_the_registered_engines() {
     let witness = ("witness", Share::AtMost(search), Turn::ByOffer);
     let force = ("force", Share::Whole, Turn::ByOffer);
     let part = |of: u32| Share::AtMost(budget / of);
-    let (explore, provoke) = (("explore", part(3), Turn::ByOffer), ("provoke", part(6), Turn::ByOffer));
+    let (explore, provoke) = (("explore", part(6), Turn::ByOffer), ("provoke", part(6), Turn::ByOffer));
     let mut usual = Asked { plan: Some(&mut plan), stored: false, ..none() };
-    assert_eq!(names(&mut usual), [("record", Share::Whole, Turn::First), force, witness]);
+    assert_eq!(names(&mut usual), [("record", Share::Whole, Turn::First), force, explore, provoke, witness]);
     let mut check = Asked { plan: Some(&mut plan), stored: false, engines: vec![engines::EVERY.into()], ..none() };
     assert_eq!(names(&mut check), [("record", Share::Whole, Turn::First), force, explore, provoke, witness]);
     assert_eq!(names(&mut none()), [("predict", Share::Whole, Turn::First), force, witness]);

@@ -10,7 +10,7 @@ use crate::findings::compose::Composer;
 use crate::findings::failure::failure_of;
 use crate::findings::symbols::Symbols;
 use crate::store::run::RunRecord;
-use rashomon_event::{CandidateKind, Finding, FindingId, ProcessPath, Schedule, Side, SiteId, Surroundings};
+use rashomon_event::{CandidateKind, Finding, FindingId, FindingKind, ProcessPath, Schedule, Side, SiteId, Surroundings};
 use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Misuse};
 use std::cell::LazyCell;
@@ -203,6 +203,28 @@ pub(crate) fn leads_of<S: Symbols + ?Sized>(
 
 pub(crate) const fn is_proven(finding: &Finding) -> bool {
     finding.verdict.is_proven()
+}
+
+/// The two places in the code of a race, in one order.
+pub(crate) type RacePlaces = [String; 2];
+
+/// `None`: not a race.
+pub(crate) fn race_places(finding: &Finding) -> Option<RacePlaces> {
+    let place = |side: &Side| {
+        side.stack.first().map_or_else(String::new, |frame| match (&frame.file, frame.line) {
+            (Some(file), Some(line)) => format!("{file}:{line}:{}", frame.column.unwrap_or(0)),
+            _ => format!("{}+{:#x}", frame.module, frame.offset),
+        })
+    };
+    let [first, second] = finding.sides.as_slice() else { return None };
+    let mut places = [place(first), place(second)];
+    places.sort_unstable();
+    (finding.kind == FindingKind::DataRace).then_some(places)
+}
+
+/// The places of the races that are proven.
+pub(crate) fn proven_races(findings: &[Finding]) -> BTreeSet<RacePlaces> {
+    findings.iter().filter(|finding| is_proven(finding)).filter_map(race_places).collect()
 }
 
 /// Whether forcing could still decide it.

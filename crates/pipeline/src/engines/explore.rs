@@ -23,7 +23,7 @@ use rashomon_trace::processes;
 use std::time::{Duration, Instant};
 
 /// Of what is left behind the first recording, exploration may take one part in so many.
-const PART: u32 = 3;
+const PART: u32 = 6;
 /// A program is explored in a check if so many executions fit into that part.
 const LEAST_EXECUTIONS: u32 = 20;
 /// Executions that may become recordings, and how many of them in a row may show nothing new.
@@ -98,11 +98,13 @@ impl Explore {
             let session = job.store.scratch(NAME).join("recording");
             let begin = Instant::now();
             let attempt = exploring.replay(&schedule, &session, until)?;
-            case.tally.executions += 1;
             let exit = match (&attempt.outcome, attempt.execution.ending) {
                 (Outcome::ScheduleDone | Outcome::ProgramEnded(_), Ending::Code(code)) => ProgramExit::Code { code },
                 // What fails is a finding already.
-                _ => continue,
+                _ => {
+                    case.tally.executions += 1;
+                    continue;
+                }
             };
             check.fed_back += 1;
             let recorded = RecordedRun {
@@ -117,6 +119,8 @@ impl Explore {
                 taken += 1;
                 check.in_vain = 0;
             } else {
+                // Recordings are counted as such.
+                case.tally.executions += 1;
                 check.in_vain += 1;
             }
         }

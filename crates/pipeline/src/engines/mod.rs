@@ -49,7 +49,7 @@ pub struct Asked<'a> {
     pub jobs: usize,
     /// Time for everything behind the first recording; engines that may go on for long have a part of it.
     pub budget: Duration,
-    /// Engines that take part besides those that record and analyse; empty: the usual ones.
+    /// Engines that take part besides those that record and analyse; empty: all.
     pub engines: Vec<String>,
     /// Whether executions of engines may become recordings: nobody asked for a number of them, or for a policy.
     pub feeds_back: bool,
@@ -57,12 +57,10 @@ pub struct Asked<'a> {
 
 impl Asked<'_> {
     fn is_wanted(&self, name: &str) -> bool {
-        if self.engines.is_empty() { USUAL.contains(&name) } else { self.engines.iter().any(|one| one == name || one == EVERY) }
+        self.engines.is_empty() || self.engines.iter().any(|one| one == name || one == EVERY)
     }
 }
 
-/// Those that take part unless others are asked for.
-const USUAL: [&str; 2] = [force::NAME, witness::NAME];
 /// Stands for all of them.
 pub const EVERY: &str = "all";
 /// Those that can be left out of a check, or asked for.

@@ -1,6 +1,6 @@
 //! Provocation ([`crate::provoke`]): the targets of one recording after the other, until each is decided.
 
-use crate::check::leads::is_proven;
+use crate::check::leads::{is_proven, proven_races, race_places};
 use crate::engines::Asked;
 use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
@@ -10,7 +10,7 @@ use crate::findings::symbols::Symbols;
 pub use crate::provoke::NAME;
 use crate::provoke::{Campaign, Known, ProvokeSettings, ProvokeTally, varied_after};
 use rashomon_abi::numbers::SplitMix;
-use rashomon_event::{Deadline, Finding, FindingKind};
+use rashomon_event::Deadline;
 use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Recording, TraceError};
 use std::path::PathBuf;
@@ -59,8 +59,12 @@ impl Provoke {
     /// Whether a check has left a race for it: forcing decides most of them, and says more of them.
     fn has_work<S: Symbols + ?Sized>(case: &Case<'_, '_, S>) -> bool {
         let ended = case.run.recordings.first().is_some_and(|first| first.exit != ProgramExit::TimedOut);
-        let is_open = |finding: &Finding| finding.kind == FindingKind::DataRace && !is_proven(finding);
-        ended && case.job.program.client.is_none() && case.job.store.findings().is_ok_and(|all| all.iter().any(is_open))
+        if !ended || case.job.program.client.is_some() {
+            return false;
+        }
+        let Ok(all) = case.job.store.findings() else { return false };
+        let proven = proven_races(&all);
+        all.iter().filter(|finding| !is_proven(finding)).filter_map(race_places).any(|places| !proven.contains(&places))
     }
 
     /// The recording whose targets are next. The first one has to be sound. Of the others what is not is of no use, and does no
@@ -112,7 +116,10 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
             return Ok(Yield::default());
         };
         self.campaigns += 1;
-        let known = std::mem::take(&mut self.known);
+        let mut known = std::mem::take(&mut self.known);
+        if self.check {
+            known.by_others = proven_races(&case.job.store.findings()?);
+        }
         let with = (case.job, &*case.run, &self.settings);
         let mut campaign = Campaign::new(with, (&session, &loaded), until, known, executions)?;
         self.barren = if campaign.has_targets() { 0 } else { self.barren + 1 };

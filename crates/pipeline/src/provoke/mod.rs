@@ -10,6 +10,7 @@ pub(crate) mod plan;
 mod vary;
 
 use crate::check::Job;
+use crate::check::leads::race_places;
 use crate::error::PipelineError;
 use crate::findings::describe::Describer;
 use crate::findings::symbols::Symbols;
@@ -370,8 +371,9 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
                 .notes
                 .push("these two accesses do not meet in the recorded execution: holding one made the other happen".into());
         }
-        if self.job.store.has_proof(&finding.id) {
-            // Another engine's says more.
+        let known_by_others = race_places(&finding).is_some_and(|places| self.known.by_others.contains(&places));
+        if known_by_others || self.job.store.has_proof(&finding.id) {
+            // Another engine's proof says more: which object it is, and the whole schedule.
             return Ok(());
         }
         let mut held = round.watched[catch.descriptor].descriptor.clone();

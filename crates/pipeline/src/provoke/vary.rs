@@ -7,6 +7,7 @@
 //! execution was chosen.
 
 use crate::check::Job;
+use crate::check::leads::RacePlaces;
 use crate::provoke::plan::{HOLDS, Plan, Round, TargetState};
 use crate::provoke::{BREAK, NAME};
 use crate::record::{Scheduling, record};
@@ -102,6 +103,8 @@ pub struct Known {
     /// Also those that no recording has.
     pub proven: Vec<[CodePlace; 2]>,
     pub findings: Vec<Proven>,
+    /// Places of races that other engines of a check have proven.
+    pub by_others: std::collections::BTreeSet<RacePlaces>,
     /// How many of them were provoked again, or were to be.
     pub repeated: usize,
     /// Ids of the deadlocks and lost wake-ups.
