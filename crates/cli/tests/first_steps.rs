@@ -144,3 +144,63 @@ fn a_skipped_test_fails_where_none_may_be_skipped() {
     };
     assert!(again(false) && !again(true));
 }
+
+/// The lines of a text up to a line.
+fn up_to<'a>(text: &'a str, end: &str) -> &'a str {
+    text.split_once(end).unwrap_or_else(|| panic!("no `{end}` in\n{text}")).0
+}
+
+#[test]
+fn the_first_screen_of_check_holds_what_most_need() {
+    let place = Place::new();
+    let help = place.rashomon(&["check", "--help"]).expect(0, &[]).out;
+    let first = up_to(&help, "\nRecording:\n");
+    for option in ["--budget", "--json", "--before-each", "--with-client", "--recordings", "--fail-on", "--show", "--output"] {
+        assert!(first.contains(option), "{option}:\n{help}");
+    }
+    for option in ["--quantum", "--filter", "--forced-timeout", "--engines", "--full-stacks"] {
+        assert!(!first.contains(option) && help.contains(option), "{option}:\n{help}");
+    }
+    let short = place.rashomon(&["check", "-h"]).expect(0, &[]).out;
+    let short = up_to(&short, "\nRecording:\n");
+    assert!(short.contains("--budget") && short.lines().count() <= 40, "{} lines:\n{short}", short.lines().count());
+}
+
+#[test]
+fn wrappers_say_first_what_they_add() {
+    let place = Place::new();
+    let help = place.rashomon(&["cc", "--help"]).expect(0, &[]).out;
+    assert!(help.starts_with("rashomon cc: calls cc") && help.contains("Usage: "), "{help}");
+    let help = place.rashomon(&["cargo", "test", "--help"]).expect(0, &[]).out;
+    let places =
+        ["--budget", "own options:", "--no-run"].map(|words| help.find(words).unwrap_or_else(|| panic!("{words}: {help}")));
+    assert!(places.is_sorted(), "{help}");
+    assert!(place.rashomon(&["replay", "--help"]).expect(0, &[]).out.contains("The store with the finding"));
+}
+
+/// What `cargo install` puts beside the tool, and links to it.
+#[test]
+fn other_names_of_the_tool_work() {
+    let place = Place::new();
+    place.write("race.c", RACE);
+    for wrapper in [env!("CARGO_BIN_EXE_rashomon-cc"), env!("CARGO_BIN_EXE_rashomon-cxx")] {
+        place.must(wrapper, &["-c", "race.c", "-o", "race.o"]);
+        let symbols = place.must("nm", &["race.o"]).out;
+        assert!(symbols.contains("__tsan_write"), "{wrapper}: {symbols}");
+    }
+    let link = place.path("cargo-rashomon");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rashomon"), &link).expect("a link");
+    let link = link.to_str().expect("a name in Unicode");
+    for arguments in [&["rashomon", "--help"] as &[&str], &["--help"]] {
+        let help = place.must(link, arguments).out;
+        assert!(help.contains("Usage: cargo rashomon"), "{arguments:?}: {help}");
+    }
+}
+
+#[test]
+fn doctor_says_what_optimisation_hides() {
+    let place = Place::new();
+    place.compile("race", RACE);
+    let said = place.rashomon(&["doctor", "./race"]).expect(0, &[]).out;
+    assert!(said.contains("compilers remove reads whose value nobody uses"), "{said}");
+}
