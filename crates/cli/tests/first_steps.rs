@@ -204,3 +204,37 @@ fn doctor_says_what_optimisation_hides() {
     let said = place.rashomon(&["doctor", "./race"]).expect(0, &[]).out;
     assert!(said.contains("compilers remove reads whose value nobody uses"), "{said}");
 }
+
+/// Silence does not tell what was looked at from what was not.
+#[test]
+fn what_is_clean_says_what_was_looked_at() {
+    let place = Place::new();
+    place.compile("clean", RACE_FREE);
+    place.compile("alone", "int main(void) { return 0; }\n");
+    let loud = |arguments: &[&str]| place.command(env!("CARGO_BIN_EXE_rashomon"), arguments);
+    let ended = place.run(loud(&["detect", "--", "./clean"])).expect(0, &[]);
+    assert!(ended.err.contains("nothing was found in this execution of 3 threads"), "{ended}");
+    let ended = place.run(loud(&["detect", "--", "./alone"])).expect(0, &[]);
+    assert!(ended.err.contains("nothing was found: the program ran in one thread"), "{ended}");
+    assert!(place.run(loud(&["detect", "--quiet", "--", "./clean"])).expect(0, &[]).err.is_empty());
+    place.rashomon(&["check", "--", "./clean"]).expect(0, &["no bug was made to happen, in ", " of 3 threads"]);
+    place.rashomon(&["check", "--", "./alone"]).expect(0, &["of one thread, with which nothing can race"]);
+}
+
+const RACE_FREE: &str = "\
+#include <pthread.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int x;
+static void *add(void *unused) {
+    pthread_mutex_lock(&lock);
+    x++;
+    pthread_mutex_unlock(&lock);
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, add, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return x - 2;
+}
+";

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use rashomon_files::Links;
 use rashomon_pipeline::detect::{Detection, Flags};
 use rashomon_pipeline::program::{Client, keep};
-use rashomon_report::{Format as _, tsan::Tsan};
+use rashomon_report::{Format as _, text::Text, tsan::Tsan};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::os::unix::process::CommandExt as _;
@@ -68,6 +68,10 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<Flags> {
             list.push("color", "never")?
         }
         Colour::Auto => {}
+    }
+    if !ui.quiet && options.log.is_none() && options.format.name() == Text.name() {
+        // The program takes our place, and our number.
+        list.push("say_clean", std::process::id().to_string())?;
     }
     if let Some(file) = &options.suppressions {
         check_suppressions(file)?;

@@ -2,7 +2,7 @@
 
 use super::{Look, Tint, clean, plural, thread_words};
 use rashomon_event::finding::{Origin, Step};
-use rashomon_event::{Finding, Frame};
+use rashomon_event::{Finding, Frame, Verdict};
 use std::fmt::Write as _;
 
 /// Steps up to this many are all shown.
@@ -13,7 +13,7 @@ impl Look<'_> {
         if finding.steps.is_empty() {
             return;
         }
-        let _ = writeln!(out, "  {}", self.painter.paint(Tint::Strong, "schedule that shows it:"));
+        let _ = writeln!(out, "  {}", self.painter.paint(Tint::Strong, head(&finding.verdict)));
         let folds = !self.full_schedule && finding.steps.len() + finding.earlier_steps > FEW;
         let mut folded = finding.earlier_steps;
         for (number, step) in (finding.earlier_steps + 1..).zip(&finding.steps) {
@@ -26,6 +26,15 @@ impl Look<'_> {
             self.line(out, "    ", &format!("{number}. {} {}{place}", thread_words(&step.thread), clean(&step.until)));
         }
         fold(out, folded);
+    }
+}
+
+/// What the schedule is: only what came about was shown by it.
+const fn head(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Proven(_) => "schedule that shows it:",
+        Verdict::Diverged { .. } => "schedule that was tried:",
+        Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => "schedule that would show it:",
     }
 }
 
