@@ -117,6 +117,37 @@ fn a_proof_says_what_one_asks_first() {
     }
 }
 
+/// Names come from the program, and paths from whoever made it: none of them acts on a terminal.
+#[test]
+fn names_do_nothing_to_a_terminal() {
+    const EVIL: &str = "\x1b]0;title\x07\x1b[2J\u{202e}f\n";
+    for (name, mut fixture) in fixtures() {
+        for finding in &mut fixture.findings {
+            finding.subject.push_str(EVIL);
+            finding.notes.push(EVIL.into());
+            for side in &mut finding.sides {
+                side.action.push_str(EVIL);
+                side.thread.push_str(EVIL);
+                for frame in &mut side.stack {
+                    (frame.function, frame.file) = (Some(EVIL.into()), Some(format!("/home/user/work/{EVIL}")));
+                }
+            }
+            for step in &mut finding.steps {
+                step.until.push_str(EVIL);
+            }
+        }
+        fixture.run.store.push_str(EVIL);
+        fixture.run.notes.push(EVIL.into());
+        for options in [look(), Options { full_stacks: true, full_schedule: true, shown: Shown::Everything, ..look() }] {
+            for format in [&Text as &dyn Format, &Json] {
+                let text = render(format, &fixture, &options);
+                let acts = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+                assert!(!text.contains(acts), "{name}: {text}");
+            }
+        }
+    }
+}
+
 /// A reader of the JSON finds every field in the reference.
 #[test]
 fn the_reference_names_every_field() {
