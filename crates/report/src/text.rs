@@ -200,7 +200,7 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::HappensBefore => "unordered in the recorded execution",
         Evidence::Hybrid => {
-            "no common lock, and only hand-overs of locks, atomics or semaphore posts to spare order them in the recorded execution"
+            "no common lock; in the recorded execution only the order of lock acquisitions, atomic operations or semaphore posts orders them, which may be another one"
         }
         Evidence::Conflict => {
             "accesses to the same bytes in the recorded execution, ordered by neither creation nor joining of threads"
@@ -296,7 +296,11 @@ impl<'a> Look<'a> {
         for phrase in phrases(finding) {
             self.line(out, "  = ", &phrase);
         }
-        for note in finding.notes.iter().map(|note| clean(note)) {
+        let from_the_folder = |note: &String| match self.folder {
+            "" => clean(note),
+            folder => clean(&note.replace(&format!("{folder}/"), "")),
+        };
+        for note in finding.notes.iter().map(from_the_folder) {
             if told.insert(note.clone()) {
                 self.line(out, "  = ", &format!("note: {note}"));
             }

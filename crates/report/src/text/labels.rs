@@ -43,6 +43,7 @@ impl Labels {
             side.held.iter_mut().for_each(|held| labels.apply(&mut held.name));
         }
         finding.steps.iter_mut().for_each(|step| labels.apply(&mut step.until));
+        finding.notes.iter_mut().for_each(|note| labels.apply(note));
         // Which block it is was said above.
         if let Some((head, _)) = finding.subject.split_once(" in heap block of ") {
             let subject = &finding.subject;
