@@ -230,11 +230,7 @@ impl Members {
                         written.owner = name.map(|name| format!("{scope}{name}"));
                     }
                     match member {
-                        Some(member) if is_reserved(&member) => {
-                            if !written.words.is_empty() || !foreign {
-                                break;
-                            }
-                        }
+                        Some(member) if is_reserved(&member) && (!written.words.is_empty() || !foreign) => break,
                         Some(member) if !foreign => written.words.push_str(&format!(".{member}")),
                         _ => {}
                     }

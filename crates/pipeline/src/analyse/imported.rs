@@ -41,7 +41,7 @@ pub fn predict_file(
     let deadline = Deadline::within_if_any(within);
     // A beginning of a trace is a trace: what is predicted from it holds. Half of the time is kept for that.
     let end = End::new(Deadline::within_if_any(within / 2));
-    let options = OpenOptions { until: deadline, ..options.clone() };
+    let options = OpenOptions { until: deadline, ..*options };
     let mut source = end.bound(Box::new(Checked::new(open(path, &options)?, checks)));
     let imported = to_trace(&mut *source)?;
     let notes = source.notices().iter().cloned().chain(end.words("--predict-within")).collect();
