@@ -166,6 +166,8 @@ pub enum Command {
         /// Seconds to search for other schedules; 0: until every candidate is decided.
         #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
         predict_within: Duration,
+        #[command(flatten, next_help_heading = "Traces of other tools")]
+        reading: Reading,
         #[command(flatten)]
         trust: TrustOptions,
         #[command(flatten)]
@@ -278,15 +280,15 @@ pub enum Command {
         #[command(subcommand)]
         command: CspCommand,
     },
-    /// Compile and link C so that the program can be recorded. Takes the options of the C compiler. Also called as `rashomon-cc`.
+    /// Compile and link C so that the program can be recorded. Takes the options of the C compiler. Also installed as `rashomon-cc`.
     #[command(disable_help_flag = true)]
     Cc {
         /// Options and files for the compiler.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Compile and link C++ so that the program can be recorded. Takes the options of the C++ compiler. Also called as
-    /// `rashomon-c++`.
+    /// Compile and link C++ so that the program can be recorded. Takes the options of the C++ compiler. Also installed as
+    /// `rashomon-cxx`.
     #[command(name = "c++", alias = "cxx", disable_help_flag = true)]
     Cxx {
         /// Options and files for the compiler.
@@ -386,28 +388,34 @@ pub struct ConfirmOptions {
     pub budget: Option<Duration>,
     /// The correct exit code (0 to 255); any other is a finding. Default: a code other than 0 is a finding if some schedule ends
     /// with 0.
-    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i32).range(0..=255))]
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i32).range(0..=255), help_heading = "Proving")]
     pub expect_exit: Option<i32>,
     /// Seconds after which one forced execution is ended. Default: 10 times the recorded execution, plus 5.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Proving")]
     pub forced_timeout: Option<Duration>,
     /// How many times a finding must happen to count as proven (1 to 100).
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Proving")]
     pub proofs: u32,
     /// Keep the recordings of forced executions in the store.
-    #[arg(long)]
+    #[arg(long, help_heading = "Proving")]
     pub keep: bool,
     /// Seconds of the budget to search the recordings for other schedules; 0: until every candidate is decided. Default: half the
     /// budget.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Proving")]
     pub predict_within: Option<Duration>,
     /// Seconds of the budget to search for races that are still undecided by model checking, as `witness` does (`check` only).
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Proving")]
     pub search: Duration,
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
     /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search). `check` only. Default:
     /// all.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(OPTIONAL),
+        help_heading = "Proving"
+    )]
     pub engines: Vec<String>,
 }
 

@@ -38,11 +38,14 @@ Cargo's command and options are cargo's own. Ours may stand anywhere in front of
 
 /// Everything behind `cargo rashomon`.
 pub fn cargo(words: &[String], quiet: bool) -> Result<Exit> {
-    if words.is_empty() || ["--help", "-h", "help"].contains(&words[0].as_str()) {
+    let asks = |word: &String| ["--help", "-h"].contains(&word.as_str());
+    let of_command = words.iter().take_while(|word| *word != "--").any(asks);
+    if words.is_empty() || words[0] == "help" || of_command {
         let options = RunnerOptions::command().disable_help_flag(true).render_long_help().to_string();
         let options = options.find("Options:").map_or("", |at| &options[at..]);
         crate::terminal::print(&format!("{ABOUT}\n{options}\n{}\n", crate::exit::HELP))?;
-        return Ok(Exit::Success);
+        let own = words.first().filter(|word| !asks(word) && *word != "help");
+        return own.map_or(Ok(Exit::Success), |command| help_of_cargo(command));
     }
     let split = match arguments::split(words) {
         Ok(split) => split,
@@ -90,6 +93,14 @@ pub fn cargo(words: &[String], quiet: bool) -> Result<Exit> {
     } else {
         exit
     })
+}
+
+/// What cargo says of its command, behind what we add to it.
+fn help_of_cargo(command: &str) -> Result<Exit> {
+    crate::terminal::print("\nWhat cargo says of its own options:\n\n")?;
+    crate::terminal::flush()?;
+    let status = Command::new("cargo").args([command, "--help"]).status().context("cannot execute cargo")?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(Exit::Failed, Exit::Program))
 }
 
 struct Call {

@@ -33,10 +33,12 @@ static ALLOCATOR: rashomon_spill::Allocator = rashomon_spill::Allocator;
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some((language, rest)) = wrapper_call(&arguments) {
+        wrapper::say_what_is_added(language, rest);
         return match wrapper::become_compiler(language, rest) {
             Err(error) => failed(&error),
         };
     }
+    let arguments = as_called_by_cargo(arguments);
     let role = arguments.first().and_then(|name| Role::of_name(Path::new(name).file_name()?));
     let outcome = match role {
         Some(role) => cargo::act_as(role, &arguments[1..]),
@@ -49,6 +51,17 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => failed(&error),
     }
+}
+
+/// Called as `cargo-rashomon`, by way of a link, the tool does what `rashomon cargo` does.
+fn as_called_by_cargo(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_link = arguments.first().is_some_and(|name| Path::new(name).file_name() == Some("cargo-rashomon".as_ref()));
+    if is_link {
+        // Cargo repeats the name of its subcommand.
+        let repeated = usize::from(arguments.get(1).is_some_and(|first| first == "rashomon"));
+        arguments.splice(..=repeated, ["rashomon".into(), "cargo".into()]);
+    }
+    arguments
 }
 
 /// Compiler calls are told before the command line is parsed: all their options are the compiler's.
@@ -102,6 +115,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     let exit = match error.downcast_ref::<program::Unfit>() {
         Some(program::Unfit::NotFound(_)) => Exit::NotFound,
         Some(program::Unfit::NotExecutable(_)) => Exit::NotExecutable,
+        _ if error.is::<commands::detect::Suppressions>() => Exit::Usage,
         _ => Exit::Failed,
     };
     exit.into()
@@ -128,8 +142,8 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::witness::witness(ui, &run, &witness, &report, file, command)
         }
         Command::Reporter => commands::detect::reporter(),
-        Command::Predict { trace, predict_within, trust, report } => {
-            commands::predict::predict(ui, trace, predict_within, &trust, &report)
+        Command::Predict { trace, predict_within, reading, trust, report } => {
+            commands::predict::predict(ui, trace, (predict_within, &reading), &trust, &report)
         }
         Command::Analyse { analyse } => commands::analyse::analyse(ui, &analyse),
         Command::Confirm { trace, trust, libraries, confirm, report } => {

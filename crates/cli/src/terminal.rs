@@ -39,6 +39,11 @@ pub fn print(text: &str) -> Result<()> {
     written(std::io::stdout().lock().write_all(with_own_colours(text).as_bytes()))
 }
 
+/// Before another program goes on in our place.
+pub fn flush() -> Result<()> {
+    written(std::io::stdout().lock().flush())
+}
+
 /// What became of writing to standard output.
 pub fn written(result: std::io::Result<()>) -> Result<()> {
     match result {

@@ -197,6 +197,27 @@ fn is_clang(compiler: &OsStr) -> bool {
         .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("clang"))
 }
 
+/// Before the compiler's own help: what the wrapper does to the options that are described there.
+pub fn say_what_is_added(language: Language, arguments: &[OsString]) {
+    let (name, variable) = match language {
+        Language::C => ("cc", "RASHOMON_CC"),
+        Language::Cxx => ("c++", "RASHOMON_CXX"),
+    };
+    if arguments.len() == 1 && arguments[0] == "--help" {
+        let compiler = language.compiler(false);
+        let text = format!(
+            "rashomon {name}: calls {}, or what {variable} names, and adds\n  \
+             to compile: -fsanitize=thread -fno-omit-frame-pointer, and -g unless the call has a -g of its own\n  \
+             to link:    the runtime in the place of ThreadSanitizer's, and a build-id\n\
+             Everything else is the compiler's own:\n\n",
+            compiler.to_string_lossy()
+        );
+        // Who reads no help has none.
+        let _ = crate::terminal::print(&text);
+        let _ = crate::terminal::flush();
+    }
+}
+
 /// The compiler call that does what `arguments` ask for and makes the result recordable.
 pub fn command(compiler: &OsStr, arguments: &[OsString]) -> Result<Command> {
     let (before, behind) = additions(step(arguments), arguments, runtime::folder, || is_clang(compiler))?;

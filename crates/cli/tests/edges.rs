@@ -38,9 +38,13 @@ fn a_malformed_suppression_file_is_refused_before_the_program_runs() {
     place.write("bad", "race:fine\nno colon here\n");
     place.write("mark.c", "#include <stdio.h>\nint main(void) { puts(\"it ran\"); return 0; }\n");
     place.must("gcc", &["-fsanitize=thread", "mark.c", "-o", "mark"]);
-    let ended = place.rashomon(&["detect", "--suppressions", "bad", "--", "./mark"]).expect(125, &["bad", "line 2"]);
+    let ended = place.rashomon(&["detect", "--suppressions", "bad", "--", "./mark"]).expect(2, &["bad", "line 2"]);
     assert!(!ended.out.contains("it ran"), "{ended}");
-    place.rashomon(&["detect", "--suppressions", "absent", "--", "./mark"]).expect(125, &["absent"]);
+    place
+        .rashomon(&["detect", "--suppressions", "absent", "--", "./mark"])
+        .expect(2, &["cannot read the suppression file absent"]);
+    let ended = place.rashomon(&["detect", "-O", "suppressions=absent", "--", "./mark"]).expect(2, &["absent"]);
+    assert!(!ended.out.contains("it ran"), "{ended}");
 }
 
 #[test]

@@ -144,3 +144,97 @@ fn a_skipped_test_fails_where_none_may_be_skipped() {
     };
     assert!(again(false) && !again(true));
 }
+
+/// The lines of a text up to a line.
+fn up_to<'a>(text: &'a str, end: &str) -> &'a str {
+    text.split_once(end).unwrap_or_else(|| panic!("no `{end}` in\n{text}")).0
+}
+
+#[test]
+fn the_first_screen_of_check_holds_what_most_need() {
+    let place = Place::new();
+    let help = place.rashomon(&["check", "--help"]).expect(0, &[]).out;
+    let first = up_to(&help, "\nRecording:\n");
+    for option in ["--budget", "--json", "--before-each", "--with-client", "--recordings", "--fail-on", "--show", "--output"] {
+        assert!(first.contains(option), "{option}:\n{help}");
+    }
+    for option in ["--quantum", "--filter", "--forced-timeout", "--engines", "--full-stacks"] {
+        assert!(!first.contains(option) && help.contains(option), "{option}:\n{help}");
+    }
+    let short = place.rashomon(&["check", "-h"]).expect(0, &[]).out;
+    let short = up_to(&short, "\nRecording:\n");
+    assert!(short.contains("--budget") && short.lines().count() <= 40, "{} lines:\n{short}", short.lines().count());
+}
+
+#[test]
+fn wrappers_say_first_what_they_add() {
+    let place = Place::new();
+    let help = place.rashomon(&["cc", "--help"]).expect(0, &[]).out;
+    assert!(help.starts_with("rashomon cc: calls cc") && help.contains("Usage: "), "{help}");
+    let help = place.rashomon(&["cargo", "test", "--help"]).expect(0, &[]).out;
+    let places =
+        ["--budget", "own options:", "--no-run"].map(|words| help.find(words).unwrap_or_else(|| panic!("{words}: {help}")));
+    assert!(places.is_sorted(), "{help}");
+    assert!(place.rashomon(&["replay", "--help"]).expect(0, &[]).out.contains("The store with the finding"));
+}
+
+/// What `cargo install` puts beside the tool, and links to it.
+#[test]
+fn other_names_of_the_tool_work() {
+    let place = Place::new();
+    place.write("race.c", RACE);
+    for wrapper in [env!("CARGO_BIN_EXE_rashomon-cc"), env!("CARGO_BIN_EXE_rashomon-cxx")] {
+        place.must(wrapper, &["-c", "race.c", "-o", "race.o"]);
+        let symbols = place.must("nm", &["race.o"]).out;
+        assert!(symbols.contains("__tsan_write"), "{wrapper}: {symbols}");
+    }
+    let link = place.path("cargo-rashomon");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rashomon"), &link).expect("a link");
+    let link = link.to_str().expect("a name in Unicode");
+    for arguments in [&["rashomon", "--help"] as &[&str], &["--help"]] {
+        let help = place.must(link, arguments).out;
+        assert!(help.contains("Usage: cargo rashomon"), "{arguments:?}: {help}");
+    }
+}
+
+#[test]
+fn doctor_says_what_optimisation_hides() {
+    let place = Place::new();
+    place.compile("race", RACE);
+    let said = place.rashomon(&["doctor", "./race"]).expect(0, &[]).out;
+    assert!(said.contains("compilers remove reads whose value nobody uses"), "{said}");
+}
+
+/// Silence does not tell what was looked at from what was not.
+#[test]
+fn what_is_clean_says_what_was_looked_at() {
+    let place = Place::new();
+    place.compile("clean", RACE_FREE);
+    place.compile("alone", "int main(void) { return 0; }\n");
+    let loud = |arguments: &[&str]| place.command(env!("CARGO_BIN_EXE_rashomon"), arguments);
+    let ended = place.run(loud(&["detect", "--", "./clean"])).expect(0, &[]);
+    assert!(ended.err.contains("nothing was found in this execution of 3 threads"), "{ended}");
+    let ended = place.run(loud(&["detect", "--", "./alone"])).expect(0, &[]);
+    assert!(ended.err.contains("nothing was found: the program ran in one thread"), "{ended}");
+    assert!(place.run(loud(&["detect", "--quiet", "--", "./clean"])).expect(0, &[]).err.is_empty());
+    place.rashomon(&["check", "--", "./clean"]).expect(0, &["no bug was made to happen, in ", " of 3 threads"]);
+    place.rashomon(&["check", "--", "./alone"]).expect(0, &["of one thread, with which nothing can race"]);
+}
+
+const RACE_FREE: &str = "\
+#include <pthread.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int x;
+static void *add(void *unused) {
+    pthread_mutex_lock(&lock);
+    x++;
+    pthread_mutex_unlock(&lock);
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, add, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return x - 2;
+}
+";

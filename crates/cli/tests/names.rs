@@ -41,7 +41,7 @@ fn members_of_blocks_are_called_by_their_names() {
     let deadlock = told(&report, "deadlock (");
     for words in [
         "]: Stats::mutex_, Stats::table_mutex_",
-        "Stats::mutex_: mutex in heap block of 112 bytes allocated at main (stats.cpp:11)",
+        "Stats::mutex_, Stats::table_mutex_: mutex in heap block of 112 bytes allocated at main (stats.cpp:11)",
         "waits for Stats::mutex_, held by thread 0",
         "holding Stats::table_mutex_, taken at",
         // libstdc++, which is not compiled with the program, creates the thread.

@@ -41,6 +41,10 @@ fn what_is_wrong_is_said_with_its_place() {
     let refused = ["mixed.std: byte 13 (line 2)", "never match", "--bare-threads"];
     place.rashomon(&["trace", "import", "mixed.std", "-o", "out"]).expect(125, &refused);
     place.rashomon(&["trace", "verify", "mixed.std"]).expect(1, &refused);
+    for command in [["predict", "mixed.std"], ["analyse", "mixed.std"]] {
+        place.rashomon(&command).expect(125, &[refused[0], "--lenient reads on"]);
+        place.rashomon(&[command[0], "--lenient", command[1]]).expect(0, &[]);
+    }
     place.rashomon(&["trace", "import", "mixed.std", "--lenient", "-o", "out"]).expect(0, &refused);
     place.rashomon(&["trace", "import", "mixed.std", "--bare-threads", "-o", "out"]).expect(0, &[]);
     assert_eq!(place.rashomon(&["trace", "dump", "out"]).expect(0, &[]).out.lines().next(), Some("       0 1 fork 2 at 1"));

@@ -37,7 +37,7 @@ fn a_spurious_warning_has_no_witness() {
     let (ended, report) = witness(&place, "store", &["--recordings", "5"], &["./figure6"]);
     assert_eq!(proven(&report).len(), 0, "{ended}");
     let ended = ended.expect(0, &["0 proven"]);
-    assert!(ended.out.contains(" lockset warnings, ") && !ended.out.contains("witness by"), "{ended}");
+    assert!(ended.out.contains(" lockset warning") && !ended.out.contains("witness by"), "{ended}");
 }
 
 /// Fig. 7: the racing partner of the warning comes behind it.

@@ -4,7 +4,7 @@
 
 use crate::execution::{Ending, Execution};
 use rashomon_abi::record::Op;
-use rashomon_event::{Place, Schedule};
+use rashomon_event::{Place, Schedule, counted};
 use rashomon_trace::{self as trace, DivergenceKind, RunHeader};
 use std::fmt;
 
@@ -134,13 +134,25 @@ fn divergence_words(header: &RunHeader, schedule: Option<&Schedule>) -> Divergen
                 format!("{thread} at its synchronisation event {}, {}", turn.until.ordinal, operation_words(u64::from(op)))
             }
             Place::Access { size, .. } => {
-                format!("{thread} at an access to {size} bytes after {} synchronisation events", turn.until.ordinal)
+                format!(
+                    "{thread} at an access to {} after {}",
+                    counted(u64::from(size), "byte"),
+                    counted(u64::from(turn.until.ordinal), "synchronisation event")
+                )
             }
             Place::Count { accesses } => {
-                format!("{thread} after {} synchronisation events and {accesses} accesses", turn.until.ordinal)
+                format!(
+                    "{thread} after {} and {}",
+                    counted(u64::from(turn.until.ordinal), "synchronisation event"),
+                    counted(accesses, "access")
+                )
             }
             Place::Waiting { accesses } => {
-                format!("{thread} to wait after {} synchronisation events and {accesses} accesses", turn.until.ordinal)
+                format!(
+                    "{thread} to wait after {} and {}",
+                    counted(u64::from(turn.until.ordinal), "synchronisation event"),
+                    counted(accesses, "access")
+                )
             }
             Place::End => format!("{thread} to run to its end"),
         },
@@ -154,7 +166,7 @@ fn divergence_words(header: &RunHeader, schedule: Option<&Schedule>) -> Divergen
             match left.kind {
                 DivergenceKind::Blocked => format!("it is blocked at event {at}, {operation}"),
                 DivergenceKind::Passed => format!("it went on to event {at}, {operation}, without coming by that place"),
-                DivergenceKind::Ended => format!("it ended after {at} events"),
+                DivergenceKind::Ended => format!("it ended after {}", counted(at, "event")),
                 DivergenceKind::NoSuchThread => "that thread was not created".into(),
                 DivergenceKind::OtherOperation => format!("event {at} is {operation}"),
                 DivergenceKind::ProgramEnded => "the program ended".into(),

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod candidate;
+pub mod counted;
 pub mod deadline;
 pub mod event;
 pub mod finding;
@@ -17,6 +18,7 @@ pub mod trace;
 pub mod verdict;
 
 pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
+pub use counted::counted;
 pub use deadline::Deadline;
 pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder, OtherOp};
 pub use finding::{Finding, FindingKind, Frame, Side};

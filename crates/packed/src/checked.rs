@@ -356,11 +356,19 @@ impl<S: Source> Checked<S> {
         );
         let error = TraceError::IllFormed { event, place, what };
         if !self.options.lenient {
-            return Err(error);
+            return Err(refused(error));
         }
         self.notices.push(error.to_string());
         Ok(())
     }
+}
+
+/// With the way out.
+fn refused(mut error: TraceError) -> TraceError {
+    if let TraceError::IllFormed { what, .. } = &mut error {
+        what.push_str("; --lenient reads on, without what cannot have happened");
+    }
+    error
 }
 
 impl<S: Source> Source for Checked<S> {
@@ -387,7 +395,7 @@ impl<S: Source> Source for Checked<S> {
             };
             let error = TraceError::IllFormed { event: self.before + index as u64, place: self.inner.place(index), what };
             if !self.options.lenient {
-                return Err(error);
+                return Err(refused(error));
             }
             self.notice(&error);
             if drop {

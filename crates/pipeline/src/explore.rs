@@ -412,7 +412,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         } else if !again {
             finding.notes.push(format!("replaying its schedule did not show it: {}", attempt.outcome));
         }
-        finding.notes.push(format!("found by exploration ({strategy}), schedule {after}"));
+        finding.notes.push(format!("found by exploration ({}): schedule number {after}", strategy.words()));
         finding.notes.push(describe_schedule(&schedule, best, minimised));
         if let Some(critical) = minimised.and_then(|minimised| minimised.critical.as_ref()) {
             finding.notes.push(critical_words(&composer, &best.log, critical));

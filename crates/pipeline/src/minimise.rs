@@ -187,7 +187,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             return Ok((best, false));
         }
         best.notes.retain(|note| !note.starts_with(CRITICAL) && !note.starts_with(SHORTENED));
-        best.notes.push(format!("{SHORTENED}{} turns where there were {}", schedule.turns.len(), original.turns.len()));
+        best.notes.push(format!(
+            "{SHORTENED}{} where there were {}",
+            rashomon_event::counted(schedule.turns.len() as u64, "turn"),
+            original.turns.len()
+        ));
         self.tell(&mut best, shortener, &schedule, &failing)?;
         best.schedule = Some(schedule);
         Ok((best, true))

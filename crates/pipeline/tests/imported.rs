@@ -1,6 +1,8 @@
 //! Prediction from traces of other tools.
 
 use rashomon_event::{FindingKind, Verdict, WitnessLevel};
+use rashomon_packed::OpenOptions;
+use rashomon_packed::checked::CheckOptions;
 use rashomon_pipeline::analyse::imported::{Predicted, predict_file};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +12,8 @@ fn figure(name: &str) -> PathBuf {
 }
 
 fn predicted(name: &str) -> Predicted {
-    predict_file(&figure(name), Duration::ZERO).unwrap_or_else(|error| panic!("{error}"))
+    predict_file(&figure(name), Duration::ZERO, &OpenOptions::default(), CheckOptions::default())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -47,6 +50,9 @@ fn what_is_no_trace_is_refused_with_its_place() {
     let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
     let path = folder.path().join("bad.std");
     std::fs::write(&path, "T0|w(V1)|1\nT0|rel(L1)|2\n").unwrap_or_else(|error| panic!("{error}"));
-    let error = predict_file(&path, Duration::ZERO).err().map(|error| error.to_string()).unwrap_or_default();
+    let error = predict_file(&path, Duration::ZERO, &OpenOptions::default(), CheckOptions::default())
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
     assert!(error.contains("bad.std") && error.contains("line 2"), "{error}");
 }

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 pub use stacks::frame_words;
+use rashomon_event::counted as plural;
 
 /// The format for people.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +186,7 @@ fn explanation(finding: &Finding) -> Option<String> {
             Some(WitnessLevel::Synchronisation) => {
                 "the synchronisation allows it if no branch depends on the values that change; it was not forced".into()
             }
-            _ if finding.steps.is_empty() => "an analysis suspects it; no schedule is known that shows it".into(),
+            _ if finding.steps.is_empty() && finding.schedule.is_none() => "an analysis suspects it; no schedule is known that shows it".into(),
             _ => "an analysis suspects it; it was not forced".into(),
         },
         Verdict::Diverged { expected, actual } => {
@@ -199,7 +200,7 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::HappensBefore => "unordered in the recorded execution",
         Evidence::Hybrid => {
-            "no common lock, and only hand-overs of locks, atomics or semaphore posts to spare order them in the recorded execution"
+            "no common lock; in the recorded execution only the order of lock acquisitions, atomic operations or semaphore posts orders them, which may be another one"
         }
         Evidence::Conflict => {
             "accesses to the same bytes in the recorded execution, ordered by neither creation nor joining of threads"
@@ -295,7 +296,11 @@ impl<'a> Look<'a> {
         for phrase in phrases(finding) {
             self.line(out, "  = ", &phrase);
         }
-        for note in finding.notes.iter().map(|note| clean(note)) {
+        let from_the_folder = |note: &String| match self.folder {
+            "" => clean(note),
+            folder => clean(&note.replace(&format!("{folder}/"), "")),
+        };
+        for note in finding.notes.iter().map(from_the_folder) {
             if told.insert(note.clone()) {
                 self.line(out, "  = ", &format!("note: {note}"));
             }
@@ -334,17 +339,12 @@ fn exit_words(exit: ProgramExit) -> String {
     }
 }
 
-fn plural(count: u64, noun: &str) -> String {
-    let ending = if noun.ends_with('s') { "es" } else { "s" };
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{ending}") }
-}
-
 /// What the run says, in one line that tells a program with bugs from one without, and a whole look from half of one.
 fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Counts, run: &RunSummary) -> String {
     let incomplete = incomplete_words(run.unexamined).map(|words| format!("; incomplete: {words}")).unwrap_or_default();
     if counts.proven == 0 {
         let predicted = if counts.predicted > 0 { format!(", {} predicted", counts.predicted) } else { String::new() };
-        return format!("no bug was made to happen{predicted}{incomplete}");
+        return format!("no bug was made to happen{predicted}{}{incomplete}", looked_at(run));
     }
     let mut kinds: BTreeMap<FindingKind, u64> = BTreeMap::new();
     for finding in findings.iter().filter(|finding| finding.verdict.is_proven()) {
@@ -354,6 +354,17 @@ fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Coun
     let causes = groups.iter().filter(|group| group[0].verdict.is_proven()).count() as u64;
     let of = if causes < counts.proven { format!(", of {}", plural(causes, "cause")) } else { String::new() };
     format!("PROVEN: {}{of}{incomplete}", words.join(", "))
+}
+
+/// What a report without a bug is about.
+fn looked_at(run: &RunSummary) -> String {
+    let schedules = plural(u64::from(run.recordings), "schedule");
+    match (run.recordings, run.threads) {
+        (0, _) => String::new(),
+        (_, 0) => format!(", in {schedules}"),
+        (_, 1) => format!(", in {schedules} of one thread, with which nothing can race"),
+        (_, threads) => format!(", in {schedules} of {threads} threads and what others they allow"),
+    }
 }
 
 /// `None`: everything was looked at.
@@ -384,10 +395,11 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
         counts.proven, counts.predicted, counts.suspected, counts.diverged, counts.refuted
     );
     let program = format!(
-        "program: {}; {}, {}, {}{}",
+        "program: {}; {}, {}{}{}",
         exit_words(run.exit),
         plural(u64::from(run.recordings), "recording"),
-        plural(run.threads, "thread"),
+        // Exploration looks at schedules, not at recordings of them.
+        if run.threads == 0 { String::new() } else { format!("{}, ", plural(run.threads, "thread")) },
         // Provocation watches, and keeps no events.
         if run.events == 0 { String::new() } else { format!("{}, ", plural(run.events, "event")) },
         plural(run.executions, "forced execution"),

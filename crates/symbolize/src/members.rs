@@ -81,7 +81,9 @@ impl Members {
     }
 
     /// What the code at the address may call the place at an offset of a block that it uses: `Stats::mutex_`. Each name once.
-    pub fn of_block(&self, code: u64, block: u64, offset: u64) -> Vec<String> {
+    ///
+    /// `used`: how many bytes there are used as one; `None`: it is a lock, which is a structure.
+    pub fn of_block(&self, code: u64, block: u64, offset: u64, used: Option<u64>) -> Vec<String> {
         let mut names = Vec::new();
         for pointed in self.pointed_to(code) {
             let Ok(Some(size)) = self.size(pointed, 0) else { continue };
@@ -91,7 +93,12 @@ impl Members {
                 _ => continue,
             };
             let Ok(Some(path)) = self.path(pointed, within) else { continue };
+            let fits = match used {
+                Some(used) => path.bytes.is_none_or(|bytes| used <= bytes),
+                None => path.bytes.is_none(),
+            };
             if let Some(owner) = path.owner
+                && fits
                 && !path.words.is_empty()
             {
                 let name = format!("{owner}::{}", path.words.trim_start_matches('.'));
@@ -223,11 +230,7 @@ impl Members {
                         written.owner = name.map(|name| format!("{scope}{name}"));
                     }
                     match member {
-                        Some(member) if is_reserved(&member) => {
-                            if !written.words.is_empty() || !foreign {
-                                break;
-                            }
-                        }
+                        Some(member) if is_reserved(&member) && (!written.words.is_empty() || !foreign) => break,
                         Some(member) if !foreign => written.words.push_str(&format!(".{member}")),
                         _ => {}
                     }
@@ -247,7 +250,10 @@ impl Members {
                     }
                     (at, offset) = (of, offset % size);
                 }
-                _ => break,
+                _ => {
+                    written.bytes = Some(self.size(bare, 0)?.unwrap_or(0));
+                    break;
+                }
             }
         }
         Ok(Some(written))
@@ -428,6 +434,8 @@ struct Written {
     owner: Option<String>,
     /// Behind the name of it.
     words: String,
+    /// Of what is no structure.
+    bytes: Option<u64>,
 }
 
 #[derive(Default)]

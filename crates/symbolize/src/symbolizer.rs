@@ -202,10 +202,11 @@ impl Symbolizer {
     }
 
     /// What the code at the instruction `code` may call the place `offset` bytes into a block of `size` bytes that it uses, such
-    /// as `Stats::mutex_`: by the types of what it can reach the block through.
-    pub fn members_of_block(&self, info: &ModuleInfo, code: u64, size: u64, offset: u64) -> Vec<String> {
+    /// as `Stats::mutex_`: by the types of what it can reach the block through. `used`: bytes that are used there as one; `None`:
+    /// it is a lock.
+    pub fn members_of_block(&self, info: &ModuleInfo, code: u64, size: u64, offset: u64, used: Option<u64>) -> Vec<String> {
         let module = self.module(info);
         let members = module.as_ref().as_ref().ok().and_then(Module::members);
-        members.map(|members| members.of_block(code, size, offset)).unwrap_or_default()
+        members.map(|members| members.of_block(code, size, offset, used)).unwrap_or_default()
     }
 }

@@ -237,8 +237,11 @@ fn members_have_names() {
         let grid = symbol(&module, "_ZN4bank4gridE").0;
         assert_eq!(symbolizer.member_of_variable(&module, grid + 72).as_deref(), Some("[1][1].value"));
         let add = symbol(&module, "_ZN4bank5Stats3addEv").0 + 1;
-        let in_block = |size, offset| symbolizer.members_of_block(&module, add, size, offset);
-        assert_eq!(in_block(104, 64), ["bank::Stats::lock"]);
+        let in_block = |size, offset| symbolizer.members_of_block(&module, add, size, offset, Some(4));
+        let lock_in_block = |size, offset| symbolizer.members_of_block(&module, add, size, offset, None);
+        assert_eq!(lock_in_block(104, 64), ["bank::Stats::lock"]);
+        assert!(lock_in_block(104, 8).is_empty(), "an integer is no lock");
+        assert!(symbolizer.members_of_block(&module, add, 104, 8, Some(8)).is_empty(), "4 bytes are not used as 8");
         assert_eq!(in_block(120, 24), ["bank::Stats::count"], "behind the counters of a shared pointer");
         assert_eq!(in_block(104, 40), ["bank::Stats::entries[1].value"]);
         assert!(in_block(103, 64).is_empty(), "a block of another size is something else");

@@ -374,9 +374,24 @@ pub fn conclude(last_checks: impl FnOnce()) -> i32 {
         if !reporter::conclude(printed) && printed > 0 {
             output::texts(&[b"ThreadSanitizer: reported ", Decimal::new(u64::from(printed)).bytes(), b" warnings\n"]);
         }
+        if printed == 0 && options.say_clean == i64::from(sys::process_id()) {
+            say_clean();
+        }
     });
     print_module_map(1);
     if hooks::on_finalize(printed > 0) { options.exitcode as i32 } else { 0 }
+}
+
+/// Silence would not tell a program that was looked at from one that was not.
+fn say_clean() {
+    match crate::system::thread::count() {
+        0 | 1 => output::text(b"rashomon: nothing was found: the program ran in one thread\n"),
+        threads => output::texts(&[
+            b"rashomon: nothing was found in this execution of ",
+            Decimal::new(u64::from(threads)).bytes(),
+            b" threads; `rashomon check` also looks at other schedules\n",
+        ]),
+    }
 }
 
 /// The process ends by `exit`: it ends otherwise if something was reported.

@@ -136,6 +136,7 @@ options! {
     strip_path_prefix: text = b"", "left out of file names up to its end";
     stack_trace_format: text = b"DEFAULT", "how frames are printed";
     demangle: yes = true, "print names as the source has them";
+    say_clean: number = 0, "the process of this number says at exit that nothing was reported, and of how many threads";
     print_summary: yes = true, "end reports with a summary line";
     print_module_map: number = 0, "print the loaded modules: 1 at exit, 2 with every report";
     abort_on_error: yes = false, "end with abort() instead of exit";

@@ -13,10 +13,10 @@ pub struct ClientOptions {
     #[arg(long, value_name = "CMD")]
     pub with_client: Option<OsString>,
     /// Shell command that succeeds once the client may start, repeated until it does. Default: the program listens.
-    #[arg(long, value_name = "CMD", requires = "with_client")]
+    #[arg(long, value_name = "CMD", requires = "with_client", help_heading = "Recording")]
     pub ready: Option<OsString>,
     /// Seconds after SIGTERM before the program is killed.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, requires = "with_client")]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, requires = "with_client", help_heading = "Recording")]
     pub grace: Duration,
 }
 

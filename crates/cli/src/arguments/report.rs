@@ -22,13 +22,13 @@ pub struct ReportOptions {
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct LookOptions {
     /// Show every frame of a stack, with whole names. Without it the frames of libraries are folded.
-    #[arg(long)]
+    #[arg(long, help_heading = "What the report shows")]
     pub full_stacks: bool,
     /// Show every turn of a schedule. Without it turns of threads that take no part, and turns inside libraries, are folded.
-    #[arg(long)]
+    #[arg(long, help_heading = "What the report shows")]
     pub full_schedule: bool,
     /// Tell each finding by itself. Without it races on the same object are one finding with its members.
-    #[arg(long)]
+    #[arg(long, help_heading = "What the report shows")]
     pub ungrouped: bool,
 }
 

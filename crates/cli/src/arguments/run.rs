@@ -12,20 +12,20 @@ pub struct RunOptions {
     /// How threads are scheduled while recording. Serial: random, round-robin, run-to-block (a thread runs until it blocks; busy
     /// waiting never ends), pct (random priorities). Parallel: free, from which nothing is predicted. Default: random; `check`
     /// records several schedules, the first random, the others mixed.
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", help_heading = "Recording")]
     pub policy: Option<Scheduling>,
     /// Seed of the random choices of the scheduling policy. The same seed gives the same schedule.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Recording")]
     pub seed: u64,
     /// Memory accesses after which a serial scheduler may switch threads; 0: never.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, help_heading = "Recording")]
     pub quantum: u64,
     /// Record N executions, each under another schedule, and merge their findings (1 to 1000). Default: `check` records until new
     /// schedules show nothing new, within a third of its budget; the other commands record one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub recordings: Option<u32>,
     /// Address space layout randomisation of the program.
-    #[arg(long, value_enum, default_value_t = Switch::On)]
+    #[arg(long, value_enum, default_value_t = Switch::On, help_heading = "Recording")]
     pub aslr: Switch,
     /// Shell command that restores files and other state before every execution, such as 'rm -f out.bz2'.
     #[arg(long, value_name = "CMD")]
@@ -36,13 +36,13 @@ pub struct RunOptions {
     #[arg(long, value_name = "FILE")]
     pub stdin: Option<PathBuf>,
     /// Seconds after which a recorded execution is ended; 0: never.
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds, help_heading = "Recording")]
     pub timeout: Duration,
     /// Megabytes of a recording after which it keeps no more plain accesses, only synchronisation; 0: no limit.
-    #[arg(long, value_name = "MB", default_value_t = 256)]
+    #[arg(long, value_name = "MB", default_value_t = 256, help_heading = "Recording")]
     pub trace_limit: u64,
     /// How many processes of the program are recorded, each on its own; later ones run unobserved. 0: all.
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Recording")]
     pub processes: u64,
     #[command(flatten)]
     pub filter: FilterOptions,
@@ -57,7 +57,7 @@ pub struct RunOptions {
 pub struct TrustOptions {
     /// Trust an uninstrumented library (`libfoo`, `libfoo.so.1`): its calls neither order threads nor pass data between them, so
     /// that it prevents no prediction. May be repeated; the store remembers it.
-    #[arg(long = "trust-library", value_name = "NAME")]
+    #[arg(long = "trust-library", value_name = "NAME", help_heading = "Recording")]
     pub libraries: Vec<String>,
 }
 
@@ -66,13 +66,20 @@ pub struct TrustOptions {
 pub struct FilterOptions {
     /// Which accesses are left out of the recording: repetitions only (none), or all that are redundant for race detection
     /// (tree). From a filtered recording nothing is predicted, only suspected and proven.
-    #[arg(long, value_enum, default_value_t = Filter::None, env = "RASHOMON_FILTER", hide_env_values = true)]
+    #[arg(long, value_enum, default_value_t = Filter::None, env = "RASHOMON_FILTER", hide_env_values = true, help_heading = "Recording")]
     pub filter: Filter,
     /// Locations of each thread that the tree filter remembers; 0: the runtime decides, and pauses the filter where it removes
     /// little.
-    #[arg(long, value_name = "N", default_value_t = 0, env = "RASHOMON_FILTER_LOCATIONS", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        env = "RASHOMON_FILTER_LOCATIONS",
+        hide_env_values = true,
+        help_heading = "Recording"
+    )]
     pub filter_locations: u64,
     /// Record every access, repetitions too.
-    #[arg(long, conflicts_with = "filter")]
+    #[arg(long, conflicts_with = "filter", help_heading = "Recording")]
     pub every_access: bool,
 }

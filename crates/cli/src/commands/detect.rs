@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use rashomon_files::Links;
 use rashomon_pipeline::detect::{Detection, Flags};
 use rashomon_pipeline::program::{Client, keep};
-use rashomon_report::{Format as _, tsan::Tsan};
+use rashomon_report::{Format as _, text::Text, tsan::Tsan};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::os::unix::process::CommandExt as _;
@@ -69,9 +69,16 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<Flags> {
         }
         Colour::Auto => {}
     }
+    if !ui.quiet && options.log.is_none() && options.format.name() == Text.name() {
+        // The program takes our place, and our number.
+        list.push("say_clean", std::process::id().to_string())?;
+    }
     if let Some(file) = &options.suppressions {
         check_suppressions(file)?;
         list.push("suppressions", std::path::absolute(file)?)?;
+    }
+    for file in options.options.iter().filter_map(|option| option.strip_prefix("suppressions=")) {
+        check_suppressions(Path::new(file))?;
     }
     if let Some(file) = &options.log {
         list.push("log_path", std::path::absolute(file)?)?;
@@ -95,12 +102,24 @@ fn flags(ui: Ui, options: &DetectOptions) -> Result<Flags> {
 }
 
 /// A file that cannot be understood is told of before the program runs, and not at its first race.
-fn check_suppressions(file: &Path) -> Result<()> {
+fn check_suppressions(file: &Path) -> Result<(), Suppressions> {
     let bytes = rashomon_files::read(file, Links::Followed, LARGEST_SUPPRESSIONS)
-        .with_context(|| format!("cannot read the suppressions {}", file.display()))?;
+        .map_err(|error| Suppressions(format!("cannot read the suppression file {}: {error}", file.display())))?;
     let read = rashomon_reporter::Suppressions::default().read(&String::from_utf8_lossy(&bytes));
-    read.with_context(|| format!("{} is no file of suppressions", file.display()))
+    read.map_err(|error| Suppressions(format!("{} is no suppression file: {error}", file.display())))
 }
+
+/// What is wrong with a file of suppressions. Nothing has run then.
+#[derive(Debug)]
+pub struct Suppressions(String);
+
+impl std::fmt::Display for Suppressions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Suppressions {}
 
 /// No file that people write is larger.
 const LARGEST_SUPPRESSIONS: u64 = 1 << 26;

@@ -76,6 +76,9 @@ fn machine(out: &mut String) {
     let _ = writeln!(out, "personality       {personality}");
 }
 
+const OPTIMISATION: &str = "from -O1 on, compilers remove reads whose value nobody uses, before they are instrumented: races of \
+    such reads are not seen; with -O0 they are";
+
 /// `false`: it cannot be recorded.
 fn examine(out: &mut String, program: &Path, folder: Option<&Path>) -> Result<bool> {
     let inspection = match program::inspect(program.as_os_str()) {
@@ -97,6 +100,7 @@ fn examine(out: &mut String, program: &Path, folder: Option<&Path>) -> Result<bo
     if inspection.instrumentation == Instrumentation::Script {
         return Ok(true);
     }
+    let _ = writeln!(out, "optimisation      {OPTIMISATION}");
     let libraries = loaded_libraries(&inspection.path, folder);
     let foreign: Vec<&PathBuf> = libraries.iter().filter(|path| !is_system(path) && !is_instrumented(path)).collect();
     if foreign.is_empty() {

@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::progress::Reporter;
 use crate::terminal::print;
 use anyhow::Result;
+use rashomon_event::counted;
 use rashomon_pipeline::{Binaries, Job};
 use std::path::Path;
 use std::time::Duration;
@@ -37,8 +38,12 @@ pub fn minimise(
         return Ok(Exit::Different);
     }
     let turns = shortened.finding.schedule.as_ref().map_or(0, |schedule| schedule.turns.len());
-    let mut text =
-        format!("{id}: {turns} turns where there were {}, after {} executions\n", shortened.before, shortened.executions);
+    let mut text = format!(
+        "{id}: {} where there were {}, after {}\n",
+        counted(turns as u64, "turn"),
+        shortened.before,
+        counted(shortened.executions, "execution")
+    );
     for note in shortened.finding.notes.iter().filter(|note| note.starts_with("critical order")) {
         text.push_str(&format!("{note}\n"));
     }

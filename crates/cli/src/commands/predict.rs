@@ -1,11 +1,12 @@
 //! `rashomon predict`: what a recording or somebody else's trace says of other schedules. Nothing is executed.
 
+use super::trace::files::how_to_read;
 use super::trust::add_trusted;
 use super::{
     NOTHING_FORCED, Ui, check_binaries, conclude, end_all_on_interruption, end_children_on_interruption, open_store, program_of,
     reporter, settings_of,
 };
-use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
+use crate::arguments::{ConfirmOptions, Reading, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use anyhow::Result;
 use rashomon_event::Deadline;
@@ -17,13 +18,19 @@ use rashomon_report::RunSummary;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub fn predict(ui: Ui, trace: Option<PathBuf>, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
+pub fn predict(
+    ui: Ui,
+    trace: Option<PathBuf>,
+    (within, reading): (Duration, &Reading),
+    trust: &TrustOptions,
+    report: &ReportOptions,
+) -> Result<Exit> {
     end_all_on_interruption();
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_pipeline::trace::HEADER_FILE).is_file()) {
         return predict_session(ui, session, within, trust, report);
     }
     if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
-        return predict_imported(ui, file, within, report);
+        return predict_imported(ui, file, (within, reading), report);
     }
     let store = open_store(trace.as_deref())?;
     end_children_on_interruption();
@@ -65,8 +72,9 @@ fn predict_session(ui: Ui, session: &Path, within: Duration, trust: &TrustOption
 }
 
 /// A trace that others recorded: nothing is written, and nothing can be forced.
-fn predict_imported(ui: Ui, file: &Path, within: Duration, report: &ReportOptions) -> Result<Exit> {
-    let predicted = predict_file(file, within)?;
+fn predict_imported(ui: Ui, file: &Path, (within, reading): (Duration, &Reading), report: &ReportOptions) -> Result<Exit> {
+    let (options, checks) = how_to_read(reading);
+    let predicted = predict_file(file, within, &options, checks)?;
     let summary = RunSummary {
         recordings: 1,
         events: predicted.events,

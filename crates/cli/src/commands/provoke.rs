@@ -10,6 +10,7 @@ use crate::arguments::{Holding, ProvokeOptions, ReportOptions, RunOptions, Switc
 use crate::bounds::{Bounds, PROVOKE_BUDGET};
 use crate::exit::Exit;
 use anyhow::{Result, bail};
+use rashomon_event::counted;
 use rashomon_pipeline::engines::{self, provoke::Provoke};
 use rashomon_pipeline::program::Output;
 use rashomon_pipeline::provoke::Strategy;
@@ -108,15 +109,15 @@ pub fn provoke(
 /// The numbers of a provocation in a line.
 fn words(told: &ProvokeTally) -> String {
     format!(
-        "provocation: {} pairs of conflicting accesses: {} proven, {} not provoked, {} not reached, {} undecided; \
-         {} executions with {} holds, decided in {:.3} s; merged from {}",
-        told.targets,
+        "provocation: {} of conflicting accesses: {} proven, {} not provoked, {} not reached, {} undecided; \
+         {} with {}, decided in {:.3} s; merged from {}",
+        counted(told.targets, "pair"),
         told.proven,
         told.not_provoked,
         told.not_reached,
         told.open,
-        told.executions,
-        told.holds,
+        counted(told.executions, "execution"),
+        counted(told.holds, "hold"),
         told.deciding.as_secs_f64(),
         told.merged
     )
@@ -124,5 +125,9 @@ fn words(told: &ProvokeTally) -> String {
 
 /// What the whole budget was spent on.
 fn more_words(told: &ProvokeTally) -> String {
-    format!("until the budget was spent: {} further recordings, {} varied executions", told.recordings, told.varied)
+    format!(
+        "until the budget was spent: {}, {}",
+        counted(told.recordings, "further recording"),
+        counted(told.varied, "varied execution")
+    )
 }

@@ -7,6 +7,7 @@ use crate::bounds::{Bounds, WITNESS_BUDGET};
 use crate::exit::Exit;
 use crate::terminal::print;
 use anyhow::Result;
+use rashomon_event::counted;
 use rashomon_pipeline::engines::{self, witness::Witness};
 use rashomon_pipeline::program::Output;
 use rashomon_pipeline::witness::suffix::Suffix;
@@ -52,21 +53,25 @@ pub fn witness(
     engines::run(&mut engine, &mut Case::new(&job, &mut record, &mut reporter), bounds.rest())?;
     let witnessed = engine.witnessed;
     reporter.finish();
-    print(&format!("{} accesses executed in the recording\n", witnessed.accesses))?;
-    print(&format!("{} lockset warnings, {} without a partner\n", witnessed.warnings, witnessed.spurious))?;
+    print(&format!("the recording executed {}\n", counted(witnessed.accesses, "access")))?;
+    print(&format!(
+        "{}, {} of which no second access by another thread was recorded\n",
+        counted(witnessed.warnings as u64, "lockset warning"),
+        witnessed.spurious
+    ))?;
     for row in &witnessed.searched {
         print(&format!(
-            "{}: {} | {}: {} schedules, {:.3} s, behind {} accesses\n",
+            "{}: {} | {}: {}, {:.3} s, behind {}\n",
             row.found.words(),
             row.sites[0],
             row.sites[1],
-            row.schedules,
+            counted(row.schedules, "schedule"),
             row.duration.as_secs_f64(),
-            row.prefix
+            counted(row.prefix, "access")
         ))?;
     }
     if witnessed.from_snapshots > 0 {
-        print(&format!("{} executions went on from a process snapshot\n", witnessed.from_snapshots))?;
+        print(&format!("{} went on from a process snapshot\n", counted(witnessed.from_snapshots, "execution")))?;
     }
     if let Some(refused) = witnessed.refused {
         print(&format!("executions began at the beginning where there could be no process snapshot: {}\n", refused.words()))?;

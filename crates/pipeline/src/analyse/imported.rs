@@ -32,12 +32,17 @@ pub struct Predicted {
 }
 
 /// Reads a trace of any format and predicts from it, for so long, or without limit if that is zero.
-pub fn predict_file(path: &Path, within: Duration) -> Result<Predicted, PipelineError> {
+pub fn predict_file(
+    path: &Path,
+    within: Duration,
+    options: &OpenOptions,
+    checks: CheckOptions,
+) -> Result<Predicted, PipelineError> {
     let deadline = Deadline::within_if_any(within);
     // A beginning of a trace is a trace: what is predicted from it holds. Half of the time is kept for that.
     let end = End::new(Deadline::within_if_any(within / 2));
-    let options = OpenOptions { until: deadline, ..OpenOptions::default() };
-    let mut source = end.bound(Box::new(Checked::new(open(path, &options)?, CheckOptions::default())));
+    let options = OpenOptions { until: deadline, ..*options };
+    let mut source = end.bound(Box::new(Checked::new(open(path, &options)?, checks)));
     let imported = to_trace(&mut *source)?;
     let notes = source.notices().iter().cloned().chain(end.words("--predict-within")).collect();
     let describer = Describer {

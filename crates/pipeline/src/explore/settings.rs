@@ -33,6 +33,19 @@ impl Strategy {
     }
 }
 
+impl Strategy {
+    /// How it chooses schedules, for who does not know its name.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Random => "random choices",
+            Self::Pct => "random priorities",
+            Self::Pos => "random priorities of operations",
+            Self::Dpor => "partial-order reduction",
+            Self::Preemptions => "few preemptions",
+        }
+    }
+}
+
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -9,8 +9,7 @@ use rashomon_explore::{Critical, Log, Minimised, Observation, Pending};
 use rashomon_trace::LoadedTrace;
 
 fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
+    rashomon_event::counted(count as u64, noun)
 }
 
 pub(super) fn describe_schedule(schedule: &Schedule, best: &Observation, minimised: Option<&Minimised>) -> String {

@@ -71,7 +71,7 @@ impl Symbols for Binaries {
         self.symbolizer.member_of_variable(module, offset)
     }
 
-    fn members_of_block(&self, module: &ModuleInfo, code: u64, size: u64, into: u64) -> Vec<String> {
-        self.symbolizer.members_of_block(module, code, size, into)
+    fn members_of_block(&self, module: &ModuleInfo, code: u64, (size, into): (u64, u64), used: Option<u64>) -> Vec<String> {
+        self.symbolizer.members_of_block(module, code, size, into, used)
     }
 }

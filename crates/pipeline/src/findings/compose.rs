@@ -175,6 +175,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
                 if locks.is_empty() { "threads that join each other".to_owned() } else { self.lock_list(&locks) }
             }
             FindingKind::Endless => self.endless_words(),
+            _ if blocked.len() == 1 => "1 thread waits and nobody is left to wake it".to_owned(),
             _ => format!("{} threads wait and nobody is left to wake them", blocked.len()),
         };
         Some(Finding {

@@ -3,7 +3,7 @@
 //! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables
 //! are called by their symbols, heap blocks by where they were allocated.
 
-use crate::findings::members::Known;
+use crate::findings::members::{Known, Used};
 use crate::findings::rust;
 use crate::findings::symbols::Symbols;
 use rashomon_abi::record::descriptor_at;
@@ -161,7 +161,7 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         match (data.and_then(|data| self.place(data)), object) {
             (Some(Place::Variable(name)), _) => format!("{kind} {name}"),
             (Some(Place::Inside(what)), _) => {
-                let member = data.and_then(|data| self.member_of_block(self.object(data)?, data, Some(identity)));
+                let member = data.and_then(|data| self.member_of_block(self.object(data)?, data, Used::Lock(identity)));
                 format!("{kind} {}in {what}", member.map_or_else(String::new, |member| format!("{member} ")))
             }
             (Some(Place::Whole(what)), _) => format!("{kind} in {what}"),
@@ -178,10 +178,12 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         let bytes = byte_count(if most == 0 { size } else { size.min(most) });
         match self.place(address) {
             Some(Place::Variable(name)) => format!("global {name} ({bytes})"),
-            Some(Place::Inside(what)) => match self.object(address).and_then(|it| self.member_of_block(it, address, None)) {
-                Some(member) => format!("{member} ({bytes}) in {what}"),
-                None => format!("{bytes} in {what}"),
-            },
+            Some(Place::Inside(what)) => {
+                match self.object(address).and_then(|it| self.member_of_block(it, address, Used::Bytes(size))) {
+                    Some(member) => format!("{member} ({bytes}) in {what}"),
+                    None => format!("{bytes} in {what}"),
+                }
+            }
             Some(Place::Whole(what)) => what,
             None => format!("{bytes} at {}", self.machine(address)),
         }

@@ -5,6 +5,7 @@
 
 use crate::findings::describe::Describer;
 use crate::findings::symbols::Symbols;
+use rashomon_event::finding::Origin;
 use rashomon_event::{Address, ContextId, EventIndex, EventKind, Object, ObjectKind, SiteId};
 use std::collections::HashMap;
 
@@ -16,35 +17,48 @@ const LOOKED_AT: usize = 2_000_000;
 const FRAMES: usize = 6;
 
 /// What was found out before, by address: descriptions come to the same places again and again.
-pub(crate) type Known = HashMap<Address, Option<String>>;
+pub(crate) type Known = HashMap<(Address, Used), Option<String>>;
+
+/// As what a place is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Used {
+    /// What threads wait for, by its identity.
+    Lock(Address),
+    /// So many bytes.
+    Bytes(u64),
+}
 
 impl<S: Symbols + ?Sized> Describer<'_, S> {
-    /// `Stats::mutex_`, of what lies at an address within a block. `lock`: it is asked for as what threads wait for.
-    pub(crate) fn member_of_block(&self, object: &Object, address: Address, lock: Option<Address>) -> Option<String> {
+    /// `Stats::mutex_`, of what lies at an address within a block.
+    pub(crate) fn member_of_block(&self, object: &Object, address: Address, what: Used) -> Option<String> {
         if !matches!(object.kind, ObjectKind::Heap { .. }) {
             return None;
         }
-        if let Some(known) = self.members.borrow().get(&address) {
+        if let Some(known) = self.members.borrow().get(&(address, what)) {
             return known.clone();
         }
         let (size, into) = (object.size - object.spare, address.0 - object.base.0);
         let mut names: Vec<String> = Vec::new();
-        for (site, context) in self.users(object, address, lock) {
-            if let Some(name) = self.called_by(site, context, size, into)
+        for (site, context) in self.users(object, address, what) {
+            if let Some(name) = self.called_by(site, context, (size, into), what)
                 && !names.contains(&name)
             {
                 names.push(name);
             }
         }
         let name = (names.len() == 1).then(|| names.swap_remove(0));
-        self.members.borrow_mut().insert(address, name.clone());
+        self.members.borrow_mut().insert((address, what), name.clone());
         name
     }
 
     /// Who uses what lies there, a few of them.
-    fn users(&self, object: &Object, address: Address, lock: Option<Address>) -> Vec<(SiteId, ContextId)> {
+    fn users(&self, object: &Object, address: Address, what: Used) -> Vec<(SiteId, ContextId)> {
         let trace = self.trace();
         let first = object.born.map_or(0, EventIndex::index);
+        let lock = match what {
+            Used::Lock(identity) => Some(identity),
+            Used::Bytes(_) => None,
+        };
         let wanted = lock.unwrap_or(address);
         let about_to = self.about_to.iter().filter(|(used, _, _)| *used == wanted);
         let mut users: Vec<_> = about_to.map(|(_, site, context)| (*site, *context)).collect();
@@ -67,17 +81,26 @@ impl<S: Symbols + ?Sized> Describer<'_, S> {
         users
     }
 
-    /// What the innermost function calls it that has a name for it; `None`, too, where that one has several.
-    fn called_by(&self, site: SiteId, context: ContextId, size: u64, into: u64) -> Option<String> {
+    /// What the innermost function calls it that has a name for it, up to the first that the user wrote: who calls that one may
+    /// well use another block of the same size. `None`, too, where it has several.
+    fn called_by(&self, site: SiteId, context: ContextId, block: (u64, u64), what: Used) -> Option<String> {
         let trace = self.trace();
-        let sites = std::iter::once(site).chain(trace.callers(context)).take(FRAMES);
-        let mut names = sites
-            .filter_map(|site| {
-                let site = trace.site(site);
-                let module = trace.modules.get(site.module? as usize)?;
-                Some(self.symbols().members_of_block(module, site.offset.saturating_sub(1), size, into))
-            })
-            .find(|names| !names.is_empty())?;
-        (names.len() == 1).then(|| names.swap_remove(0))
+        let used = match what {
+            Used::Lock(_) => None,
+            Used::Bytes(bytes) => Some(bytes),
+        };
+        for site in std::iter::once(site).chain(trace.callers(context)).take(FRAMES) {
+            let is_the_users = self.site(site).iter().any(|frame| frame.origin() == Origin::Program);
+            let site = trace.site(site);
+            let module = site.module.and_then(|module| trace.modules.get(module as usize))?;
+            let mut names = self.symbols().members_of_block(module, site.offset.saturating_sub(1), block, used);
+            match names.len() {
+                0 if is_the_users => return None,
+                0 => {}
+                1 => return names.pop(),
+                _ => return None,
+            }
+        }
+        None
     }
 }

@@ -14,9 +14,9 @@ pub trait Symbols {
     fn member(&self, _module: &ModuleInfo, _offset: u64) -> Option<String> {
         None
     }
-    /// What the code at an instruction may call the place so many bytes `into` a block of `size` bytes that it uses:
-    /// `Stats::mutex_`.
-    fn members_of_block(&self, _module: &ModuleInfo, _code: u64, _size: u64, _into: u64) -> Vec<String> {
+    /// What the code at an instruction may call a place in a `block` that it uses, given as size and offset into it:
+    /// `Stats::mutex_`. `used`: bytes that are used there as one; `None`: it is a lock.
+    fn members_of_block(&self, _module: &ModuleInfo, _code: u64, _block: (u64, u64), _used: Option<u64>) -> Vec<String> {
         Vec::new()
     }
     /// Libraries of which the user says that their calls order nothing.

@@ -43,6 +43,7 @@ impl Labels {
             side.held.iter_mut().for_each(|held| labels.apply(&mut held.name));
         }
         finding.steps.iter_mut().for_each(|step| labels.apply(&mut step.until));
+        finding.notes.iter_mut().for_each(|note| labels.apply(note));
         // Which block it is was said above.
         if let Some((head, _)) = finding.subject.split_once(" in heap block of ") {
             let subject = &finding.subject;
@@ -62,11 +63,25 @@ impl Labels {
 
     /// A line for each.
     pub fn legend(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(label, name)| match name.split_once(&format!("{label} in ")) {
-            Some((kind, block)) => format!("{label}: {kind}in {block}"),
-            None => format!("{label}: {name}"),
-        })
+        let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+        for (label, name) in &self.0 {
+            let text = match name.split_once(&format!("{label} in ")) {
+                // Where in the block it lies is said by the member.
+                Some((kind, block)) => format!("{kind}in {}", without_offset(block)),
+                None => name.clone(),
+            };
+            match lines.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, labels)) => labels.push(label),
+                None => lines.push((text, vec![label])),
+            }
+        }
+        lines.into_iter().map(|(text, labels)| format!("{}: {text}", labels.join(", ")))
     }
+}
+
+/// The block, without where in it something lies.
+fn without_offset(block: &str) -> &str {
+    block.rsplit_once(", ").filter(|(_, offset)| offset.ends_with(" into it")).map_or(block, |(block, _)| block)
 }
 
 /// The member in the name of a lock that lies in a block: `Stats::lock` of `mutex Stats::lock in heap block of …`.
@@ -152,7 +167,7 @@ mod tests {
             ..Finding::suspected(FindingKind::Deadlock, Evidence::LockOrder, FindingId::new("deadlock-00000000").unwrap())
         };
         let (told, labels) = Labels::put_in(&finding);
-        assert_eq!((told.subject.as_str(), labels.legend().count()), ("M0, M1", 2));
+        assert_eq!((told.subject.as_str(), labels.legend().count()), ("M0, M1", 1));
         assert_eq!(told.sides[0].action, "waits for M1, held by thread 1");
         assert_eq!(told.sides[0].held[0].name, "M0");
         assert_eq!(told.sides[1].action, "waits for M0, held by thread 0");
@@ -181,7 +196,7 @@ mod tests {
         let (told, labels) = Labels::put_in(&finding(&first, &second));
         assert_eq!(told.subject, "Stats::lock, Stats::table");
         assert_eq!(told.sides[0].action, "waits for Stats::table");
-        assert_eq!(labels.legend().next(), Some(format!("Stats::lock: mutex {block}")));
+        assert_eq!(labels.legend().next(), Some(format!("Stats::lock, Stats::table: mutex {block}")));
         let other = first.replace(":4)", ":9)");
         let (told, _) = Labels::put_in(&finding(&first, &other));
         assert_eq!(told.subject, "M0, M1", "one member of two objects");

@@ -6,11 +6,22 @@
 /// Names up to this many characters stay whole.
 const SHORT: usize = 60;
 
+/// Names with brackets that are none.
+const ODD: [&str; 3] = ["operator<", "operator>", "operator->"];
+
 /// The name without arguments of templates, parameters and return type, unless it is short.
 pub fn function(name: &str) -> String {
     // Brackets that are no brackets: what is left of such a name would be wrong.
-    let has_odd_brackets = ["operator<", "operator>", "operator->"].iter().any(|operator| name.contains(operator));
+    let has_odd_brackets = ODD.iter().any(|operator| name.contains(operator));
     if name.chars().count() <= SHORT || has_odd_brackets {
+        return name.to_owned();
+    }
+    path_of_function(name)
+}
+
+/// The name without arguments of templates, parameters and return type.
+pub fn path_of_function(name: &str) -> String {
+    if ODD.iter().any(|operator| name.contains(operator)) {
         return name.to_owned();
     }
     let bare = without_groups(&name.replace("operator()", CALL)).replace("(…)::", "::").replace(CALL, "operator()");

@@ -45,7 +45,16 @@ impl Look<'_> {
 
     /// The one frame that stands for a stack.
     pub fn innermost(&self, stack: &[Frame]) -> String {
-        Frame::best_known(stack).map_or_else(|| "an unknown place".to_owned(), |frame| self.frame(frame))
+        Frame::best_known(stack).map_or_else(|| "an unknown place".to_owned(), |frame| self.place(frame))
+    }
+
+    /// A frame within a sentence: the line tells functions of one name apart.
+    pub fn place(&self, frame: &Frame) -> String {
+        if self.full_stacks {
+            return self.frame(frame);
+        }
+        let function = names::path_of_function(frame.function.as_deref().unwrap_or("??"));
+        words(&Frame { inlined: false, ..frame.clone() }, &function, self.folder)
     }
 
     /// A stack, a line each frame or fold.
@@ -86,7 +95,7 @@ impl Look<'_> {
                 // What a library does for the user happens at the user's line.
                 ([.., called], Some(own)) if at == 0 => {
                     let deeper = if foreign == 1 { String::new() } else { format!(" ({foreign} frames)") };
-                    let called = names::function(called.function.as_deref().unwrap_or("??"));
+                    let called = names::path_of_function(called.function.as_deref().unwrap_or("??"));
                     lines.push(format!("{}, in {}{deeper}", numbered((foreign, own)), clean(&called)));
                     rest = &behind[1..];
                 }

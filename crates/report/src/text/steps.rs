@@ -2,30 +2,45 @@
 
 use super::{Look, Tint, clean, plural, thread_words};
 use rashomon_event::finding::{Origin, Step};
-use rashomon_event::{Finding, Frame};
+use rashomon_event::{Finding, Frame, Verdict};
 use std::fmt::Write as _;
 
 /// Steps up to this many are all shown.
-const FEW: usize = 8;
+const FEW: usize = 5;
+/// Of more, so many of those that matter.
+const LAST: usize = 4;
 
 impl Look<'_> {
     pub fn steps(&self, out: &mut String, finding: &Finding) {
         if finding.steps.is_empty() {
             return;
         }
-        let _ = writeln!(out, "  {}", self.painter.paint(Tint::Strong, "schedule that shows it:"));
+        let _ = writeln!(out, "  {}", self.painter.paint(Tint::Strong, head(&finding.verdict)));
         let folds = !self.full_schedule && finding.steps.len() + finding.earlier_steps > FEW;
         let mut folded = finding.earlier_steps;
+        let all = finding.steps.iter().filter(|step| matters(finding, step)).count();
+        let mut before_the_last = all.saturating_sub(LAST);
         for (number, step) in (finding.earlier_steps + 1..).zip(&finding.steps) {
-            if folds && !matters(finding, step) {
+            let is_early = folds && matters(finding, step) && before_the_last > 0;
+            before_the_last -= usize::from(is_early);
+            if is_early || folds && !matters(finding, step) {
                 folded += 1;
                 continue;
             }
             fold(out, std::mem::take(&mut folded));
-            let place = step.place.as_ref().map(|frame| format!(" at {}", self.frame(frame))).unwrap_or_default();
+            let place = step.place.as_ref().map(|frame| format!(" at {}", self.place(frame))).unwrap_or_default();
             self.line(out, "    ", &format!("{number}. {} {}{place}", thread_words(&step.thread), clean(&step.until)));
         }
         fold(out, folded);
+    }
+}
+
+/// What the schedule is: only what came about was shown by it.
+const fn head(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Proven(_) => "schedule that shows it:",
+        Verdict::Diverged { .. } => "schedule that was tried:",
+        Verdict::Predicted | Verdict::Suspected | Verdict::Refuted => "schedule that would show it:",
     }
 }
 

@@ -22,14 +22,19 @@ pub fn is_file(path: &Path) -> bool {
 
 /// A trace file, checked as it is read.
 pub fn open_checked(trace: &Path, reading: &Reading) -> Result<Box<dyn Source + Send>, TraceError> {
+    let (options, checks) = how_to_read(reading);
+    Ok(Box::new(Checked::new(open(trace, &options)?, checks)))
+}
+
+/// What the options ask for.
+pub fn how_to_read(reading: &Reading) -> (OpenOptions, CheckOptions) {
     let options = OpenOptions {
         format: reading.format.map(Into::into),
         bare_threads: reading.bare_threads,
         lenient: reading.lenient,
         ..OpenOptions::default()
     };
-    let checks = CheckOptions { lenient: reading.lenient, reentrant: reading.reentrant };
-    Ok(Box::new(Checked::new(open(trace, &options)?, checks)))
+    (options, CheckOptions { lenient: reading.lenient, reentrant: reading.reentrant })
 }
 
 /// What is done with a source, once its kind is known.
