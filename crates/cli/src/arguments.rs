@@ -166,6 +166,11 @@ pub enum Command {
         /// Seconds to search for other schedules; 0: until every candidate is decided.
         #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
         predict_within: Duration,
+        /// Who decides: sync (locks taken in the recorded order, or nearly), exact (every correct reordering), optimistic (orders
+        /// of synchronisation, found greedily), csp (orders of synchronisation, found by searching the CSP model). all: as
+        /// without this option, and then each alone on the same candidates; how far they agree goes to standard error.
+        #[arg(long, value_name = "ENGINE")]
+        engine: Option<PredictEngine>,
         #[command(flatten)]
         trust: TrustOptions,
         #[command(flatten)]
@@ -185,6 +190,9 @@ pub enum Command {
         /// Run the store's program although the store was not recorded by you on this machine.
         #[arg(long)]
         trust: bool,
+        /// Who decides what is forced: one of the engines of `predict`. all: as without this option.
+        #[arg(long, value_name = "ENGINE")]
+        engine: Option<PredictEngine>,
         #[command(flatten)]
         libraries: TrustOptions,
         #[command(flatten)]
@@ -338,6 +346,21 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum CspCommand {
+    /// Write the CSP model of a recording as a script that `csp check`, or another checker of refinement, decides.
+    ///
+    /// One model for each object in memory that several threads share and that neither a lock nor the order of synchronisation
+    /// protects, and one for deadlocks. Of a store: the first recording.
+    #[command(after_help = examples::CSP_EXPORT)]
+    Export {
+        /// A store, a single recording, or a trace of another tool. Default: the latest store.
+        trace: Option<PathBuf>,
+        /// The script; without it: standard output.
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Shared objects that get a model, at most.
+        #[arg(long, value_name = "N", default_value_t = 16)]
+        objects: usize,
+    },
     /// Decide the assertions of a script in a subset of CSP_M, with shortest counterexamples.
     ///
     /// Events without data, processes without parameters; `[T=`, `[F=` and `:[deadlock free]`. Exit code 0: all hold. 1: one
@@ -409,6 +432,16 @@ pub struct ConfirmOptions {
     /// Default: force,witness.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
     pub engines: Vec<String>,
+}
+
+/// Which deciders `predict` asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PredictEngine {
+    Sync,
+    Exact,
+    Optimistic,
+    Csp,
+    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,6 +1,7 @@
 //! Prediction from traces of other tools.
 
 use rashomon_event::{FindingKind, Verdict, WitnessLevel};
+use rashomon_pipeline::analyse::Engine;
 use rashomon_pipeline::analyse::imported::{Predicted, predict_file};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +11,7 @@ fn figure(name: &str) -> PathBuf {
 }
 
 fn predicted(name: &str) -> Predicted {
-    predict_file(&figure(name), Duration::ZERO).unwrap_or_else(|error| panic!("{error}"))
+    predict_file(&figure(name), Engine::Cascade, Duration::ZERO).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]

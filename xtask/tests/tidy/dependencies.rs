@@ -40,6 +40,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
             "rashomon-order",
             "rashomon-packed",
             "rashomon-predict",
+            "rashomon-refinement",
             "rashomon-report",
             "rashomon-symbolize",
             "rashomon-trace",
