@@ -49,7 +49,7 @@ fn synchronisation(counterexample: &str) -> Vec<&str> {
 fn listing_one_is_refined_and_proven() {
     let place = Place::new();
     place.compile("program", &program_text("measured/listing1.c"));
-    place.rashomon(&["record", "--store", "store", "--", "./program"]).expect(0, &[]);
+    place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
     place.rashomon(&["csp", "export", "store", "--output", "model.csp"]).expect(0, &[]);
     let checked = place.rashomon(&["csp", "check", "model.csp"]).expect(1, &[]);
     assert!(checked.out.contains("PROGRAM :[deadlock free]: holds"), "{checked}");
@@ -72,7 +72,7 @@ fn said(ended: &Ended) -> String {
 fn engines_are_compared() {
     let place = Place::new();
     place.compile("program", &program_text("measured/listing1.c"));
-    place.rashomon(&["record", "--store", "store", "--", "./program"]).expect(0, &[]);
+    place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
     let compared = place.rashomon(&["predict", "store", "--engine", "all"]).expect(0, &["csp has ", " that exact has not"]);
     let agreed = ", 0 contradictions, 0 witnesses that the checker does not accept";
     assert!(compared.err.contains(agreed), "{compared}");

@@ -70,6 +70,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
             "rashomon-order",
             "rashomon-packed",
             "rashomon-predict",
+            "rashomon-refinement",
             "rashomon-spill",
             "rashomon-testkit",
             "rashomon-trace",
