@@ -179,8 +179,8 @@ pub fn print(rows: &[Row]) {
     let invented = sum(|row| row.sanitizer.difference(&row.bugs).count());
     table.print();
     println!(
-        "{} programs: {} bugs, {} proven, {by_sanitizer} by one run of ThreadSanitizer, which also reports {invented} that are none \
-         (paper: 48 scenarios, 31, 31, 21)",
+        "{} programs: {} bugs, {} proven, {by_sanitizer} by one run of ThreadSanitizer, which also reports {invented} that are \
+         none (paper: 48 scenarios, 31, 31, 21)",
         rows.len(),
         sum(|row| row.bugs.len()),
         sum(Row::found),
