@@ -2,6 +2,7 @@
 
 mod analyse;
 mod client;
+mod csp;
 mod detect;
 mod examples;
 mod report;
@@ -11,6 +12,7 @@ mod trace;
 
 pub use analyse::{AnalyseOptions, FailOnFound};
 pub use client::ClientOptions;
+pub use csp::{CspCommand, PredictEngine};
 pub use detect::{DetectOptions, Detector};
 pub use report::{FailOn, LookOptions, ReportOptions, Show};
 pub use run::{FilterOptions, RunOptions, TrustOptions};
@@ -344,43 +346,6 @@ pub enum Command {
     Reporter,
 }
 
-#[derive(Debug, Subcommand)]
-pub enum CspCommand {
-    /// Write the CSP model of a recording as a script that `csp check`, or another checker of refinement, decides.
-    ///
-    /// One model for each object in memory that several threads share and that neither a lock nor the order of synchronisation
-    /// protects, and one for deadlocks. Of a store: the first recording.
-    #[command(after_help = examples::CSP_EXPORT)]
-    Export {
-        /// A store, a single recording, or a trace of another tool. Default: the latest store.
-        trace: Option<PathBuf>,
-        /// The script; without it: standard output.
-        #[arg(long, short, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Shared objects that get a model, at most.
-        #[arg(long, value_name = "N", default_value_t = 16)]
-        objects: usize,
-    },
-    /// Decide the assertions of a script in a subset of CSP_M, with shortest counterexamples.
-    ///
-    /// Events without data, processes without parameters; `[T=`, `[F=` and `:[deadlock free]`. Exit code 0: all hold. 1: one
-    /// fails. 125: one is undecided, and none fails.
-    #[command(after_help = examples::CSP_CHECK)]
-    Check {
-        /// The script.
-        file: PathBuf,
-        /// States of an assertion that are looked at; with more it is undecided.
-        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-        states: usize,
-        /// Seconds for each assertion; after them it is undecided.
-        #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-        within: Duration,
-        /// Counterexamples of an assertion, at most.
-        #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
-        counterexamples: u16,
-    },
-}
-
 impl Command {
     /// Whether it executes a program that is looked at, and is there until that has ended.
     pub const fn executes(&self) -> bool {
@@ -432,16 +397,6 @@ pub struct ConfirmOptions {
     /// Default: force,witness.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
     pub engines: Vec<String>,
-}
-
-/// Which deciders `predict` asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PredictEngine {
-    Sync,
-    Exact,
-    Optimistic,
-    Csp,
-    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
