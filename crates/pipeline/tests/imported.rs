@@ -48,6 +48,6 @@ fn what_is_no_trace_is_refused_with_its_place() {
     let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
     let path = folder.path().join("bad.std");
     std::fs::write(&path, "T0|w(V1)|1\nT0|rel(L1)|2\n").unwrap_or_else(|error| panic!("{error}"));
-    let error = predict_file(&path, Duration::ZERO).err().map(|error| error.to_string()).unwrap_or_default();
+    let error = predict_file(&path, Engine::Cascade, Duration::ZERO).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("bad.std") && error.contains("line 2"), "{error}");
 }
