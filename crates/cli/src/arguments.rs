@@ -2,6 +2,7 @@
 
 mod analyse;
 mod client;
+mod csp;
 mod detect;
 mod examples;
 mod report;
@@ -11,6 +12,7 @@ mod trace;
 
 pub use analyse::{AnalyseOptions, FailOnFound};
 pub use client::ClientOptions;
+pub use csp::{CspCommand, PredictEngine};
 pub use detect::{DetectOptions, Detector};
 pub use report::{FailOn, LookOptions, ReportOptions, Show};
 pub use run::{FilterOptions, RunOptions, TrustOptions};
@@ -166,6 +168,11 @@ pub enum Command {
         /// Seconds to search for other schedules; 0: until every candidate is decided.
         #[arg(long, value_name = "SECONDS", default_value = PREDICT_WITHIN, value_parser = seconds)]
         predict_within: Duration,
+        /// Who decides: sync (locks taken in the recorded order, or nearly), exact (every correct reordering), optimistic (orders
+        /// of synchronisation, found greedily), csp (orders of synchronisation, found by searching the CSP model). all: as
+        /// without this option, and then each alone on the same candidates; how far they agree goes to standard error.
+        #[arg(long, value_name = "ENGINE")]
+        engine: Option<PredictEngine>,
         #[command(flatten, next_help_heading = "Traces of other tools")]
         reading: Reading,
         #[command(flatten)]
@@ -187,6 +194,9 @@ pub enum Command {
         /// Run the store's program although the store was not recorded by you on this machine.
         #[arg(long)]
         trust: bool,
+        /// Who decides what is forced: one of the engines of `predict`. all: as without this option.
+        #[arg(long, value_name = "ENGINE")]
+        engine: Option<PredictEngine>,
         #[command(flatten)]
         libraries: TrustOptions,
         #[command(flatten)]
@@ -336,28 +346,6 @@ pub enum Command {
     /// Symbolises addresses for the runtime of a program under `detect`, which starts this.
     #[command(hide = true)]
     Reporter,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum CspCommand {
-    /// Decide the assertions of a script in a subset of CSP_M, with shortest counterexamples.
-    ///
-    /// Events without data, processes without parameters; `[T=`, `[F=` and `:[deadlock free]`. Exit code 0: all hold. 1: one
-    /// fails. 125: one is undecided, and none fails.
-    #[command(after_help = examples::CSP_CHECK)]
-    Check {
-        /// The script.
-        file: PathBuf,
-        /// States of an assertion that are looked at; with more it is undecided.
-        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-        states: usize,
-        /// Seconds for each assertion; after them it is undecided.
-        #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-        within: Duration,
-        /// Counterexamples of an assertion, at most.
-        #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
-        counterexamples: u16,
-    },
 }
 
 impl Command {

@@ -24,7 +24,7 @@ pub mod trust;
 pub mod witness;
 
 use crate::arguments::{
-    Colour, ConfirmOptions, FailOn, Filter, FilterOptions, LookOptions, ReportOptions, RunOptions, Show, Switch,
+    Colour, ConfirmOptions, FailOn, Filter, FilterOptions, LookOptions, PredictEngine, ReportOptions, RunOptions, Show, Switch,
 };
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
@@ -34,6 +34,7 @@ use crate::runtime;
 use crate::terminal::{self, error_is_terminal, print, say};
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::{Deadline, Finding};
+use rashomon_pipeline::analyse::Engine;
 use rashomon_pipeline::check::plan::{Fixed, Next, Plan, UntilNothingNew};
 use rashomon_pipeline::engines::{self, record::Record};
 use rashomon_pipeline::program::{Client, Input, Output, Program};
@@ -140,6 +141,17 @@ const NOTHING_FORCED: ConfirmOptions = ConfirmOptions {
     search: Duration::ZERO,
 };
 
+/// The deciders that were asked for.
+pub const fn engine_of(chosen: Option<PredictEngine>) -> Engine {
+    match chosen {
+        None | Some(PredictEngine::All) => Engine::Cascade,
+        Some(PredictEngine::Sync) => Engine::Sync,
+        Some(PredictEngine::Exact) => Engine::Exact,
+        Some(PredictEngine::Optimistic) => Engine::Optimistic,
+        Some(PredictEngine::Csp) => Engine::Csp,
+    }
+}
+
 /// Settings for what is forced from a store: the recording's, with the confirmation's.
 pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings> {
     Ok(Settings {
@@ -158,6 +170,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             accesses: Accesses::Distinct,
         },
         expected_exit: confirm.expect_exit,
+        engine: Engine::Cascade,
         budget: confirm.budget(Bounds::of(confirm.budget, CONFIRM_BUDGET)),
         forced_limit: confirm.forced_timeout,
         times: confirm.proofs,
@@ -194,6 +207,7 @@ pub fn settings_for(
             accesses: accesses(&run.filter),
         },
         expected_exit: confirm.and_then(|confirm| confirm.expect_exit),
+        engine: Engine::Cascade,
         budget: confirm.map_or(Budget::NONE, |confirm| confirm.budget(bounds)),
         forced_limit: confirm.and_then(|confirm| confirm.forced_timeout),
         times: confirm.map_or(1, |confirm| confirm.proofs),

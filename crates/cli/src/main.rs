@@ -142,12 +142,12 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::witness::witness(ui, &run, &witness, &report, file, command)
         }
         Command::Reporter => commands::detect::reporter(),
-        Command::Predict { trace, predict_within, reading, trust, report } => {
-            commands::predict::predict(ui, trace, (predict_within, &reading), &trust, &report)
+        Command::Predict { trace, predict_within, reading, engine, trust, report } => {
+            commands::predict::predict(ui, trace, (engine, predict_within), &reading, &trust, &report)
         }
         Command::Analyse { analyse } => commands::analyse::analyse(ui, &analyse),
-        Command::Confirm { trace, trust, libraries, confirm, report } => {
-            commands::confirm::confirm(ui, trace, (&libraries, trust), &confirm, &report)
+        Command::Confirm { trace, trust, engine, libraries, confirm, report } => {
+            commands::confirm::confirm(ui, trace, (&libraries, trust), (engine, &confirm), &report)
         }
         Command::Replay { finding: None, recording, output, timeout, trust, .. } => {
             commands::replay::recording(ui, recording.flatten(), output, timeout, trust)

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::place::Place;
+use support::place::{Ended, Place, program_text};
 
 fn check(script: &str, options: &[&str]) -> (i32, String, String) {
     let place = Place::new();
@@ -36,4 +36,44 @@ fn errors_have_a_place() {
     let (code, _, err) = check("channel a\nP = a -> b -> STOP\n", &[]);
     assert_eq!(code, 125, "{err}");
     assert!(err.contains("model.csp: line 2, column 10: expected a declared event, found `b`"), "{err}");
+}
+
+/// The names in a counterexample of these kinds, in order.
+fn synchronisation(counterexample: &str) -> Vec<&str> {
+    let access = |name: &&str| !["read_", "write_"].iter().any(|kind| name.starts_with(kind)) && *name != "race";
+    counterexample.trim().split(", ").filter(access).collect()
+}
+
+/// §2.2.1: from a run in which main took the lock first, the schedule that the paper prints; forced, with both source lines.
+#[test]
+fn listing_one_is_refined_and_proven() {
+    let place = Place::new();
+    place.compile("program", &program_text("measured/listing1.c"));
+    place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
+    place.rashomon(&["csp", "export", "store", "--output", "model.csp"]).expect(0, &[]);
+    let checked = place.rashomon(&["csp", "check", "model.csp"]).expect(1, &[]);
+    assert!(checked.out.contains("PROGRAM :[deadlock free]: holds"), "{checked}");
+    let race = checked.out.lines().find(|line| line.ends_with(", race")).unwrap_or_else(|| panic!("{checked}"));
+    assert_eq!(synchronisation(race), ["fork_t1_t2", "start_t2", "lock_t2_m1", "unlock_t2_m1"]);
+    // No correct reordering has it.
+    let exact = place.rashomon(&["confirm", "store", "--engine", "exact"]).expect(0, &[]);
+    assert!(said(&exact).contains("0 proven, "), "{exact}");
+    let csp = place.rashomon(&["confirm", "store", "--engine", "csp"]).expect(66, &[]);
+    for words in ["proven, co-enabled", "program.c:16", "program.c:24", "1 proven, "] {
+        assert!(said(&csp).contains(words), "{csp}");
+    }
+}
+
+fn said(ended: &Ended) -> String {
+    format!("{}{}", ended.out, ended.err)
+}
+
+#[test]
+fn engines_are_compared() {
+    let place = Place::new();
+    place.compile("program", &program_text("measured/listing1.c"));
+    place.rashomon(&["record", "--output", "store", "--", "./program"]).expect(0, &[]);
+    let compared = place.rashomon(&["predict", "store", "--engine", "all"]).expect(0, &["csp has ", " that exact has not"]);
+    let agreed = ", 0 contradictions, 0 witnesses that the checker does not accept";
+    assert!(compared.err.contains(agreed), "{compared}");
 }

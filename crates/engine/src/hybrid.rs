@@ -1,6 +1,6 @@
 //! Pairs of accesses that nothing but locks could have ordered, and that share no lock.
 //!
-//! Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §3: happens-before without the
+//! Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", SEPS 2015, §3: happens-before without the
 //! edges of mutexes (and of atomics: [`Edges::WEAK`]), then lock sets. An access is reported if an earlier conflicting one of
 //! another thread is not ordered before it by that order, and the two do not hold a common lock that at least one of them holds
 //! exclusively.

@@ -5,7 +5,7 @@
 //! Byte-exact; atomic against plain accesses conflict, atomic against atomic do not.
 //!
 //! [`hybrid`]: conflicting accesses that the weak order (no mutexes, no atomics) leaves unordered and whose lock sets do not
-//! exclude each other (Carril, Tichy, ICSTW 2015, §3). Every pair that [`races`] finds is in it, but for pairs both forget.
+//! exclude each other (Carril, Tichy, SEPS 2015, §3). Every pair that [`races`] finds is in it, but for pairs both forget.
 //!
 //! Guarantee: every pair returned satisfies its definition. Limit: accesses forgotten by [`crate::history`].
 

@@ -6,7 +6,7 @@
 //! shared release is received by exclusive acquisitions only), fork and join, conditions (through the mutex, and from the signal
 //! to the wake-up), barriers (all entries of a generation to each exit), semaphores (all earlier posts to a take), once,
 //! publication (all earlier ones to an observation). The *weak* order (Carril, Tichy, "Interleaving Generation for Data Race and
-//! Deadlock Reproduction", ICSTW 2015, §3) leaves out locks, atomics, and posts that a take can do without (see
+//! Deadlock Reproduction", SEPS 2015, §3) leaves out locks, atomics, and posts that a take can do without (see
 //! [`crate::semaphores`]).
 //!
 //! Guarantee: exact for the edges above. Deviations, towards more order: (1) `signal` to wake-up is an edge though C++ has it

@@ -60,6 +60,7 @@ fn settings() -> Settings {
             accesses: Accesses::Distinct,
         },
         expected_exit: None,
+        engine: rashomon_pipeline::analyse::Engine::Cascade,
         budget: Budget::NONE,
         forced_limit: None,
         times: 1,

@@ -3,6 +3,7 @@
 use rashomon_event::{FindingKind, Verdict, WitnessLevel};
 use rashomon_packed::OpenOptions;
 use rashomon_packed::checked::CheckOptions;
+use rashomon_pipeline::analyse::Engine;
 use rashomon_pipeline::analyse::imported::{Predicted, predict_file};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +13,7 @@ fn figure(name: &str) -> PathBuf {
 }
 
 fn predicted(name: &str) -> Predicted {
-    predict_file(&figure(name), Duration::ZERO, &OpenOptions::default(), CheckOptions::default())
+    predict_file(&figure(name), (Engine::Cascade, Duration::ZERO), &OpenOptions::default(), CheckOptions::default())
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -50,7 +51,7 @@ fn what_is_no_trace_is_refused_with_its_place() {
     let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
     let path = folder.path().join("bad.std");
     std::fs::write(&path, "T0|w(V1)|1\nT0|rel(L1)|2\n").unwrap_or_else(|error| panic!("{error}"));
-    let error = predict_file(&path, Duration::ZERO, &OpenOptions::default(), CheckOptions::default())
+    let error = predict_file(&path, (Engine::Cascade, Duration::ZERO), &OpenOptions::default(), CheckOptions::default())
         .err()
         .map(|error| error.to_string())
         .unwrap_or_default();

@@ -7,6 +7,7 @@ pub mod closure;
 pub mod deadlocks;
 pub mod deciders;
 pub mod dependences;
+pub mod engines;
 pub mod exact;
 pub mod index;
 pub mod linearise;
@@ -21,5 +22,6 @@ pub mod search;
 pub mod shacham;
 pub mod walk;
 
+pub use engines::Engine;
 pub use options::Options;
 pub use predict::{Prediction, Predictions, Statistics, predict, predict_each};

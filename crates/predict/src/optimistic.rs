@@ -2,7 +2,7 @@
 //!
 //! Computed: the least set that instances require (optionally also atomic reads their writers), then an order of it in which
 //! locks exclude. Sections that would stay open in threads that are no goals are completed where they stand in the way. This is
-//! the reordering that Carril and Tichy's model of a trace admits (ICSTW 2015, §4), found without exploring its states.
+//! the reordering that Carril and Tichy's model of a trace admits (SEPS 2015, §2), found without exploring its states.
 //!
 //! Guarantee: an order found is accepted by the witness checker at the synchronisation level. Limits: semaphores need the posts
 //! of the trace's order (see [`crate::index`]); which open sections are completed is chosen greedily; the search has a budget.

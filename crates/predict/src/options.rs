@@ -52,7 +52,7 @@ pub struct Refinement {
 
 impl Default for Refinement {
     fn default() -> Self {
-        Self { states: 50_000, steps: 4_000_000, all_steps: 400_000_000, window: 10_000 }
+        Self { states: 50_000, steps: 4_000_000, all_steps: 100_000_000, window: 10_000 }
     }
 }
 

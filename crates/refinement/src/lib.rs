@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod facts;
+pub mod filter;
 pub mod model;
 pub mod objects;
 pub mod search;

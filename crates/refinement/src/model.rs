@@ -73,6 +73,8 @@ pub struct Model<'t> {
     pub takers: Vec<Vec<Use>>,
     pub posters: Vec<Vec<Use>>,
     pub counts: Vec<u32>,
+    /// Per thread and number of steps, the first place from there on where it holds no lock.
+    lock_free: Vec<Vec<u32>>,
     /// Per thread, what its first event needs.
     pub born: Vec<Option<Need>>,
     wait_of: FxHashMap<EventIndex, u32>,
@@ -107,6 +109,7 @@ impl<'t> Model<'t> {
             takers: Vec::new(),
             posters: Vec::new(),
             counts: Vec::new(),
+            lock_free: Vec::new(),
             born: facts.fork.iter().map(|fork| fork.map(need)).collect(),
             wait_of: facts.waits.iter().enumerate().map(|(wait, known)| (known.end, wait as u32)).collect(),
             facts,
@@ -131,6 +134,7 @@ impl<'t> Model<'t> {
                 model.note_use(thread as u32, place as u32, effect);
             }
         }
+        model.lock_free = model.steps.iter().map(|steps| lock_free(steps)).collect();
         model
     }
 
@@ -213,6 +217,11 @@ impl<'t> Model<'t> {
         &self.needs[thread][from..to]
     }
 
+    /// The first number of steps, at least that many, after which the thread holds no lock; all of them if there is none.
+    pub fn without_locks(&self, thread: usize, steps: u32) -> u32 {
+        self.lock_free[thread].get(steps as usize).copied().unwrap_or(steps)
+    }
+
     /// How many steps of its thread come before an event.
     pub fn steps_before(&self, event: EventIndex) -> u32 {
         let thread = self.trace.event(event).thread.index();
@@ -236,6 +245,31 @@ impl Numbers {
         let next = self.locks.len() as u32;
         *self.locks.entry(lock).or_insert(next)
     }
+}
+
+fn lock_free(steps: &[Step]) -> Vec<u32> {
+    let mut held = 0_u32;
+    let mut free = vec![true];
+    for step in steps {
+        match step.effect {
+            Effect::Acquire { .. } => held += 1,
+            Effect::Release { .. } => held = held.saturating_sub(1),
+            _ => {}
+        }
+        free.push(held == 0);
+    }
+    let mut next = steps.len() as u32;
+    let mut places: Vec<u32> = (0..=steps.len())
+        .rev()
+        .map(|place| {
+            if free[place] {
+                next = place as u32;
+            }
+            next
+        })
+        .collect();
+    places.reverse();
+    places
 }
 
 /// Per event: whether it does something, or something needs it.

@@ -212,18 +212,7 @@ impl<'p> Closure<'p> {
         if wanted == 0 || self.goals.iter().any(|goal| goal.0 == thread) {
             return wanted;
         }
-        let mut held = 0_u32;
-        for (place, step) in model.steps[thread].iter().enumerate() {
-            if held == 0 && place as u32 >= wanted {
-                return place as u32;
-            }
-            match step.effect {
-                Effect::Acquire { .. } => held += 1,
-                Effect::Release { .. } => held = held.saturating_sub(1),
-                _ => {}
-            }
-        }
-        model.steps[thread].len() as u32
+        model.without_locks(thread, wanted)
     }
 }
 

@@ -5,13 +5,22 @@ use rashomon_event::LockMode;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
+/// Passes after which the path stays as it is: chains of sections in each other's way are short.
+const PASSES: usize = 100;
+
 /// The part of the path (threads of steps, from `start` on) that is closed under needs, with the posts that its takes take, and
 /// with the end of each section that another one excludes later. `required`: steps that must be in it.
 pub fn trim(model: &Model<'_>, start: &[u32], required: &[u32], path: &[u32]) -> Vec<u32> {
     let steps = numbered(start, path);
     let posts = matched(model, &steps);
     let mut wanted: Vec<u32> = required.iter().zip(start).map(|(&required, &start)| required.max(start)).collect();
-    while !pass(model, &steps, &posts, &mut wanted) {}
+    let mut passes = 0;
+    while !pass(model, &steps, &posts, &mut wanted) {
+        passes += 1;
+        if passes > PASSES {
+            return path.to_vec();
+        }
+    }
     steps.into_iter().filter(|&(thread, step)| step < wanted[thread as usize]).map(|(thread, _)| thread).collect()
 }
 
@@ -67,6 +76,7 @@ fn pass(model: &Model<'_>, steps: &[(u32, u32)], posts: &FxHashMap<usize, (u32, 
     let mut later: FxHashMap<u32, Vec<(u32, LockMode)>> = FxHashMap::default();
     // Ends of sections, latest last.
     let mut ends: FxHashMap<(u32, u32, bool), Vec<(u32, bool)>> = FxHashMap::default();
+    let mut complete = true;
     for (place, &(thread, step)) in steps.iter().enumerate().rev() {
         let effect = model.steps[thread as usize][step as usize].effect;
         let within = step < wanted[thread as usize];
@@ -93,7 +103,7 @@ fn pass(model: &Model<'_>, steps: &[(u32, u32)], posts: &FxHashMap<usize, (u32, 
                         && end >= wanted[thread as usize]
                     {
                         wanted[thread as usize] = end + 1;
-                        return false;
+                        complete = false;
                     }
                     let threads = later.entry(lock).or_default();
                     if !threads.contains(&(thread, mode)) {
@@ -106,7 +116,6 @@ fn pass(model: &Model<'_>, steps: &[(u32, u32)], posts: &FxHashMap<usize, (u32, 
     }
     // What is left are ends of sections that were open when the path began.
     let open = ends.into_iter().flat_map(|((thread, ..), ends)| ends.into_iter().map(move |end| (thread, end)));
-    let mut complete = true;
     for (thread, (end, excluded)) in open {
         if excluded && end >= wanted[thread as usize] {
             wanted[thread as usize] = end + 1;

@@ -1,7 +1,7 @@
 //! The trusted checker: is this reordering feasible for this trace, and at which level?
 //!
 //! Computed: a run of the witness's order from the initial state, rule by rule. *Synchronisation* level (Carril, Tichy,
-//! "Interleaving Generation for Data Race and Deadlock Reproduction", ICSTW 2015, §4, the processes of the trace model):
+//! "Interleaving Generation for Data Race and Deadlock Reproduction", SEPS 2015, §2, the processes of the trace model):
 //! per-thread prefixes in program order, fork before the child, join after it, lock exclusion, wake-ups after their signals,
 //! complete barrier generations, semaphores that never take from nothing, once and publication. *Causal* level (correct
 //! reordering: Mathur, Pavlogiannis, Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §2):

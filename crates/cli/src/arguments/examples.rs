@@ -134,6 +134,11 @@ pub const CSP: &str = "\
 Example:
   rashomon csp check philosophers.csp";
 
+pub const CSP_EXPORT: &str = "\
+Examples:
+  rashomon csp export --output model.csp
+  rashomon csp export .rashomon/1-listing1 | tee model.csp && rashomon csp check model.csp";
+
 pub const CSP_CHECK: &str = "\
 Examples:
   rashomon csp check philosophers.csp

@@ -2,13 +2,14 @@
 
 use super::trust::{add_trusted, run_that_may};
 use super::{
-    Ui, check_binaries, conclude, end_children_on_interruption, open_store, processors, program_of, reporter, settings_of,
+    Ui, check_binaries, conclude, end_children_on_interruption, engine_of, open_store, processors, program_of, reporter,
+    settings_of,
 };
-use crate::arguments::{ConfirmOptions, ReportOptions, TrustOptions};
+use crate::arguments::{ConfirmOptions, PredictEngine, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use anyhow::Result;
 use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
-use rashomon_pipeline::{Binaries, Case, Job};
+use rashomon_pipeline::{Binaries, Case, Job, Settings};
 use rashomon_report::RunSummary;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +18,7 @@ pub fn confirm(
     ui: Ui,
     trace: Option<PathBuf>,
     (trust, may): (&TrustOptions, bool),
-    confirm: &ConfirmOptions,
+    (engine, confirm): (Option<PredictEngine>, &ConfirmOptions),
     report: &ReportOptions,
 ) -> Result<Exit> {
     end_children_on_interruption();
@@ -27,7 +28,7 @@ pub fn confirm(
     add_trusted(&store, (&mut run, &origin), trust)?;
     let program = program_of(&run)?;
     check_binaries(&store, &run)?;
-    let settings = settings_of(&run, confirm)?;
+    let settings = Settings { engine: engine_of(engine), ..settings_of(&run, confirm)? };
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);

@@ -1,12 +1,15 @@
 //! `rashomon csp`: refinement of processes in scripts.
 
+use super::open_store;
 use crate::arguments::CspCommand;
 use crate::exit::Exit;
-use crate::terminal::print;
-use anyhow::{Context as _, Result, anyhow};
+use crate::terminal::{print, say};
+use anyhow::{Context as _, Result, anyhow, bail};
 use rashomon_csp::refine::{Limits, Verdict};
 use rashomon_csp::script::Script;
 use rashomon_files::Links;
+use rashomon_pipeline::analyse::model::exported;
+use rashomon_pipeline::analyse::traces::each_trace;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,10 +18,31 @@ const LARGEST: u64 = 4 << 20;
 
 pub fn csp(command: CspCommand) -> Result<Exit> {
     match command {
+        CspCommand::Export { trace, output, objects } => export(trace.as_deref(), output.as_deref(), objects),
         CspCommand::Check { file, states, within, counterexamples } => {
             check(&file, within, &Limits { states, counterexamples: usize::from(counterexamples), until: None })
         }
     }
+}
+
+fn export(trace: Option<&Path>, output: Option<&Path>, objects: usize) -> Result<Exit> {
+    let path = match trace {
+        Some(path) => path.to_path_buf(),
+        None => open_store(None)?.path().to_path_buf(),
+    };
+    let mut first = None;
+    each_trace(&path, |trace| {
+        first.get_or_insert_with(|| exported(trace, objects));
+    })?;
+    let Some(exported) = first else { bail!("{}: no recording", path.display()) };
+    if exported.left_out > 0 {
+        say!("{} of {} shared objects get no model: --objects {1} gives one to each", exported.left_out, exported.suspicious);
+    }
+    match output {
+        Some(file) => std::fs::write(file, exported.text).with_context(|| format!("cannot write {}", file.display()))?,
+        None => print(&exported.text)?,
+    }
+    Ok(Exit::Success)
 }
 
 fn check(file: &Path, within: Duration, limits: &Limits) -> Result<Exit> {

@@ -3,17 +3,21 @@
 use super::trace::files::how_to_read;
 use super::trust::add_trusted;
 use super::{
-    NOTHING_FORCED, Ui, check_binaries, conclude, end_all_on_interruption, end_children_on_interruption, open_store, program_of,
-    reporter, settings_of,
+    NOTHING_FORCED, Ui, check_binaries, conclude, end_all_on_interruption, end_children_on_interruption, engine_of, open_store,
+    program_of, reporter, settings_of,
 };
-use crate::arguments::{ConfirmOptions, Reading, ReportOptions, TrustOptions};
+use crate::arguments::{ConfirmOptions, PredictEngine, Reading, ReportOptions, TrustOptions};
 use crate::exit::Exit;
+use crate::terminal::show;
 use anyhow::Result;
 use rashomon_event::Deadline;
+use rashomon_pipeline::analyse::Engine;
+use rashomon_pipeline::analyse::agreement::Agreement;
 use rashomon_pipeline::analyse::imported::predict_file;
+use rashomon_pipeline::analyse::traces::each_trace;
 use rashomon_pipeline::check::analyse_session;
 use rashomon_pipeline::engines::{self, predict::Predict};
-use rashomon_pipeline::{Binaries, Case, Job, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, Settings, Tally};
 use rashomon_report::RunSummary;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,16 +25,45 @@ use std::time::Duration;
 pub fn predict(
     ui: Ui,
     trace: Option<PathBuf>,
-    (within, reading): (Duration, &Reading),
+    (chosen, within): (Option<PredictEngine>, Duration),
+    reading: &Reading,
     trust: &TrustOptions,
     report: &ReportOptions,
 ) -> Result<Exit> {
     end_all_on_interruption();
+    let exit = predict_by(ui, trace.clone(), (engine_of(chosen), within), reading, trust, report)?;
+    if chosen == Some(PredictEngine::All) {
+        let path = trace
+            .as_deref()
+            .filter(|path| *path != Path::new("-"))
+            .map_or_else(|| open_store(None).map(|store| store.path().to_path_buf()), |path| Ok(path.to_path_buf()))?;
+        compare(&path, within)?;
+    }
+    Ok(exit)
+}
+
+/// How far the engines agree, each asked alone.
+fn compare(path: &Path, within: Duration) -> Result<()> {
+    let deadline = Deadline::within_if_any(within);
+    let mut agreement = Agreement::default();
+    each_trace(path, |trace| agreement.add(trace, deadline))?;
+    show(&agreement.text());
+    Ok(())
+}
+
+fn predict_by(
+    ui: Ui,
+    trace: Option<PathBuf>,
+    (engine, within): (Engine, Duration),
+    reading: &Reading,
+    trust: &TrustOptions,
+    report: &ReportOptions,
+) -> Result<Exit> {
     if let Some(session) = trace.as_deref().filter(|path| path.join(rashomon_pipeline::trace::HEADER_FILE).is_file()) {
-        return predict_session(ui, session, within, trust, report);
+        return predict_session(ui, session, (engine, within), trust, report);
     }
     if let Some(file) = trace.as_deref().filter(|path| path.is_file() || *path == Path::new("-")) {
-        return predict_imported(ui, file, (within, reading), report);
+        return predict_imported(ui, file, (engine, within), reading, report);
     }
     let store = open_store(trace.as_deref())?;
     end_children_on_interruption();
@@ -38,7 +71,7 @@ pub fn predict(
     let (mut run, origin) = store.run_and_origin()?;
     add_trusted(&store, (&mut run, &origin), trust)?;
     check_binaries(&store, &run)?;
-    let settings = settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })?;
+    let settings = Settings { engine, ..settings_of(&run, &ConfirmOptions { predict_within: Some(within), ..NOTHING_FORCED })? };
     let program = program_of(&run)?;
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
@@ -54,7 +87,13 @@ pub fn predict(
 }
 
 /// A recording outside a store: nothing is written, and nothing can be replayed.
-fn predict_session(ui: Ui, session: &Path, within: Duration, trust: &TrustOptions, report: &ReportOptions) -> Result<Exit> {
+fn predict_session(
+    ui: Ui,
+    session: &Path,
+    within: (Engine, Duration),
+    trust: &TrustOptions,
+    report: &ReportOptions,
+) -> Result<Exit> {
     let mut tally = Tally::default();
     let mut reporter = reporter(ui, report);
     let findings = analyse_session(session, &Binaries::trusting(&trust.libraries), within, &mut tally, &mut reporter)?;
@@ -72,9 +111,15 @@ fn predict_session(ui: Ui, session: &Path, within: Duration, trust: &TrustOption
 }
 
 /// A trace that others recorded: nothing is written, and nothing can be forced.
-fn predict_imported(ui: Ui, file: &Path, (within, reading): (Duration, &Reading), report: &ReportOptions) -> Result<Exit> {
+fn predict_imported(
+    ui: Ui,
+    file: &Path,
+    (engine, within): (Engine, Duration),
+    reading: &Reading,
+    report: &ReportOptions,
+) -> Result<Exit> {
     let (options, checks) = how_to_read(reading);
-    let predicted = predict_file(file, within, &options, checks)?;
+    let predicted = predict_file(file, (engine, within), &options, checks)?;
     let summary = RunSummary {
         recordings: 1,
         events: predicted.events,

@@ -4,7 +4,7 @@
 //! takes long and does not look) it is left behind: it ends at its next look, or with the process. Nothing of what it had handed
 //! over before is lost.
 
-use crate::analyse::{Analysed, analyse};
+use crate::analyse::{Analysed, Engine, analyse};
 use crate::check::budget::Deadlines;
 use crate::check::novelty::Shown;
 use crate::error::PipelineError;
@@ -35,10 +35,10 @@ pub(crate) struct Examination {
 }
 
 impl Examination {
-    pub(crate) fn begin(folder: PathBuf, deadlines: &Deadlines) -> Self {
+    pub(crate) fn begin(folder: PathBuf, engine: Engine, deadlines: &Deadlines) -> Self {
         let (sender, messages) = sync_channel(WAITING);
         let deadlines = *deadlines;
-        let thread = std::thread::spawn(move || examine(&folder, &deadlines, &sender));
+        let thread = std::thread::spawn(move || examine(&folder, engine, &deadlines, &sender));
         Self { messages, thread: Some(thread), left_behind: deadlines.left_behind, statistics: None }
     }
 
@@ -87,7 +87,7 @@ impl Examination {
 }
 
 /// Whoever does not listen any more wants nothing.
-fn examine(folder: &std::path::Path, deadlines: &Deadlines, sender: &SyncSender<Message>) {
+fn examine(folder: &std::path::Path, engine: Engine, deadlines: &Deadlines, sender: &SyncSender<Message>) {
     let loaded = match Recording::open(folder).and_then(|recording| recording.load_until(deadlines.left_behind)) {
         Ok(loaded) => Arc::new(loaded),
         Err(rashomon_trace::TraceError::OutOfTime { .. }) => return,
@@ -100,7 +100,7 @@ fn examine(folder: &std::path::Path, deadlines: &Deadlines, sender: &SyncSender<
     if sender.send(Message::Loaded(Arc::clone(&loaded), shown)).is_err() {
         return;
     }
-    let statistics = analyse(&loaded.trace, deadlines.predicting, |analysed| {
+    let statistics = analyse(&loaded.trace, engine, deadlines.predicting, |analysed| {
         let _ = sender.send(Message::Found(analysed));
     });
     let _ = sender.send(Message::Done(statistics));

@@ -4,7 +4,7 @@
 //! of which no correct reordering exists, and no other witness, `refuted`. Events are named by their number in the trace, from 0.
 
 use crate::analyse::timed::End;
-use crate::analyse::{Analysed, analyse};
+use crate::analyse::{Analysed, Engine, analyse};
 use crate::check::tally::out_of_time;
 use crate::error::PipelineError;
 use crate::findings::identity::finding_id;
@@ -34,7 +34,7 @@ pub struct Predicted {
 /// Reads a trace of any format and predicts from it, for so long, or without limit if that is zero.
 pub fn predict_file(
     path: &Path,
-    within: Duration,
+    (engine, within): (Engine, Duration),
     options: &OpenOptions,
     checks: CheckOptions,
 ) -> Result<Predicted, PipelineError> {
@@ -56,7 +56,7 @@ pub fn predict_file(
         threads: imported.trace.threads.len() as u64,
         notes,
     };
-    let statistics = analyse(&imported.trace, deadline, |analysed| {
+    let statistics = analyse(&imported.trace, engine, deadline, |analysed| {
         if let Some(reason) = &analysed.rejected {
             predicted.notes.push(format!("a witness was dropped: {reason}"));
         }

@@ -2,14 +2,18 @@
 //!
 //! The predictor is not trusted: a witness that the checker rejects is dropped, and the candidate stays as one without.
 
+pub mod agreement;
 pub(crate) mod examine;
 pub mod imported;
 pub mod libraries;
 pub mod linear;
+pub mod model;
 pub mod modules;
 pub mod timed;
+pub mod traces;
 
 use rashomon_event::{Candidate, Deadline, Trace, Witness};
+pub use rashomon_predict::Engine;
 use rashomon_predict::{Options, Statistics, predict_each};
 use rashomon_witness::Checker;
 use std::cell::LazyCell;
@@ -27,9 +31,10 @@ pub struct Analysed {
 
 /// Hands over each prediction as it is made, so that only one witness at a time is in memory. The checker reads the whole trace,
 /// so there is none before there is a witness. No further witness is looked for after the deadline.
-pub fn analyse(trace: &Trace, deadline: Deadline, mut found: impl FnMut(Analysed)) -> Statistics {
+pub fn analyse(trace: &Trace, engine: Engine, deadline: Deadline, mut found: impl FnMut(Analysed)) -> Statistics {
     let checker = LazyCell::new(|| Checker::new(trace));
-    predict_each(trace, &Options { deadline, ..Options::default() }, |prediction| {
+    let options = Options { deciders: engine.deciders().to_vec(), deadline, ..Options::default() };
+    predict_each(trace, &options, |prediction| {
         let refuted = prediction.refuted;
         let mut analysed = Analysed { candidate: prediction.candidate, witness: None, rejected: None, refuted };
         if let Some(witness) = prediction.witness {

@@ -8,6 +8,7 @@ pub mod prove;
 pub mod pursue;
 pub mod tally;
 
+use crate::analyse::Engine;
 use crate::analyse::examine::Examination;
 use crate::check::budget::Budget;
 use crate::check::leads::{Gathered, Lead, Source, is_proven, leads_of, merge};
@@ -40,6 +41,8 @@ pub struct Settings {
     pub record: RecordSettings,
     /// The exit code that is right; `None`: see [`crate::findings::failure`].
     pub expected_exit: Option<i32>,
+    /// Who predicts.
+    pub engine: Engine,
     /// Wall-clock time of everything behind the first recording.
     pub budget: Budget,
     /// Of one forced execution; `None`: from the duration of the recorded one.
@@ -238,7 +241,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 pub fn analyse_session<S: Symbols + ?Sized>(
     session: &std::path::Path,
     symbols: &S,
-    within: Duration,
+    (engine, within): (Engine, Duration),
     tally: &mut Tally,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Finding>, PipelineError> {
@@ -246,7 +249,7 @@ pub fn analyse_session<S: Symbols + ?Sized>(
     let mut leads = BTreeMap::new();
     let deadlines = Budget { predict_within: Some(within), ..Budget::NONE }.begin();
     for process in processes(session)? {
-        let mut examination = Examination::begin(process.folder, &deadlines);
+        let mut examination = Examination::begin(process.folder, engine, &deadlines);
         let Some((loaded, _)) = examination.loaded()? else {
             tally.not_analysed += 1;
             continue;

@@ -231,7 +231,10 @@ impl Builder<'_> {
         let body = self.processes.make(Term::Interrupt(error, any));
         self.define(pattern, body);
         let all: Events = Arc::new(alphabet.clone());
-        let system = self.processes.make(Term::Parallel(program, all.clone(), again));
+        let name = self.declare(format!("SYSTEM{suffix}"));
+        let body = self.processes.make(Term::Parallel(program, all.clone(), again));
+        self.define(name, body);
+        let system = self.call(name);
         let mut claims = Vec::new();
         for form in forms {
             claims.push(match form {

@@ -1,0 +1,53 @@
+//! `rashomon csp`, and the engines of `rashomon predict`.
+
+use super::{examples, seconds};
+use clap::{Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Subcommand)]
+pub enum CspCommand {
+    /// Write the CSP model of a recording as a script that `csp check`, or another checker of refinement, decides.
+    ///
+    /// One model for each object in memory that several threads share and that neither a lock nor the order of synchronisation
+    /// protects, and one for deadlocks. Of a store: the first recording.
+    #[command(after_help = examples::CSP_EXPORT)]
+    Export {
+        /// A store, a single recording, or a trace of another tool. Default: the latest store.
+        trace: Option<PathBuf>,
+        /// The script; without it: standard output.
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Shared objects that get a model, at most.
+        #[arg(long, value_name = "N", default_value_t = 16)]
+        objects: usize,
+    },
+    /// Decide the assertions of a script in a subset of CSP_M, with shortest counterexamples.
+    ///
+    /// Events without data, processes without parameters; `[T=`, `[F=` and `:[deadlock free]`. Exit code 0: all hold. 1: one
+    /// fails. 125: one is undecided, and none fails.
+    #[command(after_help = examples::CSP_CHECK)]
+    Check {
+        /// The script.
+        file: PathBuf,
+        /// States of an assertion that are looked at; with more it is undecided.
+        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+        states: usize,
+        /// Seconds for each assertion; after them it is undecided.
+        #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+        within: Duration,
+        /// Counterexamples of an assertion, at most.
+        #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
+        counterexamples: u16,
+    },
+}
+
+/// Which deciders `predict` asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PredictEngine {
+    Sync,
+    Exact,
+    Optimistic,
+    Csp,
+    All,
+}

@@ -1,0 +1,110 @@
+//! Deciders by what they are made of, to be asked alone and compared.
+
+use crate::candidates::Candidates;
+use crate::deadlocks;
+use crate::deciders::{Decision, Question, named};
+use crate::index::Index;
+use crate::options::Options;
+use rashomon_event::{CandidateKind, EventIndex, Mode, Trace, WitnessLevel};
+use std::time::{Duration, Instant};
+
+/// Which deciders answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// All, cheapest first.
+    #[default]
+    Cascade,
+    /// Locks are taken in the order of the trace, or in one that few sections change.
+    Sync,
+    /// All correct reorderings.
+    Exact,
+    /// Orders of synchronisation, found greedily.
+    Optimistic,
+    /// Orders of synchronisation, found by searching the CSP model.
+    Csp,
+}
+
+impl Engine {
+    /// Those that are compared.
+    pub const ALONE: [Self; 4] = [Self::Sync, Self::Exact, Self::Optimistic, Self::Csp];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cascade => "all deciders",
+            Self::Sync => "sync",
+            Self::Exact => "exact",
+            Self::Optimistic => "optimistic",
+            Self::Csp => "csp",
+        }
+    }
+
+    /// Empty: all.
+    pub const fn deciders(self) -> &'static [&'static str] {
+        match self {
+            Self::Cascade => &[],
+            Self::Sync => &["sync-preserving", "sync-reversal"],
+            Self::Exact => &["exact"],
+            Self::Optimistic => &["optimistic", "despite-atomics"],
+            Self::Csp => &["csp", "csp-despite-atomics"],
+        }
+    }
+
+    /// That the witnesses of its deciders claim.
+    const fn level(self) -> WitnessLevel {
+        match self {
+            Self::Cascade | Self::Optimistic | Self::Csp => WitnessLevel::Synchronisation,
+            Self::Sync | Self::Exact => WitnessLevel::Causal,
+        }
+    }
+}
+
+/// What one engine says of one pair or tuple of events.
+#[derive(Clone, Debug)]
+pub struct Opinion {
+    pub engine: Engine,
+    pub decision: Decision,
+    /// That a witness claims.
+    pub level: WitnessLevel,
+    pub took: Duration,
+}
+
+/// Asks each engine alone about each representative pair of accesses and each tuple of waits, until the deadline of the options;
+/// true if there was time for all. A trace of threads that ran in parallel gives no opinions.
+pub fn opinions(trace: &Trace, options: &Options, mut told: impl FnMut(&CandidateKind, &[Opinion])) -> bool {
+    let candidates = Candidates::new(trace, options);
+    if candidates.is_empty() || trace.mode != Mode::Serial {
+        return !candidates.statistics.cut_short;
+    }
+    let index = Index::until(trace, &candidates.memory, options.deadline);
+    if !index.complete {
+        return false;
+    }
+    let question = Question::new(&index, &candidates.memory, options);
+    let pairs = candidates.unordered.iter().chain(&candidates.suspects).flat_map(|pair| &pair.pairs);
+    let mut kinds: Vec<CandidateKind> =
+        pairs.map(|&(first, second)| CandidateKind::Race { first, second }).take(options.site_pairs).collect();
+    for pattern in candidates.patterns.iter().take(options.patterns) {
+        let tuples = deadlocks::concurrent(&candidates.graph, pattern, options.representatives);
+        kinds.extend(tuples.iter().map(|tuple| deadlocks::candidate(&candidates.graph, pattern, tuple)));
+    }
+    for kind in kinds {
+        if options.deadline.is_over() {
+            return false;
+        }
+        let goals = kind.goals();
+        told(&kind, &Engine::ALONE.map(|engine| opinion(engine, &question, &goals)));
+    }
+    true
+}
+
+fn opinion(engine: Engine, question: &Question<'_, '_>, goals: &[EventIndex]) -> Opinion {
+    let begin = Instant::now();
+    let mut last = Decision::Undecided;
+    for decider in engine.deciders().iter().filter_map(|name| named(name)) {
+        last = decider.decide(question, goals);
+        if matches!(last, Decision::Witness(_) | Decision::Refuted) {
+            break;
+        }
+    }
+    Opinion { engine, decision: last, level: engine.level(), took: begin.elapsed() }
+}

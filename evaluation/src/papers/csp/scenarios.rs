@@ -1,0 +1,188 @@
+//! Table 1: programs with their ground truth. One recording each; what the CSP engine predicts from it is forced.
+//!
+//! What is fair. Nothing is given but the program, its arguments and 20 seconds. A program counts as found if findings of all
+//! kinds that the manifest expects are proven; those with bugs of other kinds than races and deadlocks are left out. Beside it:
+//! the one run of clang's ThreadSanitizer on the same program, which counts if it reports a race (of a deadlock: an inversion of
+//! lock orders).
+
+use crate::common::bar::Bar;
+use crate::common::compile::{Compilers, succeed};
+use crate::common::races;
+use crate::common::suite::{self, Program, Suite};
+use crate::common::table::Table;
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use xtask::workspace;
+
+/// Seconds for what is forced.
+const BUDGET: &str = "20";
+/// With --quick every so many programs.
+const QUICK: usize = 8;
+/// Programs of the paper's Table 1.
+const PUBLISHED: usize = 48;
+
+#[derive(Debug, Serialize)]
+pub struct Row {
+    program: String,
+    /// Kinds of findings that exist.
+    bugs: BTreeSet<String>,
+    proven: BTreeSet<String>,
+    /// Kinds that ThreadSanitizer reports.
+    sanitizer: BTreeSet<String>,
+    events: u64,
+    executions: u64,
+    seconds: f64,
+}
+
+impl Row {
+    fn found(&self) -> usize {
+        self.bugs.intersection(&self.proven).count()
+    }
+
+    fn invented(&self) -> usize {
+        self.proven.difference(&self.bugs).count()
+    }
+}
+
+fn kind_of(expectation: &str) -> &str {
+    match expectation.split_whitespace().next().unwrap_or_default() {
+        "race" => "data-race",
+        kind => kind,
+    }
+}
+
+/// The bugs of a program, if all are races or deadlocks that every schedule may be asked for.
+fn bugs(program: &Program) -> Option<BTreeSet<String>> {
+    let kinds: BTreeSet<String> = program.expected().iter().map(|one| kind_of(one).to_owned()).collect();
+    let known = |kind: &String| ["data-race", "deadlock"].contains(&kind.as_str());
+    (kinds.iter().all(known) && !(kinds.is_empty() && program.has_allowances())).then_some(kinds)
+}
+
+pub fn rows(only: Option<&str>, quick: bool) -> Result<Vec<Row>> {
+    let chosen: Vec<(Program, BTreeSet<String>)> = suite::programs(only)?
+        .into_iter()
+        .filter_map(|program| Some((bugs(&program)?, program)))
+        .map(|(bugs, program)| (program, bugs))
+        .step_by(if quick { QUICK } else { 1 })
+        .collect();
+    if chosen.is_empty() {
+        bail!("no program with races or deadlocks, or without bugs, has such a path; they are below tests/programs");
+    }
+    let compilers = Compilers::find()?;
+    let suite = Suite::new(workspace::build_tool()?, &compilers)?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let mut rows = Vec::new();
+    for (number, (program, bugs)) in chosen.into_iter().enumerate() {
+        let row = row(&suite, &compilers, (&program, bugs), &folder.path().join(number.to_string()))?;
+        eprintln!("{}: {:.1} s", row.program, row.seconds);
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn row(suite: &Suite, compilers: &Compilers, (program, bugs): (&Program, BTreeSet<String>), place: &Path) -> Result<Row> {
+    std::fs::create_dir(place).with_context(|| format!("cannot create {}", place.display()))?;
+    let (binary, store, json, input) =
+        (place.join("program"), place.join("store"), place.join("report.json"), place.join("input"));
+    let (wrapper, standard) = if program.language == "c" { ("cc", "-std=gnu11") } else { ("c++", "-std=c++17") };
+    let mut compile = Command::new(&suite.tool);
+    compile.args([wrapper, standard, "-g", "-O1", "-w", "-pthread"]).arg(program.source()).arg("-o").arg(&binary);
+    succeed(compile.args(&program.link))?;
+    let begin = Instant::now();
+    let mut record = Command::new(&suite.tool);
+    record.args(["--quiet", "record", "--recordings", "1", "--output"]).arg(&store);
+    if let Some(text) = &program.stdin {
+        std::fs::write(&input, text).with_context(|| format!("cannot write {}", input.display()))?;
+        record.arg("--stdin").arg(&input);
+    }
+    record.arg("--").arg(&binary).args(&program.args).current_dir(program.source().parent().unwrap_or(place));
+    let recorded = record.stdin(Stdio::null()).output().context("cannot start the tool")?;
+    let mut confirm = Command::new(&suite.tool);
+    confirm.args(["--quiet", "confirm", "--engine", "csp", "--budget", BUDGET, "--json"]).arg(&json).arg(&store);
+    let confirmed = confirm.stdin(Stdio::null()).output().context("cannot start the tool")?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let said = || format!("{}{}", String::from_utf8_lossy(&recorded.stderr), String::from_utf8_lossy(&confirmed.stderr));
+    let text = std::fs::read(&json).with_context(|| format!("confirming {} left no report\n{}", program.path, said()))?;
+    let report: Value = serde_json::from_slice(&text).with_context(|| format!("the report on {}", program.path))?;
+    let findings = report["findings"].as_array().into_iter().flatten();
+    let proven = findings.filter(|finding| finding["verdict"] == "proven");
+    let proven = proven.filter_map(|finding| finding["kind"].as_str()).map(str::to_owned).collect();
+    let sanitizer = sanitizer(suite, compilers, program)?;
+    // Stores are large, and no longer needed.
+    std::fs::remove_dir_all(place).with_context(|| format!("cannot remove {}", place.display()))?;
+    let count = |name: &str| report["run"][name].as_u64().unwrap_or(0);
+    Ok(Row {
+        program: program.path.clone(),
+        bugs,
+        proven,
+        sanitizer,
+        events: count("events"),
+        executions: count("executions"),
+        seconds,
+    })
+}
+
+fn sanitizer(suite: &Suite, compilers: &Compilers, program: &Program) -> Result<BTreeSet<String>> {
+    let built = suite.build(program, compilers)?;
+    let execution = suite.sanitizer(program, &built)?;
+    let mut kinds = BTreeSet::new();
+    for warning in races::parse(&execution.said, program.path.rsplit('/').next().unwrap_or(&program.path)) {
+        if warning.kind.contains("data race") {
+            kinds.insert(String::from("data-race"));
+        } else if warning.kind.contains("lock-order-inversion") {
+            kinds.insert(String::from("deadlock"));
+        }
+    }
+    Ok(kinds)
+}
+
+pub fn bars(rows: &[Row]) -> Vec<Bar> {
+    let bugs: usize = rows.iter().map(|row| row.bugs.len()).sum();
+    let found: usize = rows.iter().map(Row::found).sum();
+    let invented: usize = rows.iter().map(Row::invented).sum();
+    let clean = rows.iter().filter(|row| row.bugs.is_empty()).count();
+    let mut bars = vec![Bar::holds(
+        "programs without the bug: nothing of its kind is proven",
+        invented == 0,
+        format!("{invented} of {} programs, {clean} without any bug", rows.len()),
+    )];
+    if bugs > 0 {
+        bars.push(Bar::holds("every race and deadlock is proven", found == bugs, format!("{found} of {bugs}")));
+    }
+    let enough = rows.len() >= PUBLISHED;
+    bars.push(Bar::holds("at least as many programs as in Table 1 (48)", enough, rows.len().to_string()).stretch());
+    bars
+}
+
+pub fn print(rows: &[Row]) {
+    let mut table = Table::new(&["program", "bugs", "proven", "TSan", "events", "executions", "seconds"]);
+    let list = |kinds: &BTreeSet<String>| kinds.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    for row in rows {
+        let missed = if row.found() < row.bugs.len() { " (missed)" } else { "" };
+        table.row(vec![
+            row.program.clone(),
+            list(&row.bugs),
+            format!("{}{missed}", list(&row.proven)),
+            list(&row.sanitizer),
+            row.events.to_string(),
+            row.executions.to_string(),
+            format!("{:.1}", row.seconds),
+        ]);
+    }
+    let sum = |count: fn(&Row) -> usize| rows.iter().map(count).sum::<usize>();
+    let by_sanitizer = sum(|row| row.bugs.intersection(&row.sanitizer).count());
+    let invented = sum(|row| row.sanitizer.difference(&row.bugs).count());
+    table.print();
+    println!(
+        "{} programs: {} bugs, {} proven, {by_sanitizer} by one run of ThreadSanitizer, which also reports {invented} that are \
+         none (paper: 48 scenarios, 31, 31, 21)",
+        rows.len(),
+        sum(|row| row.bugs.len()),
+        sum(Row::found),
+    );
+}
