@@ -8,18 +8,17 @@
 use super::{
     background, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks,
 };
-use crate::intercept::exits;
 use crate::report::{self, options};
-use crate::serial::sched;
 use crate::system::lock::RawLock;
 use crate::system::sys;
 use crate::system::thread::{self, State, Thread};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-fn locks() -> [&'static RawLock; 13] {
+/// `handlers_of_exit`: the lock of the functions that are to run at the end of the process.
+fn locks(handlers_of_exit: &'static RawLock) -> [&'static RawLock; 13] {
     [
         &lock_order::LOCK,
-        &exits::LOCK,
+        handlers_of_exit,
         &fibers::LOCK,
         &libraries::LOCK,
         &handlers::LOCK,
@@ -35,8 +34,8 @@ fn locks() -> [&'static RawLock; 13] {
 }
 
 /// Takes all locks. Whoever holds one may want another: nothing is kept while something is waited for.
-pub fn before() {
-    let locks = locks();
+pub fn before(handlers_of_exit: &'static RawLock) {
+    let locks = locks(handlers_of_exit);
     loop {
         let Some(taken) = locks.iter().position(|lock| !lock.try_lock()) else { return };
         locks[..taken].iter().for_each(|lock| lock.unlock());
@@ -44,8 +43,8 @@ pub fn before() {
     }
 }
 
-pub fn in_parent() {
-    locks().iter().for_each(|lock| lock.unlock());
+pub fn in_parent(handlers_of_exit: &'static RawLock) {
+    locks(handlers_of_exit).iter().for_each(|lock| lock.unlock());
 }
 
 /// This process is the child of one that had several threads: between fork and exec, only what is safe in a signal handler may be
@@ -64,9 +63,9 @@ pub fn makes_thread() {
 
 /// # Safety
 /// In a child whose only thread is this one, which holds the locks.
-pub unsafe fn in_child(thread: &mut Thread) {
+pub unsafe fn in_child(thread: &mut Thread, handlers_of_exit: &'static RawLock) {
     background::forked();
-    locks().iter().for_each(|lock| lock.reset());
+    locks(handlers_of_exit).iter().for_each(|lock| lock.reset());
     // SAFETY: by the contract.
     unsafe { objects::forked() };
     for other in thread::all() {
@@ -92,6 +91,4 @@ pub unsafe fn in_child(thread: &mut Thread) {
         other.hot = core::ptr::null_mut();
     }
     thread.kernel_id.set(sys::thread_id());
-    // SAFETY: by the contract.
-    unsafe { sched::only(thread) };
 }

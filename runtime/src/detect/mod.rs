@@ -10,7 +10,7 @@
 //! | [`access`] | the happens-before and the hybrid detector; [`eraser`] the lock set detector |
 //! | [`descriptors`] | open files |
 //! | [`locks`], [`misuse`] | who holds which lock, and what is wrong with that |
-//! | [`lock_order`], [`blocked`] | deadlocks that are possible, and what is told of those that happened |
+//! | [`lock_order`] | deadlocks that are possible; of those that happened tells [`crate::serial::blocked`] |
 //! | [`atomics`] | release sequences and fences |
 //! | [`tree`] | the filter in front of them |
 //! | [`memory`] | allocation, mappings, stacks of threads |
@@ -28,7 +28,6 @@
 pub mod access;
 pub mod atomics;
 pub mod background;
-pub mod blocked;
 pub mod blocks;
 pub mod clock;
 pub mod descriptors;
@@ -55,7 +54,7 @@ pub mod spans;
 pub mod stacks;
 pub mod statistics;
 pub mod tree;
-mod walked;
+pub mod walked;
 
 use crate::report::options;
 use crate::system::config;
@@ -122,9 +121,8 @@ pub fn registered(thread: &mut Thread) {
     thread.detect = Local::new();
 }
 
-/// What only the end of the process shows.
+/// What only the end of the process shows of memory.
 pub fn last_checks() {
-    blocked::conclude();
     leaks::report();
     statistics::write();
 }

@@ -8,21 +8,12 @@ use crate::provoke;
 use crate::record::recorder;
 use crate::serial::replay::AccessAt;
 use crate::serial::{explore, sched};
-use crate::system::config;
-use crate::system::lock::RawLock;
 use crate::system::thread::Runtime;
 use crate::system::tls::caller;
+use crate::system::{config, stripes};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 use rashomon_abi::record::{AccessClass, Op, atomic_aux};
-
-const STRIPES: usize = 256;
-static LOCKS: [RawLock; STRIPES] = [const { RawLock::new() }; STRIPES];
-
-/// A forked child: whoever held one of them is not there.
-pub fn reset_locks() {
-    LOCKS.iter().for_each(RawLock::unlock);
-}
 
 /// What an operation did: the operation that it turned out to be, and its values.
 enum Done {
@@ -92,7 +83,7 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
         let (result, done) = execute();
         (result, done, recorder::next_sequence(runtime.thread()))
     } else {
-        LOCKS[(address >> 3) as usize % STRIPES].with(|| {
+        stripes::of(address).with(|| {
             let (result, done) = execute();
             (result, done, recorder::next_sequence(runtime.thread()))
         })

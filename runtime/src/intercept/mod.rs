@@ -9,7 +9,7 @@
 //! The names are weak, and each has a strong twin `__interceptor_NAME` in the archive: a program that defines a function of that
 //! name itself has its own, and reaches ours by the twin.
 //!
-//! Calls: `system`, `record`, `report`, `detect`, `serial`, `provoke`, `process`.
+//! Calls: `system`, `record`, `report`, `detect`, `serial`, `provoke`.
 
 pub(crate) use crate::system::entry::{interpose, interpose_in, names_of};
 

@@ -11,14 +11,14 @@
 
 use super::kernel::{self, Object};
 use crate::detect;
-use crate::process::fork;
 use crate::record::family::{self, Environment, NO_PLACE};
 use crate::record::recorder;
 use crate::report;
 use crate::serial::shutdown;
-use crate::serial::{linger, sched};
+use crate::serial::{blocked, linger, sched};
 use crate::system::memory::List;
 use crate::system::real::real;
+use crate::system::registered::Registered;
 use crate::system::thread::Runtime;
 use crate::system::tls::{caller, current};
 use crate::system::{header, sys};
@@ -26,17 +26,40 @@ use core::ffi::{c_char, c_int, c_void};
 use rashomon_abi::header::{field, note};
 use rashomon_abi::record::{Op, exit_stage};
 
+type Handler = unsafe extern "C" fn();
+
+/// What is done around every fork that the runtime sees, on the thread that forks.
+pub struct ForkHandlers {
+    pub prepare: Handler,
+    pub parent: Handler,
+    pub child: Handler,
+}
+
+/// Nothing before the start: no thread is known then, and nothing to be prepared.
+static AT_FORK: Registered<ForkHandlers> = Registered::none();
+
+/// Calls one of them.
+///
+/// # Safety
+/// Where the handler's time is.
+unsafe fn call_handler(which: impl FnOnce(&ForkHandlers) -> Handler) {
+    if let Some(handlers) = AT_FORK.get() {
+        // SAFETY: by the contract.
+        unsafe { which(handlers)() };
+    }
+}
+
 /// At the start: arranges that children of `fork` record for themselves, and that `quick_exit` completes the recording.
-pub fn watch() {
-    type Handler = unsafe extern "C" fn();
+pub fn watch(handlers: &'static ForkHandlers) {
     type AtFork = unsafe extern "C" fn(Option<Handler>, Option<Handler>, Option<Handler>, *mut c_void) -> c_int;
     #[used]
     #[unsafe(link_section = "rashomon_real")]
-    static AT_FORK: crate::system::real::Real = crate::system::real::Real::new(c"__register_atfork", None);
+    static REGISTER: crate::system::real::Real = crate::system::real::Real::new(c"__register_atfork", None);
     // SAFETY: libc's functions with their C signatures; null: the handlers belong to no library that could go away.
     unsafe {
-        let at_fork = core::mem::transmute::<*mut c_void, AtFork>(AT_FORK.required());
-        at_fork(Some(fork::prepare), Some(fork::parent), Some(fork::child), core::ptr::null_mut());
+        AT_FORK.set(handlers);
+        let register = core::mem::transmute::<*mut c_void, AtFork>(REGISTER.required());
+        register(Some(handlers.prepare), Some(handlers.parent), Some(handlers.child), core::ptr::null_mut());
         real!(fn __cxa_at_quick_exit(unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int)(
             at_quick_exit,
             core::ptr::null_mut(),
@@ -84,12 +107,12 @@ unsafe extern "C" fn forked() -> c_int {
 /// A fork that runs no handlers of `fork`.
 pub fn fork_bare(real: impl FnOnce() -> c_int) -> c_int {
     make(|| unsafe {
-        fork::prepare();
+        call_handler(|handlers| handlers.prepare);
         let child = real();
         if child == 0 {
-            fork::child()
+            call_handler(|handlers| handlers.child)
         } else {
-            fork::parent()
+            call_handler(|handlers| handlers.parent)
         }
         child
     })
@@ -110,7 +133,7 @@ struct Cloned {
 
 unsafe extern "C" fn begin_clone(start: *mut c_void) -> c_int {
     unsafe {
-        fork::child();
+        call_handler(|handlers| handlers.child);
         let start = &*start.cast::<Cloned>();
         (start.function)(start.argument)
     }
@@ -138,9 +161,9 @@ unsafe extern "C" fn cloned(
     }
     let mut start = Cloned { function, argument };
     make(|| unsafe {
-        fork::prepare();
+        call_handler(|handlers| handlers.prepare);
         let child = real(begin_clone, (&raw mut start).cast());
-        fork::parent();
+        call_handler(|handlers| handlers.parent);
         child
     })
 }
@@ -239,7 +262,7 @@ fn own_environment() -> Texts {
 
 unsafe extern "C" fn exit_at_once(status: c_int) -> c_int {
     let status = match Runtime::try_enter() {
-        Some(_runtime) if detect::on() => match report::conclude(detect::last_checks) {
+        Some(_runtime) if detect::on() => match report::conclude(blocked::last_checks) {
             code if status == 0 => code,
             _ => status,
         },

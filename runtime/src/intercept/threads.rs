@@ -6,8 +6,6 @@
 use super::lock_common::deadline;
 use crate::detect;
 use crate::detect::fibers;
-use crate::openmp;
-use crate::process::init::__tsan_init;
 use crate::provoke;
 use crate::record::recorder;
 use crate::serial::cancellation;
@@ -16,6 +14,7 @@ use crate::serial::sched::{self, Wait, WaitFor};
 use crate::serial::{replay, standstill, watchdog};
 use crate::system::handles;
 use crate::system::real::{Real, real};
+use crate::system::registered::Registered;
 use crate::system::sys::Decimal;
 use crate::system::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
 use crate::system::tls::caller;
@@ -62,6 +61,14 @@ fn arm(thread: *mut Thread) {
     unsafe { real!(fn pthread_setspecific(u32, *mut Thread) -> c_int)(key(), thread) };
 }
 
+unsafe extern "C" {
+    /// What every instrumented module calls first: it begins the runtime.
+    fn __tsan_init();
+}
+
+/// What OpenMP does at the end of a thread that is one of its own.
+pub static BEFORE_END: Registered<fn()> = Registered::none();
+
 /// A round of key destructors. The model's end of the thread is the last one.
 unsafe extern "C" fn round(argument: *mut u8) {
     let Some(runtime) = Runtime::try_enter() else { return };
@@ -76,7 +83,9 @@ unsafe extern "C" fn round(argument: *mut u8) {
         arm(thread);
         return;
     }
-    openmp::ended();
+    if let Some(before_end) = BEFORE_END.get() {
+        before_end();
+    }
     sched::point(&runtime, Op::ThreadEnd, 0, 0);
     recorder::sync(thread, Op::ThreadEnd, 0, 0, 0, &[]);
     if thread.detached.get() {

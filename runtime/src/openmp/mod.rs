@@ -55,7 +55,6 @@ use crate::system::{config, modules};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, sync_source};
-pub use team::ended;
 
 /// Every entry point looks whether it is ours to serve.
 macro_rules! openmp {

@@ -118,6 +118,7 @@ pub fn local() -> &'static Local {
             let _runtime = Runtime::try_enter();
             let local = unrecorded::<Local>();
             begin(local);
+            threads::BEFORE_END.set(&(ended as fn()));
             (*block).openmp = local.cast();
         }
         &*(*block).openmp.cast::<Local>()

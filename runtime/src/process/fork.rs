@@ -12,8 +12,8 @@
 //! A child of a thread that the runtime does not know runs unobserved.
 
 use crate::detect;
-use crate::intercept::atomics;
-use crate::intercept::{barrier, once, timers};
+use crate::intercept::process::ForkHandlers;
+use crate::intercept::{barrier, exits, once, timers};
 use crate::openmp;
 use crate::process::init;
 use crate::provoke;
@@ -27,10 +27,13 @@ use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{self, Held, Runtime, Thread};
 use crate::system::tls::{current, hot};
-use crate::system::{config, header, loader, modules, signals};
+use crate::system::{config, header, loader, modules, signals, stripes};
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::field;
 use rashomon_abi::record::{Op, lock_kind};
+
+/// What is called around a fork.
+pub static HANDLERS: ForkHandlers = ForkHandlers { prepare, parent, child };
 
 /// Held from before a fork until behind it.
 static LOCK: RawLock = RawLock::new();
@@ -40,7 +43,7 @@ static mut MASK: u64 = 0;
 static mut LOADER_HELD: bool = false;
 
 /// In the parent, before.
-pub unsafe extern "C" fn prepare() {
+unsafe extern "C" fn prepare() {
     let all = u64::MAX;
     let mut mask = 0u64;
     // Signals that wait are handled where the runtime is left. That must not be at the end of this, with all locks held: so none
@@ -50,7 +53,10 @@ pub unsafe extern "C" fn prepare() {
     drop(Runtime::try_enter());
     // Nothing of what happens here is the program's.
     let Some(runtime) = Runtime::try_enter() else { return restore_mask(mask) };
-    let loader_held = loader::hold(&runtime);
+    let loader_held = loader::hold(|is_held| {
+        // Its holder may need the turn.
+        if config::serial() { sched::external(&runtime, || sched::patiently(is_held)) } else { sched::patiently(is_held) }
+    });
     LOCK.lock();
     // SAFETY: under the lock nobody else prepares.
     unsafe {
@@ -60,7 +66,7 @@ pub unsafe extern "C" fn prepare() {
         (*cradle).fill();
     }
     if detect::on() {
-        detect::forked::before();
+        detect::forked::before(&exits::LOCK);
     }
 }
 
@@ -70,10 +76,10 @@ fn restore_mask(mask: u64) {
 }
 
 /// In the parent, behind.
-pub unsafe extern "C" fn parent() {
+unsafe extern "C" fn parent() {
     let Some(runtime) = Runtime::try_enter() else { return };
     if detect::on() {
-        detect::forked::in_parent();
+        detect::forked::in_parent(&exits::LOCK);
     }
     let cradle = &raw mut CRADLE;
     // SAFETY: the lock is held since `prepare`.
@@ -90,7 +96,7 @@ pub unsafe extern "C" fn parent() {
 }
 
 /// In the child.
-pub unsafe extern "C" fn child() {
+unsafe extern "C" fn child() {
     let thread = current();
     loader::forked();
     // SAFETY: the only thread of the child.
@@ -142,7 +148,7 @@ unsafe fn go_on(thread: &mut Thread) {
     let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
     signals::reset_lock();
     world::reset_lock();
-    atomics::reset_locks();
+    stripes::reset();
     thread.pending_signals.store(0, Relaxed);
     thread.arrived_signals.forget();
     // SAFETY: by the contract.
@@ -153,7 +159,8 @@ unsafe fn go_on(thread: &mut Thread) {
         outside::forget();
         timers::forget();
         modules::forget();
-        detect::forked::in_child(thread);
+        detect::forked::in_child(thread, &exits::LOCK);
+        sched::only(thread);
     }
     report::forked();
     // SAFETY: as above.
@@ -174,7 +181,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     clock::advance_to(elapsed);
     signals::reset_lock();
     world::reset_lock();
-    atomics::reset_locks();
+    stripes::reset();
     // SAFETY: by the contract.
     unsafe {
         barrier::forget();

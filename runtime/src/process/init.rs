@@ -1,5 +1,6 @@
 //! Start of the runtime in a process.
 
+use super::{fork, sources};
 use crate::detect::{self, Detector};
 use crate::intercept::{process, start};
 use crate::provoke;
@@ -8,7 +9,7 @@ use crate::record::family::Refused;
 use crate::record::{recorder, tree};
 use crate::report;
 use crate::serial::shutdown;
-use crate::serial::{clock, explore, linger, policy, replay, sched};
+use crate::serial::{blocked, clock, explore, linger, policy, replay, sched};
 use crate::system::real::{self, real};
 use crate::system::sys;
 use crate::system::thread::{self, NO_THREAD, Runtime, Thread};
@@ -81,6 +82,7 @@ unsafe fn start(directory: &[u8; 4096]) {
 /// Without a session: looks for races while the program runs.
 unsafe fn detect() {
     real::look_up_all();
+    report::sources::SOURCES.set(&sources::SOURCES);
     report::initialise();
     let detector = match report::options::get().detector {
         b"hb" => Detector::HappensBefore,
@@ -131,7 +133,7 @@ unsafe fn begin_initial_thread() {
             &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1],
         );
         given_by_kernel(thread);
-        process::watch();
+        process::watch(&fork::HANDLERS);
         signals::watch_fatal();
         type Function = unsafe extern "C" fn(*mut c_void);
         real!(fn __cxa_atexit(Function, *mut c_void, *mut c_void) -> i32)(at_exit, core::ptr::null_mut(), core::ptr::null_mut());
@@ -153,7 +155,7 @@ unsafe extern "C" fn at_exit(_argument: *mut c_void) {
         if let Some(runtime) = &runtime {
             detect::ignores::check_ended(runtime.thread());
         }
-        report::at_exit(detect::last_checks);
+        report::at_exit(blocked::last_checks);
     }
     if let Some(runtime) = &runtime {
         linger::before_end(runtime, exit_stage::HANDLED, 0);

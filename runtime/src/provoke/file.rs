@@ -1,12 +1,11 @@
 //! The `provoked` file: mapped for as long as the process lives, so that what was decided is there however the process ends.
 
 use super::call_site;
-use crate::record::recorder;
 use crate::serial::replay::AccessAt;
-use crate::system::header;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{NO_THREAD, Thread, by_number};
 use crate::system::tls;
+use crate::system::{folder, header};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::provoke::{
@@ -20,7 +19,7 @@ static NOWHERE: AtomicU64 = AtomicU64::new(0);
 
 /// Makes the file for so many descriptors. False: it cannot be made.
 pub fn map(descriptors: usize) -> bool {
-    let path = recorder::path_of(rashomon_abi::PROVOKED_FILE.as_bytes(), None);
+    let path = folder::path_of(rashomon_abi::PROVOKED_FILE.as_bytes(), None);
     let bytes = file_words(descriptors) * 8;
     // SAFETY: a terminated path; a fresh mapping that nobody unmaps. O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC
     let mapped = unsafe {
@@ -44,7 +43,7 @@ pub fn map(descriptors: usize) -> bool {
 
 /// A line for the host: what the program calls a thread of a recording.
 pub fn write_identity(number: u32, identity: u64) {
-    let path = recorder::path_of(rashomon_abi::IDENTITIES_FILE.as_bytes(), None);
+    let path = folder::path_of(rashomon_abi::IDENTITIES_FILE.as_bytes(), None);
     let (number, identity) = (sys::Decimal::new(number as u64), sys::Decimal::new(identity));
     let mut line = [0u8; 64];
     let mut length = 0;

@@ -21,6 +21,7 @@ mod hold;
 mod others;
 
 use crate::detect;
+use crate::record::recorder;
 use crate::serial::replay;
 use crate::serial::replay::AccessAt;
 use crate::system::thread::{Runtime, Thread};
@@ -28,7 +29,7 @@ use crate::system::tls::{Call, Hot};
 use crate::system::{config, modules, signals};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use file::{add, word};
-pub use hold::{made, moved};
+pub use hold::made;
 use rashomon_abi::control::{self, ANY_THREAD, DESCRIPTOR_WORDS, FRAME_WORDS, field, option};
 use rashomon_abi::provoke::{MAX_DESCRIPTORS, log, state};
 
@@ -79,6 +80,8 @@ pub fn initialise() {
         HOLDS_LEFT.fetch_add(Descriptor::at(descriptor).holds, Relaxed);
     }
     hold::initialise();
+    modules::CHANGED_LIST.set(&(resolve as fn()));
+    recorder::PASSED.set(&(hold::moved as fn(&Thread)));
     config::provokes(true);
 }
 
@@ -98,7 +101,7 @@ fn count() -> usize {
 }
 
 /// Modules were loaded: more descriptors may have an address. Under the modules' lock.
-pub fn resolve() {
+fn resolve() {
     if !on() {
         return;
     }

@@ -12,7 +12,7 @@
 use crate::detect;
 use crate::record::recorder;
 use crate::system::sys::{self, syscall};
-use crate::system::{config, header};
+use crate::system::{config, folder, header};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, field, note, origin, state};
@@ -295,7 +295,7 @@ impl Cradle {
     pub fn fill(&mut self) {
         self.number = next_place();
         self.page = core::ptr::null_mut();
-        self.folder = recorder::folder();
+        self.folder = folder::path();
         if self.number == NO_PLACE || length(&self.folder) > LONGEST_FOLDER || !admit() {
             return;
         }
@@ -332,7 +332,7 @@ impl Cradle {
 
 /// There is no child after all.
 pub fn remove_place(number: u64) {
-    let mut folder = recorder::folder();
+    let mut folder = folder::path();
     enter(&mut folder, PROCESS_FOLDER_PREFIX.as_bytes(), Some(number));
     for name in [CLAIM_FILE, HEADER_FILE] {
         let path = file_in(&folder, name);
@@ -408,7 +408,7 @@ impl Environment {
     /// `given` is null or an array of texts that ends with null. The result is valid as long as this is neither moved nor
     /// dropped.
     pub unsafe fn with_place(&mut self, given: *const *const u8, number: u64) -> *const *const u8 {
-        let mut folder = recorder::folder();
+        let mut folder = folder::path();
         if number == NO_PLACE || length(&folder) > LONGEST_FOLDER {
             return given;
         }

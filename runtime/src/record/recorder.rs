@@ -4,12 +4,12 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::provoke;
 use crate::record::{filter, tree};
 use crate::system::memory::Map;
+use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, all};
-use crate::system::{config, header};
+use crate::system::{config, folder, header};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::header::{field, note};
@@ -22,8 +22,8 @@ use rashomon_abi::unwritten;
 /// Contexts beyond this number are recorded as their parents.
 const MAX_CONTEXTS: u32 = 1 << 22;
 
-/// The session directory, terminated by zero.
-static mut DIRECTORY: [u8; 4096] = [0; 4096];
+/// Told of every synchronisation event of an execution of which nothing is kept.
+pub static PASSED: Registered<fn(&Thread)> = Registered::none();
 static ENABLED: AtomicU32 = AtomicU32::new(0);
 /// Bytes of closed chunks.
 static BYTES: AtomicU64 = AtomicU64::new(0);
@@ -42,8 +42,8 @@ const MOST_SAME: u32 = 1 << 21;
 /// # Safety
 /// Before any thread records, or in a child that has one thread.
 pub unsafe fn enable(directory: &[u8; 4096]) {
-    // SAFETY: nobody reads yet.
-    unsafe { (&raw mut DIRECTORY).write(*directory) };
+    // SAFETY: by the contract.
+    unsafe { folder::set(directory) };
     BYTES.store(0, Relaxed);
     REPEATS.store(false, Relaxed);
     SAME.store(0, Relaxed);
@@ -52,41 +52,12 @@ pub unsafe fn enable(directory: &[u8; 4096]) {
     ENABLED.store(1, Release);
 }
 
-/// The folder of this process's recording.
-pub fn folder() -> [u8; 4096] {
-    // SAFETY: written before the first reader, and in a child that has one thread.
-    unsafe { (&raw const DIRECTORY).read() }
-}
-
 pub fn disable() {
     ENABLED.store(0, Release);
 }
 
-/// `directory/name` for a file of the session, terminated by zero.
-pub fn path_of(name: &[u8], number: Option<u32>) -> [u8; 4096] {
-    // SAFETY: written once before the first reader.
-    let mut path = unsafe { (&raw const DIRECTORY).read() };
-    let mut at = path.iter().position(|&byte| byte == 0).unwrap_or(0);
-    let mut push = |byte: u8| {
-        if at + 1 < path.len() {
-            path[at] = byte;
-            at += 1;
-        }
-    };
-    push(b'/');
-    name.iter().for_each(|&byte| push(byte));
-    if let Some(number) = number {
-        let digits = sys::Decimal::new(number as u64);
-        for _ in digits.bytes().len()..4 {
-            push(b'0');
-        }
-        digits.bytes().iter().for_each(|&byte| push(byte));
-    }
-    path
-}
-
 fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
-    let path = path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread));
+    let path = folder::path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread));
     let offset = index as usize * CHUNK_BYTES;
     // SAFETY: `path` is terminated; the mapping is fresh.
     unsafe {
@@ -108,7 +79,7 @@ fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
 pub fn begin(thread: &mut Thread) {
     thread.keep_accesses =
         !config::option(control::option::NO_ACCESSES) && !config::option(control::option::NO_STREAMS) && FULL.load(Relaxed) == 0;
-    if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !provoke::on() {
+    if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !config::provoking() {
         open_chunk(thread);
     }
 }
@@ -175,7 +146,7 @@ fn close_chunk(thread: &mut Thread, last: bool) {
         chunk.add(CHUNK_USED_WORD).write_volatile(words as u64 * 8);
         sys::unmap(chunk.cast(), CHUNK_BYTES);
         if last {
-            let path = path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number));
+            let path = folder::path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number));
             let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000002, 0);
             if fd >= 0 {
                 let bytes = thread.chunk_index as usize * CHUNK_BYTES + (CHUNK_HEADER_WORDS + words) * 8;
@@ -331,7 +302,7 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         detect::sync(thread, op, object, aux, site, arguments);
         return 0;
     }
-    if provoke::on() {
+    if config::provoking() {
         passed(thread, op);
         return 0;
     }
@@ -400,13 +371,15 @@ fn passed(thread: &mut Thread, op: Op) {
     if op.has_ordinal() {
         thread.ordinal += 1;
     }
-    provoke::moved(thread);
+    if let Some(told) = PASSED.get() {
+        told(thread);
+    }
 }
 
 /// The same at a place in the global order that was taken before.
 pub fn sync_at(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64], sequence: u64) {
     debug_assert!(arguments.len() <= MAX_ARGUMENTS);
-    if provoke::on() {
+    if config::provoking() {
         passed(thread, op);
         return;
     }

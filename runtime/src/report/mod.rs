@@ -24,12 +24,11 @@ mod reporter;
 pub mod sources;
 mod tags;
 
-use crate::serial::linger;
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
-use crate::system::modules;
 use crate::system::real::real;
 use crate::system::sys::{self, Decimal};
+use crate::system::{ending, modules};
 use build::Builder;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 pub use names::set as set_thread_name;
@@ -364,7 +363,7 @@ pub fn begun() {
 pub fn conclude(last_checks: impl FnOnce()) -> i32 {
     let options = options::get();
     if options.atexit_sleep_ms > 0 && sources::other_threads() {
-        linger::wait_for_others(options.atexit_sleep_ms as u64, sources::other_threads_go_on);
+        ending::wait_for_others(options.atexit_sleep_ms as u64, sources::other_threads_go_on);
     }
     // Reports that are under way are printed whole.
     LOCK.with(|| ());

@@ -1,11 +1,8 @@
 //! What reports ask the rest of the runtime.
 
-use crate::detect::{self, blocks, java, local, stacks};
-use crate::intercept::{start, threads};
-use crate::serial::linger;
-use crate::system::modules;
-use crate::system::thread::{self, Runtime, State, Thread};
-use crate::system::{storage, sys};
+use crate::system::registered::Registered;
+use crate::system::thread::{self, State, Thread};
+use crate::system::{config, ending, modules, storage, sys};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Longest stack of a report.
@@ -22,25 +19,44 @@ pub struct Block {
     pub tag: u32,
 }
 
+/// What only rooms above this one know.
+pub struct Sources {
+    /// The return addresses of an interned stack, innermost first; their number.
+    pub walk: fn(u32, &mut [u64]) -> usize,
+    /// The same for the calling thread's stack, without the runtime's own frames.
+    pub own_stack: fn(&mut [u64]) -> usize,
+    /// The live block of the heap that holds an address.
+    pub heap: fn(u64) -> Option<Block>,
+    /// Whether an address is of a heap that a virtual machine keeps.
+    pub is_managed: fn(u64) -> bool,
+    /// Whether a return address is the place that starts the program or a thread.
+    pub starts: fn(u64) -> bool,
+}
+
+/// Set where detection begins.
+pub static SOURCES: Registered<Sources> = Registered::none();
+
+fn sources() -> Option<&'static Sources> {
+    SOURCES.get().filter(|_| config::detecting())
+}
+
 /// The return addresses of an interned stack, innermost first; their number.
 pub fn walk(stack: u32, into: &mut [u64]) -> usize {
-    if !detect::on() {
-        return 0;
-    }
-    let count = stacks::walk(stack, into);
+    let Some(sources) = sources() else { return 0 };
+    let count = (sources.walk)(stack, into);
     trimmed(&into[..count]).len()
 }
 
 /// A stack without the place, in libc or here, that starts threads and programs, where every stack ends.
 pub fn trimmed(stack: &[u64]) -> &[u64] {
     match stack {
-        [rest @ .., last]
-            if !rest.is_empty() && (start::calls_main(*last) || threads::calls_routine(*last) || in_libc(*last)) =>
-        {
-            rest
-        }
+        [rest @ .., last] if !rest.is_empty() && (starts(*last) || in_libc(*last)) => rest,
         _ => stack,
     }
+}
+
+fn starts(address: u64) -> bool {
+    SOURCES.get().is_some_and(|sources| (sources.starts)(address))
 }
 
 fn in_libc(address: u64) -> bool {
@@ -58,12 +74,12 @@ fn in_libc(address: u64) -> bool {
 
 /// The live block of the heap that holds an address.
 pub fn heap(address: u64) -> Option<Block> {
+    let sources = sources()?;
     // Blocks are searched for backwards, which is long where none can be.
-    if !detect::on() || !java::contains(address) && (in_module(address) || owner(address).is_some()) {
+    if !(sources.is_managed)(address) && (in_module(address) || owner(address).is_some()) {
         return None;
     }
-    let found = blocks::find(address)?;
-    Some(Block { start: found.address, size: found.bytes, thread: found.thread, stack: found.stack, tag: found.tag })
+    (sources.heap)(address)
 }
 
 fn in_module(address: u64) -> bool {
@@ -79,13 +95,7 @@ pub fn creation_stack(thread: &Thread) -> u32 {
 
 /// The calling thread's stack, without the runtime's own frames; the number of return addresses.
 pub fn own_stack(into: &mut [u64]) -> usize {
-    if !detect::on() {
-        return 0;
-    }
-    match Runtime::try_enter() {
-        Some(runtime) => stacks::walk(local::stack(runtime.thread(), crate::system::tls::caller()), into),
-        None => 0,
-    }
+    sources().map_or(0, |sources| (sources.own_stack)(into))
 }
 
 /// A thread of that number, if there is one.
@@ -105,7 +115,7 @@ pub fn other_threads() -> bool {
 
 /// Whether one of them can do anything before another one lets it.
 pub fn other_threads_go_on() -> bool {
-    others().any(|thread| linger::may_go_on(thread.kernel_id.get()))
+    others().any(|thread| ending::may_go_on(thread.kernel_id.get()))
 }
 
 fn others() -> impl Iterator<Item = &'static Thread> {

@@ -14,7 +14,6 @@
 //! Nothing is decided while a schedule is in force: its end is where exploration begins. Until then accesses run at full speed. A
 //! forked child does not explore.
 
-use crate::record::recorder;
 pub use crate::serial::exploration::words;
 use crate::serial::exploration::{log_start, set, sites_start, stop, word, write_pending, write_thread};
 use crate::serial::policy::Occasion;
@@ -23,7 +22,7 @@ use crate::serial::strategy::{pick, step};
 use crate::serial::{clock, exploration, linger, replay, sched};
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, State, Thread, by_number};
-use crate::system::{config, modules, sys};
+use crate::system::{config, folder, modules, sys};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, policy};
 use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, Operation, SITE_WORDS, accesses, end, field, strategy};
@@ -76,7 +75,7 @@ pub fn initialise() {
     if config::word(control::field::POLICY) != policy::EXPLORE || !config::serial() {
         return;
     }
-    let path = recorder::path_of(rashomon_abi::exploration::FILE.as_bytes(), None);
+    let path = folder::path_of(rashomon_abi::exploration::FILE.as_bytes(), None);
     // SAFETY: a terminated path; a fresh mapping, shared and kept.
     unsafe {
         let file = sys::syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000002, 0);

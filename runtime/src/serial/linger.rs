@@ -18,13 +18,13 @@
 //! Without turns the process waits in real time, as ThreadSanitizer does, as long as another thread runs ([`in_parallel`]).
 
 use crate::record::recorder;
-use crate::serial::clock::{self, MONOTONIC, NEVER};
+use crate::serial::clock::{self, NEVER};
 use crate::serial::explore;
 use crate::serial::sched::{self, WaitFor, Wake};
 use crate::serial::shutdown;
 use crate::system::memory::Map;
 use crate::system::thread::{Runtime, State, Thread, all, by_number};
-use crate::system::{config, sys};
+use crate::system::{config, ending, sys};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::record::{Op, exit_stage};
@@ -225,34 +225,9 @@ fn in_parallel(thread: &mut Thread, site: u64) {
     let others = || all().map(|other| unsafe { &*other }).filter(|other| lives(other));
     if others().next().is_some() {
         recorder::sync(thread, Op::ExitBegin, PROCESS, exit_stage::HANDLED, site, &[]);
-        wait_for_others(if config::provoking() { PROVOKED_MS } else { PARALLEL_MS }, || {
-            others().any(|other| may_go_on(other.kernel_id.get()))
+        ending::wait_for_others(if config::provoking() { PROVOKED_MS } else { PARALLEL_MS }, || {
+            others().any(|other| ending::may_go_on(other.kernel_id.get()))
         });
-    }
-}
-
-/// Until `somebody` can go on no longer, as two looks in a row say, or the time is over.
-pub fn wait_for_others(milliseconds: u64, somebody: impl Fn() -> bool) {
-    const LOOK_NS: u64 = 2_000_000;
-    let until = sys::clock(MONOTONIC as usize).saturating_add(milliseconds.saturating_mul(1_000_000));
-    let mut quiet = 0;
-    while quiet < 2 && sys::clock(MONOTONIC as usize) < until {
-        quiet = if somebody() { 0 } else { quiet + 1 };
-        if quiet < 2 {
-            sys::sleep(LOOK_NS);
-        }
-    }
-}
-
-/// Whether a thread runs, or waits in the kernel for time or for something from outside: not if it is gone, or waits for another
-/// thread without a time-out.
-pub fn may_go_on(kernel_id: u32) -> bool {
-    const FUTEX: u64 = 202;
-    let mut call = [0u64; 5];
-    match sys::waits_in(kernel_id, &mut call) {
-        sys::Where::Gone => false,
-        sys::Where::Call => call[0] != FUTEX || call[4] != 0,
-        sys::Where::Elsewhere => true,
     }
 }
 

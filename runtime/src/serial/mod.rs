@@ -1,8 +1,9 @@
 //! Who runs next, and who waits for whom: the turn, its policies, enforcement of schedules, exploration, snapshots, virtual time,
 //! and the threads that wait for each other for ever.
 //!
-//! Calls: `system`, `detect`, `record`.
+//! Calls: `system`, `report`, `detect`, `record`.
 
+pub mod blocked;
 pub mod calls;
 pub mod cancellation;
 pub mod clock;

@@ -21,7 +21,7 @@
 use crate::detect;
 pub use crate::serial::kernel_tasks::timer_armed;
 use crate::serial::kernel_tasks::{Task, census, read_foreign};
-use crate::serial::{clock, deadlock, sched};
+use crate::serial::{blocked, clock, deadlock, sched};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::sys;
@@ -251,7 +251,7 @@ impl Watch {
         }
         // What was seen of the waits is from before the second look at the threads: they have not moved since the first.
         if detect::on() {
-            detect::blocked::ends(TOLD.load(Relaxed) != 0);
+            blocked::ends(TOLD.load(Relaxed) != 0);
         }
         deadlock::standstill(cycle.as_ref().map_or(&[], |cycle| cycle.members()));
     }
@@ -277,7 +277,7 @@ impl Cycle {
     /// The detector tells of it, once.
     fn is_told(&self) {
         if TOLD.swap(self.sum(), AcqRel) != self.sum() {
-            detect::blocked::happened(self.members());
+            blocked::happened(self.members());
         }
     }
 

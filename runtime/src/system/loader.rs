@@ -14,11 +14,9 @@
 //! `dl_iterate_phdr`, all behind that mutex, of which nobody else sees anything. So nothing that it does to its blocks is an
 //! access.
 
-use crate::serial::sched;
 use crate::system::modules::{Info, base_name, dl_iterate_phdr, name_of, program_headers};
 use crate::system::real::real;
-use crate::system::thread::Runtime;
-use crate::system::{config, sys};
+use crate::system::sys;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
@@ -110,25 +108,18 @@ fn try_hold(mutex: &Mutex) -> bool {
     unsafe { real!(fn pthread_mutex_trylock(*const Mutex) -> c_int)(mutex) == 0 }
 }
 
-/// Before a fork: nobody else changes the list of modules from here on. False: somebody may.
-pub fn hold(runtime: &Runtime) -> bool {
+/// Before a fork: nobody else changes the list of modules from here on. False: somebody may. `wait` asks what it is given for a
+/// while, or until that says yes.
+pub fn hold(wait: impl FnOnce(&dyn Fn() -> bool)) -> bool {
     let Some(mutex) = mutex() else { return false };
     if try_hold(mutex) {
         return true;
     }
     let held = Cell::new(false);
-    let wait = || {
-        sched::patiently(|| {
-            held.set(try_hold(mutex));
-            held.get()
-        });
-    };
-    // Its holder may need the turn.
-    if config::serial() {
-        sched::external(runtime, wait)
-    } else {
-        wait()
-    }
+    wait(&|| {
+        held.set(try_hold(mutex));
+        held.get()
+    });
     held.get()
 }
 

@@ -4,8 +4,10 @@
 //! Calls: nothing.
 
 pub mod config;
+pub mod ending;
 #[macro_use]
 pub mod entry;
+pub mod folder;
 pub mod glibc;
 pub mod guard;
 pub mod handles;
@@ -16,10 +18,12 @@ pub mod mappings;
 pub mod memory;
 pub mod modules;
 pub mod real;
+pub mod registered;
 pub mod shared;
 pub mod signal_types;
 pub mod signals;
 pub mod storage;
+pub mod stripes;
 pub mod sys;
 pub mod thread;
 pub mod tls;

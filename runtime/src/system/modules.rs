@@ -1,10 +1,9 @@
 //! The loaded modules: written to the session for the host, and matched with the modules a schedule names.
 
-use crate::provoke;
-use crate::record::{recorder, tree};
 use crate::system::lock::RawLock;
+use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
-use crate::system::{config, header};
+use crate::system::{config, folder, header};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, NO_MODULE};
@@ -25,6 +24,10 @@ static CHANGED: AtomicBool = AtomicBool::new(false);
 /// A line could not be written whole: it stays the last.
 static CUT_SHORT: AtomicBool = AtomicBool::new(false);
 static LOCK: RawLock = RawLock::new();
+/// Called when the list may have changed, under its lock.
+pub static CHANGED_LIST: Registered<fn()> = Registered::none();
+/// Told where a module lies that was loaded after another one was unloaded.
+pub static BEGINS_AGAIN: Registered<fn(u64, u64)> = Registered::none();
 
 /// `Elf64_Phdr`.
 #[repr(C)]
@@ -243,7 +246,9 @@ pub fn write() {
                 unloaded(base - 1);
             }
         }
-        provoke::resolve();
+        if let Some(changed) = CHANGED_LIST.get() {
+            changed();
+        }
     });
 }
 
@@ -297,8 +302,10 @@ unsafe extern "C" fn visit(info: *const Info, _size: usize, _data: *mut c_void) 
         if entry[0].load(Relaxed) == 0 {
             entry[1].store(start, Relaxed);
             entry[0].store(info.base + 1, Relaxed);
-            if WRITTEN[..at].iter().any(|other| other[0].load(Relaxed) == UNLOADED) {
-                tree::module_begins(start, end);
+            if WRITTEN[..at].iter().any(|other| other[0].load(Relaxed) == UNLOADED)
+                && let Some(begins) = BEGINS_AGAIN.get()
+            {
+                begins(start, end);
             }
             let mut build_id = [0u8; 128];
             let id_length = build_id_of(info.base, headers, &mut build_id);
@@ -398,7 +405,7 @@ impl Line {
             return;
         }
         self.bytes[self.length] = b'\n';
-        let file = recorder::path_of(rashomon_abi::MODULES_FILE.as_bytes(), None);
+        let file = folder::path_of(rashomon_abi::MODULES_FILE.as_bytes(), None);
         // SAFETY: a terminated path; the initialised part of the buffer. O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC
         unsafe {
             let fd = syscall!(sys::OPENAT, -100isize, file.as_ptr(), 0o2002101, 0o644);

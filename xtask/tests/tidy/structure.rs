@@ -35,8 +35,6 @@ const ENTANGLED: [&[&str]; 1] = [
     &[
         "runtime/src/detect",
         "runtime/src/intercept",
-        "runtime/src/openmp",
-        "runtime/src/process",
         "runtime/src/provoke",
         "runtime/src/record",
         "runtime/src/record/tree",

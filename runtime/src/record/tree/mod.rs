@@ -25,7 +25,7 @@ mod lifetimes;
 mod locks;
 
 use crate::system::thread::Thread;
-use crate::system::{config, header};
+use crate::system::{config, header, modules};
 use context::Contexts;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use history::History;
@@ -53,6 +53,7 @@ pub fn initialise() {
         return;
     }
     lifetimes::initialise();
+    modules::BEGINS_AGAIN.set(&(module_begins as fn(u64, u64)));
     let asked = match config::word(field::FILTER_LOCATIONS) {
         0 => DEFAULT_LOCATIONS,
         asked => asked.clamp(16, MOST_LOCATIONS),
@@ -214,7 +215,7 @@ fn releases(order: u16) -> bool {
 }
 
 /// A module's data lies where another's was.
-pub fn module_begins(start: u64, end: u64) {
+fn module_begins(start: u64, end: u64) {
     if on() {
         lifetimes::begin(start, end.saturating_sub(start));
     }

@@ -19,7 +19,6 @@
 //! Limit: code that is not instrumented and writes another thread's stack for a moment only.
 
 use super::pages::{copy, same, same_floating, xstate_bytes};
-use crate::intercept::atomics;
 use crate::record::recorder;
 use crate::serial::sched::WaitFor;
 use crate::serial::shutdown;
@@ -27,7 +26,7 @@ use crate::serial::{explore, world};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, all, by_number};
 use crate::system::tls::Hot;
-use crate::system::{entry, header, signals};
+use crate::system::{entry, header, signals, stripes};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 use rashomon_abi::instructions::{Kind, kind};
@@ -247,7 +246,7 @@ fn begin(trial: &mut Trial, thread: &mut Thread) {
     header::set_page(core::ptr::null_mut());
     signals::reset_lock();
     world::reset_lock();
-    atomics::reset_locks();
+    stripes::reset();
     recorder::forget(thread);
     TRIAL.store(trial, Release);
     // The scheduler's lock is the caller's, who gives it back. From here on every instruction traps.

@@ -395,7 +395,7 @@ fn make(thread: &mut Thread, made: &mut u32) {
 
 fn open_pipes() -> Result<(), u64> {
     let open = |name: &str, flags: usize| {
-        let path = crate::record::recorder::path_of(name.as_bytes(), None);
+        let path = crate::system::folder::path_of(name.as_bytes(), None);
         // SAFETY: a terminated path, and our own descriptor, which moves out of the way of the program's own.
         unsafe {
             let file = syscall!(sys::OPENAT, -100isize, path.as_ptr(), flags | O_CLOEXEC, 0);

@@ -1,7 +1,6 @@
-//! Deadlocks that happened, as `crate::serial::standstill` found them: what is told of them.
+//! Deadlocks that happened, as [`standstill`] found them: what is told of them.
 
-use super::objects;
-use super::walked;
+use crate::detect::{self, objects, walked};
 use crate::report::{self, Lock, Waits};
 use crate::serial::standstill;
 use crate::system::thread::all;
@@ -40,9 +39,10 @@ pub fn ends(told: bool) -> ! {
     report::end_stuck()
 }
 
-/// The process is about to end: tells of a deadlock that has not lasted long enough to be told of yet.
-pub fn conclude() {
+/// What only the end of the process shows, and first a deadlock that has not lasted long enough to be told of yet.
+pub fn last_checks() {
     standstill::conclude();
+    detect::last_checks();
 }
 
 fn tell(warning: u64, numbers: &[u32]) {
