@@ -22,8 +22,8 @@ use rashomon_event::{Evidence, Finding, FindingKind, Grade, Replays, Side, Verdi
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-pub use stacks::frame_words;
 use rashomon_event::counted as plural;
+pub use stacks::frame_words;
 
 /// The format for people.
 #[derive(Clone, Copy, Debug)]

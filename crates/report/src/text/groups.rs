@@ -99,7 +99,10 @@ mod tests {
             ("global grid[3][4] (4 bytes)", Some("grid")),
             ("global calls.0 (4 bytes)", Some("calls.0")),
             ("global Table<int [3]>::all.count (4 bytes)", Some("Table<int [3]>::all")),
-            ("Stats::count (4 bytes) in heap block of 8 bytes allocated at f (a.c:3)", Some("heap block of 8 bytes allocated at f (a.c:3)")),
+            (
+                "Stats::count (4 bytes) in heap block of 8 bytes allocated at f (a.c:3)",
+                Some("heap block of 8 bytes allocated at f (a.c:3)"),
+            ),
             ("global guard variable for instance()::made (1 byte)", Some("guard variable for instance()::made")),
             (
                 "4 bytes in heap block of 16 bytes allocated at entries (program.cpp:34), 4 bytes into it",
