@@ -139,8 +139,7 @@ pub enum Command {
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
-    /// Turn lockset warnings into executions that stop both threads at their accesses, by model checking from a prefix of a
-    /// recording.
+    /// Turn lockset warnings into executions that stop both threads at their accesses, by model checking after a recorded prefix.
     ///
     /// Says for each pair of source lines whether a witness was found, or that none exists within the bounds. Exit code 66 if a
     /// race was proven.
@@ -290,15 +289,14 @@ pub enum Command {
         #[command(subcommand)]
         command: CspCommand,
     },
-    /// Compile and link C so that the program can be recorded. Takes the options of the C compiler. Also installed as `rashomon-cc`.
+    /// Compile and link C so that the program can be recorded. Takes the options of the C compiler. Also `rashomon-cc`.
     #[command(disable_help_flag = true)]
     Cc {
         /// Options and files for the compiler.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Compile and link C++ so that the program can be recorded. Takes the options of the C++ compiler. Also installed as
-    /// `rashomon-cxx`.
+    /// Compile and link C++ so that the program can be recorded. Takes the options of the C++ compiler. Also `rashomon-cxx`.
     #[command(name = "c++", alias = "cxx", disable_help_flag = true)]
     Cxx {
         /// Options and files for the compiler.
@@ -382,7 +380,8 @@ pub struct ConfirmOptions {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Proving")]
     pub forced_timeout: Option<Duration>,
     /// How many times a finding must happen to count as proven (1 to 100).
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Proving")]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(help_heading = "Proving")]
     pub proofs: u32,
     /// Keep the recordings of forced executions in the store.
     #[arg(long, help_heading = "Proving")]
@@ -397,13 +396,8 @@ pub struct ConfirmOptions {
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
     /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search). `check` only. Default:
     /// all.
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(OPTIONAL),
-        help_heading = "Proving"
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
+    #[arg(help_heading = "Proving")]
     pub engines: Vec<String>,
 }
 

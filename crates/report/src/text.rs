@@ -200,7 +200,8 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::HappensBefore => "unordered in the recorded execution",
         Evidence::Hybrid => {
-            "no common lock; in the recorded execution only the order of lock acquisitions, atomic operations or semaphore posts orders them, which may be another one"
+            "no common lock; in the recorded execution only the order of lock acquisitions, atomic operations or semaphore posts \
+             orders them, which may be another one"
         }
         Evidence::Conflict => {
             "accesses to the same bytes in the recorded execution, ordered by neither creation nor joining of threads"

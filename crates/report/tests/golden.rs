@@ -1,7 +1,7 @@
 //! Reports as people see them: findings of real programs, stored once as `golden/NAME.json`, in every look.
 //!
-//! A fixture holds the `findings` and the `run` of a store as they are there, without schedules for machines, and with the folders
-//! of whoever made it replaced by `/home/user`. `docs/how-to/check.md` says how a report is read; these are what it looks like.
+//! A fixture holds the `findings` and the `run` of a store as they are there, without schedules for machines, and with the
+//! folders of whoever made it replaced by those of a user. `docs/how-to/check.md` says how a report is read.
 
 use rashomon_event::Finding;
 use rashomon_report::{Format, Options, Report, RunSummary, Shown, json::Json, text::Text};

@@ -67,7 +67,7 @@ fn libraries_do_not_print() {
 /// minds no reader that went away.
 const WRITERS: [(&str, &str); 3] = [
     ("crates/cli/src/terminal.rs", "everything else goes through it"),
-    ("crates/cli/src/bin/cargo-rashomon.rs", "a program of its own, with one sentence"),
+    ("crates/cli/src/bin/beside/mod.rs", "programs of their own, with one sentence"),
     ("crates/cli/src/commands/detect.rs", "the reporter's answers to the runtime"),
 ];
 

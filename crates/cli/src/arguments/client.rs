@@ -16,7 +16,8 @@ pub struct ClientOptions {
     #[arg(long, value_name = "CMD", requires = "with_client", help_heading = "Recording")]
     pub ready: Option<OsString>,
     /// Seconds after SIGTERM before the program is killed.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, requires = "with_client", help_heading = "Recording")]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, requires = "with_client")]
+    #[arg(help_heading = "Recording")]
     pub grace: Duration,
 }
 

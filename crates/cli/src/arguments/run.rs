@@ -66,7 +66,8 @@ pub struct TrustOptions {
 pub struct FilterOptions {
     /// Which accesses are left out of the recording: repetitions only (none), or all that are redundant for race detection
     /// (tree). From a filtered recording nothing is predicted, only suspected and proven.
-    #[arg(long, value_enum, default_value_t = Filter::None, env = "RASHOMON_FILTER", hide_env_values = true, help_heading = "Recording")]
+    #[arg(long, value_enum, default_value_t = Filter::None, env = "RASHOMON_FILTER", hide_env_values = true)]
+    #[arg(help_heading = "Recording")]
     pub filter: Filter,
     /// Locations of each thread that the tree filter remembers; 0: the runtime decides, and pauses the filter where it removes
     /// little.
