@@ -180,13 +180,17 @@ fn explanation(finding: &Finding) -> Option<String> {
             "an execution did it when the process was about to end".into()
         }
         Verdict::Suspected if finding.kind.is_misuse() => {
-            "the recorded execution did it, and the lock, which checks for errors, refused: a bug unless the program looks at the result".into()
+            "the recorded execution did it, and the lock, which checks for errors, refused: \
+                a bug unless the program looks at the result"
+                .into()
         }
         Verdict::Suspected => match finding.witness_level {
             Some(WitnessLevel::Synchronisation) => {
                 "the synchronisation allows it if no branch depends on the values that change; it was not forced".into()
             }
-            _ if finding.steps.is_empty() && finding.schedule.is_none() => "an analysis suspects it; no schedule is known that shows it".into(),
+            _ if finding.steps.is_empty() && finding.schedule.is_none() => {
+                "an analysis suspects it; no schedule is known that shows it".into()
+            }
             _ => "an analysis suspects it; it was not forced".into(),
         },
         Verdict::Diverged { expected, actual } => {
