@@ -133,7 +133,9 @@ fn memory_barriers_and_a_masked_handler_are_enough() {
 /// The library of `tests/arinc` with each of its races, and without.
 #[test]
 fn races_of_a_library_with_its_own_locks() {
-    for (race, on) in [(0, None), (1, Some("arinc_last_length")), (2, Some("measurements+20")), (3, Some("measurements+24"))] {
+    for (race, on) in
+        [(0, None), (1, Some("arinc_last_length")), (2, Some("measurements.sent")), (3, Some("measurements.received"))]
+    {
         let place = Place::new();
         let define = format!("-DRACE={race}");
         compile(&place, "exchange", &["../arinc/exchange.c", "../arinc/arinc.c"], &[&define]);
@@ -241,7 +243,7 @@ fn budgets_and_limits_are_kept() {
     ended.expect(0, &["1 undecided"]);
     let (ended, _) =
         provoke(&place, &["--policy", "run-to-block", "--runs", "1", "--orders", "off", "--jobs", "1"], &["./listing"]);
-    assert!(ended.err.contains("; 1 executions"), "{ended}");
+    assert!(ended.err.contains("; 1 execution with "), "{ended}");
 }
 
 /// Either thread that is held at its first access meets the other one, however fast they run.
