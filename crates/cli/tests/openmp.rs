@@ -32,7 +32,7 @@ fn compile(place: &Place, compiler: &str, options: &[&str], name: &str) {
 
 fn check(place: &Place, options: &[&str]) -> (Ended, Value) {
     let _ = std::fs::remove_dir_all(place.path("store"));
-    let start = ["check", "--json", "report.json", "--budget", "30", "--show", "everything", "-o", "store"];
+    let start = ["check", "--json", "report.json", "--budget", "15", "--show", "everything", "-o", "store"];
     let arguments: Vec<&str> = start.iter().chain(options).chain(&["--", "./program"]).copied().collect();
     let ended = place.rashomon(&arguments);
     (ended, place.json("report.json"))

@@ -67,7 +67,7 @@ fn check(program: &Program) -> Result<(), Failure> {
     let report_path = report_file.to_str().ok_or_else(|| fail("the scratch folder has an odd name"))?;
     let output = run(over(
         program,
-        &["check", "--budget", "60", "--recordings", recordings(program), "--json", report_path],
+        &["check", "--budget", "30", "--recordings", recordings(program), "--json", report_path],
         &store,
         &binary,
     ))?;

@@ -1,4 +1,4 @@
-//! TREE has three forms: the readable one of `evaluation/filter`, which states and proves the relation, the filter before the
+//! TREE has three forms: the readable one of `crates/filter`, which states and proves the relation, the filter before the
 //! recorder, and the one before detection. Here all three meet on the programs of the suite and on generated ones.
 //!
 //! - The recorder's decides as the readable one does: the same execution is recorded with every access and with the filter, and
@@ -12,7 +12,7 @@
 //! A serial execution repeats itself under the same seed. Threads hand over at events only (`--quantum 0`), so that no access is
 //! kept for the sake of a handover.
 
-#[path = "../../../evaluation/filter/tests/support/mod.rs"]
+#[path = "../../filter/tests/support/mod.rs"]
 mod detectors;
 mod support;
 

@@ -7,7 +7,7 @@
 
 use crate::error::ConfirmError;
 use crate::execution::{Output, Program, no_session};
-use crate::family::{self, Door, Process};
+use crate::process_tree::{self, Door, Process};
 use crate::process::{self, Running, Setup};
 use crate::waiting::{self, Handle};
 use rashomon_trace::{RunHeader, RunState};
@@ -211,7 +211,7 @@ impl Accompanied<'_> {
 
     fn members(&self) -> BTreeSet<i32> {
         let started = self.child.id().cast_signed();
-        let mut members = family::members(started, self.own_group, self.session);
+        let mut members = process_tree::members(started, self.own_group, self.session);
         if self.debugs {
             members.remove(&started);
         }
@@ -242,18 +242,18 @@ impl Accompanied<'_> {
             }
             if let Some(command) = &client.ready {
                 if self.succeeds(command)? {
-                    return Ok((Some(family::doors(&self.members())), false));
+                    return Ok((Some(process_tree::doors(&self.members())), false));
                 }
                 self.wait_for(BETWEEN_TRIES);
                 continue;
             }
             let members = self.members();
-            let doors = family::doors(&members);
+            let doors = process_tree::doors(&members);
             if doors != known {
                 (known, since) = (doors, Instant::now());
             } else if !known.is_empty()
                 && since.elapsed() >= SETTLED
-                && (since.elapsed() >= RESTLESS || !family::is_busy(&members))
+                && (since.elapsed() >= RESTLESS || !process_tree::is_busy(&members))
             {
                 return Ok((Some(known), false));
             }
@@ -307,7 +307,7 @@ impl Accompanied<'_> {
         let begin = Instant::now();
         let mut since = begin;
         while since.elapsed() < SETTLED && begin.elapsed() < RESTLESS && !self.is_late() && !self.has_ended() {
-            if family::is_busy(&self.members()) {
+            if process_tree::is_busy(&self.members()) {
                 since = Instant::now();
             }
             self.wait_for(PAUSE);
@@ -316,13 +316,13 @@ impl Accompanied<'_> {
 
     fn ask_to_end(&self, grace: Duration) -> ServerEnding {
         let until = Instant::now() + grace;
-        let mut left = family::processes(self.child.id().cast_signed(), self.own_group, self.session);
+        let mut left = process_tree::processes(self.child.id().cast_signed(), self.own_group, self.session);
         left.iter().for_each(|process| process.signal(Signal::TERM));
         left.retain(Process::is_alive);
         while !left.is_empty() {
             let is_late = self.is_late();
             if is_late || Instant::now() >= until {
-                family::end(&left);
+                process_tree::end(&left);
                 return if is_late { ServerEnding::OutOfTime } else { ServerEnding::Killed };
             }
             let handles: Vec<Handle> = left.iter().map(Process::handle).collect();

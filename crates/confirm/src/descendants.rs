@@ -2,7 +2,7 @@
 //! and do something.
 
 use crate::execution::no_session;
-use crate::{family, process};
+use crate::{process, process_tree};
 use rashomon_trace::{RunHeader, RunState, processes};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(crate) fn wait(session: &Path, deadline: Option<Instant>) -> Vec<i32> {
 
 /// What a process used of the processors so far, in clock ticks.
 fn processor_time(id: i32) -> Option<u64> {
-    let fields = family::behind_name(Path::new(&format!("/proc/{id}/stat")))?;
+    let fields = process_tree::behind_name(Path::new(&format!("/proc/{id}/stat")))?;
     // User and system time are the twelfth and thirteenth fields behind the name.
     let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
     Some(times.next()?.ok()? + times.next()?.ok()?)
@@ -68,7 +68,7 @@ const DEATH: Duration = Duration::from_secs(5);
 pub(crate) fn end(processes: &[i32]) {
     processes.iter().for_each(|&id| process::kill(id));
     let start = Instant::now();
-    while start.elapsed() < DEATH && processes.iter().any(|&id| family::is_alive(id)) {
+    while start.elapsed() < DEATH && processes.iter().any(|&id| process_tree::is_alive(id)) {
         std::thread::sleep(PAUSE / 5);
     }
 }
@@ -93,7 +93,7 @@ fn look(session: &Path) -> (Vec<i32>, bool) {
 
 /// Whether the process of that number is the one that has this folder's header mapped; its number may be somebody else's by now.
 fn records_into(id: i32, folder: &Path) -> bool {
-    let maps = std::fs::read(format!("/proc/{}/maps", family::shown_as(id))).unwrap_or_default();
+    let maps = std::fs::read(format!("/proc/{}/maps", process_tree::shown_as(id))).unwrap_or_default();
     let header = folder.join(rashomon_abi::HEADER_FILE);
     // The kernel writes a newline of a path so.
     let header = header.as_os_str().as_encoded_bytes().iter().flat_map(|byte| match byte {

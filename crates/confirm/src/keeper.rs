@@ -9,7 +9,7 @@
 //!
 //! Limit: who kills the keeper itself ends the tool and the programs that it started, and leaves what these started.
 
-use crate::family;
+use crate::process_tree;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -109,7 +109,7 @@ fn end_all() {
     add(&mut deaths, libc::SIGCHLD);
     let start = Instant::now();
     while start.elapsed() < DEATH {
-        let children = family::children(own_number());
+        let children = process_tree::children(own_number());
         if children.is_empty() {
             return;
         }

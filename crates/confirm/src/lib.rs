@@ -9,7 +9,7 @@ pub mod client;
 mod descendants;
 pub mod error;
 pub mod execution;
-mod family;
+mod process_tree;
 pub mod force;
 mod keeper;
 pub mod outcome;

@@ -26,7 +26,7 @@ use crate::clock::Time;
 use crate::history::Entry;
 use crate::lock_sets::{EMPTY, HeldLocks, Lock, Sets};
 use crate::race::{Race, Races};
-use crate::synchronisation::{Clocks, Edges, Flat, Knowledge};
+use crate::synchronisation::{Clocks, Edges, Flat, VectorClocks};
 use crate::variables::{Protection, Share, Variables};
 use crate::versions::Versions;
 use rashomon_packed::{Event, Op, Space};
@@ -94,7 +94,7 @@ impl Detector {
     }
 }
 
-impl<K: Knowledge> Detector<K> {
+impl<K: VectorClocks> Detector<K> {
     /// With clocks of any shape.
     pub fn with_clocks(wanted: Wanted) -> Self {
         Self::start(wanted, Share::default())
@@ -232,7 +232,7 @@ impl<K: Knowledge> Detector<K> {
     }
 }
 
-impl<K: Knowledge> Analysis for Detector<K> {
+impl<K: VectorClocks> Analysis for Detector<K> {
     fn block(&mut self, first: u64, events: &[Event]) {
         self.prepare(events);
         for (place, event) in events.iter().enumerate() {
@@ -274,7 +274,7 @@ impl<K: Knowledge> Analysis for Detector<K> {
     }
 }
 
-impl<K: Knowledge> Schedulable<K> {
+impl<K: VectorClocks> Schedulable<K> {
     /// The thread reads what the write wrote, and learns what the writer knew.
     fn reads_from(&mut self, write: &Entry, reader: u16, now: Time, hb: &Clocks<K>) {
         let clocks = self.clocks.get_or_insert_with(|| hb.clone());

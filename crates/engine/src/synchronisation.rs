@@ -33,7 +33,7 @@ impl Edges {
 const NONE: u32 = u32::MAX;
 
 /// What threads know, and what they knew when they last released a lock: all that the shape of clocks matters to.
-pub trait Knowledge: Clone + Default + std::fmt::Debug {
+pub trait VectorClocks: Clone + Default + std::fmt::Debug {
     /// Makes room.
     fn widen(&mut self, width: usize);
     fn threads(&self) -> usize;
@@ -63,7 +63,7 @@ pub struct Flat {
     releases: Rows,
 }
 
-impl Knowledge for Flat {
+impl VectorClocks for Flat {
     fn widen(&mut self, width: usize) {
         self.threads.widen(width);
         self.releases.widen(width);
@@ -135,7 +135,7 @@ pub struct Tree {
     threads: Vec<u32>,
 }
 
-impl Knowledge for Tree {
+impl VectorClocks for Tree {
     fn widen(&mut self, width: usize) {
         self.trees.widen(width);
     }
@@ -254,7 +254,7 @@ const fn releases(event: &Event) -> bool {
     event.order & (order::RELEASES | order::SEQUENTIALLY_CONSISTENT) != 0
 }
 
-impl<K: Knowledge> Clocks<K> {
+impl<K: VectorClocks> Clocks<K> {
     pub fn new(edges: Edges) -> Self {
         Self {
             edges,

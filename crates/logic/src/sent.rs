@@ -2,9 +2,9 @@
 //!
 //! An outgoing event is one that other threads may receive from; they are numbered, ascending. The release of a mutex is dead
 //! once the thread has acquired that mutex again exclusively and nobody received from it in between: whoever will ever receive it
-//! will receive a later release, too. What this is for, and the proof: `evaluation/filter/src/relation.rs`, Theorem 1. The same
-//! in plain words: `evaluation/filter/src/context.rs`; that both agree on generated traces:
-//! `evaluation/filter/tests/conformance.rs`.
+//! will receive a later release, too. What this is for, and the proof: `crates/filter/src/relation.rs`, Theorem 1. The same
+//! in plain words: `crates/filter/src/context.rs`; that both agree on generated traces:
+//! `crates/filter/tests/conformance.rs`.
 //!
 //! **Bound.** Of more than `N` mutexes that are released and not acquired again the oldest release counts as received. Then more
 //! is kept than need be.

@@ -1,8 +1,8 @@
 //! Vector clocks that share what does not change.
 //!
-//! A thread's own time goes up with each release, so an event at time τ is ordered before whatever has received a stamp of that
-//! thread with time ≥ τ (Flanagan, Freund, "FastTrack", PLDI 2009, §3, epochs). A release leaves a [`Stamp`]: the thread, its
-//! time, and a snapshot of the other components, which successive stamps share until the thread receives something new.
+//! A thread's own time goes up with each release, so an event at time τ is ordered before whatever has received a clock of that
+//! thread with time ≥ τ (Flanagan, Freund, "FastTrack", PLDI 2009, §3, epochs). A release leaves a [`VectorClock`]: the thread, its
+//! time, and a snapshot of the other components, which successive clocks share until the thread receives something new.
 //!
 //! Invariant: whoever knows time τ of a thread knows everything that thread knew at its release at τ. So a join may be skipped by
 //! looking at one component.
@@ -12,20 +12,20 @@ use std::sync::Arc;
 
 /// What a release passes on.
 #[derive(Clone, Debug)]
-pub struct Stamp {
+pub struct VectorClock {
     pub thread: ThreadId,
     pub time: u32,
     /// The components of the other threads; the own one is `time`.
     base: Arc<[u32]>,
 }
 
-impl Stamp {
-    /// The latest time of `thread` that is ordered before this stamp.
+impl VectorClock {
+    /// The latest time of `thread` that is ordered before this clock.
     pub fn knows(&self, thread: ThreadId) -> u32 {
         if thread == self.thread { self.time } else { self.base.get(thread.index()).copied().unwrap_or(0) }
     }
 
-    /// Whether neither of two positions, each given by the stamp taken there, is ordered before the other.
+    /// Whether neither of two positions, each given by the clock taken there, is ordered before the other.
     pub fn concurrent(&self, other: &Self) -> bool {
         self.knows(other.thread) < other.time && other.knows(self.thread) < self.time
     }
@@ -36,7 +36,7 @@ impl Stamp {
 pub struct ThreadClock {
     thread: ThreadId,
     components: Vec<u32>,
-    /// The components as last stamped, while still valid.
+    /// The components as last read, while still valid.
     base: Option<Arc<[u32]>>,
 }
 
@@ -58,67 +58,67 @@ impl ThreadClock {
     }
 
     /// The present moment, without a release.
-    pub fn now(&mut self) -> Stamp {
+    pub fn now(&mut self) -> VectorClock {
         let base = self.base.get_or_insert_with(|| Arc::from(self.components.as_slice()));
-        Stamp { thread: self.thread, time: self.components[self.thread.index()], base: Arc::clone(base) }
+        VectorClock { thread: self.thread, time: self.components[self.thread.index()], base: Arc::clone(base) }
     }
 
     /// Everything up to now is passed on; what follows is not.
-    pub fn release(&mut self) -> Stamp {
-        let stamp = self.now();
+    pub fn release(&mut self) -> VectorClock {
+        let clock = self.now();
         self.components[self.thread.index()] += 1;
-        stamp
+        clock
     }
 
-    pub fn receive(&mut self, stamp: &Stamp) {
-        if self.components[stamp.thread.index()] >= stamp.time {
+    pub fn receive(&mut self, clock: &VectorClock) {
+        if self.components[clock.thread.index()] >= clock.time {
             return;
         }
-        for (mine, &theirs) in self.components.iter_mut().zip(stamp.base.iter()) {
+        for (mine, &theirs) in self.components.iter_mut().zip(clock.base.iter()) {
             *mine = (*mine).max(theirs);
         }
-        self.components[stamp.thread.index()] = stamp.time;
+        self.components[clock.thread.index()] = clock.time;
         self.base = None;
     }
 
-    pub fn receive_all(&mut self, knowledge: &Knowledge) {
-        for stamp in &knowledge.stamps {
-            self.receive(stamp);
+    pub fn receive_all(&mut self, clocks: &JoinedClocks) {
+        for clock in &clocks.clocks {
+            self.receive(clock);
         }
     }
 }
 
-/// The stamps that a synchronisation object passes on: the newest of each thread.
+/// The clocks that a synchronisation object passes on: the newest of each thread.
 #[derive(Clone, Debug, Default)]
-pub struct Knowledge {
-    stamps: Vec<Stamp>,
+pub struct JoinedClocks {
+    clocks: Vec<VectorClock>,
 }
 
-impl Knowledge {
-    pub fn add(&mut self, stamp: Stamp) {
-        match self.stamps.iter_mut().find(|known| known.thread == stamp.thread) {
-            Some(known) if known.time < stamp.time => *known = stamp,
+impl JoinedClocks {
+    pub fn add(&mut self, clock: VectorClock) {
+        match self.clocks.iter_mut().find(|known| known.thread == clock.thread) {
+            Some(known) if known.time < clock.time => *known = clock,
             Some(_) => {}
-            None => self.stamps.push(stamp),
+            None => self.clocks.push(clock),
         }
     }
 
     pub fn add_all(&mut self, other: &Self) {
-        for stamp in &other.stamps {
-            self.add(stamp.clone());
+        for clock in &other.clocks {
+            self.add(clock.clone());
         }
     }
 
-    /// Forgets the stamps of all other threads.
+    /// Forgets the clocks of all other threads.
     pub fn keep_only(&mut self, thread: ThreadId) {
-        self.stamps.retain(|stamp| stamp.thread == thread);
+        self.clocks.retain(|clock| clock.thread == thread);
     }
 
     pub fn clear(&mut self) {
-        self.stamps.clear();
+        self.clocks.clear();
     }
 
     pub fn is_empty(&self) -> bool {
-        self.stamps.is_empty()
+        self.clocks.is_empty()
     }
 }

@@ -13,7 +13,7 @@
 //! only through the mutex; (2) a wake-up whose signal is unknown receives from every earlier signal of the condition; (3) those
 //! of `release_sequence`.
 
-use crate::clock::{Knowledge, Stamp, ThreadClock};
+use crate::clock::{JoinedClocks, VectorClock, ThreadClock};
 use crate::release_sequence::Locations;
 pub use crate::release_sequence::ReleaseSequences;
 use crate::semaphores::{Needed, initial_counts};
@@ -47,16 +47,16 @@ impl Model {
 
 #[derive(Default)]
 struct LockClock {
-    exclusive: Option<Stamp>,
-    shared: Knowledge,
+    exclusive: Option<VectorClock>,
+    shared: JoinedClocks,
 }
 
 #[derive(Default)]
 struct Fences {
     /// What the latest release fence saw.
-    released: Option<Stamp>,
+    released: Option<VectorClock>,
     /// What loads have seen that no acquire has received yet.
-    seen: Knowledge,
+    seen: JoinedClocks,
 }
 
 /// A set of events.
@@ -85,11 +85,11 @@ pub struct HappensBefore {
     locations: Locations,
     /// Signals that woke somebody.
     waking: Bits,
-    signals: FxHashMap<EventIndex, Stamp>,
-    conditions: FxHashMap<Address, Knowledge>,
-    barriers: FxHashMap<(Address, u32), Knowledge>,
+    signals: FxHashMap<EventIndex, VectorClock>,
+    conditions: FxHashMap<Address, JoinedClocks>,
+    barriers: FxHashMap<(Address, u32), JoinedClocks>,
     /// Semaphores, once controls and published objects.
-    objects: FxHashMap<Address, Knowledge>,
+    objects: FxHashMap<Address, JoinedClocks>,
     /// Semaphores, where only some posts count.
     needed: FxHashMap<Address, Needed>,
 }
@@ -134,7 +134,7 @@ impl HappensBefore {
     }
 
     /// The present moment of a thread.
-    pub fn now(&mut self, thread: ThreadId) -> Stamp {
+    pub fn now(&mut self, thread: ThreadId) -> VectorClock {
         self.threads[thread.index()].now()
     }
 
@@ -160,13 +160,13 @@ impl HappensBefore {
                 fences.seen.clear();
             }
             EventKind::Join { child, .. } if child.index() < threads && child != event.thread => {
-                let stamp = self.threads[child.index()].release();
-                self.threads[event.thread.index()].receive(&stamp);
+                let clock = self.threads[child.index()].release();
+                self.threads[event.thread.index()].receive(&clock);
             }
             EventKind::Acquire { lock, mode, .. } => self.acquire(event.thread, lock, mode),
             EventKind::WaitEnd { condition, mutex, woken_by, timed_out } => {
-                if let Some(stamp) = woken_by.and_then(|signal| self.signals.get(&signal)) {
-                    clock.receive(stamp);
+                if let Some(clock) = woken_by.and_then(|signal| self.signals.get(&signal)) {
+                    clock.receive(clock);
                 } else if !timed_out && let Some(all) = self.conditions.get(&condition) {
                     clock.receive_all(all);
                 }
@@ -206,33 +206,33 @@ impl HappensBefore {
                 self.fences[event.thread.index()].released = Some(clock.release());
             }
             EventKind::Fork { child } if child.index() < threads && child != event.thread => {
-                let stamp = clock.release();
-                self.threads[child.index()].receive(&stamp);
+                let clock = clock.release();
+                self.threads[child.index()].receive(&clock);
             }
             EventKind::Release { lock, mode } => self.unlock(event.thread, lock, mode),
             EventKind::WaitBegin { mutex, .. } => self.unlock(event.thread, mutex, LockMode::Exclusive),
             EventKind::Signal { condition, .. } => {
-                let stamp = clock.release();
+                let clock = clock.release();
                 if self.waking.contains(index) {
-                    self.signals.insert(index, stamp.clone());
+                    self.signals.insert(index, clock.clone());
                 }
-                self.conditions.entry(condition).or_default().add(stamp);
+                self.conditions.entry(condition).or_default().add(clock);
             }
             EventKind::BarrierEnter { barrier, generation } => {
-                let stamp = clock.release();
-                self.barriers.entry((barrier, generation)).or_default().add(stamp);
+                let clock = clock.release();
+                self.barriers.entry((barrier, generation)).or_default().add(clock);
                 // Nobody can still be in the generation before the last one.
                 if let Some(old) = generation.checked_sub(2) {
                     self.barriers.remove(&(barrier, old));
                 }
             }
             EventKind::Post { semaphore } if !edges.spare_posts => {
-                let stamp = clock.release();
-                self.needed.entry(semaphore).or_default().post(stamp);
+                let clock = clock.release();
+                self.needed.entry(semaphore).or_default().post(clock);
             }
             EventKind::Post { semaphore: object } | EventKind::OnceDone { once: object } | EventKind::Publish { object } => {
-                let stamp = clock.release();
-                self.objects.entry(object).or_default().add(stamp);
+                let clock = clock.release();
+                self.objects.entry(object).or_default().add(clock);
             }
             _ => {}
         }
@@ -244,8 +244,8 @@ impl HappensBefore {
         }
         if let Some(known) = self.locks.get(&lock) {
             let clock = &mut self.threads[thread.index()];
-            if let Some(stamp) = &known.exclusive {
-                clock.receive(stamp);
+            if let Some(clock) = &known.exclusive {
+                clock.receive(clock);
             }
             if mode == LockMode::Exclusive {
                 clock.receive_all(&known.shared);
@@ -257,15 +257,15 @@ impl HappensBefore {
         if !self.model.edges.locks {
             return;
         }
-        let stamp = self.threads[thread.index()].release();
+        let clock = self.threads[thread.index()].release();
         let known = self.locks.entry(lock).or_default();
         match mode {
-            // The exclusive holder received all that came before, so its stamp covers it.
+            // The exclusive holder received all that came before, so its clock covers it.
             LockMode::Exclusive => {
-                known.exclusive = Some(stamp);
+                known.exclusive = Some(clock);
                 known.shared.clear();
             }
-            LockMode::Shared => known.shared.add(stamp),
+            LockMode::Shared => known.shared.add(clock),
         }
     }
 }

@@ -20,7 +20,7 @@
 //! [`MAX_INSTANCES`] instances per dependency (the first ones); a thread that waits for a signal, a post or a once routine has no
 //! wish; a thread blocked on itself is no pattern.
 
-use crate::clock::Stamp;
+use crate::clock::VectorClock;
 use crate::happens_before::{HappensBefore, Model};
 use crate::lockset::{Held, LockSets, exclude};
 use crate::spanning::{HeldBy, Spanning};
@@ -49,7 +49,7 @@ pub enum Wish {
 pub struct Instance {
     pub event: EventIndex,
     /// The moment in the weak order; of a wait, before it has received anything.
-    pub moment: Stamp,
+    pub moment: VectorClock,
     /// Of a wish for a thread: the last of that thread's moments that come before what is waited for.
     pub until: u32,
 }
@@ -223,7 +223,7 @@ impl<'t> Pass<'t> {
     }
 
     /// The first pass, where a wait begins: nobody is awaited yet. What a holder of locks knows then.
-    fn look(&mut self, event: &Event, waits: &mut Waits) -> Option<Stamp> {
+    fn look(&mut self, event: &Event, waits: &mut Waits) -> Option<VectorClock> {
         let holding = !self.locks.held(event.thread).is_empty();
         waits.seen.extend(self.awaited(event).into_iter().map(|(awaited, _)| (event.thread, awaited, holding)));
         holding.then(|| self.order.now(event.thread))

@@ -8,7 +8,7 @@
 //! a location is a byte range, and an access that overlaps others in part receives from all of them and replaces only those it
 //! covers.
 
-use crate::clock::{Knowledge, Stamp};
+use crate::clock::{JoinedClocks, VectorClock};
 use rashomon_event::{Access, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ struct Location {
     start: u64,
     end: u64,
     /// The heads of the release sequences that the current value belongs to.
-    heads: Knowledge,
+    heads: JoinedClocks,
 }
 
 /// All atomic locations, by the granules they touch.
@@ -43,7 +43,7 @@ impl Locations {
         Self { rule, granules: FxHashMap::default() }
     }
 
-    pub fn load(&self, access: &Access, mut receive: impl FnMut(&Knowledge)) {
+    pub fn load(&self, access: &Access, mut receive: impl FnMut(&JoinedClocks)) {
         let (start, end) = span(access);
         for granule in start / 8..=(end - 1) / 8 {
             for location in self.granules.get(&granule).into_iter().flatten() {
@@ -55,7 +55,7 @@ impl Locations {
     }
 
     /// `head`: what the store passes on, if it is a release or follows a release fence.
-    pub fn store(&mut self, access: &Access, thread: ThreadId, read_modify_write: bool, head: Option<&Stamp>) {
+    pub fn store(&mut self, access: &Access, thread: ThreadId, read_modify_write: bool, head: Option<&VectorClock>) {
         let (start, end) = span(access);
         for granule in start / 8..=(end - 1) / 8 {
             let locations = self.granules.entry(granule).or_default();
@@ -65,7 +65,7 @@ impl Locations {
             });
             let place = locations.iter().position(|location| location.start == start && location.end == end);
             let place = place.unwrap_or_else(|| {
-                locations.push(Location { start, end, heads: Knowledge::default() });
+                locations.push(Location { start, end, heads: JoinedClocks::default() });
                 locations.len() - 1
             });
             let heads = &mut locations[place].heads;

@@ -3,7 +3,7 @@
 //! The k-th take of a semaphore that begins with n needs k − n posts. Which ones another order of the posts could change; here
 //! they are the first k − n of the trace, as in prediction. What later posts know is then no reason why a take comes after them.
 
-use crate::clock::{Knowledge, Stamp};
+use crate::clock::{JoinedClocks, VectorClock};
 use rashomon_event::{Address, EventKind, Trace};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -33,8 +33,8 @@ pub(crate) struct Needed {
     /// Takes that still need no post.
     free: u64,
     /// Posts that no take has needed yet, first ones first.
-    posts: VecDeque<Stamp>,
-    known: Knowledge,
+    posts: VecDeque<VectorClock>,
+    known: JoinedClocks,
 }
 
 impl Needed {
@@ -42,15 +42,15 @@ impl Needed {
         Self { free: initial, ..Self::default() }
     }
 
-    pub fn post(&mut self, stamp: Stamp) {
-        self.posts.push_back(stamp);
+    pub fn post(&mut self, clock: VectorClock) {
+        self.posts.push_back(clock);
     }
 
-    pub fn take(&mut self) -> &Knowledge {
+    pub fn take(&mut self) -> &JoinedClocks {
         if self.free > 0 {
             self.free -= 1;
-        } else if let Some(stamp) = self.posts.pop_front() {
-            self.known.add(stamp);
+        } else if let Some(clock) = self.posts.pop_front() {
+            self.known.add(clock);
         }
         &self.known
     }

@@ -12,7 +12,7 @@
 //!
 //! Limit: what a semaphore, a condition, once or a published object makes known is not enclosed.
 
-use crate::clock::{Stamp, ThreadClock};
+use crate::clock::{VectorClock, ThreadClock};
 use crate::lockset::Held;
 use rashomon_event::{Address, EventIndex, LockMode, ThreadId};
 use rustc_hash::FxHashMap;
@@ -55,7 +55,7 @@ pub struct Spanning {
 
 impl Spanning {
     /// A thread that holds `held` has gone from one moment to another by waiting.
-    pub fn add(&mut self, before: &Stamp, after: &ThreadClock, held: &[Held], threads: usize) {
+    pub fn add(&mut self, before: &VectorClock, after: &ThreadClock, held: &[Held], threads: usize) {
         for thread in (0..threads).map(|thread| ThreadId(thread as u32)).filter(|&thread| thread != before.thread) {
             let (known, knows) = (before.knows(thread), after.knows(thread));
             if known == knows {

@@ -1,5 +1,5 @@
 //! TREE in front of the detector (Rajagopalan, "Fast and Precise On-the-fly Data Race Detection", 2016, ch. 3; what may be
-//! dropped, and why: `evaluation/filter`).
+//! dropped, and why: `crates/filter`).
 //!
 //! An access is redundant if its thread has made one at the same code location, of the same bytes and not weaker, in the same
 //! *concurrency context*:
@@ -22,7 +22,7 @@
 //! faster once the span has references of its own.
 //!
 //! **Other threads.** For detectors with an order, accesses of two other threads never make a third one's redundant
-//! (`evaluation/filter`, Theorem 3). For lock sets they would, but the detector keeps one latest access of a variable
+//! (`crates/filter`, Theorem 3). For lock sets they would, but the detector keeps one latest access of a variable
 //! ([`super::eraser`]), and a report names its code location: dropping others' accesses would change what is named.
 //!
 //! **Bound.** `filter_locations` places per thread, direct-mapped: a place that loses its entry is looked at as without the
@@ -56,8 +56,8 @@ const PENDING: usize = 16;
 /// shortest time and the longest.
 const TRIAL: u32 = 256;
 const WORTH_IT: u32 = TRIAL / 4;
-const SHORTEST_NAP: u32 = 512;
-const LONGEST_NAP: u32 = 1 << 15;
+const SHORTEST_PAUSE: u32 = 512;
+const LONGEST_PAUSE: u32 = 1 << 15;
 /// Accesses of a span that are looked up before the hooks do it better.
 const ALLOWANCE: u32 = 64;
 
@@ -111,7 +111,7 @@ pub struct Tree {
     changes: u32,
     gained: u32,
     asleep: u32,
-    nap: u32,
+    pause: u32,
     next_number: u16,
     /// Outgoing events, by the epochs that end with them.
     sent: Sent<PENDING>,
@@ -135,7 +135,7 @@ impl Tree {
             changes: 0,
             gained: 0,
             asleep: 0,
-            nap: SHORTEST_NAP,
+            pause: SHORTEST_PAUSE,
             next_number: 1,
             sent: Sent::new(),
             references: References::new(),
@@ -298,8 +298,8 @@ pub fn context_changes(thread: &mut Thread) {
     tree.changes += 1;
     if tree.changes == TRIAL {
         let worth_it = tree.gained >= WORTH_IT;
-        tree.nap = if worth_it { SHORTEST_NAP } else { (tree.nap * 2).min(LONGEST_NAP) };
-        tree.asleep = if worth_it { 0 } else { tree.nap };
+        tree.pause = if worth_it { SHORTEST_PAUSE } else { (tree.pause * 2).min(LONGEST_PAUSE) };
+        tree.asleep = if worth_it { 0 } else { tree.pause };
         (tree.changes, tree.gained) = (0, 0);
         return;
     }

@@ -1,6 +1,6 @@
 //! Processes: `fork`, `exec`, `posix_spawn` and the ends that run no `atexit` handlers.
 //!
-//! Every process records into a folder of its own ([`crate::record::family`], [`crate::process::fork`]). `vfork` is `fork`: a
+//! Every process records into a folder of its own ([`crate::record::process_tree`], [`crate::process::fork`]). `vfork` is `fork`: a
 //! child that shares the parent's stack cannot leave the runtime behind. A program that replaces itself has a complete recording
 //! up to there, and the one that takes its place another; should `exec` fail, recording goes on. Programs that libc starts by
 //! itself (`system`, `popen`) find this process's folder in the environment.
@@ -11,7 +11,7 @@
 
 use super::kernel::{self, Object};
 use crate::detect;
-use crate::record::family::{self, Environment, NO_PLACE};
+use crate::record::process_tree::{self, Environment, NO_PLACE};
 use crate::record::recorder;
 use crate::report;
 use crate::serial::shutdown;
@@ -94,7 +94,7 @@ fn make(real: impl FnOnce() -> c_int) -> c_int {
         header::word(field::FORKS).fetch_add(1, core::sync::atomic::Ordering::Relaxed);
         header::note(note::FORKED);
     } else if place != NO_PLACE {
-        family::remove_place(place);
+        process_tree::remove_place(place);
     }
     recorder::sync(thread, Op::Fork, child.max(0) as u64, 0, site, &[place]);
     child
@@ -188,7 +188,7 @@ fn spawn_by(real: &crate::system::real::Real, process: *mut c_int, call: Spawn) 
     make(|| unsafe {
         let mut given = call.environment;
         if let Some(runtime) = Runtime::try_enter() {
-            let place = family::next_place();
+            let place = process_tree::next_place();
             runtime.thread().place_given = place;
             given = environment.insert(Environment::new()).with_place(given.cast(), place).cast();
         }
@@ -249,7 +249,7 @@ fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
 /// Another program takes the place of this one.
 fn replace(environment: Texts, call: impl FnOnce(Texts) -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return call(environment) };
-    let place = family::next_place();
+    let place = process_tree::next_place();
     let mut own = Environment::new();
     let given = unsafe { own.with_place(environment.cast(), place) }.cast();
     drop(runtime);

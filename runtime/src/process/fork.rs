@@ -17,7 +17,7 @@ use crate::intercept::{barrier, exits, once, timers};
 use crate::openmp;
 use crate::process::init;
 use crate::provoke;
-use crate::record::family::{Cradle, NO_PLACE};
+use crate::record::process_tree::{Cradle, NO_PLACE};
 use crate::record::outside;
 use crate::record::{recorder, tree};
 use crate::report;

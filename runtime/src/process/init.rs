@@ -4,8 +4,8 @@ use super::{fork, sources};
 use crate::detect::{self, Detector};
 use crate::intercept::{process, start};
 use crate::provoke;
-use crate::record::family;
-use crate::record::family::Refused;
+use crate::record::process_tree;
+use crate::record::process_tree::Refused;
 use crate::record::{recorder, tree};
 use crate::report;
 use crate::serial::shutdown;
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn __tsan_init() {
 
 unsafe fn start(directory: &[u8; 4096]) {
     real::look_up_all();
-    match family::begin(directory) {
+    match process_tree::begin(directory) {
         Ok(true) => {}
         Ok(false) => return,
         Err(Refused { what, error: 0 }) => sys::die(&[what]),

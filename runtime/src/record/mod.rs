@@ -3,7 +3,7 @@
 //!
 //! Calls: `system`, `detect`.
 
-pub mod family;
+pub mod process_tree;
 pub mod filter;
 pub mod outside;
 pub mod recorder;

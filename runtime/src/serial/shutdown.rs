@@ -1,7 +1,7 @@
 //! The ways a recording ends.
 
 use crate::detect;
-use crate::record::family;
+use crate::record::process_tree;
 use crate::record::recorder;
 use crate::serial::{deadlock, replay, sched, standstill};
 use crate::system::thread::{State, Thread, all};
@@ -52,7 +52,7 @@ pub fn stop() -> ! {
         modules::write();
         close_streams();
         header::set(field::STATE, state::STOPPED);
-        family::end_initial_process();
+        process_tree::end_initial_process();
     }
     sys::exit_group(66)
 }

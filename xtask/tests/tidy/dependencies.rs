@@ -37,6 +37,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
             "rashomon-event",
             "rashomon-explore",
             "rashomon-files",
+            "rashomon-filter",
             "rashomon-order",
             "rashomon-packed",
             "rashomon-predict",

@@ -2,6 +2,7 @@
 
 use super::Reading;
 use clap::{Args, ValueEnum};
+use rashomon_pipeline::analyse::filter::Filter;
 use rashomon_pipeline::analyse::linear::Kind;
 use rashomon_pipeline::analyse::linear::Regions;
 use rashomon_report::Format;
@@ -15,6 +16,9 @@ pub struct AnalyseOptions {
     /// The analyses, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["hb", "shb", "lockset"])]
     pub analysis: Vec<AnalysisName>,
+    /// Leave redundant accesses out first; only for --analysis hb,hybrid. Default: every access counts.
+    #[arg(long, value_enum)]
+    pub filter: Option<FilterName>,
     #[command(flatten)]
     pub reading: Reading,
     /// Report only pairs within windows of N events (published evaluations use 10000). Default: the whole trace, except for cp,
@@ -79,6 +83,26 @@ impl From<AnalysisName> for Kind {
             AnalysisName::Wcp => Self::Wcp,
             AnalysisName::Cp => Self::Cp,
             AnalysisName::Serialisability => Self::Serialisability,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FilterName {
+    /// TREE: every racing pair of code locations stays. Needs the trace in memory.
+    Tree,
+    /// TREE with span redundancy: every racing variable stays, not every pair. Needs the trace in memory.
+    Span,
+    /// Accesses that repeat one of their thread's segment: every racing variable stays.
+    Segment,
+}
+
+impl From<FilterName> for Filter {
+    fn from(name: FilterName) -> Self {
+        match name {
+            FilterName::Tree => Self::Tree,
+            FilterName::Span => Self::Span,
+            FilterName::Segment => Self::Segment,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::terminal::print;
 use crate::terminal::say;
 use anyhow::{Result, bail};
 use rashomon_event::Deadline;
+use rashomon_pipeline::analyse::filter::Filter;
 use rashomon_pipeline::analyse::linear::analysis_of;
 use rashomon_pipeline::analyse::linear::{Kind, LinearResults, Settings};
 use rashomon_pipeline::trace::file::{Source, TraceError};
@@ -66,28 +67,45 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearRe
     };
     let deadline = options.budget.map_or(Deadline::NEVER, Deadline::within);
     let end = timed::End::new(deadline);
+    let filter = options.filter.map(Filter::from);
+    if filter.is_some_and(|filter| !settings.kinds.iter().all(|kind| filter.serves(*kind))) {
+        bail!("with --filter only hb and hybrid find the same as without (--analysis hb,hybrid)");
+    }
+    let stream = |source| match filter {
+        Some(filter) => filter.stream(source),
+        None => source,
+    };
+    let mut left_out = filter.filter(|filter| *filter == Filter::Segment).map(|filter| filter.words(None));
     let outcome = if is_file(trace) {
+        if left_out.is_none() && filter.is_some() {
+            bail!("{} is a file: --filter tree and span are for recordings; --filter segment is for both", trace.display());
+        }
         let mut opened = false;
         let mut open = || -> Result<Box<dyn Source + Send>, TraceError> {
             if std::mem::replace(&mut opened, true) && trace == Path::new("-") {
                 let source = Error::other("it can be read only once; write it to a file, or allow more --memory");
                 return Err(TraceError::Io { action: "read again", path: trace.clone(), source });
             }
-            Ok(end.bound(open_checked(trace, &options.reading)?))
+            Ok(stream(end.bound(open_checked(trace, &options.reading)?)))
         };
         rashomon_pipeline::analyse::linear::analyse(&mut open, settings, &mut progress)
     } else {
         let loaded = loaded_until(trace, deadline)?;
-        let needs_all = |kind: &Kind| !matches!(kind, Kind::Hb | Kind::LockSet | Kind::Hybrid);
-        if loaded.header.notes.filtered() && settings.kinds.iter().any(needs_all) {
+        if loaded.header.notes.filtered() && !settings.kinds.iter().all(|kind| Filter::Tree.serves(*kind)) {
             bail!(
-                "{} was recorded with a filter: of the analyses only hb, lockset and hybrid say the same as without \
-                 (--analysis hb,lockset,hybrid)",
+                "{} was recorded with a filter: of the analyses only hb and hybrid say the same as without \
+                 (--analysis hb,hybrid)",
                 trace.display()
             );
         }
-        let mut open =
-            || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(end.bound(Box::new(Recorded::new(&loaded.trace)?))) };
+        let filtered = filter.and_then(|filter| Some((filter, filter.trace(&loaded.trace)?)));
+        if let Some((filter, (_, statistics))) = &filtered {
+            left_out = Some(filter.words(Some(statistics)));
+        }
+        let events = filtered.as_ref().map_or(&loaded.trace, |(_, (trace, _))| trace);
+        let mut open = || -> Result<Box<dyn Source + Send + '_>, TraceError> {
+            Ok(stream(end.bound(Box::new(Recorded::new(events)?))))
+        };
         rashomon_pipeline::analyse::linear::analyse(&mut open, settings, &mut progress)
     };
     if let Some((_, mut counter)) = shown {
@@ -95,5 +113,6 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearRe
     }
     let mut outcome = outcome?;
     outcome.notices.extend(end.words("--budget"));
+    outcome.notices.extend(left_out);
     Ok(outcome)
 }

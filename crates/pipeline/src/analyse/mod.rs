@@ -4,6 +4,7 @@
 
 pub mod agreement;
 pub(crate) mod examine;
+pub mod filter;
 pub mod imported;
 pub mod libraries;
 pub mod linear;

@@ -6,7 +6,7 @@
 //! Everything follows from the seed and from what was shown, but for the share of time: a machine that is slower may stop
 //! earlier.
 //!
-//! The rule of [`UntilNothingNew`]: stop when [`BARREN`] recordings in a row showed nothing new, when [`MOST`] are there, or when
+//! The rule of [`UntilNothingNew`]: stop when [`FRUITLESS`] recordings in a row showed nothing new, when [`MOST`] are there, or when
 //! the next one would not fit into the share of the budget (recording and looking at it taken together; the longest so far
 //! counts). Why six: then every policy of the mix has had its turns and none showed anything; two that draw the same by chance,
 //! as they often do in small programs, must not end it. Why a third of the budget: what is found must be forced, too, which takes
@@ -17,7 +17,7 @@ use rashomon_trace::Policy;
 use std::time::Duration;
 
 /// Recordings in a row that show nothing new, after which there is no further one: once through the mix.
-pub const BARREN: u32 = UntilNothingNew::MIX.len() as u32;
+pub const FRUITLESS: u32 = UntilNothingNew::MIX.len() as u32;
 /// The most recordings.
 pub const MOST: u32 = 20;
 /// Bytes of all recordings together.
@@ -36,7 +36,7 @@ pub struct History {
     /// Executions so far, those that were of no use included.
     pub recordings: u32,
     /// Of these, how many at the end showed nothing new.
-    pub barren: u32,
+    pub fruitless: u32,
     /// The longest, its analysis included.
     pub longest: Duration,
     /// Time that there still is for recording and analysing; `None`: no limit.
@@ -115,7 +115,7 @@ impl UntilNothingNew {
 impl Plan for UntilNothingNew {
     fn next(&mut self, history: &History) -> Option<Next> {
         let first = history.recordings == 0;
-        let enough = history.barren >= BARREN
+        let enough = history.fruitless >= FRUITLESS
             || history.recordings >= MOST
             || history.left.is_some_and(|left| history.longest > left || left.is_zero())
             || history.bytes.saturating_add(history.largest) > MOST_BYTES;
@@ -137,7 +137,7 @@ mod tests {
         let mut names = Vec::new();
         while let Some(next) = plan.next(&history) {
             names.push((next.scheduling.name(), next.seed));
-            history.barren = if new(history.recordings) { 0 } else { history.barren + 1 };
+            history.fruitless = if new(history.recordings) { 0 } else { history.fruitless + 1 };
             history.recordings += 1;
         }
         names
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn a_round_of_the_mix_without_anything_new_ends_it() {
         let mut plan = UntilNothingNew { first: FIRST, alike: false };
-        assert_eq!(names(&mut plan, History::default(), |number| number < 1).len() as u32, 1 + BARREN);
+        assert_eq!(names(&mut plan, History::default(), |number| number < 1).len() as u32, 1 + FRUITLESS);
         assert_eq!(names(&mut plan, History::default(), |number| number % 6 == 0).len() as u32, MOST);
-        assert_eq!(names(&mut plan, History::default(), |number| number == 0 || number == 3).len() as u32, 4 + BARREN);
+        assert_eq!(names(&mut plan, History::default(), |number| number == 0 || number == 3).len() as u32, 4 + FRUITLESS);
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
     fn a_policy_that_was_asked_for_stays() {
         let first = |policy| Next { scheduling: Scheduling::Serial(policy), seed: 1 };
         let mut pct = UntilNothingNew { first: first(Policy::Pct), alike: true };
-        let drawn: Vec<(&str, u64)> = (1..=1 + u64::from(BARREN)).map(|seed| ("pct", seed)).collect();
+        let drawn: Vec<(&str, u64)> = (1..=1 + u64::from(FRUITLESS)).map(|seed| ("pct", seed)).collect();
         assert_eq!(names(&mut pct, History::default(), |number| number == 0), drawn);
         let mut block = UntilNothingNew { first: first(Policy::RunToBlock), alike: true };
         assert_eq!(names(&mut block, History::default(), |_| true), [("run-to-block", 1)]);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_number_that_was_asked_for_stays() {
-        let late = History { left: Some(Duration::ZERO), barren: 100, ..History::default() };
+        let late = History { left: Some(Duration::ZERO), fruitless: 100, ..History::default() };
         let mut plan = Fixed { first: Next { scheduling: Scheduling::Serial(Policy::RoundRobin), seed: 5 }, number: 3 };
         assert_eq!(names(&mut plan, late, |_| false), [("round-robin", 5), ("random", 6), ("random", 7)]);
         let mut drawn = Fixed { first: FIRST, number: 2 };

@@ -29,7 +29,7 @@ pub struct Provoke {
     known: Known,
     draw: SplitMix,
     /// Recordings in a row without a new pair.
-    barren: u32,
+    fruitless: u32,
     expectation: Expectation,
     /// As a part of a check.
     check: bool,
@@ -50,7 +50,7 @@ impl Provoke {
             told: ProvokeTally::default(),
             known: Known::default(),
             draw: SplitMix(0),
-            barren: 0,
+            fruitless: 0,
             expectation: Expectation::new(0.5, Duration::from_secs(1)),
             check: false,
         }
@@ -122,10 +122,10 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
         }
         let with = (case.job, &*case.run, &self.settings);
         let mut campaign = Campaign::new(with, (&session, &loaded), until, known, executions)?;
-        self.barren = if campaign.has_targets() { 0 } else { self.barren + 1 };
+        self.fruitless = if campaign.has_targets() { 0 } else { self.fruitless + 1 };
         campaign.decide_targets(case.observer)?;
         if self.settings.whole_budget {
-            campaign.vary(varied_after(self.barren), &mut self.draw, case.observer)?;
+            campaign.vary(varied_after(self.fruitless), &mut self.draw, case.observer)?;
             campaign.repeat_proven(case.observer)?;
         }
         self.is_over = !self.settings.whole_budget || campaign.is_spent();

@@ -146,7 +146,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Record<'_> {
         }
         let of_use = recorded && self.analyses && self.take(case, is_first)?;
         self.history.recordings += 1;
-        self.history.barren = if of_use { 0 } else { self.history.barren + 1 };
+        self.history.fruitless = if of_use { 0 } else { self.history.fruitless + 1 };
         if !(is_first && self.excerpts) {
             self.history.longest = self.history.longest.max(begin.elapsed());
         }

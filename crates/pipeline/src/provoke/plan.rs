@@ -48,7 +48,7 @@ pub enum TargetState {
 
 /// Which sides share an execution. What lost its chance to another hold gets one with fewer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Company {
+pub enum Grouping {
     #[default]
     All,
     /// Those of one thread, which is held once at each, at different ordinals: in a loop one hold each time round, so that
@@ -64,7 +64,7 @@ pub enum Company {
 /// Sides in an execution that are all but alone.
 const FEW: usize = 3;
 
-impl Company {
+impl Grouping {
     const EVERY: [Self; 5] = [Self::All, Self::OneThread, Self::OneThreadAgain, Self::Few, Self::Alone];
 
     fn less(self) -> Self {
@@ -100,10 +100,10 @@ pub struct HoldState {
     tries: u64,
     weight: u32,
     /// Where it is to be tried next.
-    company: Company,
+    grouping: Grouping,
     /// The last execution that tried it gave it no chance although no hold took it: the other side was over, or the access did
     /// not come.
-    barren: bool,
+    fruitless: bool,
     settled: bool,
 }
 
@@ -127,20 +127,20 @@ pub struct Round {
     pub favoured: Option<ThreadPath>,
     /// Longest time that a thread is held, where it is not the campaign's.
     pub hold: Option<Duration>,
-    pub company: Company,
+    pub grouping: Grouping,
 }
 
 impl Round {
     /// One whose holds decide nothing.
     pub fn alone() -> Self {
-        Self { company: Company::Alone, ..Self::default() }
+        Self { grouping: Grouping::Alone, ..Self::default() }
     }
 
     /// How long all holds of the execution may last, of which one may take `hold`. Where all threads are held, a wait that is
-    /// worth its time is one more reason for less company.
+    /// worth its time is one more reason for a smaller group.
     pub fn all_holds(&self, hold: Duration) -> Duration {
-        match self.company {
-            Company::All => hold * 2 / 3 + Duration::from_millis(500),
+        match self.grouping {
+            Grouping::All => hold * 2 / 3 + Duration::from_millis(500),
             _ => hold * 2 + Duration::from_secs(1),
         }
     }
@@ -181,17 +181,17 @@ impl Pair {
 impl HoldState {
     /// Learns what came of an execution in which a thread was to be held there. `taken`: while another one was held, or holds had
     /// used up the time, it was not; `caught`: somebody else arrived.
-    fn learn(&mut self, attempts: Attempts, taken: bool, caught: bool, company: Company, favoured: bool) {
+    fn learn(&mut self, attempts: Attempts, taken: bool, caught: bool, grouping: Grouping, favoured: bool) {
         self.tries += attempts.fair;
-        self.barren = attempts.fair == 0 && attempts.missed == 0 && !taken && !caught;
+        self.fruitless = attempts.fair == 0 && attempts.missed == 0 && !taken && !caught;
         if attempts.fair > 0 {
-            self.weight += company.weight();
+            self.weight += grouping.weight();
             self.settled = self.weight >= WEIGHT || attempts.fair >= TRIES;
         } else {
             // No more can be done than to hold it alone, until all that it meets is known. If the other side is over when this
             // thread alone is held, and had a head start, that is how the program is.
-            self.settled = company == Company::Alone && !caught || self.barren && favoured && company != Company::All;
-            self.company = self.company.max(company.less());
+            self.settled = grouping == Grouping::Alone && !caught || self.fruitless && favoured && grouping != Grouping::All;
+            self.grouping = self.grouping.max(grouping.less());
         }
     }
 }
@@ -277,15 +277,15 @@ impl Plan {
             let open: Vec<usize> = (0..self.pairs.len()).filter(|pair| self.pairs[*pair].decision == TargetState::Open).collect();
             return (0..share).map(|part| self.other_round(number as usize * share + part, &open)).collect();
         }
-        // What has most company comes first: later executions then have less to try.
+        // The largest groups come first: later executions then have less to try.
         let mut rounds = Vec::new();
-        for company in Company::EVERY {
+        for grouping in Grouping::EVERY {
             let mut known = BTreeSet::new();
-            let sides = self.pairs.iter().flat_map(Pair::unsettled).filter(|(_, side)| side.company == company);
+            let sides = self.pairs.iter().flat_map(Pair::unsettled).filter(|(_, side)| side.grouping == grouping);
             let open: Vec<usize> = sides.map(|(side, _)| side).filter(|side| known.insert(*side)).collect();
             if !open.is_empty() {
-                let parts = self.parts(number, company, &open, share).into_iter();
-                let actual = |part: &[Held]| if company == Company::Few && part.len() == 1 { Company::Alone } else { company };
+                let parts = self.parts(number, grouping, &open, share).into_iter();
+                let actual = |part: &[Held]| if grouping == Grouping::Few && part.len() == 1 { Grouping::Alone } else { grouping };
                 rounds.extend(parts.take(share - rounds.len()).map(|part| self.round(actual(&part), part)));
             }
         }
@@ -293,16 +293,16 @@ impl Plan {
     }
 
     /// Descriptors that share an execution.
-    fn parts(&self, number: u32, company: Company, open: &[usize], share: usize) -> Vec<Vec<Held>> {
+    fn parts(&self, number: u32, grouping: Grouping, open: &[usize], share: usize) -> Vec<Vec<Held>> {
         let seen = |descriptor: usize| self.matches(descriptor);
         let often = |descriptor: usize| {
             let recorded = self.descriptors[descriptor].ordinal;
             // Where an execution goes another way the recorded ordinal may never come.
-            let comes = number.is_multiple_of(2) && (company == Company::All || recorded < seen(descriptor));
+            let comes = number.is_multiple_of(2) && (grouping == Grouping::All || recorded < seen(descriptor));
             Held { descriptor, ordinal: if comes { recorded } else { 0 }, holds: HOLDS }
         };
-        match company {
-            Company::All => {
+        match grouping {
+            Grouping::All => {
                 let mut open = open.to_vec();
                 if share > 1 {
                     // Sides of the same thread take fewer chances from each other than those of different ones.
@@ -310,7 +310,7 @@ impl Plan {
                 }
                 open.chunks(open.len().div_ceil(share).max(1)).map(|part| part.iter().copied().map(often).collect()).collect()
             }
-            Company::OneThread | Company::OneThreadAgain => {
+            Grouping::OneThread | Grouping::OneThreadAgain => {
                 let mut threads: BTreeMap<Option<&ThreadPath>, Vec<usize>> = BTreeMap::new();
                 for descriptor in open {
                     threads.entry(self.descriptors[*descriptor].thread.as_ref()).or_default().push(*descriptor);
@@ -320,21 +320,21 @@ impl Plan {
                     let (once, repeated): (Vec<usize>, Vec<usize>) =
                         own.into_iter().partition(|descriptor| seen(*descriptor) <= 1);
                     let repeated = repeated.into_iter().map(|descriptor| (descriptor, seen(descriptor)));
-                    parts.extend(spread(repeated.collect(), company == Company::OneThreadAgain));
+                    parts.extend(spread(repeated.collect(), grouping == Grouping::OneThreadAgain));
                     if !once.is_empty() {
                         parts.push(once.into_iter().map(often).collect());
                     }
                 }
                 parts
             }
-            Company::Few => {
+            Grouping::Few => {
                 let mut open = open.to_vec();
                 open.sort_by_key(|descriptor| self.descriptors[*descriptor].thread.as_ref());
                 // Neighbours are of the same thread.
                 let count = open.len().div_ceil(FEW);
                 (0..count).map(|part| open.iter().skip(part).step_by(count).copied().map(often).collect()).collect()
             }
-            Company::Alone => open.iter().map(|descriptor| vec![often(*descriptor)]).collect(),
+            Grouping::Alone => open.iter().map(|descriptor| vec![often(*descriptor)]).collect(),
         }
     }
 
@@ -362,15 +362,15 @@ impl Plan {
     }
 
     /// An execution in which threads are held at `open`, and what could meet them there is counted.
-    fn round(&self, company: Company, mut open: Vec<Held>) -> Round {
+    fn round(&self, grouping: Grouping, mut open: Vec<Held>) -> Round {
         open.truncate(rashomon_abi::provoke::MAX_DESCRIPTORS / 2);
         let held: BTreeMap<usize, Held> = open.iter().map(|held| (held.descriptor, *held)).collect();
         let concerned = || self.pairs.iter().filter(|pair| pair.unsettled().any(|(side, _)| held.contains_key(&side)));
         // With other threads' sides a head start would be of no use to most.
-        let barren = |side: HoldState| side.barren && company != Company::All;
-        let barren = concerned().flat_map(Pair::unsettled).find(|(side, tried)| held.contains_key(side) && barren(*tried));
+        let fruitless = |side: HoldState| side.fruitless && grouping != Grouping::All;
+        let fruitless = concerned().flat_map(Pair::unsettled).find(|(side, tried)| held.contains_key(side) && fruitless(*tried));
         // Threads get a head start by their paths: which one will call itself so is not known when it begins.
-        let unnamed = barren.map(|(side, _)| &self.descriptors[side]).filter(|descriptor| descriptor.identity == 0);
+        let unnamed = fruitless.map(|(side, _)| &self.descriptors[side]).filter(|descriptor| descriptor.identity == 0);
         let favoured = unnamed.and_then(|descriptor| descriptor.thread.clone());
         let mut descriptors: Vec<usize> = open.iter().map(|held| held.descriptor).collect();
         let mut known: BTreeSet<usize> = descriptors.iter().copied().collect();
@@ -382,13 +382,13 @@ impl Plan {
                 descriptor.ordinal = held.ordinal;
                 held.holds
             });
-            if holds > 0 && company != Company::All && self.seen.get(index) == Some(&0) {
+            if holds > 0 && grouping != Grouping::All && self.seen.get(index) == Some(&0) {
                 // Another thread may do it.
                 (descriptor.thread, descriptor.identity) = (None, 0);
             }
             Watched { descriptor, holds }
         });
-        Round { watched: watched.collect(), descriptors, favoured, hold: None, company }
+        Round { watched: watched.collect(), descriptors, favoured, hold: None, grouping }
     }
 
     /// Learns from an execution which sides had a fair attempt, and decides the pairs of which both are settled.
@@ -410,7 +410,7 @@ impl Plan {
                 let state = state(held);
                 let (taken, caught) = (state.skipped > 0 || state.cut_short > 0, state.caught > 0);
                 let favoured = self.descriptors[pair.sides[side]].thread == round.favoured;
-                pair.tried[side].learn(attempts(&provoked.log, held, other), taken, caught, round.company, favoured);
+                pair.tried[side].learn(attempts(&provoked.log, held, other), taken, caught, round.grouping, favoured);
             }
             if pair.tried.iter().all(|side| side.settled) {
                 let fair = pair.tried.iter().any(|side| side.tries > 0);

@@ -39,8 +39,8 @@ const SCHEDULES: [Scheduling; 4] = [
 ];
 
 /// Varied executions after so many recordings in a row without a new pair.
-pub fn varied_after(barren: u32) -> u64 {
-    VARIED << (barren / SCHEDULES.len() as u32).min(MOST_DOUBLINGS)
+pub fn varied_after(fruitless: u32) -> u64 {
+    VARIED << (fruitless / SCHEDULES.len() as u32).min(MOST_DOUBLINGS)
 }
 
 /// One of them, if there are any.

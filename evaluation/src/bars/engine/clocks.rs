@@ -6,7 +6,7 @@ use crate::common::command_line;
 use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::Result;
-use rashomon_engine::synchronisation::{Clocks, Edges, Flat, Knowledge, Tree};
+use rashomon_engine::synchronisation::{Clocks, Edges, Flat, VectorClocks, Tree};
 use rashomon_engine::{Analysis as _, Detector, Found, Wanted};
 use rashomon_packed::{BLOCK, Event, Op};
 use rashomon_testkit::SplitMix;
@@ -72,7 +72,7 @@ struct Measured {
     found: Option<Found>,
 }
 
-fn clocks_alone<K: Knowledge>(trace: &[Event]) -> (usize, Option<Found>) {
+fn clocks_alone<K: VectorClocks>(trace: &[Event]) -> (usize, Option<Found>) {
     let mut clocks = Clocks::<K>::new(Edges::ALL);
     let mut now = 0;
     for block in trace.chunks(BLOCK) {
@@ -88,7 +88,7 @@ fn clocks_alone<K: Knowledge>(trace: &[Event]) -> (usize, Option<Found>) {
     (clocks.bytes(), None)
 }
 
-fn detector<K: Knowledge>(trace: &[Event], wanted: Wanted) -> (usize, Option<Found>) {
+fn detector<K: VectorClocks>(trace: &[Event], wanted: Wanted) -> (usize, Option<Found>) {
     let mut detector = Detector::<K>::with_clocks(wanted);
     for (number, block) in trace.chunks(BLOCK).enumerate() {
         detector.block((number * BLOCK) as u64, block);
@@ -96,7 +96,7 @@ fn detector<K: Knowledge>(trace: &[Event], wanted: Wanted) -> (usize, Option<Fou
     (detector.bytes(), Some(detector.found()))
 }
 
-fn measure<K: Knowledge>(trace: &[Event], analysis: &str, quick: bool) -> Result<Measured> {
+fn measure<K: VectorClocks>(trace: &[Event], analysis: &str, quick: bool) -> Result<Measured> {
     let before = processor_seconds()?;
     let mut repetitions = 0;
     loop {

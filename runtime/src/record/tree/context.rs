@@ -1,4 +1,4 @@
-//! Γ of one thread: outgoing events, which of them are dead, and the path of the locks held (`evaluation/filter/src/context.rs`
+//! Γ of one thread: outgoing events, which of them are dead, and the path of the locks held (`crates/filter/src/context.rs`
 //! is the same in plain words).
 
 use crate::system::memory::{List, Map};

@@ -1,11 +1,11 @@
 //! TREE in front of the recorder (Rajagopalan, "Fast and Precise On-the-fly Data Race Detection", 2016, ch. 3): a plain access is
 //! not written if an earlier one of its thread, which was, covers it for every detector at once. What covers what, and the proof:
-//! `evaluation/filter`, relation `RECORDER`. This is that filter, made to run inside the program; on the same execution the two
+//! `crates/filter`, relation `RECORDER`. This is that filter, made to run inside the program; on the same execution the two
 //! decide alike, access by access (`crates/cli/tests/recorded_filter.rs`).
 //!
 //! - Γ ([`context`]): how many outgoing events a thread has made, which of them are dead, and the path of locks it holds.
 //! - Θ ([`history`]): per thread, (code location, class, address, size, path) → outgoing events at the last access that was kept.
-//!   Accesses of other threads are never a reason (`evaluation/filter`, Theorem 3), so nobody else's history is looked at.
+//!   Accesses of other threads are never a reason (`crates/filter`, Theorem 3), so nobody else's history is looked at.
 //! - Lifetimes ([`lifetimes`]): bytes that were given out again are other bytes.
 //!
 //! **Guarantee.** Races (pairs of code locations) under happens-before, the hybrid and lock sets are those of the unfiltered

@@ -17,7 +17,7 @@
 
 pub mod preconditions;
 
-use crate::record::family;
+use crate::record::process_tree;
 use crate::serial::{explore, sched, watchdog};
 use crate::system::signals;
 use crate::system::sys::{self, syscall};
@@ -274,7 +274,7 @@ extern "C" fn serve(_caller: *mut Thread) {
     let mut last = 0;
     say(answer::STANDS, 0);
     loop {
-        let mut folder: family::Path = [0; 4096];
+        let mut folder: process_tree::Path = [0; 4096];
         let command = read_command(&mut folder);
         if last != 0 {
             reap(last);
@@ -304,7 +304,7 @@ fn say(what: u64, number: u64) {
 }
 
 /// False: there are no more.
-fn read_command(folder: &mut family::Path) -> bool {
+fn read_command(folder: &mut process_tree::Path) -> bool {
     let read = |to: *mut u8, bytes: usize| {
         let mut done = 0;
         while done < bytes {
@@ -339,7 +339,7 @@ fn reap(child: usize) {
 }
 
 /// In the forked child: everything that another execution could see is made its own, then the threads go on.
-fn execute(folder: &family::Path, parent: u32) -> ! {
+fn execute(folder: &process_tree::Path, parent: u32) -> ! {
     const PRCTL: usize = 157;
     const SET_DEATH_SIGNAL: usize = 1;
     const SETPGID: usize = 109;
@@ -353,7 +353,7 @@ fn execute(folder: &family::Path, parent: u32) -> ! {
     }
     close_pipes();
     preconditions::open_files_again();
-    if !family::moves(folder) {
+    if !process_tree::moves(folder) {
         sys::die(&[b"cannot create the trace's header file: is the session directory writable?"]);
     }
     // SAFETY: the scheduler's lock is held since the process stood, and nobody else is there.

@@ -64,7 +64,7 @@ const LATE: [Step; 3] = [Step::Match { descriptor: 1, thread: 2 }, FAIR[0], FAIR
 #[test]
 fn executions_that_hold_nobody_at_a_side_do_not_count_for_it() {
     let mut plan = plan(&[0, 1], &[[0, 1]]);
-    let round = plan.round(Company::All, vec![Held { descriptor: 0, ordinal: 0, holds: HOLDS }]);
+    let round = plan.round(Grouping::All, vec![Held { descriptor: 0, ordinal: 0, holds: HOLDS }]);
     assert_eq!((round.watched.len(), held(&round)), (2, vec![0]));
     for _ in 0..20 {
         learn(&mut plan, &round, &FAIR, MATCHED);
@@ -135,7 +135,7 @@ fn a_side_that_always_comes_too_late_has_had_its_chance_after_a_head_start() {
     let mut plan = plan(&[0, 1], &[[0, 1]]);
     let settle = [Held { descriptor: 1, ordinal: 0, holds: HOLDS }];
     for _ in 0..WEIGHT {
-        let round = plan.round(Company::All, settle.to_vec());
+        let round = plan.round(Grouping::All, settle.to_vec());
         learn(&mut plan, &round, &FAIR, MATCHED);
     }
     let round = plan.rounds(0, 1).remove(0);
