@@ -7,8 +7,8 @@
 
 use crate::error::ConfirmError;
 use crate::execution::{Output, Program, no_session};
-use crate::process_tree::{self, Door, Process};
 use crate::process::{self, Running, Setup};
+use crate::process_tree::{self, Door, Process};
 use crate::waiting::{self, Handle};
 use rashomon_trace::{RunHeader, RunState};
 use rustix::process::Signal;

@@ -1,8 +1,8 @@
 //! Vector clocks that share what does not change.
 //!
 //! A thread's own time goes up with each release, so an event at time τ is ordered before whatever has received a clock of that
-//! thread with time ≥ τ (Flanagan, Freund, "FastTrack", PLDI 2009, §3, epochs). A release leaves a [`VectorClock`]: the thread, its
-//! time, and a snapshot of the other components, which successive clocks share until the thread receives something new.
+//! thread with time ≥ τ (Flanagan, Freund, "FastTrack", PLDI 2009, §3, epochs). A release leaves a [`VectorClock`]: the thread,
+//! its time, and a snapshot of the other components, which successive clocks share until the thread receives something new.
 //!
 //! Invariant: whoever knows time τ of a thread knows everything that thread knew at its release at τ. So a join may be skipped by
 //! looking at one component.

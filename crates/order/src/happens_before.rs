@@ -13,7 +13,7 @@
 //! only through the mutex; (2) a wake-up whose signal is unknown receives from every earlier signal of the condition; (3) those
 //! of `release_sequence`.
 
-use crate::clock::{JoinedClocks, VectorClock, ThreadClock};
+use crate::clock::{JoinedClocks, ThreadClock, VectorClock};
 use crate::release_sequence::Locations;
 pub use crate::release_sequence::ReleaseSequences;
 use crate::semaphores::{Needed, initial_counts};
@@ -160,13 +160,13 @@ impl HappensBefore {
                 fences.seen.clear();
             }
             EventKind::Join { child, .. } if child.index() < threads && child != event.thread => {
-                let clock = self.threads[child.index()].release();
-                self.threads[event.thread.index()].receive(&clock);
+                let sent = self.threads[child.index()].release();
+                self.threads[event.thread.index()].receive(&sent);
             }
             EventKind::Acquire { lock, mode, .. } => self.acquire(event.thread, lock, mode),
             EventKind::WaitEnd { condition, mutex, woken_by, timed_out } => {
-                if let Some(clock) = woken_by.and_then(|signal| self.signals.get(&signal)) {
-                    clock.receive(clock);
+                if let Some(sent) = woken_by.and_then(|signal| self.signals.get(&signal)) {
+                    clock.receive(sent);
                 } else if !timed_out && let Some(all) = self.conditions.get(&condition) {
                     clock.receive_all(all);
                 }
@@ -206,33 +206,33 @@ impl HappensBefore {
                 self.fences[event.thread.index()].released = Some(clock.release());
             }
             EventKind::Fork { child } if child.index() < threads && child != event.thread => {
-                let clock = clock.release();
-                self.threads[child.index()].receive(&clock);
+                let sent = clock.release();
+                self.threads[child.index()].receive(&sent);
             }
             EventKind::Release { lock, mode } => self.unlock(event.thread, lock, mode),
             EventKind::WaitBegin { mutex, .. } => self.unlock(event.thread, mutex, LockMode::Exclusive),
             EventKind::Signal { condition, .. } => {
-                let clock = clock.release();
+                let sent = clock.release();
                 if self.waking.contains(index) {
-                    self.signals.insert(index, clock.clone());
+                    self.signals.insert(index, sent.clone());
                 }
-                self.conditions.entry(condition).or_default().add(clock);
+                self.conditions.entry(condition).or_default().add(sent);
             }
             EventKind::BarrierEnter { barrier, generation } => {
-                let clock = clock.release();
-                self.barriers.entry((barrier, generation)).or_default().add(clock);
+                let sent = clock.release();
+                self.barriers.entry((barrier, generation)).or_default().add(sent);
                 // Nobody can still be in the generation before the last one.
                 if let Some(old) = generation.checked_sub(2) {
                     self.barriers.remove(&(barrier, old));
                 }
             }
             EventKind::Post { semaphore } if !edges.spare_posts => {
-                let clock = clock.release();
-                self.needed.entry(semaphore).or_default().post(clock);
+                let sent = clock.release();
+                self.needed.entry(semaphore).or_default().post(sent);
             }
             EventKind::Post { semaphore: object } | EventKind::OnceDone { once: object } | EventKind::Publish { object } => {
-                let clock = clock.release();
-                self.objects.entry(object).or_default().add(clock);
+                let sent = clock.release();
+                self.objects.entry(object).or_default().add(sent);
             }
             _ => {}
         }
@@ -244,8 +244,8 @@ impl HappensBefore {
         }
         if let Some(known) = self.locks.get(&lock) {
             let clock = &mut self.threads[thread.index()];
-            if let Some(clock) = &known.exclusive {
-                clock.receive(clock);
+            if let Some(sent) = &known.exclusive {
+                clock.receive(sent);
             }
             if mode == LockMode::Exclusive {
                 clock.receive_all(&known.shared);
@@ -257,15 +257,15 @@ impl HappensBefore {
         if !self.model.edges.locks {
             return;
         }
-        let clock = self.threads[thread.index()].release();
+        let sent = self.threads[thread.index()].release();
         let known = self.locks.entry(lock).or_default();
         match mode {
             // The exclusive holder received all that came before, so its clock covers it.
             LockMode::Exclusive => {
-                known.exclusive = Some(clock);
+                known.exclusive = Some(sent);
                 known.shared.clear();
             }
-            LockMode::Shared => known.shared.add(clock),
+            LockMode::Shared => known.shared.add(sent),
         }
     }
 }

@@ -17,7 +17,7 @@ pub mod spanning;
 pub mod targets;
 
 pub use candidates::{hybrid, hybrid_until, races, races_until};
-pub use clock::{VectorClock, ThreadClock};
+pub use clock::{ThreadClock, VectorClock};
 pub use happens_before::{Edges, HappensBefore, Model, ReleaseSequences, unordered};
 pub use lock_graph::{Dependency, Instance, LockGraph, Pattern, Wish};
 pub use lockset::{Held, LockSetId, LockSets, held_at};

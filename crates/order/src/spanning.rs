@@ -12,7 +12,7 @@
 //!
 //! Limit: what a semaphore, a condition, once or a published object makes known is not enclosed.
 
-use crate::clock::{VectorClock, ThreadClock};
+use crate::clock::{ThreadClock, VectorClock};
 use crate::lockset::Held;
 use rashomon_event::{Address, EventIndex, LockMode, ThreadId};
 use rustc_hash::FxHashMap;

@@ -103,9 +103,8 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearRe
             left_out = Some(filter.words(Some(statistics)));
         }
         let events = filtered.as_ref().map_or(&loaded.trace, |(_, (trace, _))| trace);
-        let mut open = || -> Result<Box<dyn Source + Send + '_>, TraceError> {
-            Ok(stream(end.bound(Box::new(Recorded::new(events)?))))
-        };
+        let mut open =
+            || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(stream(end.bound(Box::new(Recorded::new(events)?)))) };
         rashomon_pipeline::analyse::linear::analyse(&mut open, settings, &mut progress)
     };
     if let Some((_, mut counter)) = shown {

@@ -285,7 +285,8 @@ impl Plan {
             let open: Vec<usize> = sides.map(|(side, _)| side).filter(|side| known.insert(*side)).collect();
             if !open.is_empty() {
                 let parts = self.parts(number, grouping, &open, share).into_iter();
-                let actual = |part: &[Held]| if grouping == Grouping::Few && part.len() == 1 { Grouping::Alone } else { grouping };
+                let actual =
+                    |part: &[Held]| if grouping == Grouping::Few && part.len() == 1 { Grouping::Alone } else { grouping };
                 rounds.extend(parts.take(share - rounds.len()).map(|part| self.round(actual(&part), part)));
             }
         }

@@ -6,7 +6,7 @@ use crate::common::command_line;
 use crate::common::only::Only;
 use crate::common::table::Table;
 use anyhow::Result;
-use rashomon_engine::synchronisation::{Clocks, Edges, Flat, VectorClocks, Tree};
+use rashomon_engine::synchronisation::{Clocks, Edges, Flat, Tree, VectorClocks};
 use rashomon_engine::{Analysis as _, Detector, Found, Wanted};
 use rashomon_packed::{BLOCK, Event, Op};
 use rashomon_testkit::SplitMix;
