@@ -1,8 +1,9 @@
 //! The `control` file: what the host asks of the runtime. Little-endian 64-bit words: a head of [`HEAD_WORDS`], then tables.
 //!
 //! ```text
-//! head | modules: MODULE_WORDS each | threads: THREAD_WORDS each | objects: OBJECT_WORDS each | turns: TURN_WORDS each | goals: GOAL_WORDS each
-//!      | descriptors: DESCRIPTOR_WORDS each | frames: FRAME_WORDS each | known: KNOWN_WORDS each | strings
+//! head | modules: MODULE_WORDS each | threads: THREAD_WORDS each | objects: OBJECT_WORDS each | turns: TURN_WORDS each
+//!      | goals: GOAL_WORDS each | descriptors: DESCRIPTOR_WORDS each | frames: FRAME_WORDS each | known: KNOWN_WORDS each
+//!      | strings
 //! ```
 //! `strings` holds the module paths (bytes, not terminated); a module entry names offset and length in it.
 //! Code addresses in tables are (module, offset from its load bias), so that schedules survive address-space randomisation;

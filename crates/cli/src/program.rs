@@ -105,9 +105,11 @@ pub fn inspect(command: &OsStr) -> Result<Inspection, Unfit> {
 
 const NO_DEBUG_INFORMATION: &str = "no debug information: reports will name functions but no lines; build with -g";
 
-const ONLY_LINKED: &str = "none of its code is instrumented: only its calls of libc are seen, and races between its accesses are not; compile its sources with `rashomon cc`/`rashomon c++`, too, and not only link them";
+const ONLY_LINKED: &str = "none of its code is instrumented: only its calls of libc are seen, and races between its accesses \
+    are not; compile its sources with `rashomon cc`/`rashomon c++`, too, and not only link them";
 
-const STRIPPED: &str = "no debug information and no symbols: reports will name addresses only; build with -g and check before the program is stripped";
+const STRIPPED: &str = "no debug information and no symbols: reports will name addresses only; \
+    build with -g and check before the program is stripped";
 
 /// Libraries that are linked in may have debug information where the program's own code has none.
 fn main_has_lines(path: &Path, bytes: &[u8]) -> bool {
@@ -166,7 +168,8 @@ fn inspect_bytes(bytes: &[u8]) -> Result<(Instrumentation, Vec<String>), String>
         Instrumentation::Loaded
     } else {
         return Err(format!(
-            "not instrumented; {HOW_TO_BUILD}. If it only starts instrumented programs, check a script (#!/bin/sh …) that calls it"
+            "not instrumented; {HOW_TO_BUILD}. If it only starts instrumented programs, check a \
+                script (#!/bin/sh …) that calls it"
         ));
     };
     if instrumentation == Instrumentation::Loaded && !needed.iter().any(|name| name.contains("tsan")) {

@@ -231,7 +231,11 @@ fn what_runs_on_the_host_is_left_alone() {
         return;
     }
     let place = Place::new();
-    place.write("Cargo.toml", "[workspace]\nmembers = [\"user\", \"made\"]\nresolver = \"2\"\n[profile.release]\nlto = \"fat\"\ndebug = 0\nstrip = true\n");
+    place.write(
+        "Cargo.toml",
+        "[workspace]\nmembers = [\"user\", \"made\"]\nresolver = \"2\"\n[profile.release]\nlto = \
+        \"fat\"\ndebug = 0\nstrip = true\n",
+    );
     place.write(
         "made/Cargo.toml",
         "[package]\nname = \"made\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[lib]\nproc-macro = true\n",
@@ -250,7 +254,8 @@ fn what_runs_on_the_host_is_left_alone() {
     );
     place.write(
         "user/Cargo.toml",
-        "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[lib]\ncrate-type = [\"rlib\", \"cdylib\"]\n[dependencies]\nmade = { path = \"../made\" }\n",
+        "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[lib]\ncrate-type = [\"rlib\", \
+            \"cdylib\"]\n[dependencies]\nmade = { path = \"../made\" }\n",
     );
     place.write("user/build.rs", compile);
     place.write("user/c.c", "int number; int count(void) { return ++number; }\n");

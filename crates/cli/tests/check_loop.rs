@@ -232,7 +232,8 @@ int main(void) {
     let (_, report) = check(&place, &["--recordings", "2"], 0, &[]);
     let notes = report["run"]["notes"].to_string();
     for said in [
-        "process 0 (program), which the program made, died: SIGSEGV: nothing is mapped at the address (code 1), address 0x8: 8 bytes behind",
+        "process 0 (program), which the program made, died: SIGSEGV: nothing is mapped at the address \
+            (code 1), address 0x8: 8 bytes behind",
         "process 1 (program), which the program made, died: SIGABRT",
     ] {
         assert_eq!(notes.matches(said).count(), 1, "{notes}");

@@ -48,22 +48,26 @@ const BAD_UNLOCK: &str = "unlock of an unlocked mutex (or by a wrong thread)";
 fn unlock_of_what_is_not_held() {
     let said = &["    #0 pthread_mutex_unlock ", "    #1 main "];
     reported("int main(void) { pthread_mutex_unlock(&m); return 0; }", BAD_UNLOCK, said);
-    let by_another = "static void *task(void *p) { pthread_mutex_unlock(&m); return 0; } int main(void) { pthread_mutex_lock(&m); alone(task); return 0; }";
+    let by_another = "static void *task(void *p) { pthread_mutex_unlock(&m); return 0; \
+        } int main(void) { pthread_mutex_lock(&m); alone(task); return 0; }";
     reported(by_another, BAD_UNLOCK, &["    #0 pthread_mutex_unlock ", "    #1 task "]);
     let spin = "static pthread_spinlock_t s; static void *task(void *p) { pthread_spin_unlock(&s); return 0; }
         int main(void) { pthread_spin_init(&s, 0); pthread_spin_lock(&s); alone(task); return 0; }";
     reported(spin, BAD_UNLOCK, &["    #0 pthread_spin_unlock ", "    #0 pthread_spin_init "]);
-    let shared = "static void *task(void *p) { pthread_rwlock_unlock(&rw); return 0; } int main(void) { pthread_rwlock_wrlock(&rw); alone(task); return 0; }";
+    let shared = "static void *task(void *p) { pthread_rwlock_unlock(&rw); return 0; \
+        } int main(void) { pthread_rwlock_wrlock(&rw); alone(task); return 0; }";
     reported(shared, BAD_UNLOCK, &["    #0 pthread_rwlock_unlock ", "    #1 task "]);
     silent(
-        "static void *task(void *p) { pthread_rwlock_unlock(&rw); return 0; } int main(void) { pthread_rwlock_rdlock(&rw); pthread_rwlock_rdlock(&rw); alone(task); pthread_rwlock_unlock(&rw); return 0; }",
+        "static void *task(void *p) { pthread_rwlock_unlock(&rw); return 0; } int main(void) { pthread_rwlock_rdlock(&rw); \
+            pthread_rwlock_rdlock(&rw); alone(task); pthread_rwlock_unlock(&rw); return 0; }",
         &[],
     );
 }
 
 #[test]
 fn locks_of_the_programs_own() {
-    let twice = "static void *task(void *p) { AnnotateRWLockAcquired(0, 0, &x, 1); return 0; } int main(void) { AnnotateRWLockAcquired(0, 0, &x, 1); alone(task); return 0; }";
+    let twice = "static void *task(void *p) { AnnotateRWLockAcquired(0, 0, &x, 1); return 0; \
+        } int main(void) { AnnotateRWLockAcquired(0, 0, &x, 1); alone(task); return 0; }";
     reported(twice, "double lock of a mutex", &["    #0 AnnotateRWLockAcquired ", "    #1 task ", "    #1 main "]);
     let read = "int main(void) { AnnotateRWLockAcquired(0, 0, &x, 1); AnnotateRWLockAcquired(0, 0, &x, 0); return 0; }";
     reported(read, "read lock of a write locked mutex", &["    #0 AnnotateRWLockAcquired "]);
@@ -71,7 +75,8 @@ fn locks_of_the_programs_own() {
     reported(unread, "read unlock of a write locked mutex", &["    #0 AnnotateRWLockReleased "]);
     let lives = |create: u32, destroy: u32| {
         format!(
-            "int main(void) {{ __tsan_mutex_create(&x, {create}); __tsan_mutex_pre_lock(&x, 0); __tsan_mutex_post_lock(&x, 0, 0); __tsan_mutex_destroy(&x, {destroy}); return 0; }}"
+            "int main(void) {{ __tsan_mutex_create(&x, {create}); __tsan_mutex_pre_lock(&x, 0); \
+                __tsan_mutex_post_lock(&x, 0, 0); __tsan_mutex_destroy(&x, {destroy}); return 0; }}"
         )
     };
     reported(
@@ -88,26 +93,33 @@ fn locks_of_the_programs_own() {
         static void *task(void *p) { for (int i = 0; i < 100; i++) { pthread_mutex_lock(&m); take(); give(); pthread_mutex_unlock(&m); word = 2; } return 0; }
         int main(void) { AnnotateIgnoreWritesBegin(0, 0); word = 3; AnnotateIgnoreWritesEnd(0, 0); alone(task); return 0; }";
     silent(works, &[]);
-    let held = "static void checks(void) { __tsan_check_no_mutexes_held(); } int main(void) { checks(); pthread_mutex_lock(&m); checks(); pthread_mutex_unlock(&m); return 0; }";
+    let held = "static void checks(void) { __tsan_check_no_mutexes_held(); } int main(void) { checks(); pthread_mutex_lock(&m); \
+        checks(); pthread_mutex_unlock(&m); return 0; }";
     reported(held, "mutex held in the wrong context", &["    #1 checks ", "ThreadSanitizer: reported 1 warnings"]);
 }
 
 #[test]
 fn the_end_of_locks() {
-    let locked = "int main(void) { pthread_mutex_t l; pthread_mutex_init(&l, 0); pthread_mutex_lock(&l); pthread_mutex_destroy(&l); return 0; }";
+    let locked = "int main(void) { pthread_mutex_t l; pthread_mutex_init(&l, 0); pthread_mutex_lock(&l); \
+        pthread_mutex_destroy(&l); return 0; }";
     let said = ["    #0 pthread_mutex_destroy ", "  and:\n    #0 pthread_mutex_lock ", "created at:\n    #0 pthread_mutex_init "];
     reported(locked, "destroy of a locked mutex", &said);
     silent(locked, &["-O", "report_destroy_locked=0"]);
-    let after = "int main(void) { pthread_mutex_t l; pthread_mutex_init(&l, 0); pthread_mutex_destroy(&l); pthread_mutex_lock(&l); return 0; }";
+    let after = "int main(void) { pthread_mutex_t l; pthread_mutex_init(&l, 0); pthread_mutex_destroy(&l); \
+        pthread_mutex_lock(&l); return 0; }";
     reported(after, "use of an invalid mutex (e.g. uninitialized or destroyed)", &["    #0 pthread_mutex_lock "]);
-    let shared = "int main(void) { pthread_rwlock_init(&rw, 0); pthread_rwlock_destroy(&rw); pthread_rwlock_rdlock(&rw); pthread_rwlock_unlock(&rw); return 0; }";
+    let shared = "int main(void) { pthread_rwlock_init(&rw, 0); pthread_rwlock_destroy(&rw); pthread_rwlock_rdlock(&rw); \
+        pthread_rwlock_unlock(&rw); return 0; }";
     reported(shared, "use of an invalid mutex (e.g. uninitialized or destroyed)", &["    #0 pthread_rwlock_rdlock "]);
     silent(
-        "int main(void) { pthread_rwlock_init(&rw, 0); pthread_rwlock_destroy(&rw); rw = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; pthread_rwlock_rdlock(&rw); pthread_rwlock_unlock(&rw); return 0; }",
+        "int main(void) { pthread_rwlock_init(&rw, 0); pthread_rwlock_destroy(&rw); \
+            rw = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; pthread_rwlock_rdlock(&rw); pthread_rwlock_unlock(&rw); return \
+            0; }",
         &[],
     );
     // Where the heap writes nothing when memory is freed, or the lock would be taken.
-    let freed = "int main(void) { char *p = malloc(64); pthread_spinlock_t *l = (pthread_spinlock_t *)(p + 32); pthread_spin_init(l, 0); free(p); pthread_spin_lock(l); return 0; }";
+    let freed = "int main(void) { char *p = malloc(64); pthread_spinlock_t *l = (pthread_spinlock_t *)(p + 32); \
+        pthread_spin_init(l, 0); free(p); pthread_spin_lock(l); return 0; }";
     let held = "static void stop(int s) { _exit(7); }
         int main(void) { pthread_spinlock_t *l = malloc(64); free((void *)l); signal(SIGALRM, stop); alarm(2); pthread_spin_lock(l); return 0; }";
     run(held, &[]).expect(7, &["WARNING: ThreadSanitizer: heap-use-after-free", "    #0 pthread_spin_lock ", "    #0 free "]);
@@ -186,7 +198,8 @@ fn deadlocks_that_happen() {
     );
     let itself = "int main(void) { pthread_mutex_lock(&m); pthread_mutex_lock(&m); return 0; }";
     run(itself, &[]).expect(66, &["double lock of a mutex", "  Main thread waits for mutex M0", "the program is ended"]);
-    let join = "static void *task(void *p) { pthread_mutex_lock(&m); return 0; } int main(void) { pthread_mutex_lock(&m); alone(task); return 0; }";
+    let join = "static void *task(void *p) { pthread_mutex_lock(&m); return 0; \
+        } int main(void) { pthread_mutex_lock(&m); alone(task); return 0; }";
     run(join, &[])
         .expect(66, &["  Main thread waits for thread T1 to end:", "  Thread T1 waits for mutex M0", "the program is ended"]);
 }
@@ -206,7 +219,8 @@ fn threads_that_nobody_joins() {
     );
     silent(leaks, &["-O", "report_thread_leaks=0"]);
     silent(
-        "static void *task(void *p) { return 0; } int main(void) { pthread_t t; pthread_create(&t, 0, task, 0); pthread_detach(t); return 0; }",
+        "static void *task(void *p) { return 0; } int main(void) { pthread_t t; \
+            pthread_create(&t, 0, task, 0); pthread_detach(t); return 0; }",
         &[],
     );
 }
@@ -244,7 +258,8 @@ fn fibres_leave_no_memory_behind() {
 fn signal_handlers() {
     let handles = |body: &str| {
         format!(
-            "static void handler(int s) {{ {body} }} int main(void) {{ signal(SIGUSR1, handler); kill(getpid(), SIGUSR1); x = 1; return 0; }}"
+            "static void handler(int s) {{ {body} }} int main(void) {{ signal(SIGUSR1, handler); \
+                kill(getpid(), SIGUSR1); x = 1; return 0; }}"
         )
     };
     let said = ["    #0 malloc ", "    #1 handler ", "    #0 free "];

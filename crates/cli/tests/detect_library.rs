@@ -140,7 +140,8 @@ const CASES: &[Case] = &[
     case("mbsrtowcs", "mbsrtowcs(wide, &place, 64, &shift)", "sink = !place"),
     case(
         "iconv",
-        "char own[64], *to = own; size_t left = 3, more = 64; rest = text; iconv(iconv_open(\"UTF-16\", \"UTF-8\"), &rest, &left, &to, &more)",
+        "char own[64], *to = own; size_t left = 3, more = 64; rest = text; \
+            iconv(iconv_open(\"UTF-16\", \"UTF-8\"), &rest, &left, &to, &more)",
         "text[2]++",
     ),
     case("explicit_bzero", "explicit_bzero(text, 64)", "text[63]++"),
@@ -161,7 +162,8 @@ fn program() -> String {
     let mut text = format!("{PRELUDE}#include <stdarg.h>\n{OBJECTS}");
     for (number, Case { call, other, .. }) in CASES.iter().enumerate() {
         text += &format!(
-            "static void *call{number}(void *p) {{ {call}; return 0; }} static void *other{number}(void *p) {{ {other}; return 0; }}\n"
+            "static void *call{number}(void *p) {{ {call}; return 0; \
+                }} static void *other{number}(void *p) {{ {other}; return 0; }}\n"
         );
     }
     text += "static void *(*calls[])(void *) = {";
@@ -224,7 +226,8 @@ fn all_of_a_block_may_be_used() {
 #[test]
 fn the_rest_of_a_block_is_freed_with_it() {
     let ended = detected(
-        "int main(void) { char *block = malloc(44); size_t bytes = malloc_usable_size(block); if (bytes < 56) return 0; free(block); ((volatile char *)block)[50] = 1; return 0; }",
+        "int main(void) { char *block = malloc(44); size_t bytes = malloc_usable_size(block); if (bytes < 56) return 0; \
+            free(block); ((volatile char *)block)[50] = 1; return 0; }",
     );
     ended.expect(66, &["heap-use-after-free"]);
 }
@@ -290,7 +293,8 @@ int main(void) {
 #[test]
 fn memory_that_the_library_freed() {
     let ended = detected(
-        "int main(void) { struct addrinfo *list = 0; if (getaddrinfo(\"127.0.0.1\", \"80\", 0, &list)) return 66; volatile struct addrinfo *gone = list; freeaddrinfo(list); return gone->ai_flags & 0; }",
+        "int main(void) { struct addrinfo *list = 0; if (getaddrinfo(\"127.0.0.1\", \"80\", 0, &list)) return 66; \
+            volatile struct addrinfo *gone = list; freeaddrinfo(list); return gone->ai_flags & 0; }",
     );
     ended.expect(66, &["heap-use-after-free", "    #0 free "]);
 }

@@ -152,7 +152,8 @@ fn names_as_linkers_know_them_and_where_modules_are() {
     let place = Place::new();
     place.compile_cxx(
         "program",
-        "#include <thread>\nnamespace n { int x; void task(int by) { x += by; } } int main() { std::thread t(n::task, 1); n::task(2); t.join(); }",
+        "#include <thread>\nnamespace n { int x; void task(int by) { x += by; \
+            } } int main() { std::thread t(n::task, 1); n::task(2); t.join(); }",
     );
     detect(&place, &[]).expect(66, &["    #0 n::task(int) "]);
     let ended = detect(&place, &["demangle=0", "print_module_map=1"])

@@ -70,7 +70,8 @@ fn under_every_policy_and_of_every_kind() {
         recorded("int main(void) { while (!plain) ; return 0; }", policy, 124);
     }
     recorded(
-        "int main(void) { for (;;) { pthread_mutex_lock(&m); int p = plain; pthread_mutex_unlock(&m); if (p) break; sched_yield(); } return 0; }",
+        "int main(void) { for (;;) { pthread_mutex_lock(&m); int p = plain; pthread_mutex_unlock(&m); \
+            if (p) break; sched_yield(); } return 0; }",
         "random",
         124,
     );
@@ -86,8 +87,10 @@ fn what_ends_is_not_called_endless() {
         "static long rounds; int main(void) { while (!atomic_load(&go) && rounds++ < 300000) ; return 3; }",
         "static __thread int rounds; int main(void) { while (!atomic_load(&go) && rounds++ < 300000) ; return 3; }",
         // Clocks, the processor's too.
-        "int main(void) { struct timespec t; do { clock_gettime(CLOCK_MONOTONIC, &t); } while (!atomic_load(&go) && t.tv_sec < 100005); return 3; }",
-        "int main(void) { unsigned long end = __rdtsc() + 1000000000ul; while (!atomic_load(&go) && __rdtsc() < end) ; return 3; }",
+        "int main(void) { struct timespec t; do { clock_gettime(CLOCK_MONOTONIC, &t); \
+            } while (!atomic_load(&go) && t.tv_sec < 100005); return 3; }",
+        "int main(void) { unsigned long end = __rdtsc() + 1000000000ul; \
+            while (!atomic_load(&go) && __rdtsc() < end) ; return 3; }",
         // A timer's signal, and one that a child sends.
         "static void ring(int s) { atomic_store(&go, 1); }
          int main(void) { struct itimerval t = { { 0, 0 }, { 0, 300000 } }; signal(SIGALRM, ring); setitimer(ITIMER_REAL, &t, 0); while (!atomic_load(&go)) ; return 3; }",

@@ -135,7 +135,11 @@ fn the_time_of_the_recording_is_over() {
 #[test]
 fn the_tool_ends_as_it_did_without_a_keeper() {
     let place = Place::new();
-    place.compile("ends", "#include <stdlib.h>\n#include <pthread.h>\nstatic void *task(void *u) { return 0; }\nint main(int c, char **v) { pthread_t t; pthread_create(&t, 0, task, 0); pthread_join(t, 0); return atoi(v[1]); }\n");
+    place.compile(
+        "ends",
+        "#include <stdlib.h>\n#include <pthread.h>\nstatic void *task(void *u) { return 0; \
+        }\nint main(int c, char **v) { pthread_t t; pthread_create(&t, 0, task, 0); pthread_join(t, 0); return atoi(v[1]); }\n",
+    );
     for code in [0, 3, 254] {
         place.rashomon(&["record", "--output", &format!("store-{code}"), "--", "./ends", &code.to_string()]).expect(code, &[]);
     }

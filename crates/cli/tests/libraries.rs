@@ -117,7 +117,8 @@ fn a_library_that_is_trusted_turns_nothing_off_and_the_store_remembers() {
     let place = Place::new();
     build(&place, "libpure.so.1", PURE, CALLER);
     place.rashomon(&["record", "-o", "store", "--", "./program"]).expect(0, &[]);
-    let lost = "note: libpure.so.1: 1 suspicion was not predicted because its calls may order threads; --trust-library libpure.so.1 if they do not";
+    let lost = "note: libpure.so.1: 1 suspicion was not predicted because its calls may order threads; \
+        --trust-library libpure.so.1 if they do not";
     place.rashomon(&["predict", "--json", "before.json", "--show", "everything", "store"]).expect(0, &["0 predicted", lost]);
     let before = place.json("before.json");
     assert_eq!(before["lost"][0]["suspicions"], 1);

@@ -242,7 +242,8 @@ fn every_name_that_is_not_served_is_known() {
         place.write(
             "refers.c",
             format!(
-                "#include <omp.h>\n#include <stdio.h>\nint omp_own(void);\nint main(void) {{\n    int sum = 0;\n    omp_set_num_threads(2);\n{code}\n    printf(\"%d\\n\", sum);\n    return 0;\n}}\n"
+                "#include <omp.h>\n#include <stdio.h>\nint omp_own(void);\nint main(void) {{\n    int sum = 0;\n    \
+                    omp_set_num_threads(2);\n{code}\n    printf(\"%d\\n\", sum);\n    return 0;\n}}\n"
             ),
         );
         place.must(compiler, &["-shared", "-fPIC", "-o", "libown.so", "own.c"]);

@@ -147,7 +147,8 @@ fn statements(draw: &mut SplitMix, out: &mut String, first: u64, depth: u32) {
             20 => {
                 let _ = writeln!(
                     out,
-                    "{{ pthread_mutex_t *l = malloc(sizeof *l); for (int i = 0; i < 3; i++) {{ pthread_mutex_init(l, 0); pthread_mutex_lock(l);"
+                    "{{ pthread_mutex_t *l = malloc(sizeof *l); for (int i = 0; i < 3; \
+                        i++) {{ pthread_mutex_init(l, 0); pthread_mutex_lock(l);"
                 );
                 statements(draw, out, 4, 4);
                 writeln!(out, "pthread_mutex_unlock(l); if (i) pthread_mutex_destroy(l); }} free(l); }}")

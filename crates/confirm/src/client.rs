@@ -70,7 +70,9 @@ impl Served {
     pub fn phrases(self) -> Vec<String> {
         let client = match self.client {
             ClientEnding::NotStarted => {
-                "the client was not started: the program ended, or its time was over, before it was seen to listen (its standard input is empty, but for --stdin; --ready CMD says when it can be asked)".into()
+                "the client was not started: the program ended, or its time was over, before it was seen to listen (its \
+                    standard input is empty, but for --stdin; --ready CMD says when it can be asked)"
+                    .into()
             }
             ClientEnding::NeverReady => {
                 "the client was not started: the program ended, or its time was over, before --ready succeeded".into()

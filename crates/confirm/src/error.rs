@@ -12,7 +12,8 @@ pub enum ConfirmError {
     Execute { program: PathBuf, source: io::Error },
     #[error("the command to run before each execution failed ({status}): {command}", command = command.to_string_lossy())]
     BeforeEach { command: OsString, status: String },
-    #[error("the command to run before each execution failed (it did not end within the time of an execution): {command}", command = command.to_string_lossy())]
+    #[error("the command to run before each execution failed (it did not end within \
+        the time of an execution): {command}", command = command.to_string_lossy())]
     NoTimeLeft { command: OsString },
     #[error(transparent)]
     Trace(#[from] rashomon_trace::TraceError),

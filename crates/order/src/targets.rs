@@ -9,16 +9,18 @@
 //! Guarantee: every conflicting pair that fork and join leave unordered is represented, but for accesses beyond [`CELLS`] kinds
 //! of a granule. Cost: one pass, and the square of the kinds of accesses of each shared granule.
 
-use crate::candidates::{hybrid, races};
+use crate::candidates::{hybrid_until, races_until};
 use crate::happens_before::Model;
 use crate::shared_memory::SharedMemory;
-use rashomon_event::{ContextId, EventIndex, EventKind, Evidence, SiteId, ThreadId, Trace};
+use rashomon_event::{ContextId, Deadline, EventIndex, EventKind, Evidence, SiteId, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Kinds of accesses (thread, time, site, bytes) that are kept of a granule.
 pub const CELLS: usize = 256;
+/// From so many on, the pairs of one granule take long enough to look at the clock before.
+const MANY: usize = 16;
 
 /// Two sites whose accesses conflict, and two accesses that do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,24 +96,32 @@ struct Cell {
     event: EventIndex,
 }
 
+/// What was found of a trace's targets, the likeliest first.
+#[derive(Clone, Debug, Default)]
+pub struct Targets {
+    pub found: Vec<Target>,
+    /// Not cut short by the deadline.
+    pub complete: bool,
+}
+
 /// All targets, the likeliest first.
 pub fn targets(trace: &Trace) -> Vec<Target> {
-    pairs(trace, false)
+    targets_until(trace, false, Deadline::NEVER).found
 }
 
-/// Also those that creation and joining order: what leaving them out saves and loses can be measured so.
-pub fn all_pairs(trace: &Trace) -> Vec<Target> {
-    pairs(trace, true)
-}
-
-fn pairs(trace: &Trace, with_ordered: bool) -> Vec<Target> {
-    let memory = SharedMemory::new(trace);
+/// Those that there is time for. `with_ordered`: also those that creation and joining order, so that what leaving them out saves
+/// and loses can be measured.
+pub fn targets_until(trace: &Trace, with_ordered: bool, deadline: Deadline) -> Targets {
+    let memory = SharedMemory::until(trace, deadline);
+    if !memory.is_complete() {
+        return Targets::default();
+    }
     let threads = trace.events.iter().map(|event| event.thread.index() + 1).max().unwrap_or(0).max(trace.threads.len());
     let mut order = ForkJoin::new(threads);
     let mut moments: Vec<Moment> = Vec::new();
     let mut moment_of: HashMap<(ThreadId, u32), u32> = HashMap::new();
     let mut granules: Vec<Vec<Cell>> = (0..memory.len()).map(|_| Vec::new()).collect();
-    for (index, event) in trace.indices().zip(&trace.events) {
+    for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
         order.step(event.thread, event.kind);
         let Some(access) = event.access() else { continue };
         for (granule, bytes) in memory.granules(&access) {
@@ -134,6 +144,9 @@ fn pairs(trace: &Trace, with_ordered: bool) -> Vec<Target> {
     }
     let mut found: BTreeMap<(SiteId, SiteId), Target> = BTreeMap::new();
     for cells in &granules {
+        if cells.len() >= MANY && deadline.is_over() {
+            break;
+        }
         for (at, second) in cells.iter().enumerate() {
             for first in &cells[..at] {
                 let (one, other) = (&moments[first.moment as usize], &moments[second.moment as usize]);
@@ -159,9 +172,9 @@ fn pairs(trace: &Trace, with_ordered: bool) -> Vec<Target> {
             }
         }
     }
-    for (evidence, pairs) in
-        [(Evidence::Hybrid, hybrid(trace, &memory, 1)), (Evidence::HappensBefore, races(trace, &memory, Model::CPP20, 1))]
-    {
+    let suspected = hybrid_until(trace, &memory, 1, deadline);
+    let unordered = races_until(trace, &memory, Model::CPP20, 1, deadline);
+    for (evidence, pairs) in [(Evidence::Hybrid, suspected), (Evidence::HappensBefore, unordered)] {
         for pair in pairs {
             if let Some(target) = found.get_mut(&pair.sites) {
                 target.evidence = evidence;
@@ -170,7 +183,7 @@ fn pairs(trace: &Trace, with_ordered: bool) -> Vec<Target> {
     }
     let mut targets: Vec<Target> = found.into_values().collect();
     targets.sort_by_key(|target| (rank(target.evidence), target.occurrences, target.second, target.first));
-    targets
+    Targets { found: targets, complete: !deadline.is_over() }
 }
 
 const fn rank(evidence: Evidence) -> u8 {

@@ -1,9 +1,10 @@
 //! Targets of provocation against the plain definition: every conflicting pair that fork and join leave unordered, and no other.
 
-use rashomon_event::{EventIndex, EventKind, SiteId, ThreadId, Trace};
-use rashomon_order::targets::{Describe, targets};
+use rashomon_event::{Deadline, EventIndex, EventKind, SiteId, ThreadId, Trace};
+use rashomon_order::targets::{Describe, targets, targets_until};
 use rashomon_testkit::{Features, Shape, describe, parse, random};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Whether fork, join and program order lead from one event to the other: a search over the trace's edges.
 fn ordered(trace: &Trace, from: EventIndex, to: EventIndex) -> bool {
@@ -103,4 +104,14 @@ fn ordinals_count_what_matches() {
         });
         assert_eq!(apart.ordinal, before.count() as u64);
     }
+}
+
+/// Whoever has no time is told so, and at once.
+#[test]
+fn a_deadline_that_is_over_is_kept() {
+    let trace = random(3, Shape { threads: 3, events: 20_000, variables: 4, locks: 1, features: Features::default() });
+    let all = targets_until(&trace, false, Deadline::NEVER);
+    assert!(all.complete && all.found == targets(&trace) && !all.found.is_empty());
+    let none = targets_until(&trace, false, Deadline::within(Duration::ZERO));
+    assert!(!none.complete && none.found.is_empty(), "{none:?}");
 }

@@ -11,11 +11,13 @@ pub enum PipelineError {
     Malformed { path: PathBuf, reason: String },
     #[error("{path} is not empty; name another folder for the output, or remove it", path = path.display())]
     OutputExists { path: PathBuf },
-    #[error("{path} is a link, or no file or folder of ours: a store has none; remove it, or do not use this store", path = path.display())]
+    #[error("{path} is a link, or no file or folder of ours: a store has none; \
+        remove it, or do not use this store", path = path.display())]
     Foreign { path: PathBuf },
     #[error("{path} is in use by {by}; wait until that ends, or use a copy of the store", path = path.display())]
     InUse { path: PathBuf, by: String },
-    #[error("no store in {path}; run `rashomon check` or `rashomon record` there first, or name one with --store", path = path.display())]
+    #[error("no store in {path}; run `rashomon check` or `rashomon record` \
+        there first, or name one with --store", path = path.display())]
     NoStore { path: PathBuf },
     #[error("no finding {id} in {path}; it has: {known}", path = path.display())]
     NoSuchFinding { id: String, path: PathBuf, known: String },
@@ -23,19 +25,22 @@ pub enum PipelineError {
     AmbiguousFinding { prefix: String, known: String },
     #[error("finding {id} has no schedule: it was {verdict}, never forced")]
     NoSchedule { id: String, verdict: &'static str },
-    #[error("{what} is for another binary: {path} had build-id {expected} and has {found}; run `rashomon check` on the new one", path = path.display())]
+    #[error("{what} is for another binary: {path} had build-id {expected} and has {found}; \
+        run `rashomon check` on the new one", path = path.display())]
     OtherBinary { what: String, path: PathBuf, expected: String, found: String },
     #[error("the program ran without our runtime, so nothing was recorded; `rashomon doctor PROG` says why")]
     NotObserved,
     #[error("the time for the recording was over before the program began; a larger --budget or --timeout gives more")]
     NothingRecorded,
     #[error(
-        "nothing is left of the recording: {path} was moved or deleted while the program ran; --output names a folder that the program leaves alone",
+        "nothing is left of the recording: {path} was moved or deleted while the program ran; \
+            --output names a folder that the program leaves alone",
         path = path.display()
     )]
     SessionGone { path: PathBuf },
     #[error(
-        "the program could not begin its recording in {path} (what it wrote to standard error says why); --output names another folder",
+        "the program could not begin its recording in {path} (what it wrote to standard error says \
+            why); --output names another folder",
         path = path.display()
     )]
     NotBegun { path: PathBuf },

@@ -60,7 +60,8 @@ fn accesses_overlap_exactly_if_they_share_a_variable() {
 #[test]
 fn waiting_releases_and_acquires_and_observes_its_own_signal() {
     let found = steps(
-        "main fork a; a lock m; a wait c m; main lock m; main signal c; main signal c #wakes; main unlock m; a woken c m wakes; a unlock m",
+        "main fork a; a lock m; a wait c m; main lock m; main signal c; main signal c #wakes; \
+            main unlock m; a woken c m wakes; a unlock m",
     );
     assert_eq!(
         found,

@@ -163,7 +163,8 @@ mod tests {
         let text = render("%% %n %p %m %o %b %f %q %s %l %c %F|%S|%L|%M%z%", 4, &frame(), &options);
         assert_eq!(
             text,
-            "% 4 0x005500001235 /bin/prog 0x1234 (BuildId: abcd) f(int) 0x0 b.c 7 3 in f(int)|b.c:7:3|b.c:7:3|(prog+0x1234) (BuildId: abcd)%z%"
+            "% 4 0x005500001235 /bin/prog 0x1234 (BuildId: abcd) f(int) 0x0 b.c 7 3 in \
+                f(int)|b.c:7:3|b.c:7:3|(prog+0x1234) (BuildId: abcd)%z%"
         );
     }
 

@@ -243,8 +243,10 @@ fn suspicions_that_hang_on_the_same_libraries_are_one_note() {
     assert_eq!(
         notes,
         [
-            "note: liba.so.1, libb.so.2: 2 suspicions were not predicted because their calls may order threads; --trust-library liba.so.1 --trust-library libb.so.2 if none of them do",
-            "note: libb.so.2: 1 suspicion was not predicted because its calls may order threads; --trust-library libb.so.2 if they do not",
+            "note: liba.so.1, libb.so.2: 2 suspicions were not predicted because their calls may order threads; \
+                --trust-library liba.so.1 --trust-library libb.so.2 if none of them do",
+            "note: libb.so.2: 1 suspicion was not predicted because its calls may order threads; \
+                --trust-library libb.so.2 if they do not",
         ]
     );
 }

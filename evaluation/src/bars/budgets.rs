@@ -356,7 +356,8 @@ mod tests {
 
     #[test]
     fn what_the_tool_said_is_found() {
-        let said = "rashomon: recording\nrashomon: proven (co-enabled): race-0a\nrashomon: proven (wrong exit code): failure-1b\nproven (x): y\n";
+        let said = "rashomon: recording\nrashomon: proven (co-enabled): race-0a\nrashomon: proven (wrong exit \
+            code): failure-1b\nproven (x): y\n";
         assert_eq!(proven_ids(said), ["failure-1b", "race-0a"]);
     }
 

@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn statistics_are_names_and_numbers() {
-        let text = "accesses_executed 200\nfilter_skipped_same_thread 30\nfilter_skipped_two_threads 20\nfilter_skipped_span 100\n\nraces 0\n";
+        let text = "accesses_executed 200\nfilter_skipped_same_thread 30\nfilter_skipped_two_threads \
+            20\nfilter_skipped_span 100\n\nraces 0\n";
         let statistics = Statistics::parse(text).unwrap();
         assert_eq!((statistics.executed(), statistics.skipped(), statistics.get("sweeps")), (200, 50, 0));
         // What the hooks recognise anyway is no merit of the filter.

@@ -168,7 +168,8 @@ fn print(rows: &[Row]) {
     }
     table.print();
     println!(
-        "\npredicted: found by the whole prediction, with a causal witness that the checker accepts; races: all such predictions\n"
+        "\npredicted: found by the whole prediction, with a causal witness that the checker \
+            accepts; races: all such predictions\n"
     );
 }
 

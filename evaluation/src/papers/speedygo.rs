@@ -164,7 +164,8 @@ fn lost(known: &Known, reports: &Reports, pair: &Pair, place: String) -> String 
 
 fn print(rows: &[Row]) {
     println!(
-        "pairs of events that race in some correct reordering, and how many of them each analysis reports (+ reports that are none)\n"
+        "pairs of events that race in some correct reordering, and how many of them each analysis \
+            reports (+ reports that are none)\n"
     );
     let titles = [
         "trace",

@@ -6,7 +6,8 @@
 //! lie in *blocks*, powers of two in size and alignment, so that "an access of my current span" is one masked comparison.
 //!
 //! ```text
-//! reference → stack (u32)      granule of 4 references → epoch, slot, atomic (looked at by every check) | thread, lock set (looked at by reports)
+//! reference → stack (u32)      granule of 4 references → epoch, slot, atomic (looked at by every check) | thread, lock set
+//! (looked at by reports)
 //! ```
 //! Threads carve blocks out of *slabs* of 1024. When slabs run short, the older half of those that no current span uses is
 //! *swept*: all cells that name them are cleared, then they are used again. A sweep goes a step further with each slab that is

@@ -47,10 +47,16 @@ static BYTES8: ByteBits = byte_bits(8);
 static BYTES16: ByteBits = byte_bits(8);
 
 macro_rules! access_hooks {
-    (@compare BYTES8) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
+    (@compare BYTES8) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; \
+        and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; pand xmm1, [rcx \
+        + r9]" };
     // Sixteen bytes are two words.
-    (@compare BYTES16) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; movdqa xmm3, xmm1; pand xmm1, [rcx + r9]" };
-    (@compare $bytes:ident) => { "mov edx, edi; and edx, 7; shl edx, 4; lea r8, [rip + {bytes}]; movdqa xmm2, [r8 + rdx]; lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; por xmm1, xmm2; por xmm2, fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
+    (@compare BYTES16) => { "/* {bytes} is for smaller accesses */ test dil, 7; jnz 5f; lea r9, [rdi + rdi]; \
+        and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; movdqa xmm2, fs:[rax + {covered}]; movdqa xmm3, \
+        xmm1; pand xmm1, [rcx + r9]" };
+    (@compare $bytes:ident) => { "mov edx, edi; and edx, 7; shl edx, 4; lea r8, [rip + {bytes}]; movdqa xmm2, [r8 + rdx]; \
+        lea r9, [rdi + rdi]; and r9, fs:[rax + {shadow_mask}]; movdqa xmm1, fs:[rax + {covers}]; por xmm1, xmm2; por xmm2, \
+        fs:[rax + {covered}]; pand xmm1, [rcx + r9]" };
     (@second BYTES16) => { "pand xmm3, [rcx + r9 + 16]; pcmpeqd xmm3, xmm2; pmovmskb edx, xmm3; test edx, edx; jz 5f" };
     (@second $bytes:ident) => { "" };
     ($($name:ident $class:ident $log2:literal $bytes:ident $slow:ident;)*) => { $(

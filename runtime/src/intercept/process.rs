@@ -1,9 +1,9 @@
 //! Processes: `fork`, `exec`, `posix_spawn` and the ends that run no `atexit` handlers.
 //!
-//! Every process records into a folder of its own ([`crate::record::process_tree`], [`crate::process::fork`]). `vfork` is `fork`: a
-//! child that shares the parent's stack cannot leave the runtime behind. A program that replaces itself has a complete recording
-//! up to there, and the one that takes its place another; should `exec` fail, recording goes on. Programs that libc starts by
-//! itself (`system`, `popen`) find this process's folder in the environment.
+//! Every process records into a folder of its own ([`crate::record::process_tree`], [`crate::process::fork`]). `vfork` is `fork`:
+//! a child that shares the parent's stack cannot leave the runtime behind. A program that replaces itself has a complete
+//! recording up to there, and the one that takes its place another; should `exec` fail, recording goes on. Programs that libc
+//! starts by itself (`system`, `popen`) find this process's folder in the environment.
 #![expect(
     clippy::undocumented_unsafe_blocks,
     reason = "every block hands the program's own arguments to the function that they are meant for"

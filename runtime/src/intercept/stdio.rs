@@ -10,7 +10,8 @@
 //! that: its layout is part of glibc's interface, as `getc_unlocked` is compiled into programs.
 #![expect(
     clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or looks at the program's own stream"
+    reason = "every block hands the program's own arguments to the function that they are meant for, or \
+        looks at the program's own stream"
 )]
 
 use super::descriptors::{Interruption, Kind, POLLIN, POLLOUT, Ready, look, poll_now, wait_for_files};

@@ -177,7 +177,8 @@ unsafe extern "C" fn choose(theirs: &'static Theirs, ours: *mut c_void) -> *mut 
             sys::message(&[
                 b"OpenMP's ",
                 name.to_bytes(),
-                b" is not served, so that the compiler's own library serves this program: what that orders is not seen, and races may be reported that are none",
+                b" is not served, so that the compiler's own library serves this program: what that orders is not seen, and \
+                    races may be reported that are none",
             ]);
         }
     }

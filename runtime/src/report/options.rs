@@ -87,10 +87,13 @@ options! {
     detector: text = b"hb", "hb, lockset or hybrid";
     filter: text = b"none", "none or tree: what is left out before detection";
     filter_locations: number = 1024, "how many code locations, in all their contexts, the filter remembers of each thread";
-    reporter: text = b"", "the program that names addresses and writes reports; default: RASHOMON_REPORTER, else `rashomon` in PATH";
+    reporter: text = b"", "the program that names addresses and writes reports; \
+        default: RASHOMON_REPORTER, else `rashomon` in PATH";
     format: text = b"tsan", "tsan, text or json";
-    release_sequences: text = b"", "standard: a relaxed store of another thread ends them; kept: only a releasing store does, as in ThreadSanitizer; default: kept with format=tsan, else standard";
-    references: number = 0, "references to earlier accesses, in thousands, before those out of use are swept; 0: as many as the program's memory asks for";
+    release_sequences: text = b"", "standard: a relaxed store of another thread ends them; \
+        kept: only a releasing store does, as in ThreadSanitizer; default: kept with format=tsan, else standard";
+    references: number = 0, "references to earlier accesses, in thousands, before those out of use are swept; \
+        0: as many as the program's memory asks for";
     stats: text = b"", "file for what detection did, in numbers; every access is counted then, which takes time";
     report_bugs: yes = true, "report anything at all";
     report_thread_leaks: yes = true, "report threads that nobody joined at exit";
@@ -104,7 +107,8 @@ options! {
     ignore_interceptors_accesses: yes = false, "ignore the accesses of library functions";
     enable_annotations: yes = true, "heed dynamic annotations";
     force_seq_cst_atomics: yes = false, "take every atomic operation as sequentially consistent";
-    force_background_thread: yes = false, "start the thread that keeps memory_limit_mb and flush_memory_ms with the program, not with its first thread";
+    force_background_thread: yes = false, "start the thread that keeps memory_limit_mb and flush_memory_ms with the \
+        program, not with its first thread";
     halt_on_error: yes = false, "end the process after the first report";
     end_on_sigterm: yes = false, "a SIGTERM that the program does not handle ends it with exitcode if something was reported";
     print_benign: yes = false, "no effect here";
@@ -112,7 +116,8 @@ options! {
     atexit_sleep_ms: number = 1000, "milliseconds that other threads get at exit";
     history_size: number = 0, "no effect here: stacks of former accesses are always kept";
     io_sync: number = 1, "what orders input and output: 0 nothing, 1 by descriptor, 2 everything";
-    die_after_fork: unless_told = None, "end a process that makes threads after the fork of one that had several; default: with format=tsan, as ThreadSanitizer, which does not support it";
+    die_after_fork: unless_told = None, "end a process that makes threads after the fork of one that had several; \
+        default: with format=tsan, as ThreadSanitizer, which does not support it";
     stop_on_start: yes = false, "wait for a debugger at start";
     running_on_valgrind: yes = false, "no effect here";
     profile_memory: text = b"", "no effect here";

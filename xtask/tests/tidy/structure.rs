@@ -15,18 +15,15 @@ const MAX_COLUMNS: usize = 130;
 const LONGER: [(&str, &str, usize); 0] = [];
 
 /// Lines that are longer, by folder. A number may only fall.
-const WIDER: [(&str, usize); 11] = [
-    ("crates/abi", 5),
-    ("crates/cli", 143),
-    ("crates/confirm", 3),
-    ("crates/pipeline", 16),
-    ("crates/report", 6),
-    ("crates/reporter", 3),
-    ("crates/trace", 1),
-    ("evaluation", 22),
+const WIDER: [(&str, usize); 8] = [
+    ("crates/cli", 105),
+    ("crates/confirm", 1),
+    ("crates/pipeline", 1),
+    ("crates/reporter", 2),
+    ("evaluation", 17),
     ("include", 1),
-    ("runtime", 67),
-    ("tests", 67),
+    ("runtime", 45),
+    ("tests", 62),
 ];
 
 /// Files of different folders that know each other, as the folders are named. What is not listed is not allowed.
@@ -94,9 +91,11 @@ fn part(path: &str) -> &str {
     path.match_indices('/').nth(depth - 1).map_or(path, |(end, _)| &path[..end])
 }
 
-/// A row of a table in a document cannot be broken.
+/// A row of a table cannot be broken, in a document or in a comment.
 fn is_row(file: &TextFile, line: &str) -> bool {
-    file.path.ends_with(".md") && line.trim_start().starts_with('|')
+    let text = line.trim_start();
+    let text = if file.path.ends_with(".md") { text } else { text.strip_prefix("//! ").unwrap_or_default() };
+    text.starts_with('|')
 }
 
 #[test]

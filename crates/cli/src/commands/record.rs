@@ -62,7 +62,8 @@ impl fmt::Display for Saving {
         let share = 100.0 * spared as f64 / ((bytes + spared) as f64).max(1.0);
         write!(
             f,
-            "of {executed} accesses {redundant} were redundant and are not recorded: {bytes} bytes, {spared} spared ({share:.0} %)"
+            "of {executed} accesses {redundant} were redundant and are not recorded: {bytes} \
+                bytes, {spared} spared ({share:.0} %)"
         )
     }
 }

@@ -31,7 +31,8 @@ const STREAM: &str = "all state is in the stream or context that the caller pass
 pub const KNOWN: &[Known] = &[
     Known {
         soname: "libz.so",
-        reason: "all state is in the z_stream; the table of CRCs is constant, or made once with atomics and the same values whoever makes it",
+        reason: "all state is in the z_stream; the table of CRCs is constant, or made once with atomics \
+            and the same values whoever makes it",
     },
     Known { soname: "libz-ng.so", reason: "as libz; functions for the processor are chosen once, the same whoever chooses" },
     Known { soname: "libbz2.so", reason: STREAM },
@@ -84,7 +85,8 @@ pub const KNOWN: &[Known] = &[
     Known { soname: "libyaml-0.so", reason: "all state is in the parser or emitter that the caller passes" },
     Known {
         soname: "libgcc_s.so",
-        reason: "unwinding: its table of frames is guarded by pthread mutexes, which are seen, and shows only what was registered",
+        reason: "unwinding: its table of frames is guarded by pthread mutexes, which are seen, \
+            and shows only what was registered",
     },
     Known { soname: "libresolv.so", reason: "a part of libc, called through it: the resolver's state belongs to the thread" },
     Known { soname: "libnss_files.so", reason: "a part of libc, called through it" },

@@ -6,8 +6,8 @@
 //! Everything follows from the seed and from what was shown, but for the share of time: a machine that is slower may stop
 //! earlier.
 //!
-//! The rule of [`UntilNothingNew`]: stop when [`FRUITLESS`] recordings in a row showed nothing new, when [`MOST`] are there, or when
-//! the next one would not fit into the share of the budget (recording and looking at it taken together; the longest so far
+//! The rule of [`UntilNothingNew`]: stop when [`FRUITLESS`] recordings in a row showed nothing new, when [`MOST`] are there, or
+//! when the next one would not fit into the share of the budget (recording and looking at it taken together; the longest so far
 //! counts). Why six: then every policy of the mix has had its turns and none showed anything; two that draw the same by chance,
 //! as they often do in small programs, must not end it. Why a third of the budget: what is found must be forced, too, which takes
 //! two executions a finding at least. A program that takes long thus gets one recording or two.

@@ -41,7 +41,8 @@ impl Tally {
         }
         if self.set_aside > 0 {
             notes.push(format!(
-                "{} more suspicions were not looked at: of a recording {MOST_OF_ONE_RECORDING} are; mend what is reported and check again",
+                "{} more suspicions were not looked at: of a recording {MOST_OF_ONE_RECORDING} are; \
+                    mend what is reported and check again",
                 self.set_aside
             ));
         }
@@ -71,7 +72,8 @@ impl Tally {
             return;
         }
         let note = format!(
-            "{} more suspicions are of the same bytes, functions and locks as others here, and were set aside; mend what is reported and check again",
+            "{} more suspicions are of the same bytes, functions and locks as others here, and were set aside; \
+                mend what is reported and check again",
             self.alike.len()
         );
         self.note(note, observer);

@@ -200,7 +200,8 @@ impl Force {
         let last = execute(job.program, &session, &forcing.input, Output::Discard, time)?;
         if last.ending == Ending::TimedOut {
             case.tally.note(
-                "the last execution, which leaves the world as a whole one does, was ended with the budget: what it writes may be cut short".into(),
+                "the last execution, which leaves the world as a whole one does, was ended with the \
+                    budget: what it writes may be cut short".into(),
                 case.observer,
             );
         }

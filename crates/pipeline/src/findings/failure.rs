@@ -184,10 +184,12 @@ impl Compared {
         match self {
             Self::EndsWell => None,
             Self::FailsAlike => Some(
-                "a schedule that ended well when it was recorded ends so, too, now: what earlier executions left behind decides, not the schedule; --before-each restores it",
+                "a schedule that ended well when it was recorded ends so, too, now: what earlier executions left behind \
+                    decides, not the schedule; --before-each restores it",
             ),
             Self::Unknown => Some(
-                "no schedule that ended well when it was recorded did so again: whether the schedule decides is not known; --before-each restores what executions leave behind",
+                "no schedule that ended well when it was recorded did so again: whether the schedule decides is not known; \
+                    --before-each restores what executions leave behind",
             ),
         }
     }

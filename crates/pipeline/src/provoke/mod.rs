@@ -151,6 +151,10 @@ impl ProvokeTally {
     }
 }
 
+/// There was no time to find all pairs of a recording.
+const CUT_SHORT: &str =
+    "the recording is long: not all pairs of accesses were found to hold threads at; a larger --budget gives more";
+
 impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
     /// `made`: executions before this campaign.
     pub(crate) fn new(
@@ -166,13 +170,16 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             _ => native.mul_f64(SLOWER).max(SHORTEST_HOLD),
         });
         let identities = rashomon_trace::provoked::identities(session)?;
-        let mut plan = Plan::new(&loaded.trace, &identities, settings);
+        // Half of the time is for what is found.
+        let looking = deadline.less(deadline.limit(Duration::MAX) / 2);
+        let mut plan = Plan::new(&loaded.trace, &identities, settings, looking);
         known.enter(&mut plan);
         let before: Vec<TargetState> = plan.pairs.iter().map(|pair| pair.decision).collect();
         let open = || plan.pairs.iter().filter(|pair| pair.decision == TargetState::Open);
         let tally = ProvokeTally {
             targets: open().count() as u64,
             merged: open().map(|pair| pair.target.occurrences).sum(),
+            notes: (!plan.complete).then(|| CUT_SHORT.to_owned()).into_iter().collect(),
             ..ProvokeTally::default()
         };
         Ok(Self {

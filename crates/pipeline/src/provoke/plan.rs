@@ -7,8 +7,8 @@ use crate::provoke::ProvokeSettings;
 use rashomon_abi::numbers::SplitMix;
 use rashomon_confirm::provoke::{Attempts, attempts};
 use rashomon_event::schedule::ScheduleModule;
-use rashomon_event::{CodePlace, Descriptor, EventIndex, Evidence, SiteId, ThreadPath, Trace};
-use rashomon_order::targets::{Describe, Target, all_pairs, targets};
+use rashomon_event::{CodePlace, Deadline, Descriptor, EventIndex, Evidence, SiteId, ThreadPath, Trace};
+use rashomon_order::targets::{Describe, Target, Targets, targets_until};
 use rashomon_trace::{Provoked, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -153,6 +153,8 @@ pub struct Plan {
     /// Matches of each descriptor in the last execution that was to hold a thread there.
     seen: BTreeMap<usize, u64>,
     strategy: Strategy,
+    /// Whether there was time to look at all of the recording.
+    pub complete: bool,
     /// All sites of accesses, and how often each is in the recording; where statements are drawn.
     pub sites: Vec<(CodePlace, u64)>,
 }
@@ -198,11 +200,11 @@ impl HoldState {
 
 impl Plan {
     /// `identities`: what the program calls its threads, by their numbers.
-    pub fn new(trace: &Trace, identities: &BTreeMap<u32, u64>, settings: &ProvokeSettings) -> Self {
+    pub fn new(trace: &Trace, identities: &BTreeMap<u32, u64>, settings: &ProvokeSettings, deadline: Deadline) -> Self {
         let (strategy, with_ordered) = (settings.strategy, settings.with_ordered);
         let modules = trace.modules.iter();
         let modules = modules.map(|module| ScheduleModule { path: module.path.clone(), build_id: module.build_id.clone() });
-        let mut targets = if with_ordered { all_pairs(trace) } else { targets(trace) };
+        let Targets { found: mut targets, complete } = targets_until(trace, with_ordered, deadline);
         if strategy == Strategy::Statements {
             targets.retain(|target| target.evidence != Evidence::Conflict);
         }
@@ -220,6 +222,7 @@ impl Plan {
             pairs: Vec::new(),
             seen: BTreeMap::new(),
             strategy,
+            complete,
             sites: executed.into_iter().map(|(site, times)| (place_of(trace, site), times)).collect(),
         };
         let identity = |event: EventIndex| identities.get(&trace.event(event).thread.0).copied().unwrap_or(0);

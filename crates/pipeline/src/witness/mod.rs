@@ -317,7 +317,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         finding.notes.push(match row.found {
             Found::ByPrefix => format!("{}: {} turns", row.found.words(), shown.turns),
             _ => format!(
-                "{}: {searched} turns behind a prefix of {} turns with {} accesses, after which one thread stands right before its access; {} schedules were tried",
+                "{}: {searched} turns behind a prefix of {} turns with {} accesses, after which one thread stands right before \
+                    its access; {} schedules were tried",
                 row.found.words(),
                 shown.turns,
                 shown.accesses,

@@ -10,7 +10,8 @@
 //! `explore/tests/oracle.rs` compares with all schedules of small programs.
 //!
 //! Both count on it that steps and their order determine the state. That is so where no plain accesses race but those that are
-//! visible: where the recording has other races ([`Races`]) states are not remembered, and DPOR does not say that it tried everything.
+//! visible: where the recording has other races ([`Races`]) states are not remembered, and DPOR does not say that it tried
+//! everything.
 
 use crate::explore::racing_sites;
 use rashomon_event::{CodePlace, Deadline, Trace};

@@ -190,7 +190,8 @@ mod tests {
             ("one.c", "int main(void) {}"),
             (
                 MANIFEST,
-                "[[program]]\nname = \"both\"\nsources = [\"x/a.c\", \"x/b.cc\"]\nflags = [\"-Ix\", \"-DY\"]\ncases = [[\"1\"], [\"2\"]]\n",
+                "[[program]]\nname = \"both\"\nsources = [\"x/a.c\", \"x/b.cc\"]\nflags = [\"-Ix\", \
+                    \"-DY\"]\ncases = [[\"1\"], [\"2\"]]\n",
             ),
         ]);
         let programs = programs(folder.path()).unwrap();

@@ -3,7 +3,8 @@
 //! What a callback reads it reads itself. `qsort` moves elements where its callback does not see it: it may write all of them.
 #![expect(
     clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or looks at what a call left in them"
+    reason = "every block hands the program's own arguments to the function that they are meant for, or \
+        looks at what a call left in them"
 )]
 
 use super::*;

@@ -1,7 +1,8 @@
 //! `printf` and its kin: they read the format and the strings that it names, and write the text where it goes to memory.
 #![expect(
     clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or looks at what a call left in them"
+    reason = "every block hands the program's own arguments to the function that they are meant for, or \
+        looks at what a call left in them"
 )]
 
 use super::formats::{Arguments, Conversions, Limit, Modifier, interpose_variadic};

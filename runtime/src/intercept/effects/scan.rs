@@ -1,7 +1,8 @@
 //! `scanf` and its kin: they write what their format's conversions name, as far as they came.
 #![expect(
     clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or looks at what a call left in them"
+    reason = "every block hands the program's own arguments to the function that they are meant for, or \
+        looks at what a call left in them"
 )]
 
 use super::formats::{Arguments, Conversion, Conversions, Limit, Modifier, interpose_variadic};

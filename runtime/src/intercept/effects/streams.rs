@@ -1,7 +1,8 @@
 //! Streams: what goes through them. Their buffers are the library's, which locks them.
 #![expect(
     clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or looks at what a call left in them"
+    reason = "every block hands the program's own arguments to the function that they are meant for, or \
+        looks at what a call left in them"
 )]
 
 use super::*;
