@@ -84,7 +84,7 @@ fn check(trace: &[Event]) {
     assert_eq!(later(found.shb.as_ref().unwrap()), shb, "SHB\n{}", text(trace));
     assert_eq!(later(found.lock_sets.as_ref().unwrap()), eraser(trace), "lock sets\n{}", text(trace));
     assert_eq!(found.hb.events(), u64::from(hb.count_ones()));
-    // DESIGN §B: what SHB leaves unordered HB does too, and the first race of HB is one of SHB's.
+    // What SHB leaves unordered HB does too, and the first race of HB is one of SHB's.
     assert_eq!(shb & !hb, 0);
     // Reading an atomic write orders under SHB, and is no race under HB.
     if !trace.iter().any(|event| event.op.is_access() && !event.op.is_plain()) {

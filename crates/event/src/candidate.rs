@@ -48,7 +48,7 @@ pub struct Candidate {
     pub occurrences: u64,
 }
 
-/// What a witness keeps of the trace (DESIGN: two levels).
+/// What a witness keeps of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WitnessLevel {
     /// Program order, fork/join, lock exclusion, condition and barrier instances; reads-from is free. An *optimistic* witness.

@@ -37,7 +37,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a proven finding was established (DESIGN §2).
+/// How a proven finding was established (`docs/reference/verdicts.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
