@@ -3,7 +3,9 @@
 //! A turn lasts as long as one thread makes all steps, and ends where that thread stood when another was chosen. The last turn
 //! runs as far as it can: what the execution failed of comes about there.
 
-use crate::log::{Log, Pending};
+use crate::log::{Log, Pending, Step};
+use rashomon_abi::exploration::{NO_WAIT, Operation};
+use rashomon_abi::record::Op;
 use rashomon_event::{Goal, Place, Position, Schedule, ThreadPath, Turn};
 
 /// The path of each thread, by number.
@@ -23,6 +25,16 @@ fn position(pending: &Pending) -> Position {
         op => Place::Synchronisation { op: op as u16 },
     };
     Position { ordinal: pending.ordinal, place }
+}
+
+/// Where the thread stood when its turn was over.
+fn end_of(step: &Step, after: &Pending) -> Position {
+    let Operation { op, second, .. } = step.does.operation;
+    // A writer that has begun to wait keeps readers of some locks out: it must have begun in the replay, too.
+    if after == &step.does && op == Op::Lock as u64 && second == NO_WAIT {
+        return Position { ordinal: after.ordinal, place: Place::Waiting { accesses: after.count } };
+    }
+    position(after)
 }
 
 const END: Position = Position { ordinal: u32::MAX, place: Place::End };
@@ -47,7 +59,7 @@ pub fn of_log(base: &Schedule, log: &Log, race: Option<[u32; 2]>) -> Schedule {
             continue;
         }
         let until = match (step.after, last && race.is_none()) {
-            (Some(after), false) => position(&after),
+            (Some(after), false) => end_of(step, &after),
             _ => END,
         };
         schedule.turns.push(Turn { thread: indices[step.thread as usize], until, landmark: None });

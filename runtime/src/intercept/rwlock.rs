@@ -58,11 +58,17 @@ fn try_lock(lock: Lock, shared: bool) -> c_int {
     }
 }
 
+/// Whether new readers wait for writers that wait.
+fn prefers_writers(lock: Lock) -> bool {
+    // SAFETY: the program's own lock.
+    unsafe { (*lock).flags == PREFER_WRITERS }
+}
+
 /// Whether readers have to let a writer go first.
 fn writers_wait(lock: Lock) -> bool {
-    // SAFETY: the program's own lock; registered threads are never unmapped, and stopped in serial mode.
+    // SAFETY: registered threads are never unmapped, and stopped in serial mode.
     unsafe {
-        (*lock).flags == PREFER_WRITERS
+        prefers_writers(lock)
             && all().any(|thread| {
                 (*thread).state.get() == State::Blocked
                     && (*thread).wait.what == WaitFor::Lock
@@ -85,6 +91,10 @@ fn failed(runtime: &Runtime, lock: Lock, site: u64, error: c_int) -> c_int {
 
 fn lock_until(lock: Lock, shared: bool, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
+    if !shared && prefers_writers(lock) {
+        // To begin to wait is a step that others notice, as a try is: a schedule may have it.
+        explore::concerns(runtime.thread(), explore::TRY);
+    }
     sched::point(&runtime, if shared { Op::LockShared } else { Op::Lock }, lock as u64, site);
     // SAFETY: the program's own lock; only this thread can store its own number there.
     let own = unsafe { (&raw const (*lock).writer).read_volatile() as u32 == runtime.thread().libc_id.get() };
