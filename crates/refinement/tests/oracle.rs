@@ -6,7 +6,7 @@ use rashomon_event::{
 };
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::model::Model;
-use rashomon_refinement::search::{Answer, Limits, Window, find};
+use rashomon_refinement::search::{Answer, Limits, Reductions, Window, find};
 use rashomon_testkit::{Features, Rules, Shape, describe, enumerate, random, reachable};
 use rashomon_witness::Checker;
 
@@ -183,4 +183,39 @@ fn a_search_that_reaches_its_limit_says_so() {
         }
     }
     assert!(undecided > 50, "{undecided}");
+}
+
+/// Each reduction changes how many states are seen, and no answer.
+#[test]
+fn reductions_lose_nothing() {
+    let features = Features { conditions: true, semaphores: true, barriers: true, ..Features::default() };
+    let without = [
+        Reductions { relevance: false, ..Reductions::ALL },
+        Reductions { runs: false, ..Reductions::ALL },
+        Reductions { memory: false, ..Reductions::ALL },
+    ];
+    let (mut all, mut others) = (0, [0; 3]);
+    for seed in 0..400 {
+        let shape = Shape { threads: 2 + (seed % 2) as u32, events: 16, variables: 1, locks: 2, features };
+        let trace = random(seed, shape);
+        let model = Model::new(&trace, Atomics::Free);
+        for (first, second) in conflicting(&trace) {
+            let search = |reductions| {
+                let limits = Limits { states: 2_000_000, reductions, ..Limits::default() };
+                find(&model, &[first, second], Window::whole(&model), &limits)
+            };
+            let expected = search(Reductions::ALL);
+            all += expected.states;
+            for (reductions, states) in without.into_iter().zip(&mut others) {
+                let found = search(reductions);
+                *states += found.states;
+                let same = matches!(
+                    (&found.answer, &expected.answer),
+                    (Answer::Order(_), Answer::Order(_)) | (Answer::No { .. }, Answer::No { .. })
+                );
+                assert!(same, "{reductions:?}: {:?}, {:?}\n{}", found.answer, expected.answer, describe(&trace));
+            }
+        }
+    }
+    assert!(others.iter().all(|&states| states > all), "{all} states, {others:?} without one of the reductions");
 }
