@@ -90,6 +90,11 @@ impl Program {
         &self.expect
     }
 
+    /// What may be proven besides.
+    pub fn allowed(&self) -> &[String] {
+        &self.allow
+    }
+
     /// Whether some findings come about in some schedules and not in others.
     pub fn has_allowances(&self) -> bool {
         !self.allow.is_empty()
