@@ -8,6 +8,7 @@ use super::scenarios::RECORDINGS;
 use crate::common::bar::Bar;
 use crate::common::compile::{Compilers, succeed};
 use crate::common::races;
+use crate::common::suite;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::{EventIndex, Trace};
@@ -147,10 +148,10 @@ fn row(application: &Application, tool: &Path, compilers: &Compilers, place: &Pa
     row.found = report["findings"].as_array().into_iter().flatten().filter(|finding| finding["verdict"] == "proven").count();
     let sanitizer = place.join("sanitizer");
     build(Command::new(&compilers.c).arg("-fsanitize=thread"), &sanitizer)?;
-    for _ in 0..free {
-        let execution = races::execute(Command::new(&sanitizer).args(application.args), Duration::from_secs(10))?;
-        row.sanitizer += u32::from(execution.said.contains("WARNING: ThreadSanitizer: data race"));
-    }
+    let runs = suite::in_parallel(&vec![(); free as usize], |()| {
+        races::execute(Command::new(&sanitizer).args(application.args), Duration::from_secs(10))
+    })?;
+    row.sanitizer = runs.iter().filter(|run| run.said.contains("WARNING: ThreadSanitizer: data race")).count() as u32;
     Ok(row)
 }
 
