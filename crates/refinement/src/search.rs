@@ -104,14 +104,14 @@ pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Li
         }
         places.push(place);
     }
-    let Some((required, useful)) = relevant(model, goals, &places) else { return Found::at_once(true) };
+    let before: Vec<usize> = if window.from > 0 { observed(model, window.from).collect() } else { Vec::new() };
+    let mut prefix = vec![0_u32; model.steps.len()];
+    before.iter().for_each(|&thread| prefix[thread] += 1);
+    let Some((required, useful)) = relevant(model, goals, &places, &prefix) else { return Found::at_once(true) };
     let everything = |thread: usize| places.iter().find(|place| place.0 == thread).map_or(u32::MAX, |place| place.1);
     let useful = if limits.reductions.relevance { useful } else { (0..useful.len()).map(everything).collect() };
     let within = |thread: usize| model.steps[thread].partition_point(|step| step.event.index() < window.to) as u32;
-    let before: Vec<usize> = if window.from > 0 { observed(model, window.from).collect() } else { Vec::new() };
     let mut limit: Vec<u32> = useful.iter().enumerate().map(|(thread, &useful)| useful.min(within(thread))).collect();
-    let mut prefix = vec![0_u32; limit.len()];
-    before.iter().for_each(|&thread| prefix[thread] += 1);
     limit.iter_mut().zip(&prefix).for_each(|(limit, &prefix)| *limit = prefix.max(*limit));
     let of_goals = goals.iter().filter_map(|&goal| model.wait_of(goal)).collect();
     let mut state = State::new(model, limit, of_goals);
@@ -152,7 +152,8 @@ fn observed<'m>(model: &'m Model<'_>, from: usize) -> impl Iterator<Item = usize
 }
 
 /// Per thread, how many steps the goals need, and how many can be of use. `None`: a goal needs another one.
-fn relevant(model: &Model<'_>, goals: &[EventIndex], places: &[(usize, u32)]) -> Option<(Vec<u32>, Vec<u32>)> {
+/// Whoever holds a lock where the window begins (`prefix`: steps before that) must be able to release it.
+fn relevant(model: &Model<'_>, goals: &[EventIndex], places: &[(usize, u32)], prefix: &[u32]) -> Option<(Vec<u32>, Vec<u32>)> {
     let threads = model.steps.len();
     let mut required = Closure::new(threads, places);
     for (&goal, &(thread, before)) in goals.iter().zip(places) {
@@ -168,6 +169,11 @@ fn relevant(model: &Model<'_>, goals: &[EventIndex], places: &[(usize, u32)]) ->
     }
     let mut useful = Closure { beyond: false, open: (0..threads).collect(), ..required.clone() };
     useful.seen = vec![0; threads];
+    for (thread, &prefix) in prefix.iter().enumerate() {
+        if prefix > 0 && !places.iter().any(|place| place.0 == thread) {
+            useful.want(thread, model.without_locks(thread, prefix));
+        }
+    }
     useful.close(model, true);
     Some((required.steps, useful.steps))
 }

@@ -160,7 +160,7 @@ fn windows_begin_with_the_observed_prefix() {
             }
         }
     }
-    assert!(found > 100 && missed > 10, "{found} found, {missed} missed");
+    assert!(found > 100 && missed * 100 < found, "{found} found, {missed} missed");
 }
 
 #[test]
@@ -220,4 +220,26 @@ fn reductions_lose_nothing() {
     // Where runs leave little to choose, memory has little to save.
     let [relevance, runs, memory] = others;
     assert!(all < relevance && all < runs && runs < memory, "{all} states, {others:?} without reductions");
+}
+
+/// Whoever holds a lock where the window begins can release it, though nothing else asks for more of that thread.
+#[test]
+fn relevance_loses_nothing_in_windows() {
+    let mut found = 0;
+    for seed in 0..1500 {
+        let shape = Shape { threads: 3 + (seed % 2) as u32, events: 24, variables: 1, locks: 2, features: Features::default() };
+        let trace = random(seed, shape);
+        let model = Model::new(&trace, Atomics::Free);
+        for (first, second) in conflicting(&trace) {
+            let goals = [first, second];
+            let Some(window) = Window::around(&model, &goals, 10) else { continue };
+            let order = |relevance| {
+                let limits = Limits { reductions: Reductions { relevance, ..Reductions::ALL }, ..Limits::default() };
+                matches!(find(&model, &goals, window, &limits).answer, Answer::Order(_))
+            };
+            assert_eq!(order(true), order(false), "{window:?} {goals:?}\n{}", describe(&trace));
+            found += usize::from(window.from > 0 && order(true));
+        }
+    }
+    assert!(found > 100, "{found}");
 }
