@@ -272,14 +272,15 @@ impl Parser {
     fn set(&mut self) -> Result<Events, ParseError> {
         let close = if self.take("{|") {
             "|}"
-        } else {
-            self.need("{")?;
+        } else if self.take("{") {
             "}"
+        } else {
+            return self.wrong("a set, `{` or `{|`");
         };
         let mut events = BTreeSet::new();
         while !self.take(close) {
-            if !events.is_empty() {
-                self.need(",")?;
+            if !events.is_empty() && !self.take(",") {
+                return self.wrong(&format!("`,` or `{close}`"));
             }
             let Word::Name(name) = self.word() else { return self.wrong("an event") };
             let Some(&event) = self.events.get(name) else { return self.wrong("a declared event") };

@@ -18,18 +18,31 @@ use crate::trim::trim;
 use rashomon_event::{Deadline, EventIndex, LockMode};
 use rustc_hash::FxHashSet;
 
+/// What keeps states small in number. All are on but where they are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reductions {
+    pub relevance: bool,
+    pub runs: bool,
+    pub memory: bool,
+}
+
+impl Reductions {
+    pub const ALL: Self = Self { relevance: true, runs: true, memory: true };
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// States remembered.
+    /// States seen.
     pub states: usize,
     /// Steps tried, back and forth, beside those of the trace.
     pub steps: usize,
     pub deadline: Deadline,
+    pub reductions: Reductions,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { states: 100_000, steps: 20_000_000, deadline: Deadline::NEVER }
+        Self { states: 100_000, steps: 20_000_000, deadline: Deadline::NEVER, reductions: Reductions::ALL }
     }
 }
 
@@ -91,19 +104,21 @@ pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Li
         }
         places.push(place);
     }
-    let Some((required, useful)) = relevant(model, goals, &places) else { return Found::at_once(true) };
-    let within = |thread: usize| model.steps[thread].partition_point(|step| step.event.index() < window.to) as u32;
     let before: Vec<usize> = if window.from > 0 { observed(model, window.from).collect() } else { Vec::new() };
-    let mut limit: Vec<u32> = useful.iter().enumerate().map(|(thread, &useful)| useful.min(within(thread))).collect();
-    let mut prefix = vec![0_u32; limit.len()];
+    let mut prefix = vec![0_u32; model.steps.len()];
     before.iter().for_each(|&thread| prefix[thread] += 1);
+    let Some((required, useful)) = relevant(model, goals, &places, &prefix) else { return Found::at_once(true) };
+    let everything = |thread: usize| places.iter().find(|place| place.0 == thread).map_or(u32::MAX, |place| place.1);
+    let useful = if limits.reductions.relevance { useful } else { (0..useful.len()).map(everything).collect() };
+    let within = |thread: usize| model.steps[thread].partition_point(|step| step.event.index() < window.to) as u32;
+    let mut limit: Vec<u32> = useful.iter().enumerate().map(|(thread, &useful)| useful.min(within(thread))).collect();
     limit.iter_mut().zip(&prefix).for_each(|(limit, &prefix)| *limit = prefix.max(*limit));
     let of_goals = goals.iter().filter_map(|&goal| model.wait_of(goal)).collect();
     let mut state = State::new(model, limit, of_goals);
     before.iter().for_each(|&thread| state.take(thread));
     let prefix = state.mark();
     let start: Vec<u32> = state.done.clone();
-    let mut search = Search { state, goals: &places, limits, tried: 0, seen: FxHashSet::default(), waits: Vec::new() };
+    let mut search = Search { state, goals: &places, limits, tried: 0, states: 0, seen: FxHashSet::default(), waits: Vec::new() };
     search.waits = search.state_waits(goals);
     if required.iter().zip(&search.state.limit).any(|(required, limit)| required > limit) {
         return Found::at_once(false);
@@ -112,7 +127,7 @@ pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Li
         return Found::at_once(false);
     }
     let found = search.run();
-    let (states, steps) = (search.seen.len(), search.tried);
+    let (states, steps) = (search.states, search.tried);
     let answer = match found {
         Some(true) => {
             let path: Vec<u32> = search.state.path().skip(prefix).collect();
@@ -137,7 +152,8 @@ fn observed<'m>(model: &'m Model<'_>, from: usize) -> impl Iterator<Item = usize
 }
 
 /// Per thread, how many steps the goals need, and how many can be of use. `None`: a goal needs another one.
-fn relevant(model: &Model<'_>, goals: &[EventIndex], places: &[(usize, u32)]) -> Option<(Vec<u32>, Vec<u32>)> {
+/// Whoever holds a lock where the window begins (`prefix`: steps before that) must be able to release it.
+fn relevant(model: &Model<'_>, goals: &[EventIndex], places: &[(usize, u32)], prefix: &[u32]) -> Option<(Vec<u32>, Vec<u32>)> {
     let threads = model.steps.len();
     let mut required = Closure::new(threads, places);
     for (&goal, &(thread, before)) in goals.iter().zip(places) {
@@ -153,6 +169,11 @@ fn relevant(model: &Model<'_>, goals: &[EventIndex], places: &[(usize, u32)]) ->
     }
     let mut useful = Closure { beyond: false, open: (0..threads).collect(), ..required.clone() };
     useful.seen = vec![0; threads];
+    for (thread, &prefix) in prefix.iter().enumerate() {
+        if prefix > 0 && !places.iter().any(|place| place.0 == thread) {
+            useful.want(thread, model.without_locks(thread, prefix));
+        }
+    }
     useful.close(model, true);
     Some((required.steps, useful.steps))
 }
@@ -221,6 +242,8 @@ struct Search<'m, 't, 'g> {
     goals: &'g [(usize, u32)],
     limits: &'g Limits,
     tried: usize,
+    states: usize,
+    /// Empty without the reduction.
     seen: FxHashSet<Box<[u32]>>,
     /// Waits that goals end, with what must have been done.
     waits: Vec<(u32, crate::model::Need)>,
@@ -272,12 +295,15 @@ impl<'m> Search<'m, '_, '_> {
     fn run(&mut self) -> Option<bool> {
         let mut frames: Vec<Frame> = Vec::new();
         loop {
-            self.run_all_alone()?;
+            if self.limits.reductions.runs {
+                self.run_all_alone()?;
+            }
             if self.reached() {
                 return Some(true);
             }
-            if self.seen.insert(self.state.key()) {
-                if self.seen.len() > self.limits.states {
+            if !self.limits.reductions.memory || self.seen.insert(self.state.key()) {
+                self.states += 1;
+                if self.states > self.limits.states {
                     return None;
                 }
                 frames.push(Frame { mark: self.state.mark(), choices: self.choices() });
@@ -288,12 +314,20 @@ impl<'m> Search<'m, '_, '_> {
                 match frame.choices.pop() {
                     Some(thread) => {
                         self.state.take(thread as usize);
+                        self.tried += 1;
+                        self.within_limits()?;
                         break;
                     }
                     None => _ = frames.pop(),
                 }
             }
         }
+    }
+
+    /// `None`: too many steps, or too late.
+    fn within_limits(&self) -> Option<()> {
+        let over = self.tried > self.limits.steps || (self.tried.is_multiple_of(4096) && self.limits.deadline.is_over());
+        (!over).then_some(())
     }
 
     /// Threads that can do a step, the one that was first in the trace last.
@@ -344,9 +378,7 @@ impl<'m> Search<'m, '_, '_> {
             }
             self.state.take(thread);
             self.tried += 1;
-            if self.tried > self.limits.steps || (self.tried.is_multiple_of(4096) && self.limits.deadline.is_over()) {
-                return None;
-            }
+            self.within_limits()?;
             if open.is_empty() && levels.iter().all(|&(_, now, most)| now >= most) {
                 best = self.state.mark();
             }

@@ -6,7 +6,8 @@ use plotters::prelude::*;
 use std::path::Path;
 
 /// Told apart by colour-blind readers too (Okabe and Ito).
-const COLOURS: [RGBColor; 3] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115)];
+const COLOURS: [RGBColor; 5] =
+    [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167), RGBColor(86, 180, 233)];
 const PANEL: (u32, u32) = (380, 270);
 const FONT: &str = "sans-serif";
 

@@ -5,7 +5,7 @@ use super::compile::{Compilers, succeed};
 use super::detector::Configuration;
 use super::programs::Language;
 use super::races::{self, Execution};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use std::fs::File;
 use std::path::PathBuf;
@@ -48,6 +48,38 @@ pub fn programs(part: Option<&str>) -> Result<Vec<Program>> {
     Ok(manifest.program.into_iter().filter(|program| part.is_none_or(|part| program.path.contains(part))).collect())
 }
 
+/// The programs of `tests/scenarios` whose path contains `part`. Their second line says which bugs they have: `// bugs: race`,
+/// `// bugs: deadlock`, or `// bugs: none`.
+pub fn scenarios(part: Option<&str>) -> Result<Vec<Program>> {
+    let scenarios = root().join("tests/scenarios");
+    let files = std::fs::read_dir(&scenarios).with_context(|| format!("cannot read {}", scenarios.display()))?;
+    let mut names =
+        files.map(|file| Ok(file?.file_name().to_string_lossy().into_owned())).collect::<std::io::Result<Vec<_>>>()?;
+    names.retain(|name| name.ends_with(".c") && part.is_none_or(|part| format!("scenarios/{name}").contains(part)));
+    names.sort_unstable();
+    let program = |name: &String| {
+        let text = std::fs::read_to_string(scenarios.join(name)).with_context(|| format!("cannot read {name}"))?;
+        let bugs = text.lines().nth(1).and_then(|line| line.strip_prefix("// bugs: "));
+        let bugs = bugs.with_context(|| format!("tests/scenarios/{name}: the second line is not `// bugs: …`"))?;
+        let expect = match bugs {
+            "none" => Vec::new(),
+            "race" | "deadlock" => vec![bugs.to_owned()],
+            _ => bail!("tests/scenarios/{name}: `{bugs}` is neither race, deadlock nor none"),
+        };
+        Ok(Program {
+            path: format!("../scenarios/{name}"),
+            language: String::from("c"),
+            args: Vec::new(),
+            stdin: None,
+            link: Vec::new(),
+            expect,
+            allow: Vec::new(),
+            timeout_seconds: 5,
+        })
+    };
+    names.iter().map(program).collect()
+}
+
 impl Program {
     pub fn source(&self) -> PathBuf {
         folder().join(&self.path)
@@ -56,6 +88,11 @@ impl Program {
     /// What must be proven.
     pub fn expected(&self) -> &[String] {
         &self.expect
+    }
+
+    /// What may be proven besides.
+    pub fn allowed(&self) -> &[String] {
+        &self.allow
     }
 
     /// Whether some findings come about in some schedules and not in others.
@@ -188,6 +225,15 @@ mod tests {
         assert!(all.len() > 100 && all.iter().all(|program| program.source().is_file()));
         assert!(all.iter().any(Program::is_racy) && !all.iter().all(Program::is_racy));
         assert!(programs(Some("no program is called so")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn scenarios_say_which_bugs_they_have() {
+        let all = scenarios(None).unwrap();
+        let clean = all.iter().filter(|program| program.expected().is_empty()).count();
+        assert!(all.len() > 30 && clean > 10 && all.len() - clean > 20);
+        assert!(all.iter().all(|program| program.source().is_file()));
+        assert_eq!(scenarios(Some("scenarios/transfers.c")).unwrap()[0].expected(), ["deadlock"]);
     }
 
     #[test]

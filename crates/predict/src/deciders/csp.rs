@@ -7,7 +7,7 @@ use crate::optimistic::linearise;
 use rashomon_event::{Deadline, EventIndex};
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::model::Model;
-use rashomon_refinement::search::{Answer, Limits, Window, find};
+use rashomon_refinement::search::{Answer, Limits, Reductions, Window, find};
 use std::cell::{Cell, OnceCell};
 
 /// Models of one trace, built when they are asked for, and what they have cost.
@@ -74,7 +74,7 @@ fn search(question: &Question<'_, '_>, model: &Model<'_>, goals: &[EventIndex], 
         return Answer::Undecided;
     }
     let deadline: Deadline = question.options.deadline;
-    let found = find(model, goals, window, &Limits { states: limits.states, steps, deadline });
+    let found = find(model, goals, window, &Limits { states: limits.states, steps, deadline, reductions: Reductions::ALL });
     spent.set(spent.get() + found.steps);
     found.answer
 }

@@ -54,10 +54,10 @@ pub fn agreement(quick: bool) -> Agreement {
     let unlock = |lock| EventKind::Release { lock: Address(lock), mode: LockMode::Exclusive };
     let access = |class| EventKind::Access(Access { address: Address(0x300), size: 4, class, atomic: false });
     let alphabet = [access(AccessClass::Write), access(AccessClass::Read), lock(8), unlock(8), lock(16), unlock(16)];
-    for length in 2..=if quick { 5 } else { 7 } {
+    for length in 2..=if quick { 5 } else { 6 } {
         enumerate(2, length, &alphabet, &mut |trace| agreement.add(&trace));
     }
-    for seed in 0..if quick { 2_000 } else { 30_000 } {
+    for seed in 0..if quick { 2_000 } else { 10_000 } {
         let features = Features { relaxed: false, ..Features::ALL };
         let shape = Shape { threads: 2 + (seed % 3) as u32, events: 16, variables: 1 + seed % 2, locks: 1 + seed % 3, features };
         agreement.add(&random(seed, shape));

@@ -1,0 +1,38 @@
+// shows: the cycle comes after sections that are ordered in every recording
+// bugs: deadlock
+#include <pthread.h>
+
+static int turns;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t b = PTHREAD_MUTEX_INITIALIZER;
+
+static void *ab(void *unused) {
+    pthread_mutex_lock(&m);
+    turns++;
+    pthread_mutex_unlock(&m);
+    pthread_mutex_lock(&a);
+    pthread_mutex_lock(&b);
+    pthread_mutex_unlock(&b);
+    pthread_mutex_unlock(&a);
+    return unused;
+}
+
+static void *ba(void *unused) {
+    pthread_mutex_lock(&m);
+    turns++;
+    pthread_mutex_unlock(&m);
+    pthread_mutex_lock(&b);
+    pthread_mutex_lock(&a);
+    pthread_mutex_unlock(&a);
+    pthread_mutex_unlock(&b);
+    return unused;
+}
+
+int main(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], NULL, ab, NULL);
+    pthread_create(&threads[1], NULL, ba, NULL);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    return 0;
+}

@@ -1,0 +1,30 @@
+// shows: the second section acts only if the first one came before
+// bugs: none
+#include <pthread.h>
+
+static int ready, data;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+
+static void *produce(void *unused) {
+    data = 1;
+    pthread_mutex_lock(&m);
+    ready = 1;
+    pthread_mutex_unlock(&m);
+    return unused;
+}
+
+static void *consume(void *unused) {
+    pthread_mutex_lock(&m);
+    int seen = ready;
+    pthread_mutex_unlock(&m);
+    if (seen) data++;
+    return unused;
+}
+
+int main(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], NULL, produce, NULL);
+    pthread_create(&threads[1], NULL, consume, NULL);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    return 0;
+}

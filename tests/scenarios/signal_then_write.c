@@ -1,0 +1,32 @@
+// shows: the datum is written behind the section that signals
+// bugs: race
+#include <pthread.h>
+
+static int ready, data;
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+
+static void *produce(void *unused) {
+    pthread_mutex_lock(&m);
+    ready = 1;
+    pthread_cond_signal(&c);
+    pthread_mutex_unlock(&m);
+    data = 1;
+    return unused;
+}
+
+static void *consume(void *unused) {
+    pthread_mutex_lock(&m);
+    while (!ready) pthread_cond_wait(&c, &m);
+    pthread_mutex_unlock(&m);
+    data++;
+    return unused;
+}
+
+int main(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], NULL, produce, NULL);
+    pthread_create(&threads[1], NULL, consume, NULL);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
