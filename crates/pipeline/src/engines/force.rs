@@ -201,7 +201,8 @@ impl Force {
         if last.ending == Ending::TimedOut {
             case.tally.note(
                 "the last execution, which leaves the world as a whole one does, was ended with the \
-                    budget: what it writes may be cut short".into(),
+                    budget: what it writes may be cut short"
+                    .into(),
                 case.observer,
             );
         }
