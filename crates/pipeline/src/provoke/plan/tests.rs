@@ -24,6 +24,7 @@ pub(crate) fn plan(threads: &[u32], pairs: &[[usize; 2]]) -> Plan {
         pairs: pairs.iter().map(|sides| Pair::new(target.clone(), sides.map(place), *sides)).collect(),
         seen: BTreeMap::new(),
         strategy: Strategy::Targets,
+        complete: true,
         sites: Vec::new(),
     }
 }
