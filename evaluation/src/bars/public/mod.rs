@@ -67,6 +67,7 @@ pub fn run(options: &Options) -> Result<bool> {
     debian::provide(&[("clang-19", starts("clang-19")), ("libclang-rt-19-dev", sanitizer), ("llvm-19", symbolizer)])?;
     let tool = workspace::build_tool()?;
     let exceptions: BTreeMap<String, String> = toml::from_str(EXCEPTIONS).context("exceptions.toml")?;
+    let exceptions = exceptions.into_iter().map(|(key, reason)| (without_folders(&key), reason)).collect();
     let scratch = tempfile::tempdir().context("cannot create a temporary folder")?;
     let tools = Tools { tool, folder: folder.clone(), scratch: scratch.path().to_owned() };
 
@@ -134,7 +135,12 @@ fn in_parallel<T: Sync, R: Send>(all: &[T], jobs: usize, done: &str, work: impl 
 }
 
 fn key(case: &str, (one, other): &Pair) -> String {
-    format!("{case}: {one} {other}")
+    without_folders(&format!("{case}: {one} {other}"))
+}
+
+/// Where below FOLDER a collection lies says nothing about its programs.
+fn without_folders(key: &str) -> String {
+    key.split(' ').map(|word| word.rsplit('/').next().unwrap_or(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn missed_of(results: &[CaseResult], exceptions: &BTreeMap<String, String>) -> Vec<Missed> {
@@ -142,7 +148,7 @@ fn missed_of(results: &[CaseResult], exceptions: &BTreeMap<String, String>) -> V
     for result in results {
         for pair in result.sanitizer.iter().filter(|pair| !result.proven.contains(pair)) {
             let verdict = result.others.iter().find(|other| other.pair.as_ref() == Some(pair)).map(|other| other.status.clone());
-            let of_all = || exceptions.get(&format!("{}: *", result.case));
+            let of_all = || exceptions.get(&without_folders(&format!("{}: *", result.case)));
             let exception = exceptions.get(&key(&result.case, pair)).or_else(of_all).cloned();
             missed.push(Missed {
                 case: result.case.clone(),
@@ -168,8 +174,8 @@ fn bars_of(results: &[CaseResult], missed: &[Missed], exceptions: &BTreeMap<Stri
     let proven = results.iter().filter(|result| !result.proven.is_empty()).count();
     let failed: Vec<&str> = results.iter().filter(|result| result.failure.is_some()).map(|result| result.case.as_str()).collect();
     let used: BTreeSet<String> =
-        missed.iter().map(|missed| format!("{}: {} {}", missed.case, missed.one, missed.other)).collect();
-    let known: BTreeSet<&str> = results.iter().map(|result| result.case.as_str()).collect();
+        missed.iter().map(|missed| without_folders(&format!("{}: {} {}", missed.case, missed.one, missed.other))).collect();
+    let known: BTreeSet<String> = results.iter().map(|result| without_folders(&result.case)).collect();
     let is_here = |name: &str| name.split(": ").next().is_some_and(|case| known.contains(case));
     let stale = exceptions.keys().filter(|name| whole && is_here(name) && !used.contains(*name)).count();
     let none = |name: &str, found: usize, of: String| Bar {
