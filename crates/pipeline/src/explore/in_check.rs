@@ -13,7 +13,7 @@ use std::path::Path;
 /// Executions in a row that show nothing new, after which an exploration in a check is *dry*; or half of all, if these are more.
 /// New are operations and orders of two of them ([`Novelty`]): there are few in a small program, and most of them are seen in its
 /// first schedules. A failure that needs several of them together comes behind the last new one, and hence the second half.
-pub const DRY: u64 = 150;
+pub const DRY: u64 = 300;
 
 /// Steps of an execution in a check. What makes more is not explored there: all of its schedules would be too many, and to plan
 /// them takes time and memory by the square of the steps.
