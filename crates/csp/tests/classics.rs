@@ -86,7 +86,8 @@ fn mutual_exclusion(turns: bool) -> String {
     };
     let flag = |own: u32| {
         format!(
-            "DOWN{own} = up{own} -> UP{own} [] is_down{own} -> DOWN{own}\nUP{own} = down{own} -> DOWN{own} [] up{own} -> UP{own}\n"
+            "DOWN{own} = up{own} -> UP{own} [] is_down{own} -> DOWN{own}\nUP{own} = down{own} -> \
+                DOWN{own} [] up{own} -> UP{own}\n"
         )
     };
     let turn = "TURN1 = turn1 -> TURN1 [] turn2 -> TURN2 [] is_turn1_1 -> TURN1
@@ -178,7 +179,8 @@ fn philosophers_in_a_ring() {
             let (one, two) = if left_handed && seat == 0 { (after, seat) } else { (seat, after) };
             text.push_str(&format!(
                 "\nPHIL{seat} = seat -> t{seat}_{one} -> t{seat}_{two} -> p{seat}_{one} -> p{seat}_{two} -> leave -> PHIL{seat}
-                 FORK{seat} = t{seat}_{seat} -> p{seat}_{seat} -> FORK{seat} [] t{before}_{seat} -> p{before}_{seat} -> FORK{seat}"
+                 FORK{seat} = t{seat}_{seat} -> p{seat}_{seat} -> FORK{seat} \
+                 [] t{before}_{seat} -> p{before}_{seat} -> FORK{seat}"
             ));
             all.push(format!("PHIL{seat}"));
             forks.push(format!("FORK{seat}"));

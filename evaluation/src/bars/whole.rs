@@ -3,8 +3,8 @@
 //! What is fair. Nothing is given but the program and its arguments, and the budget is the same for all. A bug counts as proven
 //! if a finding of its kind is; of `tests/programs` these are the kinds that the manifest expects, of `tests/explore` any (each
 //! has one bug), of `tests/loop` those in the source's second line, one of which is enough, of `tests/scenarios` that in the
-//! second line; of `tests/provocation` and `tests/shacham` races. Programs without a bug, and the twins of `tests/loop` in which it
-//! is mended, are to end with nothing proven and nothing shown.
+//! second line; of `tests/provocation` and `tests/shacham` races. Programs without a bug, and the twins of `tests/loop` in which
+//! it is mended, are to end with nothing proven and nothing shown.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;

@@ -1,8 +1,8 @@
 //! Table 2: applications, some with a seeded race. What is recorded and what the model keeps of it, what it decides and how long
 //! each phase takes, and how often clang's ThreadSanitizer reports a race.
 //!
-//! What is fair. Four recordings each, as in Table 1; numbers are of all four. The model is asked about all pairs that the hybrid filter leaves, within the program's own
-//! limits; what the CSP engine predicts is forced, as in Table 1.
+//! What is fair. Four recordings each, as in Table 1; numbers are of all four. The model is asked about all pairs that the hybrid
+//! filter leaves, within the program's own limits; what the CSP engine predicts is forced, as in Table 1.
 
 use super::scenarios::RECORDINGS;
 use crate::common::bar::Bar;
