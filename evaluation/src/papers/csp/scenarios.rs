@@ -201,7 +201,8 @@ pub fn print(rows: &[Row]) {
     let invented = sum(|row| row.sanitizer.iter().filter(|kind| !row.exists(kind)).count());
     table.print();
     println!(
-        "{} programs: {} bugs, {} proven, {by_sanitizer} by {RECORDINGS} runs of ThreadSanitizer, which also reports {invented} that are \
+        "{} programs: {} bugs, {} proven, {by_sanitizer} by {RECORDINGS} runs of ThreadSanitizer, \
+         which also reports {invented} that are \
          none (paper: 48 scenarios, 31, 31, 21)",
         rows.len(),
         sum(|row| row.bugs.len()),
