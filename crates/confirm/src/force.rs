@@ -23,6 +23,7 @@ pub struct Forcing {
     /// Time a call into the kernel may take before the runtime gives up on it.
     pub patience: Duration,
     pub input: Input,
+    pub output: Output,
     /// Where virtual time begins: as in the recording.
     pub base_time_nanoseconds: u64,
     pub trace_limit: u64,
@@ -215,7 +216,7 @@ pub fn force_in(
     forcing: &Forcing,
 ) -> Result<Attempt, ConfirmError> {
     session_in_manner(schedule, After::Stop, manner, known, session, forcing)?;
-    let execution = execute(program, session, &forcing.input, Output::Discard, forcing.time())?;
+    let execution = execute(program, session, &forcing.input, forcing.output, forcing.time())?;
     attempt(schedule, session, execution)
 }
 

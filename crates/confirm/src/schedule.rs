@@ -42,7 +42,14 @@ pub struct Plan {
 /// A place to stand at, and the event there.
 type Stop = (Position, Option<EventIndex>);
 
+/// Turns with where they stop, and by thread the last one.
+type Turns = (Vec<(Turn, Option<EventIndex>)>, Vec<Option<u32>>);
+
 const NONE: u32 = u32::MAX;
+
+fn bounded(turns: usize) -> Result<(), ConfirmError> {
+    if turns as u64 > rashomon_abi::control::MAX_ENTRIES { Err(ConfirmError::TooLong { turns }) } else { Ok(()) }
+}
 
 impl<'a> Planner<'a> {
     /// `quantum`: as in the recording's control.
@@ -67,22 +74,7 @@ impl<'a> Planner<'a> {
 
     /// The schedule that executes the witness's order and ends with every goal thread at its goal.
     pub fn plan(&self, witness: &Witness) -> Result<Plan, ConfirmError> {
-        let mut turns: Vec<(Turn, Option<EventIndex>)> = Vec::new();
-        // Which turn left each thread where it stands now.
-        let mut stands: Vec<Option<u32>> = vec![None; self.trace.threads.len()];
-        let mut run: Option<EventIndex> = None;
-        for &index in &witness.order {
-            let event = self.event(index)?;
-            if let Some(last) = run
-                && self.trace.event(last).thread != event.thread
-            {
-                self.end_run(last, &mut turns, &mut stands);
-            }
-            run = Some(index);
-        }
-        if let Some(last) = run {
-            self.end_run(last, &mut turns, &mut stands);
-        }
+        let (mut turns, mut stands) = self.turns_of(&witness.order)?;
         let mut goals = Vec::new();
         for goal in witness.candidate.goals() {
             let thread = self.event(goal)?.thread;
@@ -97,15 +89,40 @@ impl<'a> Planner<'a> {
             stands[thread.index()] = Some(turn);
             goals.push(turn);
         }
-        if turns.len() as u64 > rashomon_abi::control::MAX_ENTRIES {
-            return Err(ConfirmError::TooLong { turns: turns.len() });
-        }
+        bounded(turns.len())?;
         let goal = match (&witness.candidate, goals.as_slice()) {
             (CandidateKind::Race { .. }, &[first, second]) => Goal::Race { turns: [first, second] },
             _ => Goal::Deadlock { turns: goals },
         };
         let (turns, stops) = turns.into_iter().unzip();
         Ok(Plan { schedule: Schedule { turns, goal, ..self.empty() }, stops })
+    }
+
+    /// The schedule that executes the order, and wants nothing behind it.
+    pub fn of_order(&self, order: &[EventIndex]) -> Result<Schedule, ConfirmError> {
+        let (turns, _) = self.turns_of(order)?;
+        bounded(turns.len())?;
+        Ok(Schedule { turns: turns.into_iter().map(|(turn, _)| turn).collect(), ..self.empty() })
+    }
+
+    /// The turns of an order, and which of them left each thread where it stands.
+    fn turns_of(&self, order: &[EventIndex]) -> Result<Turns, ConfirmError> {
+        let mut turns: Vec<(Turn, Option<EventIndex>)> = Vec::new();
+        let mut stands: Vec<Option<u32>> = vec![None; self.trace.threads.len()];
+        let mut run: Option<EventIndex> = None;
+        for &index in order {
+            let event = self.event(index)?;
+            if let Some(last) = run
+                && self.trace.event(last).thread != event.thread
+            {
+                self.end_run(last, &mut turns, &mut stands);
+            }
+            run = Some(index);
+        }
+        if let Some(last) = run {
+            self.end_run(last, &mut turns, &mut stands);
+        }
+        Ok((turns, stands))
     }
 
     /// The synchronisation operations in the order of the trace, and what is between them; no goal. Each thread is left right
@@ -122,9 +139,7 @@ impl<'a> Planner<'a> {
             last = Some(index);
         }
         turns.extend(last.map(|last| self.turn_behind(last)));
-        if turns.len() as u64 > rashomon_abi::control::MAX_ENTRIES {
-            return Err(ConfirmError::TooLong { turns: turns.len() });
-        }
+        bounded(turns.len())?;
         Ok(Schedule { turns, ..self.empty() })
     }
 

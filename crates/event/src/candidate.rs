@@ -17,6 +17,8 @@ pub enum Evidence {
     Lockset,
     /// A cycle of lock dependencies.
     LockOrder,
+    /// A thread reads bytes in one critical section and writes them in the next, and another one's write may come between.
+    StaleValue,
     /// The recorded execution itself ended blocked.
     Observed,
 }

@@ -36,13 +36,21 @@ pub enum FindingKind {
     WrongContext,
     /// Regions that were meant to be atomic cannot be put in any order.
     NotSerialisable,
+    /// Another thread writes between two critical sections, of which the first reads the same bytes and the second writes them.
+    AtomicityViolation,
 }
 
 impl FindingKind {
     /// A bug of the recorded execution itself: there is nothing to force.
     pub const fn is_misuse(self) -> bool {
         match self {
-            Self::DataRace | Self::Deadlock | Self::Stuck | Self::Endless | Self::Failure | Self::NotSerialisable => false,
+            Self::DataRace
+            | Self::Deadlock
+            | Self::Stuck
+            | Self::Endless
+            | Self::Failure
+            | Self::NotSerialisable
+            | Self::AtomicityViolation => false,
             Self::UnlockNotHeld
             | Self::DestroyLocked
             | Self::DoubleLock

@@ -51,6 +51,8 @@ pub enum Grade {
     Stuck,
     /// All threads repeat themselves for ever, or are blocked.
     Endless,
+    /// Critical sections were interleaved, with an outcome that no serial order of them has.
+    Violated,
     /// A signal ended the program.
     Crashed,
     /// The program ended with another exit code than it should.

@@ -7,6 +7,7 @@
 pub mod analyse;
 pub mod check;
 pub mod detect;
+mod ended;
 pub mod engines;
 pub mod error;
 pub mod explore;

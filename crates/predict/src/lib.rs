@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod candidates;
+pub mod atomicity;
 pub mod clocks;
 pub mod closure;
 pub mod deadlocks;

@@ -189,6 +189,7 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
                 Evidence::Conflict => "conflict",
                 Evidence::Lockset => "lockset",
                 Evidence::LockOrder => "lock-order",
+                Evidence::StaleValue => "stale-value",
                 Evidence::Observed => "observed",
             },
             witness: finding.witness_level.map(|level| match level {

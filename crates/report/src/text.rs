@@ -101,6 +101,7 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::UnsafeInSignal => "unsafe in a signal handler",
         FindingKind::WrongContext => "lock held in the wrong context",
         FindingKind::NotSerialisable => "regions that are not serialisable",
+        FindingKind::AtomicityViolation => "atomicity violation",
     }
 }
 
@@ -111,6 +112,7 @@ pub const fn grade_name(grade: Grade) -> &'static str {
         Grade::Deadlocked => "deadlocked",
         Grade::Stuck => "stuck",
         Grade::Endless => "endless",
+        Grade::Violated => "violated",
         Grade::Crashed => "crashed",
         Grade::WrongExit => "wrong exit code",
         Grade::Observed => "observed",
@@ -136,6 +138,9 @@ const fn proof_words(kind: FindingKind, grade: Grade) -> &'static str {
         Grade::Stuck => "an execution ended with every thread waiting and nobody left to wake them",
         Grade::Endless => {
             "an execution came to where every thread that is left repeats the same state for ever, or is blocked: a livelock"
+        }
+        Grade::Violated => {
+            "an execution interleaved the critical sections in this order, with an outcome that no serial order of them had"
         }
         Grade::Crashed => "an execution under the stored schedule was ended by a signal",
         Grade::WrongExit => "an execution under the stored schedule ended with this exit code",
@@ -212,6 +217,9 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
         }
         Evidence::Lockset => "no lock protects this memory in all accesses of the recorded execution",
         Evidence::LockOrder => "a cycle in the order in which locks are taken",
+        Evidence::StaleValue => {
+            "one thread reads in one critical section and writes in a later one; another thread's write may come between them"
+        }
         Evidence::Observed => "the recorded execution itself",
     }
 }

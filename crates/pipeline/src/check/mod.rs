@@ -24,7 +24,7 @@ use crate::store::Store;
 use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
 use rashomon_confirm::force::remove;
-use rashomon_confirm::{Forcing, Input, Program};
+use rashomon_confirm::{Forcing, Input, Output, Program};
 use rashomon_event::{Deadline, Evidence, Finding, FindingId, Schedule};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{process_folder, processes};
@@ -201,6 +201,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 Input::Inherit => Input::Empty,
                 other => other.clone(),
             },
+            output: Output::Discard,
             base_time_nanoseconds: self.settings.record.base_time_nanoseconds,
             trace_limit: self.settings.record.trace_limit,
             processes: self.settings.record.processes,

@@ -101,7 +101,8 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             | FindingKind::UseAfterFree
             | FindingKind::UnsafeInSignal
             | FindingKind::WrongContext
-            | FindingKind::NotSerialisable => {}
+            | FindingKind::NotSerialisable
+            | FindingKind::AtomicityViolation => {}
         }
     }
 
@@ -222,6 +223,7 @@ pub fn same_again<S: Symbols + ?Sized>(
             attempt.outcome == Outcome::Endless
                 && shows(&|composer| composer.of_blocked().is_some_and(|shown| shown.id == finding.id))
         }
+        Some(Grade::Violated) => shows(&|composer| composer.of_violations(Deadline::NEVER).any(|shown| shown.id == finding.id)),
         Some(Grade::Crashed) => match attempt.execution.ending {
             Ending::Signal(signal) => fails(Failure::Signal(signal)),
             _ => false,

@@ -32,6 +32,7 @@ engines! {
     record,
     predict,
     force,
+    atomicity,
     explore,
     provoke,
     witness,
@@ -64,4 +65,4 @@ impl Asked<'_> {
 /// Stands for all of them.
 pub const EVERY: &str = "all";
 /// Those that can be left out of a check, or asked for.
-pub const OPTIONAL: [&str; 5] = [force::NAME, explore::NAME, provoke::NAME, witness::NAME, EVERY];
+pub const OPTIONAL: [&str; 6] = [force::NAME, atomicity::NAME, explore::NAME, provoke::NAME, witness::NAME, EVERY];

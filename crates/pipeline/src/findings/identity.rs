@@ -94,6 +94,7 @@ pub fn finding_id(kind: FindingKind, mut places: Vec<String>) -> FindingId {
         FindingKind::UnsafeInSignal => "signal",
         FindingKind::WrongContext => "context",
         FindingKind::NotSerialisable => "regions",
+        FindingKind::AtomicityViolation => "atomicity",
     };
     FindingId::of(word, (hash >> 32) as u32 ^ hash as u32)
 }

@@ -45,8 +45,6 @@ const SERIAL: u32 = 3;
 const LEAST: Duration = Duration::from_secs(3);
 /// Executions in which the two sides of a proven pair are to meet once more in a given order.
 const ORDER_TRIES: u32 = 10;
-/// Outputs are compared up to this length.
-const MOST_OUTPUT: u64 = 64 << 20;
 
 /// How to provoke.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! A proven race again: how often it is reproduced, and what it does in either order, with one side first and then with the
 //! other.
 
+use crate::ended::Ended;
 use crate::error::PipelineError;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
-use crate::provoke::{Campaign, MOST_OUTPUT, NAME, ORDER_TRIES, request_of, side_words, watched_again};
-use rashomon_confirm::execution::OUTPUT_FILE;
-use rashomon_confirm::{Ending, Output, ProvokedRun, provoke};
+use crate::provoke::{Campaign, NAME, ORDER_TRIES, request_of, side_words, watched_again};
+use rashomon_confirm::{Output, ProvokedRun, provoke};
 use rashomon_event::{First, Provocation, Replays, Trial};
 use rashomon_trace::After;
 use std::path::Path;
@@ -55,7 +55,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         Ok(match outcomes.as_slice() {
             [one, other] if one == other => Some(format!("both orders of the accesses end alike: {}", one.words())),
             [one, other] => {
-                let what = if one.ending == other.ending { ", with different output" } else { "" };
+                let what = if one.ending() == other.ending() { ", with different output" } else { "" };
                 let (first, second) = (one.words(), other.words());
                 Some(format!("the order matters: {} first: {first}; {} first: {second}{what}", sides[0], sides[1]))
             }
@@ -77,7 +77,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             let run = self.repeat(provocation, first, (After::Continue, Output::Keep), session, &mut number)?;
             if number.shown > 0 {
                 (met.shown, met.of) = (met.shown + number.shown, met.of + number.of);
-                return Ok(Some(Ended { ending: run.execution.ending, output: output_of(session)? }));
+                return Ok(Some(Ended::of(run.execution.ending, session)?));
             }
         }
         met.of += number.of;
@@ -101,30 +101,4 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
         met.shown += u32::from(super::met(&run, provocation));
         Ok(run)
     }
-}
-
-/// What can be seen of an execution from outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Ended {
-    ending: Ending,
-    output: Vec<u8>,
-}
-
-impl Ended {
-    fn words(&self) -> String {
-        match self.ending {
-            Ending::Code(code) => format!("exit code {code}"),
-            Ending::Signal(signal) => format!("signal {signal}"),
-            Ending::TimedOut => "it does not end".into(),
-        }
-    }
-}
-
-fn output_of(session: &Path) -> Result<Vec<u8>, PipelineError> {
-    use std::io::Read as _;
-    let path = session.join(OUTPUT_FILE);
-    let mut output = Vec::new();
-    let file = std::fs::File::open(&path).map_err(PipelineError::io("open", &path))?;
-    file.take(MOST_OUTPUT).read_to_end(&mut output).map_err(PipelineError::io("read", &path))?;
-    Ok(output)
 }

@@ -1,0 +1,307 @@
+//! Atomicity violations of one variable: critical sections that are interleaved, and what comes of it.
+//!
+//! A lead is a read in one critical section, a write of the same bytes in a later one of the same thread, and another thread's
+//! write that may come between ([`rashomon_predict::atomicity`]). No race is in it, and often nothing is wrong: whether the write
+//! depends on what was read is not known. So executions decide. The interleaving is forced, and so are the serial orders, the
+//! other thread's section before both or behind both; behind its schedule each execution goes on under several seeds. The lead is
+//! proven `violated` if every execution that shows the interleaving ends or prints otherwise than each in which the sections
+//! come one after the other, and the schedule that shows it comes about again.
+//!
+//! Limits. What a program neither prints nor ends with is not compared. The order of lines is not, either. A program whose serial
+//! orders end in more than [`MOST_OUTCOMES`] ways decides nothing.
+
+use crate::check::prove::load_until;
+use crate::ended::Ended;
+use crate::engines::Asked;
+use crate::engines::case::Case;
+use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
+use crate::engines::portfolio::count;
+use crate::error::PipelineError;
+use crate::findings::compose::Composer;
+use crate::findings::symbols::Symbols;
+use crate::progress::Progress;
+use crate::record::Scheduling;
+use rashomon_confirm::force::{Manner, force_in};
+use rashomon_confirm::schedule::Planner;
+use rashomon_confirm::{Ending, Forcing, Output};
+use rashomon_event::{Deadline, Finding, FindingId, Replays, Schedule, Trial};
+use rashomon_predict::{Options, atomicity};
+use rashomon_trace::{Enforcement, LoadedTrace, Policy};
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const NAME: &str = "atomicity";
+
+/// Of what is left behind the first recording, this engine may take one part in so many.
+const PART: u32 = 6;
+/// Seeds under which each order goes on behind its schedule.
+const SEEDS: u64 = 3;
+/// Outcomes of serial orders. Where there are more, another one says nothing.
+const MOST_OUTCOMES: usize = 2;
+/// Leads that are executed.
+const MOST_TRIED: usize = 32;
+/// Recordings that are looked at.
+const MOST_RECORDINGS: u32 = 12;
+/// What a lead is worth before any was tried.
+const WORTH: f64 = 0.1;
+
+/// Interleaves critical sections, and compares what comes of it.
+pub struct Atomicity {
+    /// The recording to be looked at next.
+    next: u32,
+    open: VecDeque<Lead>,
+    known: BTreeSet<FindingId>,
+    tried: usize,
+    executions: u64,
+    expectation: Option<Expectation>,
+}
+
+struct Lead {
+    finding: Finding,
+    /// The sections interleaved.
+    violated: Schedule,
+    /// One after the other.
+    serial: Vec<Schedule>,
+}
+
+/// What one execution showed.
+struct Seen {
+    violated: bool,
+    ended: (Ending, Vec<String>),
+    loaded: LoadedTrace,
+}
+
+impl Atomicity {
+    const fn new() -> Self {
+        Self { next: 0, open: VecDeque::new(), known: BTreeSet::new(), tried: 0, executions: 0, expectation: None }
+    }
+
+    /// Leads of the next recording; the first of each id is kept.
+    fn look<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<usize, PipelineError> {
+        let (job, number) = (case.job, self.next);
+        self.next += 1;
+        let is_serial = |policy: &str| policy != Scheduling::Free.name();
+        if !case.run.recordings.get(number as usize).is_some_and(|recorded| is_serial(&recorded.policy)) {
+            return Ok(0);
+        }
+        let Ok(loaded) = load_until(&job.store.recording(number), until) else { return Ok(0) };
+        let predictions = atomicity::predict(&loaded.trace, &Options { deadline: until, ..Options::default() });
+        if predictions.is_empty() {
+            return Ok(0);
+        }
+        let quantum = job.settings.record.quantum;
+        let (composer, planner) = (Composer::new(&loaded, job.symbols, quantum), Planner::new(&loaded.trace, quantum));
+        let recorded = loaded.replay_schedule(quantum);
+        let before = self.open.len();
+        for prediction in predictions {
+            let Some(finding) = composer.of_violation(&prediction.violation) else { continue };
+            if !self.known.insert(finding.id.clone()) {
+                continue;
+            }
+            let mut serial: Vec<Schedule> = prediction.serial.iter().filter_map(|order| planner.of_order(order).ok()).collect();
+            let violated = match &prediction.violated {
+                Some(order) => {
+                    // It does not happen in the recording, which therefore is one of the others.
+                    serial.push(recorded.clone());
+                    planner.of_order(order).ok()
+                }
+                None => Some(recorded.clone()),
+            };
+            if let Some(violated) = violated {
+                self.open.push_back(Lead { finding, violated, serial });
+            }
+        }
+        Ok(self.open.len() - before)
+    }
+
+    /// Whether the lead is proven.
+    fn decide<S: Symbols + ?Sized>(
+        &mut self,
+        case: &mut Case<'_, '_, S>,
+        mut lead: Lead,
+        until: Deadline,
+    ) -> Result<bool, PipelineError> {
+        let job = case.job;
+        let mut executions = Executions {
+            session: job.store.scratch(NAME).join("session"),
+            forcing: Forcing { deadline: until, output: Output::Keep, ..job.forcing(case.run) },
+            case,
+            id: lead.finding.id.clone(),
+            made: 0,
+        };
+        let decided = executions.compare(&lead);
+        self.executions += executions.made;
+        case.tally.executions += executions.made;
+        let Some(proof) = decided? else { return Ok(false) };
+        let finding = &mut lead.finding;
+        (finding.sides, finding.subject) = (proof.shown.sides, proof.shown.subject);
+        finding.schedule = Some(proof.schedule);
+        finding.notes.push(proof.difference);
+        finding.advance(Trial::Shown { grade: rashomon_event::Grade::Violated, replays: proof.replays });
+        job.complete(finding);
+        job.store.write_finding(finding)?;
+        case.observer.progress(Progress::Decided(finding));
+        Ok(true)
+    }
+}
+
+/// What proves a lead.
+struct Proof {
+    shown: Finding,
+    schedule: Schedule,
+    replays: Replays,
+    difference: String,
+}
+
+/// Executions for one lead.
+struct Executions<'e, 'c, 'j, S: ?Sized> {
+    case: &'e mut Case<'c, 'j, S>,
+    session: PathBuf,
+    forcing: Forcing,
+    id: FindingId,
+    made: u64,
+}
+
+impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
+    /// `None`: it shows nothing, or nothing that is certain.
+    fn compare(&mut self, lead: &Lead) -> Result<Option<Proof>, PipelineError> {
+        let mut violated: Vec<(Ending, Vec<String>)> = Vec::new();
+        let mut first = None;
+        for seed in 1..=SEEDS {
+            let Some(seen) = self.execute(&lead.violated, seed)?.filter(|seen| seen.violated) else {
+                // What does not come about at once comes about under no seed: the schedule is the same.
+                if first.is_none() {
+                    return Ok(None);
+                }
+                continue;
+            };
+            first.get_or_insert(seen.loaded);
+            violated.push(seen.ended);
+        }
+        let Some(loaded) = first else { return Ok(None) };
+        let mut serial: Vec<(Ending, Vec<String>)> = Vec::new();
+        for (schedule, seed) in lead.serial.iter().flat_map(|schedule| (1..=SEEDS).map(move |seed| (schedule, seed))) {
+            let Some(seen) = self.execute(schedule, seed)?.filter(|seen| !seen.violated) else { continue };
+            if violated.contains(&seen.ended) {
+                return Ok(None);
+            }
+            if !serial.contains(&seen.ended) {
+                serial.push(seen.ended);
+            }
+        }
+        if serial.is_empty() || serial.len() > MOST_OUTCOMES || self.forcing.deadline.is_over() {
+            return Ok(None);
+        }
+        let schedule = loaded.replay_schedule(lead.violated.quantum);
+        let mut replays = Replays::default();
+        for _ in 0..self.forcing.times.max(1) {
+            let again = self.execute(&schedule, 1)?.is_some_and(|seen| seen.violated && seen.ended == violated[0]);
+            replays = Replays { shown: replays.shown + u32::from(again), of: replays.of + 1 };
+        }
+        if replays.shown < replays.of {
+            return Ok(None);
+        }
+        let composer = Composer::new(&loaded, self.case.job.symbols, schedule.quantum);
+        let shown = composer.of_violations(Deadline::NEVER).find(|shown| shown.id == self.id);
+        let difference = difference(&violated[0], &serial);
+        Ok(shown.map(|shown| Proof { shown, schedule, replays, difference }))
+    }
+
+    /// `None`: it left the schedule, or did not end.
+    fn execute(&mut self, schedule: &Schedule, seed: u64) -> Result<Option<Seen>, PipelineError> {
+        let job = self.case.job;
+        let manner = Manner { enforcement: Enforcement::Strict, policy: Policy::Random, seed };
+        let attempt = force_in(manner, &[], job.program, schedule, &self.session, &self.forcing)?;
+        self.made += 1;
+        let ending = attempt.execution.ending;
+        if !attempt.outcome.is_orderly() || ending == Ending::TimedOut {
+            return Ok(None);
+        }
+        let Ok(loaded) = load_until(&self.session, self.forcing.deadline) else { return Ok(None) };
+        let composer = Composer::new(&loaded, job.symbols, schedule.quantum);
+        let violated = composer.shows_violation(&self.id, self.forcing.deadline);
+        let lines = Ended::of(ending, &self.session)?.sorted_lines();
+        Ok(Some(Seen { violated, ended: (ending, lines), loaded }))
+    }
+}
+
+/// What the interleaving did that no serial order did, in words.
+fn difference(violated: &(Ending, Vec<String>), serial: &[(Ending, Vec<String>)]) -> String {
+    let ending = |ending: Ending| match ending {
+        Ending::Code(code) => format!("ends with exit code {code}"),
+        Ending::Signal(signal) => format!("is ended by signal {signal}"),
+        Ending::TimedOut => "does not end".to_owned(),
+    };
+    let usual = &serial[0];
+    if serial.iter().all(|other| other.0 != violated.0) {
+        return format!("interleaved so the program {}; one after the other it {}", ending(violated.0), ending(usual.0));
+    }
+    let only = |one: &[String], other: &[String]| one.iter().find(|line| !other.contains(line)).cloned();
+    let words = |line: Option<String>| line.map_or_else(|| "does not print that".to_owned(), |line| format!("prints `{line}`"));
+    let (mine, theirs) = (only(&violated.1, &usual.1), only(&usual.1, &violated.1));
+    match (mine, theirs) {
+        (None, Some(line)) => format!("interleaved so the program does not print `{line}`, which it prints otherwise"),
+        (mine, theirs) => format!("interleaved so the program {}; one after the other it {}", words(mine), words(theirs)),
+    }
+}
+
+impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
+        if case.job.program.client.is_some() {
+            return None;
+        }
+        let recordings = (case.run.recordings.len() as u32).min(MOST_RECORDINGS);
+        if self.next < recordings {
+            return Some(Offer { takes: case.takes(1), gives: WORTH });
+        }
+        if self.open.is_empty() || self.tried == MOST_TRIED {
+            return None;
+        }
+        let takes = case.takes(4 * SEEDS + u64::from(case.job.settings.times));
+        Some(self.expectation.get_or_insert(Expectation::new(WORTH, takes)).offer())
+    }
+
+    /// Looks at one recording, or decides one lead.
+    fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
+        if self.next < (case.run.recordings.len() as u32).min(MOST_RECORDINGS) {
+            return Ok(Yield { leads: self.look(case, until)?, ..Yield::default() });
+        }
+        let Some(lead) = self.open.pop_front() else { return Ok(Yield::default()) };
+        self.tried += 1;
+        let before = self.executions;
+        let made = Yield { proven: usize::from(self.decide(case, lead, until)?), ..Yield::default() };
+        let took = case.takes(self.executions - before);
+        if let Some(expectation) = &mut self.expectation {
+            expectation.learn(made, took);
+        }
+        Ok(made)
+    }
+
+    fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        case.job.store.clear_scratch(NAME)
+    }
+
+    fn account(&self) -> Account {
+        let tried = (self.tried > 0).then(|| {
+            let (pairs, executions) = (count(self.tried as u64, "pair"), count(self.executions, "execution"));
+            format!("{pairs} of critical sections interleaved with another thread's in {executions}")
+        });
+        let left = (!self.open.is_empty())
+            .then(|| format!("{} of critical sections not interleaved", count(self.open.len() as u64, "pair")));
+        Account { tried, left }
+    }
+}
+
+/// Where there is a program to execute.
+pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {
+    if asked.stored || asked.budget.is_zero() {
+        return None;
+    }
+    let share = Share::AtMost((asked.budget / PART).max(Duration::from_millis(1)));
+    Some(Registered { engine: Box::new(Atomicity::new()), share, turn: Turn::ByOffer })
+}
