@@ -36,7 +36,7 @@ const MOST_TRIED: usize = 512;
 const MOST_UNDIVIDED: usize = 10_000;
 
 /// `check` and `act` are of one thread, `between` is of another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Violation {
     /// Reads.
     pub check: EventIndex,
@@ -82,15 +82,25 @@ struct Unit {
     read: Option<EventIndex>,
     write: Option<EventIndex>,
     rereads: bool,
-    /// It ends as an atomic read-modify-write does.
+    /// It has an atomic read-modify-write.
     modifies: bool,
-    /// Of the locks held at the last access: the oldest acquisition, and all of them.
+    /// The oldest acquisition of the locks held at the first access.
     outermost: EventIndex,
 }
 
-/// One pass over the trace: units by variable and guard, in the order of their beginnings.
+/// What is done with a variable under one guard.
+#[derive(Default)]
+struct Variable {
+    /// In the order of their first accesses.
+    units: Vec<Unit>,
+    /// Numbers of the units that write, in the order of their first writes.
+    writers: Vec<usize>,
+}
+
+/// One pass over the trace.
 struct Units {
-    by_variable: Vec<((Address, Guard), Vec<Unit>)>,
+    /// In the order of the first accesses.
+    by_variable: Vec<Variable>,
     /// The end of each section, by its acquisition.
     ends: FxHashMap<EventIndex, EventIndex>,
     /// Of each guarded access of a unit, what was held: acquisitions, oldest first.
@@ -125,9 +135,9 @@ impl Units {
             for (guard, begin, after_wait) in guards.chain(atomic) {
                 let number = *numbers.entry((access.address, guard)).or_insert(units.by_variable.len());
                 if number == units.by_variable.len() {
-                    units.by_variable.push(((access.address, guard), Vec::new()));
+                    units.by_variable.push(Variable::default());
                 }
-                let all = &mut units.by_variable[number].1;
+                let Variable { units: all, writers } = &mut units.by_variable[number];
                 let known = all.iter().rposition(|unit| unit.thread == event.thread).filter(|at| all[*at].begin == begin);
                 let at = match known {
                     Some(at) => at,
@@ -139,7 +149,11 @@ impl Units {
                         all.len() - 1
                     }
                 };
+                let wrote = all[at].write.is_some();
                 is_kept |= all[at].add(event, index);
+                if !wrote && all[at].write.is_some() {
+                    writers.push(at);
+                }
             }
             if is_kept {
                 units.held.insert(index, held.iter().map(|&(_, begin, _)| begin).collect());
@@ -148,18 +162,34 @@ impl Units {
         units
     }
 
-    /// Pairs of units of one thread, one after the other, that are meant to be one, with those that may come between: units of
-    /// other threads that write.
-    fn suspects(&self) -> impl Iterator<Item = (Unit, Unit, &[Unit])> {
-        self.by_variable.iter().flat_map(|(_, units)| {
+    /// Pairs of units of one thread, one after the other, that are meant to be one, with their variable.
+    fn suspects(&self) -> impl Iterator<Item = (Unit, Unit, &Variable)> {
+        self.by_variable.iter().flat_map(|variable| {
             let mut last: FxHashMap<ThreadId, Unit> = FxHashMap::default();
-            let several = units.iter().any(|unit| unit.thread != units[0].thread);
-            let units = if several { units.as_slice() } else { &[] };
+            let units = if variable.has_several_threads() { variable.units.as_slice() } else { &[] };
             units.iter().filter_map(move |unit| {
                 let before = last.insert(unit.thread, *unit)?;
-                is_suspect(&before, unit).then_some((before, *unit, units))
+                is_suspect(&before, unit).then_some((before, *unit, variable))
             })
         })
+    }
+}
+
+impl Variable {
+    fn has_several_threads(&self) -> bool {
+        self.units.iter().any(|unit| unit.thread != self.units[0].thread)
+    }
+
+    /// Units of other threads that write.
+    fn remote(&self, thread: ThreadId) -> impl Iterator<Item = &Unit> {
+        self.writers.iter().map(|number| &self.units[*number]).filter(move |unit| unit.thread != thread)
+    }
+
+    /// Those whose first write comes between two events.
+    fn between(&self, one: EventIndex, other: EventIndex, thread: ThreadId) -> impl Iterator<Item = &Unit> {
+        let begin = self.writers.partition_point(|number| self.units[*number].write <= Some(one));
+        let later = self.writers[begin..].iter().map(|number| &self.units[*number]);
+        later.take_while(move |unit| unit.write < Some(other)).filter(move |unit| unit.thread != thread)
     }
 }
 
@@ -225,13 +255,10 @@ pub fn observed(trace: &Trace, deadline: Deadline) -> Vec<Violation> {
 fn observed_in(trace: &Trace, units: &Units, deadline: Deadline) -> Vec<Violation> {
     let mut known = FxHashSet::default();
     let mut found = Vec::new();
-    for (before, unit, all) in deadline.bound(units.suspects()) {
+    for (before, unit, variable) in deadline.bound(units.suspects()) {
         let (Some(check), Some(act)) = (before.read, unit.write) else { continue };
-        let begins = all.partition_point(|other| other.begin < before.begin);
-        let others = all[begins..].iter().take_while(|other| other.begin < act);
-        for other in others.filter(|other| other.thread != unit.thread) {
-            let is_between = other.write.is_some_and(|write| check < write && write < act);
-            let Some(violation) = violation(trace, &before, &unit, other).filter(|_| is_between) else { continue };
+        for other in variable.between(check, act, unit.thread) {
+            let Some(violation) = violation(trace, &before, &unit, other) else { continue };
             if known.insert(violation.places(trace)) {
                 found.push(violation);
             }
@@ -249,10 +276,11 @@ pub fn predict(trace: &Trace, options: &Options) -> Vec<Prediction> {
     let units = Units::of(trace, deadline);
     let seen = observed_in(trace, &units, deadline);
     let mut known: FxHashSet<[SiteId; 3]> = seen.iter().map(|violation| violation.places(trace)).collect();
+    let seen: FxHashSet<Violation> = seen.into_iter().collect();
     let mut hidden: Vec<(Violation, Unit, Unit, Unit)> = Vec::new();
     let mut shown: Vec<(Violation, Unit, Unit, Unit)> = Vec::new();
-    for (before, unit, all) in deadline.bound(units.suspects()) {
-        for other in all.iter().filter(|other| other.thread != unit.thread && other.write.is_some()) {
+    for (before, unit, variable) in deadline.bound(units.suspects()) {
+        for other in variable.remote(unit.thread) {
             let Some(violation) = violation(trace, &before, &unit, other) else { continue };
             if seen.contains(&violation) {
                 shown.push((violation, before, unit, *other));
@@ -309,9 +337,9 @@ impl Orders<'_, '_, '_> {
             .get(&violation.act)
             .and_then(|held| held.iter().copied().find(|begin| !at_check.is_some_and(|check| check.contains(begin))))
             .unwrap_or(unit.begin);
-        let remote = self.undivided(other.outermost, self.end_of(other.outermost));
-        let local = self.undivided(second, self.end_of(second));
-        let whole = self.undivided(before.begin, self.end_of(second));
+        let remote = self.undivided(other.outermost, self.end_of(other.outermost, violation.between));
+        let local = self.undivided(second, self.end_of(second, violation.act));
+        let whole = self.undivided(before.begin, self.end_of(second, violation.act));
         let (mut violated, mut serial) = (None, Vec::new());
         if let (Some(remote), Some(local)) = (&remote, &local)
             && let Some(prefix) = self.before(&[second, other.outermost])
@@ -327,9 +355,9 @@ impl Orders<'_, '_, '_> {
         (violated, serial)
     }
 
-    /// The end of a section, or an access itself.
-    fn end_of(&self, begin: EventIndex) -> EventIndex {
-        self.units.ends.get(&begin).copied().unwrap_or(begin)
+    /// The end of a section, or the access in it where the trace has none.
+    fn end_of(&self, begin: EventIndex, access: EventIndex) -> EventIndex {
+        self.units.ends.get(&begin).map_or(access, |end| access.max(*end))
     }
 
     /// Events of a thread, if none of them waits for another thread.

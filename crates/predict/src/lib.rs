@@ -1,8 +1,8 @@
 //! From a trace to witnesses: reorderings that would show a race or a deadlock which the recorded schedule hid.
 #![forbid(unsafe_code)]
 
-mod candidates;
 pub mod atomicity;
+mod candidates;
 pub mod clocks;
 pub mod closure;
 pub mod deadlocks;

@@ -247,6 +247,8 @@ fn finder_of(finding: &Value) -> &'static str {
     let mut notes = notes.map(|note| note.starts_with("found by exploration"));
     if notes.any(|explored| explored) {
         "explore"
+    } else if finding["grade"] == "violated" {
+        "atomicity"
     } else if finding["reproduce"].is_null() {
         "record"
     } else if !finding["provocation"].is_null() {

@@ -143,13 +143,18 @@ fn without_folders(key: &str) -> String {
     key.split(' ').map(|word| word.rsplit('/').next().unwrap_or(word)).collect::<Vec<_>>().join(" ")
 }
 
+/// Why a race need not be proven: of the pair, or of each pair of the case.
+fn exception_of<'e>(exceptions: &'e BTreeMap<String, String>, case: &str, pair: &Pair) -> Option<&'e String> {
+    let of_all = || exceptions.get(&without_folders(&format!("{case}: *")));
+    exceptions.get(&key(case, pair)).or_else(of_all)
+}
+
 fn missed_of(results: &[CaseResult], exceptions: &BTreeMap<String, String>) -> Vec<Missed> {
     let mut missed = Vec::new();
     for result in results {
         for pair in result.sanitizer.iter().filter(|pair| !result.proven.contains(pair)) {
             let verdict = result.others.iter().find(|other| other.pair.as_ref() == Some(pair)).map(|other| other.status.clone());
-            let of_all = || exceptions.get(&without_folders(&format!("{}: *", result.case)));
-            let exception = exceptions.get(&key(&result.case, pair)).or_else(of_all).cloned();
+            let exception = exception_of(exceptions, &result.case, pair).cloned();
             missed.push(Missed {
                 case: result.case.clone(),
                 one: pair.0.to_string(),
@@ -166,15 +171,18 @@ fn bars_of(results: &[CaseResult], missed: &[Missed], exceptions: &BTreeMap<Stri
     let pairs: usize = results.iter().map(|result| result.sanitizer.len()).sum();
     let unexplained = missed.iter().filter(|missed| missed.exception.is_none()).count();
     let is_racy = |result: &CaseResult| {
-        let counts = |pair: &Pair| result.proven.contains(pair) || !exceptions.contains_key(&key(&result.case, pair));
+        let counts = |pair: &Pair| result.proven.contains(pair) || exception_of(exceptions, &result.case, pair).is_none();
         result.sanitizer.iter().any(counts)
     };
     let racy: Vec<&CaseResult> = results.iter().filter(|result| is_racy(result)).collect();
     let proven_of_racy = racy.iter().filter(|result| !result.proven.is_empty()).count();
     let proven = results.iter().filter(|result| !result.proven.is_empty()).count();
     let failed: Vec<&str> = results.iter().filter(|result| result.failure.is_some()).map(|result| result.case.as_str()).collect();
-    let used: BTreeSet<String> =
-        missed.iter().map(|missed| without_folders(&format!("{}: {} {}", missed.case, missed.one, missed.other))).collect();
+    let used: BTreeSet<String> = missed
+        .iter()
+        .flat_map(|missed| [format!("{}: {} {}", missed.case, missed.one, missed.other), format!("{}: *", missed.case)])
+        .map(|name| without_folders(&name))
+        .collect();
     let known: BTreeSet<String> = results.iter().map(|result| without_folders(&result.case)).collect();
     let is_here = |name: &str| name.split(": ").next().is_some_and(|case| known.contains(case));
     let stale = exceptions.keys().filter(|name| whole && is_here(name) && !used.contains(*name)).count();

@@ -141,7 +141,7 @@ impl Tools {
         let failure = failure(&execution, report.is_some());
         let findings = report.map_or_else(Vec::new, |report| places::findings(&report, &self.folder));
         let (proven, others): (Vec<Finding>, Vec<Finding>) =
-            findings.into_iter().partition(|finding| finding.status == "proven" && finding.kind.contains("race"));
+            findings.into_iter().partition(|finding| finding.status == "proven" && COUNT.contains(&finding.kind.as_str()));
         let without_place = proven.iter().filter(|finding| finding.pair.is_none()).cloned();
         let others = others.into_iter().chain(without_place).collect();
         let proven = proven.into_iter().filter_map(|finding| finding.pair).collect();
@@ -149,6 +149,9 @@ impl Tools {
         Ok(Result { case: case.name.clone(), sanitizer: reported, proven, others, sanitizer_seconds, check_seconds, failure })
     }
 }
+
+/// Kinds of findings that are what ThreadSanitizer reports as a race or a use after free.
+const COUNT: [&str; 2] = ["data-race", "use-after-free"];
 
 /// What programs do to a folder is theirs; what cannot be removed now is with everything temporary.
 fn remove(folder: &Path) {

@@ -1,0 +1,128 @@
+//! Critical sections that belong together and are interleaved: proven by what comes of it, and by nothing else.
+
+mod support;
+
+use serde_json::Value;
+use support::place::{Place, statuses};
+
+const LOST_DEPOSIT: &str = include_str!("../../../tests/loop/lost_deposit.c");
+const LOST_HIT: &str = include_str!("../../../tests/loop/lost_hit.cpp");
+const STALE_MAXIMUM: &str = include_str!("../../../tests/loop/stale_maximum.c");
+
+/// A stale write that nothing depends on: what is printed is the same in every order.
+const HARMLESS: &str = "#include <pthread.h>
+#include <stdio.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int warned;
+static void *task(void *p) {
+    pthread_mutex_lock(&lock);
+    int before = warned;
+    pthread_mutex_unlock(&lock);
+    if (!before) {
+        pthread_mutex_lock(&lock);
+        warned = 1;
+        pthread_mutex_unlock(&lock);
+    }
+    return p;
+}
+int main(void) {
+    pthread_t one, other;
+    pthread_create(&one, 0, task, 0);
+    pthread_create(&other, 0, task, 0);
+    pthread_join(one, 0);
+    pthread_join(other, 0);
+    printf(\"warned %d\\n\", warned);
+    return 0;
+}
+";
+
+/// Prints something else each time, whatever the order.
+const WAYWARD: &str = "    printf(\"%d\\n\", (int)getpid());\n    return 0;";
+
+fn mended(source: &str) -> String {
+    format!("#define FIXED\n{source}")
+}
+
+fn check(place: &Place, options: &[&str], code: i32) -> Value {
+    let _ = std::fs::remove_dir_all(place.path("store"));
+    let arguments = [&["check", "--json", "report.json", "--output", "store"], options, &["--", "./program"]].concat();
+    place.rashomon(&arguments).expect(code, &[]);
+    place.json("report.json")
+}
+
+fn only(report: &Value) -> &Value {
+    let all = report["findings"].as_array().map_or(&[][..], Vec::as_slice);
+    assert_eq!(all.len(), 1, "{report}");
+    &all[0]
+}
+
+/// Proven, told with its three sides, and replayed; with `FIXED` nothing is.
+#[track_caller]
+fn is_proven(place: &Place, compile: &dyn Fn(&str), source: &str, options: &[&str], outcome: &str) {
+    compile(source);
+    let report = check(place, options, 66);
+    let finding = only(&report);
+    let word = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!((word("kind"), word("grade")), ("atomicity-violation".into(), "violated".into()), "{finding}");
+    let actions: Vec<&str> =
+        finding["sides"].as_array().into_iter().flatten().filter_map(|side| side["action"].as_str()).collect();
+    assert_eq!(actions.len(), 3, "{finding}");
+    assert!(actions[0].contains("read of") && actions[1..].iter().all(|action| action.contains("write of")), "{actions:?}");
+    let threads: Vec<&Value> = finding["sides"].as_array().into_iter().flatten().map(|side| &side["thread"]).collect();
+    assert!(threads[0] == threads[2] && threads[0] != threads[1], "{threads:?}");
+    let notes = finding["notes"].to_string();
+    assert!(notes.contains(outcome), "{notes}");
+    place.rashomon(&["replay", "--store", "store", &word("id"), "--times", "3"]).expect(0, &[]);
+    compile(&mended(source));
+    assert_eq!(statuses(&check(place, options, 0)), []);
+}
+
+#[test]
+fn a_deposit_under_the_lock_is_lost() {
+    let place = Place::new();
+    let compile = |source: &str| place.compile("program", source);
+    let outcome = "interleaved so the program prints `balance 1";
+    is_proven(&place, &compile, LOST_DEPOSIT, &["--engines", "atomicity"], outcome);
+    is_proven(&place, &compile, LOST_DEPOSIT, &[], outcome);
+}
+
+#[test]
+fn atomic_accesses_are_units_of_their_own() {
+    let place = Place::new();
+    let compile = |source: &str| place.compile_cxx("program", source);
+    let outcome = "interleaved so the program prints `1 hits`; one after the other it prints `2 hits`";
+    is_proven(&place, &compile, LOST_HIT, &["--engines", "atomicity"], outcome);
+}
+
+#[test]
+fn a_look_under_the_read_lock_is_stale_under_the_write_lock() {
+    let place = Place::new();
+    let compile = |source: &str| place.compile("program", source);
+    let outcome = "interleaved so the program prints `maximum 5`; one after the other it prints `maximum 7`";
+    is_proven(&place, &compile, STALE_MAXIMUM, &["--engines", "atomicity"], outcome);
+}
+
+#[test]
+fn what_comes_of_it_decides() {
+    let place = Place::new();
+    place.compile("program", HARMLESS);
+    let report = check(&place, &["--engines", "atomicity"], 0);
+    assert_eq!(statuses(&report), []);
+    assert!(report["run"]["notes"].to_string().contains("of critical sections interleaved"), "{report}");
+    // What differs between executions anyway says nothing about the order.
+    let wayward =
+        LOST_DEPOSIT.replace("    return 0;", WAYWARD).replace("#include <stdio.h>", "#include <stdio.h>\n#include <unistd.h>");
+    assert!(wayward.contains("getpid"));
+    place.compile("program", &wayward);
+    assert_eq!(statuses(&check(&place, &["--engines", "atomicity"], 0)), []);
+}
+
+/// Who checks for it needs the schedule: a stored finding is replayed by it.
+#[test]
+fn an_exit_code_is_an_outcome() {
+    let place = Place::new();
+    place.compile("program", &LOST_DEPOSIT.replace("return 0;", "return balance == 130 ? 0 : 3;"));
+    let report = check(&place, &["--engines", "atomicity"], 66);
+    let notes = only(&report)["notes"].to_string();
+    assert!(notes.contains("ends with exit code 3; one after the other it ends with exit code 0"), "{notes}");
+}

@@ -1,0 +1,180 @@
+//! Violations of the atomicity of one variable against their definition, and the orders that are to show them.
+
+use rashomon_event::{Address, AtomicOp, Deadline, EventIndex, EventKind, LockMode, Trace};
+use rashomon_predict::Options;
+use rashomon_predict::atomicity::{Prediction, Violation, observed, predict};
+use rashomon_testkit::{Features, Shape, describe, random};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The guards of an access, each with where its unit begins: locks, or `None` for an atomic access.
+fn guards(trace: &Trace, at: EventIndex) -> Vec<(Option<Address>, EventIndex)> {
+    let thread = trace.event(at).thread;
+    let mut held: Vec<(Option<Address>, EventIndex)> = Vec::new();
+    for index in trace.indices().take(at.index()).filter(|index| trace.event(*index).thread == thread) {
+        match trace.event(index).kind {
+            EventKind::Acquire { lock, .. } | EventKind::WaitEnd { mutex: lock, .. } => held.push((Some(lock), index)),
+            EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => {
+                if let Some(last) = held.iter().rposition(|(other, _)| *other == Some(lock)) {
+                    held.remove(last);
+                }
+            }
+            _ => {}
+        }
+    }
+    let atomic = trace.event(at).access().is_some_and(|access| access.atomic);
+    held.extend(atomic.then_some((None, at)));
+    held
+}
+
+fn reads(trace: &Trace, at: EventIndex) -> bool {
+    match trace.event(at).kind {
+        EventKind::Access(access) => access.class.reads(),
+        EventKind::Atomic { op, .. } => op != AtomicOp::Store,
+        _ => false,
+    }
+}
+
+fn writes(trace: &Trace, at: EventIndex) -> bool {
+    match trace.event(at).kind {
+        EventKind::Access(access) => access.class.writes(),
+        EventKind::Atomic { op, .. } => matches!(op, AtomicOp::Store | AtomicOp::Rmw),
+        _ => false,
+    }
+}
+
+/// All events of a thread's unit that touch the variable.
+type Unit = (EventIndex, Vec<EventIndex>);
+
+/// By definition: three events in their order, each the first of its kind in its unit, and no unit of the thread between.
+fn by_definition(trace: &Trace) -> BTreeSet<Violation> {
+    let mut units: BTreeMap<(Address, Option<Address>, u32), Vec<Unit>> = BTreeMap::new();
+    for at in trace.indices() {
+        let Some(access) = trace.event(at).access() else { continue };
+        for (guard, begin) in guards(trace, at) {
+            let all = units.entry((access.address, guard, trace.event(at).thread.0)).or_default();
+            match all.last_mut().filter(|(other, _)| *other == begin) {
+                Some((_, events)) => events.push(at),
+                None => all.push((begin, vec![at])),
+            }
+        }
+    }
+    let first = |(_, events): &Unit, is: &dyn Fn(&Trace, EventIndex) -> bool| events.iter().copied().find(|at| is(trace, *at));
+    let modifies = |(_, events): &Unit| {
+        events.iter().any(|at| matches!(trace.event(*at).kind, EventKind::Atomic { op: AtomicOp::Rmw | AtomicOp::CasFailed, .. }))
+    };
+    let mut found = BTreeSet::new();
+    for ((address, guard, thread), own) in &units {
+        for pair in own.windows(2) {
+            let (Some(check), None) = (first(&pair[0], &reads), first(&pair[0], &writes)) else { continue };
+            let Some(act) = first(&pair[1], &writes) else { continue };
+            let woken = matches!(trace.event(pair[1].0).kind, EventKind::WaitEnd { .. });
+            if woken || modifies(&pair[1]) {
+                continue;
+            }
+            let stale = first(&pair[1], &reads).is_none_or(|read| read > act);
+            for ((other_address, other_guard, other), others) in &units {
+                if (other_address, other_guard) != (address, guard) || other == thread {
+                    continue;
+                }
+                for between in others.iter().filter_map(|unit| first(unit, &writes)) {
+                    if check < between && between < act {
+                        found.insert(Violation { check, between, act, stale });
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The trace in another order, as far as it goes; `None`: a lock excludes it.
+fn reordered(trace: &Trace, order: &[EventIndex]) -> Option<(Trace, BTreeMap<EventIndex, EventIndex>)> {
+    let mut holders: BTreeMap<Address, Vec<(u32, LockMode)>> = BTreeMap::new();
+    let mut places = vec![0; trace.threads.len()];
+    let mut map = BTreeMap::new();
+    let mut events = Vec::new();
+    for &index in order {
+        let event = *trace.event(index);
+        let thread = event.thread.0;
+        // Program order, without gaps.
+        let own: Vec<EventIndex> = trace.indices().filter(|other| trace.event(*other).thread == event.thread).collect();
+        assert_eq!(own[places[thread as usize]], index, "program order");
+        places[thread as usize] += 1;
+        let mut take = |lock: Address, mode: LockMode| {
+            let all = holders.entry(lock).or_default();
+            let excluded =
+                all.iter().any(|(other, held)| *other != thread && (*held == LockMode::Exclusive || mode == LockMode::Exclusive));
+            all.push((thread, mode));
+            !excluded
+        };
+        let free = match event.kind {
+            EventKind::Acquire { lock, mode, .. } => take(lock, mode),
+            EventKind::WaitEnd { mutex, .. } => take(mutex, LockMode::Exclusive),
+            _ => true,
+        };
+        if !free {
+            return None;
+        }
+        if let EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } = event.kind {
+            let all = holders.entry(lock).or_default();
+            if let Some(at) = all.iter().rposition(|(other, _)| *other == thread) {
+                all.remove(at);
+            }
+        }
+        map.insert(EventIndex(events.len() as u32), index);
+        events.push(event);
+    }
+    Some((Trace { events, ..trace.clone() }, map))
+}
+
+fn original(map: &BTreeMap<EventIndex, EventIndex>, violation: &Violation) -> Violation {
+    let of = |index: EventIndex| map[&index];
+    Violation { check: of(violation.check), between: of(violation.between), act: of(violation.act), ..*violation }
+}
+
+#[test]
+fn what_is_observed_is_what_the_definition_says() {
+    let (mut all, mut stale) = (0, 0);
+    for seed in 0..60_000 {
+        let features =
+            [Features::default(), Features { shared_locks: true, atomics: true, ..Features::default() }, Features::ALL];
+        let features = features[seed as usize % 3];
+        let shape = Shape { threads: 2 + (seed % 2) as u32, events: 24, variables: 1, locks: 1 + seed % 2, features };
+        let trace = random(seed, shape);
+        let expected = by_definition(&trace);
+        let found: BTreeSet<Violation> = observed(&trace, Deadline::NEVER).into_iter().collect();
+        assert_eq!(found, expected, "seed {seed}\n{}", describe(&trace));
+        all += found.len();
+        stale += found.iter().filter(|violation| violation.stale).count();
+    }
+    assert!(all > 500 && stale > 100 && stale < all, "{all} violations, {stale} stale: too few to say anything");
+}
+
+#[test]
+fn predicted_orders_show_the_violation_and_serial_ones_do_not() {
+    let (mut shown, mut serial_orders, mut excluded) = (0, 0, 0);
+    for seed in 0..20_000 {
+        let features = Features { fork_join: seed % 2 == 0, atomics: seed % 3 == 0, ..Features::default() };
+        let trace = random(seed, Shape { threads: 2, events: 24, variables: 1, locks: 1 + seed % 2, features });
+        for Prediction { violation, violated, serial } in predict(&trace, &Options::default()) {
+            if let Some(order) = violated {
+                match reordered(&trace, &order) {
+                    Some((other, map)) => {
+                        let found = observed(&other, Deadline::NEVER);
+                        let shows = found.iter().any(|one| original(&map, one) == violation);
+                        assert!(shows, "seed {seed}: {violation:?}\n{}", describe(&trace));
+                        shown += 1;
+                    }
+                    // A unit that runs undivided may want a lock that is held.
+                    None => excluded += 1,
+                }
+            }
+            for (other, map) in serial.iter().filter_map(|order| reordered(&trace, order)) {
+                let found = observed(&other, Deadline::NEVER);
+                assert!(found.iter().all(|one| original(&map, one) != violation), "seed {seed}: {violation:?}");
+                serial_orders += 1;
+            }
+        }
+    }
+    assert!(shown > 300 && serial_orders > shown && excluded * 10 < shown, "{shown} shown, {serial_orders}, {excluded}");
+}
