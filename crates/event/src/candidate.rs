@@ -19,6 +19,8 @@ pub enum Evidence {
     LockOrder,
     /// A thread reads bytes in one critical section and writes them in the next, and another one's write may come between.
     StaleValue,
+    /// What one thread treats together in a critical section, another one treats in two.
+    View,
     /// The recorded execution itself ended blocked.
     Observed,
 }

@@ -36,7 +36,7 @@ pub enum FindingKind {
     WrongContext,
     /// Regions that were meant to be atomic cannot be put in any order.
     NotSerialisable,
-    /// Another thread writes between two critical sections, of which the first reads the same bytes and the second writes them.
+    /// Another thread's critical section comes between two of a thread that belong together.
     AtomicityViolation,
 }
 

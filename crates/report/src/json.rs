@@ -190,6 +190,7 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
                 Evidence::Lockset => "lockset",
                 Evidence::LockOrder => "lock-order",
                 Evidence::StaleValue => "stale-value",
+                Evidence::View => "view",
                 Evidence::Observed => "observed",
             },
             witness: finding.witness_level.map(|level| match level {

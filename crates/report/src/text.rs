@@ -220,6 +220,7 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
         Evidence::StaleValue => {
             "one thread reads in one critical section and writes in a later one; another thread's write may come between them"
         }
+        Evidence::View => "what one thread treats together in one critical section, the other one treats in two",
         Evidence::Observed => "the recorded execution itself",
     }
 }

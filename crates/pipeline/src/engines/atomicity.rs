@@ -1,8 +1,8 @@
-//! Atomicity violations of one variable: critical sections that are interleaved, and what comes of it.
+//! Atomicity violations: critical sections that are interleaved, and what comes of it.
 //!
-//! A lead is a read in one critical section, a write of the same bytes in a later one of the same thread, and another thread's
-//! write that may come between ([`rashomon_predict::atomicity`]). No race is in it, and often nothing is wrong: whether the write
-//! depends on what was read is not known. So executions decide. The interleaving is forced, and so are the serial orders, the
+//! A lead is two critical sections of a thread that may belong together, and one of another thread that may come between
+//! ([`rashomon_predict::atomicity`]). No race is in it, and often nothing is wrong: whether the second section depends on the
+//! first is not known. So executions decide. The interleaving is forced, and so are the serial orders, the
 //! other thread's section before both or behind both; behind its schedule each execution goes on under several seeds. The lead is
 //! proven `violated` if every execution that shows the interleaving ends or prints otherwise than each in which the sections
 //! come one after the other, and the schedule that shows it comes about again.

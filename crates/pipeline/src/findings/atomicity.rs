@@ -4,7 +4,7 @@ use crate::findings::compose::{Composer, common_bytes, shown};
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
 use rashomon_event::{Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade};
-use rashomon_predict::atomicity::{Violation, observed};
+use rashomon_predict::atomicity::{Pattern, Violation, observed};
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
     /// Those that happened in this execution, as if their outcome were known to be wrong: that is for whoever compares outcomes.
@@ -20,16 +20,28 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         observed(&self.loaded.trace, deadline).iter().any(|violation| self.id_of_violation(violation).as_ref() == Some(id))
     }
 
-    /// The read, the write of the other thread and the write behind it, as a suspicion.
+    /// The accesses of both threads in their order, as a suspicion.
     pub(crate) fn of_violation(&self, violation: &Violation) -> Option<Finding> {
         let trace = &self.loaded.trace;
-        let (check, act) = (trace.event(violation.check).access()?, trace.event(violation.act).access()?);
-        let (at, size) = common_bytes(&check, &act);
-        let events = [violation.check, violation.between, violation.act];
+        let touched = |mine: EventIndex, theirs: EventIndex| {
+            let (mine, theirs) = (trace.event(mine).access()?, trace.event(theirs).access()?);
+            let (at, size) = common_bytes(&mine, &theirs);
+            Some(self.describer.data(at, size))
+        };
+        let [first, second] = violation.between;
+        let mut subjects = vec![touched(violation.check, first)?, touched(second, violation.act)?];
+        subjects.dedup();
         Some(Finding {
-            subject: self.describer.data(at, size),
-            sides: events.map(|event| self.describer.side_before(event)).to_vec(),
-            ..Finding::suspected(FindingKind::AtomicityViolation, Evidence::StaleValue, self.id_of_violation(violation)?)
+            subject: subjects.join(" and "),
+            sides: violation.accesses().into_iter().map(|event| self.describer.side_before(event)).collect(),
+            ..Finding::suspected(
+                FindingKind::AtomicityViolation,
+                match violation.pattern {
+                    Pattern::Views => Evidence::View,
+                    Pattern::Stale | Pattern::LooksAgain => Evidence::StaleValue,
+                },
+                self.id_of_violation(violation)?,
+            )
         })
     }
 
@@ -40,9 +52,13 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             let event = trace.event(event);
             format!("{role} {}", place_key(trace, self.symbols, event.site, event.context))
         };
-        let roles = [("reads", violation.check), ("between", violation.between), ("writes", violation.act)];
-        let mut places = roles.map(place).to_vec();
-        places.extend(self.describer.name_of_data(trace.event(violation.act).access()?.address));
+        let [first, second] = violation.between;
+        let roles = [("before", violation.check), ("between", first), ("between", second), ("behind", violation.act)];
+        let mut places: Vec<String> = roles.into_iter().map(place).collect();
+        for event in [violation.check, violation.act] {
+            places.extend(self.describer.name_of_data(trace.event(event).access()?.address));
+        }
+        places.dedup();
         Some(finding_id(FindingKind::AtomicityViolation, places))
     }
 }

@@ -1,0 +1,180 @@
+//! Critical sections of one thread that belong together, and another thread's section that may come between them.
+//!
+//! A *unit* of a variable is what one thread does with it in one critical section of a lock, or in one atomic access. Two units
+//! of a thread, one after the other, are meant to be one where the second depends on the first. Nobody races here: each access
+//! is guarded. What suggests that they belong together:
+//!
+//! - *One variable* ([`Pattern::Stale`], [`Pattern::LooksAgain`]): the first unit only reads, the second writes, and another
+//!   thread's unit under the same guard may write between them. Read, remote write, local write has no serial order with the same
+//!   reads and writes (Lu, Tucek, Qin, Zhou, "AVIO: Detecting Atomicity Violations via Access Interleaving Invariants", ASPLOS
+//!   2006, Table 1; the stale value of Artho, Havelund, Biere, "Using Block-Local Atomicity to Detect Stale-Value Concurrency
+//!   Errors", ATVA 2004).
+//! - *Several variables* ([`Pattern::Views`]): another thread treats two variables together in one section of the lock, and this
+//!   one treats one of them in each of two (Artho, Havelund, Biere, "High-Level Data Races", STVR 2003).
+//!
+//! No dependence is known, so a [`Violation`] is a lead. What an execution prints or ends with when the units are interleaved,
+//! and in no execution in which they come one after the other, says more; that is for whoever executes it.
+//!
+//! Choices. (1) A second unit that begins with the wake-up of a condition wait is none: who waits wants a change. (2) If the
+//! second unit reads the bytes again before it writes them, it may have looked again: such a violation comes last. If it looks
+//! at the same place in the code it has begun anew, and is left out. (3) Variables are told apart by their first byte. (4) Atomic
+//! read-modify-writes do not overwrite what they have not seen, and are no second unit.
+//!
+//! Guarantee: what [`observed`] gives came in this order in the trace. Of [`predict`]'s orders the deciders vouch for all but
+//! the units at the end, which run undivided; only an execution shows them. Cost: one pass, and per violation two or three
+//! decisions.
+
+mod orders;
+mod stale;
+mod units;
+mod views;
+
+use crate::deciders::Question;
+use crate::index::Index;
+use crate::options::Options;
+use orders::Orders;
+use rashomon_event::{Deadline, EventIndex, Mode, SiteId, Trace};
+use rashomon_order::SharedMemory;
+use rustc_hash::FxHashSet;
+use units::{Unit, Units};
+
+/// Sets of places that are told, and that are looked at.
+const MOST_VIOLATIONS: usize = 64;
+const MOST_TRIED: usize = 512;
+/// Suspects of one trace that are kept.
+const MOST_SUSPECTS: usize = 4096;
+
+/// Why two units are taken for one; the likeliest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pattern {
+    /// The first reads the variable, and the second writes it without a look.
+    Stale,
+    /// Each touches a part of what another thread treats together.
+    Views,
+    /// The first reads the variable, and the second reads and writes it.
+    LooksAgain,
+}
+
+/// `check` and `act` are of one thread, `between` of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Violation {
+    /// In the first unit.
+    pub check: EventIndex,
+    /// The accesses that conflict with `check` and with `act`; of one variable both are the same.
+    pub between: [EventIndex; 2],
+    /// In the second unit.
+    pub act: EventIndex,
+    pub pattern: Pattern,
+}
+
+impl Violation {
+    /// The accesses, in their order.
+    pub fn accesses(&self) -> Vec<EventIndex> {
+        let [first, second] = self.between;
+        let mut all = vec![self.check, first, second, self.act];
+        all.dedup();
+        all
+    }
+
+    fn places(&self, trace: &Trace) -> [SiteId; 4] {
+        let [first, second] = self.between;
+        [self.check, first, second, self.act].map(|index| trace.event(index).site)
+    }
+}
+
+/// A violation, and orders of the trace's events that decide it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prediction {
+    pub violation: Violation,
+    /// The units interleaved. `None`: they are so in the trace.
+    pub violated: Option<Vec<EventIndex>>,
+    /// The other thread's unit before both, or behind both, whatever is possible.
+    pub serial: Vec<Vec<EventIndex>>,
+}
+
+/// A violation, observed or not, with its units.
+#[derive(Clone, Copy)]
+struct Suspect<'u> {
+    violation: Violation,
+    before: &'u Unit,
+    unit: &'u Unit,
+    other: &'u Unit,
+}
+
+/// Violations that happened in the trace, one for each set of places.
+pub fn observed(trace: &Trace, deadline: Deadline) -> Vec<Violation> {
+    if trace.mode != Mode::Serial {
+        return Vec::new();
+    }
+    let units = Units::of(trace, deadline);
+    let mut known = FxHashSet::default();
+    let mut found = Vec::new();
+    let none = None::<fn(Suspect<'_>)>;
+    let mut add = |suspect: Suspect<'_>| {
+        if known.insert(suspect.violation.places(trace)) {
+            found.push(suspect.violation);
+        }
+    };
+    stale::suspects(trace, &units, deadline, &mut add, none);
+    views::suspects(&units, deadline, &mut add, none);
+    found
+}
+
+/// What may be violated by another order of the trace: what was observed first, then the likeliest.
+pub fn predict(trace: &Trace, options: &Options) -> Vec<Prediction> {
+    let deadline = options.deadline;
+    if trace.mode != Mode::Serial {
+        return Vec::new();
+    }
+    let units = Units::of(trace, deadline);
+    let mut suspects = Vec::new();
+    for (suspect, was_seen) in all_suspects(trace, &units, deadline) {
+        suspects.push((!was_seen, suspect.violation.pattern, suspects.len(), suspect));
+    }
+    if suspects.is_empty() {
+        return Vec::new();
+    }
+    suspects.sort_by_key(|(hidden, pattern, number, _)| (*hidden, *pattern, *number));
+    let memory = SharedMemory::until(trace, deadline);
+    let index = Index::until(trace, &memory, deadline);
+    if !index.complete {
+        return Vec::new();
+    }
+    let question = Question::new(&index, &memory, options);
+    let orders = Orders { question: &question, units: &units };
+    let mut found = Vec::new();
+    for (hidden, _, _, suspect) in suspects.into_iter().take(MOST_TRIED) {
+        if found.len() == MOST_VIOLATIONS || deadline.is_over() {
+            break;
+        }
+        let (violated, serial) = orders.of(&suspect);
+        if !hidden || violated.is_some() {
+            found.push(Prediction { violation: suspect.violation, violated: violated.filter(|_| hidden), serial });
+        }
+    }
+    found
+}
+
+/// One of each set of places: an observed one, if there is one.
+fn all_suspects<'u>(trace: &Trace, units: &'u Units, deadline: Deadline) -> Vec<(Suspect<'u>, bool)> {
+    let (mut seen, mut hidden) = (Vec::new(), Vec::new());
+    let mut known_hidden = FxHashSet::default();
+    {
+        let mut known_seen = FxHashSet::default();
+        let mut see = |suspect: Suspect<'u>| {
+            if seen.len() < MOST_SUSPECTS && known_seen.insert(suspect.violation.places(trace)) {
+                seen.push(suspect);
+            }
+        };
+        let mut hide = |suspect: Suspect<'u>| {
+            if hidden.len() < MOST_SUSPECTS && known_hidden.insert(suspect.violation.places(trace)) {
+                hidden.push(suspect);
+            }
+        };
+        stale::suspects(trace, units, deadline, &mut see, Some(&mut hide));
+        views::suspects(units, deadline, &mut see, Some(&mut hide));
+    }
+    let shown: FxHashSet<[SiteId; 4]> = seen.iter().map(|suspect: &Suspect<'_>| suspect.violation.places(trace)).collect();
+    hidden.retain(|suspect| !shown.contains(&suspect.violation.places(trace)));
+    seen.into_iter().map(|suspect| (suspect, true)).chain(hidden.into_iter().map(|suspect| (suspect, false))).collect()
+}

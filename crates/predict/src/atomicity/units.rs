@@ -1,0 +1,164 @@
+//! What threads do with each variable under each guard.
+
+use rashomon_event::{Address, AtomicOp, Deadline, Event, EventIndex, EventKind, ThreadId, Trace};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Units of one variable and guard that are kept, so that a hot counter does not take all memory.
+const MOST_UNITS: usize = 4096;
+
+/// What guards a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Guard {
+    Lock(Address),
+    /// Each access is its own unit.
+    Atomic,
+}
+
+/// What a thread does with a variable in one section.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub thread: ThreadId,
+    /// The acquisition of the guard, or the atomic access.
+    pub begin: EventIndex,
+    /// It begins where a condition wait ends.
+    pub after_wait: bool,
+    /// The first ones.
+    pub read: Option<EventIndex>,
+    pub write: Option<EventIndex>,
+    /// It reads before it writes.
+    pub rereads: bool,
+    /// It has an atomic read-modify-write.
+    pub modifies: bool,
+    /// The oldest acquisition of the locks held at the first access.
+    pub outermost: EventIndex,
+}
+
+/// What is done with a variable under one guard.
+pub(super) struct Variable {
+    pub address: Address,
+    pub guard: Guard,
+    /// In the order of their first accesses.
+    pub units: Vec<Unit>,
+    /// Numbers of the units that write, in the order of their first writes.
+    writers: Vec<usize>,
+}
+
+/// One pass over the trace.
+pub(super) struct Units {
+    /// In the order of the first accesses.
+    pub by_variable: Vec<Variable>,
+    /// The end of each section, by its acquisition.
+    pub ends: FxHashMap<EventIndex, EventIndex>,
+    /// Of each guarded access of a unit, what was held: acquisitions, oldest first.
+    pub held: FxHashMap<EventIndex, Vec<EventIndex>>,
+}
+
+impl Units {
+    pub fn of(trace: &Trace, deadline: Deadline) -> Self {
+        let shared = variables_of_several(trace, deadline);
+        let mut numbers: FxHashMap<(Address, Guard), usize> = FxHashMap::default();
+        let mut units = Self { by_variable: Vec::new(), ends: FxHashMap::default(), held: FxHashMap::default() };
+        let mut open: Vec<Vec<(Address, EventIndex, bool)>> = vec![Vec::new(); trace.threads.len()];
+        for index in deadline.bound(trace.indices()) {
+            let event = trace.event(index);
+            let Some(held) = open.get_mut(event.thread.index()) else { continue };
+            match event.kind {
+                EventKind::Acquire { lock, .. } => held.push((lock, index, false)),
+                EventKind::WaitEnd { mutex, .. } => held.push((mutex, index, true)),
+                EventKind::Release { lock, .. } | EventKind::WaitBegin { mutex: lock, .. } => {
+                    if let Some(at) = held.iter().rposition(|(other, ..)| *other == lock) {
+                        let (_, acquired, _) = held.remove(at);
+                        units.ends.insert(acquired, index);
+                    }
+                }
+                _ => {}
+            }
+            let Some(access) = event.access().filter(|access| shared.contains(&access.address)) else { continue };
+            let guards = held.iter().map(|&(lock, begin, after_wait)| (Guard::Lock(lock), begin, after_wait));
+            let atomic = access.atomic.then_some((Guard::Atomic, index, false));
+            let outermost = held.first().map_or(index, |&(_, begin, _)| begin);
+            let mut is_kept = false;
+            for (guard, begin, after_wait) in guards.chain(atomic) {
+                let number = *numbers.entry((access.address, guard)).or_insert(units.by_variable.len());
+                if number == units.by_variable.len() {
+                    let (address, units_of, writers) = (access.address, Vec::new(), Vec::new());
+                    units.by_variable.push(Variable { address, guard, units: units_of, writers });
+                }
+                let Variable { units: all, writers, .. } = &mut units.by_variable[number];
+                let known = all.iter().rposition(|unit| unit.thread == event.thread).filter(|at| all[*at].begin == begin);
+                let at = match known {
+                    Some(at) => at,
+                    None if all.len() == MOST_UNITS => continue,
+                    None => {
+                        let thread = event.thread;
+                        let (read, write, rereads, modifies) = (None, None, false, false);
+                        all.push(Unit { thread, begin, after_wait, read, write, rereads, modifies, outermost });
+                        all.len() - 1
+                    }
+                };
+                let wrote = all[at].write.is_some();
+                is_kept |= all[at].add(event, index);
+                if !wrote && all[at].write.is_some() {
+                    writers.push(at);
+                }
+            }
+            if is_kept {
+                units.held.insert(index, held.iter().map(|&(_, begin, _)| begin).collect());
+            }
+        }
+        units
+    }
+}
+
+impl Variable {
+    pub fn has_several_threads(&self) -> bool {
+        self.units.iter().any(|unit| unit.thread != self.units[0].thread)
+    }
+
+    /// Units of other threads that write.
+    pub fn remote(&self, thread: ThreadId) -> impl Iterator<Item = &Unit> {
+        self.writers.iter().map(|number| &self.units[*number]).filter(move |unit| unit.thread != thread)
+    }
+
+    /// Those whose first write comes between two events.
+    pub fn between(&self, one: EventIndex, other: EventIndex, thread: ThreadId) -> impl Iterator<Item = &Unit> {
+        let begin = self.writers.partition_point(|number| self.units[*number].write <= Some(one));
+        let later = self.writers[begin..].iter().map(|number| &self.units[*number]);
+        later.take_while(move |unit| unit.write < Some(other)).filter(move |unit| unit.thread != thread)
+    }
+}
+
+impl Unit {
+    /// Whether it is the first read, or the first write.
+    fn add(&mut self, event: &Event, index: EventIndex) -> bool {
+        let Some(access) = event.access() else { return false };
+        let (mut reads, mut writes) = (access.class.reads(), access.class.writes());
+        if let EventKind::Atomic { op, .. } = event.kind {
+            (reads, writes) = (op != AtomicOp::Store, matches!(op, AtomicOp::Store | AtomicOp::Rmw));
+            self.modifies |= matches!(op, AtomicOp::Rmw | AtomicOp::CasFailed);
+        }
+        let is_first = reads && self.read.is_none() || writes && self.write.is_none();
+        if reads && self.read.is_none() {
+            self.read = Some(index);
+            self.rereads = self.write.is_none();
+        }
+        if writes && self.write.is_none() {
+            self.write = Some(index);
+        }
+        is_first
+    }
+}
+
+/// First bytes that threads access, of which at least one is another one.
+fn variables_of_several(trace: &Trace, deadline: Deadline) -> FxHashSet<Address> {
+    let mut first: FxHashMap<Address, ThreadId> = FxHashMap::default();
+    let mut shared = FxHashSet::default();
+    for index in deadline.bound(trace.indices()) {
+        let event = trace.event(index);
+        let Some(access) = event.access() else { continue };
+        if *first.entry(access.address).or_insert(event.thread) != event.thread {
+            shared.insert(access.address);
+        }
+    }
+    shared
+}
