@@ -48,8 +48,11 @@ const WORTH: f64 = 0.1;
 
 /// Interleaves critical sections, and compares what comes of it.
 pub struct Atomicity {
-    /// The recording to be looked at next.
+    /// The recording to be looked at next, of how many.
     next: u32,
+    recordings: u32,
+    /// Those that there was no time to read.
+    unread: u32,
     open: VecDeque<Lead>,
     known: BTreeSet<FindingId>,
     tried: usize,
@@ -74,7 +77,16 @@ struct Seen {
 
 impl Atomicity {
     const fn new() -> Self {
-        Self { next: 0, open: VecDeque::new(), known: BTreeSet::new(), tried: 0, executions: 0, expectation: None }
+        Self {
+            next: 0,
+            recordings: 0,
+            unread: 0,
+            open: VecDeque::new(),
+            known: BTreeSet::new(),
+            tried: 0,
+            executions: 0,
+            expectation: None,
+        }
     }
 
     /// Leads of the next recording; the first of each id is kept.
@@ -85,8 +97,12 @@ impl Atomicity {
         if !case.run.recordings.get(number as usize).is_some_and(|recorded| is_serial(&recorded.policy)) {
             return Ok(0);
         }
-        let Ok(loaded) = load_until(&job.store.recording(number), until) else { return Ok(0) };
+        let Ok(loaded) = load_until(&job.store.recording(number), until) else {
+            self.unread += 1;
+            return Ok(0);
+        };
         let predictions = atomicity::predict(&loaded.trace, &Options { deadline: until, ..Options::default() });
+        self.unread += u32::from(until.is_over());
         if predictions.is_empty() {
             return Ok(0);
         }
@@ -133,12 +149,12 @@ impl Atomicity {
         let decided = executions.compare(&lead);
         self.executions += executions.made;
         case.tally.executions += executions.made;
-        let Some(proof) = decided? else { return Ok(false) };
+        let Some(outcome) = decided? else { return Ok(false) };
         let finding = &mut lead.finding;
-        (finding.sides, finding.subject) = (proof.shown.sides, proof.shown.subject);
-        finding.schedule = Some(proof.schedule);
-        finding.notes.push(proof.difference);
-        finding.advance(Trial::Shown { grade: rashomon_event::Grade::Violated, replays: proof.replays });
+        (finding.sides, finding.subject) = (outcome.finding.sides, outcome.finding.subject);
+        finding.schedule = Some(outcome.schedule);
+        finding.notes.push(outcome.difference);
+        finding.advance(Trial::Shown { grade: rashomon_event::Grade::Violated, replays: outcome.replays });
         job.complete(finding);
         job.store.write_finding(finding)?;
         case.observer.progress(Progress::Decided(finding));
@@ -146,9 +162,9 @@ impl Atomicity {
     }
 }
 
-/// What proves a lead.
-struct Proof {
-    shown: Finding,
+/// What executions showed of a lead.
+struct Outcome {
+    finding: Finding,
     schedule: Schedule,
     replays: Replays,
     difference: String,
@@ -165,7 +181,7 @@ struct Executions<'e, 'c, 'j, S: ?Sized> {
 
 impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
     /// `None`: it shows nothing, or nothing that is certain.
-    fn compare(&mut self, lead: &Lead) -> Result<Option<Proof>, PipelineError> {
+    fn compare(&mut self, lead: &Lead) -> Result<Option<Outcome>, PipelineError> {
         let mut violated: Vec<(Ending, Vec<String>)> = Vec::new();
         let mut first = None;
         for seed in 1..=SEEDS {
@@ -203,9 +219,9 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
             return Ok(None);
         }
         let composer = Composer::new(&loaded, self.case.job.symbols, schedule.quantum);
-        let shown = composer.of_violations(Deadline::NEVER).find(|shown| shown.id == self.id);
+        let finding = composer.of_violations(Deadline::NEVER).find(|shown| shown.id == self.id);
         let difference = difference(&violated[0], &serial);
-        Ok(shown.map(|shown| Proof { shown, schedule, replays, difference }))
+        Ok(finding.map(|finding| Outcome { finding, schedule, replays, difference }))
     }
 
     /// `None`: it left the schedule, or did not end.
@@ -255,8 +271,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
         if case.job.program.client.is_some() {
             return None;
         }
-        let recordings = (case.run.recordings.len() as u32).min(MOST_RECORDINGS);
-        if self.next < recordings {
+        self.recordings = (case.run.recordings.len() as u32).min(MOST_RECORDINGS);
+        if self.next < self.recordings {
             return Some(Offer { takes: case.takes(1), gives: WORTH });
         }
         if self.open.is_empty() || self.tried == MOST_TRIED {
@@ -268,7 +284,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
 
     /// Looks at one recording, or decides one lead.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
-        if self.next < (case.run.recordings.len() as u32).min(MOST_RECORDINGS) {
+        if self.next < self.recordings {
             return Ok(Yield { leads: self.look(case, until)?, ..Yield::default() });
         }
         let Some(lead) = self.open.pop_front() else { return Ok(Yield::default()) };
@@ -291,8 +307,12 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
             let (pairs, executions) = (count(self.tried as u64, "pair"), count(self.executions, "execution"));
             format!("{pairs} of critical sections interleaved with another thread's in {executions}")
         });
-        let left = (!self.open.is_empty())
-            .then(|| format!("{} of critical sections not interleaved", count(self.open.len() as u64, "pair")));
+        let unread = u64::from(self.recordings.saturating_sub(self.next) + self.unread);
+        let left = match (self.open.len() as u64, unread) {
+            (0, 0) => None,
+            (0, unread) => Some(format!("critical sections of {} that belong together: no time", count(unread, "recording"))),
+            (open, _) => Some(format!("{} of critical sections not interleaved", count(open, "pair"))),
+        };
         Account { tried, left }
     }
 }
