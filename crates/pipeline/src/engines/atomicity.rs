@@ -4,8 +4,9 @@
 //! ([`rashomon_predict::atomicity`]). No race is in it, and often nothing is wrong: whether the second section depends on the
 //! first is not known. So executions decide. The interleaving is forced, and so are the serial orders, the
 //! other thread's section before both or behind both; behind its schedule each execution goes on under several seeds. The lead is
-//! proven `violated` if every execution that shows the interleaving ends or prints otherwise than each in which the sections
-//! come one after the other, and the schedule that shows it comes about again.
+//! proven `violated` if every execution that shows the interleaving ends otherwise than each in which the sections come one after
+//! the other, and the schedule that shows it comes about again. Of a stale value, which is overwritten without a look, other
+//! output is enough; of other leads it is not, as what is printed may be meant: a progress report is read between two counts.
 //!
 //! Limits. What a program neither prints nor ends with is not compared. The order of lines is not, either. A program whose serial
 //! orders end in more than [`MOST_OUTCOMES`] ways decides nothing.
@@ -25,7 +26,8 @@ use rashomon_confirm::force::{Manner, force_in};
 use rashomon_confirm::schedule::Planner;
 use rashomon_confirm::{Ending, Forcing, Output};
 use rashomon_event::{Deadline, Finding, FindingId, Replays, Schedule, Trial};
-use rashomon_predict::{Options, atomicity};
+use rashomon_predict::Options;
+use rashomon_predict::atomicity::{self, Pattern};
 use rashomon_trace::{Enforcement, LoadedTrace, Policy};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -61,6 +63,7 @@ pub struct Atomicity {
 }
 
 struct Lead {
+    pattern: Pattern,
     finding: Finding,
     /// The sections interleaved.
     violated: Schedule,
@@ -125,7 +128,8 @@ impl Atomicity {
                 None => Some(recorded.clone()),
             };
             if let Some(violated) = violated {
-                self.open.push_back(Lead { finding, violated, serial });
+                let pattern = prediction.violation.pattern;
+                self.open.push_back(Lead { pattern, finding, violated, serial });
             }
         }
         Ok(self.open.len() - before)
@@ -206,7 +210,10 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
                 serial.push(seen.ended);
             }
         }
-        if serial.is_empty() || serial.len() > MOST_OUTCOMES || self.forcing.deadline.is_over() {
+        // What is printed may be meant, where the sections are not known to depend on each other.
+        let ends_otherwise = serial.iter().all(|(ending, _)| violated.iter().all(|(other, _)| other != ending));
+        let is_wrong = lead.pattern == Pattern::Stale || ends_otherwise;
+        if serial.is_empty() || serial.len() > MOST_OUTCOMES || !is_wrong || self.forcing.deadline.is_over() {
             return Ok(None);
         }
         let schedule = loaded.replay_schedule(lead.violated.quantum);

@@ -18,7 +18,8 @@
 //! Choices. (1) A second unit that begins with the wake-up of a condition wait is none: who waits wants a change. (2) If the
 //! second unit reads the bytes again before it writes them, it may have looked again: such a violation comes last. If it looks
 //! at the same place in the code it has begun anew, and is left out. (3) Variables are told apart by their first byte. (4) Atomic
-//! read-modify-writes do not overwrite what they have not seen, and are no second unit.
+//! read-modify-writes do not overwrite what they have not seen, and are no second unit. (5) Both units are of one function, or of
+//! functions that it calls, directly or by another one.
 //!
 //! Guarantee: what [`observed`] gives came in this order in the trace. Of [`predict`]'s orders the deciders vouch for all but
 //! the units at the end, which run undivided; only an execution shows them. Cost: one pass, and per violation two or three
@@ -33,7 +34,7 @@ use crate::deciders::Question;
 use crate::index::Index;
 use crate::options::Options;
 use orders::Orders;
-use rashomon_event::{Deadline, EventIndex, Mode, SiteId, Trace};
+use rashomon_event::{ContextId, Deadline, EventIndex, Mode, SiteId, Trace};
 use rashomon_order::SharedMemory;
 use rustc_hash::FxHashSet;
 use units::{Unit, Units};
@@ -101,6 +102,21 @@ struct Suspect<'u> {
     other: &'u Unit,
 }
 
+/// How many calls lead from the function that has both accesses in it, or in what it calls, to each of them.
+const MOST_CALLS: usize = 2;
+
+/// Whether one function makes both accesses, itself or by what it calls.
+fn are_near(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
+    let around = |event: EventIndex| {
+        let parent = |context: &ContextId| {
+            let is_root = *context == ContextId::ROOT;
+            trace.contexts.get(context.index()).filter(|_| !is_root).map(|node| node.parent)
+        };
+        std::iter::successors(Some(trace.event(event).context), parent).take(MOST_CALLS + 1)
+    };
+    around(one).any(|context| around(other).any(|other| other == context))
+}
+
 /// Violations that happened in the trace, one for each set of places.
 pub fn observed(trace: &Trace, deadline: Deadline) -> Vec<Violation> {
     if trace.mode != Mode::Serial {
@@ -116,7 +132,7 @@ pub fn observed(trace: &Trace, deadline: Deadline) -> Vec<Violation> {
         }
     };
     stale::suspects(trace, &units, deadline, &mut add, none);
-    views::suspects(&units, deadline, &mut add, none);
+    views::suspects(trace, &units, deadline, &mut add, none);
     found
 }
 
@@ -172,7 +188,7 @@ fn all_suspects<'u>(trace: &Trace, units: &'u Units, deadline: Deadline) -> Vec<
             }
         };
         stale::suspects(trace, units, deadline, &mut see, Some(&mut hide));
-        views::suspects(units, deadline, &mut see, Some(&mut hide));
+        views::suspects(trace, units, deadline, &mut see, Some(&mut hide));
     }
     let shown: FxHashSet<[SiteId; 4]> = seen.iter().map(|suspect: &Suspect<'_>| suspect.violation.places(trace)).collect();
     hidden.retain(|suspect| !shown.contains(&suspect.violation.places(trace)));

@@ -1,7 +1,7 @@
 //! One variable: read, remote write, local write.
 
 use super::units::{Unit, Units, Variable};
-use super::{Pattern, Suspect, Violation};
+use super::{Pattern, Suspect, Violation, are_near};
 use rashomon_event::{Deadline, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 
@@ -45,7 +45,8 @@ fn is_suspect(before: &Unit, unit: &Unit) -> bool {
 fn violation(trace: &Trace, before: &Unit, unit: &Unit, between: &Unit) -> Option<Violation> {
     let (check, act, between) = (before.read?, unit.write?, between.write?);
     let site = |index| trace.event(index).site;
-    if unit.rereads && unit.read.is_some_and(|read| site(read) == site(check)) {
+    let begins_anew = unit.rereads && unit.read.is_some_and(|read| site(read) == site(check));
+    if begins_anew || !are_near(trace, check, act) {
         return None;
     }
     let pattern = if unit.rereads { Pattern::LooksAgain } else { Pattern::Stale };

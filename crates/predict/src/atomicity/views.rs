@@ -6,8 +6,8 @@
 //! order of the three, with the two as one unit, has the same conflicts in the same order.
 
 use super::units::{Guard, Unit, Units};
-use super::{Pattern, Suspect, Violation};
-use rashomon_event::{Address, Deadline, EventIndex, ThreadId};
+use super::{Pattern, Suspect, Violation, are_near};
+use rashomon_event::{Address, Deadline, EventIndex, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -38,6 +38,7 @@ fn sections(units: &Units) -> Vec<Vec<Section<'_>>> {
 
 /// Those that happened in the trace are given to `seen`, the others to `hidden`.
 pub(super) fn suspects<'u>(
+    trace: &Trace,
     units: &'u Units,
     deadline: Deadline,
     mut seen: impl FnMut(Suspect<'u>),
@@ -54,6 +55,9 @@ pub(super) fn suspects<'u>(
                 for section in others {
                     let Some(suspect) = suspect(view, one, other, section) else { continue };
                     let Violation { check, between, act, .. } = suspect.violation;
+                    if !are_near(trace, check, act) {
+                        continue;
+                    }
                     if check < between[0] && between[1] < act {
                         seen(suspect);
                     } else if let Some(hidden) = &mut hidden {
