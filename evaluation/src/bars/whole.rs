@@ -314,7 +314,7 @@ mod tests {
         let all = subjects(None).unwrap();
         let loops: Vec<&Subject> = all.iter().filter(|one| one.name.starts_with("loop/")).collect();
         assert!(loops.len() >= 26 && loops.len().is_multiple_of(2));
-        let known = ["data-race", "deadlock", "stuck", "endless", "failure", "use-after-free"];
+        let known = ["data-race", "deadlock", "stuck", "endless", "failure", "use-after-free", "atomicity-violation"];
         let kinds = loops.iter().filter_map(|one| match &one.wanted {
             Wanted::OneOf(kinds) => Some(kinds),
             _ => None,
