@@ -19,8 +19,12 @@ pub enum Evidence {
     LockOrder,
     /// A thread reads bytes in one critical section and writes them in the next, and another one's write may come between.
     StaleValue,
+    /// A thread uses bytes in one critical section and in the next, and another one's use between fits no serial order.
+    Interposed,
     /// What one thread treats together in a critical section, another one treats in two.
     View,
+    /// Two threads treat the same variables in two critical sections each.
+    Apart,
     /// The recorded execution itself ended blocked.
     Observed,
 }

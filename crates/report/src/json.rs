@@ -190,7 +190,9 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
                 Evidence::Lockset => "lockset",
                 Evidence::LockOrder => "lock-order",
                 Evidence::StaleValue => "stale-value",
+                Evidence::Interposed => "interposed",
                 Evidence::View => "view",
+                Evidence::Apart => "apart",
                 Evidence::Observed => "observed",
             },
             witness: finding.witness_level.map(|level| match level {

@@ -220,6 +220,10 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
         Evidence::StaleValue => {
             "one thread reads in one critical section and writes in a later one; another thread's write may come between them"
         }
+        Evidence::Interposed => {
+            "one thread uses a variable in two critical sections; no serial order has what another thread may do between them"
+        }
+        Evidence::Apart => "each of two threads treats both variables, in two critical sections",
         Evidence::View => "what one thread treats together in one critical section, the other one treats in two",
         Evidence::Observed => "the recorded execution itself",
     }

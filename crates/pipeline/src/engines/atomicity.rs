@@ -18,6 +18,7 @@ use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use crate::engines::portfolio::count;
 use crate::error::PipelineError;
+use crate::findings::atomicity::Code;
 use crate::findings::compose::Composer;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
@@ -27,9 +28,9 @@ use rashomon_confirm::schedule::Planner;
 use rashomon_confirm::{Ending, Forcing, Output};
 use rashomon_event::{Deadline, Finding, FindingId, Replays, Schedule, Trial};
 use rashomon_predict::Options;
-use rashomon_predict::atomicity::{self, Pattern};
+use rashomon_predict::atomicity::{self, Pattern, Violation};
 use rashomon_trace::{Enforcement, LoadedTrace, Policy};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ const PART: u32 = 6;
 const SEEDS: u64 = 3;
 /// Outcomes of serial orders. Where there are more, another one says nothing.
 const MOST_OUTCOMES: usize = 2;
+/// Leads of one id: another time of the same accesses may matter where the first does not.
+const MOST_OF_ONE: usize = 3;
 /// Leads that are executed.
 const MOST_TRIED: usize = 32;
 /// Recordings that are looked at.
@@ -56,7 +59,11 @@ pub struct Atomicity {
     /// Those that there was no time to read.
     unread: u32,
     open: VecDeque<Lead>,
-    known: BTreeSet<FindingId>,
+    /// Others of the same ids.
+    again: VecDeque<Lead>,
+    /// How many leads of each id were met.
+    known: BTreeMap<FindingId, usize>,
+    proven: BTreeSet<FindingId>,
     tried: usize,
     executions: u64,
     expectation: Option<Expectation>,
@@ -65,16 +72,22 @@ pub struct Atomicity {
 struct Lead {
     pattern: Pattern,
     finding: Finding,
-    /// The sections interleaved.
-    violated: Schedule,
+    code: Code,
+    /// The sections interleaved; what comes about at first is taken.
+    violated: Vec<Schedule>,
     /// One after the other.
     serial: Vec<Schedule>,
 }
 
+/// How an execution ended, and the lines that it printed.
+type EndedSo = (Ending, Vec<String>);
+
 /// What one execution showed.
 struct Seen {
-    violated: bool,
-    ended: (Ending, Vec<String>),
+    violation: Option<Violation>,
+    /// It ended before the last access.
+    begun: bool,
+    ended: EndedSo,
     loaded: LoadedTrace,
 }
 
@@ -85,7 +98,9 @@ impl Atomicity {
             recordings: 0,
             unread: 0,
             open: VecDeque::new(),
-            known: BTreeSet::new(),
+            again: VecDeque::new(),
+            known: BTreeMap::new(),
+            proven: BTreeSet::new(),
             tried: 0,
             executions: 0,
             expectation: None,
@@ -112,27 +127,42 @@ impl Atomicity {
         let quantum = job.settings.record.quantum;
         let (composer, planner) = (Composer::new(&loaded, job.symbols, quantum), Planner::new(&loaded.trace, quantum));
         let recorded = loaded.replay_schedule(quantum);
-        let before = self.open.len();
+        let before = self.leads();
         for prediction in predictions {
             let Some(finding) = composer.of_violation(&prediction.violation) else { continue };
-            if !self.known.insert(finding.id.clone()) {
+            let met = self.known.entry(finding.id.clone()).or_default();
+            *met += 1;
+            if *met > MOST_OF_ONE {
                 continue;
             }
+            let is_first = *met == 1;
             let mut serial: Vec<Schedule> = prediction.serial.iter().filter_map(|order| planner.of_order(order).ok()).collect();
-            let violated = match &prediction.violated {
-                Some(order) => {
-                    // It does not happen in the recording, which therefore is one of the others.
-                    serial.push(recorded.clone());
-                    planner.of_order(order).ok()
-                }
-                None => Some(recorded.clone()),
-            };
-            if let Some(violated) = violated {
+            let mut violated: Vec<Schedule> = prediction.violated.iter().filter_map(|order| planner.of_order(order).ok()).collect();
+            // If it does not happen in the recording, that is one of the others.
+            let recording = if prediction.violated.is_empty() { &mut violated } else { &mut serial };
+            recording.push(recorded.clone());
+            if !violated.is_empty() {
                 let pattern = prediction.violation.pattern;
-                self.open.push_back(Lead { pattern, finding, violated, serial });
+                let code = composer.code_of_violation(&prediction.violation);
+                let lead = Lead { pattern, finding, code, violated, serial };
+                if is_first { &mut self.open } else { &mut self.again }.push_back(lead);
             }
         }
-        Ok(self.open.len() - before)
+        Ok(self.leads() - before)
+    }
+
+    fn leads(&self) -> usize {
+        self.open.len() + self.again.len()
+    }
+
+    /// The next lead that is not proven.
+    fn pop(&mut self) -> Option<Lead> {
+        loop {
+            let lead = self.open.pop_front().or_else(|| self.again.pop_front())?;
+            if !self.proven.contains(&lead.finding.id) {
+                return Some(lead);
+            }
+        }
     }
 
     /// Whether the lead is proven.
@@ -147,7 +177,6 @@ impl Atomicity {
             session: job.store.scratch(NAME).join("session"),
             forcing: Forcing { deadline: until, output: Output::Keep, ..job.forcing(case.run) },
             case,
-            id: lead.finding.id.clone(),
             made: 0,
         };
         let decided = executions.compare(&lead);
@@ -157,12 +186,19 @@ impl Atomicity {
         let finding = &mut lead.finding;
         (finding.sides, finding.subject) = (outcome.finding.sides, outcome.finding.subject);
         finding.schedule = Some(outcome.schedule);
-        finding.notes.push(outcome.difference);
+        finding.notes.extend(outcome.notes);
         finding.advance(Trial::Shown { grade: rashomon_event::Grade::Violated, replays: outcome.replays });
         job.complete(finding);
         job.store.write_finding(finding)?;
         case.observer.progress(Progress::Decided(finding));
+        self.proven.insert(finding.id.clone());
         Ok(true)
+    }
+}
+
+impl Seen {
+    const fn shows(&self) -> bool {
+        self.violation.is_some() || self.begun
     }
 }
 
@@ -171,7 +207,7 @@ struct Outcome {
     finding: Finding,
     schedule: Schedule,
     replays: Replays,
-    difference: String,
+    notes: Vec<String>,
 }
 
 /// Executions for one lead.
@@ -179,60 +215,64 @@ struct Executions<'e, 'c, 'j, S: ?Sized> {
     case: &'e mut Case<'c, 'j, S>,
     session: PathBuf,
     forcing: Forcing,
-    id: FindingId,
     made: u64,
 }
 
 impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
     /// `None`: it shows nothing, or nothing that is certain.
     fn compare(&mut self, lead: &Lead) -> Result<Option<Outcome>, PipelineError> {
-        let mut violated: Vec<(Ending, Vec<String>)> = Vec::new();
-        let mut first = None;
+        let mut schedules = lead.violated.iter();
+        let (order, first) = loop {
+            let Some(order) = schedules.next() else { return Ok(None) };
+            if let Some(seen) = self.execute(lead, order, 1)?.filter(Seen::shows) {
+                break (order, seen);
+            }
+        };
+        let Seen { violation, loaded, ended, .. } = first;
+        // What is printed may be meant, where the sections are not known to depend on each other.
+        let by_output = lead.pattern == Pattern::Stale && violation.is_some();
+        let is_same = |one: &EndedSo, other: &EndedSo| if by_output { one == other } else { one.0 == other.0 };
+        let mut violated = vec![ended];
+        let mut serial: Vec<EndedSo> = Vec::new();
         for seed in 1..=SEEDS {
-            let Some(seen) = self.execute(&lead.violated, seed)?.filter(|seen| seen.violated) else {
-                // What does not come about at once comes about under no seed: the schedule is the same.
-                if first.is_none() {
-                    return Ok(None);
+            if seed > 1 {
+                violated.extend(self.execute(lead, order, seed)?.filter(Seen::shows).map(|seen| seen.ended));
+            }
+            for schedule in &lead.serial {
+                if let Some(seen) = self.execute(lead, schedule, seed)?.filter(|seen| !seen.shows())
+                    && !serial.contains(&seen.ended)
+                {
+                    serial.push(seen.ended);
                 }
-                continue;
-            };
-            first.get_or_insert(seen.loaded);
-            violated.push(seen.ended);
-        }
-        let Some(loaded) = first else { return Ok(None) };
-        let mut serial: Vec<(Ending, Vec<String>)> = Vec::new();
-        for (schedule, seed) in lead.serial.iter().flat_map(|schedule| (1..=SEEDS).map(move |seed| (schedule, seed))) {
-            let Some(seen) = self.execute(schedule, seed)?.filter(|seen| !seen.violated) else { continue };
-            if violated.contains(&seen.ended) {
+            }
+            if violated.iter().any(|one| serial.iter().any(|other| is_same(one, other))) || serial.len() > MOST_OUTCOMES {
                 return Ok(None);
             }
-            if !serial.contains(&seen.ended) {
-                serial.push(seen.ended);
-            }
         }
-        // What is printed may be meant, where the sections are not known to depend on each other.
-        let ends_otherwise = serial.iter().all(|(ending, _)| violated.iter().all(|(other, _)| other != ending));
-        let is_wrong = lead.pattern == Pattern::Stale || ends_otherwise;
-        if serial.is_empty() || serial.len() > MOST_OUTCOMES || !is_wrong || self.forcing.deadline.is_over() {
+        if serial.is_empty() || self.forcing.deadline.is_over() {
             return Ok(None);
         }
-        let schedule = loaded.replay_schedule(lead.violated.quantum);
+        let schedule = loaded.replay_schedule(order.quantum);
         let mut replays = Replays::default();
         for _ in 0..self.forcing.times.max(1) {
-            let again = self.execute(&schedule, 1)?.is_some_and(|seen| seen.violated && seen.ended == violated[0]);
+            let again = self.execute(lead, &schedule, 1)?.is_some_and(|seen| seen.shows() && seen.ended == violated[0]);
             replays = Replays { shown: replays.shown + u32::from(again), of: replays.of + 1 };
         }
         if replays.shown < replays.of {
             return Ok(None);
         }
         let composer = Composer::new(&loaded, self.case.job.symbols, schedule.quantum);
-        let finding = composer.of_violations(Deadline::NEVER).find(|shown| shown.id == self.id);
-        let difference = difference(&violated[0], &serial);
-        Ok(finding.map(|finding| Outcome { finding, schedule, replays, difference }))
+        let shown = violation.and_then(|violation| composer.of_shown(&violation));
+        let mut notes = vec![difference(&violated[0], &serial)];
+        if shown.is_none() {
+            notes.push("the program ended before the last of these accesses".to_owned());
+        }
+        let finding = shown.unwrap_or_else(|| lead.finding.clone());
+        Ok(Some(Outcome { finding, schedule, replays, notes }))
     }
 
     /// `None`: it left the schedule, or did not end.
-    fn execute(&mut self, schedule: &Schedule, seed: u64) -> Result<Option<Seen>, PipelineError> {
+    fn execute(&mut self, lead: &Lead, schedule: &Schedule, seed: u64) -> Result<Option<Seen>, PipelineError> {
         let job = self.case.job;
         let manner = Manner { enforcement: Enforcement::Strict, policy: Policy::Random, seed };
         let attempt = force_in(manner, &[], job.program, schedule, &self.session, &self.forcing)?;
@@ -243,14 +283,15 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
         }
         let Ok(loaded) = load_until(&self.session, self.forcing.deadline) else { return Ok(None) };
         let composer = Composer::new(&loaded, job.symbols, schedule.quantum);
-        let violated = composer.shows_violation(&self.id, self.forcing.deadline);
+        let violation = composer.violation_at(&lead.code, self.forcing.deadline);
+        let begun = violation.is_none() && composer.shows_beginning(&lead.code, self.forcing.deadline);
         let lines = Ended::of(ending, &self.session)?.sorted_lines();
-        Ok(Some(Seen { violated, ended: (ending, lines), loaded }))
+        Ok(Some(Seen { violation, begun, ended: (ending, lines), loaded }))
     }
 }
 
 /// What the interleaving did that no serial order did, in words.
-fn difference(violated: &(Ending, Vec<String>), serial: &[(Ending, Vec<String>)]) -> String {
+fn difference(violated: &EndedSo, serial: &[EndedSo]) -> String {
     let ending = |ending: Ending| match ending {
         Ending::Code(code) => format!("ends with exit code {code}"),
         Ending::Signal(signal) => format!("is ended by signal {signal}"),
@@ -282,7 +323,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
         if self.next < self.recordings {
             return Some(Offer { takes: case.takes(1), gives: WORTH });
         }
-        if self.open.is_empty() || self.tried == MOST_TRIED {
+        if self.leads() == 0 || self.tried == MOST_TRIED {
             return None;
         }
         let takes = case.takes(4 * SEEDS + u64::from(case.job.settings.times));
@@ -294,7 +335,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
         if self.next < self.recordings {
             return Ok(Yield { leads: self.look(case, until)?, ..Yield::default() });
         }
-        let Some(lead) = self.open.pop_front() else { return Ok(Yield::default()) };
+        let Some(lead) = self.pop() else { return Ok(Yield::default()) };
         self.tried += 1;
         let before = self.executions;
         let made = Yield { proven: usize::from(self.decide(case, lead, until)?), ..Yield::default() };
@@ -315,7 +356,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
             format!("{pairs} of critical sections interleaved with another thread's in {executions}")
         });
         let unread = u64::from(self.recordings.saturating_sub(self.next) + self.unread);
-        let left = match (self.open.len() as u64, unread) {
+        let left = match (self.leads() as u64, unread) {
             (0, 0) => None,
             (0, unread) => Some(format!("critical sections of {} that belong together: no time", count(unread, "recording"))),
             (open, _) => Some(format!("{} of critical sections not interleaved", count(open, "pair"))),

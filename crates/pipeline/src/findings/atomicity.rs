@@ -3,21 +3,27 @@
 use crate::findings::compose::{Composer, common_bytes, shown};
 use crate::findings::identity::{finding_id, place_key};
 use crate::findings::symbols::Symbols;
-use rashomon_event::{Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade};
+use rashomon_event::{Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade, SiteId};
 use rashomon_predict::atomicity::{Pattern, Violation, observed};
+use std::collections::HashMap;
+
+/// The instructions of a violation's accesses: modules and offsets. Ids are coarser, as they outlive a rebuild.
+pub(crate) type Code = [(Option<String>, u64); 4];
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
     /// Those that happened in this execution, as if their outcome were known to be wrong: that is for whoever compares outcomes.
     pub(crate) fn of_violations(&self, deadline: Deadline) -> impl Iterator<Item = Finding> {
-        observed(&self.loaded.trace, deadline).into_iter().filter_map(|violation| {
-            let finding = self.of_violation(&violation)?;
-            Some(Finding { verdict: shown(Grade::Violated), ..finding })
-        })
+        observed(&self.loaded.trace, deadline).into_iter().filter_map(|violation| self.of_shown(&violation))
     }
 
-    /// Whether this execution shows the violation with that id.
-    pub(crate) fn shows_violation(&self, id: &FindingId, deadline: Deadline) -> bool {
-        observed(&self.loaded.trace, deadline).iter().any(|violation| self.id_of_violation(violation).as_ref() == Some(id))
+    /// A violation that happened in this execution.
+    pub(crate) fn of_shown(&self, violation: &Violation) -> Option<Finding> {
+        Some(Finding { verdict: shown(Grade::Violated), ..self.of_violation(violation)? })
+    }
+
+    /// The violation of this execution, if there is one, whose accesses stand there.
+    pub(crate) fn violation_at(&self, code: &Code, deadline: Deadline) -> Option<Violation> {
+        observed(&self.loaded.trace, deadline).into_iter().find(|violation| self.code_of_violation(violation) == *code)
     }
 
     /// The accesses of both threads in their order, as a suspicion.
@@ -39,6 +45,8 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
                 match violation.pattern {
                     Pattern::Views => Evidence::View,
                     Pattern::Stale | Pattern::LooksAgain => Evidence::StaleValue,
+                    Pattern::Interposed => Evidence::Interposed,
+                    Pattern::Apart => Evidence::Apart,
                 },
                 self.id_of_violation(violation)?,
             )
@@ -60,5 +68,50 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         }
         places.dedup();
         Some(finding_id(FindingKind::AtomicityViolation, places))
+    }
+
+    pub(crate) fn code_of_violation(&self, violation: &Violation) -> Code {
+        let [first, second] = violation.between;
+        [violation.check, first, second, violation.act].map(|event| self.instruction(event))
+    }
+
+    /// Whether the execution ended between the two sections: a thread made the first access and not the last one, and another
+    /// thread made its own behind the first.
+    pub(crate) fn shows_beginning(&self, code: &Code, deadline: Deadline) -> bool {
+        let trace = &self.loaded.trace;
+        let mut known: HashMap<SiteId, [bool; 4]> = HashMap::new();
+        // By thread that made the first access: which of those between each other thread has made since.
+        let mut open: Vec<Option<Vec<[bool; 2]>>> = vec![None; trace.threads.len()];
+        for index in deadline.bound(trace.indices()) {
+            let event = trace.event(index);
+            if event.access().is_none() {
+                continue;
+            }
+            let is = *known.entry(event.site).or_insert_with(|| {
+                let here = self.instruction(index);
+                [0, 1, 2, 3].map(|number| code[number] == here)
+            });
+            let thread = event.thread.index();
+            if is[1] || is[2] {
+                let others = open.iter_mut().enumerate().filter(|(other, _)| *other != thread);
+                for between in others.filter_map(|(_, between)| between.as_mut()) {
+                    between[thread] = [between[thread][0] || is[1], between[thread][1] || is[2]];
+                }
+            }
+            if is[3] {
+                open[thread] = None;
+            }
+            if is[0] {
+                open[thread] = Some(vec![[false; 2]; trace.threads.len()]);
+            }
+        }
+        open.iter().flatten().any(|between| between.contains(&[true; 2]))
+    }
+
+    fn instruction(&self, event: EventIndex) -> (Option<String>, u64) {
+        let trace = &self.loaded.trace;
+        let site = trace.site(trace.event(event).site);
+        let module = site.module.and_then(|module| trace.modules.get(module as usize));
+        (module.map(|module| module.path.clone()), site.offset)
     }
 }

@@ -1,7 +1,7 @@
 //! From events to findings: what is said of them, under which id, and which of them are one.
 
 pub(crate) mod alike;
-mod atomicity;
+pub(crate) mod atomicity;
 pub mod binaries;
 pub mod compose;
 pub mod describe;

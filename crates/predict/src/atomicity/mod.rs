@@ -8,7 +8,8 @@
 //!   thread's unit under the same guard may write between them. Read, remote write, local write has no serial order with the same
 //!   reads and writes (Lu, Tucek, Qin, Zhou, "AVIO: Detecting Atomicity Violations via Access Interleaving Invariants", ASPLOS
 //!   2006, Table 1; the stale value of Artho, Havelund, Biere, "Using Block-Local Atomicity to Detect Stale-Value Concurrency
-//!   Errors", ATVA 2004).
+//!   Errors", ATVA 2004). The table's other three cases are leads, too ([`Pattern::Interposed`]): two reads and a write between,
+//!   a write and a read of what another thread wrote since, a value that was to be overwritten at once and is read.
 //! - *Several variables* ([`Pattern::Views`]): another thread treats two variables together in one section of the lock, and this
 //!   one treats one of them in each of two (Artho, Havelund, Biere, "High-Level Data Races", STVR 2003).
 //!
@@ -25,8 +26,8 @@
 //! the units at the end, which run undivided; only an execution shows them. Cost: one pass, and per violation two or three
 //! decisions.
 
+mod interposed;
 mod orders;
-mod stale;
 mod units;
 mod views;
 
@@ -36,7 +37,8 @@ use crate::options::Options;
 use orders::Orders;
 use rashomon_event::{ContextId, Deadline, EventIndex, Mode, SiteId, Trace};
 use rashomon_order::SharedMemory;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
 use units::{Unit, Units};
 
 /// Sets of places that are told, and that are looked at.
@@ -54,6 +56,10 @@ pub enum Pattern {
     Views,
     /// The first reads the variable, and the second reads and writes it.
     LooksAgain,
+    /// What the other thread does between two accesses of one variable fits no serial order.
+    Interposed,
+    /// Each touches one of two variables that the other thread, too, treats in two sections.
+    Apart,
 }
 
 /// `check` and `act` are of one thread, `between` of another one.
@@ -72,7 +78,7 @@ impl Violation {
     /// The accesses, in their order.
     pub fn accesses(&self) -> Vec<EventIndex> {
         let [first, second] = self.between;
-        let mut all = vec![self.check, first, second, self.act];
+        let mut all = vec![self.check, first.min(second), first.max(second), self.act];
         all.dedup();
         all
     }
@@ -87,9 +93,9 @@ impl Violation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prediction {
     pub violation: Violation,
-    /// The units interleaved. `None`: they are so in the trace.
-    pub violated: Option<Vec<EventIndex>>,
-    /// The other thread's unit before both, or behind both, whatever is possible.
+    /// The units interleaved; the later ones order less. Empty: they are so in the trace.
+    pub violated: Vec<Vec<EventIndex>>,
+    /// The other thread's unit before both, or behind both, whatever is possible; only the first thread's unit is ordered.
     pub serial: Vec<Vec<EventIndex>>,
 }
 
@@ -131,7 +137,7 @@ pub fn observed(trace: &Trace, deadline: Deadline) -> Vec<Violation> {
             found.push(suspect.violation);
         }
     };
-    stale::suspects(trace, &units, deadline, &mut add, none);
+    interposed::suspects(trace, &units, deadline, &mut add, none);
     views::suspects(trace, &units, deadline, &mut add, none);
     found
 }
@@ -163,34 +169,53 @@ pub fn predict(trace: &Trace, options: &Options) -> Vec<Prediction> {
         if found.len() == MOST_VIOLATIONS || deadline.is_over() {
             break;
         }
-        let (violated, serial) = orders.of(&suspect);
-        if !hidden || violated.is_some() {
-            found.push(Prediction { violation: suspect.violation, violated: violated.filter(|_| hidden), serial });
+        let (mut violated, serial) = orders.of(&suspect);
+        if hidden && violated.is_empty() {
+            continue;
         }
+        if !hidden {
+            violated.clear();
+        }
+        found.push(Prediction { violation: suspect.violation, violated, serial });
     }
     found
 }
 
-/// One of each set of places: an observed one, if there is one.
+/// Two of each set of places at most, the first and the last one: an observed one, if there is one.
 fn all_suspects<'u>(trace: &Trace, units: &'u Units, deadline: Deadline) -> Vec<(Suspect<'u>, bool)> {
-    let (mut seen, mut hidden) = (Vec::new(), Vec::new());
-    let mut known_hidden = FxHashSet::default();
+    let (mut seen, mut hidden) = (Representatives::default(), Representatives::default());
     {
-        let mut known_seen = FxHashSet::default();
-        let mut see = |suspect: Suspect<'u>| {
-            if seen.len() < MOST_SUSPECTS && known_seen.insert(suspect.violation.places(trace)) {
-                seen.push(suspect);
-            }
-        };
-        let mut hide = |suspect: Suspect<'u>| {
-            if hidden.len() < MOST_SUSPECTS && known_hidden.insert(suspect.violation.places(trace)) {
-                hidden.push(suspect);
-            }
-        };
-        stale::suspects(trace, units, deadline, &mut see, Some(&mut hide));
+        let mut see = |suspect: Suspect<'u>| seen.add(trace, suspect);
+        let mut hide = |suspect: Suspect<'u>| hidden.add(trace, suspect);
+        interposed::suspects(trace, units, deadline, &mut see, Some(&mut hide));
         views::suspects(trace, units, deadline, &mut see, Some(&mut hide));
     }
-    let shown: FxHashSet<[SiteId; 4]> = seen.iter().map(|suspect: &Suspect<'_>| suspect.violation.places(trace)).collect();
-    hidden.retain(|suspect| !shown.contains(&suspect.violation.places(trace)));
-    seen.into_iter().map(|suspect| (suspect, true)).chain(hidden.into_iter().map(|suspect| (suspect, false))).collect()
+    hidden.all.retain(|suspect| !seen.known.contains_key(&suspect.violation.places(trace)));
+    let seen = seen.all.into_iter().map(|suspect| (suspect, true));
+    seen.chain(hidden.all.into_iter().map(|suspect| (suspect, false))).collect()
+}
+
+/// Suspects by their places.
+#[derive(Default)]
+struct Representatives<'u> {
+    all: Vec<Suspect<'u>>,
+    /// The last one's number, if there is more than one.
+    known: FxHashMap<[SiteId; 4], Option<usize>>,
+}
+
+impl<'u> Representatives<'u> {
+    fn add(&mut self, trace: &Trace, suspect: Suspect<'u>) {
+        match self.known.entry(suspect.violation.places(trace)) {
+            Entry::Occupied(known) if let Some(last) = *known.get() => self.all[last] = suspect,
+            _ if self.all.len() >= MOST_SUSPECTS => {}
+            Entry::Occupied(mut known) => {
+                known.insert(Some(self.all.len()));
+                self.all.push(suspect);
+            }
+            Entry::Vacant(new) => {
+                new.insert(None);
+                self.all.push(suspect);
+            }
+        }
+    }
 }

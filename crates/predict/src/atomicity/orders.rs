@@ -3,7 +3,7 @@
 use super::Suspect;
 use super::units::Units;
 use crate::deciders::{Decision, Question, Stage, asked};
-use rashomon_event::{EventIndex, EventKind};
+use rashomon_event::{Address, EventIndex, EventKind, LockMode};
 
 /// Events of units that run undivided.
 const MOST_UNDIVIDED: usize = 10_000;
@@ -14,31 +14,57 @@ pub(super) struct Orders<'q, 'a, 't> {
 }
 
 impl Orders<'_, '_, '_> {
-    /// The order in which the units are interleaved, and those in which they are not.
-    pub fn of(&self, suspect: &Suspect<'_>) -> (Option<Vec<EventIndex>>, Vec<Vec<EventIndex>>) {
+    /// Orders in which the units are interleaved, and those in which they are not. Of the former the later ones order less, of
+    /// the latter only the first thread's unit is ordered: what a thread does behind may depend on what it saw.
+    pub fn of(&self, suspect: &Suspect<'_>) -> (Vec<Vec<EventIndex>>, Vec<Vec<EventIndex>>) {
         let Suspect { violation, before, unit, other } = suspect;
-        let at_check = self.units.held.get(&violation.check);
+        let at_check = self.held(violation.check);
         // A lock that is held all the way is not taken again.
-        let is_new = |begin: &EventIndex| !at_check.is_some_and(|check| check.contains(begin));
-        let second = self.units.held.get(&violation.act).and_then(|held| held.iter().copied().find(is_new));
+        let second = self.held(violation.act).iter().copied().find(|begin| !at_check.contains(begin));
         let second = second.unwrap_or(unit.begin);
-        let last = violation.between[0].max(violation.between[1]);
-        let remote = self.undivided(other.outermost, self.end_of(other.outermost, last));
+        let remote = violation.between.iter().map(|at| self.end_of(self.held(*at).first().copied().unwrap_or(*at), *at)).max();
+        let remote = remote.and_then(|end| self.undivided(other.outermost, end));
         let local = self.undivided(second, self.end_of(second, violation.act));
-        let whole = self.undivided(before.begin, self.end_of(second, violation.act));
-        let (mut violated, mut serial) = (None, Vec::new());
+        let (mut violated, mut serial) = (Vec::new(), Vec::new());
         if let (Some(remote), Some(local)) = (&remote, &local)
             && let Some(prefix) = self.before(&[second, other.outermost])
         {
-            violated = Some([prefix.as_slice(), remote, local].concat());
-            serial.push([prefix.as_slice(), local, remote].concat());
+            if !self.excludes(at_check, second, remote) {
+                let last = violation.between[0].max(violation.between[1]);
+                let cut = remote.partition_point(|at| *at <= last);
+                violated = vec![
+                    [prefix.as_slice(), remote, local].concat(),
+                    [prefix.as_slice(), remote].concat(),
+                    [prefix.as_slice(), &remote[..cut]].concat(),
+                ];
+            }
+            serial.push([prefix.as_slice(), local].concat());
         }
-        if let (Some(remote), Some(whole)) = (&remote, &whole)
+        if let Some(remote) = &remote
             && let Some(prefix) = self.before(&[before.begin, other.outermost])
         {
-            serial.push([prefix.as_slice(), remote, whole].concat());
+            serial.push([prefix.as_slice(), remote].concat());
         }
         (violated, serial)
+    }
+
+    fn held(&self, access: EventIndex) -> &[EventIndex] {
+        self.units.held.get(&access).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a lock is held from the first unit to behind the second that the other thread takes, too.
+    fn excludes(&self, held: &[EventIndex], second: EventIndex, remote: &[EventIndex]) -> bool {
+        let trace = self.question.index.trace;
+        let lock = |at: &EventIndex| match trace.event(*at).kind {
+            EventKind::Acquire { lock, mode, .. } => Some((lock, mode)),
+            EventKind::WaitEnd { mutex, .. } => Some((mutex, LockMode::Exclusive)),
+            _ => None,
+        };
+        let is_kept = |begin: &&EventIndex| self.units.ends.get(*begin).is_none_or(|end| second < *end);
+        let kept: Vec<(Address, LockMode)> = held.iter().filter(is_kept).filter_map(lock).collect();
+        remote.iter().filter_map(lock).any(|(taken, mode)| {
+            kept.iter().any(|(lock, held)| *lock == taken && (mode == LockMode::Exclusive || *held == LockMode::Exclusive))
+        })
     }
 
     /// The end of a section, or the access in it where the trace has none.

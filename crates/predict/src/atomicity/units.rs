@@ -14,6 +14,12 @@ pub(super) enum Guard {
     Atomic,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+}
+
 /// What a thread does with a variable in one section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
@@ -41,6 +47,8 @@ pub(super) struct Variable {
     pub units: Vec<Unit>,
     /// Numbers of the units that write, in the order of their first writes.
     writers: Vec<usize>,
+    /// Of those that read, likewise.
+    readers: Vec<usize>,
 }
 
 /// One pass over the trace.
@@ -81,10 +89,9 @@ impl Units {
             for (guard, begin, after_wait) in guards.chain(atomic) {
                 let number = *numbers.entry((access.address, guard)).or_insert(units.by_variable.len());
                 if number == units.by_variable.len() {
-                    let (address, units_of, writers) = (access.address, Vec::new(), Vec::new());
-                    units.by_variable.push(Variable { address, guard, units: units_of, writers });
+                    units.by_variable.push(Variable::new(access.address, guard));
                 }
-                let Variable { units: all, writers, .. } = &mut units.by_variable[number];
+                let Variable { units: all, writers, readers, .. } = &mut units.by_variable[number];
                 let known = all.iter().rposition(|unit| unit.thread == event.thread).filter(|at| all[*at].begin == begin);
                 let at = match known {
                     Some(at) => at,
@@ -96,11 +103,10 @@ impl Units {
                         all.len() - 1
                     }
                 };
-                let wrote = all[at].write.is_some();
+                let (read, wrote) = (all[at].read.is_some(), all[at].write.is_some());
                 is_kept |= all[at].add(event, index);
-                if !wrote && all[at].write.is_some() {
-                    writers.push(at);
-                }
+                readers.extend((!read && all[at].read.is_some()).then_some(at));
+                writers.extend((!wrote && all[at].write.is_some()).then_some(at));
             }
             if is_kept {
                 units.held.insert(index, held.iter().map(|&(_, begin, _)| begin).collect());
@@ -111,24 +117,46 @@ impl Units {
 }
 
 impl Variable {
+    const fn new(address: Address, guard: Guard) -> Self {
+        Self { address, guard, units: Vec::new(), writers: Vec::new(), readers: Vec::new() }
+    }
+
     pub fn has_several_threads(&self) -> bool {
         self.units.iter().any(|unit| unit.thread != self.units[0].thread)
     }
 
-    /// Units of other threads that write.
-    pub fn remote(&self, thread: ThreadId) -> impl Iterator<Item = &Unit> {
-        self.writers.iter().map(|number| &self.units[*number]).filter(move |unit| unit.thread != thread)
+    /// Units of other threads with this kind of access, and the first one.
+    pub fn remote(&self, thread: ThreadId, kind: Kind) -> impl Iterator<Item = (&Unit, EventIndex)> {
+        let all = self.all(kind).iter().map(|number| &self.units[*number]);
+        all.filter(move |unit| unit.thread != thread).filter_map(move |unit| Some((unit, unit.first(kind)?)))
     }
 
-    /// Those whose first write comes between two events.
-    pub fn between(&self, one: EventIndex, other: EventIndex, thread: ThreadId) -> impl Iterator<Item = &Unit> {
-        let begin = self.writers.partition_point(|number| self.units[*number].write <= Some(one));
-        let later = self.writers[begin..].iter().map(|number| &self.units[*number]);
-        later.take_while(move |unit| unit.write < Some(other)).filter(move |unit| unit.thread != thread)
+    /// Those whose first access of this kind comes between two events.
+    pub fn between(&self, range: [EventIndex; 2], thread: ThreadId, kind: Kind) -> impl Iterator<Item = (&Unit, EventIndex)> {
+        let [one, other] = range;
+        let all = self.all(kind);
+        let begin = all.partition_point(|number| self.units[*number].first(kind) <= Some(one));
+        let later = all[begin..].iter().map(|number| &self.units[*number]);
+        let later = later.filter_map(move |unit| Some((unit, unit.first(kind)?))).take_while(move |(_, at)| *at < other);
+        later.filter(move |(unit, _)| unit.thread != thread)
+    }
+
+    fn all(&self, kind: Kind) -> &[usize] {
+        match kind {
+            Kind::Read => &self.readers,
+            Kind::Write => &self.writers,
+        }
     }
 }
 
 impl Unit {
+    pub const fn first(&self, kind: Kind) -> Option<EventIndex> {
+        match kind {
+            Kind::Read => self.read,
+            Kind::Write => self.write,
+        }
+    }
+
     /// Whether it is the first read, or the first write.
     fn add(&mut self, event: &Event, index: EventIndex) -> bool {
         let Some(access) = event.access() else { return false };

@@ -1,9 +1,10 @@
-//! Several variables: what one thread treats together, another one treats in two critical sections.
+//! Several variables: what one thread treats together, another one treats in two critical sections; or both do.
 //!
 //! A *view* is the set of variables that a thread touches in one section of a lock (Artho, Havelund, Biere, "High-Level Data
 //! Races", STVR 2003). Two sections of another thread, one after the other, each touch a part of it that the other does not. A
 //! section with that view between them conflicts with the first on one variable and with the second on another one: no serial
-//! order of the three, with the two as one unit, has the same conflicts in the same order.
+//! order of the three, with the two as one unit, has the same conflicts in the same order. If no section has both variables, two
+//! sections that one function makes count as one in both threads.
 
 use super::units::{Guard, Unit, Units};
 use super::{Pattern, Suspect, Violation, are_near};
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 /// Views of one lock, variables of one view.
 const MOST_VIEWS: usize = 64;
 const MOST_VARIABLES: usize = 16;
+/// Pairs of sections that treat the same two variables.
+const MOST_PAIRS: usize = 16;
 
 /// A critical section, by what it does with each variable.
 struct Section<'u> {
@@ -44,29 +47,76 @@ pub(super) fn suspects<'u>(
     mut seen: impl FnMut(Suspect<'u>),
     mut hidden: Option<impl FnMut(Suspect<'u>)>,
 ) {
-    for sections in deadline.bound(sections(units)) {
-        let mut views: BTreeMap<Vec<Address>, Vec<&Section<'_>>> = BTreeMap::new();
-        for section in sections.iter().filter(|section| (2..=MOST_VARIABLES).contains(&section.uses.len())) {
-            views.entry(section.uses.keys().copied().collect()).or_default().push(section);
+    let mut give = |suspect: Suspect<'u>| {
+        let Violation { check, between: [first, second], act, .. } = suspect.violation;
+        if check < first && second < act {
+            seen(suspect);
+        } else if let Some(hidden) = &mut hidden {
+            hidden(suspect);
         }
-        for (view, whole) in deadline.bound(views.iter().take(MOST_VIEWS)) {
-            for (one, other) in pairs(&sections, view) {
-                let others = whole.iter().filter(|section| section.thread != one.thread);
-                for section in others {
-                    let Some(suspect) = suspect(view, one, other, section) else { continue };
-                    let Violation { check, between, act, .. } = suspect.violation;
-                    if !are_near(trace, check, act) {
-                        continue;
-                    }
-                    if check < between[0] && between[1] < act {
-                        seen(suspect);
-                    } else if let Some(hidden) = &mut hidden {
-                        hidden(suspect);
-                    }
+    };
+    for sections in deadline.bound(sections(units)) {
+        in_one_section(trace, &sections, deadline, &mut give);
+        in_two_sections(trace, &sections, deadline, &mut give);
+    }
+}
+
+fn in_one_section<'u>(trace: &Trace, sections: &[Section<'u>], deadline: Deadline, give: &mut impl FnMut(Suspect<'u>)) {
+    let mut views: BTreeMap<Vec<Address>, Vec<&Section<'_>>> = BTreeMap::new();
+    for section in sections.iter().filter(|section| (2..=MOST_VARIABLES).contains(&section.uses.len())) {
+        views.entry(section.uses.keys().copied().collect()).or_default().push(section);
+    }
+    for (view, whole) in deadline.bound(views.iter().take(MOST_VIEWS)) {
+        for (one, other) in pairs(sections, view) {
+            let others = whole.iter().filter(|section| section.thread != one.thread);
+            let suspects = others.filter_map(|section| suspect(view, one, other, section));
+            suspects.filter(|Suspect { violation: it, .. }| are_near(trace, it.check, it.act)).for_each(&mut *give);
+        }
+    }
+}
+
+/// Two uses by one thread, one after the other, of two variables.
+type Uses<'u> = [(Address, &'u Unit); 2];
+
+/// Both threads treat the two variables in two sections each.
+fn in_two_sections<'u>(trace: &Trace, sections: &[Section<'u>], deadline: Deadline, give: &mut impl FnMut(Suspect<'u>)) {
+    let mut by_variables: BTreeMap<[Address; 2], Vec<Uses<'u>>> = BTreeMap::new();
+    let mut last: FxHashMap<ThreadId, &Section<'u>> = FxHashMap::default();
+    for section in deadline.bound(sections) {
+        let before = last.insert(section.thread, section);
+        let Some(before) = before.filter(|before| !section.after_wait && before.uses.len() <= MOST_VARIABLES) else { continue };
+        let only = |mine: &Section<'u>, not: &Section<'u>| -> Vec<(Address, &'u Unit)> {
+            let uses = mine.uses.iter().filter(|(address, _)| !not.uses.contains_key(*address));
+            uses.map(|(address, unit)| (*address, *unit)).take(MOST_VARIABLES).collect()
+        };
+        for one in only(before, section) {
+            for other in only(section, before) {
+                let (mut key, near) = ([one.0, other.0], [one.1, other.1].map(|unit| unit.read.or(unit.write)));
+                key.sort_unstable();
+                let [Some(first), Some(second)] = near else { continue };
+                let all = by_variables.entry(key).or_default();
+                if all.len() < MOST_PAIRS && are_near(trace, first, second) {
+                    all.push([one, other]);
                 }
             }
         }
     }
+    for all in deadline.bound(by_variables.values()) {
+        for mine in all {
+            let others = all.iter().filter(|other| other[0].1.thread != mine[0].1.thread);
+            others.filter_map(|theirs| nested(mine, theirs)).for_each(&mut *give);
+        }
+    }
+}
+
+/// The other thread's sections between two of this one.
+fn nested<'u>(mine: &Uses<'u>, theirs: &Uses<'u>) -> Option<Suspect<'u>> {
+    let [(first, before), (second, unit)] = *mine;
+    let remote = |address: Address| theirs.iter().find(|(other, _)| *other == address).map(|(_, unit)| *unit);
+    let (check, one) = conflicting(before, remote(first)?)?;
+    let (act, other) = conflicting(unit, remote(second)?)?;
+    let violation = Violation { check, between: [one, other], act, pattern: Pattern::Apart };
+    Some(Suspect { violation, before, unit, other: theirs[0].1 })
 }
 
 /// Two sections of a thread, one after the other, that both touch the view.
