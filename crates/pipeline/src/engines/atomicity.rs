@@ -18,7 +18,7 @@ use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
 use crate::engines::portfolio::count;
 use crate::error::PipelineError;
-use crate::findings::atomicity::Code;
+use crate::findings::atomicity::Sources;
 use crate::findings::compose::Composer;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
@@ -63,7 +63,7 @@ pub struct Atomicity {
     again: VecDeque<Lead>,
     /// How many leads of each id were met.
     known: BTreeMap<FindingId, usize>,
-    proven: BTreeSet<FindingId>,
+    proven: Vec<Proven>,
     tried: usize,
     executions: u64,
     expectation: Option<Expectation>,
@@ -72,11 +72,22 @@ pub struct Atomicity {
 struct Lead {
     pattern: Pattern,
     finding: Finding,
-    code: Code,
+    sources: Sources,
     /// The sections interleaved; what comes about at first is taken.
     violated: Vec<Schedule>,
     /// One after the other.
     serial: Vec<Schedule>,
+}
+
+/// What is told already: another pair of sections that do the same to the same variable is no news.
+struct Proven {
+    id: FindingId,
+    variables: BTreeSet<String>,
+    ended: EndedSo,
+}
+
+fn variables(finding: &Finding) -> BTreeSet<String> {
+    finding.subject.split(" and ").map(str::to_owned).collect()
 }
 
 /// How an execution ended, and the lines that it printed.
@@ -100,7 +111,7 @@ impl Atomicity {
             open: VecDeque::new(),
             again: VecDeque::new(),
             known: BTreeMap::new(),
-            proven: BTreeSet::new(),
+            proven: Vec::new(),
             tried: 0,
             executions: 0,
             expectation: None,
@@ -143,8 +154,8 @@ impl Atomicity {
             recording.push(recorded.clone());
             if !violated.is_empty() {
                 let pattern = prediction.violation.pattern;
-                let code = composer.code_of_violation(&prediction.violation);
-                let lead = Lead { pattern, finding, code, violated, serial };
+                let sources = composer.sources_of_violation(&prediction.violation);
+                let lead = Lead { pattern, finding, sources, violated, serial };
                 if is_first { &mut self.open } else { &mut self.again }.push_back(lead);
             }
         }
@@ -159,7 +170,7 @@ impl Atomicity {
     fn pop(&mut self) -> Option<Lead> {
         loop {
             let lead = self.open.pop_front().or_else(|| self.again.pop_front())?;
-            if !self.proven.contains(&lead.finding.id) {
+            if self.proven.iter().all(|proven| proven.id != lead.finding.id) {
                 return Some(lead);
             }
         }
@@ -177,11 +188,13 @@ impl Atomicity {
             session: job.store.scratch(NAME).join("session"),
             forcing: Forcing { deadline: until, output: Output::Keep, ..job.forcing(case.run) },
             case,
+            known: &self.proven,
             made: 0,
         };
         let decided = executions.compare(&lead);
-        self.executions += executions.made;
-        case.tally.executions += executions.made;
+        let made = executions.made;
+        self.executions += made;
+        case.tally.executions += made;
         let Some(outcome) = decided? else { return Ok(false) };
         let finding = &mut lead.finding;
         (finding.sides, finding.subject) = (outcome.finding.sides, outcome.finding.subject);
@@ -191,7 +204,7 @@ impl Atomicity {
         job.complete(finding);
         job.store.write_finding(finding)?;
         case.observer.progress(Progress::Decided(finding));
-        self.proven.insert(finding.id.clone());
+        self.proven.push(Proven { id: finding.id.clone(), variables: variables(finding), ended: outcome.ended });
         Ok(true)
     }
 }
@@ -208,6 +221,8 @@ struct Outcome {
     schedule: Schedule,
     replays: Replays,
     notes: Vec<String>,
+    /// With the sections interleaved.
+    ended: EndedSo,
 }
 
 /// Executions for one lead.
@@ -215,6 +230,7 @@ struct Executions<'e, 'c, 'j, S: ?Sized> {
     case: &'e mut Case<'c, 'j, S>,
     session: PathBuf,
     forcing: Forcing,
+    known: &'e [Proven],
     made: u64,
 }
 
@@ -232,6 +248,10 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
         // What is printed may be meant, where the sections are not known to depend on each other.
         let by_output = lead.pattern == Pattern::Stale && violation.is_some();
         let is_same = |one: &EndedSo, other: &EndedSo| if by_output { one == other } else { one.0 == other.0 };
+        let touched = variables(&lead.finding);
+        if self.known.iter().any(|known| known.ended == ended && !known.variables.is_disjoint(&touched)) {
+            return Ok(None);
+        }
         let mut violated = vec![ended];
         let mut serial: Vec<EndedSo> = Vec::new();
         for seed in 1..=SEEDS {
@@ -268,7 +288,7 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
             notes.push("the program ended before the last of these accesses".to_owned());
         }
         let finding = shown.unwrap_or_else(|| lead.finding.clone());
-        Ok(Some(Outcome { finding, schedule, replays, notes }))
+        Ok(Some(Outcome { finding, schedule, replays, notes, ended: violated.swap_remove(0) }))
     }
 
     /// `None`: it left the schedule, or did not end.
@@ -283,8 +303,8 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
         }
         let Ok(loaded) = load_until(&self.session, self.forcing.deadline) else { return Ok(None) };
         let composer = Composer::new(&loaded, job.symbols, schedule.quantum);
-        let violation = composer.violation_at(&lead.code, self.forcing.deadline);
-        let begun = violation.is_none() && composer.shows_beginning(&lead.code, self.forcing.deadline);
+        let violation = composer.violation_at(&lead.sources, self.forcing.deadline);
+        let begun = violation.is_none() && composer.shows_beginning(&lead.sources, self.forcing.deadline);
         let lines = Ended::of(ending, &self.session)?.sorted_lines();
         Ok(Some(Seen { violation, begun, ended: (ending, lines), loaded }))
     }

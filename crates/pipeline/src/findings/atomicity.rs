@@ -1,14 +1,14 @@
 //! Atomicity violations that an execution shows.
 
 use crate::findings::compose::{Composer, common_bytes, shown};
-use crate::findings::identity::{finding_id, place_key};
+use crate::findings::identity::{finding_id, place_key, source_place};
 use crate::findings::symbols::Symbols;
-use rashomon_event::{Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade, SiteId};
+use rashomon_event::{ContextId, Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade, SiteId};
 use rashomon_predict::atomicity::{Pattern, Violation, observed};
 use std::collections::HashMap;
 
-/// The instructions of a violation's accesses: modules and offsets. Ids are coarser, as they outlive a rebuild.
-pub(crate) type Code = [(Option<String>, u64); 4];
+/// Where in the sources a violation's accesses stand. Ids are coarser, as they outlive a change of other code.
+pub(crate) type Sources = [String; 4];
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
     /// Those that happened in this execution, as if their outcome were known to be wrong: that is for whoever compares outcomes.
@@ -22,8 +22,8 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
     }
 
     /// The violation of this execution, if there is one, whose accesses stand there.
-    pub(crate) fn violation_at(&self, code: &Code, deadline: Deadline) -> Option<Violation> {
-        observed(&self.loaded.trace, deadline).into_iter().find(|violation| self.code_of_violation(violation) == *code)
+    pub(crate) fn violation_at(&self, sources: &Sources, deadline: Deadline) -> Option<Violation> {
+        observed(&self.loaded.trace, deadline).into_iter().find(|violation| self.sources_of_violation(violation) == *sources)
     }
 
     /// The accesses of both threads in their order, as a suspicion.
@@ -70,16 +70,16 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         Some(finding_id(FindingKind::AtomicityViolation, places))
     }
 
-    pub(crate) fn code_of_violation(&self, violation: &Violation) -> Code {
+    pub(crate) fn sources_of_violation(&self, violation: &Violation) -> Sources {
         let [first, second] = violation.between;
-        [violation.check, first, second, violation.act].map(|event| self.instruction(event))
+        [violation.check, first, second, violation.act].map(|event| self.source(event))
     }
 
     /// Whether the execution ended between the two sections: a thread made the first access and not the last one, and another
     /// thread made its own behind the first.
-    pub(crate) fn shows_beginning(&self, code: &Code, deadline: Deadline) -> bool {
+    pub(crate) fn shows_beginning(&self, sources: &Sources, deadline: Deadline) -> bool {
         let trace = &self.loaded.trace;
-        let mut known: HashMap<SiteId, [bool; 4]> = HashMap::new();
+        let mut known: HashMap<(SiteId, ContextId), [bool; 4]> = HashMap::new();
         // By thread that made the first access: which of those between each other thread has made since.
         let mut open: Vec<Option<Vec<[bool; 2]>>> = vec![None; trace.threads.len()];
         for index in deadline.bound(trace.indices()) {
@@ -87,9 +87,9 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
             if event.access().is_none() {
                 continue;
             }
-            let is = *known.entry(event.site).or_insert_with(|| {
-                let here = self.instruction(index);
-                [0, 1, 2, 3].map(|number| code[number] == here)
+            let is = *known.entry((event.site, event.context)).or_insert_with(|| {
+                let here = self.source(index);
+                [0, 1, 2, 3].map(|number| sources[number] == here)
             });
             let thread = event.thread.index();
             if is[1] || is[2] {
@@ -108,10 +108,8 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         open.iter().flatten().any(|between| between.contains(&[true; 2]))
     }
 
-    fn instruction(&self, event: EventIndex) -> (Option<String>, u64) {
-        let trace = &self.loaded.trace;
-        let site = trace.site(trace.event(event).site);
-        let module = site.module.and_then(|module| trace.modules.get(module as usize));
-        (module.map(|module| module.path.clone()), site.offset)
+    fn source(&self, event: EventIndex) -> String {
+        let event = self.loaded.trace.event(event);
+        source_place(&self.loaded.trace, self.symbols, event.site, event.context)
     }
 }

@@ -55,6 +55,22 @@ fn own_line<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId) -> Op
     Some(format!("{}@{}", function(&frame), i64::from(frame.line?) - i64::from(first)))
 }
 
+/// Where in the program's own sources an access stands, or a call that leads to it: finer than an id, and the same for each copy
+/// of an inlined function.
+pub(crate) fn source_place<S: Symbols + ?Sized>(trace: &Trace, symbols: &S, site: SiteId, context: ContextId) -> String {
+    let own = |site: SiteId| {
+        let place = trace.site(site);
+        let module = trace.modules.get(place.module? as usize)?;
+        let frames = symbols.frames(module, place.offset.saturating_sub(1));
+        frames.into_iter().find_map(|frame| {
+            let file = frame.file.filter(|file| !is_system(file))?;
+            Some(format!("{file}:{}:{}", frame.line?, frame.column.unwrap_or_default()))
+        })
+    };
+    let mut sites = std::iter::once(site).chain(trace.callers(context));
+    sites.find_map(own).unwrap_or_else(|| offset_key(trace, symbols, site))
+}
+
 fn function(frame: &Frame) -> &str {
     frame.function.as_deref().unwrap_or_default()
 }
