@@ -61,6 +61,8 @@ enum Evaluation {
     Stores(bars::stores::Options),
     /// Witnesses by model checking for the programs of Shacham et al. 2007: Tables 2 to 4.
     Witnesses(papers::witnesses::Options),
+    /// Critical sections that belong together: plain check on such bugs and their mended twins, beside other detectors.
+    Correlated(papers::correlated::Options),
     /// The CSP engine on programs with known bugs, its model against brute force, and what large models cost.
     Csp(papers::csp::Options),
     /// LLVM's own tests of ThreadSanitizer, with clang's runtime and with ours.
@@ -105,6 +107,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Budgets(options) => bars::budgets::run(options),
         Evaluation::Stores(options) => bars::stores::run(options),
         Evaluation::Witnesses(options) => papers::witnesses::run(options),
+        Evaluation::Correlated(options) => papers::correlated::run(options),
         Evaluation::Csp(options) => papers::csp::run(options),
         Evaluation::LlvmTsan(options) => bars::llvm_tsan::run(options),
         Evaluation::Engine(options) => bars::engine::run(options),

@@ -2,9 +2,9 @@
 //!
 //! What is fair. Nothing is given but the program and its arguments, and the budget is the same for all. A bug counts as proven
 //! if a finding of its kind is; of `tests/programs` these are the kinds that the manifest expects, of `tests/explore` any (each
-//! has one bug), of `tests/loop` those in the source's second line, one of which is enough, of `tests/scenarios` that in the
-//! second line; of `tests/provocation` and `tests/shacham` races. Programs without a bug, and the twins of `tests/loop` in which
-//! it is mended, are to end with nothing proven and nothing shown.
+//! has one bug), of `tests/loop` and `tests/correlated` those in the source's second line, one of which is enough, of `tests/scenarios` that in the
+//! second line; of `tests/provocation` and `tests/shacham` races. Programs without a bug, and the twins in which it is
+//! mended, are to end with nothing proven and nothing shown.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -64,10 +64,10 @@ impl Wanted {
 }
 
 /// A program to be checked.
-struct Subject {
-    name: String,
+pub struct Subject {
+    pub name: String,
     wanted: Wanted,
-    source: PathBuf,
+    pub source: PathBuf,
     /// Of the compiler.
     flags: Vec<String>,
     arguments: Vec<String>,
@@ -75,17 +75,17 @@ struct Subject {
 }
 
 #[derive(Debug, Serialize)]
-struct Checked {
-    name: String,
-    has_bug: bool,
+pub struct Checked {
+    pub name: String,
+    pub has_bug: bool,
     /// The bug is proven; of a program without one, nothing is.
-    met: bool,
+    pub met: bool,
     /// Claims that are not proven.
-    shown: usize,
+    pub shown: usize,
     /// What found what is proven.
-    found_by: BTreeSet<String>,
-    executions: u64,
-    seconds: f64,
+    pub found_by: BTreeSet<String>,
+    pub executions: u64,
+    pub seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -133,17 +133,8 @@ fn subjects(only: Option<&str>) -> Result<Vec<Subject>> {
     for source in sources("explore")? {
         all.push(Subject::new("explore", &source, Wanted::Any));
     }
-    for source in sources("loop")? {
-        let text = std::fs::read_to_string(&source).with_context(|| format!("cannot read {}", source.display()))?;
-        let Some(kinds) = text.lines().find_map(|line| line.strip_prefix("// shows: ")) else {
-            bail!("{} does not say what it shows", source.display());
-        };
-        let bug = Subject::new("loop", &source, Wanted::OneOf(kinds.split_whitespace().map(kind_of).collect()));
-        let mut twin = Subject::new("loop", &source, Wanted::Nothing);
-        twin.name += " (mended)";
-        twin.flags.push("-DFIXED".into());
-        all.extend([bug, twin]);
-    }
+    all.extend(twins("loop")?);
+    all.extend(twins("correlated")?);
     for program in suite::scenarios(None)? {
         all.extend(of_manifest(&program));
     }
@@ -160,7 +151,26 @@ fn subjects(only: Option<&str>) -> Result<Vec<Subject>> {
     }
     all.retain(|subject| only.is_none_or(|part| subject.name.contains(part)));
     if all.is_empty() {
-        bail!("no program's name contains that; they are in tests/programs, explore, loop, scenarios, provocation and shacham");
+        bail!(
+            "no program's name contains that; they are in tests/programs, explore, loop, correlated, scenarios, provocation and shacham"
+        );
+    }
+    Ok(all)
+}
+
+/// Each program of the folder, and its twin in which the bug is mended.
+pub fn twins(group: &str) -> Result<Vec<Subject>> {
+    let mut all = Vec::new();
+    for source in sources(group)? {
+        let text = std::fs::read_to_string(&source).with_context(|| format!("cannot read {}", source.display()))?;
+        let Some(kinds) = text.lines().find_map(|line| line.strip_prefix("// shows: ")) else {
+            bail!("{} does not say what it shows", source.display());
+        };
+        let bug = Subject::new(group, &source, Wanted::OneOf(kinds.split_whitespace().map(kind_of).collect()));
+        let mut twin = Subject::new(group, &source, Wanted::Nothing);
+        twin.name += " (mended)";
+        twin.flags.push("-DFIXED".into());
+        all.extend([bug, twin]);
     }
     Ok(all)
 }
@@ -201,7 +211,7 @@ impl Subject {
     }
 }
 
-fn check(subject: &Subject, tool: &Path, place: &Path, engines: Option<&str>) -> Result<Checked> {
+pub fn check(subject: &Subject, tool: &Path, place: &Path, engines: Option<&str>) -> Result<Checked> {
     std::fs::create_dir(place).with_context(|| format!("cannot create {}", place.display()))?;
     let (binary, json, input) = (place.join("program"), place.join("report.json"), place.join("input"));
     let is_c = subject.source.extension().is_some_and(|extension| extension == "c");
@@ -277,7 +287,7 @@ fn bars_of(programs: &[Checked]) -> Vec<Bar> {
     bars
 }
 
-fn median(mut seconds: Vec<f64>) -> f64 {
+pub fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_by(f64::total_cmp);
     seconds.get(seconds.len() / 2).copied().unwrap_or(0.0)
 }
@@ -312,7 +322,8 @@ mod tests {
     #[test]
     fn every_program_says_what_it_shows() {
         let all = subjects(None).unwrap();
-        let loops: Vec<&Subject> = all.iter().filter(|one| one.name.starts_with("loop/")).collect();
+        let loops: Vec<&Subject> =
+            all.iter().filter(|one| one.name.starts_with("loop/") || one.name.starts_with("correlated/")).collect();
         assert!(loops.len() >= 26 && loops.len().is_multiple_of(2));
         let known = ["data-race", "deadlock", "stuck", "endless", "failure", "use-after-free", "atomicity-violation"];
         let kinds = loops.iter().filter_map(|one| match &one.wanted {
