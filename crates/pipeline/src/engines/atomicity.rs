@@ -26,7 +26,7 @@ use crate::record::Scheduling;
 use rashomon_confirm::force::{Manner, force_in};
 use rashomon_confirm::schedule::Planner;
 use rashomon_confirm::{Ending, Forcing, Output};
-use rashomon_event::{Deadline, Finding, FindingId, Replays, Schedule, Trial};
+use rashomon_event::{Deadline, EventIndex, Finding, FindingId, Replays, Schedule, Trial};
 use rashomon_predict::Options;
 use rashomon_predict::atomicity::{self, Pattern, Violation};
 use rashomon_trace::{Enforcement, LoadedTrace, Policy};
@@ -147,8 +147,10 @@ impl Atomicity {
                 continue;
             }
             let is_first = *met == 1;
-            let mut serial: Vec<Schedule> = prediction.serial.iter().filter_map(|order| planner.of_order(order).ok()).collect();
-            let mut violated: Vec<Schedule> = prediction.violated.iter().filter_map(|order| planner.of_order(order).ok()).collect();
+            let schedules = |orders: &[Vec<EventIndex>]| -> Vec<Schedule> {
+                orders.iter().filter_map(|order| planner.of_order(order).ok()).collect()
+            };
+            let (mut violated, mut serial) = (schedules(&prediction.violated), schedules(&prediction.serial));
             // If it does not happen in the recording, that is one of the others.
             let recording = if prediction.violated.is_empty() { &mut violated } else { &mut serial };
             recording.push(recorded.clone());
