@@ -2,9 +2,9 @@
 //!
 //! What is fair. Nothing is given but the program and its arguments, and the budget is the same for all. A bug counts as proven
 //! if a finding of its kind is; of `tests/programs` these are the kinds that the manifest expects, of `tests/explore` any (each
-//! has one bug), of `tests/loop` and `tests/correlated` those in the source's second line, one of which is enough, of `tests/scenarios` that in the
-//! second line; of `tests/provocation` and `tests/shacham` races. Programs without a bug, and the twins in which it is
-//! mended, are to end with nothing proven and nothing shown.
+//! has one bug), of `tests/loop` and `tests/correlated` those in the source's second line, one of which is enough, of
+//! `tests/scenarios` that in the second line; of `tests/provocation` and `tests/shacham` races. Programs without a bug, and the
+//! twins in which it is mended, are to end with nothing proven and nothing shown.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -152,7 +152,8 @@ fn subjects(only: Option<&str>) -> Result<Vec<Subject>> {
     all.retain(|subject| only.is_none_or(|part| subject.name.contains(part)));
     if all.is_empty() {
         bail!(
-            "no program's name contains that; they are in tests/programs, explore, loop, correlated, scenarios, provocation and shacham"
+            "no program's name contains that; they are in tests/programs, explore, loop, correlated, \
+             scenarios, provocation and shacham"
         );
     }
     Ok(all)

@@ -47,29 +47,43 @@ impl BenchProgram {
 
 const RECORDED: &[Use] = &[Use::Recording, Use::Detecting];
 const DETECTED: &[Use] = &[Use::Detecting];
+const MEASURED: &[Use] = &[];
+const C: Language = Language::C;
+const CXX: Language = Language::Cxx;
 
-#[rustfmt::skip] // a table
+/// A row of the table: name, language, what it is about, small arguments, uses, the thesis's name for it.
+const fn bench(
+    name: &'static str,
+    language: Language,
+    kind: &'static str,
+    small: &'static [&'static str],
+    used: &'static [Use],
+    thesis: &'static str,
+) -> BenchProgram {
+    BenchProgram { name, language, kind, small, used, thesis }
+}
+
 pub const PROGRAMS: [BenchProgram; 20] = [
-    BenchProgram { name: "matmul", language: Language::C, kind: "memory", small: &["96"], used: RECORDED, thesis: "" },
-    BenchProgram { name: "stencil", language: Language::C, kind: "barriers", small: &["64", "10"], used: RECORDED, thesis: "" },
-    BenchProgram { name: "nbody", language: Language::C, kind: "computation", small: &["100", "4"], used: RECORDED, thesis: "" },
-    BenchProgram { name: "queue", language: Language::C, kind: "one lock", small: &["2000"], used: RECORDED, thesis: "boundedbuffer" },
-    BenchProgram { name: "server", language: Language::C, kind: "mixed", small: &["4000"], used: RECORDED, thesis: "" },
-    BenchProgram { name: "sorter", language: Language::Cxx, kind: "C++ threads", small: &["20000"], used: RECORDED, thesis: "" },
-    BenchProgram { name: "fft", language: Language::C, kind: "strides", small: &["10"], used: DETECTED, thesis: "" },
-    BenchProgram { name: "lu", language: Language::C, kind: "blocks", small: &["96"], used: DETECTED, thesis: "" },
-    BenchProgram { name: "cluster", language: Language::C, kind: "decisions", small: &["500", "20"], used: DETECTED, thesis: "" },
-    BenchProgram { name: "options", language: Language::C, kind: "private data", small: &["500", "2"], used: DETECTED, thesis: "" },
-    BenchProgram { name: "twolock", language: Language::C, kind: "locks, heap", small: &["1000"], used: DETECTED, thesis: "" },
-    BenchProgram { name: "moldyn", language: Language::C, kind: "reductions", small: &["5", "2"], used: &[], thesis: "moldyn" },
-    BenchProgram { name: "montecarlo", language: Language::C, kind: "independence", small: &["100", "100"], used: &[], thesis: "montecarlo" },
-    BenchProgram { name: "raytracer", language: Language::C, kind: "shared reads", small: &["32"], used: &[], thesis: "raytracer" },
-    BenchProgram { name: "sor", language: Language::C, kind: "in place", small: &["64", "4"], used: &[], thesis: "sor" },
-    BenchProgram { name: "philosophers", language: Language::C, kind: "lock pairs", small: &["500"], used: &[], thesis: "philo" },
-    BenchProgram { name: "tsp", language: Language::C, kind: "shared bound", small: &["7"], used: &[], thesis: "tsp" },
-    BenchProgram { name: "pipeline", language: Language::Cxx, kind: "handing over", small: &["200"], used: &[], thesis: "pipeline" },
-    BenchProgram { name: "monitors", language: Language::C, kind: "nested locks", small: &["500"], used: &[], thesis: "nestedMonitor" },
-    BenchProgram { name: "strings", language: Language::C, kind: "locked objects", small: &["500"], used: &[], thesis: "stringBuffer" },
+    bench("matmul", C, "memory", &["96"], RECORDED, ""),
+    bench("stencil", C, "barriers", &["64", "10"], RECORDED, ""),
+    bench("nbody", C, "computation", &["100", "4"], RECORDED, ""),
+    bench("queue", C, "one lock", &["2000"], RECORDED, "boundedbuffer"),
+    bench("server", C, "mixed", &["4000"], RECORDED, ""),
+    bench("sorter", CXX, "C++ threads", &["20000"], RECORDED, ""),
+    bench("fft", C, "strides", &["10"], DETECTED, ""),
+    bench("lu", C, "blocks", &["96"], DETECTED, ""),
+    bench("cluster", C, "decisions", &["500", "20"], DETECTED, ""),
+    bench("options", C, "private data", &["500", "2"], DETECTED, ""),
+    bench("twolock", C, "locks, heap", &["1000"], DETECTED, ""),
+    bench("moldyn", C, "reductions", &["5", "2"], MEASURED, "moldyn"),
+    bench("montecarlo", C, "independence", &["100", "100"], MEASURED, "montecarlo"),
+    bench("raytracer", C, "shared reads", &["32"], MEASURED, "raytracer"),
+    bench("sor", C, "in place", &["64", "4"], MEASURED, "sor"),
+    bench("philosophers", C, "lock pairs", &["500"], MEASURED, "philo"),
+    bench("tsp", C, "shared bound", &["7"], MEASURED, "tsp"),
+    bench("pipeline", CXX, "handing over", &["200"], MEASURED, "pipeline"),
+    bench("monitors", C, "nested locks", &["500"], MEASURED, "nestedMonitor"),
+    bench("strings", C, "locked objects", &["500"], MEASURED, "stringBuffer"),
 ];
 
 /// The micro-benchmarks of the same thesis: Figures 5.1 and 5.3. Arguments: threads, iterations, locks.

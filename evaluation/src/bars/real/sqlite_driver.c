@@ -60,7 +60,9 @@ int main(int count, char **arguments) {
     for (int i = 0; i < threads; i++)
         pthread_join(all[i], NULL);
     FILE *output = fopen("output", "w");
-    sqlite3_exec(shared, "select author, count(*), sum(number), sum(length(content)) from entries group by author", show, output, NULL);
+    sqlite3_exec(shared,
+                 "select author, count(*), sum(number), sum(length(content)) from entries group by author",
+                 show, output, NULL);
     sqlite3_exec(shared, "pragma integrity_check", show, output, NULL);
     fclose(output);
     sqlite3_close(shared);
