@@ -1,4 +1,31 @@
 //! What a format is. A new one is a file of this crate and a line in its `formats!`.
+//!
+//! The whole of a small one, `counted.rs`, whose line is `counted: Counted,`:
+//!
+//! ```
+//! use rashomon_report::format::{Format, Options, Report};
+//!
+//! /// How many findings there are.
+//! #[derive(Debug)]
+//! pub struct Counted;
+//!
+//! impl Format for Counted {
+//!     fn name(&self) -> &'static str {
+//!         "counted"
+//!     }
+//!
+//!     fn about(&self) -> &'static str {
+//!         "the number of findings"
+//!     }
+//!
+//!     fn report(&self, report: Report<'_>, _options: &Options) -> String {
+//!         format!("{}\n", report.findings.len())
+//!     }
+//! }
+//!
+//! let run = rashomon_report::summary::RunSummary::without_run();
+//! assert_eq!(Counted.report(Report { findings: &[], run: &run }, &Options::default()), "0\n");
+//! ```
 
 use crate::FORMATS;
 use crate::analysis::Analysis;

@@ -4,6 +4,45 @@
 //! program, recordings and leads, from the [`Case`], and what it makes goes there: leads, outcomes (findings in the store) and
 //! new recordings. So engines know the case and not each other, and whoever runs them may take their units in any order: one
 //! engine after the other, or the best offer first ([`crate::engines::portfolio`]).
+//!
+//! The whole of a small one but its `of_check`, `sleeper.rs`, whose line in `engines!` is `sleeper,`:
+//!
+//! ```
+//! use rashomon_event::Deadline;
+//! use rashomon_pipeline::engines::case::Case;
+//! use rashomon_pipeline::engines::engine::{Engine, Offer, Yield};
+//! use rashomon_pipeline::error::PipelineError;
+//! use rashomon_pipeline::findings::symbols::Symbols;
+//! use std::time::Duration;
+//!
+//! pub const NAME: &str = "sleeper";
+//!
+//! /// Waits once, and finds nothing.
+//! #[derive(Default)]
+//! pub struct Sleeper {
+//!     slept: bool,
+//! }
+//!
+//! impl<S: Symbols + ?Sized> Engine<S> for Sleeper {
+//!     fn name(&self) -> &'static str {
+//!         NAME
+//!     }
+//!
+//!     fn offer(&mut self, _case: &Case<'_, '_, S>) -> Option<Offer> {
+//!         (!self.slept).then_some(Offer { takes: Duration::from_millis(1), gives: 0.0 })
+//!     }
+//!
+//!     fn step(&mut self, _case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
+//!         std::thread::sleep(until.limit(Duration::from_millis(1)));
+//!         self.slept = true;
+//!         Ok(Yield::default())
+//!     }
+//!
+//!     fn finish(&mut self, _case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+//!         Ok(())
+//!     }
+//! }
+//! ```
 
 use crate::check::budget::Deadlines;
 use crate::engines::case::Case;

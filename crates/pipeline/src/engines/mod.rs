@@ -13,29 +13,36 @@ use std::time::Duration;
 /// Declares the module of each engine, and lists them. Each has its `NAME`, and says with `of_check` whether and with which share
 /// it takes part in a check.
 macro_rules! engines {
-    ($($engine:ident,)*) => {
+    (first { $($first:ident,)* } then { $($engine:ident,)* }) => {
+        $(pub mod $first;)*
         $(pub mod $engine;)*
 
         /// The names of all engines, in the order of a check.
-        pub const NAMES: &[&str] = &[$($engine::NAME),*];
+        pub const NAMES: &[&str] = &[$($first::NAME,)* $($engine::NAME),*];
+        /// Those that can be left out of a check, or asked for; the last stands for all.
+        pub const OPTIONAL: &[&str] = &[$($engine::NAME,)* EVERY];
 
         /// Those that take part in a check, in their order.
         pub fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Vec<Registered<'a, S>> {
-            let all = [$($engine::of_check(asked)),*].into_iter().flatten();
+            let all = [$($first::of_check(asked),)* $($engine::of_check(asked)),*].into_iter().flatten();
             all.filter(|one| one.turn == engine::Turn::First || asked.is_wanted(one.engine.name())).collect()
         }
     };
 }
 
-// One line each; of equal offers the first is taken.
+// One line each; of equal offers the first is taken. Nothing can be judged without the first ones.
 engines! {
-    record,
-    predict,
-    force,
-    atomicity,
-    explore,
-    provoke,
-    witness,
+    first {
+        record,
+        predict,
+    }
+    then {
+        force,
+        atomicity,
+        explore,
+        provoke,
+        witness,
+    }
 }
 
 /// What a check is asked for.
@@ -64,5 +71,3 @@ impl Asked<'_> {
 
 /// Stands for all of them.
 pub const EVERY: &str = "all";
-/// Those that can be left out of a check, or asked for.
-pub const OPTIONAL: [&str; 6] = [force::NAME, atomicity::NAME, explore::NAME, provoke::NAME, witness::NAME, EVERY];
