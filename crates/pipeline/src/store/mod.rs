@@ -447,7 +447,16 @@ fn write_json<T: Serialize>(folder: &Folder, name: &str, value: &T) -> Result<()
     text.push(b'\n');
     folder.write(name, &text).map_err(PipelineError::io("write", path))
 }
+/// What a shell calls the program: its name, if that is the one which a search of `PATH` finds.
+fn called(tool: &OsStr) -> &OsStr {
+    let Some(name) = Path::new(tool).file_name() else { return tool };
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&paths).map(|folder| folder.join(name)).find(|path| path.is_file());
+    let same = found.and_then(|found| Some(found.canonicalize().ok()? == Path::new(tool).canonicalize().ok()?));
+    if same == Some(true) { name } else { tool }
+}
+
 /// Ready to paste into a shell, whatever its working directory.
 pub(crate) fn reproduce_command(tool: &OsStr, store: &Store, id: &FindingId) -> String {
-    [pasted(tool), "replay".into(), "--store".into(), pasted(store.path().as_os_str()), id.to_string()].join(" ")
+    [pasted(called(tool)), "replay".into(), "--store".into(), pasted(store.path().as_os_str()), id.to_string()].join(" ")
 }
