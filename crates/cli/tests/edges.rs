@@ -88,6 +88,33 @@ fn a_budget_may_end_within_the_command_before_an_execution() {
         .expect(0, &["0 proven"]);
 }
 
+/// Nothing is found, and so nothing forced; but a further recording was cut short.
+#[test]
+fn the_last_execution_is_a_whole_one_whatever_was_executed_before() {
+    let place = Place::new();
+    let source = r#"
+        #include <stdio.h>
+        #include <stdlib.h>
+        int main(void) {
+            FILE *counted = fopen("counted", "r");
+            int number = 0;
+            if (!counted || fscanf(counted, "%d", &number) != 1) return 1;
+            fclose(counted);
+            volatile unsigned long rounds = 0;
+            while (number == 2) rounds++;
+            FILE *output = fopen("output", "w");
+            fputs("whole", output);
+            return fclose(output);
+        }
+    "#;
+    place.compile("writes", source);
+    place.write("counted", "0");
+    let restore = "rm -f output; expr $(cat counted) + 1 >next; mv next counted";
+    let line = ["check", "--recordings", "2", "--engines", "force", "--before-each", restore, "--", "./writes"];
+    place.rashomon(&line).expect(0, &["0 proven"]);
+    assert_eq!(std::fs::read_to_string(place.path("output")).unwrap(), "whole");
+}
+
 #[test]
 fn a_folder_that_is_not_unicode_can_be_pasted() {
     use std::os::unix::ffi::OsStrExt as _;

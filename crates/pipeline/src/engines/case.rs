@@ -22,7 +22,7 @@ use crate::progress::{Observer, Progress};
 use crate::record::{RecordSettings, Scheduling, record};
 use crate::store::run::{RecordedRun, RunRecord};
 use rashomon_confirm::force::remove;
-use rashomon_confirm::{Input, Output};
+use rashomon_confirm::{Ending, Input, Output, Time, execute};
 use rashomon_event::{Deadline, Evidence};
 use rashomon_report::ProgramExit;
 use rashomon_trace::processes;
@@ -79,6 +79,10 @@ pub struct Case<'c, 'j, S: ?Sized> {
     pub deadlines: Deadlines,
     pub tally: Tally,
     pub observer: &'c mut dyn Observer,
+    /// Executions behind the first one that were recorded, or were to be; and all that had been made of any kind when a whole one
+    /// last left the world as it does.
+    recorded: u64,
+    whole: u64,
     /// Why nothing more is executed, where an execution could not be made. What was decided before stands.
     pub stopped: Option<PipelineError>,
 }
@@ -93,6 +97,8 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
             deadlines: Deadlines::NEVER,
             tally: Tally::default(),
             observer,
+            recorded: 0,
+            whole: 0,
             stopped: None,
         }
     }
@@ -137,6 +143,33 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         self.stopped = Some(error);
     }
 
+    /// Executions end where they have decided, or where their time does: what they were writing is cut short. Who restores the
+    /// world before each execution finds it after the last as a whole, unobserved one leaves it. (A session that does not exist
+    /// lets the program run unobserved.)
+    pub(super) fn leave_whole(&mut self) {
+        let job = self.job;
+        let made = self.tally.executions + self.recorded;
+        if made == self.whole || job.program.before_each.is_none() || self.stopped.is_some() {
+            return;
+        }
+        self.whole = made;
+        let session = job.store.scratch("whole").join("none");
+        let forcing = job.forcing(self.run);
+        // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of budgets.
+        let until = self.deadlines.total.and(job.settings.budget.total / 10);
+        let time = Time { limit: Some(forcing.limit), until };
+        match execute(job.program, &session, &forcing.input, Output::Discard, time) {
+            Ok(last) if last.ending == Ending::TimedOut => self.tally.note(
+                "the last execution, which leaves the world as a whole one does, was ended with the \
+                    budget: what it writes may be cut short"
+                    .into(),
+                self.observer,
+            ),
+            Ok(_) => {}
+            Err(error) => self.stop(error.into()),
+        }
+    }
+
     /// Whether there is one more recording of use.
     pub(super) fn record_next(&mut self, next: Next, manner: Manner) -> Result<bool, PipelineError> {
         let (job, is_first) = (self.job, manner == Manner::First);
@@ -144,6 +177,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
         let folder = job.store.recording(number);
         let mut settings = RecordSettings { scheduling: next.scheduling, seed: next.seed, ..job.settings.record.clone() };
         if !is_first {
+            self.recorded += 1;
             settings.output = Output::Discard;
             if settings.input == Input::Inherit {
                 settings.input = Input::Empty;

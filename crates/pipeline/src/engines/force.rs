@@ -12,7 +12,7 @@ use crate::findings::alike::{self, Counts};
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use rashomon_confirm::force::header_of;
-use rashomon_confirm::{Ending, Forcing, Output, Time, execute};
+use rashomon_confirm::Forcing;
 use rashomon_event::Deadline;
 use std::iter::Enumerate;
 use std::time::Duration;
@@ -183,31 +183,6 @@ impl Force {
         }
         Ok(())
     }
-
-    /// Forced executions end where they have decided: what they were writing is cut short. Who restores the world before each
-    /// execution finds it after the last as a whole, unobserved one leaves it. (A session that does not exist lets the program
-    /// run unobserved.)
-    fn leave_whole<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
-        let job: &Job<'_, S> = case.job;
-        let Some(forcing) = &self.forcing else { return Ok(()) };
-        if case.tally.executions == 0 || job.program.before_each.is_none() || case.stopped.is_some() {
-            return Ok(());
-        }
-        let session = job.store.scratch(NAME).join("none");
-        // Threads that run in parallel, and spin, may take longer: it may outlast the budget by as much as is said of budgets.
-        let until = case.deadlines.total.and(job.settings.budget.total / 10);
-        let time = Time { limit: Some(forcing.limit), until };
-        let last = execute(job.program, &session, &forcing.input, Output::Discard, time)?;
-        if last.ending == Ending::TimedOut {
-            case.tally.note(
-                "the last execution, which leaves the world as a whole one does, was ended with the \
-                    budget: what it writes may be cut short"
-                    .into(),
-                case.observer,
-            );
-        }
-        Ok(())
-    }
 }
 
 impl<S: Symbols + ?Sized> Engine<S> for Force {
@@ -249,9 +224,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
         if let Phase::Leads { leads, .. } = &mut self.phase {
             case.tally.untried += leads.filter(|(_, lead)| is_open(lead)).count() as u64;
         }
-        if let Err(error) = self.leave_whole(case) {
-            case.stop(error);
-        }
+        case.leave_whole();
         case.job.store.clear_scratch(NAME)
     }
 

@@ -76,6 +76,7 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
             one.one.engine.finish(case)?;
         }
     }
+    case.leave_whole();
     tell(&all, case)
 }
 
