@@ -267,13 +267,13 @@ impl Operation {
         same && !(self.looks() && other.looks())
     }
 
-    /// Where it meets others, as far as inputs go: a granule of 8 bytes, or a synchronisation object; 0: nowhere. Releases do not
-    /// count: who had the lock before is known by how it took it.
+    /// Where it meets others, as far as inputs go: the first byte of what it touches, or a synchronisation object; 0: nowhere.
+    /// Releases do not count: who had the lock before is known by how it took it.
     pub const fn meets_at(&self) -> u64 {
         use crate::record::Op;
         const LOWEST_ADDRESS: u64 = 1 << 12;
         if self.class != 0 {
-            return self.object & !7;
+            return self.object;
         }
         let releases = self.op == Op::Unlock as u64 || self.op == Op::UnlockShared as u64 || self.op == Op::CondWaitEnd as u64;
         if releases || self.object < LOWEST_ADDRESS { 0 } else { self.object }

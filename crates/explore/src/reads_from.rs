@@ -6,8 +6,9 @@
 //! by place, is the feedback: an execution in which a read saw something new, or reads together what they never had together,
 //! makes its abstract schedule one of those from which further ones are made, the rarely seen first.
 //!
-//! Deviation 1: with a read's place the places are known that write where it reads; of the pairs which no execution has shown
-//! each is asked for before combinations are drawn. Deviation 2: operations on synchronisation objects count as reads of what
+//! Deviation 1: with a read's place the places are known that write where it reads. Each pair that no execution has shown is
+//! asked for first; then two of them that no execution has shown together (pairwise coverage); only then are sets mutated.
+//! Deviation 2: operations on synchronisation objects count as reads of what
 //! was done to the object before; releases do not count. Deviation 3: one abstract schedule in [`UNSTEERED`] is empty.
 //!
 //! Guarantee: as for any sample, none; what failed did happen. Limit: inputs are told by place in the code, not by value or
@@ -18,7 +19,7 @@ use crate::log::Log;
 use crate::search::{Plan, Search};
 use rashomon_abi::exploration::{MOST_WANTED, Wanted, Wish};
 use rashomon_abi::numbers::SplitMix;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Of so many plans one wants nothing.
@@ -27,6 +28,11 @@ const UNSTEERED: u64 = 8;
 const MOST_PAIRS: usize = 6;
 /// Abstract schedules that are kept.
 const MOST_KEPT: usize = 1 << 12;
+/// What was asked for so often in vain is not asked for any more.
+const OFTEN: u32 = 4;
+/// Combinations that are remembered, and inputs of one execution that are combined.
+const MOST_TOGETHER: usize = 1 << 20;
+const MOST_COMBINED: usize = 1 << 7;
 /// What gave a value that nobody wrote.
 const NOBODY: u64 = 0;
 
@@ -66,13 +72,17 @@ pub struct ReadsFrom {
     random: SplitMix,
     given: u64,
     /// Plans that are not learned yet, oldest first.
-    open: std::collections::VecDeque<Abstract>,
+    open: VecDeque<Abstract>,
     kept: Vec<Kept>,
     /// How many executions showed exactly that.
     shown: HashMap<u64, u64>,
     seen: BTreeSet<Pair>,
-    /// Pairs that were asked for, and how often.
-    asked: BTreeMap<Pair, u32>,
+    /// Of these the inputs of places that have had several.
+    choices: Vec<Pair>,
+    /// Two that one execution showed, the smaller first; of places that have had several inputs.
+    together: HashSet<(Pair, Pair)>,
+    /// What was asked for, one or two pairs, and how often.
+    asked: HashMap<(Pair, Option<Pair>), u32>,
     /// By place that takes: the places that give where it takes.
     givers: BTreeMap<u64, BTreeSet<u64>>,
 }
@@ -120,11 +130,13 @@ impl ReadsFrom {
         Self {
             random: SplitMix(SplitMix::mixed(seed)),
             given: 0,
-            open: std::collections::VecDeque::new(),
+            open: VecDeque::new(),
             kept: Vec::new(),
             shown: HashMap::new(),
             seen: BTreeSet::new(),
-            asked: BTreeMap::new(),
+            choices: Vec::new(),
+            together: HashSet::new(),
+            asked: HashMap::new(),
             givers: BTreeMap::new(),
         }
     }
@@ -144,20 +156,38 @@ impl ReadsFrom {
 
     /// Of those that no execution has shown one that was asked for least often; not again and again.
     fn unseen(&mut self) -> Option<Pair> {
-        const OFTEN: u32 = 4;
-        let open: Vec<(u32, Pair)> = self
-            .possible()
-            .filter(|pair| !self.seen.contains(pair))
-            .map(|pair| (self.asked.get(&pair).copied().unwrap_or(0), pair))
-            .collect();
+        let open: Vec<(u32, Pair)> =
+            self.possible().filter(|pair| !self.seen.contains(pair)).map(|pair| (self.times_asked(pair, None), pair)).collect();
         let least = open.iter().map(|(asked, _)| *asked).min().filter(|&least| least < OFTEN)?;
         let open: Vec<Pair> = open.into_iter().filter(|(asked, _)| *asked == least).map(|(_, pair)| pair).collect();
-        Some(open[self.random.below(open.len() as u64) as usize])
+        let pair = open[self.random.below(open.len() as u64) as usize];
+        *self.asked.entry((pair, None)).or_default() += 1;
+        Some(pair)
     }
 
-    fn any_seen(&mut self) -> Option<Pair> {
-        let nth = self.random.below(self.seen.len() as u64) as usize;
-        self.seen.iter().nth(nth).copied()
+    fn times_asked(&self, pair: Pair, other: Option<Pair>) -> u32 {
+        self.asked.get(&(pair, other)).copied().unwrap_or(0)
+    }
+
+    /// Two inputs that no execution has shown together, not asked for again and again.
+    fn apart(&mut self) -> Option<(Pair, Pair)> {
+        // Of many combinations most are open: a few draws find one.
+        const DRAWS: u32 = 64;
+        for _ in 0..DRAWS {
+            let (one, other) = (self.any_choice()?, self.any_choice()?);
+            let (one, other) = (one.min(other), one.max(other));
+            if one.0 != other.0 && !self.together.contains(&(one, other)) && self.times_asked(one, Some(other)) < OFTEN {
+                *self.asked.entry((one, Some(other))).or_default() += 1;
+                return Some((one, other));
+            }
+        }
+        None
+    }
+
+    /// An input of a place that has had another one, too.
+    fn any_choice(&mut self) -> Option<Pair> {
+        let nth = self.random.below(self.choices.len() as u64) as usize;
+        self.choices.get(nth).copied()
     }
 
     /// One that shows what few executions show, and was used seldom.
@@ -184,6 +214,12 @@ impl ReadsFrom {
                 chosen = Abstract::default();
             }
             chosen.ask(pair);
+        } else if let Some((one, other)) = self.apart() {
+            if self.one_in(2) {
+                chosen = Abstract::default();
+            }
+            chosen.ask(one);
+            chosen.ask(other);
         } else {
             self.mutate(&mut chosen);
         }
@@ -195,6 +231,16 @@ impl ReadsFrom {
         chosen
     }
 
+    /// Remembers what an execution showed together.
+    fn combine(&mut self, shown: &BTreeSet<Pair>) {
+        let shown: Vec<Pair> = self.choices.iter().copied().filter(|pair| shown.contains(pair)).take(MOST_COMBINED).collect();
+        for (at, &one) in shown.iter().enumerate() {
+            if self.together.len() < MOST_TOGETHER {
+                self.together.extend(shown[at + 1..].iter().map(|&other| (one, other)));
+            }
+        }
+    }
+
     fn mutate(&mut self, chosen: &mut Abstract) {
         let nth = self.random.below(chosen.pairs.len() as u64) as usize;
         let old = chosen.pairs.keys().nth(nth).copied();
@@ -204,19 +250,19 @@ impl ReadsFrom {
             }
             (1, Some(pair)) => {
                 chosen.pairs.remove(&pair);
-                if let Some(pair) = self.any_seen() {
+                if let Some(pair) = self.any_choice() {
                     chosen.ask(pair);
                 }
             }
             (2, _) => {
-                if let Some(pair) = self.any_seen() {
+                if let Some(pair) = self.any_choice() {
                     chosen.exclude(pair);
                 }
             }
             (draw, _) => {
                 // Together they may be new though each is known.
                 for _ in 0..=draw % 2 {
-                    if let Some(pair) = self.any_seen() {
+                    if let Some(pair) = self.any_choice() {
                         chosen.ask(pair);
                     }
                 }
@@ -245,9 +291,6 @@ impl ReadsFrom {
 impl Search for ReadsFrom {
     fn next(&mut self) -> Option<Plan> {
         let chosen = self.next_abstract();
-        for (pair, _) in chosen.pairs.iter().filter(|(_, asked)| **asked) {
-            *self.asked.entry(*pair).or_default() += 1;
-        }
         let wanted = self.wanted(&chosen);
         self.open.push_back(chosen);
         self.given += 1;
@@ -267,7 +310,12 @@ impl Search for ReadsFrom {
         let times = self.shown.entry(signature).or_default();
         *times += 1;
         let new = *times == 1 || !inputs.pairs.is_subset(&self.seen);
-        self.seen.extend(inputs.pairs);
+        if !inputs.pairs.is_subset(&self.seen) {
+            self.seen.extend(&inputs.pairs);
+            let seen: Vec<Pair> = self.seen.iter().copied().collect();
+            self.choices = seen.chunk_by(|one, other| one.0 == other.0).filter(|of| of.len() > 1).flatten().copied().collect();
+        }
+        self.combine(&inputs.pairs);
         if new && self.kept.len() < MOST_KEPT {
             self.kept.push(Kept { of, shown: signature, used: 0 });
         }

@@ -37,7 +37,7 @@ use rashomon_event::{
     Witness, WitnessLevel,
 };
 use rashomon_explore::explorer::{Go, Limits};
-use rashomon_explore::file::{Refusal, Sampling};
+use rashomon_explore::file::Refusal;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::search::Plan;
 use rashomon_explore::{Expected, Explorer, Failure, VisibleAccesses};
