@@ -3,7 +3,7 @@
 //! known. Little-endian 64-bit words:
 //!
 //! ```text
-//! head: HEAD_WORDS | decisions: one word each | sites: SITE_WORDS each | log: records of RECORD_WORDS
+//! head: HEAD_WORDS | decisions: one word each | sites: SITE_WORDS each | wanted: WANTED_WORDS each | log: records of RECORD_WORDS
 //! ```
 //!
 //! A *step* of a thread is what it does from one visible operation up to the next: it stands before an operation (its *pending*
@@ -49,6 +49,8 @@ pub mod field {
     pub const LOG_WORDS: usize = 14;
     /// 1: the process is to stand where exploration begins, and to fork an execution for each command: see [`super::snapshot`].
     pub const SNAPSHOT: usize = 15;
+    /// Entries of the table of inputs that are wanted, at most [`super::MOST_WANTED`].
+    pub const WANTED: usize = 16;
 
     // Written by the runtime.
     pub const LOG_USED: usize = 32;
@@ -76,6 +78,8 @@ pub mod strategy {
     pub const PCT: u64 = 2;
     /// Yuan, Yang, Gu, CAV 2018.
     pub const POS: u64 = 3;
+    /// As POS, among those that serve the inputs that are wanted, or at least do not spoil them.
+    pub const WANTED: u64 = 4;
 }
 
 pub mod accesses {
@@ -139,6 +143,47 @@ pub mod snapshot {
 
 /// A visible plain access: `module, offset` of its site. As in the control file.
 pub const SITE_WORDS: usize = 2;
+
+/// An input that is wanted: the code of a [`Wish`], and the addresses of the two places.
+pub const WANTED_WORDS: usize = 3;
+pub const MOST_WANTED: usize = 32;
+
+/// What is wanted of two places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wish {
+    /// The step at `to` has its input from the one at `from`.
+    From,
+    /// It has its input from elsewhere.
+    NotFrom,
+    /// It comes before any at `from`.
+    Before,
+}
+
+impl Wish {
+    pub const fn code(self) -> u64 {
+        match self {
+            Self::From => 0,
+            Self::NotFrom => 1,
+            Self::Before => 2,
+        }
+    }
+
+    pub const fn of(code: u64) -> Self {
+        match code {
+            0 => Self::From,
+            1 => Self::NotFrom,
+            _ => Self::Before,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Wanted {
+    pub wish: Wish,
+    /// Places in the code.
+    pub to: u64,
+    pub from: u64,
+}
 
 pub const RECORD_WORDS: usize = 8;
 /// Word 0 of a record: `kind:8 | thread:16 | op:16 | class:8 | lowest bit of the rest: atomic`, from the least significant bit
@@ -222,8 +267,42 @@ impl Operation {
         same && !(self.looks() && other.looks())
     }
 
+    /// Where it meets others, as far as inputs go: the first byte of what it touches, or a synchronisation object; 0: nowhere.
+    /// Releases do not count: who had the lock before is known by how it took it.
+    pub const fn meets_at(&self) -> u64 {
+        use crate::record::Op;
+        const LOWEST_ADDRESS: u64 = 1 << 12;
+        if self.class != 0 {
+            return self.object;
+        }
+        let releases = self.op == Op::Unlock as u64 || self.op == Op::UnlockShared as u64 || self.op == Op::CondWaitEnd as u64;
+        if releases || self.object < LOWEST_ADDRESS { 0 } else { self.object }
+    }
+
+    /// Whether it has an input: what it reads, or who came before it.
+    pub const fn takes(&self) -> bool {
+        self.class != 2 && self.class != 4
+    }
+
+    /// Whether it is an input of others.
+    pub const fn gives(&self) -> bool {
+        self.class == 0 || self.writes()
+    }
+
     const fn looks(&self) -> bool {
         use crate::record::Op;
         self.op == Op::LockShared as u64 || self.op == Op::UnlockShared as u64 || self.op == Op::Observe as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Wish;
+
+    #[test]
+    fn wishes_survive_their_codes() {
+        for wish in [Wish::From, Wish::NotFrom, Wish::Before] {
+            assert_eq!(Wish::of(wish.code()), wish);
+        }
     }
 }

@@ -19,7 +19,7 @@
 //! memory for n steps of t threads. Executions are made one after the other.
 
 use crate::dependence::{Order, is_opaque};
-use crate::file::{End, Sampling};
+use crate::file::End;
 use crate::log::{Log, Pending};
 use crate::search::{Plan, Search};
 use rashomon_abi::record::Op;
@@ -89,7 +89,7 @@ impl Search for Dpor {
         if self.given {
             return None;
         }
-        let plan = |decisions: Vec<u32>, asleep| Plan { decisions, asleep, sampling: Sampling::Continue, seed: 0 };
+        let plan = |decisions: Vec<u32>, asleep| Plan { asleep, ..Plan::of(decisions) };
         if !self.begun {
             self.begun = true;
             self.given = true;

@@ -139,6 +139,7 @@ impl Explorer<'_> {
                 prefer: self.prefer,
                 asleep: plan.asleep,
                 decisions: &plan.decisions,
+                wanted: &plan.wanted,
                 snapshot,
             },
         )

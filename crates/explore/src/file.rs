@@ -3,7 +3,9 @@
 use crate::error::ExploreError;
 use crate::log::{Log, LogBuilder};
 use rashomon_abi::PROTOCOL_VERSION;
-use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, RECORD_WORDS, SITE_WORDS, accesses, end, field, snapshot::refusal, strategy};
+use rashomon_abi::exploration::snapshot::refusal;
+use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, MOST_WANTED, RECORD_WORDS, SITE_WORDS, WANTED_WORDS, Wanted};
+use rashomon_abi::exploration::{accesses, end, field, strategy};
 use rashomon_event::CodePlace;
 use rashomon_files::Links;
 use std::fs::File;
@@ -22,6 +24,8 @@ pub enum Sampling {
         length: u64,
     },
     Pos,
+    /// As POS, among those that serve what is wanted.
+    Wanted,
 }
 
 /// Plain accesses at which threads stop.
@@ -49,6 +53,7 @@ pub struct Request<'a> {
     /// Threads, by number, that are asleep at the last decision.
     pub asleep: u64,
     pub decisions: &'a [u32],
+    pub wanted: &'a [Wanted],
     /// The process is to stand where exploration begins: [`rashomon_confirm::snapshot`].
     pub snapshot: bool,
 }
@@ -155,6 +160,7 @@ pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
         Sampling::Continue => strategy::CONTINUE,
         Sampling::Random => strategy::RANDOM,
         Sampling::Pos => strategy::POS,
+        Sampling::Wanted => strategy::WANTED,
         Sampling::Pct { changes, length } => {
             head[field::CHANGES] = changes;
             head[field::LENGTH] = length;
@@ -175,12 +181,15 @@ pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
     head[field::DECISIONS] = request.decisions.len() as u64;
     let sites = sites_of(request.accesses);
     head[field::SITES] = sites.len() as u64;
+    let wanted = &request.wanted[..request.wanted.len().min(MOST_WANTED)];
+    head[field::WANTED] = wanted.len() as u64;
     head[field::LOG_WORDS] = log_words(request.steps);
     let sites = sites.iter().flat_map(|site| {
         let module = site.module.map_or(rashomon_abi::control::NO_MODULE, u64::from);
         [module, site.offset]
     });
-    let words = head.into_iter().chain(request.decisions.iter().map(|&thread| u64::from(thread))).chain(sites);
+    let wanted = wanted.iter().flat_map(|wanted| [wanted.wish.code(), wanted.to, wanted.from]);
+    let words = head.into_iter().chain(request.decisions.iter().map(|&thread| u64::from(thread))).chain(sites).chain(wanted);
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
     let mut file = File::create(path).map_err(ExploreError::io("create", path))?;
     file.write_all(&bytes).map_err(ExploreError::io("write", path))?;
@@ -202,7 +211,9 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
     if used > head[field::LOG_WORDS] || used > MAX_WORDS || !used.is_multiple_of(RECORD_WORDS as u64) {
         return Err(damaged(field::LOG_USED, format!("{used} words cannot be the length of the log")));
     }
-    let tables = head[field::DECISIONS].saturating_add(head[field::SITES].saturating_mul(SITE_WORDS as u64)).saturating_mul(8);
+    let of = |count: usize, words: usize| head[count].saturating_mul(words as u64);
+    let tables = of(field::SITES, SITE_WORDS).saturating_add(of(field::WANTED, WANTED_WORDS));
+    let tables = tables.saturating_add(head[field::DECISIONS]).saturating_mul(8);
     let mut bytes = Vec::new();
     file.take(tables.saturating_add(used * 8)).read_to_end(&mut bytes).map_err(ExploreError::io("read", path))?;
     let log = bytes.get(tables as usize..).ok_or_else(|| damaged(field::DECISIONS, "the file is cut short".into()))?;

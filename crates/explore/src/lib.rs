@@ -17,6 +17,7 @@ pub mod log;
 pub mod minimise;
 pub mod novelty;
 pub mod preemptions;
+pub mod reads_from;
 pub mod sampling;
 pub mod schedule;
 pub mod search;

@@ -13,7 +13,6 @@
 use crate::error::ExploreError;
 use crate::explorer::{Explorer, Go, Limits, Observation};
 use crate::failure::Failure;
-use crate::file::Sampling;
 use crate::log::{Log, Pending};
 use crate::preemptions::PreemptionBounding;
 use crate::search::Plan;
@@ -37,7 +36,7 @@ pub struct Minimised {
 }
 
 fn plan(decisions: &[u32]) -> Plan {
-    Plan { decisions: decisions.to_vec(), asleep: 0, sampling: Sampling::Continue, seed: 0 }
+    Plan::of(decisions.to_vec())
 }
 
 /// `budget`: executions. What is reached when the explorer's deadline is over stays; nothing more is claimed of it.

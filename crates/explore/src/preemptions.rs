@@ -22,7 +22,7 @@
 //! [`MAX_PLANNED`] are dropped, and the search is then not exhaustive.
 
 use crate::dependence::Order;
-use crate::file::{End, Sampling};
+use crate::file::End;
 use crate::log::Log;
 use crate::search::{Plan, Search};
 use std::collections::hash_map::Entry;
@@ -114,7 +114,7 @@ impl Search for PreemptionBounding {
         let Planned { decisions, cost } = self.current.pop_front()?;
         self.planned -= decisions.len();
         self.given.push_back(cost);
-        Some(Plan { decisions, asleep: 0, sampling: Sampling::Continue, seed: 0 })
+        Some(Plan::of(decisions))
     }
 
     fn learn(&mut self, plan: &Plan, log: &Log, end: End) {

@@ -21,7 +21,7 @@ impl Search for Samples {
     fn next(&mut self) -> Option<Plan> {
         self.given += 1;
         let seed = self.seed.wrapping_add(self.given - 1);
-        Some(Plan { decisions: Vec::new(), asleep: 0, sampling: self.sampling, seed })
+        Some(Plan { sampling: self.sampling, seed, ..Plan::of(Vec::new()) })
     }
 
     fn learn(&mut self, _plan: &Plan, log: &Log, _end: End) {

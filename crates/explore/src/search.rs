@@ -2,6 +2,7 @@
 
 use crate::file::{End, Sampling};
 use crate::log::Log;
+use rashomon_abi::exploration::Wanted;
 
 /// One execution to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,15 @@ pub struct Plan {
     pub asleep: u64,
     pub sampling: Sampling,
     pub seed: u64,
+    /// Of [`Sampling::Wanted`]; at most [`MOST_WANTED`](rashomon_abi::exploration::MOST_WANTED) count.
+    pub wanted: Vec<Wanted>,
+}
+
+impl Plan {
+    /// Those decisions, and then whoever ran as long as it can.
+    pub fn of(decisions: Vec<u32>) -> Self {
+        Self { decisions, asleep: 0, sampling: Sampling::Continue, seed: 0, wanted: Vec::new() }
+    }
 }
 
 pub trait Search {

@@ -13,3 +13,4 @@ pub mod operations;
 pub mod pct;
 pub mod pieces;
 pub mod sent;
+pub mod wanted;

@@ -5,7 +5,7 @@ use crate::serial::shutdown;
 use crate::system::lock::RawLock;
 use crate::system::thread::Thread;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
-use rashomon_abi::exploration::{HEAD_WORDS, RECORD_WORDS, SITE_WORDS, end, field, record};
+use rashomon_abi::exploration::{HEAD_WORDS, RECORD_WORDS, SITE_WORDS, WANTED_WORDS, end, field, record};
 
 static WORDS: AtomicPtr<u64> = AtomicPtr::new(core::ptr::null_mut());
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
@@ -32,8 +32,12 @@ pub fn sites_start() -> usize {
     (HEAD_WORDS).saturating_add(word(field::DECISIONS) as usize)
 }
 
-pub fn log_start() -> usize {
+pub fn wanted_start() -> usize {
     sites_start().saturating_add((word(field::SITES) as usize).saturating_mul(SITE_WORDS))
+}
+
+pub fn log_start() -> usize {
+    wanted_start().saturating_add((word(field::WANTED) as usize).saturating_mul(WANTED_WORDS))
 }
 
 /// One record at a time: a thread whose turn was taken in the kernel may come back at any time.

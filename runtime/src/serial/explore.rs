@@ -18,7 +18,7 @@ pub use crate::serial::exploration::words;
 use crate::serial::exploration::{log_start, set, sites_start, stop, word, write_pending, write_thread};
 use crate::serial::policy::Occasion;
 use crate::serial::sched::{WaitFor, Wake};
-use crate::serial::strategy::{pick, step};
+use crate::serial::strategy::{draws_anew, pick, step};
 use crate::serial::{clock, exploration, linger, replay, sched};
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, State, Thread, by_number};
@@ -165,7 +165,7 @@ fn stands_before(thread: &mut Thread, operation: Operation, site: u64) {
     thread.explore.site = site;
     thread.explore.ordinal = thread.ordinal as u64;
     thread.explore.count = if thread.hot.is_null() { 0 } else { thread.accesses_since_sync() };
-    if word(field::STRATEGY) == strategy::POS {
+    if draws_anew() {
         thread.explore.priority = random();
     }
     if ENDING.load(Relaxed) && !replay::active() {

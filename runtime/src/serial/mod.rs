@@ -27,5 +27,6 @@ pub mod snapshot;
 pub mod standstill;
 pub mod strategy;
 pub mod wait;
+pub mod wanted;
 pub mod watchdog;
 pub mod world;

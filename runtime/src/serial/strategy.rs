@@ -3,6 +3,7 @@
 
 use crate::serial::exploration::{set, stop, word, write};
 use crate::serial::explore::{CHANGES, random};
+use crate::serial::wanted;
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, Thread, by_number};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -89,14 +90,24 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
             candidates().max_by_key(|&number| of(number).explore.priority)
         }
         strategy::POS => candidates().max_by_key(|&number| of(number).explore.priority),
+        strategy::WANTED => candidates().max_by_key(|&number| {
+            let pending = &of(number).explore;
+            (wanted::effect_of(pending, enabled.as_slice()), pending.priority)
+        }),
         _ => candidates().find(|&number| number == outgoing),
     };
     found.or_else(|| candidates().next()).unwrap_or(outgoing)
 }
 
+/// Operations have priorities of their own, and new ones after what they depend on.
+pub fn draws_anew() -> bool {
+    [strategy::POS, strategy::WANTED].contains(&word(field::STRATEGY))
+}
+
 /// What the choice of a thread means for the others.
 pub fn step(thread: &mut Thread, live: &[u32]) {
     let operation = thread.explore.operation;
+    wanted::made(&thread.explore);
     let looks = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
     thread.explore.asleep = false;
     if !looks {
@@ -110,7 +121,7 @@ pub fn step(thread: &mut Thread, live: &[u32]) {
         }
         if operation.depends(&other.explore.operation) {
             other.explore.asleep = false;
-            if word(field::STRATEGY) == strategy::POS {
+            if draws_anew() {
                 other.explore.priority = random();
             }
         }

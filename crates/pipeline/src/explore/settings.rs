@@ -2,6 +2,7 @@
 
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::preemptions::PreemptionBounding;
+use rashomon_explore::reads_from::ReadsFrom;
 use rashomon_explore::sampling::Samples;
 use rashomon_explore::{Expected, Sampling, Search};
 use std::fmt;
@@ -13,6 +14,8 @@ pub enum Strategy {
     Random,
     Pct,
     Pos,
+    /// Those in which reads see what they have not seen yet.
+    ReadsFrom,
     /// All, up to the order of independent steps.
     Dpor,
     /// All with few preemptions.
@@ -20,13 +23,14 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    pub const ALL: [Self; 5] = [Self::Random, Self::Pct, Self::Pos, Self::Dpor, Self::Preemptions];
+    pub const ALL: [Self; 6] = [Self::Random, Self::Pct, Self::Pos, Self::ReadsFrom, Self::Dpor, Self::Preemptions];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
             Self::Pct => "pct",
             Self::Pos => "pos",
+            Self::ReadsFrom => "reads-from",
             Self::Dpor => "dpor",
             Self::Preemptions => "preemptions",
         }
@@ -40,6 +44,7 @@ impl Strategy {
             Self::Random => "random choices",
             Self::Pct => "random priorities",
             Self::Pos => "random priorities of operations",
+            Self::ReadsFrom => "new inputs of reads",
             Self::Dpor => "partial-order reduction",
             Self::Preemptions => "few preemptions",
         }
@@ -104,6 +109,7 @@ pub(super) fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
         Strategy::Random => samples(Sampling::Random),
         Strategy::Pct => samples(Sampling::Pct { changes: settings.preemptions as u64, length: 1 }),
         Strategy::Pos => samples(Sampling::Pos),
+        Strategy::ReadsFrom => Box::new(ReadsFrom::new(settings.seed)),
         Strategy::Dpor => Box::new(Dpor::new()),
         Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions)),
     }

@@ -37,7 +37,7 @@ use rashomon_event::{
     Witness, WitnessLevel,
 };
 use rashomon_explore::explorer::{Go, Limits};
-use rashomon_explore::file::{Refusal, Sampling};
+use rashomon_explore::file::Refusal;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::search::Plan;
 use rashomon_explore::{Expected, Explorer, Failure, VisibleAccesses};
@@ -436,7 +436,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 /// Accesses that an execution makes up to where exploration begins.
 fn accesses_of(explorer: Explorer<'_>) -> Result<u64, PipelineError> {
     let short = Explorer { steps: 1, ..explorer };
-    let begin = Plan { decisions: Vec::new(), asleep: 0, sampling: Sampling::Continue, seed: 0 };
+    let begin = Plan::of(Vec::new());
     Ok(short.execute(0, &begin)?.header.accesses_executed)
 }
 
