@@ -1,5 +1,9 @@
-//! Times the solver on random problems of growing size, each of whose answers is checked: sections of a few locks in threads, with
-//! random demands on their order. Sizes are numbers of nodes: `cargo run --release -p rashomon-sat --example orders -- 1000 5000`.
+//! Times the solver on random problems of growing size, each of whose answers is checked.
+//!
+//! *sections*: sections of a few locks in threads, with random demands on their order: large, and mostly decided by what the order
+//! implies. *between*: nodes without any order, and of random triples one node is to lie between the other two (NP-complete:
+//! Opatrny, "Total Ordering Problem", SIAM Journal on Computing 8(1), 1979): small, and hard where demands are about as many as
+//! can be met. `cargo run --release -p rashomon-sat --example orders -- 1000 5000` names numbers of nodes of the first kind.
 
 use rashomon_sat::{Answer, Limits, Literal, Node, Problem, Solver, model, proof};
 use std::time::{Duration, Instant};
@@ -19,11 +23,13 @@ impl Random {
 
 const THREADS: usize = 8;
 const PROBLEMS: u64 = 20;
+/// Nodes to a demand: many, and few.
+const DEMAND: [usize; 2] = [20, 4];
 /// Sections of other threads that a section excludes.
 const NEAR: usize = 12;
 
-/// Sections exclude each other. Of each demand, two random pairs of nodes, at least one pair is ordered so.
-fn random(seed: u64, nodes: usize) -> (Problem, Vec<Literal>) {
+/// Sections exclude each other. Of each demand, three pairs of nodes, at least one is reversed.
+fn random(seed: u64, nodes: usize, demand: usize) -> (Problem, Vec<Literal>) {
     let mut random = Random(seed);
     let mut problem = Problem::new();
     let mut preferred = Vec::new();
@@ -43,20 +49,39 @@ fn random(seed: u64, nodes: usize) -> (Problem, Vec<Literal>) {
         list.push((thread, begin, end));
     }
     let nodes = problem.nodes();
-    for _ in 0..nodes / 10 {
+    for _ in 0..nodes / demand {
         let mut pair = || {
             let one = random.below(nodes);
-            let other = (one + 1 + random.below((nodes - 1).min(60))) % nodes;
+            let other = (one + 1 + random.below(NEAR)).min(nodes - 1);
             problem.before(Node(other as u32), Node(one as u32))
         };
-        let clause = [pair(), pair()];
+        let clause = [pair(), pair(), pair()];
         problem.clause(&clause);
     }
     (problem, preferred)
 }
 
+/// Of each demand the second node lies between the others.
+fn between(seed: u64, nodes: usize, demands: usize) -> Problem {
+    let mut random = Random(seed);
+    let mut problem = Problem::new();
+    let chains: Vec<_> = (0..nodes).map(|_| problem.chain()).collect();
+    let nodes: Vec<Node> = chains.into_iter().map(|chain| problem.node(chain)).collect();
+    for _ in 0..demands {
+        let mut pick = nodes.clone();
+        let [a, b, c] = [(); 3].map(|()| pick.swap_remove(random.below(pick.len())));
+        let forward = problem.variable().positive();
+        for (literal, first, last) in [(forward, a, c), (!forward, c, a)] {
+            problem.edge_if(literal, first, b);
+            problem.edge_if(literal, b, last);
+        }
+    }
+    problem
+}
+
 #[derive(Default)]
 struct Row {
+    variables: usize,
     times: Vec<Duration>,
     solved: usize,
     refuted: usize,
@@ -65,10 +90,12 @@ struct Row {
     decisions: u64,
 }
 
-fn measure(nodes: usize) -> Row {
+/// A problem for each seed, with the values to try first.
+fn measure(problem: impl Fn(u64) -> (Problem, Vec<Literal>)) -> Row {
     let mut row = Row::default();
     for seed in 0..PROBLEMS {
-        let (problem, preferred) = random(seed, nodes);
+        let (problem, preferred) = problem(seed);
+        row.variables = problem.variables();
         let mut solver = Solver::new(problem);
         preferred.into_iter().for_each(|literal| solver.prefer(literal));
         let start = Instant::now();
@@ -95,27 +122,32 @@ fn measure(nodes: usize) -> Row {
     row
 }
 
+fn print(kind: &str, nodes: usize, demands: usize, row: &Row) {
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    println!(
+        "{kind:8} {nodes:6} {demands:7} {:9} {:6} {:7} {:8.2} {:8.2} {:8.2} {:9} {:9}",
+        row.variables,
+        row.solved,
+        row.refuted,
+        ms(row.times[row.times.len() / 2]),
+        ms(row.times[row.times.len() - 1]),
+        ms(row.checked) / PROBLEMS as f64,
+        row.conflicts / PROBLEMS,
+        row.decisions / PROBLEMS
+    );
+}
+
 fn main() {
     let mut sizes: Vec<usize> = std::env::args().skip(1).filter_map(|size| size.parse().ok()).filter(|&size| size >= 4).collect();
     if sizes.is_empty() {
         sizes = vec![100, 300, 1000, 3000, 5000];
     }
-    println!("{PROBLEMS} problems a row, {THREADS} threads; times in ms");
-    println!("   nodes variables  solved refuted   median      max  checking conflicts decisions");
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    for size in sizes {
-        let row = measure(size);
-        let (median, most) = (row.times[row.times.len() / 2], row.times[row.times.len() - 1]);
-        println!(
-            "{size:8} {:9} {:7} {:7} {:8.2} {:8.2} {:9.2} {:9} {:9}",
-            random(0, size).0.variables(),
-            row.solved,
-            row.refuted,
-            ms(median),
-            ms(most),
-            ms(row.checked) / PROBLEMS as f64,
-            row.conflicts / PROBLEMS,
-            row.decisions / PROBLEMS
-        );
+    println!("{PROBLEMS} problems a row; times in ms, checking, conflicts and decisions a problem");
+    println!("kind      nodes demands variables solved refuted   median      max checking conflicts decisions");
+    for (nodes, demand) in sizes.into_iter().flat_map(|nodes| DEMAND.map(|demand| (nodes, demand))) {
+        print("sections", nodes, nodes / demand, &measure(|seed| random(seed, nodes, demand)));
+    }
+    for (nodes, demands) in [(10, 12), (10, 16), (20, 22), (20, 28), (40, 40), (40, 52), (80, 76), (80, 90)] {
+        print("between", nodes, demands, &measure(|seed| (between(seed, nodes, demands), Vec::new())));
     }
 }
