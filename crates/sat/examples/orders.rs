@@ -1,9 +1,9 @@
 //! Times the solver on random problems of growing size, each of whose answers is checked.
 //!
-//! *sections*: sections of a few locks in threads, with random demands on their order: large, and mostly decided by what the order
-//! implies. *between*: nodes without any order, and of random triples one node is to lie between the other two (NP-complete:
-//! Opatrny, "Total Ordering Problem", SIAM Journal on Computing 8(1), 1979): small, and hard where demands are about as many as
-//! can be met. `cargo run --release -p rashomon-sat --example orders -- 1000 5000` names numbers of nodes of the first kind.
+//! *sections*: sections of a few locks in threads, with random demands on their order: large, and mostly decided by what the
+//! order implies. *between*: nodes without any order, and of random triples one node is to lie between the other two: small, and
+//! hard where demands are about as many as can be met (NP-complete: Opatrny, "Total Ordering Problem", SIAM Journal on Computing
+//! 8(1), 1979). `cargo run --release -p rashomon-sat --example orders -- 1000 5000` names numbers of nodes of the first kind.
 
 use rashomon_sat::{Answer, Limits, Literal, Node, Problem, Solver, model, proof};
 use std::time::{Duration, Instant};
@@ -147,7 +147,7 @@ fn main() {
     for (nodes, demand) in sizes.into_iter().flat_map(|nodes| DEMAND.map(|demand| (nodes, demand))) {
         print("sections", nodes, nodes / demand, &measure(|seed| random(seed, nodes, demand)));
     }
-    for (nodes, demands) in [(10, 12), (10, 16), (20, 22), (20, 28), (40, 40), (40, 52), (80, 76), (80, 90)] {
+    for (nodes, demands) in [(20, 24), (40, 52), (80, 110), (80, 130), (160, 220), (160, 260)] {
         print("between", nodes, demands, &measure(|seed| (between(seed, nodes, demands), Vec::new())));
     }
 }

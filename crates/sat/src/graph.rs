@@ -150,6 +150,21 @@ impl Graph {
         }
     }
 
+    /// What was added so far stays.
+    pub fn settle(&mut self) {
+        self.added.clear();
+        self.changed.clear();
+        self.saved.clear();
+    }
+
+    /// A new conditional edge, which is told if it would close a cycle.
+    pub fn watch(&mut self, number: EdgeNumber, edge: Edge, impossible: &mut Vec<EdgeNumber>) {
+        self.ending[edge.to.index()].push((number, edge.from));
+        if self.reaches(edge.to, edge.from) {
+            impossible.push(number);
+        }
+    }
+
     /// Whether `from` is `to` or comes before it.
     pub fn reaches(&self, from: Node, to: Node) -> bool {
         let (chain, index) = self.places[to.index()];

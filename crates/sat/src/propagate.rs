@@ -54,7 +54,7 @@ impl Solver {
                 if self.value(literal).is_none() {
                     self.set(literal, Reason::Order(number));
                     self.statistics.implied += 1;
-                    if self.levels.is_empty() {
+                    if self.levels.is_empty() && self.proof.is_some() {
                         let cycle = self.cycle_of(literal).to_vec();
                         self.derive(&[literal], vec![cycle]);
                     }

@@ -233,19 +233,12 @@ impl Solver {
         let (old, first) = (self.taken, self.taken.1);
         let (fixed, conditional) = (problem.fixed().len(), problem.conditional().len());
         self.taken = (problem.variables(), problem.clauses().len(), problem.nodes(), fixed, conditional);
-        if (old.2, old.3, old.4) != (self.taken.2, fixed, conditional) {
-            for (number, (literal, _)) in problem.conditional().iter().enumerate().skip(old.4) {
-                self.edges[literal.index()].push(EdgeNumber(number as u32));
-            }
-            match Graph::new(problem) {
-                Ok(graph) => self.graph = graph,
-                Err(cycle) => {
-                    self.derive(&[], vec![cycle]);
-                    return Err(());
-                }
-            }
-            self.graph_head = 0;
-            self.impossible = self.graph.impossible();
+        for (number, (literal, _)) in problem.conditional().iter().enumerate().skip(old.4) {
+            self.edges[literal.index()].push(EdgeNumber(number as u32));
+        }
+        if let Err(cycle) = if old.2 == self.taken.2 { self.take_in_edges(old.3, old.4) } else { self.new_graph() } {
+            self.derive(&[], vec![cycle]);
+            return Err(());
         }
         for number in first..self.taken.1 {
             self.take_in_clause(number)?;
@@ -258,6 +251,31 @@ impl Solver {
             }
             None => Ok(()),
         }
+    }
+
+    /// All nodes and edges anew.
+    fn new_graph(&mut self) -> Result<(), Vec<Hop>> {
+        self.graph = Graph::new(&self.problem)?;
+        self.graph_head = 0;
+        self.impossible = self.graph.impossible();
+        Ok(())
+    }
+
+    /// Edges between nodes that are known: those that always hold from a number on, and conditional ones.
+    fn take_in_edges(&mut self, fixed: usize, conditional: usize) -> Result<(), Vec<Hop>> {
+        for &edge in &self.problem.fixed()[fixed..] {
+            self.graph.add(edge, None, &mut self.impossible)?;
+        }
+        for (number, &(literal, edge)) in self.problem.conditional().iter().enumerate().skip(conditional) {
+            self.graph.watch(EdgeNumber(number as u32), edge, &mut self.impossible);
+            let variable = literal.variable().index();
+            let added = (self.places[variable].0 as usize) < self.graph_head;
+            if self.values[variable] == Some(literal.sign()) && added {
+                self.graph.add(edge, Some(literal), &mut self.impossible)?;
+            }
+        }
+        self.graph.settle();
+        Ok(())
     }
 
     fn take_in_clause(&mut self, number: usize) -> Result<(), ()> {

@@ -136,13 +136,13 @@ fn mutations(proof: &Proof) -> Vec<Proof> {
         edit(&|proof| drop(proof.steps.remove(place)));
         let Step::Derive { clause, cycles } = step else { continue };
         for literal in 0..clause.len() {
-            edit(&|proof| derivation(proof, place, |clause, _| drop(clause.remove(literal))));
+            edit(&|proof| derivation(proof, place, |clause, _| _ = clause.remove(literal)));
             edit(&|proof| derivation(proof, place, |clause, _| clause[literal] = !clause[literal]));
         }
         for cycle in 0..cycles.len() {
             edit(&|proof| derivation(proof, place, |_, cycles| drop(cycles.remove(cycle))));
             for hop in 0..cycles[cycle].len() {
-                edit(&|proof| derivation(proof, place, |_, cycles| drop(cycles[cycle].remove(hop))));
+                edit(&|proof| derivation(proof, place, |_, cycles| _ = cycles[cycle].remove(hop)));
                 edit(&|proof| derivation(proof, place, |_, cycles| cycles[cycle][hop].why = Why::Fixed));
             }
         }

@@ -21,9 +21,9 @@ fn pigeons(pigeons: usize, holes: usize) -> Problem {
     let mut problem = Problem::new();
     let place: Vec<Vec<Literal>> = (0..pigeons).map(|_| (0..holes).map(|_| problem.variable().positive()).collect()).collect();
     place.iter().for_each(|holes| problem.clause(holes));
-    for hole in 0..holes {
-        for one in 0..pigeons {
-            (0..one).for_each(|other| problem.clause(&[!place[one][hole], !place[other][hole]]));
+    for (number, one) in place.iter().enumerate() {
+        for (&here, &there) in place[..number].iter().flat_map(|other| one.iter().zip(other)) {
+            problem.clause(&[!here, !there]);
         }
     }
     problem
@@ -143,4 +143,31 @@ fn a_long_proof_is_accepted() {
     let mut solver = Solver::new(pigeons(8, 7)).without_proof();
     assert_eq!(solver.solve(&[], Limits::NONE), Answer::Unsat(Vec::new()));
     assert!(solver.proof().is_none());
+}
+
+/// Of random triples one node lies between the other two, about as often as is possible: both answers come with conflicts.
+#[test]
+fn nodes_between_others() {
+    let (mut answers, mut conflicts, mut seed) = ([0, 0], 0, 1u64);
+    let mut below = |bound: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((seed >> 33) % bound as u64) as usize
+    };
+    for demands in [70, 80, 90].repeat(6) {
+        let mut problem = Problem::new();
+        let nodes = apart(&mut problem, 60);
+        for _ in 0..demands {
+            let mut pick = nodes.clone();
+            let [a, b, c] = [(); 3].map(|()| pick.swap_remove(below(pick.len())));
+            let forward = problem.variable().positive();
+            for (literal, first, last) in [(forward, a, c), (!forward, c, a)] {
+                problem.edge_if(literal, first, b);
+                problem.edge_if(literal, b, last);
+            }
+        }
+        let mut solver = Solver::new(problem);
+        answers[usize::from(refuted(&mut solver))] += 1;
+        conflicts += solver.statistics().cycles;
+    }
+    assert!(answers[0] > 2 && answers[1] > 2 && conflicts > 100, "{answers:?} {conflicts}");
 }
