@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
     ("rashomon-sat", &[]),
     ("rashomon-filter", &["rashomon-event", "rashomon-order"]),
     ("rashomon-refinement", &["rashomon-csp", "rashomon-event", "rashomon-order"]),
-    ("rashomon-predict", &["rashomon-event", "rashomon-order", "rashomon-refinement"]),
+    ("rashomon-predict", &["rashomon-event", "rashomon-order", "rashomon-refinement", "rashomon-sat"]),
     ("rashomon-packed", &["rashomon-event"]),
     ("rashomon-spill", &[]),
     ("rashomon-engine", &["rashomon-packed", "rashomon-spill"]),
