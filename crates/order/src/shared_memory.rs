@@ -183,6 +183,14 @@ impl SharedMemory {
         })
     }
 
+    /// The same, each with the address of its first byte.
+    pub fn placed_granules(&self, access: &Access) -> impl Iterator<Item = (u64, usize, u8)> + use<'_> {
+        granules(access).filter_map(|(granule, bytes)| match self.number(granule) {
+            NOT_SHARED => None,
+            number => Some((granule * GRANULE, (number & !CONTESTED) as usize, bytes)),
+        })
+    }
+
     /// Those of them that can hold a candidate.
     pub fn contested_granules(&self, access: &Access) -> impl Iterator<Item = (usize, u8)> + use<'_> {
         granules(access).filter_map(|(granule, bytes)| match self.number(granule) {

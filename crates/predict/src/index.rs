@@ -82,6 +82,8 @@ pub struct Index<'t> {
     pub locks: usize,
     pub steps: Vec<Vec<Step>>,
     pub instances: Dependences,
+    /// The instances without takes of semaphores, which are not exact.
+    pub structure: Dependences,
     pub atomic: Dependences,
     pub causal: Dependences,
     pub woken_by: FxHashMap<EventIndex, Vec<Wait>>,
@@ -135,6 +137,7 @@ impl<'t> Index<'t> {
             locks: 0,
             steps: vec![Vec::new(); count],
             instances: Dependences::new(count),
+            structure: Dependences::new(count),
             atomic: Dependences::new(count),
             causal: Dependences::new(count),
             woken_by: FxHashMap::default(),
@@ -165,6 +168,7 @@ impl<'t> Index<'t> {
         index.locks = builder.lock_numbers.len();
         index.group_sections();
         index.instances.seal();
+        index.structure.seal();
         index.atomic.seal();
         index.causal.seal();
         index
@@ -204,6 +208,8 @@ impl<'t> Index<'t> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Instance,
+    /// An instance, if conservatively.
+    Take,
     AtomicRead,
     PlainRead,
 }
@@ -251,8 +257,11 @@ impl Builder<'_> {
         if level != Level::PlainRead {
             self.index.atomic.add(thread, at, on, position + 1);
         }
-        if level == Level::Instance {
+        if matches!(level, Level::Instance | Level::Take) {
             self.index.instances.add(thread, at, on, position + 1);
+        }
+        if level == Level::Instance {
+            self.index.structure.add(thread, at, on, position + 1);
         }
     }
 
@@ -337,7 +346,7 @@ impl Builder<'_> {
             EventKind::Take { semaphore } => {
                 let needed = self.semaphores.get_mut(&semaphore).map(Semaphore::take).unwrap_or_default();
                 for place in needed {
-                    self.need(Level::Instance, thread, at, place);
+                    self.need(Level::Take, thread, at, place);
                 }
             }
             EventKind::OnceDone { once } => {

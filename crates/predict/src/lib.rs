@@ -12,6 +12,7 @@ pub mod engines;
 pub mod exact;
 pub mod index;
 pub mod linearise;
+pub mod maximal;
 pub mod optimistic;
 pub mod options;
 pub mod ordering;

@@ -1,6 +1,6 @@
 //! What a prediction may cost, and who decides.
 
-use crate::exact;
+use crate::{exact, maximal};
 use rashomon_event::Deadline;
 
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct Options {
     pub ideals: usize,
     /// What the exact decision of one pair or tuple of events may cost.
     pub exact: exact::Limits,
+    /// And of the maximal causal model, which is asked where the exact decision gives up.
+    pub maximal: maximal::Limits,
     /// Whether to look for witnesses of the synchronisation level.
     pub optimistic: bool,
     /// Whether to look, last, for those in which even atomic reads need not come after their writers.
@@ -63,6 +65,7 @@ impl Default for Options {
             representatives: 4,
             ideals: 200_000,
             exact: exact::Limits::default(),
+            maximal: maximal::Limits::default(),
             optimistic: true,
             despite_atomics: true,
             search_budget: 2_000,

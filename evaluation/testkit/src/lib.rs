@@ -14,6 +14,6 @@ pub mod text;
 pub use builder::TraceBuilder;
 pub use describe::describe;
 pub use enumerate::enumerate;
-pub use oracle::{Reachable, Rules, reachable};
+pub use oracle::{Reachable, Rules, Sight, reachable, reachable_if};
 pub use random::{Features, Shape, SplitMix, large, random};
 pub use text::{Labelled, ParseError, parse};

@@ -41,16 +41,33 @@ struct State {
     missed: u64,
 }
 
+/// What a read sees of one byte.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    pub reader: EventIndex,
+    pub byte: u64,
+    /// The writer that it saw in the trace, and the one that it would see.
+    pub saw: Option<EventIndex>,
+    pub sees: Option<EventIndex>,
+}
+
 struct Oracle<'t> {
     trace: &'t Trace,
     rules: Rules,
+    /// Under [`Rules::reads_from`], whether a read may see that.
+    may_see: &'t dyn Fn(Sight) -> bool,
     threads: Vec<Vec<u32>>,
     saw: Vec<Vec<Option<u32>>>,
 }
 
 pub fn reachable(trace: &Trace, rules: Rules) -> Reachable {
+    reachable_if(trace, rules, &|sight| sight.sees == sight.saw)
+}
+
+/// Where reads count, they may see what `may_see` says.
+pub fn reachable_if(trace: &Trace, rules: Rules, may_see: &dyn Fn(Sight) -> bool) -> Reachable {
     assert!(trace.events.len() <= 64, "the oracle is for tiny traces");
-    let oracle = Oracle::new(trace, rules);
+    let oracle = Oracle::new(trace, rules, may_see);
     let start = State { ran: 0, writers: BTreeMap::new(), missed: 0 };
     let mut seen = HashSet::from([start.clone()]);
     let mut stack = vec![start];
@@ -70,7 +87,7 @@ pub fn reachable(trace: &Trace, rules: Rules) -> Reachable {
 }
 
 impl<'t> Oracle<'t> {
-    fn new(trace: &'t Trace, rules: Rules) -> Self {
+    fn new(trace: &'t Trace, rules: Rules, may_see: &'t dyn Fn(Sight) -> bool) -> Self {
         let mut threads = vec![Vec::new(); trace.threads.len()];
         let mut saw = Vec::new();
         let mut writers: BTreeMap<u64, u32> = BTreeMap::new();
@@ -89,7 +106,7 @@ impl<'t> Oracle<'t> {
             }
             saw.push(bytes);
         }
-        Self { trace, rules, threads, saw }
+        Self { trace, rules, may_see, threads, saw }
     }
 
     fn next(&self, state: &State, thread: usize) -> Option<u32> {
@@ -215,8 +232,14 @@ impl<'t> Oracle<'t> {
             && self.rules.reads_from
         {
             let bytes = access.address.0..access.address.0 + u64::from(access.size);
+            let sight = |byte: u64, saw: Option<u32>| Sight {
+                reader: EventIndex(index),
+                byte,
+                saw: saw.map(EventIndex),
+                sees: state.writers.get(&byte).copied().map(EventIndex),
+            };
             if access.class.reads()
-                && !bytes.clone().zip(&self.saw[index as usize]).all(|(byte, saw)| state.writers.get(&byte) == saw.as_ref())
+                && !bytes.clone().zip(&self.saw[index as usize]).all(|(byte, &saw)| (self.may_see)(sight(byte, saw)))
             {
                 return None;
             }

@@ -5,6 +5,7 @@
 
 use crate::closure::{Closures, Cut};
 use crate::index::Index;
+use crate::maximal::Facts;
 use crate::options::Options;
 use crate::regroup::{Order, regroup};
 use rashomon_event::{EventIndex, WitnessLevel};
@@ -19,6 +20,8 @@ pub struct Question<'a, 't> {
     pub options: &'a Options,
     /// Constraints of the recorded order, once a causal witness needs them.
     trace_order: OnceCell<crate::dependences::Dependences>,
+    /// What the maximal causal model needs of the trace, once it is asked.
+    facts: OnceCell<Facts<'a, 't>>,
     /// The CSP model of the trace, once it is searched.
     refinement: csp::Search<'t>,
 }
@@ -31,8 +34,14 @@ impl<'a, 't> Question<'a, 't> {
             memory,
             options,
             trace_order: OnceCell::new(),
+            facts: OnceCell::new(),
             refinement: csp::Search::default(),
         }
+    }
+
+    /// What the maximal causal model needs of the trace, without values.
+    pub fn facts(&self) -> &Facts<'a, 't> {
+        self.facts.get_or_init(|| Facts::new(self.index, self.memory, None))
     }
 
     /// The recorded order of what is below the cut, with fewer context switches.
@@ -105,6 +114,7 @@ deciders! {
     sync_preserving,
     sync_reversal,
     exact,
+    maximal,
     optimistic,
     csp,
     despite_atomics,

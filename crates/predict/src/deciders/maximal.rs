@@ -1,0 +1,26 @@
+//! Any reordering, with semaphores exactly, where the exact decision gives up ([`crate::maximal`]).
+
+use super::{Decision, Question, Stage};
+use crate::maximal;
+use rashomon_event::EventIndex;
+
+pub struct Decider;
+
+impl super::Decider for Decider {
+    fn name(&self) -> &'static str {
+        "maximal"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Causal
+    }
+
+    fn decide(&self, question: &Question<'_, '_>, goals: &[EventIndex]) -> Decision {
+        let options = question.options;
+        match maximal::decide(question.facts(), goals, &options.maximal, options.deadline).0 {
+            maximal::Decision::Witness(order) => Decision::Witness(order),
+            maximal::Decision::Refuted => Decision::Refuted,
+            maximal::Decision::Undecided => Decision::Undecided,
+        }
+    }
+}

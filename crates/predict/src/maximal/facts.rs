@@ -1,0 +1,138 @@
+//! What every question on one trace shares: who may have written what a read sees, and semaphores.
+
+use super::Values;
+use crate::index::Index;
+use rashomon_event::{Address, EventIndex, EventKind};
+use rashomon_order::{SharedMemory, initial_counts};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Bytes of a granule, one bit each.
+pub type Bytes = u8;
+
+/// Some bytes of a granule that an event reads, which one event, or none, had written.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    pub granule: u32,
+    pub bytes: Bytes,
+    pub writer: Option<EventIndex>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Write {
+    pub event: EventIndex,
+    pub bytes: Bytes,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Semaphore {
+    pub initial: u64,
+    pub posts: Vec<EventIndex>,
+    pub takes: Vec<EventIndex>,
+}
+
+/// The shared part of a granule.
+#[derive(Clone, Debug, Default)]
+pub struct Granule {
+    /// Address of its first byte.
+    address: u64,
+    /// In the order of the trace.
+    pub writes: Vec<Write>,
+    /// Per byte, its value before the trace, where known.
+    initial: [Option<u8>; 8],
+}
+
+pub struct Facts<'a, 't> {
+    pub index: &'a Index<'t>,
+    pub memory: &'a SharedMemory,
+    values: Option<&'a Values>,
+    pub granules: Vec<Granule>,
+    reads: FxHashMap<EventIndex, Vec<Read>>,
+    pub semaphores: BTreeMap<Address, Semaphore>,
+}
+
+pub fn each(bytes: Bytes) -> impl Iterator<Item = usize> {
+    (0..8).filter(move |byte| bytes >> byte & 1 == 1)
+}
+
+impl<'a, 't> Facts<'a, 't> {
+    pub fn new(index: &'a Index<'t>, memory: &'a SharedMemory, values: Option<&'a Values>) -> Self {
+        let mut facts = Self {
+            index,
+            memory,
+            values,
+            granules: vec![Granule::default(); memory.len()],
+            reads: FxHashMap::default(),
+            semaphores: BTreeMap::new(),
+        };
+        for (address, initial) in initial_counts(index.trace) {
+            facts.semaphores.insert(address, Semaphore { initial, ..Semaphore::default() });
+        }
+        let mut last: Vec<[Option<EventIndex>; 8]> = vec![[None; 8]; memory.len()];
+        for event in index.trace.indices() {
+            facts.event(event, &mut last);
+        }
+        facts
+    }
+
+    fn event(&mut self, event: EventIndex, last: &mut [[Option<EventIndex>; 8]]) {
+        let trace = self.index.trace;
+        match trace.event(event).kind {
+            EventKind::Post { semaphore } => self.semaphores.entry(semaphore).or_default().posts.push(event),
+            EventKind::Take { semaphore } => self.semaphores.entry(semaphore).or_default().takes.push(event),
+            _ => {}
+        }
+        let Some(access) = trace.event(event).access() else { return };
+        for (address, granule, bytes) in self.memory.placed_granules(&access) {
+            self.granules[granule].address = address;
+            if access.class.reads() {
+                let mut left = bytes;
+                while left != 0 {
+                    let writer = last[granule][left.trailing_zeros() as usize];
+                    let same = each(left).filter(|&byte| last[granule][byte] == writer).fold(0, |mask, byte| mask | 1 << byte);
+                    left &= !same;
+                    let read = Read { granule: granule as u32, bytes: same, writer };
+                    self.reads.entry(event).or_default().push(read);
+                    if writer.is_none() {
+                        for byte in each(same) {
+                            let value = self.values.and_then(|values| values.read(trace, event, address + byte as u64));
+                            let initial = &mut self.granules[granule].initial[byte];
+                            *initial = initial.or(value);
+                        }
+                    }
+                }
+            }
+            if access.class.writes() {
+                self.granules[granule].writes.push(Write { event, bytes });
+                each(bytes).for_each(|byte| last[granule][byte] = Some(event));
+            }
+        }
+    }
+
+    /// What an event reads of shared memory.
+    pub fn reads(&self, event: EventIndex) -> &[Read] {
+        self.reads.get(&event).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a read sees what it saw if it sees these of its bytes from `writer`.
+    pub fn may_see(&self, event: EventIndex, read: &Read, writer: Option<EventIndex>, bytes: Bytes) -> bool {
+        if writer == read.writer {
+            return true;
+        }
+        let Some(values) = self.values else { return false };
+        let (trace, granule) = (self.index.trace, &self.granules[read.granule as usize]);
+        each(bytes).all(|byte| {
+            let address = granule.address + byte as u64;
+            let offered = match writer {
+                Some(writer) => values.written(trace, writer, address),
+                None => granule.initial[byte],
+            };
+            offered.is_some() && offered == values.read(trace, event, address)
+        })
+    }
+
+    /// Whether more than one event may have written what reads see.
+    pub const fn has_values(&self) -> bool {
+        self.values.is_some()
+    }
+}

@@ -1,0 +1,137 @@
+//! Maximal causality: is there any reordering that every program with this trace can show, in which the goals are next?
+//!
+//! Decided: whether some prefixes of the threads have an order in which creation, joins, locks, conditions, barriers, semaphores
+//! (exactly), once and publication hold and every read sees the value that it saw, from whichever write (Huang, Meredith, Roşu,
+//! "Maximal Sound Predictive Race Detection with Control Flow Abstraction", PLDI 2014, §2-3; Rajagopalan, "Fast and Precise
+//! On-the-Fly Data Race Detection", thesis, 2016, §4.4.1 and §4.4.4 without gaps). Values come as a side table ([`Values`]); a
+//! read of which they say nothing keeps its writer, so that without a table the answers are those of [`crate::exact`].
+//!
+//! Only the backward slice of the goals takes part. It becomes a problem of clauses and edges for `rashomon-sat`; rules about
+//! pairs of sections and of accesses are added where a model disregards them.
+//!
+//! Guarantee: a witness has passed a run of all rules but those of the theory; `Refuted` comes with a proof that the checker of
+//! proofs has accepted. `Undecided` only when a limit is reached. Limits: every read of an event that runs counts, for what
+//! depends on it is not known; values are compared byte by byte, and the value of an access is not looked for in the trace.
+//!
+//! Cost: exponential at worst. Memory: events of the slice that synchronise or touch shared memory, times threads.
+
+mod encode;
+mod facts;
+mod refine;
+mod slice;
+mod values;
+
+pub use facts::Facts;
+pub use values::Values;
+
+use crate::closure::Cut;
+use crate::regroup::{Order, regroup};
+use encode::{Encoding, TooLarge};
+use rashomon_event::{Deadline, EventIndex};
+use rashomon_sat::{Answer, Model, Statistics, proof};
+
+/// What a decision may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Events of the slice that synchronise or touch shared memory.
+    pub events: usize,
+    /// Rounds of the solver.
+    pub rounds: usize,
+    /// Conflicts over all rounds.
+    pub conflicts: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { events: 10_000, rounds: 200, conflicts: 20_000 }
+    }
+}
+
+impl Limits {
+    pub const NONE: Self = Self { events: usize::MAX, rounds: usize::MAX, conflicts: u64::MAX };
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The order, goals excluded.
+    Witness(Vec<EventIndex>),
+    /// There is none.
+    Refuted,
+    /// A limit is reached.
+    Undecided,
+}
+
+/// What a decision has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Events of the slice that synchronise or touch shared memory.
+    pub events: usize,
+    pub variables: usize,
+    pub clauses: usize,
+    /// Calls of the solver.
+    pub rounds: usize,
+    pub solver: Statistics,
+}
+
+/// Whether the goals, events of different threads, can all be next.
+pub fn decide(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> (Decision, Cost) {
+    let cut = slice::slice(facts, goals);
+    let mut cost = Cost::default();
+    let mut encoding = match Encoding::new(facts, goals, cut, limits.events) {
+        Ok(encoding) => encoding,
+        Err(TooLarge) => return (Decision::Undecided, cost),
+    };
+    let decision = search(&mut encoding, goals, limits, deadline, &mut cost);
+    cost.events = encoding.steps.len();
+    cost.variables = encoding.solver.problem().variables();
+    cost.clauses = encoding.solver.problem().clauses().len();
+    cost.solver = *encoding.solver.statistics();
+    (decision, cost)
+}
+
+fn search(
+    encoding: &mut Encoding<'_, '_, '_>,
+    goals: &[EventIndex],
+    limits: &Limits,
+    deadline: Deadline,
+    cost: &mut Cost,
+) -> Decision {
+    while cost.rounds < limits.rounds && !deadline.is_over() {
+        cost.rounds += 1;
+        let conflicts = limits.conflicts.saturating_sub(encoding.solver.statistics().conflicts);
+        match encoding.solver.solve(&[], rashomon_sat::Limits { conflicts, is_over: &|| deadline.is_over() }) {
+            Answer::Unknown => return Decision::Undecided,
+            Answer::Unsat(core) => {
+                let accepted = |proof| proof::check(encoding.solver.problem(), &core, proof).is_ok();
+                return if encoding.solver.proof().is_some_and(accepted) { Decision::Refuted } else { Decision::Undecided };
+            }
+            Answer::Sat(model) => {
+                if refine::refine(encoding, &model) == 0 {
+                    return Decision::Witness(witness(encoding, goals, &model));
+                }
+            }
+        }
+    }
+    Decision::Undecided
+}
+
+/// The model's order with the events that have no node, and with few context switches.
+fn witness(encoding: &Encoding<'_, '_, '_>, goals: &[EventIndex], model: &Model) -> Vec<EventIndex> {
+    let index = encoding.facts.index;
+    let mut cut: Cut = vec![0; encoding.cut.len()];
+    let mut order = Vec::new();
+    let advance = |thread: u32, end: u32, cut: &mut Cut, order: &mut Vec<EventIndex>| {
+        let start = std::mem::replace(&mut cut[thread as usize], end);
+        order.extend_from_slice(&index.threads[thread as usize][start as usize..end as usize]);
+    };
+    for step in model.order.iter().map(|node| &encoding.steps[node.index()]).filter(|step| model.holds(step.runs)) {
+        let (thread, at) = index.place(step.event);
+        advance(thread, at + 1, &mut cut, &mut order);
+    }
+    for &goal in goals {
+        let (thread, at) = index.place(goal);
+        advance(thread, at, &mut cut, &mut order);
+    }
+    let constraints = Order::of(index, encoding.facts.memory, &cut, order.iter().copied());
+    regroup(index, &cut, &[&index.instances, &constraints]).unwrap_or(order)
+}

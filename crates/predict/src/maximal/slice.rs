@@ -1,0 +1,95 @@
+//! The backward slice of goals: how far each thread can matter.
+//!
+//! Computed: the least cut that holds what the goals need and is closed under program order, the structural needs of its events,
+//! the writes that its reads may see, the ends of its sections and the posts of its takes. Nothing runs at or behind a goal.
+//!
+//! A witness that leaves the slice, restricted to it, is a witness still: reads keep the writes they see and no write is added
+//! in between, sections that began inside end inside, and a take left out leaves more for the others.
+
+use super::facts::Facts;
+use crate::closure::Cut;
+use crate::index::{Effect, NEVER};
+use rashomon_event::{EventIndex, EventKind};
+
+struct Slice {
+    cut: Cut,
+    /// Per thread, where its goal is.
+    most: Vec<u32>,
+    /// Threads whose cut has grown.
+    grown: Vec<usize>,
+}
+
+impl Slice {
+    fn need(&mut self, (thread, at): (u32, u32)) {
+        let thread = thread as usize;
+        let count = at.saturating_add(1).min(self.most[thread]);
+        if self.cut[thread] < count {
+            self.cut[thread] = count;
+            self.grown.push(thread);
+        }
+    }
+}
+
+pub fn slice(facts: &Facts<'_, '_>, goals: &[EventIndex]) -> Cut {
+    let index = facts.index;
+    let threads = index.threads.len();
+    let most = index.threads.iter().map(|events| events.len() as u32).collect();
+    let mut slice = Slice { cut: vec![0; threads], most, grown: Vec::new() };
+    for &goal in goals {
+        let (thread, at) = index.place(goal);
+        slice.most[thread as usize] = slice.most[thread as usize].min(at);
+    }
+    for &goal in goals {
+        let (thread, at) = index.place(goal);
+        index.fork[thread as usize].into_iter().for_each(|fork| slice.need(fork));
+        if let Some(last) = at.checked_sub(1) {
+            slice.need((thread, last));
+        }
+        if let EventKind::WaitEnd { woken_by: Some(signal), .. } = index.trace.event(goal).kind
+            && signal < goal
+        {
+            slice.need(index.place(signal));
+        }
+    }
+    let mut done: Cut = vec![0; threads];
+    let (mut needs, mut steps) = (vec![0; threads], vec![0; threads]);
+    while let Some(thread) = slice.grown.pop() {
+        let end = slice.cut[thread];
+        while let Some(need) = index.structure.of(thread).get(needs[thread]).filter(|need| need.at < end) {
+            needs[thread] += 1;
+            slice.need((need.thread, need.count - 1));
+        }
+        while let Some(step) = index.steps[thread].get(steps[thread]).filter(|step| step.at < end) {
+            steps[thread] += 1;
+            if let Effect::Acquire(number) = step.effect
+                && index.sections[number as usize].release != NEVER
+            {
+                slice.need((thread as u32, index.sections[number as usize].release));
+            }
+        }
+        for at in std::mem::replace(&mut done[thread], end)..end {
+            event(facts, index.threads[thread][at as usize], &mut slice);
+        }
+    }
+    slice.cut
+}
+
+fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
+    let index = facts.index;
+    if let EventKind::Take { semaphore } = index.trace.event(event).kind
+        && let Some(semaphore) = facts.semaphores.get(&semaphore)
+    {
+        semaphore.posts.iter().for_each(|&post| slice.need(index.place(post)));
+    }
+    for read in facts.reads(event) {
+        read.writer.into_iter().for_each(|writer| slice.need(index.place(writer)));
+        if facts.has_values() {
+            for write in &facts.granules[read.granule as usize].writes {
+                let mut common = super::facts::each(read.bytes & write.bytes);
+                if write.event != event && common.any(|byte| facts.may_see(event, read, Some(write.event), 1 << byte)) {
+                    slice.need(index.place(write.event));
+                }
+            }
+        }
+    }
+}

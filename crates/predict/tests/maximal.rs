@@ -1,0 +1,342 @@
+//! The maximal causal model against its definition, with and without values.
+
+use rashomon_event::{
+    Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness,
+    WitnessLevel,
+};
+use rashomon_order::{LockGraph, SharedMemory};
+use rashomon_predict::closure::Closures;
+use rashomon_predict::deadlocks;
+use rashomon_predict::exact;
+use rashomon_predict::index::Index;
+use rashomon_predict::maximal::{Decision, Facts, Limits, Values, decide};
+use rashomon_testkit::{
+    Features, Reachable, Rules, Shape, Sight, SplitMix, TraceBuilder, describe, enumerate, random, reachable_if,
+};
+use rashomon_witness::Checker;
+use std::collections::HashMap;
+
+#[derive(Debug, Default)]
+struct Tally {
+    pairs: usize,
+    races: usize,
+    refuted: usize,
+    /// Races that need a read to see another write of the same value.
+    by_value: usize,
+    deadlocks: usize,
+    deadlocks_refuted: usize,
+    most_rounds: usize,
+    conflicts: u64,
+}
+
+/// What writes wrote and reads saw, for the oracle: plain tables, byte by byte.
+#[derive(Default)]
+struct Bytes {
+    written: HashMap<(EventIndex, u64), u8>,
+    read: HashMap<(EventIndex, u64), u8>,
+    values: Values,
+}
+
+impl Bytes {
+    /// A random value for each write, of few, so that many are equal; what is there before is zero. Some accesses have none.
+    fn random(trace: &Trace, seed: u64, known: u64) -> Self {
+        let mut rng = SplitMix(seed);
+        let mut bytes = Self::default();
+        let mut memory: HashMap<u64, u8> = HashMap::new();
+        for event in trace.indices() {
+            let Some(access) = trace.event(event).access() else { continue };
+            let span = access.address.0..access.address.0 + u64::from(access.size);
+            if access.class.reads() {
+                let seen: Vec<u8> = span.clone().map(|byte| memory.get(&byte).copied().unwrap_or(0)).collect();
+                if rng.below(8) < known {
+                    bytes.values.set_read(event, &seen);
+                    bytes.read.extend(span.clone().zip(seen).map(|(byte, value)| ((event, byte), value)));
+                }
+            }
+            if access.class.writes() {
+                let (value, apart) = (rng.below(2), rng.below(6) == 0);
+                let new: Vec<u8> = span.clone().map(|_| if apart { rng.below(2) } else { value } as u8).collect();
+                memory.extend(span.clone().zip(new.iter().copied()));
+                if access.class != AccessClass::End && rng.below(8) < known {
+                    bytes.values.set_written(event, &new);
+                    bytes.written.extend(span.zip(new).map(|(byte, value)| ((event, byte), value)));
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Of what is there before, a value is known if a read saw it.
+    fn initial(&self, trace: &Trace, byte: u64) -> Option<u8> {
+        let touches = |event: &EventIndex| {
+            let access = trace.event(*event).access();
+            access.filter(|access| (access.address.0..access.address.0 + u64::from(access.size)).contains(&byte))
+        };
+        let first = trace.indices().find(|event| touches(event).is_some_and(|access| access.class.writes()));
+        // A write that reads first saw it, too.
+        let until = first.map_or(trace.events.len(), |first| first.index() + 1);
+        trace.indices().take(until).find_map(|event| self.read.get(&(event, byte)).copied())
+    }
+
+    fn may_see(&self, trace: &Trace, sight: Sight) -> bool {
+        let offered = match sight.sees {
+            Some(writer) => self.written.get(&(writer, sight.byte)).copied(),
+            None => self.initial(trace, sight.byte),
+        };
+        sight.sees == sight.saw || (offered.is_some() && offered == self.read.get(&(sight.reader, sight.byte)).copied())
+    }
+}
+
+fn pairs(trace: &Trace) -> Vec<(EventIndex, EventIndex)> {
+    let mut pairs = Vec::new();
+    for second in trace.indices() {
+        for first in trace.indices().take(second.index()) {
+            let (one, other) = (trace.event(first), trace.event(second));
+            if one.thread != other.thread
+                && let (Some(one), Some(other)) = (one.access(), other.access())
+                && one.conflicts(&other)
+            {
+                pairs.push((first, second));
+            }
+        }
+    }
+    pairs
+}
+
+/// Replays a witness and looks at what each read sees.
+fn values_hold(trace: &Trace, order: &[EventIndex], bytes: &Bytes) -> bool {
+    let last_writers = |order: &mut dyn Iterator<Item = EventIndex>| {
+        let mut last: HashMap<u64, EventIndex> = HashMap::new();
+        let mut seen: HashMap<(EventIndex, u64), Option<EventIndex>> = HashMap::new();
+        for event in order {
+            let Some(access) = trace.event(event).access() else { continue };
+            for byte in access.address.0..access.address.0 + u64::from(access.size) {
+                if access.class.reads() {
+                    seen.insert((event, byte), last.get(&byte).copied());
+                }
+                if access.class.writes() {
+                    last.insert(byte, event);
+                }
+            }
+        }
+        seen
+    };
+    let (saw, sees) = (last_writers(&mut trace.indices()), last_writers(&mut order.iter().copied()));
+    sees.iter().all(|(&(reader, byte), &sees)| bytes.may_see(trace, Sight { reader, byte, saw: saw[&(reader, byte)], sees }))
+}
+
+/// The decision, if it is one of a reordering, is accepted by the checker, and by a replay with values.
+fn decided(
+    facts: &Facts<'_, '_>,
+    trace: &Trace,
+    candidate: &CandidateKind,
+    bytes: Option<&Bytes>,
+    tally: &mut Tally,
+) -> Option<bool> {
+    let goals = candidate.goals();
+    let (decision, cost) = decide(facts, &goals, &Limits::NONE, Deadline::NEVER);
+    assert_eq!(decide(facts, &goals, &Limits::NONE, Deadline::NEVER), (decision.clone(), cost), "deterministic");
+    tally.most_rounds = tally.most_rounds.max(cost.rounds);
+    tally.conflicts += cost.solver.conflicts;
+    match decision {
+        Decision::Witness(order) => {
+            let witness = Witness { candidate: candidate.clone(), order, level: WitnessLevel::Causal };
+            let level = Checker::new(trace).check(&witness);
+            assert!(level.is_ok(), "{level:?} {witness:?}\n{}", describe(trace));
+            assert!(bytes.is_some() || level == Ok(WitnessLevel::Causal), "{witness:?}\n{}", describe(trace));
+            assert!(values_hold(trace, &witness.order, bytes.unwrap_or(&Bytes::default())), "{witness:?}\n{}", describe(trace));
+            Some(level == Ok(WitnessLevel::Causal))
+        }
+        Decision::Refuted => None,
+        other @ Decision::Undecided => panic!("{other:?} without limits: {candidate:?}\n{}", describe(trace)),
+    }
+}
+
+fn check(trace: &Trace, bytes: Option<&Bytes>, tally: &mut Tally) {
+    let memory = SharedMemory::new(trace);
+    let index = Index::new(trace, &memory);
+    let closures = Closures::new(&index);
+    let facts = Facts::new(&index, &memory, bytes.map(|bytes| &bytes.values));
+    let nothing = Bytes::default();
+    let expected: Reachable = reachable_if(trace, Rules::CAUSAL, &|sight| bytes.unwrap_or(&nothing).may_see(trace, sight));
+    for (first, second) in pairs(trace) {
+        let candidate = CandidateKind::Race { first, second };
+        let decision = decided(&facts, trace, &candidate, bytes, tally);
+        let real = expected.races.contains(&(first, second));
+        assert_eq!(decision.is_some(), real, "{candidate:?}\n{}\n{:?}", describe(trace), bytes.map(|bytes| &bytes.values));
+        match exact::decide(&closures, &memory, &[first, second], &exact::Limits::NONE) {
+            exact::Decision::Witness(_) => assert!(real, "exact finds more: {candidate:?}\n{}", describe(trace)),
+            exact::Decision::Refuted => {
+                assert!(bytes.is_some() || !real, "exact refutes it: {candidate:?}\n{}", describe(trace));
+                tally.by_value += usize::from(real);
+            }
+            _ => {}
+        }
+        tally.pairs += 1;
+        tally.races += usize::from(real);
+        tally.refuted += usize::from(!real);
+    }
+    let graph = LockGraph::new(trace);
+    let condition =
+        |cycle: &Vec<EventIndex>| cycle.iter().any(|&event| matches!(trace.event(event).kind, EventKind::WaitEnd { .. }));
+    let mut deadlocks = expected.deadlocks;
+    deadlocks.retain(|cycle| !condition(cycle));
+    for pattern in graph.patterns(5, usize::MAX) {
+        for tuple in deadlocks::concurrent(&graph, &pattern, usize::MAX) {
+            let candidate = deadlocks::candidate(&graph, &pattern, &tuple);
+            let found = decided(&facts, trace, &candidate, bytes, tally).is_some();
+            let mut cycle = tuple.clone();
+            let least = (0..cycle.len()).min_by_key(|&place| cycle[place]).unwrap_or(0);
+            cycle.rotate_left(least);
+            assert!(!found || condition(&cycle) || deadlocks.remove(&cycle), "{tuple:?}\n{}", describe(trace));
+            *(if found { &mut tally.deadlocks } else { &mut tally.deadlocks_refuted }) += 1;
+        }
+    }
+    assert!(deadlocks.is_empty(), "{deadlocks:?}\n{}", describe(trace));
+}
+
+fn plain(class: AccessClass, address: u64) -> EventKind {
+    EventKind::Access(Access { address: Address(address), size: 8, class, atomic: false })
+}
+
+fn lock(lock: u64) -> EventKind {
+    EventKind::Acquire { lock: Address(lock), mode: LockMode::Exclusive, may_wait: true }
+}
+
+fn unlock(lock: u64) -> EventKind {
+    EventKind::Release { lock: Address(lock), mode: LockMode::Exclusive }
+}
+
+#[test]
+fn every_trace_of_one_lock() {
+    let mut tally = Tally::default();
+    let alphabet = [plain(AccessClass::Read, 0x100), plain(AccessClass::Write, 0x100), lock(8), unlock(8)];
+    for length in 2..=5 {
+        enumerate(3, length, &alphabet, &mut |trace| {
+            check(&trace, None, &mut tally);
+            let values = Bytes::random(&trace, tally.pairs as u64, 8);
+            check(&trace, Some(&values), &mut tally);
+        });
+    }
+    assert!(tally.races > 1000 && tally.refuted > 100 && tally.by_value > 10, "{tally:?}");
+}
+
+fn shape(seed: u64, events: usize) -> Shape {
+    let variables = if seed.is_multiple_of(5) { 0 } else { 1 + seed % 2 };
+    let all = Features { semaphores: seed % 4 == 1, fork_join: variables > 0, ..Features::ALL };
+    let features = if seed.is_multiple_of(2) { Features::default() } else { all };
+    let events = events + (seed % 5) as usize + if variables == 0 { 6 } else { 0 };
+    Shape { threads: 2 + (seed % 3) as u32, events, variables, locks: 1 + seed % 3, features }
+}
+
+#[test]
+fn random_traces_without_values() {
+    let mut tally = Tally::default();
+    for seed in 0..3000u64 {
+        check(&random(seed, shape(seed, 10)), None, &mut tally);
+    }
+    assert!(tally.races > 1000 && tally.refuted > 1000 && tally.by_value == 0, "{tally:?}");
+    assert!(tally.deadlocks > 50, "{tally:?}");
+}
+
+#[test]
+fn random_traces_of_locks() {
+    let mut tally = Tally::default();
+    let features = Features { shared_locks: true, fork_join: true, barriers: true, ..Features::default() };
+    for seed in 0..2000 {
+        let shape = Shape { threads: 2 + (seed % 3) as u32, events: 18 + (seed % 5) as usize, variables: 0, locks: 2, features };
+        check(&random(80_000 + seed, shape), None, &mut tally);
+    }
+    assert!(tally.deadlocks > 100 && tally.deadlocks_refuted > 0, "{tally:?}");
+}
+
+/// Too large for brute force: the decider whose reads keep their writers says the same.
+#[test]
+fn agrees_with_exact_on_longer_traces() {
+    let (mut tally, mut undecided) = (Tally::default(), 0);
+    for seed in 0..400u64 {
+        let features =
+            Features { shared_locks: seed.is_multiple_of(3), fork_join: seed.is_multiple_of(2), ..Features::default() };
+        let threads = 3 + (seed % 4) as u32;
+        let trace = random(90_000 + seed, Shape { threads, events: 60, variables: 2, locks: 1 + seed % 3, features });
+        let memory = SharedMemory::new(&trace);
+        let index = Index::new(&trace, &memory);
+        let closures = Closures::new(&index);
+        let facts = Facts::new(&index, &memory, None);
+        for (first, second) in pairs(&trace).into_iter().step_by(7) {
+            let candidate = CandidateKind::Race { first, second };
+            let found = decided(&facts, &trace, &candidate, None, &mut tally).is_some();
+            match exact::decide(&closures, &memory, &[first, second], &exact::Limits::default()) {
+                exact::Decision::Witness(_) => assert!(found, "{candidate:?}\n{}", describe(&trace)),
+                exact::Decision::Refuted => assert!(!found, "{candidate:?}\n{}", describe(&trace)),
+                _ => undecided += 1,
+            }
+            *(if found { &mut tally.races } else { &mut tally.refuted }) += 1;
+        }
+    }
+    assert!(undecided * 100 < tally.races && tally.races > 1000 && tally.refuted > 1000, "{undecided} {tally:?}");
+    assert!(tally.most_rounds > 2, "{tally:?}");
+}
+
+#[test]
+fn random_traces_with_values() {
+    let mut tally = Tally::default();
+    for seed in 0..3000u64 {
+        let trace = random(seed, shape(seed, 9));
+        let known = if seed.is_multiple_of(3) { 6 } else { 8 };
+        check(&trace, Some(&Bytes::random(&trace, seed, known)), &mut tally);
+    }
+    assert!(tally.races > 1000 && tally.refuted > 1000 && tally.by_value > 100, "{tally:?}");
+}
+
+/// Semaphores of which other posts may serve a take than those of the trace: exact here, conservative in [`exact`].
+#[test]
+fn semaphores_are_exact() {
+    let mut tally = Tally::default();
+    let features = Features { semaphores: true, ..Features::default() };
+    for seed in 0..1500 {
+        let shape = Shape { threads: 2 + (seed % 2) as u32, events: 11 + (seed % 4) as usize, variables: 1, locks: 1, features };
+        check(&random(70_000 + seed, shape), None, &mut tally);
+    }
+    assert!(tally.races > 300 && tally.refuted > 300, "{tally:?}");
+}
+
+/// A flag that two threads set to the same value: the one that was seen is not the only one that will do.
+#[test]
+fn another_write_of_the_same_value_will_do() {
+    let mut builder = TraceBuilder::with_threads(3);
+    let (one, other, reader) = (ThreadId(0), ThreadId(1), ThreadId(2));
+    let access = |builder: &mut TraceBuilder, thread, class, address| builder.access(thread, class, Address(address), 8);
+    let first = access(&mut builder, one, AccessClass::Write, 0x100);
+    let data = access(&mut builder, other, AccessClass::Write, 0x200);
+    let flag = access(&mut builder, other, AccessClass::Write, 0x100);
+    let read = access(&mut builder, reader, AccessClass::Read, 0x100);
+    let used = access(&mut builder, reader, AccessClass::Read, 0x200);
+    let trace = builder.build();
+    let memory = SharedMemory::new(&trace);
+    let index = Index::new(&trace, &memory);
+    let goals = [data, used];
+    let without = Facts::new(&index, &memory, None);
+    assert_eq!(decide(&without, &goals, &Limits::NONE, Deadline::NEVER).0, Decision::Refuted);
+    let mut values = Values::default();
+    values.set_written(first, &1u64.to_le_bytes());
+    values.set_written(flag, &1u64.to_le_bytes());
+    values.set_read(read, &1u64.to_le_bytes());
+    let with = Facts::new(&index, &memory, Some(&values));
+    assert_eq!(decide(&with, &goals, &Limits::NONE, Deadline::NEVER).0, Decision::Witness(vec![first, read]));
+    values.set_written(first, &2u64.to_le_bytes());
+    let with = Facts::new(&index, &memory, Some(&values));
+    assert_eq!(decide(&with, &goals, &Limits::NONE, Deadline::NEVER).0, Decision::Refuted);
+}
+
+#[test]
+fn a_limit_leaves_it_undecided() {
+    let trace = random(8, shape(8, 12));
+    let memory = SharedMemory::new(&trace);
+    let index = Index::new(&trace, &memory);
+    let facts = Facts::new(&index, &memory, None);
+    let goals: Vec<EventIndex> = pairs(&trace).last().map(|&(first, second)| vec![first, second]).unwrap();
+    for limits in [Limits { rounds: 0, ..Limits::NONE }, Limits { events: 0, ..Limits::NONE }] {
+        assert_eq!(decide(&facts, &goals, &limits, Deadline::NEVER).0, Decision::Undecided);
+    }
+}
