@@ -38,7 +38,7 @@ fn releases(order: u16) -> bool {
 
 /// The access itself, unless the program asked not to look at this thread's.
 fn touch(thread: &mut Thread, address: u64, log2: u16, read: bool, site: u64) {
-    if thread.hot().ignored == 0 {
+    if thread.hot().ignored.get() == 0 {
         access::access(thread, address, 1 << log2, How::atomic(read), site);
     }
 }

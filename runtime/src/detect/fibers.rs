@@ -53,7 +53,7 @@ pub fn create(parent: &mut Thread, site: u64) -> *mut Thread {
     }
     child.detect.parked = state;
     // SAFETY: fresh memory, the size of a block; all zero bytes are a block. Nobody runs the fibre meanwhile.
-    unsafe { thread::prepare(child, state) };
+    unsafe { thread::prepare(child, &*state) };
     fiber
 }
 
@@ -69,7 +69,7 @@ pub fn switch(from: &mut Thread, to: *mut Thread, flags: u32) {
         local::epoch_ends(from);
     }
     if from.detect.parked.is_null() {
-        from.detect.parked = sys::map_anonymous(size_of::<Hot>()).cast();
+        from.detect.parked = sys::map_anonymous(size_of::<Hot>()).cast::<Hot>();
         if from.detect.parked.is_null() {
             sys::die(&[b"out of memory for a fibre"]);
         }
@@ -77,18 +77,19 @@ pub fn switch(from: &mut Thread, to: *mut Thread, flags: u32) {
     // SAFETY: this thread's block, and the places where blocks of fibres that do not run are kept.
     unsafe {
         let block = hot();
-        from.detect.parked.write(block.read());
+        (*from.detect.parked).assign(block);
         from.hot = from.detect.parked;
-        let (nesting, caller, callee, entered) = ((*block).nesting, (*block).caller, (*block).callee, (*block).entered);
-        block.write(to.detect.parked.read());
-        (*block).nesting = nesting;
-        (*block).caller = caller;
-        (*block).callee = callee;
-        (*block).entered = entered;
+        let (nesting, caller, callee, entered) =
+            (block.nesting.get(), block.caller.get(), block.callee.get(), block.entered.get());
+        block.assign(&*to.detect.parked);
+        block.nesting.set(nesting);
+        block.caller.set(caller);
+        block.callee.set(callee);
+        block.entered.set(entered);
         to.hot = block;
         // Its call stack may have been cut or extended by a jump between stacks.
-        (*block).dirty = 1;
-        (*block).thread = to;
+        block.dirty.set(1);
+        block.thread.set(to);
     }
 }
 
@@ -117,14 +118,14 @@ unsafe extern "C" fn current() -> *mut Thread {
     match entered() {
         Some(runtime) => runtime.thread(),
         // The thread's own block stands for its only fibre.
-        None => hot().cast(),
+        None => core::ptr::from_ref(hot()).cast_mut().cast(),
     }
 }
 
 unsafe extern "C" fn created(_flags: u32) -> *mut Thread {
     match entered() {
         Some(runtime) => create(runtime.thread(), crate::system::tls::caller()),
-        None => hot().cast(),
+        None => core::ptr::from_ref(hot()).cast_mut().cast(),
     }
 }
 

@@ -88,7 +88,7 @@ pub unsafe fn in_child(thread: &mut Thread, handlers_of_exit: &'static RawLock) 
         other.joined.set(true);
         other.state.set(State::Ended);
         other.handle.store(0, Relaxed);
-        other.hot = core::ptr::null_mut();
+        other.hot = core::ptr::null();
     }
     thread.kernel_id.set(sys::thread_id());
 }

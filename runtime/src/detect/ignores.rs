@@ -38,7 +38,7 @@ impl Begun {
 
 /// `site`: of the call that began the region, if the program itself is to end it.
 pub fn accesses_begin(thread: &mut Thread, site: Option<u64>) {
-    thread.hot().ignored += 1;
+    thread.hot().ignored.set(thread.hot().ignored.get() + 1);
     if let Some(site) = site {
         let place = local::call_stack(thread, site);
         thread.detect.ignores_begun[0].add(place);
@@ -47,8 +47,8 @@ pub fn accesses_begin(thread: &mut Thread, site: Option<u64>) {
 
 pub fn accesses_end(thread: &mut Thread) {
     let hot = thread.hot();
-    hot.ignored = hot.ignored.saturating_sub(1);
-    if hot.ignored == 0 {
+    hot.ignored.set(hot.ignored.get().saturating_sub(1));
+    if hot.ignored.get() == 0 {
         thread.detect.ignores_begun[0].count = 0;
     }
 }
@@ -71,17 +71,17 @@ pub fn sync_end(thread: &mut Thread) {
 
 /// Suspends all regions, for a signal handler. Returns what [`resume`] takes.
 pub fn suspend(thread: &mut Thread) -> (u64, u32) {
-    (core::mem::take(&mut thread.hot().ignored), core::mem::take(&mut thread.detect.ignores_sync))
+    (thread.hot().ignored.take(), core::mem::take(&mut thread.detect.ignores_sync))
 }
 
 pub fn resume(thread: &mut Thread, (accesses, sync): (u64, u32)) {
-    thread.hot().ignored = accesses;
+    thread.hot().ignored.set(accesses);
     thread.detect.ignores_sync = sync;
 }
 
 /// The thread ends: all of its regions should have.
 pub fn check_ended(thread: &mut Thread) {
-    let open = [thread.hot().ignored > 0, thread.detect.ignores_sync > 0];
+    let open = [thread.hot().ignored.get() > 0, thread.detect.ignores_sync > 0];
     if let Some(which) = open.iter().position(|&open| open) {
         walked::with(thread.detect.ignores_begun[which].places(), |places| report::unfinished_ignores(thread.number, places));
     }

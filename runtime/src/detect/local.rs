@@ -205,8 +205,8 @@ impl Local {
 fn uncover(thread: &mut Thread) {
     // No cell has all bits, whatever bits are compared.
     let hot = thread.hot();
-    hot.covered = [u32::MAX; 4];
-    hot.covered_word = [u32::MAX; 4];
+    hot.covered.set([u32::MAX; 4]);
+    hot.covered_word.set([u32::MAX; 4]);
 }
 
 /// The hooks recognise accesses with references of this block.
@@ -216,12 +216,12 @@ fn cover(thread: &mut Thread, block: Block) {
     }
     let select = !((block.size << REFERENCE_SHIFT) - 1);
     let hot = thread.hot();
-    hot.covers_read = [select; 4];
-    hot.covers_write = [select | shadow::READ; 4];
-    hot.covered = [block.base << REFERENCE_SHIFT; 4];
-    hot.covers_read_word = [select | shadow::BYTES; 4];
-    hot.covers_write_word = [select | shadow::READ | shadow::BYTES; 4];
-    hot.covered_word = [block.base << REFERENCE_SHIFT | shadow::BYTES; 4];
+    hot.covers_read.set([select; 4]);
+    hot.covers_write.set([select | shadow::READ; 4]);
+    hot.covered.set([block.base << REFERENCE_SHIFT; 4]);
+    hot.covers_read_word.set([select | shadow::BYTES; 4]);
+    hot.covers_write_word.set([select | shadow::READ | shadow::BYTES; 4]);
+    hot.covered_word.set([block.base << REFERENCE_SHIFT | shadow::BYTES; 4]);
 }
 
 /// Whether the hooks recognise a reference.
@@ -319,16 +319,16 @@ pub fn lock_set_changes(thread: &mut Thread, to: LockSet) {
 /// The stack of the function that the thread is in.
 #[inline(always)]
 pub fn context(thread: &mut Thread) -> StackId {
-    if thread.hot().dirty == 0 { thread.context } else { new_context(thread) }
+    if thread.hot().dirty.get() == 0 { thread.context } else { new_context(thread) }
 }
 
 #[inline(never)]
 fn new_context(thread: &mut Thread) -> StackId {
     let (bottom, lowest, top) = {
         let hot = thread.hot();
-        hot.dirty = 0;
-        let lowest = core::mem::replace(&mut hot.lowest, hot.top);
-        (hot.bottom, lowest.min(hot.top), hot.top)
+        hot.dirty.set(0);
+        let lowest = hot.lowest.replace(hot.top.get());
+        (hot.bottom.get(), lowest.min(hot.top.get()), hot.top.get())
     };
     // SAFETY: all three point into the shadow stack.
     let (known, depth) = unsafe { (lowest.offset_from(bottom) as usize, top.offset_from(bottom) as usize) };
@@ -360,7 +360,7 @@ fn stack_in(thread: &mut Thread, context: StackId, site: u64) -> StackId {
 /// The stack of the call of an interposed function from `site`, with that function innermost.
 pub fn call_stack(thread: &mut Thread, site: u64) -> StackId {
     let caller = stack(thread, site);
-    match thread.hot().entered {
+    match thread.hot().entered.get() {
         0 => caller,
         function => stack_in(thread, caller, (function + 1) | stacks::FUNCTION),
     }
@@ -368,7 +368,7 @@ pub fn call_stack(thread: &mut Thread, site: u64) -> StackId {
 
 /// The reference of an access that the interposed function makes through which the runtime was entered.
 pub fn reference_of_call(thread: &mut Thread, site: u64, atomic: bool) -> u32 {
-    let function = thread.hot().entered;
+    let function = thread.hot().entered.get();
     reference_within(thread, site, function, atomic)
 }
 
@@ -399,7 +399,7 @@ pub fn reference(thread: &mut Thread, site: u64, atomic: bool) -> u32 {
 /// The reference of a plain access at `site`, if it has one in this span, and what was last done at that place.
 #[inline(always)]
 pub fn known(thread: &mut Thread, site: u64) -> Option<(u32, *mut Memos)> {
-    if thread.hot().dirty != 0 {
+    if thread.hot().dirty.get() != 0 {
         return None;
     }
     let context = thread.context;

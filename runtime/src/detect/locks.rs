@@ -70,7 +70,7 @@ fn touch(thread: &mut Thread, object: &Object, address: u64, site: u64) {
     if object.seen.is_still(address, thread.detect.slot) {
         return;
     }
-    if thread.hot().ignored > 0 {
+    if thread.hot().ignored.get() > 0 {
         return;
     }
     if lock_edges() {
@@ -88,7 +88,7 @@ fn touch(thread: &mut Thread, object: &Object, address: u64, site: u64) {
 /// A lock begins to exist.
 pub fn created(thread: &mut Thread, address: u64, kind: u32, site: u64) {
     let stack = local::call_stack(thread, site);
-    if kind & (flag::LINKER_INIT << objects::flag::ANNOTATED) == 0 && lock_edges() && thread.hot().ignored == 0 {
+    if kind & (flag::LINKER_INIT << objects::flag::ANNOTATED) == 0 && lock_edges() && thread.hot().ignored.get() == 0 {
         let reference = local::reference_of_call(thread, site, false);
         access::access_as(thread, address, 1, How::WRITE, reference);
     }
@@ -128,7 +128,7 @@ pub fn destroyed(thread: &mut Thread, address: u64, flags: u32, site: u64) {
     objects::unowned(lock);
     lock.flags = lock.flags & !objects::flag::REPORTED | objects::flag::DESTROYED;
     lock.lock.unlock();
-    if lock_edges() && thread.hot().ignored == 0 {
+    if lock_edges() && thread.hot().ignored.get() == 0 {
         let reference = local::reference_of_call(thread, site, false);
         if reference != 0
             && access::word(thread, address, 1, How::FREE, reference)

@@ -12,7 +12,10 @@ const WRITTEN: u64 = 16 << 10;
 
 /// Whether what is done to memory from `site` is an access.
 fn counts(thread: &mut Thread, site: u64) -> bool {
-    thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site) && !loader::calls_from(site) && !glibc::calls_from(site)
+    thread.hot().ignored.get() == 0
+        && !libraries::leaves_out_accesses(site)
+        && !loader::calls_from(site)
+        && !glibc::calls_from(site)
 }
 
 /// `spare`: bytes behind those that were asked for which the program may use, too.
@@ -49,7 +52,7 @@ pub fn freed(thread: &mut Thread, address: u64, site: u64) {
     objects::remove_range(address + 8, bytes.saturating_sub(8), |object| locks::freed(thread, object, site));
     if counts(thread, site) {
         access::free(thread, address, bytes, site);
-    } else if thread.hot().ignored == 0 && glibc::calls_from(site) {
+    } else if thread.hot().ignored.get() == 0 && glibc::calls_from(site) {
         access::free_unchecked(thread, address, bytes, site);
     } else {
         shadow::clear(address, bytes);

@@ -134,15 +134,15 @@ pub fn attach(thread: &mut Thread) {
     }
     thread.detect.begin();
     let hot = thread.hot();
-    hot.shadow_mask = shadow::SELECT;
-    hot.shadow = shadow::base();
+    hot.shadow_mask.set(shadow::SELECT);
+    hot.shadow.set(shadow::base());
     local::open(thread);
     tree::context_changes(thread);
 }
 
 /// The calling thread is over.
 pub fn detach(thread: &mut Thread) {
-    thread.hot().shadow = core::ptr::null_mut();
+    thread.hot().shadow.set(core::ptr::null_mut());
     statistics::add(&mut thread.detect.counts);
     thread.detect.end();
 }
@@ -161,11 +161,11 @@ macro_rules! slow_hooks {
             let block = hot();
             // SAFETY: the block is this thread's, and known: it has a shadow.
             unsafe {
-                if (*block).nesting > 0 || (*block).ignored > 0 {
+                if block.nesting.get() > 0 || block.ignored.get() > 0 {
                     return;
                 }
                 let mode = MODE.load(Relaxed);
-                let thread = &mut *(*block).thread;
+                let thread = &mut *block.thread.get();
                 let simple = fits(address, $bytes) || $bytes == 16 && address & 7 == 0;
                 if mode == 0 && simple {
                     return fast::plain::<$is_read, $bytes>(thread, address, site);
@@ -212,7 +212,7 @@ macro_rules! vptr_hooks {
             let block = hot();
             // SAFETY: as above.
             unsafe {
-                if (*block).nesting > 0 || (*block).ignored > 0 {
+                if block.nesting.get() > 0 || block.ignored.get() > 0 {
                     return;
                 }
                 slowly(Runtime::enter().thread(), address, 8, How::$how, site);
@@ -312,7 +312,7 @@ fn abstract_address(source: u16, object: u64) -> u64 {
 
 /// An access that the interposed function makes which was called from `site`.
 fn by_call(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
-    if thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site) {
+    if thread.hot().ignored.get() == 0 && !libraries::leaves_out_accesses(site) {
         let reference = local::reference_of_call(thread, site, how.atomic);
         access::access_as(thread, address, bytes, how, reference);
     }

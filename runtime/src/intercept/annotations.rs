@@ -51,8 +51,8 @@ unsafe extern "C" fn ignore_begin() {
         }
         // The call stack counts as changed: accesses take the slow path, which knows better.
         let hot = runtime.thread().hot();
-        hot.ignored += 1;
-        hot.dirty = 1;
+        hot.ignored.set(hot.ignored.get() + 1);
+        hot.dirty.set(1);
     }
 }
 
@@ -223,8 +223,7 @@ pub unsafe extern "C" fn __tsan_write_range_pc(address: u64, bytes: u64, site: u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_testonly_shadow_stack_current_size() -> u64 {
     let block = hot();
-    // SAFETY: this thread's block; both point into its shadow stack, or are null.
-    unsafe { ((*block).top as u64 - (*block).bottom as u64) / 16 + (*block).overflow }
+    (block.top.get() as u64 - block.bottom.get() as u64) / 16 + block.overflow.get()
 }
 
 macro_rules! unaligned {

@@ -255,13 +255,13 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
             provoke::access(block, address, site, 1 << log2, class);
             return;
         }
-        if (*block).thread.is_null() || (*block).nesting > 0 {
+        if block.thread.get().is_null() || block.nesting.get() > 0 {
             // Not counted; an unknown thread comes here every time.
-            (*block).quantum += 1;
+            block.quantum.set(block.quantum.get() + 1);
             return;
         }
         let runtime = Runtime::enter();
-        if (*block).ignored > 0 {
+        if block.ignored.get() > 0 {
             runtime.thread().reload_quantum();
             return;
         }
@@ -274,7 +274,7 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
 unsafe extern "C" fn access_record(address: u64, site: u64, kind: u64) {
     // SAFETY: only threads with a stream get here: others have a quantum of zero.
     unsafe {
-        if (*hot()).thread.is_null() || (*hot()).nesting > 0 || (*hot()).ignored > 0 {
+        if hot().thread.get().is_null() || hot().nesting.get() > 0 || hot().ignored.get() > 0 {
             return;
         }
         let runtime = Runtime::enter();
@@ -307,7 +307,7 @@ pub unsafe fn access_by_call(address: u64, bytes: u64, site: u64, class: u64) {
         return;
     }
     // SAFETY: by the caller; this thread's block.
-    unsafe { range(address, bytes, site, class, (*hot()).callee) }
+    unsafe { range(address, bytes, site, class, hot().callee.get()) }
 }
 
 /// The same by a call of `function` that may be long since.
@@ -341,7 +341,7 @@ unsafe fn range(address: u64, bytes: u64, site: u64, class: u64, function: u64) 
     let block = hot();
     // SAFETY: as in `access_quantum`.
     unsafe {
-        if bytes == 0 || (*block).thread.is_null() || (*block).nesting > 0 || (*block).ignored > 0 {
+        if bytes == 0 || block.thread.get().is_null() || block.nesting.get() > 0 || block.ignored.get() > 0 {
             return;
         }
         let runtime = Runtime::enter();
@@ -354,8 +354,8 @@ unsafe fn range(address: u64, bytes: u64, site: u64, class: u64, function: u64) 
             provoke::gate(&runtime, &AccessAt { address, bytes, class, atomic: false, site });
             return;
         }
-        (*block).quantum -= 1;
-        if (*block).quantum < 0 {
+        block.quantum.set(block.quantum.get() - 1);
+        if block.quantum.get() < 0 {
             sched::at_range(&runtime, address, bytes, class, site);
         }
         recorder::range(thread, address, bytes, site, class);

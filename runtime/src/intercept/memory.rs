@@ -21,8 +21,7 @@ static MEMMOVE: Real = Real::new(c"memmove", None);
 static MEMSET: Real = Real::new(c"memset", None);
 
 fn observed() -> bool {
-    // SAFETY: this thread's block.
-    unsafe { !(*hot()).thread.is_null() && (*hot()).nesting == 0 }
+    hot().is_outside()
 }
 
 /// # Safety

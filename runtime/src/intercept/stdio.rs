@@ -58,7 +58,7 @@ fn asked(file: c_int) -> u8 {
 /// The descriptor under a stream, if its file orders threads and the caller is one that counts.
 fn file_of(stream: usize) -> Option<c_int> {
     const FILE: usize = 112;
-    if stream == 0 || unsafe { (*hot()).thread.is_null() || (*hot()).nesting != 0 } {
+    if stream == 0 || !hot().is_outside() {
         return None;
     }
     let file = unsafe { ((stream + FILE) as *const c_int).read() };

@@ -47,8 +47,7 @@ unsafe extern "C" fn close(stream: *mut u8) -> c_int {
 }
 
 fn text_touched(text: *const u8, site: u64, class: AccessClass) {
-    // SAFETY: this thread's block.
-    if !unsafe { (*crate::system::tls::hot()).thread.is_null() } && !text.is_null() {
+    if !crate::system::tls::current().is_null() && !text.is_null() {
         touched(text, unsafe { real!(fn strlen(*const u8) -> usize)(text) } as isize + 1, site, class);
     }
 }

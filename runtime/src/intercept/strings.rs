@@ -16,8 +16,7 @@ const WRITE: AccessClass = AccessClass::Write;
 
 /// Whether anybody counts: the calling thread is known and runs code of the program.
 fn observed() -> bool {
-    // SAFETY: this thread's block.
-    unsafe { !(*hot()).thread.is_null() && (*hot()).nesting == 0 }
+    hot().is_outside()
 }
 
 fn length_of(text: *const u8) -> usize {

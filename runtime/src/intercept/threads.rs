@@ -17,7 +17,7 @@ use crate::system::real::{Real, real};
 use crate::system::registered::Registered;
 use crate::system::sys::Decimal;
 use crate::system::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
-use crate::system::tls::caller;
+use crate::system::tls::{caller, hot};
 use crate::system::{config, signals, storage, sys};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
@@ -141,7 +141,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
         (*thread).handle.store(pointer, Release);
         (*thread).stack.1 = storage::around(pointer).map_or(pointer + 4096, |(_, end)| end);
         (*thread).stack.0 = (*thread).stack.1.saturating_sub((*thread).stack.0);
-        crate::system::tls::hot().as_mut().unwrap_unchecked().nesting = 1;
+        hot().nesting.set(1);
         sched::arrive(&mut *thread);
         provoke::begins(&*thread);
         attach(thread);

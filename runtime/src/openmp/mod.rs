@@ -263,24 +263,19 @@ impl Call {
 
     /// Of the entry point that is being executed.
     pub fn current() -> Self {
-        // SAFETY: the calling thread's block.
-        Self { site: caller(), callee: unsafe { (*hot()).callee } }
+        Self { site: caller(), callee: hot().callee.get() }
     }
 
     /// Into the runtime.
     pub fn enter(self) -> Here {
-        // SAFETY: the calling thread's block.
-        unsafe { (*hot()).callee = self.callee };
+        hot().callee.set(self.callee);
         Here { runtime: Runtime::try_enter(), site: self.site }
     }
 
     /// Runs an interposed function as if the program called it from here.
     pub fn passing<R>(self, function: impl FnOnce() -> R) -> R {
-        // SAFETY: the calling thread's block.
-        unsafe {
-            (*hot()).caller = self.site;
-            (*hot()).callee = self.callee;
-        }
+        hot().caller.set(self.site);
+        hot().callee.set(self.callee);
         function()
     }
 }

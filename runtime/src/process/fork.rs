@@ -128,13 +128,7 @@ unsafe fn silence(thread: *mut Thread) {
     unsafe {
         if let Some(thread) = thread.as_mut() {
             recorder::forget(thread);
-            let block = &mut *hot();
-            block.thread = core::ptr::null_mut();
-            block.quantum = 0;
-            block.top = core::ptr::null_mut();
-            block.limit = core::ptr::null_mut();
-            block.bottom = core::ptr::null_mut();
-            block.lowest = core::ptr::null_mut();
+            hot().forget_thread();
         }
     }
 }
@@ -144,8 +138,7 @@ unsafe fn silence(thread: *mut Thread) {
 /// # Safety
 /// In a child whose only thread is this one.
 unsafe fn go_on(thread: &mut Thread) {
-    // SAFETY: the thread's own block, here and below.
-    let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
+    let nesting = hot().nesting.replace(1);
     signals::reset_lock();
     world::reset_lock();
     stripes::reset();
@@ -163,16 +156,14 @@ unsafe fn go_on(thread: &mut Thread) {
         sched::only(thread);
     }
     report::forked();
-    // SAFETY: as above.
-    unsafe { (*hot()).nesting = nesting };
+    hot().nesting.set(nesting);
 }
 
 /// # Safety
 /// In a child whose only thread is this one.
 unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     let site = thread.fork_site;
-    // SAFETY: the thread's own block, here and below.
-    let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
+    let nesting = hot().nesting.replace(1);
     let elapsed = clock::elapsed();
     let start = header::word(field::START_TIME).load(Relaxed);
     recorder::forget(thread);
@@ -219,6 +210,5 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     }
     shutdown::begin_again();
     debug_assert!(config::mode() != 0);
-    // SAFETY: as above.
-    unsafe { (*hot()).nesting = nesting };
+    hot().nesting.set(nesting);
 }

@@ -165,11 +165,11 @@ impl Descriptor {
 
 /// The call site `depth` calls above the running function.
 fn call_site(thread: &mut Thread, depth: usize) -> Option<u64> {
-    let hot: &mut Hot = thread.hot();
+    let hot: &Hot = thread.hot();
     // SAFETY: entries between bottom and top are written, by the same thread.
     unsafe {
-        let entry: *const Call = hot.top.sub(depth + 1);
-        (hot.top >= hot.bottom.add(depth + 1)).then(|| (*entry).site)
+        let entry: *const Call = hot.top.get().sub(depth + 1);
+        (hot.top.get() >= hot.bottom.get().add(depth + 1)).then(|| (*entry).site)
     }
 }
 
@@ -178,33 +178,32 @@ fn call_site(thread: &mut Thread, depth: usize) -> Option<u64> {
 /// # Safety
 /// From a hook, with the calling thread's block.
 #[inline(always)]
-pub unsafe fn access(block: *mut Hot, address: u64, site: u64, bytes: u64, class: u64) {
+pub unsafe fn access(block: &Hot, address: u64, site: u64, bytes: u64, class: u64) {
     // A deferred signal has set the quantum to zero; it is below otherwise.
-    // SAFETY: by the contract.
-    if passes(site) && unsafe { (*block).quantum } != -1 {
+    if passes(site) && block.quantum.get() != -1 {
         return;
     }
-    // SAFETY: as above.
+    // SAFETY: by the contract.
     unsafe { look(block, address, site, bytes, class) }
 }
 
 #[cold]
-unsafe fn look(block: *mut Hot, address: u64, site: u64, bytes: u64, class: u64) {
+unsafe fn look(block: &Hot, address: u64, site: u64, bytes: u64, class: u64) {
     // SAFETY: the calling thread's block; a known thread outlives its hooks.
     unsafe {
-        if (*block).thread.is_null() || (*block).nesting > 0 {
+        if block.thread.get().is_null() || block.nesting.get() > 0 {
             return;
         }
         let runtime = Runtime::enter();
         let thread = runtime.thread();
-        if (*block).quantum == -1 {
-            (*block).quantum = -2;
+        if block.quantum.get() == -1 {
+            block.quantum.set(-2);
             thread.reload -= 1;
             if thread.pending_signals.load(Relaxed) != 0 {
                 signals::deliver_inside(&runtime);
             }
         }
-        if (*block).ignored == 0 {
+        if block.ignored.get() == 0 {
             gate(&runtime, &AccessAt { address, bytes, class, atomic: false, site });
         }
     }

@@ -49,7 +49,7 @@ pub const fn mask(entries: usize) -> u64 {
 
 /// The slot of an access; what the hook computes in assembly.
 fn slot(thread: &mut Thread, address: u64, site: u64) -> usize {
-    let distance = ((address << 1) ^ ((site as u32).wrapping_mul(SPREAD) >> 4) as u64) & thread.hot().filter_mask;
+    let distance = ((address << 1) ^ ((site as u32).wrapping_mul(SPREAD) >> 4) as u64) & thread.hot().filter_mask.get();
     (distance / ENTRY_BYTES) as usize
 }
 
@@ -61,7 +61,7 @@ pub fn tune(thread: &mut Thread, executed: u64) {
     let kept_nearly_all = executed < (CHUNK_BYTES / 8) as u64 * 5 / 4;
     let full = entries(thread.number);
     let try_again = thread.chunk_index.is_multiple_of(TRIES);
-    thread.hot().filter_mask = mask(if kept_nearly_all && !try_again { SMALL.min(full) } else { full });
+    thread.hot().filter_mask.set(mask(if kept_nearly_all && !try_again { SMALL.min(full) } else { full }));
 }
 
 /// The times word at which a thread's accesses are capped.
@@ -75,16 +75,16 @@ pub fn cap() -> u64 {
 /// Half of the room for the trace is used up: from here on accesses are capped, so that the other half lasts longer.
 pub fn run_short(thread: &mut Thread) {
     const CAP_WHEN_SHORT: u64 = 16;
-    thread.hot().cap = thread.hot().cap.min(CAP_WHEN_SHORT << TIMES_SHIFT);
+    thread.hot().cap.set(thread.hot().cap.get().min(CAP_WHEN_SHORT << TIMES_SHIFT));
 }
 
 /// Whether an access has to be kept. Notes it as kept.
 pub fn keeps(thread: &mut Thread, address: u64, site: u64, kind: u64) -> bool {
     let at = slot(thread, address, site);
-    let (span, locks, cap) = (thread.hot().span, thread.hot().locks, thread.hot().cap);
+    let (span, locks, cap) = (thread.hot().span.get(), thread.hot().locks.get(), thread.hot().cap.get());
     let (key, tag) = (span.wrapping_add(address), (site | kind << 48) ^ locks);
     // SAFETY: inside the table.
-    let entry = unsafe { &mut *thread.hot().filter.add(at) };
+    let entry = unsafe { &mut *thread.hot().filter.get().add(at) };
     if (entry[1] ^ tag) << (64 - TIMES_SHIFT) != 0 || (entry[0] ^ key) << 16 != 0 {
         *entry = [key, tag];
         return true;
@@ -93,7 +93,7 @@ pub fn keeps(thread: &mut Thread, address: u64, site: u64, kind: u64) -> bool {
         return false;
     }
     if entry[1] >= cap {
-        thread.hot().capped = 1;
+        thread.hot().capped.set(1);
         return false;
     }
     *entry = [key, entry[1] + (1 << TIMES_SHIFT)];
@@ -105,13 +105,13 @@ pub fn locks_changed(thread: &mut Thread, held: Held) {
     let mut hash = (held.lock ^ held.shared as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^= hash >> 32;
     if !thread.hot.is_null() {
-        thread.hot().locks ^= hash & LOCKS_MASK;
+        thread.hot().locks.set(thread.hot().locks.get() ^ hash & LOCKS_MASK);
     }
 }
 
 /// At the thread's end: says so if the cap took anything away.
 pub fn report(thread: &mut Thread) {
-    if thread.hot().capped != 0 {
+    if thread.hot().capped.get() != 0 {
         header::note(note::THINNED);
     }
 }

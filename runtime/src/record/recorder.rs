@@ -92,9 +92,9 @@ fn open_chunk(thread: &mut Thread) {
                 *chunk = CHUNK_MAGIC;
                 *chunk.add(1) = (thread.chunk_index as u64) << 32 | thread.number as u64;
                 let hot = thread.hot();
-                hot.cursor = chunk.add(CHUNK_HEADER_WORDS);
-                hot.end = chunk.add(CHUNK_BYTES / 8);
-                hot.previous_site = 0;
+                hot.cursor.set(chunk.add(CHUNK_HEADER_WORDS));
+                hot.end.set(chunk.add(CHUNK_BYTES / 8));
+                hot.previous_site.set(0);
             }
             thread.chunk = chunk;
             thread.written_context = u32::MAX;
@@ -111,8 +111,8 @@ fn open_chunk(thread: &mut Thread) {
         Err(errno) => {
             thread.chunk = core::ptr::null_mut();
             let hot = thread.hot();
-            hot.cursor = core::ptr::null_mut();
-            hot.end = core::ptr::null_mut();
+            hot.cursor.set(core::ptr::null_mut());
+            hot.end.set(core::ptr::null_mut());
             header::unwritten(errno);
             if FULL.swap(2, AcqRel) != 2 {
                 let words = unwritten::cause(errno as u64).map_or("cannot extend a trace file", |cause| cause.words);
@@ -135,7 +135,7 @@ fn close_chunk(thread: &mut Thread, last: bool) {
     // SAFETY: the thread's own chunk; the cursor lies inside it.
     unsafe {
         let first = chunk.add(CHUNK_HEADER_WORDS);
-        let words = thread.hot().cursor.offset_from(first) as usize;
+        let words = thread.hot().cursor.get().offset_from(first) as usize;
         let mut checksum = Checksum::new();
         for at in 0..words {
             checksum = checksum.add(*first.add(at));
@@ -156,8 +156,8 @@ fn close_chunk(thread: &mut Thread, last: bool) {
         }
     }
     let hot = thread.hot();
-    hot.cursor = core::ptr::null_mut();
-    hot.end = core::ptr::null_mut();
+    hot.cursor.set(core::ptr::null_mut());
+    hot.end.set(core::ptr::null_mut());
     thread.chunk = core::ptr::null_mut();
     thread.chunk_index += 1;
 }
@@ -172,7 +172,7 @@ fn reserve(thread: &mut Thread, words: usize) -> bool {
         return false;
     }
     let hot = thread.hot();
-    if (hot.end as usize).wrapping_sub(hot.cursor as usize) / 8 >= words {
+    if (hot.end.get() as usize).wrapping_sub(hot.cursor.get() as usize) / 8 >= words {
         return true;
     }
     close_chunk(thread, false);
@@ -190,23 +190,23 @@ unsafe fn push(thread: &mut Thread, value: u64) {
     let hot = thread.hot();
     // SAFETY: room was reserved. Volatile: records appear in order, whenever the process dies.
     unsafe {
-        hot.cursor.write_volatile(value);
-        hot.cursor = hot.cursor.add(1);
+        hot.cursor.get().write_volatile(value);
+        hot.cursor.set(hot.cursor.get().add(1));
     }
 }
 
 /// Brings the call context up to date with the shadow stack.
 fn resolve_context(thread: &mut Thread) {
-    if thread.hot().dirty == 0 {
+    if thread.hot().dirty.get() == 0 {
         return;
     }
     let (bottom, lowest, top) = {
         let looks = tree::looks(thread);
         let hot = thread.hot();
         // While accesses are ignored or asked about one by one the fast path stays shut.
-        hot.dirty = (hot.ignored > 0 || looks) as u64;
-        let lowest = core::mem::replace(&mut hot.lowest, hot.top);
-        (hot.bottom, lowest.min(hot.top), hot.top)
+        hot.dirty.set((hot.ignored.get() > 0 || looks) as u64);
+        let lowest = hot.lowest.replace(hot.top.get());
+        (hot.bottom.get(), lowest.min(hot.top.get()), hot.top.get())
     };
     if config::option(control::option::NO_CONTEXTS) {
         return;
@@ -269,7 +269,7 @@ pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
     if !reserve_with_context(thread, 2) {
         return;
     }
-    let mut distance = site.wrapping_sub(thread.hot().previous_site).wrapping_add(SITE_BIAS);
+    let mut distance = site.wrapping_sub(thread.hot().previous_site.get()).wrapping_add(SITE_BIAS);
     // SAFETY: two words were reserved.
     unsafe {
         if distance > 2 * SITE_BIAS - 1 {
@@ -278,7 +278,7 @@ pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
         }
         push(thread, word(distance, kind, address));
     }
-    thread.hot().previous_site = site;
+    thread.hot().previous_site.set(site);
 }
 
 pub fn range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u64) {
@@ -467,7 +467,7 @@ pub fn forget(thread: &mut Thread) {
     }
     thread.chunk = core::ptr::null_mut();
     let hot = thread.hot();
-    hot.cursor = core::ptr::null_mut();
-    hot.end = core::ptr::null_mut();
+    hot.cursor.set(core::ptr::null_mut());
+    hot.end.set(core::ptr::null_mut());
     thread.keep_accesses = false;
 }

@@ -274,8 +274,8 @@ fn record_threads(members: &[(u32, u64)]) {
         if standstill::stands() || members.iter().any(|&(number, _)| number == thread.number) {
             let hot = thread.hot();
             // The whole call stack is new to the stream.
-            hot.lowest = hot.bottom;
-            hot.dirty = 1;
+            hot.lowest.set(hot.bottom.get());
+            hot.dirty.set(1);
         }
         recorder::begin(thread);
         let (id, (low, high)) = (thread.kernel_id.get() as u64, thread.stack);

@@ -60,7 +60,7 @@ unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, contex
     let interrupted = unsafe { *(context.add(40) as *const u64).add(16) };
     // SAFETY: this thread's block and record.
     unsafe {
-        if thread.is_null() || (*hot()).nesting > 0 || entry::is_in_hook(interrupted) {
+        if thread.is_null() || hot().nesting.get() > 0 || entry::is_in_hook(interrupted) {
             return;
         }
         let thread = &mut *thread;

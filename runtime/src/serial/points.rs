@@ -214,7 +214,7 @@ pub fn at_range(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: u
 
 fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: u64) {
     let thread = runtime.thread();
-    thread.hot().quantum += 1;
+    thread.hot().quantum.set(thread.hot().quantum.get() + 1);
     if thread.pending_signals.load(Relaxed) != 0 {
         signals::deliver_inside(runtime);
     }
@@ -243,5 +243,5 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
         }
     }
     thread.reload_quantum();
-    thread.hot().quantum -= 1;
+    thread.hot().quantum.set(thread.hot().quantum.get() - 1);
 }

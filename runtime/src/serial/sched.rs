@@ -452,7 +452,7 @@ pub fn files_moved() {
 /// The holder of the turn is gone without a word: the program ended it by system call. Its block and stack are gone as well.
 /// Under [`LOCK`].
 pub fn vanished(thread: &mut Thread) {
-    thread.hot = core::ptr::null_mut();
+    thread.hot = core::ptr::null();
     thread.ended.store(1, Release);
     remove_live(thread);
     wake_locked(WaitFor::Join, thread.number as u64, usize::MAX);

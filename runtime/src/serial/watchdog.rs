@@ -263,13 +263,12 @@ pub fn sleeps(kernel_id: u32) -> bool {
 
 /// What is left of the holder's quantum of accesses: changes as long as it makes any. Under the scheduler's lock.
 fn quantum_of_holder() -> i64 {
-    // SAFETY: registered threads are never unmapped, and their blocks not while they live. The block is written by its thread, so
-    // this is a look at a number that may change.
+    // SAFETY: registered threads are never unmapped, and their blocks not while they live.
     unsafe {
         by_number(CURRENT.load(Acquire))
             .as_ref()
             .filter(|thread| !thread.hot.is_null())
-            .map_or(0, |thread| (&raw const (*thread.hot).quantum).read_volatile())
+            .map_or(0, |thread| thread.hot().quantum.get())
     }
 }
 

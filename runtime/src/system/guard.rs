@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::*;
 
 /// Witness that the calling thread runs runtime code: hooks and interposers below pass through, signal handlers wait.
 pub struct Runtime {
-    block: *mut Hot,
+    block: &'static Hot,
 }
 
 impl Runtime {
@@ -16,8 +16,7 @@ impl Runtime {
     #[inline]
     pub unsafe fn enter() -> Self {
         let block = hot();
-        // SAFETY: this thread's block.
-        unsafe { (*block).nesting += 1 };
+        block.nesting.set(block.nesting.get() + 1);
         Self { block }
     }
 
@@ -25,14 +24,11 @@ impl Runtime {
     #[inline]
     pub fn try_enter() -> Option<Self> {
         let block = hot();
-        // SAFETY: this thread's block.
-        unsafe {
-            if (*block).thread.is_null() || (*block).nesting > 0 {
-                return None;
-            }
-            (*block).nesting += 1;
-            (*block).entered = (*block).callee;
+        if !block.is_outside() {
+            return None;
         }
+        block.nesting.set(block.nesting.get() + 1);
+        block.entered.set(block.callee.get());
         Some(Self { block })
     }
 
@@ -40,33 +36,29 @@ impl Runtime {
     #[inline]
     pub fn thread(&self) -> &'static mut Thread {
         // SAFETY: not null by construction; threads are never unmapped.
-        unsafe { &mut *(*self.block).thread }
+        unsafe { &mut *self.block.thread.get() }
     }
 
     /// Runs a callback of the program from inside the runtime: hooks record again while it runs.
     pub fn outside<R>(&self, callback: impl FnOnce() -> R) -> R {
-        // SAFETY: this thread's block.
-        unsafe {
-            let nesting = core::mem::replace(&mut (*self.block).nesting, 0);
-            let entered = (*self.block).entered;
-            let result = callback();
-            (*self.block).nesting = nesting;
-            (*self.block).entered = entered;
-            result
-        }
+        let nesting = self.block.nesting.replace(0);
+        let entered = self.block.entered.get();
+        let result = callback();
+        self.block.nesting.set(nesting);
+        self.block.entered.set(entered);
+        result
     }
 }
 
 impl Drop for Runtime {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: this thread's block. Only a thread that left the runtime altogether runs deferred handlers.
-        unsafe {
-            (*self.block).nesting -= 1;
-            if (*self.block).nesting == 0
-                && !(*self.block).thread.is_null()
-                && (*(*self.block).thread).pending_signals.load(Relaxed) > 0
-            {
+        self.block.nesting.set(self.block.nesting.get() - 1);
+        // Only a thread that left the runtime altogether runs deferred handlers.
+        if self.block.is_outside() {
+            // SAFETY: not null; threads are never unmapped.
+            let waiting = unsafe { (*self.block.thread.get()).pending_signals.load(Relaxed) };
+            if waiting > 0 {
                 signals::deliver_pending();
             }
         }

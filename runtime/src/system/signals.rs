@@ -257,7 +257,7 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
         if !thread.is_null() && holds(&*thread, signal, information) {
             return;
         }
-        if thread.is_null() || is_synchronous(signal) || (*hot()).nesting == 0 && !entry::is_in_hook(interrupted) {
+        if thread.is_null() || is_synchronous(signal) || hot().nesting.get() == 0 && !entry::is_in_hook(interrupted) {
             if let Some(thread) = thread.as_ref() {
                 thread.arrived_signals.count.fetch_add(1, Release);
             }
@@ -269,7 +269,7 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
         (*thread).pending_signals.store(1, Release);
         (*thread).baton.fetch_or(sched::SIGNAL_ARRIVED, Release);
         (*thread).arrived_signals.count.fetch_add(1, Release);
-        if (*hot()).nesting == 0 {
+        if hot().nesting.get() == 0 {
             (*thread).force_slow_path();
         }
     }
@@ -289,8 +289,8 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
         HANDLERS[signal as usize].store(0, Release);
     }
     let saved = errno();
-    // SAFETY: this thread's block; a handler's calls must not change the site of the call that it interrupted.
-    let (site, callee) = unsafe { ((*hot()).caller, (*hot()).callee) };
+    // A handler's calls must not change the site of the call that it interrupted.
+    let (site, callee) = (hot().caller.get(), hot().callee.get());
     let call = || {
         // SAFETY: the program's own function, of the type its flags say.
         unsafe {
@@ -334,11 +334,8 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
         }),
         None => call(),
     }
-    // SAFETY: as above.
-    unsafe {
-        (*hot()).caller = site;
-        (*hot()).callee = callee;
-    }
+    hot().caller.set(site);
+    hot().callee.set(callee);
     set_errno(saved);
 }
 

@@ -61,7 +61,7 @@ pub struct Thread {
     pub libc_id: Shared<u32>,
     pub handle: AtomicU64,
     /// Null until the thread has begun and after it ended.
-    pub hot: *mut Hot,
+    pub hot: *const Hot,
     /// Signals that its creator blocked, where the new thread is to have the same mask: they are blocked until it is known.
     pub start_mask: u64,
     pub takes_start_mask: bool,
@@ -238,11 +238,11 @@ pub unsafe fn attach(thread: *mut Thread) {
     let block = hot();
     // SAFETY: the block is this thread's and its hooks do nothing until `thread` is set, at the end.
     unsafe {
-        (*block).nesting = 1;
+        block.nesting.set(1);
         (*thread).kernel_id.set(sys::thread_id());
         (*thread).libc_id.set((*thread).kernel_id.get());
         prepare(&mut *thread, block);
-        (*block).nesting = 0;
+        block.nesting.set(0);
     }
 }
 
@@ -250,7 +250,7 @@ pub unsafe fn attach(thread: *mut Thread) {
 ///
 /// # Safety
 /// Nobody uses the block, or its hooks pass through meanwhile.
-pub unsafe fn prepare(thread: &mut Thread, block: *mut Hot) {
+pub unsafe fn prepare(thread: &mut Thread, block: &'static Hot) {
     let calls = sys::map_anonymous(SHADOW_CALLS * size_of::<Call>()).cast::<Call>();
     let entries = filter::entries(thread.number);
     let table = sys::map_anonymous(entries * 16).cast::<[u64; 2]>();
@@ -259,18 +259,18 @@ pub unsafe fn prepare(thread: &mut Thread, block: *mut Hot) {
     }
     // SAFETY: by the contract.
     unsafe {
-        (*block).top = calls;
-        (*block).bottom = calls;
-        (*block).lowest = calls;
-        (*block).limit = calls.add(SHADOW_CALLS);
-        (*block).filter = table;
-        (*block).filter_mask = filter::mask(entries);
-        (*block).cap = filter::cap();
-        (*block).capped = 0;
-        (*block).locks = 0;
-        (*block).span = 1 << 48;
-        (*block).quantum = 0;
-        (*block).dirty = tree::on() as u64;
+        block.top.set(calls);
+        block.bottom.set(calls);
+        block.lowest.set(calls);
+        block.limit.set(calls.add(SHADOW_CALLS));
+        block.filter.set(table);
+        block.filter_mask.set(filter::mask(entries));
+        block.cap.set(filter::cap());
+        block.capped.set(0);
+        block.locks.set(0);
+        block.span.set(1 << 48);
+        block.quantum.set(0);
+        block.dirty.set(tree::on() as u64);
         thread.hot = block;
         recorder::begin(thread);
         thread.since_sync = 0;
@@ -278,7 +278,7 @@ pub unsafe fn prepare(thread: &mut Thread, block: *mut Hot) {
         if detect::on() {
             detect::attach(thread);
         }
-        (*block).thread = thread;
+        block.thread.set(thread);
         thread.reload_quantum();
     }
 }
@@ -300,16 +300,16 @@ pub unsafe fn only(thread: &mut Thread) {
     // SAFETY: the calling thread's own block and table.
     unsafe {
         let block = hot();
-        sys::unmap((*block).filter.cast(), before * 16);
-        (*block).filter = table;
-        (*block).filter_mask = filter::mask(entries);
-        (*block).cap = filter::cap();
-        (*block).capped = 0;
-        (*block).span = 1 << 48;
-        (*block).quantum = 0;
+        sys::unmap(block.filter.get().cast(), before * 16);
+        block.filter.set(table);
+        block.filter_mask.set(filter::mask(entries));
+        block.cap.set(filter::cap());
+        block.capped.set(0);
+        block.span.set(1 << 48);
+        block.quantum.set(0);
         // The whole call stack is new to the stream.
-        (*block).lowest = (*block).bottom;
-        (*block).dirty = 1;
+        block.lowest.set(block.bottom.get());
+        block.dirty.set(1);
     }
     thread.number = 0;
     thread.parent = NO_THREAD;
@@ -348,26 +348,26 @@ pub unsafe fn only(thread: &mut Thread) {
 pub unsafe fn detach(thread: &mut Thread) {
     // SAFETY: the block is this thread's; its tables are used by nobody else once `thread` is null.
     unsafe {
-        let block = &mut *thread.hot;
+        let block = thread.hot();
         if detect::on() {
             detect::detach(thread);
         }
         recorder::finish(thread);
-        let (bottom, table) = (block.bottom, block.filter);
-        let nesting = block.nesting;
-        block.thread = core::ptr::null_mut();
-        block.cursor = core::ptr::null_mut();
-        block.end = core::ptr::null_mut();
-        block.quantum = 0;
-        block.top = core::ptr::null_mut();
-        block.limit = core::ptr::null_mut();
-        block.bottom = core::ptr::null_mut();
-        block.lowest = core::ptr::null_mut();
-        block.nesting = nesting;
+        let (bottom, table) = (block.bottom.get(), block.filter.get());
+        let nesting = block.nesting.get();
+        block.thread.set(core::ptr::null_mut());
+        block.cursor.set(core::ptr::null_mut());
+        block.end.set(core::ptr::null_mut());
+        block.quantum.set(0);
+        block.top.set(core::ptr::null_mut());
+        block.limit.set(core::ptr::null_mut());
+        block.bottom.set(core::ptr::null_mut());
+        block.lowest.set(core::ptr::null_mut());
+        block.nesting.set(nesting);
         sys::unmap(bottom.cast(), SHADOW_CALLS * size_of::<Call>());
         sys::unmap(table.cast(), filter::entries(thread.number) * 16);
     }
-    thread.hot = core::ptr::null_mut();
+    thread.hot = core::ptr::null();
     thread.tree.end();
     thread.contexts.clear_and_free();
     thread.context_path.clear_and_free();
@@ -381,31 +381,31 @@ pub unsafe fn detach(thread: &mut Thread) {
 
 impl Thread {
     #[inline(always)]
-    pub fn hot(&mut self) -> &mut Hot {
+    pub fn hot(&self) -> &'static Hot {
         debug_assert!(!self.hot.is_null());
         // SAFETY: set while the thread lives; touched by itself, or by others only while it is stopped.
-        unsafe { &mut *self.hot }
+        unsafe { &*self.hot }
     }
 
     /// Accesses made since the last synchronisation event.
     pub fn accesses_since_sync(&mut self) -> u64 {
-        let left = self.hot().quantum;
+        let left = self.hot().quantum.get();
         self.since_sync.wrapping_add(self.reload.wrapping_sub(left) as u64)
     }
 
     /// Adds what was executed since the last reload to the counts.
     pub fn settle(&mut self) {
-        let done = self.reload.wrapping_sub(self.hot().quantum) as u64;
+        let done = self.reload.wrapping_sub(self.hot().quantum.get()) as u64;
         self.since_sync = self.since_sync.wrapping_add(done);
         self.executed = self.executed.wrapping_add(done);
-        self.reload = self.hot().quantum;
+        self.reload = self.hot().quantum.get();
     }
 
     /// Starts the quantum anew, keeping count of what was executed.
     pub fn reload_quantum(&mut self) {
         self.settle();
         self.reload = crate::serial::sched::quantum(self);
-        self.hot().quantum = self.reload;
+        self.hot().quantum.set(self.reload);
     }
 
     /// A synchronisation event was completed: accesses count from here.
@@ -417,20 +417,20 @@ impl Thread {
 
     /// The next access takes the slow path.
     pub fn force_slow_path(&mut self) {
-        let left = self.hot().quantum;
+        let left = self.hot().quantum.get();
         self.reload = self.reload.wrapping_sub(left);
-        self.hot().quantum = 0;
+        self.hot().quantum.set(0);
     }
 
     /// Accesses up to here and from here on are told apart by the filter.
     pub fn new_span(&mut self) {
         let number = self.number;
         let hot = self.hot();
-        hot.span = hot.span.wrapping_add(1 << 48);
-        if hot.span == 0 {
+        hot.span.set(hot.span.get().wrapping_add(1 << 48));
+        if hot.span.get() == 0 {
             // SAFETY: the filter's own table. An old entry must not look like one of the new round.
-            unsafe { core::ptr::write_bytes(hot.filter, 0, filter::entries(number)) };
-            hot.span = 1 << 48;
+            unsafe { core::ptr::write_bytes(hot.filter.get(), 0, filter::entries(number)) };
+            hot.span.set(1 << 48);
         }
     }
 }

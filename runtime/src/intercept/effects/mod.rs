@@ -48,16 +48,16 @@ struct Call {
 impl Call {
     /// Nothing if nobody counts: the calling thread is not known, is inside the runtime, or runs the C library's own code.
     fn entered() -> Option<Self> {
-        // SAFETY: this thread's block.
-        let (known, function) = unsafe { (!(*hot()).thread.is_null() && (*hot()).nesting == 0, (*hot()).callee) };
+        let block = hot();
+        let (known, function) = (block.is_outside(), block.callee.get());
         let site = caller();
         (known && !glibc::calls_from(site)).then_some(Self { site, function })
     }
 
     /// What it was entered by, for the function that does the work: telling of an access may call functions of the program.
     fn again(&self) {
-        // SAFETY: this thread's block.
-        unsafe { ((*hot()).caller, (*hot()).callee) = (self.site, self.function) }
+        hot().caller.set(self.site);
+        hot().callee.set(self.function);
     }
 }
 

@@ -126,7 +126,7 @@ pub fn looks(thread: &Thread) -> bool {
 pub fn chunk_ends(thread: &mut Thread) {
     if thread.tree.rest > 0 {
         thread.tree.rest -= 1;
-        thread.hot().dirty |= (thread.tree.rest == 0) as u64;
+        thread.hot().dirty.set(thread.hot().dirty.get() | (thread.tree.rest == 0) as u64);
     }
 }
 

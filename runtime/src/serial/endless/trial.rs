@@ -86,7 +86,7 @@ pub(super) struct Saved {
 pub(super) struct Trial {
     /// Where the thread stands: a return address.
     pub(super) site: u64,
-    pub(super) block: *mut Hot,
+    pub(super) block: *const Hot,
     pub(super) stack: Range,
     /// Other threads could run as well.
     pub(super) side_by_side: bool,
@@ -298,7 +298,7 @@ impl Trial {
                 if signal != 5 || self.steps > MOST_STEPS_BEFORE {
                     give_up();
                 }
-                if (*self.block).nesting == 0 {
+                if (*self.block).nesting.get() == 0 {
                     self.stand_aside(registers);
                     self.remember(registers, floating);
                 }
@@ -331,14 +331,8 @@ impl Trial {
     unsafe fn stand_aside(&mut self, registers: &[u64; 23]) {
         // SAFETY: the thread's own block.
         unsafe {
-            let block = &mut *self.block;
-            block.thread = core::ptr::null_mut();
-            block.quantum = 0;
-            block.top = core::ptr::null_mut();
-            block.limit = core::ptr::null_mut();
-            block.bottom = core::ptr::null_mut();
-            block.lowest = core::ptr::null_mut();
-            block.callee = 0;
+            (*self.block).forget_thread();
+            (*self.block).callee.set(0);
         }
         self.begun = true;
         self.steps = 0;
@@ -388,15 +382,15 @@ impl Trial {
     fn forget_own_calls(&self) {
         // SAFETY: the thread's own block.
         unsafe {
-            (&raw mut (*self.block).callee).write_volatile(0);
-            (&raw mut (*self.block).caller).write_volatile(0);
+            (*self.block).callee.as_ptr().write_volatile(0);
+            (*self.block).caller.as_ptr().write_volatile(0);
         }
     }
 
     /// Which interposed function was called.
     fn look_at_call(&mut self) {
         // SAFETY: the thread's own block.
-        let callee = unsafe { (&raw const (*self.block).callee).read_volatile() };
+        let callee = unsafe { (*self.block).callee.as_ptr().read_volatile() };
         let passes = callee == 0 || entry::is_look(callee) || self.locks_pass && entry::is_mutex_call(callee);
         if !passes {
             give_up();
