@@ -45,7 +45,7 @@ unsafe extern "C" fn ignore_begin() {
     if let Some(runtime) = Runtime::try_enter() {
         if detect::on() {
             if options::get().enable_annotations {
-                ignores::accesses_begin(runtime.thread(), Some(caller()));
+                runtime.with_own(|own| ignores::accesses_begin(own, Some(caller())));
             }
             return;
         }
@@ -60,7 +60,7 @@ unsafe extern "C" fn ignore_end() {
     if let Some(runtime) = Runtime::try_enter()
         && (!detect::on() || options::get().enable_annotations)
     {
-        ignores::accesses_end(runtime.thread());
+        runtime.with_own(ignores::accesses_end);
     }
 }
 
@@ -69,7 +69,7 @@ unsafe extern "C" fn ignore_sync_begin() {
         && options::get().enable_annotations
         && let Some(runtime) = Runtime::try_enter()
     {
-        ignores::sync_begin(runtime.thread(), Some(caller()));
+        runtime.with_own(|own| ignores::sync_begin(own, Some(caller())));
     }
 }
 
@@ -78,7 +78,7 @@ unsafe extern "C" fn ignore_sync_end() {
         && options::get().enable_annotations
         && let Some(runtime) = Runtime::try_enter()
     {
-        ignores::sync_end(runtime.thread());
+        runtime.with_own(ignores::sync_end);
     }
 }
 

@@ -120,7 +120,7 @@ pub fn ends(descriptor: Descriptor, site: u64, real: impl FnOnce() -> c_int) -> 
 unsafe extern "C" fn close_file(file: c_int) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn close(c_int) -> c_int)(file) };
-    if crate::system::tls::current().is_null() {
+    if crate::system::tls::current().is_none() {
         return real();
     }
     closes(file, site);
@@ -138,9 +138,9 @@ fn duplicates(file: c_int, to: Option<c_int>, site: u64) {
     if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
-        detect::descriptors::used(runtime.thread(), file, site);
+        runtime.with_own(|own| detect::descriptors::used(own, file, site));
         if let Some(to) = to.filter(|&to| to != file) {
-            detect::descriptors::replaces(runtime.thread(), to, site);
+            runtime.with_own(|own| detect::descriptors::replaces(own, to, site));
         }
     }
 }
@@ -154,7 +154,7 @@ fn replaced(file: c_int, result: c_int, site: u64) -> c_int {
         && result != file
         && let Some(runtime) = Runtime::try_enter()
     {
-        detect::descriptors::replaced(runtime.thread(), result, site);
+        runtime.with_own(|own| detect::descriptors::replaced(own, result, site));
     }
     result
 }

@@ -79,9 +79,9 @@ fn send(signal: c_int, to_itself: impl FnOnce() -> bool, real: impl FnOnce() -> 
         signals::expect(runtime.thread(), signal);
         return runtime.outside(real);
     }
-    let before = core::mem::replace(&mut runtime.thread().detect.sending, signal);
+    let before = runtime.with_own(|own| core::mem::replace(&mut own.detect.sending, signal));
     let result = runtime.outside(real);
-    runtime.thread().detect.sending = before;
+    runtime.with_own(|own| own.detect.sending = before);
     result
 }
 
@@ -143,7 +143,7 @@ fn send_to(thread: Option<&Thread>, signal: c_int, own: impl FnOnce() -> bool, r
 
 fn found(handle: u64) -> Option<&'static Thread> {
     let _runtime = Runtime::try_enter()?;
-    if config::serial() { handles::find(handle).map(|thread| &*thread) } else { None }
+    if config::serial() { handles::find(handle) } else { None }
 }
 
 fn is_self(handle: u64) -> bool {
@@ -170,8 +170,7 @@ unsafe extern "C" fn kill_thread_of(process: c_int, thread: c_int, signal: c_int
         sends(process, signal);
         return send(signal, || false, real);
     }
-    // SAFETY: registered threads are never unmapped.
-    let mut threads = all().map(|thread| unsafe { &*thread });
+    let mut threads = all();
     let named = threads.find(|known| known.kernel_id.get() == thread as u32 && known.ended.load(Acquire) == 0);
     send_to(named.filter(|_| config::serial()), signal, || thread as u32 == sys::thread_id(), real)
 }

@@ -20,18 +20,20 @@ use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, allocation_kind};
 
-fn begins(thread: &mut Thread, address: u64, bytes: usize, site: u64, kind: u16) {
+fn begins(thread: &Thread, address: u64, bytes: usize, site: u64, kind: u16) {
     let spare = match kind {
         allocation_kind::HEAP => unsafe { usable_bytes(address as *const u8) }.saturating_sub(bytes) as u64,
         _ => 0,
     };
     if detect::on() {
-        detect::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, 0, spare]);
+        thread.with_own(|own| detect::sync(own, Op::Allocate, address, kind, site, &[bytes as u64, 0, spare]));
         return;
     }
-    let count = thread.allocations.entry((site, kind as u64));
-    let ordinal = *count;
-    *count += 1;
+    let ordinal = thread.allocations.with(|counts| {
+        let count = counts.entry((site, kind as u64));
+        *count += 1;
+        *count - 1
+    });
     replay::allocated(thread, site, ordinal, address, kind == allocation_kind::MAPPING);
     recorder::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, ordinal, spare]);
 }

@@ -255,7 +255,7 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
             provoke::access(block, address, site, 1 << log2, class);
             return;
         }
-        if block.thread.get().is_null() || block.nesting.get() > 0 {
+        if block.thread.get().is_none() || block.nesting.get() > 0 {
             // Not counted; an unknown thread comes here every time.
             block.quantum.set(block.quantum.get() + 1);
             return;
@@ -274,7 +274,7 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
 unsafe extern "C" fn access_record(address: u64, site: u64, kind: u64) {
     // SAFETY: only threads with a stream get here: others have a quantum of zero.
     unsafe {
-        if hot().thread.get().is_null() || hot().nesting.get() > 0 || hot().ignored.get() > 0 {
+        if hot().thread.get().is_none() || hot().nesting.get() > 0 || hot().ignored.get() > 0 {
             return;
         }
         let runtime = Runtime::enter();
@@ -341,13 +341,13 @@ unsafe fn range(address: u64, bytes: u64, site: u64, class: u64, function: u64) 
     let block = hot();
     // SAFETY: as in `access_quantum`.
     unsafe {
-        if bytes == 0 || block.thread.get().is_null() || block.nesting.get() > 0 || block.ignored.get() > 0 {
+        if bytes == 0 || block.thread.get().is_none() || block.nesting.get() > 0 || block.ignored.get() > 0 {
             return;
         }
         let runtime = Runtime::enter();
         let thread = runtime.thread();
         if detect::on() {
-            detect::access_range(thread, address, bytes, site, class, function);
+            thread.with_own(|own| detect::access_range(own, address, bytes, site, class, function));
             return;
         }
         if provoke::on() {

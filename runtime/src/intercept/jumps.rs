@@ -31,14 +31,12 @@ unsafe fn unwind(buffer: *const u64) {
     let block = hot();
     // SAFETY: this thread's block; entries between bottom and top are written.
     unsafe {
-        if block.thread.get().is_null() {
-            return;
-        }
+        let Some(thread) = block.thread.get() else { return };
         // A handler that runs inside the runtime (a fault there) leaves it.
         block.nesting.set(0);
         let target = target(buffer);
         if detect::on() {
-            detect::handlers::jumped(&mut *block.thread.get(), &raw const block as u64, target);
+            thread.with_own(|own| detect::handlers::jumped(own, &raw const block as u64, target));
         }
         let mut top = block.top.get();
         // The hook's own return address lies between a function's stack pointer and the one noted.

@@ -56,7 +56,7 @@ fn passes(from: c_int, to: c_int, at_once: bool, real: impl FnOnce() -> isize) -
     let mut files = [PollFile { file: to.file, events: POLLOUT, returned: 0 }];
     let result =
         if config::serial() && poll_now(&mut files) != 0 { runtime.outside(real) } else { sched::external(&runtime, real) };
-    thread.spins = 0;
+    thread.spins.set(0);
     sched::files_moved();
     result
 }

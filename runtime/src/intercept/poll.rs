@@ -81,13 +81,13 @@ fn wait(
     if result > 0 {
         let file = first_ready(files);
         recorder::sync(thread, Op::Observe, look(file).object(), sync_source::FILE, site, &[]);
-        thread.spins = 0;
+        thread.spins.set(0);
     } else {
         recorder::sync(thread, Op::Blocking, 0, sync_source::FILE, site, &[result as u64]);
         if until == AT_ONCE {
             sched::failed_try(runtime);
         } else {
-            thread.spins = 0;
+            thread.spins.set(0);
         }
     }
     result
@@ -284,7 +284,7 @@ unsafe extern "C" fn select_files(count: c_int, read: *mut u64, write: *mut u64,
         let limit = [seconds, microseconds.saturating_mul(1_000)];
         let until = until_time(&limit);
         let result = select_until(count, [read, write, except], until, site, blocking);
-        if config::serial() && until != AT_ONCE && !crate::system::tls::current().is_null() {
+        if config::serial() && until != AT_ONCE && crate::system::tls::current().is_some() {
             // As Linux does: what is left of the time.
             let left = until.saturating_sub(clock::elapsed()) / 1_000;
             *time = [(left / 1_000_000) as i64, (left % 1_000_000) as i64];

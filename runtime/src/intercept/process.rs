@@ -82,14 +82,14 @@ fn make(real: impl FnOnce() -> c_int) -> c_int {
     kernel::publish(&runtime, Object::Processes, site);
     kernel::observes(Object::ForkHandlers, site);
     sched::point(&runtime, Op::Fork, 0, site);
-    runtime.thread().place_given = NO_PLACE;
-    runtime.thread().fork_site = site;
+    runtime.thread().place_given.set(NO_PLACE);
+    runtime.thread().fork_site.set(site);
     let child = runtime.outside(real);
     if child == 0 {
         return 0;
     }
     let thread = runtime.thread();
-    let place = thread.place_given;
+    let place = thread.place_given.get();
     if child > 0 {
         header::word(field::FORKS).fetch_add(1, core::sync::atomic::Ordering::Relaxed);
         header::note(note::FORKED);
@@ -156,7 +156,7 @@ unsafe extern "C" fn cloned(
             function, stack, flags, argument, parent_id, storage, child_id,
         )
     };
-    if flags & CLONE_VM != 0 || current().is_null() {
+    if flags & CLONE_VM != 0 || current().is_none() {
         return real(function, argument);
     }
     let mut start = Cloned { function, argument };
@@ -189,7 +189,7 @@ fn spawn_by(real: &crate::system::real::Real, process: *mut c_int, call: Spawn) 
         let mut given = call.environment;
         if let Some(runtime) = Runtime::try_enter() {
             let place = process_tree::next_place();
-            runtime.thread().place_given = place;
+            runtime.thread().place_given.set(place);
             given = environment.insert(Environment::new()).with_place(given.cast(), place).cast();
         }
         error = function(&mut id, call.path, call.actions, call.attributes, call.arguments, given);
@@ -227,17 +227,17 @@ spawns! {
 /// The recording is complete when `end` is called; if that returns in this process, it goes on.
 fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return end() };
-    let ended_before = runtime.thread().linger.ends;
+    let ended_before = runtime.thread().linger.ends.get();
     linger::before_end(&runtime, exit_stage::HANDLED, caller());
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
-    runtime.thread().fork_site = caller();
+    runtime.thread().fork_site.set(caller());
     let noted = header::newly_noted(note_bits);
     let completed = shutdown::complete();
     let process = sys::process_id();
     let result = runtime.outside(end);
-    if !current().is_null() && process == sys::process_id() {
+    if current().is_some() && process == sys::process_id() {
         // It may have the turn again as others do. A forked child begins anew.
-        runtime.thread().linger.ends = ended_before;
+        runtime.thread().linger.ends.set(ended_before);
         header::take_back(noted);
         if completed {
             shutdown::resume();

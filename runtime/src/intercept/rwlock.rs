@@ -66,20 +66,16 @@ fn prefers_writers(lock: Lock) -> bool {
 
 /// Whether readers have to let a writer go first.
 fn writers_wait(lock: Lock) -> bool {
-    // SAFETY: registered threads are never unmapped, and stopped in serial mode.
-    unsafe {
-        prefers_writers(lock)
-            && all().any(|thread| {
-                (*thread).state.get() == State::Blocked
-                    && (*thread).wait.what == WaitFor::Lock
-                    && (*thread).wait.object == lock as u64
-            })
-    }
+    prefers_writers(lock)
+        && all().any(|thread| {
+            let wait = thread.wait.get();
+            thread.state.get() == State::Blocked && wait.what == WaitFor::Lock && wait.object == lock as u64
+        })
 }
 
 fn acquired(runtime: &Runtime, lock: Lock, shared: bool, site: u64, try_flag: u16) {
     let thread = runtime.thread();
-    thread.spins = 0;
+    thread.spins.set(0);
     hold(thread, lock as u64, shared);
     recorder::sync(thread, if shared { Op::LockShared } else { Op::Lock }, lock as u64, lock_kind::RWLOCK | try_flag, site, &[]);
 }

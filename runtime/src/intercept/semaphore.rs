@@ -49,7 +49,7 @@ fn try_take(semaphore: *mut Semaphore) -> c_int {
 fn done(runtime: &Runtime, semaphore: *mut Semaphore, site: u64, error: c_int) -> c_int {
     let thread = runtime.thread();
     if error == 0 {
-        thread.spins = 0;
+        thread.spins.set(0);
         recorder::sync(thread, Op::SemaphoreWait, semaphore as u64, 0, site, &[]);
         return 0;
     }

@@ -194,7 +194,7 @@ unsafe extern "C" fn send_messages(file: c_int, messages: *mut u8, count: u32, f
 unsafe extern "C" fn shut_down(file: c_int, how: c_int) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn shutdown(c_int, c_int) -> c_int)(file, how) };
-    if crate::system::tls::current().is_null() { real() } else { ends(look(file), site, real) }
+    if crate::system::tls::current().is_none() { real() } else { ends(look(file), site, real) }
 }
 
 unsafe extern "C" fn socket_made(domain: c_int, kind: c_int, protocol: c_int) -> c_int {

@@ -114,7 +114,7 @@ pub fn takes<R>(stream: usize, wants: Wants, real: impl FnOnce() -> R) -> R {
     let thread = runtime.thread();
     let filled_by = FILLED_BY.get(file as usize);
     let held = holds(stream, wants);
-    if held && filled_by.is_some_and(|by| by.load(Relaxed) == thread.number + 1) {
+    if held && filled_by.is_some_and(|by| by.load(Relaxed) == thread.number.get() + 1) {
         return runtime.outside(real);
     }
     let descriptor = look(file);
@@ -137,13 +137,13 @@ pub fn takes<R>(stream: usize, wants: Wants, real: impl FnOnce() -> R) -> R {
     }
     let result = if config::serial() && ready == Ready::Yes { runtime.outside(real) } else { sched::external(&runtime, real) };
     if let Some(by) = filled_by {
-        by.store(thread.number + 1, Relaxed);
+        by.store(thread.number.get() + 1, Relaxed);
     }
     recorder::sync(thread, Op::Observe, object, sync_source::FILE, site, &[]);
     if detect::on() {
-        detect::descriptors::moves_data(thread, true, site);
+        thread.with_own(|own| detect::descriptors::moves_data(own, true, site));
     }
-    thread.spins = 0;
+    thread.spins.set(0);
     sched::files_moved();
     result
 }
@@ -156,14 +156,14 @@ pub fn gives<R>(stream: usize, real: impl FnOnce() -> R) -> R {
     let thread = runtime.thread();
     let object = look(file).object();
     if detect::on() {
-        detect::descriptors::moves_data(thread, false, site);
+        thread.with_own(|own| detect::descriptors::moves_data(own, false, site));
     }
     sched::point(&runtime, Op::Publish, object, site);
     recorder::sync(thread, Op::Publish, object, sync_source::FILE, site, &[]);
     let mut files = [PollFile { file, events: POLLOUT, returned: 0 }];
     let result =
         if config::serial() && poll_now(&mut files) != 0 { runtime.outside(real) } else { sched::external(&runtime, real) };
-    thread.spins = 0;
+    thread.spins.set(0);
     sched::files_moved();
     result
 }

@@ -36,7 +36,7 @@ pub unsafe extern "C" fn reopen(path: *const c_char, mode: *const c_char, stream
 unsafe extern "C" fn close(stream: *mut u8) -> c_int {
     let site = caller();
     let real = || unsafe { real!(fn fclose(*mut u8) -> c_int)(stream) };
-    if stream.is_null() || crate::system::tls::current().is_null() {
+    if stream.is_null() || crate::system::tls::current().is_none() {
         return real();
     }
     let file = unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) };
@@ -47,7 +47,7 @@ unsafe extern "C" fn close(stream: *mut u8) -> c_int {
 }
 
 fn text_touched(text: *const u8, site: u64, class: AccessClass) {
-    if !crate::system::tls::current().is_null() && !text.is_null() {
+    if crate::system::tls::current().is_some() && !text.is_null() {
         touched(text, unsafe { real!(fn strlen(*const u8) -> usize)(text) } as isize + 1, site, class);
     }
 }

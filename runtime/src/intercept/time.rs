@@ -20,7 +20,7 @@ use crate::serial::sched::{self, Wait, WaitFor, Wake};
 use crate::system::config;
 use crate::system::real::{real, set_errno};
 use crate::system::sys::EINTR;
-use crate::system::thread::{NO_THREAD, Runtime, Thread, by_number};
+use crate::system::thread::{NO_THREAD, Runtime, Thread, known};
 use crate::system::tls::caller;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -42,11 +42,12 @@ fn split(nanoseconds: u64) -> Time {
 /// What a clock shows the program in serial mode.
 pub fn look(runtime: &Runtime, clock: c_int) -> u64 {
     let thread = runtime.thread();
-    thread.looks = if thread.look_ordinal == thread.ordinal { thread.looks.saturating_add(1) } else { 0 };
-    let looks = if sched::others_can_run() { thread.looks.min(LARGEST_SHIFT_AMONG_OTHERS) } else { thread.looks };
+    let looks = if thread.look_ordinal.get() == thread.ordinal.get() { thread.looks.get().saturating_add(1) } else { 0 };
+    thread.looks.set(looks);
+    let looks = if sched::others_can_run() { looks.min(LARGEST_SHIFT_AMONG_OTHERS) } else { looks };
     // Now and then a thread that only looks lets the others run.
     sched::failed_try(runtime);
-    thread.look_ordinal = thread.ordinal;
+    thread.look_ordinal.set(thread.ordinal.get());
     clock::read(clock, looks)
 }
 
@@ -138,7 +139,7 @@ fn asleep<R>(real: impl FnOnce() -> R) -> R {
     if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
-        detect::local::wakes(runtime.thread());
+        runtime.with_own(detect::local::wakes);
     }
     result
 }
@@ -230,11 +231,11 @@ pub unsafe extern "C" fn thread_sleep(time: *const Time, left: *mut Time) -> c_i
 pub fn give_way(site: u64) -> bool {
     let Some(runtime) = Runtime::try_enter() else { return false };
     let thread = runtime.thread();
-    let looks_on = thread.look_ordinal == thread.ordinal;
+    let looks_on = thread.look_ordinal.get() == thread.ordinal.get();
     sched::point(&runtime, Op::Yield, 0, site);
     recorder::sync(thread, Op::Yield, 0, 0, site, &[]);
     if looks_on {
-        thread.look_ordinal = thread.ordinal;
+        thread.look_ordinal.set(thread.ordinal.get());
     }
     config::serial()
 }
@@ -249,20 +250,20 @@ unsafe extern "C" fn yield_turn() -> c_int {
 /// The hash of a thread's path of spawn ordinals.
 fn path_hash(thread: &Thread) -> u64 {
     let (mut hash, mut number) =
-        (crate::system::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number);
+        (crate::system::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number.get());
     while number != NO_THREAD {
         // SAFETY: registered threads are never unmapped.
-        let thread = unsafe { &*by_number(number) };
-        hash = SplitMix::mixed(hash ^ (thread.spawn_ordinal as u64 + 1));
-        number = thread.parent;
+        let thread = known(number);
+        hash = SplitMix::mixed(hash ^ (thread.spawn_ordinal.get() as u64 + 1));
+        number = thread.parent.get();
     }
     hash
 }
 
-fn random_word(thread: &mut Thread) -> u64 {
-    thread.random_words += 1;
+fn random_word(thread: &Thread) -> u64 {
+    thread.random_words.set(thread.random_words.get() + 1);
     let seed = config::word(field::SEED).wrapping_add(path_hash(thread));
-    SplitMix::mixed(SplitMix::nth(seed, thread.random_words))
+    SplitMix::mixed(SplitMix::nth(seed, thread.random_words.get()))
 }
 
 /// Fills a buffer of the program in serial mode. False: the real function has to.

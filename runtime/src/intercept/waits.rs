@@ -47,7 +47,7 @@ pub fn external_unless(
     sched::point(&runtime, Op::Blocking, object, site);
     let result = sched::external(&runtime, real);
     let outcome = if result < 0 { -errno() as u64 } else { result as u64 };
-    runtime.thread().spins = 0;
+    runtime.thread().spins.set(0);
     if config::serial() && from_outside(result) {
         outside::came_in(runtime.thread(), object, source, site);
     }
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn resolve(node: *const c_char, service: *const c_char, hi
 /// `path` is a string.
 unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, real: impl FnOnce() -> c_int) -> c_int {
     // O_NONBLOCK, O_RDWR
-    if !config::serial() || flags & 0o4002 != 0 || crate::system::tls::current().is_null() {
+    if !config::serial() || flags & 0o4002 != 0 || crate::system::tls::current().is_none() {
         return real();
     }
     let mut status = [0u64; 18];

@@ -1,7 +1,7 @@
 //! The guard under which the runtime's code runs.
 
 use crate::system::signals;
-use crate::system::thread::Thread;
+use crate::system::thread::{Own, Thread};
 use crate::system::tls::{Hot, hot};
 use core::sync::atomic::Ordering::*;
 
@@ -32,11 +32,16 @@ impl Runtime {
         Some(Self { block })
     }
 
-    #[allow(clippy::mut_from_ref, reason = "the calling thread's own record; nobody else runs this thread's code")]
     #[inline]
-    pub fn thread(&self) -> &'static mut Thread {
-        // SAFETY: not null by construction; threads are never unmapped.
-        unsafe { &mut *self.block.thread.get() }
+    pub fn thread(&self) -> &'static Thread {
+        // SAFETY: known by construction.
+        unsafe { self.block.thread.get().unwrap_unchecked() }
+    }
+
+    /// See [`Thread::with_own`].
+    #[inline]
+    pub fn with_own<R>(&self, body: impl FnOnce(&mut Own) -> R) -> R {
+        self.thread().with_own(body)
     }
 
     /// Runs a callback of the program from inside the runtime: hooks record again while it runs.
@@ -55,12 +60,11 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         self.block.nesting.set(self.block.nesting.get() - 1);
         // Only a thread that left the runtime altogether runs deferred handlers.
-        if self.block.is_outside() {
-            // SAFETY: not null; threads are never unmapped.
-            let waiting = unsafe { (*self.block.thread.get()).pending_signals.load(Relaxed) };
-            if waiting > 0 {
-                signals::deliver_pending();
-            }
+        if self.block.nesting.get() == 0
+            && let Some(thread) = self.block.thread.get()
+            && thread.pending_signals.load(Relaxed) > 0
+        {
+            signals::deliver_pending();
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::system::sys::{self, syscall};
 use crate::system::thread::{Runtime, State, Thread, all};
 use crate::system::tls::{caller, current, hot};
 use crate::system::{config, header};
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use rashomon_abi::header::note;
@@ -34,7 +35,7 @@ pub const SA_RESETHAND: c_int = 0x8000_0000_u32 as c_int;
 /// A thread's signals that wait until it leaves the runtime, with the last information that came with each.
 pub struct Arrived {
     set: AtomicU64,
-    information: [SignalInfo; SIGNALS],
+    information: [Cell<SignalInfo>; SIGNALS],
     /// Those that will come again in a re-execution, at the same place: the thread sent them itself, or stood still when another
     /// one did.
     expected: AtomicU64,
@@ -48,10 +49,10 @@ pub struct Arrived {
 
 impl Arrived {
     /// A forked child does not inherit what waits.
-    pub fn forget(&mut self) {
-        *self.set.get_mut() = 0;
-        *self.expected.get_mut() = 0;
-        *self.held.get_mut() = 0;
+    pub fn forget(&self) {
+        for waiting in [&self.set, &self.expected, &self.held] {
+            waiting.store(0, Relaxed);
+        }
     }
 }
 
@@ -95,7 +96,7 @@ unsafe fn kernel_action(signal: c_int, new: *const Action, old: *mut Action) -> 
 }
 
 /// The program's action as it knows it.
-fn known(signal: usize) -> Action {
+fn action_of(signal: usize) -> Action {
     let mut action = Action::new(HANDLERS[signal].load(Acquire), FLAGS[signal].load(Acquire) as c_int);
     action.mask[0] = MASKS[signal].load(Acquire);
     action
@@ -129,7 +130,7 @@ pub unsafe fn change(signal: c_int, new: *const Action, old: *mut Action) -> c_i
         }
         with_all_blocked(|| {
             LOCK.with(|| {
-                let before = known(index);
+                let before = action_of(index);
                 let mut replaced = Action::new(0, 0);
                 let result = if new.is_null() {
                     kernel_action(signal, core::ptr::null(), &mut replaced)
@@ -181,7 +182,7 @@ pub unsafe fn lend(signal: c_int, handler: usize, flags: c_int) -> bool {
 /// As for [`lend`].
 pub unsafe fn take_back(signal: c_int) {
     // SAFETY: a local action: the program's, which is no handler.
-    unsafe { act_unless_handled(signal, &Action::new(known(signal as usize).handler, 0)) };
+    unsafe { act_unless_handled(signal, &Action::new(action_of(signal as usize).handler, 0)) };
 }
 
 /// Nobody changes the action in between. No test forces that: the window is between two instructions of the runtime.
@@ -249,29 +250,28 @@ unsafe extern "C" fn fatal(signal: c_int, information: *mut SignalInfo, _context
 
 /// What the kernel calls in place of the program's handlers.
 unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
-    let thread = current();
     // SAFETY: `context` is a `ucontext_t`; RIP is register 16 of its `gregs`, which begin at byte 40.
     let interrupted = unsafe { *(context.add(40) as *const u64).add(16) };
-    // SAFETY: this thread's block and record; the information is only read after the signal's bit is set.
-    unsafe {
-        if !thread.is_null() && holds(&*thread, signal, information) {
-            return;
-        }
-        if thread.is_null() || is_synchronous(signal) || hot().nesting.get() == 0 && !entry::is_in_hook(interrupted) {
-            if let Some(thread) = thread.as_ref() {
-                thread.arrived_signals.count.fetch_add(1, Release);
-            }
-            run(signal, information, context);
-            return;
-        }
-        (&raw mut (*thread).arrived_signals.information[signal as usize]).write(*information);
-        (*thread).arrived_signals.set.fetch_or(bit(signal), Release);
-        (*thread).pending_signals.store(1, Release);
-        (*thread).baton.fetch_or(sched::SIGNAL_ARRIVED, Release);
-        (*thread).arrived_signals.count.fetch_add(1, Release);
-        if hot().nesting.get() == 0 {
-            (*thread).force_slow_path();
-        }
+    let Some(thread) = current() else {
+        // SAFETY: the runtime does not know the thread.
+        return unsafe { run(signal, information, context) };
+    };
+    if holds(thread, signal, information) {
+        return;
+    }
+    if is_synchronous(signal) || hot().nesting.get() == 0 && !entry::is_in_hook(interrupted) {
+        thread.arrived_signals.count.fetch_add(1, Release);
+        // SAFETY: outside of the runtime, or the running instruction's fault.
+        return unsafe { run(signal, information, context) };
+    }
+    // SAFETY: the kernel's information; ours is only read after the signal's bit is set.
+    thread.arrived_signals.information[signal as usize].set(unsafe { *information });
+    thread.arrived_signals.set.fetch_or(bit(signal), Release);
+    thread.pending_signals.store(1, Release);
+    thread.baton.fetch_or(sched::SIGNAL_ARRIVED, Release);
+    thread.arrived_signals.count.fetch_add(1, Release);
+    if hot().nesting.get() == 0 {
+        thread.force_slow_path();
     }
 }
 
@@ -280,7 +280,7 @@ unsafe extern "C" fn arrived(signal: c_int, information: *mut SignalInfo, contex
 /// # Safety
 /// Where the program may be interrupted.
 unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
-    let Action { handler, flags, .. } = known(signal as usize);
+    let Action { handler, flags, .. } = action_of(signal as usize);
     if handler <= 1 {
         return;
     }
@@ -324,9 +324,9 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
                 kernel::observe(&runtime, kernel::Object::Signal(signal), 0);
             }
             if detect::on() {
-                detect::handlers::begins(thread, &raw const saved as u64);
+                runtime.with_own(|own| detect::handlers::begins(own, &raw const saved as u64));
                 runtime.outside(call);
-                detect::handlers::ends(thread, signal, handler as u64);
+                runtime.with_own(|own| detect::handlers::ends(own, signal, handler as u64));
             } else {
                 runtime.outside(call);
             }
@@ -363,7 +363,7 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
     if !handled || result != 0 {
         return result;
     }
-    if thread.hot.is_null() && thread.ended.load(Acquire) == 0 {
+    if !thread.has_block() && thread.ended.load(Acquire) == 0 {
         // It blocks all until it begins, and takes what was sent before anything else.
         arrived.expected.fetch_or(bit(signal), Relaxed);
         return result;
@@ -387,8 +387,8 @@ fn holds(thread: &Thread, signal: c_int, information: *mut SignalInfo) -> bool {
         return false;
     }
     let arrived = &thread.arrived_signals;
-    // SAFETY: the thread's own table, read after the signal's bit is set in the other one.
-    unsafe { (&raw const arrived.information[signal as usize]).cast_mut().write(*information) };
+    // SAFETY: the kernel's information.
+    arrived.information[signal as usize].set(unsafe { *information });
     arrived.held.fetch_or(bit(signal), AcqRel);
     // The schedule may have ended in between.
     replay::active() || arrived.held.fetch_and(!bit(signal), AcqRel) & bit(signal) == 0
@@ -397,10 +397,8 @@ fn holds(thread: &Thread, signal: c_int, information: *mut SignalInfo) -> bool {
 /// The schedule is over.
 pub fn release_held() {
     for thread in all() {
-        // SAFETY: registered threads are never unmapped; what is changed is atomic, and the block is that of a live thread.
-        let thread = unsafe { &mut *thread };
         let held = thread.arrived_signals.held.swap(0, AcqRel);
-        if held == 0 || thread.ended.load(Acquire) != 0 || thread.hot.is_null() {
+        if held == 0 || thread.ended.load(Acquire) != 0 || !thread.has_block() {
             continue;
         }
         if thread.state.get() == State::External {
@@ -421,12 +419,7 @@ pub fn release_held() {
 
 /// Runs what arrived while the calling thread was in the runtime, which it has just left.
 pub fn deliver_pending() {
-    let thread = current();
-    if thread.is_null() {
-        return;
-    }
-    // SAFETY: the calling thread's record.
-    let thread = unsafe { &*thread };
+    let Some(thread) = current() else { return };
     thread.pending_signals.store(0, Release);
     let mut pending = thread.arrived_signals.set.swap(0, AcqRel);
     while pending != 0 {
@@ -438,12 +431,12 @@ pub fn deliver_pending() {
             // Not by `memset`, which would be taken for the program's. SAFETY: inside the array.
             unsafe { context.as_mut_ptr().cast::<u64>().add(at).write_volatile(0) };
         }
-        let action = known(signal as usize);
+        let action = action_of(signal as usize);
         let mask = action.mask[0] | if action.flags & SA_NODEFER == 0 { bit(signal) } else { 0 };
         let mut before = 0u64;
         // SAFETY: the information was written before the bit was set; masks of eight bytes.
         unsafe {
-            let mut information = (&raw const thread.arrived_signals.information[signal as usize]).read();
+            let mut information = thread.arrived_signals.information[signal as usize].get();
             syscall!(sys::RT_SIGPROCMASK, 0, &raw const mask, &raw mut before, 8);
             run(signal, &mut information, context.as_mut_ptr().cast());
             syscall!(sys::RT_SIGPROCMASK, 2, &raw const before, 0usize, 8);

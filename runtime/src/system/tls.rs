@@ -4,11 +4,11 @@
 //! instructions in a shared object, relaxed to one constant when linked statically. A thread that the runtime does not know has
 //! an all-zero block: its first hook takes the slow path, finds no thread and returns.
 
+use crate::system::shared::Shared;
 use crate::system::thread::Thread;
 use core::arch::{asm, global_asm};
 use core::cell::Cell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 pub const HOT_BYTES: usize = 320;
 
@@ -36,23 +36,6 @@ pub struct Call {
     pub site: u64,
     /// Stack pointer inside the callee: tells which entries a `longjmp` left behind.
     pub stack_pointer: u64,
-}
-
-/// How many accesses a thread may make before the slow path has to look. Others change it, too: see
-/// [`Thread::force_slow_path`]. The hooks count in assembly; an access that is not counted because two wrote at the same moment
-/// is counted by nobody.
-#[repr(transparent)]
-pub struct Quantum(AtomicI64);
-
-impl Quantum {
-    #[inline(always)]
-    pub fn get(&self) -> i64 {
-        self.0.load(Relaxed)
-    }
-    #[inline(always)]
-    pub fn set(&self, left: i64) {
-        self.0.store(left, Relaxed);
-    }
 }
 
 /// Cells, as the hooks change them in assembly, and so does other code of the runtime that is called while one of them is looked
@@ -87,9 +70,10 @@ pub struct Hot {
     pub capped: Cell<u64>,
     /// Hash of the locks held.
     pub locks: Cell<u64>,
-    /// Accesses left before the slow path has to look.
-    pub quantum: Quantum,
-    pub thread: Cell<*mut Thread>,
+    /// Accesses left before the slow path has to look. The hooks count in assembly; others change it, too (see
+    /// [`Thread::force_slow_path`]), and what two write at the same moment is counted by one of them.
+    pub quantum: Shared<i64>,
+    pub thread: Cell<Option<&'static Thread>>,
     /// Shadow call stack: next free entry.
     pub top: Cell<*mut Call>,
     pub limit: Cell<*mut Call>,
@@ -117,12 +101,12 @@ impl Hot {
     /// Whether the thread is known and executes its own code.
     #[inline(always)]
     pub fn is_outside(&self) -> bool {
-        !self.thread.get().is_null() && self.nesting.get() == 0
+        self.thread.get().is_some() && self.nesting.get() == 0
     }
 
     /// The hooks pass through from here on.
     pub fn forget_thread(&self) {
-        self.thread.set(core::ptr::null_mut());
+        self.thread.set(None);
         self.quantum.set(0);
         for end in [&self.top, &self.limit, &self.bottom, &self.lowest] {
             end.set(core::ptr::null_mut());
@@ -195,9 +179,9 @@ pub fn hot() -> &'static Hot {
     }
 }
 
-/// The calling thread, null if the runtime does not know it.
+/// The calling thread, if the runtime knows it.
 #[inline(always)]
-pub fn current() -> *mut Thread {
+pub fn current() -> Option<&'static Thread> {
     hot().thread.get()
 }
 
