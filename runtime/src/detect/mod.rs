@@ -165,7 +165,10 @@ macro_rules! slow_hooks {
                 if mode == 0 && simple {
                     return fast::plain::<$is_read, $bytes>(own, address, site);
                 }
-                if mode & FILTERING != 0 && fits(address, $bytes) && tree::recognises(&mut *own, address, $bytes, $is_read, site) {
+                if mode & FILTERING != 0
+                    && fits(address, $bytes)
+                    && tree::recognises(&mut *own, address, $bytes, $is_read, site)
+                {
                     return;
                 }
                 otherwise(address, $bytes, How::$how, site);

@@ -4,7 +4,7 @@
 //! The names that a program *defines* for the ThreadSanitizer runtime to call (`__tsan_on_report`, `__tsan_default_options`, …)
 //! are not defined here.
 
-use super::queue;
+use super::{hooks, queue};
 use crate::detect::{self, ignores};
 use crate::record::recorder;
 use crate::report::options;
@@ -14,7 +14,7 @@ use crate::system::tls::{caller, hot};
 use crate::system::{config, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::record::{Op, sync_source};
+use rashomon_abi::record::{AccessClass, Op, sync_source};
 
 fn order(op: Op, object: u64) {
     if let Some(runtime) = Runtime::try_enter() {
@@ -211,13 +211,13 @@ nothing! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_read_range_pc(address: u64, bytes: u64, site: u64) {
     // SAFETY: as the hook itself.
-    unsafe { crate::intercept::hooks::access_range(address, bytes, site, rashomon_abi::record::AccessClass::Read as u64) }
+    unsafe { hooks::access_range(address, bytes, site, AccessClass::Read as u64) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_write_range_pc(address: u64, bytes: u64, site: u64) {
     // SAFETY: as the hook itself.
-    unsafe { crate::intercept::hooks::access_range(address, bytes, site, rashomon_abi::record::AccessClass::Write as u64) }
+    unsafe { hooks::access_range(address, bytes, site, AccessClass::Write as u64) }
 }
 
 #[unsafe(no_mangle)]
@@ -231,14 +231,14 @@ macro_rules! unaligned {
         unsafe extern "C" fn $load(address: *const $word) -> $word {
             // SAFETY: the program's own bytes.
             unsafe {
-                crate::intercept::hooks::access_range(address as u64, 1 << $log2, caller(), rashomon_abi::record::AccessClass::Read as u64);
+                hooks::access_range(address as u64, 1 << $log2, caller(), AccessClass::Read as u64);
                 address.read_unaligned()
             }
         }
         unsafe extern "C" fn $store(address: *mut $word, value: $word) {
             // SAFETY: the program's own bytes.
             unsafe {
-                crate::intercept::hooks::access_range(address as u64, 1 << $log2, caller(), rashomon_abi::record::AccessClass::Write as u64);
+                hooks::access_range(address as u64, 1 << $log2, caller(), AccessClass::Write as u64);
                 address.write_unaligned(value);
             }
         }

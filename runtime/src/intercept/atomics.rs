@@ -111,7 +111,10 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
 }
 
 macro_rules! atomics {
-    ($atomic:ident $word:ident $log2:literal: $load:ident $store:ident $exchange:ident $add:ident $sub:ident $and:ident $or:ident $xor:ident $nand:ident $strong:ident $weak:ident $value:ident) => {
+    (
+        $atomic:ident $word:ident $log2:literal: $load:ident $store:ident $exchange:ident $add:ident $sub:ident $and:ident
+        $or:ident $xor:ident $nand:ident $strong:ident $weak:ident $value:ident
+    ) => {
         pub mod $word {
             use super::*;
 

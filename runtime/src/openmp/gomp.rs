@@ -110,7 +110,15 @@ macro_rules! loop_starts {
             shares::begin_loop(call, Loop::signed(start, end, step, $kind, chunk)$(.$ordered())?);
             unsafe { next(call, first, behind) }
         }
-        unsafe extern "C" fn $unsigned(up: bool, start: u64, end: u64, step: u64, chunk: u64, first: *mut u64, behind: *mut u64) -> bool {
+        unsafe extern "C" fn $unsigned(
+            up: bool,
+            start: u64,
+            end: u64,
+            step: u64,
+            chunk: u64,
+            first: *mut u64,
+            behind: *mut u64,
+        ) -> bool {
             let call = Call::current();
             shares::begin_loop(call, Loop::unsigned(up, start, end, step, $kind, chunk)$(.$ordered())?);
             unsafe { next(call, first, behind) }
@@ -192,7 +200,8 @@ macro_rules! any_starts {
             reductions: *const usize,
             memory: *mut *mut u8,
         ) -> bool {
-            let iterations = kind_of(schedule, Loop::signed(start, end, step, Kind::of(schedule as u32 & 0xff), chunk))$(.$ordered())?;
+            let kind = Kind::of(schedule as u32 & 0xff);
+            let iterations = kind_of(schedule, Loop::signed(start, end, step, kind, chunk))$(.$ordered())?;
             unsafe { any_start(iterations, first, behind, reductions, memory, Call::current()) }
         }
         #[allow(clippy::too_many_arguments, reason = "the compiler's interface")]
@@ -208,7 +217,8 @@ macro_rules! any_starts {
             reductions: *const usize,
             memory: *mut *mut u8,
         ) -> bool {
-            let iterations = kind_of(schedule, Loop::unsigned(up, start, end, step, Kind::of(schedule as u32 & 0xff), chunk))$(.$ordered())?;
+            let kind = Kind::of(schedule as u32 & 0xff);
+            let iterations = kind_of(schedule, Loop::unsigned(up, start, end, step, kind, chunk))$(.$ordered())?;
             unsafe { any_start(iterations, first, behind, reductions, memory, Call::current()) }
         }
     )* };

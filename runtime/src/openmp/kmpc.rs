@@ -223,7 +223,15 @@ macro_rules! loops {
             }
         }
 
-        unsafe extern "C" fn $start(_location: usize, _thread: i32, schedule: u32, lower: $type, upper: $type, step: $wide, chunk: $wide) {
+        unsafe extern "C" fn $start(
+            _location: usize,
+            _thread: i32,
+            schedule: u32,
+            lower: $type,
+            upper: $type,
+            step: $wide,
+            chunk: $wide,
+        ) {
             let mut iterations: Loop = $make(i128::from(lower), i128::from(upper), i128::from(step));
             let (kind, ordered, as_set) = kind_of(schedule);
             iterations.kind = kind;

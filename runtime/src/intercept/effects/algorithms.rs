@@ -21,7 +21,12 @@ effects! {
     qsort_r(base, count, size, compare, argument) -> (),
         reads |r| { if count > 1 { Accesses { class: AccessClass::Write, ..r }.bytes(base, count.saturating_mul(size)); } };
     regcomp(pattern_to, text, flags) -> c_int, reads |r| { r.text(text); }, writes |w, _| { w.bytes(pattern_to, 64); };
-    "GLIBC_2.3.4" regexec(pattern, text, count, matches, flags: c_int) -> c_int, reads |r| { if flags & 4 == 0 { r.text(text); } }, writes |w, result| { w.bytes(matches, if result == 0 && unsafe { tells_matches(pattern) } { count.saturating_mul(8) } else { 0 }); };
+    "GLIBC_2.3.4" regexec(pattern, text, count, matches, flags: c_int) -> c_int,
+        reads |r| { if flags & 4 == 0 { r.text(text); } },
+        writes |w, result| {
+            let tells = result == 0 && unsafe { tells_matches(pattern) };
+            w.bytes(matches, if tells { count.saturating_mul(8) } else { 0 });
+        };
     regerror(error, pattern, to, room) -> usize, writes |w, _| { w.text(if room > 0 { to } else { 0 }); };
     confstr(name, to, room) -> usize, writes |w, length| { w.bytes(to, length.min(room)); };
 }

@@ -130,8 +130,12 @@ effects! {
     tmpnam_r(name) -> usize, writes |w, result| { w.text(result); };
     ttyname_r(file, to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };
     ptsname_r(file, to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };
-    "GLIBC_2.27" glob(pattern, flags, handler, to) -> c_int, reads |r| { r.text(pattern); }, writes |w, result| { w.bytes(to, if_done(result, 72)); };
-    "GLIBC_2.27" glob64(pattern, flags, handler, to) -> c_int, reads |r| { r.text(pattern); }, writes |w, result| { w.bytes(to, if_done(result, 72)); };
+    "GLIBC_2.27" glob(pattern, flags, handler, to) -> c_int,
+        reads |r| { r.text(pattern); },
+        writes |w, result| { w.bytes(to, if_done(result, 72)); };
+    "GLIBC_2.27" glob64(pattern, flags, handler, to) -> c_int,
+        reads |r| { r.text(pattern); },
+        writes |w, result| { w.bytes(to, if_done(result, 72)); };
     fnmatch(pattern, text, flags) -> c_int, reads |r| { r.text(pattern); r.text(text); };
     pread(file, to, bytes, offset) -> isize, writes |w, result| { w.bytes(to, result.max(0) as usize); };
     pread64(file, to, bytes, offset) -> isize, writes |w, result| { w.bytes(to, result.max(0) as usize); };

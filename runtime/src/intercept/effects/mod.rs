@@ -150,7 +150,9 @@ macro_rules! perform {
     (($($version:literal)? $name:ident) ($($argument:ident: $kind:ty),*) -> $result:ty) => {
         real!($($version)? fn $name($($kind),*) -> $result)($($argument),*)
     };
-    (($($version:literal)? $name:ident) ($($argument:ident: $kind:ty),*) -> $result:ty, $by:path) => { $by($($argument as _),*) as $result };
+    (($($version:literal)? $name:ident) ($($argument:ident: $kind:ty),*) -> $result:ty, $by:path) => {
+        $by($($argument as _),*) as $result
+    };
 }
 
 macro_rules! effects {
@@ -166,7 +168,9 @@ macro_rules! effects {
                 if let Some(_call) = &call {
                     $( let $r = Accesses { call: _call, class: AccessClass::Read }; $before; _call.again(); )?
                 }
-                let result = unsafe { perform!(($($version)? $name) ($($argument: argument!($($kind)?)),*) -> $result $(, $by)?) };
+                let result = unsafe {
+                    perform!(($($version)? $name) ($($argument: argument!($($kind)?)),*) -> $result $(, $by)?)
+                };
                 if let Some(_call) = &call {
                     $( let $w = Accesses { call: _call, class: AccessClass::Write }; let $value = result; $after )?
                 }

@@ -19,7 +19,10 @@ macro_rules! numbers {
                 let call = Call::entered();
                 let mut own = text;
                 let place = if end.is_null() { &raw mut own } else { end };
-                let result = unsafe { real!(fn $name(usize, *mut usize $(, numbers!(@int $base))?) -> $result)(text, place $(, $base)?) };
+                let result = unsafe {
+                    let function = real!(fn $name(usize, *mut usize $(, numbers!(@int $base))?) -> $result);
+                    function(text, place $(, $base)?)
+                };
                 if let Some(call) = &call
                     $( && is_base($base) )?
                 {

@@ -42,7 +42,8 @@ macro_rules! lines {
 
             pub unsafe extern "C" fn call(place: usize, size: usize $(, $argument: $kind)*) -> isize {
                 let wants = Wants::Until($end as u8, usize::MAX);
-                unsafe { line(place, size, || takes($stream, wants, || real!(fn $name(usize, usize $(, $kind)*) -> isize)(place, size $(, $argument)*))) }
+                let real = || unsafe { real!(fn $name(usize, usize $(, $kind)*) -> isize)(place, size $(, $argument)*) };
+                unsafe { line(place, size, || takes($stream, wants, real)) }
             }
         }
         crate::intercept::interpose! { $name => $name::call; }

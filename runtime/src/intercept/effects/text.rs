@@ -72,10 +72,16 @@ effects! {
     rawmemchr(text, byte) -> usize,
         writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, found - text + 1); };
     memrchr(memory, byte, bytes) -> usize,
-        writes |w, found| { let from = if found == 0 { memory } else { found }; Accesses { class: AccessClass::Read, ..w }.bytes(from, memory + bytes - from); };
+        writes |w, found| {
+            let from = if found == 0 { memory } else { found };
+            Accesses { class: AccessClass::Read, ..w }.bytes(from, memory + bytes - from);
+        };
     memmem(memory, bytes, part, length) -> usize,
         reads |r| { r.bytes(part, length); },
-        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(memory, if found == 0 { bytes } else { found - memory + length }); };
+        writes |w, found| {
+            let seen = if found == 0 { bytes } else { found - memory + length };
+            Accesses { class: AccessClass::Read, ..w }.bytes(memory, seen);
+        };
     memccpy(to, from, byte, most) -> usize, writes |w, found| {
         let bytes = if found == 0 { most } else { found - to };
         Accesses { class: AccessClass::Read, ..w }.bytes(from, bytes);

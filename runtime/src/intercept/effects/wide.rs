@@ -37,20 +37,25 @@ effects! {
     wcscat(to, from) -> usize, reads |r| {
         r.wide(from);
         r.wide(to);
-        Accesses { class: AccessClass::Write, ..r }.bytes(to + wide_length(to, usize::MAX) * WIDE, (wide_length(from, usize::MAX) + 1) * WIDE);
+        let end = to + wide_length(to, usize::MAX) * WIDE;
+        Accesses { class: AccessClass::Write, ..r }.bytes(end, (wide_length(from, usize::MAX) + 1) * WIDE);
     };
     wcsncat(to, from, most) -> usize, reads |r| {
         r.wide_up_to(from, most);
         r.wide(to);
-        Accesses { class: AccessClass::Write, ..r }.bytes(to + wide_length(to, usize::MAX) * WIDE, (wide_length(from, most) + 1) * WIDE);
+        let end = to + wide_length(to, usize::MAX) * WIDE;
+        Accesses { class: AccessClass::Write, ..r }.bytes(end, (wide_length(from, most) + 1) * WIDE);
     };
     wcscmp(a, b) -> c_int, reads |r| { let seen = unsafe { compared(a, b, usize::MAX) }; r.bytes(a, seen); r.bytes(b, seen); };
     wcsncmp(a, b, most) -> c_int, reads |r| { let seen = unsafe { compared(a, b, most) }; r.bytes(a, seen); r.bytes(b, seen); };
-    wcschr(text, character) -> usize,
-        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + WIDE }); };
+    wcschr(text, character) -> usize, writes |w, found| {
+        let seen = if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + WIDE };
+        Accesses { class: AccessClass::Read, ..w }.bytes(text, seen);
+    };
     wcsrchr(text, character) -> usize, reads |r| { r.wide(text); };
     wcsstr(text, part) -> usize, reads |r| { r.wide(part); }, writes |w, found| {
-        let seen = if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + wide_length(part, usize::MAX) * WIDE };
+        let whole = (wide_length(text, usize::MAX) + 1) * WIDE;
+        let seen = if found == 0 { whole } else { found - text + wide_length(part, usize::MAX) * WIDE };
         Accesses { class: AccessClass::Read, ..w }.bytes(text, seen);
     };
     wmemcpy(to, from, count) -> usize,
