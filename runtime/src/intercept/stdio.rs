@@ -8,11 +8,6 @@
 //!
 //! In serial mode a thread that needs more than the stream holds waits in the model first. The stream's buffer is looked at for
 //! that: its layout is part of glibc's interface, as `getc_unlocked` is compiled into programs.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at the program's own stream"
-)]
 
 use super::descriptors::{Interruption, Kind, POLLIN, POLLOUT, Ready, look, poll_now, wait_for_files};
 use crate::detect;
@@ -61,6 +56,7 @@ fn file_of(stream: usize) -> Option<c_int> {
     if stream == 0 || !hot().is_outside() {
         return None;
     }
+    // SAFETY: a stream of the library's, whose descriptor lies there.
     let file = unsafe { ((stream + FILE) as *const c_int).read() };
     let Some(known) = KNOWN.get(file as usize) else {
         return (file >= 0 && asked(file) == ORDERS).then_some(file);
@@ -88,8 +84,10 @@ pub enum Wants {
 fn holds(stream: usize, wants: Wants) -> bool {
     const END_SEEN: u32 = 0x10;
     const PUT_BACK: u32 = 0x100;
+    // SAFETY: the same: what it has read, and not handed out, lies between these.
     let [from, to] = unsafe { ((stream + 8) as *const [usize; 2]).read() };
     let held = to.saturating_sub(from);
+    // SAFETY: its flags are its first word.
     if unsafe { (stream as *const u32).read() } & (END_SEEN | PUT_BACK) != 0 {
         // Nothing is read any more; or what was put back lies before what was read, where this cannot be told.
         return true;
@@ -98,6 +96,7 @@ fn holds(stream: usize, wants: Wants) -> bool {
         Wants::Bytes(bytes) => bytes <= held,
         Wants::Until(end, most) => {
             let looked_at = held.min(most);
+            // SAFETY: bytes that the stream holds.
             let found =
                 looked_at > 0 && unsafe { real!(fn memchr(usize, c_int, usize) -> usize)(from, end as c_int, looked_at) } != 0;
             found || most <= held
@@ -173,6 +172,7 @@ pub fn standard_input() -> usize {
     unsafe extern "C" {
         static stdin: usize;
     }
+    // SAFETY: the library's own variable.
     unsafe { (&raw const stdin).read_volatile() }
 }
 
@@ -180,6 +180,7 @@ pub fn standard_output() -> usize {
     unsafe extern "C" {
         static stdout: usize;
     }
+    // SAFETY: the library's own variable, too.
     unsafe { (&raw const stdout).read_volatile() }
 }
 
@@ -191,6 +192,7 @@ macro_rules! streams {
             use super::*;
 
             pub unsafe extern "C" fn call($($argument: $kind),*) -> $result {
+                // SAFETY: the function itself with the program's arguments.
                 $frame($stream, $($wants,)? || unsafe { real!(fn $name($($kind),*) -> $result)($($argument),*) })
             }
         }

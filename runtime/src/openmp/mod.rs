@@ -33,6 +33,7 @@ mod api;
 mod data;
 mod doacross;
 mod gomp;
+mod gomp_loops;
 mod gomp_tasks;
 mod kmpc;
 mod kmpc_tasks;

@@ -210,7 +210,7 @@ pub fn all() -> impl Iterator<Item = &'static Thread> {
     (0..count()).filter_map(by_number)
 }
 
-/// Registers a new thread. `None` when there are too many.
+/// Registers a new thread. `None` when there is no memory.
 pub fn register(parent: u32, spawn_ordinal: u32) -> Option<&'static Thread> {
     let memory = sys::map_anonymous(size_of::<Thread>()).cast::<Thread>();
     if memory.is_null() {
@@ -342,15 +342,13 @@ pub unsafe fn only(thread: &'static Thread) {
     thread.kernel_id.set(sys::thread_id());
     thread.libc_id.set(thread.kernel_id.get());
     thread.context_count.set(1);
-    for zero in [&thread.spawn_ordinal, &thread.spawned, &thread.chunk_index, &thread.context] {
-        zero.set(0);
-    }
     thread.ordinal.set(0);
     thread.contexts.with(Map::clear_and_free);
     thread.context_path.with(|path| path.truncate(0));
     thread.allocations.with(Map::clear_and_free);
-    thread.executed.set(0);
-    thread.executed_before_chunk.set(0);
+    for zero in [&thread.executed, &thread.executed_before_chunk, &thread.condition] {
+        zero.set(0);
+    }
     thread.since_sync.set(0);
     thread.reload.set(0);
     thread.wait.set(Wait::NOTHING);
@@ -359,10 +357,8 @@ pub unsafe fn only(thread: &'static Thread) {
     thread.evicted.store(0, Relaxed);
     thread.pending_signals.store(0, Relaxed);
     thread.arrived_signals.forget();
-    for zero in [&thread.spins, &thread.points, &thread.looks] {
-        zero.set(0);
-    }
-    thread.condition.set(0);
+    let counts = [&thread.spawn_ordinal, &thread.spawned, &thread.chunk_index, &thread.context];
+    counts.into_iter().chain([&thread.spins, &thread.points, &thread.looks]).for_each(|count| count.set(0));
     thread.goal.set(crate::serial::replay::GoalAccess::NONE);
     thread.priority.set(crate::serial::policy::new_priority(0));
     COUNT.store(1, Release);
@@ -495,7 +491,7 @@ impl Thread {
     }
 }
 
-/// The calling thread's number, for messages.
+/// The calling thread's number, or one that no thread has.
 pub fn current_number() -> u64 {
     tls::current().map_or(u64::MAX, |thread| thread.number.get().into())
 }

@@ -12,10 +12,6 @@
 //! What is told is what the C standard, POSIX and the manual say that a function does to its caller's objects. A buffer of the
 //! library's own that a function returns a pointer to (`localtime`) is written by the call, too: whoever uses it while another
 //! thread calls the function reads what is being written.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 mod accounts;
 mod algorithms;
@@ -104,17 +100,20 @@ impl Accesses<'_> {
 const WIDE: usize = 4;
 
 fn text_length(text: usize) -> usize {
+    // SAFETY: a string of the program's, which it hands to a function that reads all of it.
     unsafe { real!(fn strlen(usize) -> usize)(text) }
 }
 
 /// Bytes that a function reads which stops at the end of the string or after `most` bytes.
 fn text_looked_at(text: usize, most: usize) -> usize {
+    // SAFETY: the program's, which it hands to a function that reads as far as this one.
     let length = unsafe { real!(fn strnlen(usize, usize) -> usize)(text, most) };
     if length < most { length + 1 } else { most }
 }
 
 /// Characters before the end, at most so many.
 fn wide_length(text: usize, most: usize) -> usize {
+    // SAFETY: the same of wide characters.
     unsafe { real!(fn wcsnlen(usize, usize) -> usize)(text, most) }
 }
 
@@ -168,6 +167,7 @@ macro_rules! effects {
                 if let Some(_call) = &call {
                     $( let $r = Accesses { call: _call, class: AccessClass::Read }; $before; _call.again(); )?
                 }
+                // SAFETY: the function itself, or the one that stands in for it, with the program's own arguments.
                 let result = unsafe {
                     perform!(($($version)? $name) ($($argument: argument!($($kind)?)),*) -> $result $(, $by)?)
                 };
