@@ -1,8 +1,9 @@
 //! `sigaction` and its older kin; signals that are sent.
 
 use super::kernel::{self, Object};
+use super::signals::change;
 use crate::detect;
-use crate::serial::sched;
+use crate::serial::{arrivals, sched};
 use crate::system::config;
 use crate::system::handles;
 use crate::system::real::real;
@@ -19,13 +20,13 @@ const SIG_HOLD: usize = 2;
 
 unsafe extern "C" fn action(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
     // SAFETY: the program's arguments.
-    unsafe { signals::change(signal, new, old) }
+    unsafe { change(signal, new, old) }
 }
 
 fn replace(signal: c_int, handler: usize, flags: c_int) -> usize {
     let mut old = Action::new(0, 0);
     // SAFETY: local actions.
-    if unsafe { signals::change(signal, &Action::new(handler, flags), &mut old) } == 0 { old.handler } else { SIG_ERR }
+    if unsafe { change(signal, &Action::new(handler, flags), &mut old) } == 0 { old.handler } else { SIG_ERR }
 }
 
 unsafe extern "C" fn simple(signal: c_int, handler: usize) -> usize {
@@ -49,7 +50,7 @@ unsafe extern "C" fn set(signal: c_int, handler: usize) -> usize {
     let new = Action::new(handler, 0);
     // SAFETY: masks of eight bytes and local actions.
     unsafe {
-        if signals::change(signal, if hold { core::ptr::null() } else { &new }, &mut old) != 0 {
+        if change(signal, if hold { core::ptr::null() } else { &new }, &mut old) != 0 {
             return SIG_ERR;
         }
         syscall!(sys::RT_SIGPROCMASK, !hold as usize, &raw const bit, &raw mut before, 8);
@@ -61,11 +62,11 @@ unsafe extern "C" fn interrupt(signal: c_int, interrupts: c_int) -> c_int {
     let mut action = Action::new(0, 0);
     // SAFETY: local actions.
     unsafe {
-        if signals::change(signal, core::ptr::null(), &mut action) != 0 {
+        if change(signal, core::ptr::null(), &mut action) != 0 {
             return -1;
         }
         action.flags = if interrupts != 0 { action.flags & !SA_RESTART } else { action.flags | SA_RESTART };
-        signals::change(signal, &action, core::ptr::null_mut())
+        change(signal, &action, core::ptr::null_mut())
     }
 }
 
@@ -136,7 +137,7 @@ fn send_to(thread: Option<&Thread>, signal: c_int, own: impl FnOnce() -> bool, r
         && let Some(thread) = thread
         && let Some(_runtime) = Runtime::try_enter()
     {
-        return signals::send_and_await(thread, signal, real);
+        return arrivals::send_and_await(thread, signal, real);
     }
     send(signal, || false, real)
 }

@@ -99,7 +99,7 @@ unsafe fn detect() {
     // SAFETY: by the caller.
     unsafe { begin_initial_thread() };
     if report::options::get().end_on_sigterm {
-        signals::watch_termination();
+        crate::intercept::signals::watch_termination();
     }
     detect::background::begin();
     report::begun();

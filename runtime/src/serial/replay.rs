@@ -10,9 +10,9 @@ use crate::serial::goals::{begin_to_hold, is_goal, turns_done};
 pub use crate::serial::goals::{conclude, rashomon_finding_reached, say_goal_reached};
 pub use crate::serial::named::{allocated, appeared, schedule_index};
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
-use crate::serial::{named, shutdown};
+use crate::serial::{arrivals, named, shutdown};
 use crate::system::thread::{NO_THREAD, Runtime, State, Thread, known};
-use crate::system::{config, header, modules, signals};
+use crate::system::{config, header, modules};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
@@ -307,7 +307,7 @@ fn advance() {
 /// The schedule is no longer in force.
 pub fn over(state: u32) {
     ACTIVE.store(state, Release);
-    signals::release_held();
+    arrivals::release_held();
 }
 
 /// The execution left the schedule.
