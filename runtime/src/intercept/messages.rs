@@ -92,7 +92,6 @@ pub unsafe extern "C" fn receive_until(
 }
 
 /// A call that waits for what others do at an object of System V, or for its removal.
-// SAFETY: the program's room, which begins with the kind of message.
 fn external_at(at: Object, id: c_int, takes: bool, real: impl FnOnce() -> isize) -> isize {
     let let_go = |result: isize| (takes && result >= 0 || result < 0 && errno() == REMOVED).then_some(at);
     external_unless(sync_source::OTHER, id as u32 as u64, real, |_| false, let_go)
