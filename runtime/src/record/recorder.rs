@@ -9,6 +9,7 @@ use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, all};
+use crate::system::tls::Hot;
 use crate::system::{config, folder, header};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
@@ -186,23 +187,23 @@ fn reserve(thread: &Thread, words: usize) -> bool {
 
 /// # Safety
 /// After [`reserve`].
-unsafe fn push(thread: &Thread, value: u64) {
-    let hot = thread.hot();
+unsafe fn push(hot: &Hot, value: u64) {
     // SAFETY: room was reserved. Volatile: records appear in order, whenever the process dies.
     unsafe {
-        hot.cursor.get().write_volatile(value);
-        hot.cursor.set(hot.cursor.get().add(1));
+        let cursor = hot.cursor.get();
+        cursor.write_volatile(value);
+        hot.cursor.set(cursor.add(1));
     }
 }
 
 /// Brings the call context up to date with the shadow stack.
 fn resolve_context(thread: &Thread) {
-    if thread.hot().dirty.get() == 0 {
+    let hot = thread.hot();
+    if hot.dirty.get() == 0 {
         return;
     }
     let (bottom, lowest, top) = {
         let looks = tree::looks(thread);
-        let hot = thread.hot();
         // While accesses are ignored or asked about one by one the fast path stays shut.
         hot.dirty.set((hot.ignored.get() > 0 || looks) as u64);
         let lowest = hot.lowest.replace(hot.top.get());
@@ -231,8 +232,8 @@ fn resolve_context(thread: &Thread) {
                 if reserve(thread, 2) {
                     // SAFETY: reserved.
                     unsafe {
-                        push(thread, word(0, record::CONTEXT_DEFINITION, site));
-                        push(thread, (parent as u64) << 32 | fresh as u64);
+                        push(hot, word(0, record::CONTEXT_DEFINITION, site));
+                        push(hot, (parent as u64) << 32 | fresh as u64);
                     }
                 }
                 fresh
@@ -246,6 +247,7 @@ fn resolve_context(thread: &Thread) {
 
 /// Room for a record of `words` words with its context in front.
 fn reserve_with_context(thread: &Thread, words: usize) -> bool {
+    let hot = thread.hot();
     resolve_context(thread);
     if !reserve(thread, words + 2) {
         return false;
@@ -253,7 +255,7 @@ fn reserve_with_context(thread: &Thread, words: usize) -> bool {
     if thread.written_context.get() != thread.context.get() {
         thread.written_context.set(thread.context.get());
         // SAFETY: reserved.
-        unsafe { push(thread, word(0, record::CONTEXT, thread.context.get() as u64)) };
+        unsafe { push(hot, word(0, record::CONTEXT, thread.context.get() as u64)) };
     }
     true
 }
@@ -272,16 +274,17 @@ pub fn access(thread: &Thread, address: u64, site: u64, kind: u64) {
     if !reserve_with_context(thread, 2) {
         return;
     }
-    let mut distance = site.wrapping_sub(thread.hot().previous_site.get()).wrapping_add(SITE_BIAS);
+    let hot = thread.hot();
+    let mut distance = site.wrapping_sub(hot.previous_site.get()).wrapping_add(SITE_BIAS);
     // SAFETY: two words were reserved.
     unsafe {
         if distance > 2 * SITE_BIAS - 1 {
-            push(thread, word(0, record::SITE, site));
+            push(hot, word(0, record::SITE, site));
             distance = SITE_BIAS;
         }
-        push(thread, word(distance, kind, address));
+        push(hot, word(distance, kind, address));
     }
-    thread.hot().previous_site.set(site);
+    hot.previous_site.set(site);
 }
 
 pub fn range(thread: &Thread, address: u64, bytes: u64, site: u64, class: u64) {
@@ -291,11 +294,12 @@ pub fn range(thread: &Thread, address: u64, bytes: u64, site: u64, class: u64) {
     if !reserve_with_context(thread, 3) {
         return;
     }
+    let hot = thread.hot();
     // SAFETY: three words were reserved.
     unsafe {
-        push(thread, word(class, record::RANGE, address));
-        push(thread, bytes);
-        push(thread, site);
+        push(hot, word(class, record::RANGE, address));
+        push(hot, bytes);
+        push(hot, site);
     }
 }
 
@@ -384,14 +388,15 @@ pub fn sync_at(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, argume
         passed(thread, op);
         return;
     }
+    let hot = thread.hot();
     if reserve_with_context(thread, 3 + arguments.len()) {
         // SAFETY: reserved.
         unsafe {
-            push(thread, word(op as u64, record::SYNC, object));
-            push(thread, (arguments.len() as u64) << 48 | sequence);
-            push(thread, (aux as u64) << 48 | (site & LOW_MASK));
+            push(hot, word(op as u64, record::SYNC, object));
+            push(hot, (arguments.len() as u64) << 48 | sequence);
+            push(hot, (aux as u64) << 48 | (site & LOW_MASK));
             for &argument in arguments {
-                push(thread, argument);
+                push(hot, argument);
             }
         }
     }
@@ -407,12 +412,13 @@ pub fn sync_at(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, argume
 
 /// Serial mode: the thread goes on after others ran.
 pub fn turn(thread: &Thread) {
+    let hot = thread.hot();
     let count = thread.accesses_since_sync();
     if reserve(thread, 2) {
         // SAFETY: reserved.
         unsafe {
-            push(thread, word(0, record::TURN, count));
-            push(thread, header::next_sequence());
+            push(hot, word(0, record::TURN, count));
+            push(hot, header::next_sequence());
         }
     }
     if tree::on() {
@@ -423,36 +429,39 @@ pub fn turn(thread: &Thread) {
 
 /// Serial mode: the thread begins to wait inside the operation that it is about to complete.
 pub fn waits(thread: &Thread) {
+    let hot = thread.hot();
     let count = thread.accesses_since_sync();
     if reserve(thread, 2) {
         // SAFETY: reserved.
         unsafe {
-            push(thread, word(record::TURN_WAITS, record::TURN, count));
-            push(thread, header::next_sequence());
+            push(hot, word(record::TURN_WAITS, record::TURN, count));
+            push(hot, header::next_sequence());
         }
     }
 }
 
 /// Serial mode: the recording ends while the thread stands still, and could go on.
 pub fn stands(thread: &Thread) {
+    let hot = thread.hot();
     let count = thread.accesses_since_sync();
     if reserve(thread, 2) {
         // SAFETY: reserved.
         unsafe {
-            push(thread, word(record::TURN_STANDS, record::TURN, count));
-            push(thread, header::next_sequence());
+            push(hot, word(record::TURN_STANDS, record::TURN, count));
+            push(hot, header::next_sequence());
         }
     }
 }
 
 /// The thread's last words.
 pub fn finish(thread: &Thread) {
+    let hot = thread.hot();
     filter::report(thread);
     thread.reload_quantum();
     let executed = thread.executed.get();
     if reserve(thread, 1) {
         // SAFETY: reserved.
-        unsafe { push(thread, word(0, record::EXECUTED, executed)) };
+        unsafe { push(hot, word(0, record::EXECUTED, executed)) };
     }
     header::word(field::ACCESSES_EXECUTED).fetch_add(executed, Relaxed);
     header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree.with(tree::Tree::take_skipped), Relaxed);

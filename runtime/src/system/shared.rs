@@ -4,7 +4,7 @@ use crate::system::thread::State;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
 /// A word that its owner writes, or who holds the lock that guards it, and any thread reads at any time: whoever polls it sees
-/// it change. All zero: 0, false, [`State::Runnable`].
+/// it change. Counts and addresses, which are of 64 bits, order nothing. All zero: 0, false, [`State::Runnable`].
 #[repr(transparent)]
 pub struct Shared<T: Word>(T::Atomic);
 
@@ -33,16 +33,16 @@ impl<T: Word> Shared<T> {
 }
 
 macro_rules! words {
-    ($($word:ty, $atomic:ty, $into:expr, $from:expr;)*) => { $(
+    ($($word:ty, $atomic:ty, $load:ident $store:ident, $into:expr, $from:expr;)*) => { $(
         impl Word for $word {
             type Atomic = $atomic;
             #[inline(always)]
             fn load(word: &$atomic) -> Self {
-                $from(word.load(Acquire))
+                $from(word.load($load))
             }
             #[inline(always)]
             fn store(self, word: &$atomic) {
-                word.store($into(self), Release);
+                word.store($into(self), $store);
             }
             #[inline(always)]
             fn swap(self, word: &$atomic) -> Self {
@@ -53,11 +53,11 @@ macro_rules! words {
 }
 
 words! {
-    u32, AtomicU32, core::convert::identity, core::convert::identity;
-    u64, AtomicU64, core::convert::identity, core::convert::identity;
-    i64, AtomicI64, core::convert::identity, core::convert::identity;
-    bool, AtomicU32, u32::from, |word| word != 0;
-    State, AtomicU32, |state| state as u32, State::of;
+    u32, AtomicU32, Acquire Release, core::convert::identity, core::convert::identity;
+    u64, AtomicU64, Relaxed Relaxed, core::convert::identity, core::convert::identity;
+    i64, AtomicI64, Relaxed Relaxed, core::convert::identity, core::convert::identity;
+    bool, AtomicU32, Acquire Release, u32::from, |word| word != 0;
+    State, AtomicU32, Acquire Release, |state| state as u32, State::of;
 }
 
 impl State {

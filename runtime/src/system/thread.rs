@@ -431,7 +431,7 @@ impl Thread {
     pub fn hot(&self) -> &'static Hot {
         debug_assert!(self.has_block());
         // SAFETY: set while the thread lives; touched by itself, or by others only while it is stopped.
-        unsafe { &*self.block.load(Acquire) }
+        unsafe { &*self.block.load(Relaxed) }
     }
 
     pub fn runs_in(&self, block: &'static Hot) {
