@@ -14,7 +14,7 @@ use super::locksets;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Granule};
 use super::{Detector, detector, eraser, found};
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_logic::cells::{Kind, covers, encode};
 use rashomon_logic::clocks;
@@ -45,7 +45,7 @@ impl How {
 }
 
 /// An access of any bytes, by a thread whose accesses count.
-pub fn access(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
+pub fn access(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     if bytes > 0 {
         let reference = local::reference(thread, site, how.atomic);
         access_as(thread, address, bytes, how, reference);
@@ -53,7 +53,7 @@ pub fn access(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64
 }
 
 /// The same with the reference that stands for the access; 0: there is none left.
-pub fn access_as(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) {
+pub fn access_as(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) {
     if reference == 0 {
         return;
     }
@@ -70,8 +70,8 @@ pub fn access_as(thread: &mut Thread, address: u64, bytes: u64, how: How, refere
 
 /// Whether what a granule stands for is ordered before what the thread does now.
 #[inline(always)]
-fn is_ordered(local: &Local, granule: &Granule) -> bool {
-    clocks::is_ordered(granule.slot(), granule.epoch(), local.slot, |slot| local.clock.get(slot))
+fn is_ordered(local: &Local, slot: u32, granule: &Granule) -> bool {
+    clocks::is_ordered(granule.slot(), granule.epoch(), slot, |slot| local.clock.get(slot))
 }
 
 #[inline(always)]
@@ -80,10 +80,13 @@ fn kind_of(cell: u32, granule: &Granule) -> Kind {
 }
 
 /// Whether this thread's access of these bytes races with the one that a cell stands for, which is not ordered before it.
-fn races(thread: &Thread, cell: u32, granule: &Granule, bits: u32, how: How) -> bool {
+fn races(thread: &Own, cell: u32, granule: &Granule, bits: u32, how: How) -> bool {
     let local = &thread.detect;
     let protected = || detector() == Detector::Hybrid && locksets::protects(granule.lock_set, local.lock_set);
-    cell & bits != 0 && !is_ordered(local, granule) && kind_of(cell, granule).conflicts(how.kind()) && !protected()
+    cell & bits != 0
+        && !is_ordered(local, thread.detected.slot.get(), granule)
+        && kind_of(cell, granule).conflicts(how.kind())
+        && !protected()
 }
 
 /// How often a word is looked at while other threads change it.
@@ -91,7 +94,7 @@ const LOOKS: u32 = 16;
 
 /// An access within one word. False: something was found, and looking at the words behind it would find the same.
 #[inline(always)]
-pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) -> bool {
+pub fn word(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) -> bool {
     if detector() == Detector::LockSet {
         return eraser::word(thread, address, bytes, how, reference);
     }
@@ -105,12 +108,13 @@ pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
 
 /// The same, unless it changes while it is looked at, and this is not the `last` look.
 #[inline(always)]
-fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, last: bool) -> Option<bool> {
+fn look(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, last: bool) -> Option<bool> {
     let cells = shadow::cells(address);
     let bits = shadow::byte_bits(address, bytes);
     let new = encode(reference, how.read, bits);
     let hybrid = detector() == Detector::Hybrid;
     let seen = shadow::values(shadow::look(cells));
+    let (slot, epoch) = (thread.detected.slot.get(), thread.detected.epoch.get());
     let local = &thread.detect;
     let (mut place, mut free, mut superfluous) = (CELLS, CELLS, 0u32);
     for (at, cell) in seen.into_iter().enumerate() {
@@ -126,9 +130,9 @@ fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32,
             return Some(found::use_after_free(thread, address, bytes, how, reference));
         }
         let granule = spans::granule(old);
-        if is_ordered(local, &granule) {
+        if is_ordered(local, slot, &granule) {
             let kind = kind_of(cell, &granule);
-            let mine = granule.slot() == local.slot && granule.epoch() == local.epoch;
+            let mine = granule.slot() == slot && granule.epoch() == epoch;
             if mine && kind.stands_for(how.kind()) && covers(cell, bits) && (!hybrid || granule.lock_set == local.lock_set) {
                 if !how.atomic && !local::is_covering(thread, old) {
                     // The hooks are to recognise it next time.
@@ -165,7 +169,7 @@ fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32,
     }
     let at = if place < CELLS { place } else { free };
     if seen == [0; CELLS] {
-        thread.detect.counts.checked += 1;
+        thread.detected.counts.checked.add(1);
         shadow::mark(address);
         return Some(match shadow::put_first(cells, new) {
             Ok(()) => true,
@@ -184,7 +188,7 @@ fn look(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32,
 /// the place of unseen, if it is not 0.
 #[cold]
 #[inline(never)]
-pub fn look_again(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, overwritten: u32) -> bool {
+pub fn look_again(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, overwritten: u32) -> bool {
     let cells = shadow::cells(address);
     let bits = shadow::byte_bits(address, bytes);
     for _ in 0..LOOKS {
@@ -210,14 +214,14 @@ pub fn look_again(thread: &mut Thread, address: u64, bytes: u64, how: How, refer
 }
 
 /// Into a place whatever is there, or where there is one.
-fn store(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u64, at: usize) {
-    thread.detect.counts.checked += 1;
+fn store(thread: &mut Own, cells: &[AtomicU32; CELLS], new: u32, address: u64, at: usize) {
+    thread.detected.counts.checked.add(1);
     add(thread, cells, new, address, at);
 }
 
 /// A cell that no cell gives way to: into the free one, together with one of the same reference for other bytes, or in the place
 /// of any.
-pub fn add(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u64, free: usize) {
+pub fn add(thread: &mut Own, cells: &[AtomicU32; CELLS], new: u32, address: u64, free: usize) {
     let mut at = free;
     if free >= CELLS {
         for cell in cells {
@@ -234,7 +238,7 @@ pub fn add(thread: &mut Thread, cells: &[AtomicU32; CELLS], new: u32, address: u
 }
 
 /// Writes a whole range without asking: memory that nobody else can know yet.
-pub fn imitate_write(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+pub fn imitate_write(thread: &mut Own, address: u64, bytes: u64, site: u64) {
     let reference = local::reference_of_call(thread, site, false);
     if reference == 0 {
         // Nobody can be named; but what was here before, perhaps a block that was freed, is gone all the same.
@@ -265,16 +269,16 @@ pub fn imitate_write(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
 const FREED_BYTES: u64 = 1024;
 
 /// A block's life ends: is that ordered behind all accesses to it? Whoever touches it from now on uses it after it was freed.
-pub fn free(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+pub fn free(thread: &mut Own, address: u64, bytes: u64, site: u64) {
     ends(thread, address, bytes, site, true);
 }
 
 /// The same by somebody who orders it where nobody sees it.
-pub fn free_unchecked(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+pub fn free_unchecked(thread: &mut Own, address: u64, bytes: u64, site: u64) {
     ends(thread, address, bytes, site, false);
 }
 
-fn ends(thread: &mut Thread, address: u64, bytes: u64, site: u64, checked: bool) {
+fn ends(thread: &mut Own, address: u64, bytes: u64, site: u64, checked: bool) {
     let reference = local::reference_of_call(thread, site, false);
     if reference == 0 {
         return;

@@ -9,7 +9,7 @@ use super::access::{self, How};
 use super::local;
 use super::objects::{self, Object};
 use crate::report::options;
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rashomon_abi::record::{Op, atomic_aux};
@@ -37,26 +37,26 @@ fn releases(order: u16) -> bool {
 }
 
 /// The access itself, unless the program asked not to look at this thread's.
-fn touch(thread: &mut Thread, address: u64, log2: u16, read: bool, site: u64) {
-    if thread.hot().ignored == 0 {
+fn touch(thread: &mut Own, address: u64, log2: u16, read: bool, site: u64) {
+    if thread.hot().ignored.get() == 0 {
         access::access(thread, address, 1 << log2, How::atomic(read), site);
     }
 }
 
-fn receive(thread: &mut Thread, object: &Object, acquires: bool) {
+fn receive(thread: &mut Own, object: &Object, acquires: bool) {
     if object.released.is_empty() {
         return;
     }
     if acquires {
         super::acquire(thread, object);
     } else {
-        object.is_received(thread.detect.slot);
+        object.is_received(thread.detected.slot.get());
         thread.detect.fence_pending.join(&object.released);
     }
 }
 
 /// A load. `execute` may be called twice.
-pub fn load<R>(thread: &mut Thread, address: u64, log2: u16, order: c_int, site: u64, execute: impl Fn() -> R) -> R {
+pub fn load<R>(thread: &mut Own, address: u64, log2: u16, order: c_int, site: u64, execute: impl Fn() -> R) -> R {
     touch(thread, address, log2, true, site);
     // Whoever releases a value has made the object before: if there is none yet, nothing was released with what is read here.
     let value = execute();
@@ -75,7 +75,7 @@ pub fn load<R>(thread: &mut Thread, address: u64, log2: u16, order: c_int, site:
 
 /// Anything else. `execute` tells what it turned out to be; a failed compare-exchange is a load with the order `failure`.
 pub fn modify<R>(
-    thread: &mut Thread,
+    thread: &mut Own,
     (address, log2): (u64, u16),
     order: c_int,
     failure: c_int,
@@ -111,13 +111,13 @@ pub fn modify<R>(
         Op::AtomicStore => {
             if releases(order) {
                 object.released.assign(&thread.detect.clock);
-                object.last_slot = thread.detect.slot;
-                object.last_epoch = thread.detect.epoch;
+                object.last_slot = thread.detected.slot.get();
+                object.last_epoch = thread.detected.epoch.get();
                 passed_on = true;
             } else if thread.detect.has_fence {
                 object.released.assign(&thread.detect.fence_released);
                 object.last_slot = u32::MAX;
-            } else if object.last_slot != thread.detect.slot && !KEPT.load(Relaxed) {
+            } else if object.last_slot != thread.detected.slot.get() && !KEPT.load(Relaxed) {
                 object.released.clear();
                 object.last_slot = u32::MAX;
             }
@@ -143,7 +143,7 @@ pub fn modify<R>(
     result
 }
 
-pub fn fence(thread: &mut Thread, order: c_int) {
+pub fn fence(thread: &mut Own, order: c_int) {
     if thread.detect.ignores_sync > 0 {
         return;
     }

@@ -10,7 +10,7 @@ use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{Detector, detector, libraries, local};
 use crate::report::{Descriptor, options};
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
@@ -44,14 +44,14 @@ fn word(file: c_int) -> Option<u64> {
     (detector() != Detector::LockSet).then_some(BASE + asked * 8)
 }
 
-fn remember(thread: &mut Thread, file: c_int, state: u32, site: u64) {
-    let past = Past { state, thread: thread.number, stack: local::call_stack(thread, site) };
+fn remember(thread: &mut Own, file: c_int, state: u32, site: u64) {
+    let past = Past { state, thread: thread.number.get(), stack: local::call_stack(thread, site) };
     // SAFETY: inside the table. Threads that make and close one descriptor at a time race in the program as well; any of their
     // words will do.
     unsafe { PASTS.load(Relaxed).add(file as usize).write_volatile(past) };
 }
 
-fn accessed(thread: &mut Thread, address: u64, how: How, site: u64) {
+fn accessed(thread: &mut Own, address: u64, how: How, site: u64) {
     if libraries::leaves_out_accesses(site) {
         return;
     }
@@ -60,7 +60,7 @@ fn accessed(thread: &mut Thread, address: u64, how: How, site: u64) {
 }
 
 /// The calling function made this descriptor.
-pub fn made(thread: &mut Thread, file: c_int, site: u64) {
+pub fn made(thread: &mut Own, file: c_int, site: u64) {
     if let Some(address) = word(file) {
         if libraries::leaves_out_accesses(site) {
             shadow::clear(address, 8);
@@ -71,7 +71,7 @@ pub fn made(thread: &mut Thread, file: c_int, site: u64) {
     }
 }
 
-pub fn used(thread: &mut Thread, file: c_int, site: u64) {
+pub fn used(thread: &mut Own, file: c_int, site: u64) {
     if let Some(address) = word(file) {
         accessed(thread, address, How::READ, site);
     }
@@ -83,7 +83,7 @@ const EVERYTHING: i64 = 2;
 
 /// Data is about to go out through some descriptor, or (`takes_in`) has come in. Files by themselves order nothing here;
 /// `io_sync=2` has all of them be one object.
-pub fn moves_data(thread: &mut Thread, takes_in: bool, site: u64) {
+pub fn moves_data(thread: &mut Own, takes_in: bool, site: u64) {
     if options::get().io_sync == EVERYTHING {
         if takes_in {
             super::observe(thread, ALL_FILES);
@@ -94,7 +94,7 @@ pub fn moves_data(thread: &mut Thread, takes_in: bool, site: u64) {
 }
 
 /// Another file is about to take this descriptor.
-pub fn replaces(thread: &mut Thread, file: c_int, site: u64) {
+pub fn replaces(thread: &mut Own, file: c_int, site: u64) {
     used(thread, file, site);
     if let Some(address) = word(file) {
         shadow::clear(address, 8);
@@ -102,7 +102,7 @@ pub fn replaces(thread: &mut Thread, file: c_int, site: u64) {
 }
 
 /// It has.
-pub fn replaced(thread: &mut Thread, file: c_int, site: u64) {
+pub fn replaced(thread: &mut Own, file: c_int, site: u64) {
     used(thread, file, site);
     if word(file).is_some() {
         remember(thread, file, MADE, site);
@@ -110,7 +110,7 @@ pub fn replaced(thread: &mut Thread, file: c_int, site: u64) {
 }
 
 /// Before it is closed.
-pub fn closed(thread: &mut Thread, file: c_int, site: u64) {
+pub fn closed(thread: &mut Own, file: c_int, site: u64) {
     if let Some(address) = word(file) {
         accessed(thread, address, How::WRITE, site);
         // Whoever gets the number next need not be seen to.

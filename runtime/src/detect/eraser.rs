@@ -20,7 +20,7 @@ use super::access::How;
 use super::locksets;
 use super::shadow::{self, BYTES, READ, REFERENCE_SHIFT};
 use super::{found, spans};
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::sync::atomic::Ordering::*;
 
 const EXCLUSIVE: u32 = 1;
@@ -33,7 +33,7 @@ const SET: u32 = (1 << 22) - 1;
 const REPORTED: u32 = SET;
 
 /// The locks that protect an access: for a write those held exclusively.
-fn protecting(thread: &Thread, read: bool) -> u32 {
+fn protecting(thread: &Own, read: bool) -> u32 {
     let mut set = thread.detect.lock_set;
     if !read {
         for &element in locksets::elements(set) {
@@ -45,11 +45,11 @@ fn protecting(thread: &Thread, read: bool) -> u32 {
     if set >= REPORTED { locksets::EMPTY } else { set }
 }
 
-pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) -> bool {
+pub fn word(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) -> bool {
     if how.atomic {
         return true;
     }
-    thread.detect.counts.checked += 1;
+    thread.detected.counts.checked.add(1);
     let mut at = address;
     let mut quiet = true;
     while at < address + bytes {
@@ -70,7 +70,7 @@ pub fn word(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
     quiet
 }
 
-fn variable(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) -> bool {
+fn variable(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) -> bool {
     let cells = shadow::cells(address);
     let first = (address as usize >> 2 & 1) * 2;
     let (latest, state_cell) = (&cells[first], &cells[first + 1]);
@@ -93,7 +93,7 @@ fn variable(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
         return true;
     }
     let granule = spans::granule(old >> REFERENCE_SHIFT);
-    let own = granule.slot() == thread.detect.slot;
+    let own = granule.slot() == thread.detected.slot.get();
     let (kind, candidates) = (state >> STATE_SHIFT, state >> SET_SHIFT & SET);
     let next = match kind {
         // A cell that was swept, or the variable's first access by a second thread.

@@ -9,7 +9,7 @@ use super::access::{self, How};
 use super::local;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, GRANULE, When};
-use crate::system::thread::{Runtime, Thread};
+use crate::system::thread::{Own, Runtime};
 use core::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_movemask_ps, _mm_set1_epi32,
 };
@@ -43,8 +43,8 @@ impl Memo {
     }
 
     #[inline(always)]
-    fn apply(&self, thread: &mut Thread, cells: &[AtomicU32; CELLS], address: u64) {
-        thread.detect.counts.checked += 1;
+    fn apply(&self, thread: &mut Own, cells: &[AtomicU32; CELLS], address: u64) {
+        thread.detected.counts.checked.add(1);
         shadow::mark(address);
         let mut superfluous = self.places >> 2;
         while superfluous != 0 {
@@ -67,9 +67,14 @@ const fn turn(address: u64, bytes: u64) -> usize {
 /// An access at `site` of `BYTES` bytes that do not leave their word, or are two words. Without a guard of the runtime, where the
 /// place is known: it is as short as a hook, and lies among them.
 #[inline(always)]
-pub fn plain<const IS_READ: bool, const BYTES: u64>(thread: &mut Thread, address: u64, site: u64) {
-    match local::known(thread, site) {
-        Some((reference, memos)) => known::<IS_READ, BYTES, false>(thread, address, reference, memos),
+///
+/// # Safety
+/// The calling thread's, to which nobody has a reference.
+pub unsafe fn plain<const IS_READ: bool, const BYTES: u64>(own: *mut Own, address: u64, site: u64) {
+    // SAFETY: by the contract, here and below.
+    match local::known(unsafe { &mut *own }, site) {
+        // SAFETY: as above.
+        Some((reference, memos)) => known::<IS_READ, BYTES, false>(unsafe { &mut *own }, address, reference, memos),
         None => first::<IS_READ, BYTES>(address, site),
     }
 }
@@ -79,16 +84,17 @@ pub fn plain<const IS_READ: bool, const BYTES: u64>(thread: &mut Thread, address
 fn first<const IS_READ: bool, const BYTES: u64>(address: u64, site: u64) {
     // SAFETY: called for a known thread that is not inside of the runtime.
     let runtime = unsafe { Runtime::enter() };
-    let thread = runtime.thread();
-    let (reference, memos) = local::known_or_new(thread, site);
-    if reference != 0 {
-        known::<IS_READ, BYTES, true>(thread, address, reference, memos);
-    }
+    runtime.with_own(|own| {
+        let (reference, memos) = local::known_or_new(own, site);
+        if reference != 0 {
+            known::<IS_READ, BYTES, true>(own, address, reference, memos);
+        }
+    });
 }
 
 /// An access with the reference that stands for it.
 #[inline(always)]
-pub fn with<const IS_READ: bool>(thread: &mut Thread, address: u64, bytes: u64, reference: u32) {
+pub fn with<const IS_READ: bool>(thread: &mut Own, address: u64, bytes: u64, reference: u32) {
     let memos = thread.detect.any_memos();
     match bytes {
         1 => known::<IS_READ, 1, true>(thread, address, reference, memos),
@@ -101,7 +107,7 @@ pub fn with<const IS_READ: bool>(thread: &mut Thread, address: u64, bytes: u64, 
 /// `FRESH`: the reference is new, so that nothing is remembered of it.
 #[inline(always)]
 fn known<const IS_READ: bool, const BYTES: u64, const FRESH: bool>(
-    thread: &mut Thread,
+    thread: &mut Own,
     address: u64,
     reference: u32,
     memos: *mut Memos,
@@ -116,7 +122,7 @@ fn known<const IS_READ: bool, const BYTES: u64, const FRESH: bool>(
 
 #[inline(always)]
 fn in_word<const IS_READ: bool, const BYTES: u64, const FRESH: bool>(
-    thread: &mut Thread,
+    thread: &mut Own,
     address: u64,
     reference: u32,
     memos: *mut Memos,
@@ -141,10 +147,10 @@ fn bits_of(address: u64, bytes: u64) -> u32 {
 /// Looks at all cells.
 #[inline(never)]
 #[unsafe(link_section = "rashomon_hooks")]
-fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u64, reference: u32, memo: &mut Memo) {
+fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Own, address: u64, reference: u32, memo: &mut Memo) {
     let (cells, bits) = (shadow::cells(address), bits_of(address, LENGTH));
     let whens = spans::whens();
-    let current = When { epoch: thread.detect.epoch, slot_atomic: thread.detect.slot << 1 };
+    let current = When { epoch: thread.detected.epoch.get(), slot_atomic: thread.detected.slot.get() << 1 };
     let (times, slots) = thread.detect.clock.raw();
     let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
     let all = shadow::look(cells);
@@ -167,7 +173,7 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u6
     let reads = bits_of_cells(READ).1;
     let free = none(all);
     if overlapping & !ordered & !(if IS_READ { reads } else { 0 }) != 0 {
-        return unusual(address, LENGTH, IS_READ, reference);
+        return unusual(thread, address, LENGTH, IS_READ, reference);
     }
     let covering = overlapping & own & bits_of_cells(bits).0 & !(if IS_READ { 0 } else { reads });
     if covering != 0 {
@@ -191,7 +197,7 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u6
         place = superfluous & superfluous.wrapping_neg();
         superfluous &= !place;
     }
-    thread.detect.counts.checked += 1;
+    thread.detected.counts.checked.add(1);
     if place == 0 {
         if free == 0 {
             return access::add(thread, cells, new, address, CELLS);
@@ -204,7 +210,7 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Thread, address: u6
     if free != CELL_BITS {
         cells[at].store(whole, Relaxed);
     } else if let Err(old) = shadow::put_first(cells, whole) {
-        return together(address, LENGTH, IS_READ, reference, old);
+        return together(thread, address, LENGTH, IS_READ, reference, old);
     }
     while superfluous != 0 {
         cells[superfluous.trailing_zeros() as usize & 3].store(0, Relaxed);
@@ -247,7 +253,7 @@ fn equal(cells: __m128i, selected: u32, value: u32) -> u32 {
 
 /// A cell of the current span covers the access already; the hooks are to see that next time.
 #[inline(always)]
-fn recognise(thread: &Thread, cell: &AtomicU32, seen: u32, reference: u32) {
+fn recognise(thread: &Own, cell: &AtomicU32, seen: u32, reference: u32) {
     if !local::is_covering(thread, seen >> REFERENCE_SHIFT) {
         cell.store(reference << REFERENCE_SHIFT | seen & (READ | BYTES), Relaxed);
     }
@@ -256,17 +262,17 @@ fn recognise(thread: &Thread, cell: &AtomicU32, seen: u32, reference: u32) {
 /// Two threads came here at the same moment.
 #[cold]
 #[inline(never)]
-fn together(address: u64, bytes: u64, is_read: bool, reference: u32, overwritten: u32) {
+fn together(thread: &mut Own, address: u64, bytes: u64, is_read: bool, reference: u32, overwritten: u32) {
     // SAFETY: as in `first`; guards nest.
-    let runtime = unsafe { Runtime::enter() };
+    let _runtime = unsafe { Runtime::enter() };
     let how = if is_read { How::READ } else { How::WRITE };
-    access::look_again(runtime.thread(), address, bytes, how, reference, overwritten);
+    access::look_again(thread, address, bytes, how, reference, overwritten);
 }
 
 #[cold]
 #[inline(never)]
-fn unusual(address: u64, bytes: u64, is_read: bool, reference: u32) {
+fn unusual(thread: &mut Own, address: u64, bytes: u64, is_read: bool, reference: u32) {
     // SAFETY: as in `first`; guards nest.
-    let runtime = unsafe { Runtime::enter() };
-    access::word(runtime.thread(), address, bytes, if is_read { How::READ } else { How::WRITE }, reference);
+    let _runtime = unsafe { Runtime::enter() };
+    access::word(thread, address, bytes, if is_read { How::READ } else { How::WRITE }, reference);
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::report::{self, options};
 use crate::system::lock::RawLock;
 use crate::system::sys;
-use crate::system::thread::{self, State, Thread};
+use crate::system::thread::{self, Own, State};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 /// `handlers_of_exit`: the lock of the functions that are to run at the end of the process.
@@ -63,23 +63,22 @@ pub fn makes_thread() {
 
 /// # Safety
 /// In a child whose only thread is this one, which holds the locks.
-pub unsafe fn in_child(thread: &mut Thread, handlers_of_exit: &'static RawLock) {
+pub unsafe fn in_child(thread: &mut Own, handlers_of_exit: &'static RawLock) {
     background::forked();
     locks(handlers_of_exit).iter().for_each(|lock| lock.reset());
     // SAFETY: by the contract.
     unsafe { objects::forked() };
     for other in thread::all() {
-        if core::ptr::eq(other, thread) {
+        if core::ptr::eq(other, thread.thread()) {
             continue;
         }
-        // SAFETY: registered threads are never unmapped, and this one does not exist here.
-        let other = unsafe { &mut *other };
-        let (slot, epoch) = (other.detect.slot, other.detect.epoch);
+        // This one does not exist here.
+        let (slot, epoch) = (other.detected.slot.get(), other.detected.epoch.get());
         if epoch > thread.detect.clock.get(slot) {
             thread.detect.clock.set(slot, epoch);
         }
         // Not fibres; but threads that have yet to run.
-        if other.ended.load(Relaxed) == 0 && (other.number == 0 || other.start_routine.is_some()) {
+        if other.ended.load(Relaxed) == 0 && (other.number.get() == 0 || other.start_routine.get().is_some()) {
             OF_MANY.store(true, Relaxed);
         }
         if other.ended.swap(1, Relaxed) == 0 && epoch > 0 {
@@ -88,7 +87,7 @@ pub unsafe fn in_child(thread: &mut Thread, handlers_of_exit: &'static RawLock) 
         other.joined.set(true);
         other.state.set(State::Ended);
         other.handle.store(0, Relaxed);
-        other.hot = core::ptr::null_mut();
+        other.leaves_block();
     }
     thread.kernel_id.set(sys::thread_id());
 }

@@ -8,7 +8,7 @@ use super::{local, locksets, sides};
 use crate::report::options;
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 pub static LOCK: RawLock = RawLock::new();
@@ -61,9 +61,9 @@ fn previous(address: u64, cell: u32, granule: Granule, frees: bool) -> Side {
     }
 }
 
-fn current(thread: &Thread, address: u64, bytes: u64, how: How, reference: u32) -> Side {
+fn current(thread: &Own, address: u64, bytes: u64, how: How, reference: u32) -> Side {
     Side {
-        thread: thread.number,
+        thread: thread.number.get(),
         address,
         bytes,
         write: !how.read,
@@ -95,7 +95,7 @@ fn is_new_place(address: u64, bytes: u64) -> bool {
 /// Two accesses that nothing orders.
 #[cold]
 #[inline(never)]
-pub fn race(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32, cell: u32, granule: Granule) {
+pub fn race(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, cell: u32, granule: Granule) {
     let (now, before) = (current(thread, address, bytes, how, reference), previous(address, cell, granule, false));
     if is_new(now.stack, before.stack) && is_new_place(address, bytes) {
         RACES.fetch_add(1, Relaxed);
@@ -106,7 +106,7 @@ pub fn race(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: 
 /// A lock is destroyed, or its memory freed, where nothing orders that behind its last release.
 #[cold]
 #[inline(never)]
-pub fn destroyed_in_use(thread: &mut Thread, address: u64, reference: u32, number: u32, unlocked_at: StackId) {
+pub fn destroyed_in_use(thread: &mut Own, address: u64, reference: u32, number: u32, unlocked_at: StackId) {
     let now = current(thread, address, 1, How::FREE, reference);
     let before = Side {
         thread: number,
@@ -128,7 +128,7 @@ pub fn destroyed_in_use(thread: &mut Thread, address: u64, reference: u32, numbe
 /// An access to memory that was freed, whoever did it. Always false.
 #[cold]
 #[inline(never)]
-pub fn use_after_free(thread: &mut Thread, address: u64, bytes: u64, how: How, reference: u32) -> bool {
+pub fn use_after_free(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32) -> bool {
     let now = current(thread, address, bytes, how, reference);
     // Said once for each word.
     let freed = access::freed_by(address);

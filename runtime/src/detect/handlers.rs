@@ -7,7 +7,7 @@ use crate::report;
 use crate::system::lock::RawLock;
 use crate::system::memory::Map;
 use crate::system::real::{errno, set_errno};
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use rashomon_abi::report::warning;
 
 /// No function sets it, so that a handler that spoils `errno` is seen to.
@@ -41,7 +41,7 @@ impl Running {
 }
 
 /// A handler of the program begins on this thread, above the stack pointer `frame`.
-pub fn begins(thread: &mut Thread, frame: u64) {
+pub fn begins(thread: &mut Own, frame: u64) {
     set_errno(UNLIKELY_ERROR);
     let ignored = ignores::suspend(thread);
     let running = &mut thread.detect.handlers;
@@ -52,7 +52,7 @@ pub fn begins(thread: &mut Thread, frame: u64) {
 }
 
 /// The innermost handler is over, whether it returned or not.
-fn left(thread: &mut Thread) {
+fn left(thread: &mut Own) {
     let running = &mut thread.detect.handlers;
     running.depth = running.depth.saturating_sub(1);
     if let Some(&(_, ignored)) = running.frames.get(running.depth) {
@@ -61,7 +61,7 @@ fn left(thread: &mut Thread) {
 }
 
 /// The thread jumps from the stack pointer `from` to `target`: handlers that it leaves by that are over.
-pub fn jumped(thread: &mut Thread, from: u64, target: u64) {
+pub fn jumped(thread: &mut Own, from: u64, target: u64) {
     while let Some(depth) = thread.detect.handlers.depth.checked_sub(1) {
         let stays = thread.detect.handlers.frames.get(depth).is_none_or(|&(frame, _)| from <= target && target <= frame);
         if stays {
@@ -72,7 +72,7 @@ pub fn jumped(thread: &mut Thread, from: u64, target: u64) {
 }
 
 /// It has returned.
-pub fn ends(thread: &mut Thread, signal: i32, handler: u64) {
+pub fn ends(thread: &mut Own, signal: i32, handler: u64) {
     let spoiled = errno() != UNLIKELY_ERROR;
     left(thread);
     // Handlers of SIGTERM often end the process by raising it again, which is not seen from here.
@@ -88,7 +88,7 @@ pub fn ends(thread: &mut Thread, signal: i32, handler: u64) {
 
 /// The allocator was called.
 #[inline(always)]
-pub fn unsafe_call(thread: &mut Thread, site: u64) {
+pub fn unsafe_call(thread: &mut Own, site: u64) {
     if thread.detect.handlers.depth > 0 {
         called(thread, site);
     }
@@ -96,7 +96,7 @@ pub fn unsafe_call(thread: &mut Thread, site: u64) {
 
 #[cold]
 #[inline(never)]
-fn called(thread: &mut Thread, site: u64) {
+fn called(thread: &mut Own, site: u64) {
     let stack = local::call_stack(thread, site);
     if is_new(warning::SIGNAL_UNSAFE, stack) {
         walked::with(&[stack], |stacks| report::signal(warning::SIGNAL_UNSAFE, 0, stacks[0]));

@@ -9,7 +9,7 @@ use super::walked;
 use crate::report;
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// Regions whose places are remembered.
@@ -37,23 +37,23 @@ impl Begun {
 }
 
 /// `site`: of the call that began the region, if the program itself is to end it.
-pub fn accesses_begin(thread: &mut Thread, site: Option<u64>) {
-    thread.hot().ignored += 1;
+pub fn accesses_begin(thread: &mut Own, site: Option<u64>) {
+    thread.hot().ignored.set(thread.hot().ignored.get() + 1);
     if let Some(site) = site {
         let place = local::call_stack(thread, site);
         thread.detect.ignores_begun[0].add(place);
     }
 }
 
-pub fn accesses_end(thread: &mut Thread) {
+pub fn accesses_end(thread: &mut Own) {
     let hot = thread.hot();
-    hot.ignored = hot.ignored.saturating_sub(1);
-    if hot.ignored == 0 {
+    hot.ignored.set(hot.ignored.get().saturating_sub(1));
+    if hot.ignored.get() == 0 {
         thread.detect.ignores_begun[0].count = 0;
     }
 }
 
-pub fn sync_begin(thread: &mut Thread, site: Option<u64>) {
+pub fn sync_begin(thread: &mut Own, site: Option<u64>) {
     thread.detect.ignores_sync += 1;
     if let Some(site) = site {
         let place = local::call_stack(thread, site);
@@ -61,7 +61,7 @@ pub fn sync_begin(thread: &mut Thread, site: Option<u64>) {
     }
 }
 
-pub fn sync_end(thread: &mut Thread) {
+pub fn sync_end(thread: &mut Own) {
     let local = &mut thread.detect;
     local.ignores_sync = local.ignores_sync.saturating_sub(1);
     if local.ignores_sync == 0 {
@@ -70,20 +70,22 @@ pub fn sync_end(thread: &mut Thread) {
 }
 
 /// Suspends all regions, for a signal handler. Returns what [`resume`] takes.
-pub fn suspend(thread: &mut Thread) -> (u64, u32) {
-    (core::mem::take(&mut thread.hot().ignored), core::mem::take(&mut thread.detect.ignores_sync))
+pub fn suspend(thread: &mut Own) -> (u64, u32) {
+    (thread.hot().ignored.take(), core::mem::take(&mut thread.detect.ignores_sync))
 }
 
-pub fn resume(thread: &mut Thread, (accesses, sync): (u64, u32)) {
-    thread.hot().ignored = accesses;
+pub fn resume(thread: &mut Own, (accesses, sync): (u64, u32)) {
+    thread.hot().ignored.set(accesses);
     thread.detect.ignores_sync = sync;
 }
 
 /// The thread ends: all of its regions should have.
-pub fn check_ended(thread: &mut Thread) {
-    let open = [thread.hot().ignored > 0, thread.detect.ignores_sync > 0];
+pub fn check_ended(thread: &mut Own) {
+    let open = [thread.hot().ignored.get() > 0, thread.detect.ignores_sync > 0];
     if let Some(which) = open.iter().position(|&open| open) {
-        walked::with(thread.detect.ignores_begun[which].places(), |places| report::unfinished_ignores(thread.number, places));
+        walked::with(thread.detect.ignores_begun[which].places(), |places| {
+            report::unfinished_ignores(thread.number.get(), places)
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Objects of a heap that is managed by the program: many are freed at once, and they move.
 
 use super::{blocks, objects, shadow};
-use crate::system::thread::{self, Thread};
+use crate::system::thread::{self, Own};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Where the heap begins and ends.
@@ -17,7 +17,7 @@ pub fn contains(address: u64) -> bool {
 }
 
 /// Every object in a range is freed. The collector knows that nobody uses them: that is not checked.
-pub fn free(thread: &mut Thread, address: u64, bytes: u64) {
+pub fn free(thread: &mut Own, address: u64, bytes: u64) {
     for at in (address & !7..address + bytes).step_by(8) {
         match blocks::at(at) {
             Some(block) => {
@@ -50,10 +50,9 @@ pub fn relocate(from: u64, to: u64, bytes: u64) {
 }
 
 /// The thread learns all that any thread did so far.
-pub fn learn_everything(thread: &mut Thread) {
+pub fn learn_everything(thread: &mut Own) {
     for other in thread::all() {
-        // SAFETY: registered threads are never unmapped; their epochs are words.
-        let (slot, epoch) = unsafe { ((*other).detect.slot, (*other).detect.epoch) };
+        let (slot, epoch) = (other.detected.slot.get(), other.detected.epoch.get());
         if thread.detect.clock.get(slot) < epoch {
             thread.detect.clock.set(slot, epoch);
         }

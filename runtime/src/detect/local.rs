@@ -14,8 +14,9 @@ use super::statistics::Counts;
 use super::tree::{self, Tree};
 use super::{Detector, detector, lock_order};
 use crate::system::memory::List;
+use crate::system::shared::Shared;
 use crate::system::sys;
-use crate::system::thread::{Thread, all};
+use crate::system::thread::{Own, all};
 use crate::system::tls::Hot;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::LOW_MASK;
@@ -38,9 +39,17 @@ struct Cached {
     padding: u64,
 }
 
+/// What others may ask of it at any time.
+pub struct Told {
+    /// The slot that the thread's epochs are counted in, and the current one.
+    pub slot: Shared<u32>,
+    pub epoch: Shared<Epoch>,
+    /// Where this thread was created.
+    pub creation: Shared<StackId>,
+    pub counts: Counts,
+}
+
 pub struct Local {
-    pub slot: u32,
-    pub epoch: Epoch,
     pub clock: Clock,
     pub lock_set: LockSet,
     pub steps: locksets::Steps,
@@ -55,8 +64,6 @@ pub struct Local {
     pub sending: i32,
     /// Where the hot block of this thread is kept while another fibre runs in its place.
     pub parked: *mut Hot,
-    /// Where this thread was created.
-    pub creation: StackId,
     pub blocks: Reserve,
     /// Of the latest release fence; empty: there was none.
     pub fence_released: Clock,
@@ -67,6 +74,10 @@ pub struct Local {
     /// Where the thread last slept, and what others had done when it went on.
     slept_at: StackId,
     slept: Clock,
+
+    /// The current call context, and that of each entry of the shadow stack.
+    pub context: StackId,
+    context_path: List<StackId>,
 
     /// Numbers spans, and stretches of them with one lock set.
     generation: u32,
@@ -81,15 +92,12 @@ pub struct Local {
     memos: *mut Memos,
     random: u32,
     pub tree: Tree,
-    pub counts: Counts,
 }
 
 impl Local {
     /// A thread that begins with what its creator passed on.
     pub fn new() -> Self {
         Self {
-            slot: 0,
-            epoch: 0,
             clock: Clock::new(),
             lock_set: locksets::EMPTY,
             steps: locksets::Steps::new(),
@@ -100,13 +108,14 @@ impl Local {
             handlers: Running::new(),
             sending: 0,
             parked: core::ptr::null_mut(),
-            creation: 0,
             blocks: Reserve::new(),
             fence_released: Clock::new(),
             fence_pending: Clock::new(),
             has_fence: false,
             slept_at: 0,
             slept: Clock::new(),
+            context: 0,
+            context_path: List::new(),
             generation: 1,
             references: References::new(),
             block: Block::NONE,
@@ -117,20 +126,11 @@ impl Local {
             memos: core::ptr::null_mut(),
             random: 0x9e37_79b9,
             tree: Tree::new(),
-            counts: Counts::new(),
         }
     }
 
-    /// Before the thread's first access: its slot, with what is known from its creator.
-    pub fn give_slot(&mut self) {
-        let (slot, epoch) = clock::take_slot(&self.clock);
-        self.slot = slot;
-        self.epoch = epoch;
-        self.clock.set(slot, epoch);
-        self.tree.slot_begins(epoch);
-    }
-
-    pub fn begin(&mut self) {
+    /// `slot`: the thread's.
+    pub fn begin(&mut self, slot: u32) {
         self.memos = sys::map_anonymous(TABLES).cast();
         if self.memos.is_null() {
             sys::die(&[b"out of memory for a new thread"]);
@@ -138,7 +138,7 @@ impl Local {
         // SAFETY: inside the tables.
         self.cache = unsafe { self.memos.add(MEMOS).cast() };
         self.tree.begin();
-        self.random = self.random.wrapping_add(self.slot.wrapping_mul(0x85eb_ca6b)) | 1;
+        self.random = self.random.wrapping_add(slot.wrapping_mul(0x85eb_ca6b)) | 1;
     }
 
     /// The thread makes no access any more. Its clock stays, for whoever joins it.
@@ -151,24 +151,10 @@ impl Local {
         self.slept.clear();
         self.held.clear_and_free();
         self.orders.free();
+        self.context_path.clear_and_free();
         // SAFETY: the thread's own table, used no more.
         unsafe { sys::unmap(self.memos.cast(), TABLES) };
         self.cache = core::ptr::null_mut();
-    }
-
-    /// Epoch and slot of what follows: everything up to here was passed on.
-    fn next_epoch(&mut self) {
-        if self.epoch >= Epoch::MAX - 1 {
-            // A slot whose epochs are used up is known to be over.
-            self.clock.set(self.slot, Epoch::MAX);
-            let (slot, epoch) = clock::take_slot(&self.clock);
-            self.slot = slot;
-            self.epoch = epoch;
-            self.tree.slot_begins(epoch);
-        } else {
-            self.epoch += 1;
-        }
-        self.clock.set(self.slot, self.epoch);
     }
 
     pub fn random(&mut self) -> u32 {
@@ -201,38 +187,72 @@ impl Local {
     }
 }
 
+impl Own {
+    /// Another slot, whose epochs before this one are others'.
+    fn take_slot(&mut self) {
+        let (slot, epoch) = clock::take_slot(&self.detect.clock);
+        self.detected.slot.set(slot);
+        self.detected.epoch.set(epoch);
+        self.detect.tree.slot_begins(epoch);
+    }
+
+    /// Before the thread's first access: its slot, with what is known from its creator.
+    pub fn give_slot(&mut self) {
+        self.take_slot();
+        self.knows_itself();
+    }
+
+    /// Epoch and slot of what follows: everything up to here was passed on.
+    fn next_epoch(&mut self) {
+        let (slot, epoch) = (self.detected.slot.get(), self.detected.epoch.get());
+        if epoch >= Epoch::MAX - 1 {
+            // A slot whose epochs are used up is known to be over.
+            self.detect.clock.set(slot, Epoch::MAX);
+            self.take_slot();
+        } else {
+            self.detected.epoch.set(epoch + 1);
+        }
+        self.knows_itself();
+    }
+
+    fn knows_itself(&mut self) {
+        let (slot, epoch) = (self.detected.slot.get(), self.detected.epoch.get());
+        self.detect.clock.set(slot, epoch);
+    }
+}
+
 /// Nothing of this thread's current span is recognised by the hooks.
-fn uncover(thread: &mut Thread) {
+fn uncover(thread: &mut Own) {
     // No cell has all bits, whatever bits are compared.
     let hot = thread.hot();
-    hot.covered = [u32::MAX; 4];
-    hot.covered_word = [u32::MAX; 4];
+    hot.covered.set([u32::MAX; 4]);
+    hot.covered_word.set([u32::MAX; 4]);
 }
 
 /// The hooks recognise accesses with references of this block.
-fn cover(thread: &mut Thread, block: Block) {
+fn cover(thread: &mut Own, block: Block) {
     if super::counting() {
         return;
     }
     let select = !((block.size << REFERENCE_SHIFT) - 1);
     let hot = thread.hot();
-    hot.covers_read = [select; 4];
-    hot.covers_write = [select | shadow::READ; 4];
-    hot.covered = [block.base << REFERENCE_SHIFT; 4];
-    hot.covers_read_word = [select | shadow::BYTES; 4];
-    hot.covers_write_word = [select | shadow::READ | shadow::BYTES; 4];
-    hot.covered_word = [block.base << REFERENCE_SHIFT | shadow::BYTES; 4];
+    hot.covers_read.set([select; 4]);
+    hot.covers_write.set([select | shadow::READ; 4]);
+    hot.covered.set([block.base << REFERENCE_SHIFT; 4]);
+    hot.covers_read_word.set([select | shadow::BYTES; 4]);
+    hot.covers_write_word.set([select | shadow::READ | shadow::BYTES; 4]);
+    hot.covered_word.set([block.base << REFERENCE_SHIFT | shadow::BYTES; 4]);
 }
 
 /// Whether the hooks recognise a reference.
 #[inline(always)]
-pub fn is_covering(thread: &Thread, reference: u32) -> bool {
+pub fn is_covering(thread: &Own, reference: u32) -> bool {
     let block = thread.detect.block;
     reference.wrapping_sub(block.base) < block.size
 }
 
 /// What the hooks ask, where they do not: whether the span has covered an access within a word.
-pub fn is_covered(thread: &Thread, address: u64, bytes: u64, is_read: bool) -> bool {
+pub fn is_covered(thread: &Own, address: u64, bytes: u64, is_read: bool) -> bool {
     let bits = shadow::byte_bits(address, bytes);
     shadow::cells(address)
         .iter()
@@ -241,17 +261,18 @@ pub fn is_covered(thread: &Thread, address: u64, bytes: u64, is_read: bool) -> b
 }
 
 /// The hooks let every access through to the slow path, until the span's next reference.
-pub fn open(thread: &mut Thread) {
+pub fn open(thread: &mut Own) {
     uncover(thread);
 }
 
-pub fn span_ends(thread: &mut Thread) {
+pub fn span_ends(thread: &mut Own) {
+    let record = thread.thread();
     let local = &mut thread.detect;
     local.generation = local.generation.wrapping_add(1);
     if local.block.size == 0 && local.atomic_block.size == 0 {
         return;
     }
-    local.counts.spans += 1;
+    record.detected.counts.spans.add(1);
     if local.block.size != 0 {
         local.hint = if local.block.size <= local.hint.next_power_of_two() {
             local.block.next - local.block.base
@@ -266,41 +287,41 @@ pub fn span_ends(thread: &mut Thread) {
 }
 
 /// Everything up to here was passed on to somebody: what follows is another epoch.
-pub fn epoch_ends(thread: &mut Thread) {
-    thread.detect.next_epoch();
+pub fn epoch_ends(thread: &mut Own) {
+    thread.next_epoch();
     span_ends(thread);
     tree::sends(thread);
 }
 
 /// The same; what was passed on is a mutex, to whoever locks it next.
-pub fn released(thread: &mut Thread, object: u32) {
-    thread.detect.next_epoch();
+pub fn released(thread: &mut Own, object: u32) {
+    thread.next_epoch();
     span_ends(thread);
     tree::releases(thread, object);
 }
 
 /// The thread is going to sleep.
-pub fn sleeps(thread: &mut Thread, site: u64) {
+pub fn sleeps(thread: &mut Own, site: u64) {
     thread.detect.slept_at = call_stack(thread, site);
 }
 
 /// The thread has slept.
-pub fn wakes(thread: &mut Thread) {
+pub fn wakes(thread: &mut Own) {
     for other in all() {
-        // SAFETY: registered threads are never unmapped. An epoch that changes meanwhile is a little old.
-        let (slot, epoch) = unsafe { ((*other).detect.slot, (*other).detect.epoch) };
+        // An epoch that changes meanwhile is a little old.
+        let (slot, epoch) = (other.detected.slot.get(), other.detected.epoch.get());
         thread.detect.slept.set(slot, epoch);
     }
 }
 
 /// Where a thread slept, if what `when` tells of had been done by the time it went on.
-pub fn slept_since(thread: &Thread, when: When) -> StackId {
+pub fn slept_since(thread: &Own, when: When) -> StackId {
     let local = &thread.detect;
     if local.slept_at != 0 && local.slept.get(when.slot_atomic >> 1) >= when.epoch { local.slept_at } else { 0 }
 }
 
 /// What follows is done under another lock set.
-pub fn lock_set_changes(thread: &mut Thread, to: LockSet) {
+pub fn lock_set_changes(thread: &mut Own, to: LockSet) {
     if thread.detect.lock_set == to {
         return;
     }
@@ -318,38 +339,38 @@ pub fn lock_set_changes(thread: &mut Thread, to: LockSet) {
 
 /// The stack of the function that the thread is in.
 #[inline(always)]
-pub fn context(thread: &mut Thread) -> StackId {
-    if thread.hot().dirty == 0 { thread.context } else { new_context(thread) }
+pub fn context(thread: &mut Own) -> StackId {
+    if thread.hot().dirty.get() == 0 { thread.detect.context } else { new_context(thread) }
 }
 
 #[inline(never)]
-fn new_context(thread: &mut Thread) -> StackId {
+fn new_context(thread: &mut Own) -> StackId {
     let (bottom, lowest, top) = {
         let hot = thread.hot();
-        hot.dirty = 0;
-        let lowest = core::mem::replace(&mut hot.lowest, hot.top);
-        (hot.bottom, lowest.min(hot.top), hot.top)
+        hot.dirty.set(0);
+        let lowest = hot.lowest.replace(hot.top.get());
+        (hot.bottom.get(), lowest.min(hot.top.get()), hot.top.get())
     };
     // SAFETY: all three point into the shadow stack.
     let (known, depth) = unsafe { (lowest.offset_from(bottom) as usize, top.offset_from(bottom) as usize) };
-    thread.context_path.truncate(known);
-    for level in thread.context_path.len()..depth {
+    thread.detect.context_path.truncate(known);
+    for level in thread.detect.context_path.len()..depth {
         // SAFETY: below the top.
         let site = unsafe { (*bottom.add(level)).site } & (LOW_MASK | stacks::EXTERNAL);
-        let parent = thread.context_path.as_slice().last().copied().unwrap_or(0);
-        thread.context_path.push(stacks::intern(parent, site));
+        let parent = thread.detect.context_path.as_slice().last().copied().unwrap_or(0);
+        thread.detect.context_path.push(stacks::intern(parent, site));
     }
-    thread.context = thread.context_path.as_slice().last().copied().unwrap_or(0);
-    thread.context
+    thread.detect.context = thread.detect.context_path.as_slice().last().copied().unwrap_or(0);
+    thread.detect.context
 }
 
 /// The stack of a call or access at `site`.
-pub fn stack(thread: &mut Thread, site: u64) -> StackId {
+pub fn stack(thread: &mut Own, site: u64) -> StackId {
     let context = context(thread);
     if site == 0 { context } else { stack_in(thread, context, site) }
 }
 
-fn stack_in(thread: &mut Thread, context: StackId, site: u64) -> StackId {
+fn stack_in(thread: &mut Own, context: StackId, site: u64) -> StackId {
     let cached = thread.detect.cached(site, context);
     if cached.site != site || cached.context != context || cached.stack == 0 {
         *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0, padding: 0 };
@@ -358,22 +379,22 @@ fn stack_in(thread: &mut Thread, context: StackId, site: u64) -> StackId {
 }
 
 /// The stack of the call of an interposed function from `site`, with that function innermost.
-pub fn call_stack(thread: &mut Thread, site: u64) -> StackId {
+pub fn call_stack(thread: &mut Own, site: u64) -> StackId {
     let caller = stack(thread, site);
-    match thread.hot().entered {
+    match thread.hot().entered.get() {
         0 => caller,
         function => stack_in(thread, caller, (function + 1) | stacks::FUNCTION),
     }
 }
 
 /// The reference of an access that the interposed function makes through which the runtime was entered.
-pub fn reference_of_call(thread: &mut Thread, site: u64, atomic: bool) -> u32 {
-    let function = thread.hot().entered;
+pub fn reference_of_call(thread: &mut Own, site: u64, atomic: bool) -> u32 {
+    let function = thread.hot().entered.get();
     reference_within(thread, site, function, atomic)
 }
 
 /// The reference of an access inside of `function`, called from `site`.
-pub fn reference_within(thread: &mut Thread, site: u64, function: u64, atomic: bool) -> u32 {
+pub fn reference_within(thread: &mut Own, site: u64, function: u64, atomic: bool) -> u32 {
     if function == 0 {
         return reference(thread, site, atomic);
     }
@@ -383,7 +404,7 @@ pub fn reference_within(thread: &mut Thread, site: u64, function: u64, atomic: b
 
 /// The reference of an access to an object of the program's kind `tag`, told from `site` in a function that was called from
 /// `called_from`.
-pub fn reference_of_object(thread: &mut Thread, called_from: u64, tag: u64, site: u64) -> u32 {
+pub fn reference_of_object(thread: &mut Own, called_from: u64, tag: u64, site: u64) -> u32 {
     let function = stack(thread, called_from);
     let context = stack_in(thread, function, stacks::TAG | tag);
     reference_in(thread, context, site, false)
@@ -391,18 +412,18 @@ pub fn reference_of_object(thread: &mut Thread, called_from: u64, tag: u64, site
 
 /// The reference of an access at `site`. 0 when there are none left.
 #[inline(always)]
-pub fn reference(thread: &mut Thread, site: u64, atomic: bool) -> u32 {
+pub fn reference(thread: &mut Own, site: u64, atomic: bool) -> u32 {
     let context = context(thread);
     reference_in(thread, context, site, atomic)
 }
 
 /// The reference of a plain access at `site`, if it has one in this span, and what was last done at that place.
 #[inline(always)]
-pub fn known(thread: &mut Thread, site: u64) -> Option<(u32, *mut Memos)> {
-    if thread.hot().dirty != 0 {
+pub fn known(thread: &mut Own, site: u64) -> Option<(u32, *mut Memos)> {
+    if thread.hot().dirty.get() != 0 {
         return None;
     }
-    let context = thread.context;
+    let context = thread.detect.context;
     let memos = thread.detect.memos(site, context);
     let local = &mut thread.detect;
     let cached = local.cached(site, context);
@@ -412,14 +433,14 @@ pub fn known(thread: &mut Thread, site: u64) -> Option<(u32, *mut Memos)> {
 
 /// The same, with a new reference if need be: 0 when there are none left.
 #[inline(always)]
-pub fn known_or_new(thread: &mut Thread, site: u64) -> (u32, *mut Memos) {
+pub fn known_or_new(thread: &mut Own, site: u64) -> (u32, *mut Memos) {
     let context = context(thread);
     let reference = reference_in(thread, context, site, false);
     (reference, thread.detect.memos(site, context))
 }
 
 #[inline(always)]
-fn reference_in(thread: &mut Thread, context: StackId, site: u64, atomic: bool) -> u32 {
+fn reference_in(thread: &mut Own, context: StackId, site: u64, atomic: bool) -> u32 {
     let local = &mut thread.detect;
     let cached = local.cached(site, context);
     if cached.site == site && cached.context == context && cached.generation == local.generation {
@@ -430,16 +451,16 @@ fn reference_in(thread: &mut Thread, context: StackId, site: u64, atomic: bool) 
 
 #[cold]
 #[inline(never)]
-fn new_reference(thread: &mut Thread, site: u64, context: StackId, atomic: bool) -> u32 {
-    let number = thread.number;
+fn new_reference(thread: &mut Own, site: u64, context: StackId, atomic: bool) -> u32 {
+    let record = thread.thread();
     let local = &mut thread.detect;
     let cached = local.cached(site, context);
     if cached.site != site || cached.context != context || cached.stack == 0 {
         *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0, padding: 0 };
     }
     let shared = Granule {
-        when: When { epoch: local.epoch, slot_atomic: local.slot << 1 | atomic as u32 },
-        thread: number,
+        when: When { epoch: record.detected.epoch.get(), slot_atomic: record.detected.slot.get() << 1 | atomic as u32 },
+        thread: record.number.get(),
         lock_set: local.lock_set,
     };
     let mut block = if atomic { local.atomic_block } else { local.block };

@@ -22,7 +22,7 @@ use crate::report::{self, Edge as Told, Lock, options};
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
 use crate::system::sys;
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 const MAX_NODES: usize = 1 << 24;
@@ -136,17 +136,18 @@ impl Known {
 
 /// The thread asks for a lock with what it holds.
 #[inline]
-pub fn acquiring(thread: &mut Thread, object: &Object, stack: StackId) {
+pub fn acquiring(thread: &mut Own, object: &Object, stack: StackId) {
     if thread.detect.held.len() > 0 {
         ordered(thread, object, stack);
     }
 }
 
 #[inline(never)]
-fn ordered(thread: &mut Thread, object: &Object, stack: StackId) {
+fn ordered(thread: &mut Own, object: &Object, stack: StackId) {
     if !options::get().detect_deadlocks {
         return;
     }
+    let number = thread.number.get();
     let local = &mut thread.detect;
     // A set that does not hold all of the locks, as it would be too large, says too little.
     let whole = locksets::elements(local.lock_set).len() == local.held.len();
@@ -174,7 +175,7 @@ fn ordered(thread: &mut Thread, object: &Object, stack: StackId) {
                     ends: [held.number, object.number],
                     next: [0; 2],
                     previous: [0; 2],
-                    thread: thread.number,
+                    thread: number,
                     held_since: held.stack,
                     asked: stack,
                 };

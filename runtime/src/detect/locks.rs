@@ -12,7 +12,7 @@ use super::access::{self, How};
 use super::objects::{self, Object};
 use super::stacks::StackId;
 use super::{Detector, detector, found, libraries, local, lock_order, misuse, tree};
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::lock_kind;
 use rashomon_abi::report::warning;
@@ -66,11 +66,11 @@ pub fn lock_edges() -> bool {
 }
 
 /// An event of a lock reads its first byte.
-fn touch(thread: &mut Thread, object: &Object, address: u64, site: u64) {
-    if object.seen.is_still(address, thread.detect.slot) {
+fn touch(thread: &mut Own, object: &Object, address: u64, site: u64) {
+    if object.seen.is_still(address, thread.detected.slot.get()) {
         return;
     }
-    if thread.hot().ignored > 0 {
+    if thread.hot().ignored.get() > 0 {
         return;
     }
     if lock_edges() {
@@ -82,13 +82,13 @@ fn touch(thread: &mut Thread, object: &Object, address: u64, site: u64) {
             found::use_after_free(thread, address, 1, How::atomic(true), reference);
         }
     }
-    object.seen.remember(address, thread.detect.slot);
+    object.seen.remember(address, thread.detected.slot.get());
 }
 
 /// A lock begins to exist.
-pub fn created(thread: &mut Thread, address: u64, kind: u32, site: u64) {
+pub fn created(thread: &mut Own, address: u64, kind: u32, site: u64) {
     let stack = local::call_stack(thread, site);
-    if kind & (flag::LINKER_INIT << objects::flag::ANNOTATED) == 0 && lock_edges() && thread.hot().ignored == 0 {
+    if kind & (flag::LINKER_INIT << objects::flag::ANNOTATED) == 0 && lock_edges() && thread.hot().ignored.get() == 0 {
         let reference = local::reference_of_call(thread, site, false);
         access::access_as(thread, address, 1, How::WRITE, reference);
     }
@@ -111,7 +111,7 @@ pub fn created(thread: &mut Thread, address: u64, kind: u32, site: u64) {
 }
 
 /// A lock ceases to exist.
-pub fn destroyed(thread: &mut Thread, address: u64, flags: u32, site: u64) {
+pub fn destroyed(thread: &mut Own, address: u64, flags: u32, site: u64) {
     let Some(lock) = objects::find(address) else { return };
     let own = lock.flags >> objects::flag::ANNOTATED;
     if (flags | own) & flag::LINKER_INIT != 0 || flags & flag::NOT_STATIC != 0 && own & flag::NOT_STATIC == 0 {
@@ -128,14 +128,14 @@ pub fn destroyed(thread: &mut Thread, address: u64, flags: u32, site: u64) {
     objects::unowned(lock);
     lock.flags = lock.flags & !objects::flag::REPORTED | objects::flag::DESTROYED;
     lock.lock.unlock();
-    if lock_edges() && thread.hot().ignored == 0 {
+    if lock_edges() && thread.hot().ignored.get() == 0 {
         let reference = local::reference_of_call(thread, site, false);
         if reference != 0
             && access::word(thread, address, 1, How::FREE, reference)
             && let Some((number, unlocked_at, slot, epoch)) = last
             && !locked
             && slot != u32::MAX
-            && slot != thread.detect.slot
+            && slot != thread.detected.slot.get()
             && thread.detect.clock.get(slot) < epoch
         {
             found::destroyed_in_use(thread, address, reference, number, unlocked_at);
@@ -149,7 +149,7 @@ pub fn destroyed(thread: &mut Thread, address: u64, flags: u32, site: u64) {
 }
 
 /// The thread holds a lock no more that is gone.
-fn forget_held(thread: &mut Thread, number: u32, element: u64) {
+fn forget_held(thread: &mut Own, number: u32, element: u64) {
     let held = &mut thread.detect.held;
     if let Some(at) = held.as_slice().iter().position(|held| held.number == number) {
         held.remove(at);
@@ -162,7 +162,7 @@ fn forget_held(thread: &mut Thread, number: u32, element: u64) {
 }
 
 /// The thread is about to wait for a lock. `for_ever`: until it gets it.
-pub fn requested(thread: &mut Thread, address: u64, shared: bool, for_ever: bool, site: u64) {
+pub fn requested(thread: &mut Own, address: u64, shared: bool, for_ever: bool, site: u64) {
     if libraries::leaves_out(site) {
         return;
     }
@@ -174,14 +174,14 @@ pub fn requested(thread: &mut Thread, address: u64, shared: bool, for_ever: bool
     }
     if for_ever {
         lock_order::acquiring(thread, object, stack);
-        if object.recursion > 0 && object.owner == thread.number + 1 && !shared {
+        if object.recursion > 0 && object.owner == thread.number.get() + 1 && !shared {
             misuse::locks_again(object, stack);
         }
     }
 }
 
 /// The thread took a lock. `site` 0, here and at its release: that is no access to the lock's memory.
-pub fn acquired(thread: &mut Thread, address: u64, how: Taking, site: u64) {
+pub fn acquired(thread: &mut Own, address: u64, how: Taking, site: u64) {
     let stack = local::call_stack(thread, site);
     let object = objects::get(address, || stack);
     let destroyed = object.flags & objects::flag::DESTROYED != 0 && object.seen.is_unchanged(address);
@@ -207,9 +207,9 @@ pub fn acquired(thread: &mut Thread, address: u64, how: Taking, site: u64) {
         object.readers += 1;
     } else {
         if object.recursion == 0 {
-            object.owner = thread.number + 1;
+            object.owner = thread.number.get() + 1;
             object.owner_stack = stack;
-        } else if object.owner != thread.number + 1 {
+        } else if object.owner != thread.number.get() + 1 {
             wrong = warning::MUTEX_DOUBLE_LOCK;
         }
         object.recursion += how.times;
@@ -235,7 +235,7 @@ pub fn acquired(thread: &mut Thread, address: u64, how: Taking, site: u64) {
     }
 }
 
-fn hold(thread: &mut Thread, object: &Object, shared: bool, stack: StackId) {
+fn hold(thread: &mut Own, object: &Object, shared: bool, stack: StackId) {
     let held = &mut thread.detect.held;
     if let Some(known) = held.as_mut_slice().iter_mut().find(|held| held.number == object.number && held.shared == shared) {
         known.times += 1;
@@ -247,7 +247,7 @@ fn hold(thread: &mut Thread, object: &Object, shared: bool, stack: StackId) {
     local::lock_set_changes(thread, next);
 }
 
-fn drop_hold(thread: &mut Thread, object: &Object, shared: bool) {
+fn drop_hold(thread: &mut Own, object: &Object, shared: bool) {
     let held = &mut thread.detect.held;
     let find = |held: &Held| held.number == object.number && held.shared == shared;
     let Some(at) = held.as_slice().iter().rposition(find) else { return };
@@ -263,7 +263,7 @@ fn drop_hold(thread: &mut Thread, object: &Object, shared: bool) {
 }
 
 /// The thread gives a lock up, `times` times at once (0: altogether). Returns how often it had been held.
-pub fn released(thread: &mut Thread, address: u64, shared: bool, times: u32, site: u64) -> u32 {
+pub fn released(thread: &mut Own, address: u64, shared: bool, times: u32, site: u64) -> u32 {
     let object = match objects::find(address) {
         Some(object) => object,
         None => {
@@ -292,7 +292,7 @@ pub fn released(thread: &mut Thread, address: u64, shared: bool, times: u32, sit
         if passed_on && lock_edges() {
             object.shared.join(&thread.detect.clock);
         }
-    } else if object.recursion == 0 || object.owner != thread.number + 1 {
+    } else if object.recursion == 0 || object.owner != thread.number.get() + 1 {
         wrong = warning::MUTEX_BAD_UNLOCK;
         count = 0;
     } else {
@@ -305,8 +305,8 @@ pub fn released(thread: &mut Thread, address: u64, shared: bool, times: u32, sit
                 let local = &thread.detect;
                 object.released.assign(&local.clock);
                 object.shared.clear();
-                object.last_slot = local.slot;
-                object.last_epoch = local.epoch;
+                object.last_slot = thread.detected.slot.get();
+                object.last_epoch = thread.detected.epoch.get();
                 object.received.store(false, Relaxed);
             }
         }
@@ -336,7 +336,7 @@ pub fn repaired(address: u64) {
 }
 
 /// libc refuses to work with a lock.
-pub fn invalid(thread: &mut Thread, address: u64, site: u64) {
+pub fn invalid(thread: &mut Own, address: u64, site: u64) {
     if libraries::leaves_out(site) {
         return;
     }
@@ -346,12 +346,12 @@ pub fn invalid(thread: &mut Thread, address: u64, site: u64) {
 }
 
 /// The memory that a lock lies in is freed by `thread`: who held it last is done with it?
-pub fn freed(thread: &mut Thread, object: &Object, site: u64) {
+pub fn freed(thread: &mut Own, object: &Object, site: u64) {
     if object.flags & objects::flag::LOCK == 0 || !lock_edges() || object.owner == 0 {
         return;
     }
     let (slot, epoch) = (object.last_slot, object.last_epoch);
-    if object.recursion == 0 && slot != u32::MAX && slot != thread.detect.slot && thread.detect.clock.get(slot) < epoch {
+    if object.recursion == 0 && slot != u32::MAX && slot != thread.detected.slot.get() && thread.detect.clock.get(slot) < epoch {
         let reference = local::reference_of_call(thread, site, false);
         if reference != 0 && access::word(thread, object.address, 1, How::FREE, reference) {
             found::destroyed_in_use(thread, object.address, reference, object.owner - 1, object.owner_stack);

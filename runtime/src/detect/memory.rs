@@ -2,7 +2,7 @@
 
 use super::stacks::StackId;
 use super::{access, blocks, handlers, libraries, local, locks, objects, shadow};
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use crate::system::{glibc, loader};
 use core::sync::atomic::Ordering::Acquire;
 
@@ -11,24 +11,28 @@ use core::sync::atomic::Ordering::Acquire;
 const WRITTEN: u64 = 16 << 10;
 
 /// Whether what is done to memory from `site` is an access.
-fn counts(thread: &mut Thread, site: u64) -> bool {
-    thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site) && !loader::calls_from(site) && !glibc::calls_from(site)
+fn counts(thread: &mut Own, site: u64) -> bool {
+    thread.hot().ignored.get() == 0
+        && !libraries::leaves_out_accesses(site)
+        && !loader::calls_from(site)
+        && !glibc::calls_from(site)
 }
 
 /// `spare`: bytes behind those that were asked for which the program may use, too.
-pub fn allocated(thread: &mut Thread, address: u64, bytes: u64, spare: u64, site: u64) {
+pub fn allocated(thread: &mut Own, address: u64, bytes: u64, spare: u64, site: u64) {
     let stack = local::call_stack(thread, site);
     begins(thread, address, bytes, spare, site, stack);
 }
 
 /// By a virtual machine on behalf of the code that it runs, which is what the call stack tells of.
-pub fn allocated_by_machine(thread: &mut Thread, address: u64, bytes: u64) {
+pub fn allocated_by_machine(thread: &mut Own, address: u64, bytes: u64) {
     let stack = local::context(thread);
     begins(thread, address, bytes, 0, 0, stack);
 }
 
-fn begins(thread: &mut Thread, address: u64, bytes: u64, spare: u64, site: u64, stack: StackId) {
-    blocks::allocated(&mut thread.detect.blocks, address, (bytes, spare), stack, thread.number);
+fn begins(thread: &mut Own, address: u64, bytes: u64, spare: u64, site: u64, stack: StackId) {
+    let number = thread.number.get();
+    blocks::allocated(&mut thread.detect.blocks, address, (bytes, spare), stack, number);
     handlers::unsafe_call(thread, site);
     let written = if counts(thread, site) { bytes.min(WRITTEN) } else { 0 };
     access::imitate_write(thread, address, written, site);
@@ -40,7 +44,7 @@ fn begins(thread: &mut Thread, address: u64, bytes: u64, spare: u64, site: u64, 
     }
 }
 
-pub fn freed(thread: &mut Thread, address: u64, site: u64) {
+pub fn freed(thread: &mut Own, address: u64, site: u64) {
     handlers::unsafe_call(thread, site);
     let Some(block) = blocks::at(address) else { return };
     let bytes = block.bytes + u64::from(block.spare);
@@ -49,7 +53,7 @@ pub fn freed(thread: &mut Thread, address: u64, site: u64) {
     objects::remove_range(address + 8, bytes.saturating_sub(8), |object| locks::freed(thread, object, site));
     if counts(thread, site) {
         access::free(thread, address, bytes, site);
-    } else if thread.hot().ignored == 0 && glibc::calls_from(site) {
+    } else if thread.hot().ignored.get() == 0 && glibc::calls_from(site) {
         access::free_unchecked(thread, address, bytes, site);
     } else {
         shadow::clear(address, bytes);
@@ -58,7 +62,7 @@ pub fn freed(thread: &mut Thread, address: u64, site: u64) {
 }
 
 /// Whoever maps memory is taken to write its first part, as with a block. `site` 0: it was there before the program.
-pub fn mapped(thread: &mut Thread, address: u64, bytes: u64, site: u64) {
+pub fn mapped(thread: &mut Own, address: u64, bytes: u64, site: u64) {
     shadow::clear(address, bytes);
     if site != 0 && counts(thread, site) {
         access::imitate_write(thread, address, bytes.min(WRITTEN), site);
@@ -72,14 +76,14 @@ pub fn unmapped(address: u64, bytes: u64) {
 }
 
 /// A created thread's stack may have been another's, which libc orders where nobody sees it.
-pub fn stack_begins(thread: &mut Thread) {
-    if thread.number != 0 {
-        shadow::clear(thread.stack.0, thread.stack.1 - thread.stack.0);
+pub fn stack_begins(thread: &mut Own) {
+    if thread.number.get() != 0 {
+        shadow::clear(thread.stack.get().0, thread.stack.get().1 - thread.stack.get().0);
     }
 }
 
-pub fn stack_ends(thread: &mut Thread) {
-    if thread.number != 0 {
-        shadow::clear(thread.stack.0, thread.stack.1 - thread.stack.0);
+pub fn stack_ends(thread: &mut Own) {
+    if thread.number.get() != 0 {
+        shadow::clear(thread.stack.get().0, thread.stack.get().1 - thread.stack.get().0);
     }
 }

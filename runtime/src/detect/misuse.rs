@@ -6,7 +6,7 @@ use super::objects::{self, Object};
 use super::stacks::StackId;
 use super::walked;
 use crate::report::{self, Lock, Misuse};
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use rashomon_abi::report::warning;
 
 /// What a report says about a lock, read while it was still so.
@@ -59,7 +59,7 @@ pub fn locks_again(object: &mut Object, stack: StackId) {
 }
 
 /// The program says that it holds no lock where it does.
-pub fn check_none_held(thread: &mut Thread, stack: StackId) {
+pub fn check_none_held(thread: &mut Own, stack: StackId) {
     const MOST: usize = 64;
     let mut locks = [Lock::NONE; MOST];
     let held = thread.detect.held.as_slice();

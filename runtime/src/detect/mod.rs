@@ -58,11 +58,10 @@ pub mod walked;
 
 use crate::report::options;
 use crate::system::config;
-use crate::system::thread::{self, Runtime, Thread};
+use crate::system::thread::{self, Own, Runtime};
 use crate::system::tls::hot;
 use access::How;
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use local::Local;
 use locks::Taking;
 use objects::Object;
 use rashomon_abi::record::{AccessClass, Op, allocation_kind, lock_kind, sync_source};
@@ -116,11 +115,6 @@ pub fn initialise(detector: Detector, counting: bool, filter: u32) {
     config::detects();
 }
 
-/// A thread was registered: nobody created it, or [`Op::ThreadCreate`] follows.
-pub fn registered(thread: &mut Thread) {
-    thread.detect = Local::new();
-}
-
 /// What only the end of the process shows of memory.
 pub fn last_checks() {
     leaks::report();
@@ -128,22 +122,23 @@ pub fn last_checks() {
 }
 
 /// The calling thread begins.
-pub fn attach(thread: &mut Thread) {
-    if thread.number == 0 {
-        thread.detect.give_slot();
+pub fn attach(thread: &mut Own) {
+    if thread.number.get() == 0 {
+        thread.give_slot();
     }
-    thread.detect.begin();
+    let slot = thread.detected.slot.get();
+    thread.detect.begin(slot);
     let hot = thread.hot();
-    hot.shadow_mask = shadow::SELECT;
-    hot.shadow = shadow::base();
+    hot.shadow_mask.set(shadow::SELECT);
+    hot.shadow.set(shadow::base());
     local::open(thread);
     tree::context_changes(thread);
 }
 
 /// The calling thread is over.
-pub fn detach(thread: &mut Thread) {
-    thread.hot().shadow = core::ptr::null_mut();
-    statistics::add(&mut thread.detect.counts);
+pub fn detach(thread: &mut Own) {
+    thread.hot().shadow.set(core::ptr::null_mut());
+    statistics::add(&thread.detected.counts);
     thread.detect.end();
 }
 
@@ -161,16 +156,19 @@ macro_rules! slow_hooks {
             let block = hot();
             // SAFETY: the block is this thread's, and known: it has a shadow.
             unsafe {
-                if (*block).nesting > 0 || (*block).ignored > 0 {
+                if block.nesting.get() > 0 || block.ignored.get() > 0 {
                     return;
                 }
                 let mode = MODE.load(Relaxed);
-                let thread = &mut *(*block).thread;
+                let own = block.thread.get().unwrap_unchecked().own_ptr();
                 let simple = fits(address, $bytes) || $bytes == 16 && address & 7 == 0;
                 if mode == 0 && simple {
-                    return fast::plain::<$is_read, $bytes>(thread, address, site);
+                    return fast::plain::<$is_read, $bytes>(own, address, site);
                 }
-                if mode & FILTERING != 0 && fits(address, $bytes) && tree::recognises(thread, address, $bytes, $is_read, site) {
+                if mode & FILTERING != 0
+                    && fits(address, $bytes)
+                    && tree::recognises(&mut *own, address, $bytes, $is_read, site)
+                {
                     return;
                 }
                 otherwise(address, $bytes, How::$how, site);
@@ -189,7 +187,10 @@ slow_hooks! {
 fn otherwise(address: u64, bytes: u64, how: How, site: u64) {
     // SAFETY: as above.
     let runtime = unsafe { Runtime::enter() };
-    let thread = runtime.thread();
+    runtime.with_own(|own| checked(own, address, bytes, how, site));
+}
+
+fn checked(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     let mode = MODE.load(Relaxed);
     if mode != 0 && (mode != FILTERING || thread.detect.tree.knows_context()) {
         slowly(thread, address, bytes, how, site);
@@ -212,10 +213,10 @@ macro_rules! vptr_hooks {
             let block = hot();
             // SAFETY: as above.
             unsafe {
-                if (*block).nesting > 0 || (*block).ignored > 0 {
+                if block.nesting.get() > 0 || block.ignored.get() > 0 {
                     return;
                 }
-                slowly(Runtime::enter().thread(), address, 8, How::$how, site);
+                Runtime::enter().with_own(|own| slowly(own, address, 8, How::$how, site));
             }
         }
     )* };
@@ -225,13 +226,13 @@ vptr_hooks! { vptr_read VPTR_READ; vptr_write VPTR_WRITE; }
 
 /// An access under another detector, in a context that the filter knows, or one that is counted.
 #[inline(never)]
-fn slowly(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
+fn slowly(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     let filtered = !how.vptr && fits(address, bytes);
     if counting() {
-        thread.detect.counts.executed += 1;
+        thread.detected.counts.executed.add(1);
         if filtered && thread.detect.tree.is_on() {
             if local::is_covered(thread, address, bytes, how.read) {
-                thread.detect.counts.filter.span += 1;
+                thread.detected.counts.filter.span.add(1);
                 return;
             }
             if tree::recall(thread, address, bytes, how.read, site) {
@@ -254,10 +255,10 @@ fn slowly(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
 }
 
 /// An access of any length, by a thread under its runtime guard; inside of an interposed `function`, if it is not 0.
-pub fn access_range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u64, function: u64) {
+pub fn access_range(thread: &mut Own, address: u64, bytes: u64, site: u64, class: u64, function: u64) {
     let how = if class == AccessClass::Read as u64 { How::READ } else { How::WRITE };
     if counting() {
-        thread.detect.counts.executed += 1;
+        thread.detected.counts.executed.add(1);
     }
     if function == 0 {
         access::access(thread, address, bytes, how, site);
@@ -268,20 +269,20 @@ pub fn access_range(thread: &mut Thread, address: u64, bytes: u64, site: u64, cl
 }
 
 /// The thread learns what was released to an object. Under the object's lock.
-pub fn acquire(thread: &mut Thread, object: &Object) {
-    object.is_received(thread.detect.slot);
+pub fn acquire(thread: &mut Own, object: &Object) {
+    object.is_received(thread.detected.slot.get());
     let clock = &mut thread.detect.clock;
     if object.last_slot == u32::MAX || clock.get(object.last_slot) < object.last_epoch {
         clock.join(&object.released);
     }
 }
 
-fn publish(thread: &mut Thread, address: u64, site: u64) {
+fn publish(thread: &mut Own, address: u64, site: u64) {
     publish_as(thread, address, 0, site);
 }
 
 /// `flags`: for the object.
-fn publish_as(thread: &mut Thread, address: u64, flags: u32, site: u64) {
+fn publish_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
     if thread.detect.ignores_sync > 0 {
         return;
     }
@@ -294,7 +295,7 @@ fn publish_as(thread: &mut Thread, address: u64, flags: u32, site: u64) {
     local::epoch_ends(thread);
 }
 
-fn observe(thread: &mut Thread, address: u64) {
+fn observe(thread: &mut Own, address: u64) {
     if thread.detect.ignores_sync == 0
         && let Some(object) = objects::find(address)
     {
@@ -311,8 +312,8 @@ fn abstract_address(source: u16, object: u64) -> u64 {
 }
 
 /// An access that the interposed function makes which was called from `site`.
-fn by_call(thread: &mut Thread, address: u64, bytes: u64, how: How, site: u64) {
-    if thread.hot().ignored == 0 && !libraries::leaves_out_accesses(site) {
+fn by_call(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
+    if thread.hot().ignored.get() == 0 && !libraries::leaves_out_accesses(site) {
         let reference = local::reference_of_call(thread, site, how.atomic);
         access::access_as(thread, address, bytes, how, reference);
     }
@@ -323,8 +324,14 @@ fn is_life(op: Op) -> bool {
     matches!(op, Op::ThreadStart | Op::ThreadCreate | Op::ThreadEnd | Op::ThreadJoin | Op::ThreadDetach | Op::Allocate | Op::Free)
 }
 
+/// A new thread knows what its creator does.
+fn begin_with(child: &mut Own, known: &clock::Clock) {
+    child.detect.clock.assign(known);
+    child.give_slot();
+}
+
 /// A synchronisation event.
-pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) {
+pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) {
     let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
     if libraries::leaves_out(site) && !is_life(op) {
         return;
@@ -332,24 +339,27 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
     match op {
         Op::ThreadStart => memory::stack_begins(thread),
         Op::ThreadCreate => {
-            // SAFETY: registered threads are never unmapped, and this one does not run yet.
-            if let Some(child) = unsafe { thread::by_number(object as u32).as_mut() } {
-                child.detect.creation = local::call_stack(thread, site);
-                child.detect.clock.assign(&thread.detect.clock);
-                child.detect.give_slot();
+            if let Some(child) = thread::by_number(object as u32) {
+                child.detected.creation.set(local::call_stack(thread, site));
+                // SAFETY: the thread does not run yet, and this is its creator.
+                unsafe { child.with_own_of_other(|child| begin_with(child, &thread.detect.clock)) };
                 local::epoch_ends(thread);
             }
         }
         Op::ThreadEnd => {
             ignores::check_ended(thread);
             memory::stack_ends(thread);
-            clock::give_slot_back(thread.detect.slot, thread.detect.epoch);
+            clock::give_slot_back(thread.detected.slot.get(), thread.detected.epoch.get());
         }
         Op::ThreadJoin => {
-            // SAFETY: as above; it has ended.
-            if let Some(child) = unsafe { thread::by_number(object as u32).as_mut() } {
-                thread.detect.clock.join(&child.detect.clock);
-                child.detect.clock.clear();
+            if let Some(child) = thread::by_number(object as u32) {
+                // SAFETY: it has ended, and only one thread can join it.
+                unsafe {
+                    child.with_own_of_other(|child| {
+                        thread.detect.clock.join(&child.detect.clock);
+                        child.detect.clock.clear();
+                    });
+                }
             }
         }
         Op::Lock | Op::LockShared => {

@@ -83,7 +83,13 @@ pub fn has_any(word: &[AtomicU32]) -> bool {
     let all: u64;
     // SAFETY: reads the four cells, by machine loads as others write them.
     unsafe {
-        core::arch::asm!("mov {all}, [{word}]", "or {all}, [{word} + 8]", all = out(reg) all, word = in(reg) word.as_ptr(), options(nostack, readonly))
+        core::arch::asm!(
+            "mov {all}, [{word}]",
+            "or {all}, [{word} + 8]",
+            all = out(reg) all,
+            word = in(reg) word.as_ptr(),
+            options(nostack, readonly)
+        )
     };
     all != 0
 }

@@ -5,6 +5,7 @@
 
 use super::{background, found, shadow, spans, stacks};
 use crate::report::options;
+use crate::system::shared::Counter;
 use crate::system::sys::{self, Decimal, syscall};
 use crate::system::thread::all;
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -18,41 +19,32 @@ static SAME_SPAN: AtomicU64 = AtomicU64::new(0);
 static PLACES: AtomicU64 = AtomicU64::new(0);
 
 /// What one thread counts.
-#[derive(Clone, Copy)]
 pub struct Counts {
     /// Words that were looked at, and accesses made.
-    pub checked: u64,
-    pub executed: u64,
-    pub spans: u64,
+    pub checked: Counter,
+    pub executed: Counter,
+    pub spans: Counter,
     pub filter: Filtered,
 }
 
 /// Accesses that [`super::tree`] kept from the detector, and why.
-#[derive(Clone, Copy)]
 pub struct Filtered {
     /// One of the same thread in the same context says the same.
-    pub same_thread: u64,
+    pub same_thread: Counter,
     /// The hooks recognise them, with the filter or without.
-    pub span: u64,
+    pub span: Counter,
     /// Places that were remembered.
-    pub places: u64,
-}
-
-impl Counts {
-    pub const fn new() -> Self {
-        Self { checked: 0, executed: 0, spans: 0, filter: Filtered { same_thread: 0, span: 0, places: 0 } }
-    }
+    pub places: Counter,
 }
 
 /// A thread ends.
-pub fn add(counts: &mut Counts) {
-    let counts = core::mem::replace(counts, Counts::new());
-    CHECKED.fetch_add(counts.checked, Relaxed);
-    EXECUTED.fetch_add(counts.executed, Relaxed);
-    SPANS.fetch_add(counts.spans, Relaxed);
-    SAME_THREAD.fetch_add(counts.filter.same_thread, Relaxed);
-    SAME_SPAN.fetch_add(counts.filter.span, Relaxed);
-    PLACES.fetch_add(counts.filter.places, Relaxed);
+pub fn add(counts: &Counts) {
+    CHECKED.fetch_add(counts.checked.take(), Relaxed);
+    EXECUTED.fetch_add(counts.executed.take(), Relaxed);
+    SPANS.fetch_add(counts.spans.take(), Relaxed);
+    SAME_THREAD.fetch_add(counts.filter.same_thread.take(), Relaxed);
+    SAME_SPAN.fetch_add(counts.filter.span.take(), Relaxed);
+    PLACES.fetch_add(counts.filter.places.take(), Relaxed);
 }
 
 /// Whether somebody wants to know.
@@ -66,10 +58,9 @@ pub fn write() {
         return;
     }
     for thread in all() {
-        // SAFETY: registered threads are never unmapped; another thread's counts may be a little old.
-        let thread = unsafe { &mut *thread };
-        if !thread.hot.is_null() {
-            add(&mut thread.detect.counts);
+        // Another thread's counts may be a little old.
+        if thread.has_block() {
+            add(&thread.detected.counts);
         }
     }
     let path = options::get().stats;

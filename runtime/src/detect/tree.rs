@@ -41,7 +41,7 @@ use super::spans::{self, Block, GRANULE, Granule, References, When};
 use super::stacks::{self, StackId};
 use super::{Detector, counting, detector, local};
 use crate::system::sys;
-use crate::system::thread::Thread;
+use crate::system::thread::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::LOW_MASK;
 use rashomon_logic::sent::Sent;
@@ -268,8 +268,8 @@ enum Relation {
 
 /// Whether the filter follows what the thread does.
 #[inline(always)]
-fn follows(thread: &mut Thread) -> bool {
-    let epoch = thread.detect.epoch;
+fn follows(thread: &mut Own) -> bool {
+    let epoch = thread.detected.epoch.get();
     let tree = &mut thread.detect.tree;
     if tree.places.is_null() {
         return false;
@@ -284,11 +284,11 @@ fn follows(thread: &mut Thread) -> bool {
 }
 
 /// Locks held or events sent have changed: which context is this?
-pub fn context_changes(thread: &mut Thread) {
+pub fn context_changes(thread: &mut Own) {
     if !follows(thread) {
         return;
     }
-    let (epoch, lock_set) = (thread.detect.epoch, thread.detect.lock_set);
+    let (epoch, lock_set) = (thread.detected.epoch.get(), thread.detect.lock_set);
     let tree = &mut thread.detect.tree;
     let sent = if detector() == Detector::HappensBefore { tree.sent.alive() } else { epoch };
     let key = (sent as u64) << 32 | lock_set as u64;
@@ -325,25 +325,25 @@ pub fn context_changes(thread: &mut Thread) {
 }
 
 /// Everything up to the end of the last epoch was passed on, to whoever wants it.
-pub fn sends(thread: &mut Thread) {
+pub fn sends(thread: &mut Own) {
     if !thread.detect.tree.places.is_null() {
-        thread.detect.tree.sent.send(thread.detect.epoch - 1);
+        thread.detect.tree.sent.send(thread.detected.epoch.get() - 1);
         context_changes(thread);
     }
 }
 
 /// A mutex was released, exclusively, at the end of the last epoch.
-pub fn releases(thread: &mut Thread, object: u32) {
+pub fn releases(thread: &mut Own, object: u32) {
     if !follows(thread) {
         return;
     }
-    thread.detect.tree.sent.release(object, thread.detect.epoch - 1);
+    thread.detect.tree.sent.release(object, thread.detected.epoch.get() - 1);
     context_changes(thread);
 }
 
 /// A mutex is held exclusively. Under the object's lock; the context changes with the lock set.
-pub fn acquires(thread: &mut Thread, object: &Object) {
-    let slot = thread.detect.slot;
+pub fn acquires(thread: &mut Own, object: &Object) {
+    let slot = thread.detected.slot.get();
     thread.detect.tree.sent.acquire(object.number, true, |epoch| {
         object.last_slot == slot && object.last_epoch == epoch && !object.received.load(Relaxed) && object.shared.is_empty()
     });
@@ -351,12 +351,12 @@ pub fn acquires(thread: &mut Thread, object: &Object) {
 
 /// Whether an access within a word is redundant, as far as a look at its place tells. Not while accesses are counted.
 #[inline(always)]
-pub fn recognises(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, site: u64) -> bool {
+pub fn recognises(thread: &mut Own, address: u64, bytes: u64, is_read: bool, site: u64) -> bool {
     thread.detect.tree.known != 0 && !counting() && recall(thread, address, bytes, is_read, site)
 }
 
 #[inline(always)]
-pub fn recall(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, site: u64) -> bool {
+pub fn recall(thread: &mut Own, address: u64, bytes: u64, is_read: bool, site: u64) -> bool {
     let tree = &mut thread.detect.tree;
     if tree.known == 0 {
         return false;
@@ -380,7 +380,7 @@ pub fn recall(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, site
     if found {
         tree.found += 1;
         tree.spend(1);
-        thread.detect.counts.filter.same_thread += 1;
+        thread.detected.counts.filter.same_thread.add(1);
     }
     found
 }
@@ -388,7 +388,7 @@ pub fn recall(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, site
 /// The reference to look at an access within a word with, which [`recognises`] has not; 0: it is redundant all the same, or there
 /// is no reference left.
 #[inline(never)]
-pub fn reference(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, site: u64) -> u32 {
+pub fn reference(thread: &mut Own, address: u64, bytes: u64, is_read: bool, site: u64) -> u32 {
     let bits = shadow::byte_bits(address, bytes);
     let cells = shadow::cells(address);
     let tag = site & LOW_MASK | thread.detect.tree.known;
@@ -396,6 +396,8 @@ pub fn reference(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, s
     thread.detect.tree.searched += 1;
     thread.detect.tree.spend(COSTS);
     let own = place_for(thread, site, tag);
+    let told = &thread.thread().detected;
+    let (slot, epoch) = (told.slot.get(), told.epoch.get());
     let local = &mut thread.detect;
     let tree = &mut local.tree;
     let lock_sets = detector() == Detector::LockSet;
@@ -411,7 +413,7 @@ pub fn reference(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, s
             continue;
         }
         let granule = spans::granule(reference);
-        let relation = tree.relation(local.slot, local.epoch, local.lock_set, &granule);
+        let relation = tree.relation(slot, epoch, local.lock_set, &granule);
         let same_place = (is_read || old & READ == 0) && stacks::innermost(spans::stack(reference)) == site;
         if relation == Relation::Other || cell.load(Acquire) != old {
             continue;
@@ -437,7 +439,7 @@ pub fn reference(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, s
         }
     }
     if covered == bits {
-        local.counts.filter.same_thread += 1;
+        told.counts.filter.same_thread.add(1);
         return 0;
     }
     match own {
@@ -450,7 +452,7 @@ pub fn reference(thread: &mut Thread, address: u64, bytes: u64, is_read: bool, s
 
 /// The entry of a place that is remembered, from now on if need be. `None`: it is not the calls' first way there, or others need
 /// the entry.
-fn place_for(thread: &mut Thread, site: u64, tag: u64) -> Option<*mut Place> {
+fn place_for(thread: &mut Own, site: u64, tag: u64) -> Option<*mut Place> {
     /// As often may others ask for an entry between two times that its owner does.
     const CREDIT: u32 = 8;
     let context = local::context(thread);
@@ -466,7 +468,7 @@ fn place_for(thread: &mut Thread, site: u64, tag: u64) -> Option<*mut Place> {
         return None;
     }
     let stack = local::stack(thread, site);
-    let number = thread.number;
+    let record = thread.thread();
     let local = &mut thread.detect;
     let tree = &mut local.tree;
     let of = tag & !LOW_MASK;
@@ -483,10 +485,10 @@ fn place_for(thread: &mut Thread, site: u64, tag: u64) -> Option<*mut Place> {
     }
     let reference = tree.block.next;
     tree.block.next += 1;
-    let when = When { epoch: local.epoch, slot_atomic: local.slot << 1 };
-    let shared = Granule { when, thread: number, lock_set: local.lock_set };
+    let when = When { epoch: record.detected.epoch.get(), slot_atomic: record.detected.slot.get() << 1 };
+    let shared = Granule { when, thread: record.number.get(), lock_set: local.lock_set };
     spans::define(reference, stack, shared);
-    local.counts.filter.places += 1;
+    record.detected.counts.filter.places.add(1);
     *place = Place { tag, reference, own: reference, context, credit: CREDIT };
     Some(at)
 }

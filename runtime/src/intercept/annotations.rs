@@ -4,7 +4,7 @@
 //! The names that a program *defines* for the ThreadSanitizer runtime to call (`__tsan_on_report`, `__tsan_default_options`, …)
 //! are not defined here.
 
-use super::queue;
+use super::{hooks, queue};
 use crate::detect::{self, ignores};
 use crate::record::recorder;
 use crate::report::options;
@@ -14,7 +14,7 @@ use crate::system::tls::{caller, hot};
 use crate::system::{config, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::*};
-use rashomon_abi::record::{Op, sync_source};
+use rashomon_abi::record::{AccessClass, Op, sync_source};
 
 fn order(op: Op, object: u64) {
     if let Some(runtime) = Runtime::try_enter() {
@@ -45,14 +45,14 @@ unsafe extern "C" fn ignore_begin() {
     if let Some(runtime) = Runtime::try_enter() {
         if detect::on() {
             if options::get().enable_annotations {
-                ignores::accesses_begin(runtime.thread(), Some(caller()));
+                runtime.with_own(|own| ignores::accesses_begin(own, Some(caller())));
             }
             return;
         }
         // The call stack counts as changed: accesses take the slow path, which knows better.
         let hot = runtime.thread().hot();
-        hot.ignored += 1;
-        hot.dirty = 1;
+        hot.ignored.set(hot.ignored.get() + 1);
+        hot.dirty.set(1);
     }
 }
 
@@ -60,7 +60,7 @@ unsafe extern "C" fn ignore_end() {
     if let Some(runtime) = Runtime::try_enter()
         && (!detect::on() || options::get().enable_annotations)
     {
-        ignores::accesses_end(runtime.thread());
+        runtime.with_own(ignores::accesses_end);
     }
 }
 
@@ -69,7 +69,7 @@ unsafe extern "C" fn ignore_sync_begin() {
         && options::get().enable_annotations
         && let Some(runtime) = Runtime::try_enter()
     {
-        ignores::sync_begin(runtime.thread(), Some(caller()));
+        runtime.with_own(|own| ignores::sync_begin(own, Some(caller())));
     }
 }
 
@@ -78,7 +78,7 @@ unsafe extern "C" fn ignore_sync_end() {
         && options::get().enable_annotations
         && let Some(runtime) = Runtime::try_enter()
     {
-        ignores::sync_end(runtime.thread());
+        runtime.with_own(ignores::sync_end);
     }
 }
 
@@ -211,20 +211,19 @@ nothing! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_read_range_pc(address: u64, bytes: u64, site: u64) {
     // SAFETY: as the hook itself.
-    unsafe { crate::intercept::hooks::access_range(address, bytes, site, rashomon_abi::record::AccessClass::Read as u64) }
+    unsafe { hooks::access_range(address, bytes, site, AccessClass::Read as u64) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_write_range_pc(address: u64, bytes: u64, site: u64) {
     // SAFETY: as the hook itself.
-    unsafe { crate::intercept::hooks::access_range(address, bytes, site, rashomon_abi::record::AccessClass::Write as u64) }
+    unsafe { hooks::access_range(address, bytes, site, AccessClass::Write as u64) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __tsan_testonly_shadow_stack_current_size() -> u64 {
     let block = hot();
-    // SAFETY: this thread's block; both point into its shadow stack, or are null.
-    unsafe { ((*block).top as u64 - (*block).bottom as u64) / 16 + (*block).overflow }
+    (block.top.get() as u64 - block.bottom.get() as u64) / 16 + block.overflow.get()
 }
 
 macro_rules! unaligned {
@@ -232,14 +231,14 @@ macro_rules! unaligned {
         unsafe extern "C" fn $load(address: *const $word) -> $word {
             // SAFETY: the program's own bytes.
             unsafe {
-                crate::intercept::hooks::access_range(address as u64, 1 << $log2, caller(), rashomon_abi::record::AccessClass::Read as u64);
+                hooks::access_range(address as u64, 1 << $log2, caller(), AccessClass::Read as u64);
                 address.read_unaligned()
             }
         }
         unsafe extern "C" fn $store(address: *mut $word, value: $word) {
             // SAFETY: the program's own bytes.
             unsafe {
-                crate::intercept::hooks::access_range(address as u64, 1 << $log2, caller(), rashomon_abi::record::AccessClass::Write as u64);
+                hooks::access_range(address as u64, 1 << $log2, caller(), AccessClass::Write as u64);
                 address.write_unaligned(value);
             }
         }

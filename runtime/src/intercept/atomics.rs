@@ -42,7 +42,7 @@ impl Done {
 fn atomic_load<R: Copy>(address: u64, log2: u16, order: c_int, read: impl Fn() -> R, low: impl Fn(R) -> u64) -> R {
     if detect::on() {
         let Some(runtime) = Runtime::try_enter() else { return read() };
-        return detect::atomics::load(runtime.thread(), address, log2, order, caller(), read);
+        return runtime.with_own(|own| detect::atomics::load(own, address, log2, order, caller(), read));
     }
     atomic(address, log2, order, 0, Op::AtomicLoad, || {
         let value = read();
@@ -56,9 +56,11 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
     let Some(runtime) = Runtime::try_enter() else { return execute().0 };
     let site = caller();
     if detect::on() {
-        return detect::atomics::modify(runtime.thread(), (address, log2), order, failure, site, || {
-            let (result, done) = execute();
-            (result, done.operation())
+        return runtime.with_own(|own| {
+            detect::atomics::modify(own, (address, log2), order, failure, site, || {
+                let (result, done) = execute();
+                (result, done.operation())
+            })
         });
     }
     let class = match op {
@@ -69,7 +71,7 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
     if provoke::on() {
         provoke::gate(&runtime, &AccessAt { address, bytes: 1 << log2, class: class as u64, atomic: true, site });
         let (result, done) = execute();
-        runtime.thread().ordinal += 1;
+        runtime.thread().ordinal.set(runtime.thread().ordinal.get() + 1);
         provoke::made(
             runtime.thread(),
             address,
@@ -109,7 +111,10 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
 }
 
 macro_rules! atomics {
-    ($atomic:ident $word:ident $log2:literal: $load:ident $store:ident $exchange:ident $add:ident $sub:ident $and:ident $or:ident $xor:ident $nand:ident $strong:ident $weak:ident $value:ident) => {
+    (
+        $atomic:ident $word:ident $log2:literal: $load:ident $store:ident $exchange:ident $add:ident $sub:ident $and:ident
+        $or:ident $xor:ident $nand:ident $strong:ident $weak:ident $value:ident
+    ) => {
         pub mod $word {
             use super::*;
 
@@ -355,7 +360,7 @@ pub unsafe extern "C" fn thread_fence(order: c_int) {
     let Some(runtime) = Runtime::try_enter() else { return };
     let site = caller();
     if detect::on() {
-        detect::atomics::fence(runtime.thread(), order);
+        runtime.with_own(|own| detect::atomics::fence(own, order));
         return;
     }
     sched::point(&runtime, Op::Fence, 0, site);

@@ -90,7 +90,7 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
     // SAFETY: the real function with the program's mutex, which this thread holds.
     let error = unsafe { real!(fn pthread_mutex_unlock(*mut Mutex) -> c_int)(mutex) };
     if error != 0 {
-        thread.condition = 0;
+        thread.condition.set(0);
         recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, error as u64, 0]);
         return error;
     }
@@ -103,7 +103,7 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
     if error != 0 {
         result = error;
     }
-    recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, thread.woken_by]);
+    recorder::sync(thread, Op::CondWaitEnd, condition as u64, 0, site, &[mutex as u64, result as u64, thread.woken_by.get()]);
     if outcome == Outcome::Cancelled {
         cancellation::test(&runtime);
     }

@@ -280,7 +280,7 @@ pub fn made(file: c_int, site: u64) -> c_int {
         && file >= 0
         && let Some(runtime) = Runtime::try_enter()
     {
-        detect::descriptors::made(runtime.thread(), file, site);
+        runtime.with_own(|own| detect::descriptors::made(own, file, site));
     }
     file
 }
@@ -305,7 +305,7 @@ pub fn closes(file: c_int, site: u64) {
     } else if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
-        detect::descriptors::closed(runtime.thread(), file, site);
+        runtime.with_own(|own| detect::descriptors::closed(own, file, site));
     }
 }
 
@@ -356,7 +356,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     uses(call.file, call.site);
     let Some(runtime) = Runtime::try_enter() else { return real() };
     if detect::on() {
-        detect::descriptors::used(runtime.thread(), call.file, call.site);
+        runtime.with_own(|own| detect::descriptors::used(own, call.file, call.site));
     }
     let mut descriptor = look(call.file);
     if call.queue_until.is_some() {
@@ -365,12 +365,12 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     let until = || call.queue_until.unwrap_or_else(|| descriptor.deadline(call.events));
     let takes_in = call.events & POLLIN != 0;
     if detect::on() && !takes_in {
-        detect::descriptors::moves_data(runtime.thread(), takes_in, call.site);
+        runtime.with_own(|own| detect::descriptors::moves_data(own, takes_in, call.site));
     }
     if descriptor.is_silent() {
         let result = runtime.outside(real);
         if detect::on() && takes_in {
-            detect::descriptors::moves_data(runtime.thread(), takes_in, call.site);
+            runtime.with_own(|own| detect::descriptors::moves_data(own, takes_in, call.site));
         }
         return result;
     }
@@ -415,7 +415,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
             }
             recorder::sync(thread, Op::Observe, object, sync_source::FILE, site, &[]);
             if detect::on() {
-                detect::descriptors::moves_data(thread, takes_in, site);
+                thread.with_own(|own| detect::descriptors::moves_data(own, takes_in, site));
             }
         } else {
             let outcome = if result < 0 { -errno() as u64 } else { result as u64 };
@@ -425,7 +425,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     if result < 0 && errno() == EAGAIN {
         sched::failed_try(&runtime);
     } else {
-        thread.spins = 0;
+        thread.spins.set(0);
     }
     sched::files_moved();
     result
@@ -459,7 +459,7 @@ pub fn write_all(
     mut piece: impl FnMut(*mut u8, usize) -> isize,
 ) -> isize {
     let total = buffers.iter().fold(0usize, |sum, part| sum.saturating_add(part.bytes));
-    let observed = config::serial() && !crate::system::tls::current().is_null();
+    let observed = config::serial() && crate::system::tls::current().is_some();
     if !observed || total <= PIECE || call.at_once || (0..=2).contains(&call.file) {
         return transfer(call, whole);
     }

@@ -12,11 +12,13 @@ fn accessed(address: u64, called_from: u64, tag: u64, how: How) {
     }
     let Some(runtime) = Runtime::try_enter() else { return };
     let thread = runtime.thread();
-    if thread.hot().ignored > 0 {
+    if thread.hot().ignored.get() > 0 {
         return;
     }
-    let reference = local::reference_of_object(thread, called_from, tag, caller());
-    access::access_as(thread, address, 1, how, reference);
+    thread.with_own(|own| {
+        let reference = local::reference_of_object(own, called_from, tag, caller());
+        access::access_as(own, address, 1, how, reference);
+    });
 }
 
 unsafe extern "C" fn read(address: u64, called_from: u64, tag: u64) {

@@ -1,8 +1,4 @@
 //! Reading, writing and closing; pipes and event counters.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::descriptors::{Call, Descriptor, Kind, Part, closed, closes, look, made, parts, renamed, transfer, uses, write_all};
 use super::kernel::{self, Object};
@@ -38,29 +34,36 @@ pub fn touched_parts(parts: &[Part], bytes: isize, site: u64, class: AccessClass
 
 unsafe extern "C" fn read_bytes(file: c_int, buffer: *mut u8, bytes: usize) -> isize {
     let site = caller();
+    // SAFETY: the program's room, which the kernel fills.
     let result =
         transfer(Call::input(file, site), || unsafe { real!(fn read(c_int, *mut u8, usize) -> isize)(file, buffer, bytes) });
     touched(buffer, result, site, AccessClass::Write);
+    // SAFETY: that many bytes were read into it.
     unsafe { were_read(file, buffer, result, site) };
     result
 }
 
 unsafe extern "C" fn read_checked(file: c_int, buffer: *mut u8, bytes: usize, size: usize) -> isize {
     if bytes > size {
+        // SAFETY: ends the program: the room is too small.
         return unsafe { real!(fn __read_chk(c_int, *mut u8, usize, usize) -> isize)(file, buffer, bytes, size) };
     }
+    // SAFETY: the room is as large as the program says.
     unsafe { read_bytes(file, buffer, bytes) }
 }
 
 unsafe extern "C" fn read_parts(file: c_int, vector: *const Part, count: c_int) -> isize {
     let site = caller();
+    // SAFETY: the program's parts, which the kernel fills.
     let result =
         transfer(Call::input(file, site), || unsafe { real!(fn readv(c_int, *const Part, c_int) -> isize)(file, vector, count) });
+    // SAFETY: the program says that so many parts lie there.
     touched_parts(unsafe { parts(vector, count) }, result, site, AccessClass::Write);
     result
 }
 
 fn write_real(file: c_int, buffer: *const u8, bytes: usize) -> isize {
+    // SAFETY: by the callers, bytes of the program's.
     unsafe { real!(fn write(c_int, *const u8, usize) -> isize)(file, buffer, bytes) }
 }
 
@@ -77,19 +80,23 @@ unsafe extern "C" fn write_bytes(file: c_int, buffer: *mut u8, bytes: usize) -> 
 
 unsafe extern "C" fn write_at(file: c_int, buffer: *const u8, bytes: usize, offset: i64) -> isize {
     touched(buffer, bytes as isize, caller(), AccessClass::Read);
+    // SAFETY: bytes of the program's.
     unsafe { real!(fn pwrite(c_int, *const u8, usize, i64) -> isize)(file, buffer, bytes, offset) }
 }
 
 unsafe extern "C" fn write_parts(file: c_int, vector: *const Part, count: c_int) -> isize {
     let site = caller();
+    // SAFETY: the program says that so many parts lie there.
     let buffers = unsafe { parts(vector, count) };
     touched_parts(buffers, isize::MAX, site, AccessClass::Read);
+    // SAFETY: the real function with the program's arguments.
     let whole = || unsafe { real!(fn writev(c_int, *const Part, c_int) -> isize)(file, vector, count) };
     write_all(Call::output(file, site), buffers, whole, |start, bytes| write_real(file, start, bytes))
 }
 
 unsafe extern "C" fn eventfd_get(file: c_int, value: *mut u64) -> c_int {
     let site = caller();
+    // SAFETY: the program's room for a number.
     let result = transfer(Call::input(file, site), || unsafe { real!(fn read(c_int, *mut u64, usize) -> isize)(file, value, 8) });
     touched(value.cast(), result, site, AccessClass::Write);
     if result == 8 { 0 } else { -1 }
@@ -119,8 +126,9 @@ pub fn ends(descriptor: Descriptor, site: u64, real: impl FnOnce() -> c_int) -> 
 
 unsafe extern "C" fn close_file(file: c_int) -> c_int {
     let site = caller();
+    // SAFETY: a number only.
     let real = || unsafe { real!(fn close(c_int) -> c_int)(file) };
-    if crate::system::tls::current().is_null() {
+    if crate::system::tls::current().is_none() {
         return real();
     }
     closes(file, site);
@@ -138,9 +146,9 @@ fn duplicates(file: c_int, to: Option<c_int>, site: u64) {
     if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
-        detect::descriptors::used(runtime.thread(), file, site);
+        runtime.with_own(|own| detect::descriptors::used(own, file, site));
         if let Some(to) = to.filter(|&to| to != file) {
-            detect::descriptors::replaces(runtime.thread(), to, site);
+            runtime.with_own(|own| detect::descriptors::replaces(own, to, site));
         }
     }
 }
@@ -154,7 +162,7 @@ fn replaced(file: c_int, result: c_int, site: u64) -> c_int {
         && result != file
         && let Some(runtime) = Runtime::try_enter()
     {
-        detect::descriptors::replaced(runtime.thread(), result, site);
+        runtime.with_own(|own| detect::descriptors::replaced(own, result, site));
     }
     result
 }
@@ -162,6 +170,7 @@ fn replaced(file: c_int, result: c_int, site: u64) -> c_int {
 unsafe extern "C" fn duplicate(file: c_int) -> c_int {
     let site = caller();
     duplicates(file, None, site);
+    // SAFETY: a number only.
     let result = unsafe { real!(fn dup(c_int) -> c_int)(file) };
     sched::files_moved();
     made(result, site)
@@ -170,22 +179,26 @@ unsafe extern "C" fn duplicate(file: c_int) -> c_int {
 unsafe extern "C" fn duplicate_to(file: c_int, to: c_int) -> c_int {
     let site = caller();
     duplicates(file, Some(to), site);
+    // SAFETY: numbers only.
     replaced(file, unsafe { real!(fn dup2(c_int, c_int) -> c_int)(file, to) }, site)
 }
 
 unsafe extern "C" fn duplicate_to_with(file: c_int, to: c_int, flags: c_int) -> c_int {
     let site = caller();
     duplicates(file, Some(to), site);
+    // SAFETY: numbers only, too.
     replaced(file, unsafe { real!(fn dup3(c_int, c_int, c_int) -> c_int)(file, to, flags) }, site)
 }
 
 unsafe extern "C" fn event_counter_made(value: u32, flags: c_int) -> c_int {
     let site = caller();
+    // SAFETY: numbers only.
     made(unsafe { real!(fn eventfd(u32, c_int) -> c_int)(value, flags) }, site)
 }
 
 unsafe extern "C" fn created(path: *const u8, mode: u32) -> c_int {
     let site = caller();
+    // SAFETY: the program's path.
     made(unsafe { real!(fn creat64(*const u8, u32) -> c_int)(path, mode) }, site)
 }
 
@@ -210,11 +223,13 @@ pub fn made_pair(result: c_int, ends: *const c_int, site: u64) -> c_int {
 
 unsafe extern "C" fn pipe_made(ends: *mut c_int) -> c_int {
     let site = caller();
+    // SAFETY: the program's room for two descriptors.
     made_pair(unsafe { real!(fn pipe(*mut c_int) -> c_int)(ends) }, ends, site)
 }
 
 unsafe extern "C" fn pipe_made_with(ends: *mut c_int, flags: c_int) -> c_int {
     let site = caller();
+    // SAFETY: as in `pipe_made`.
     made_pair(unsafe { real!(fn pipe2(*mut c_int, c_int) -> c_int)(ends, flags) }, ends, site)
 }
 

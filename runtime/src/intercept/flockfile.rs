@@ -30,7 +30,7 @@ fn try_lock(stream: *mut u8) -> c_int {
 
 fn acquired(runtime: &Runtime, stream: *mut u8, try_flag: u16, site: u64) {
     let thread = runtime.thread();
-    thread.spins = 0;
+    thread.spins.set(0);
     // SAFETY: held by this thread.
     if unsafe { depth(stream) } > 1 {
         recorder::sync(thread, Op::LockAgain, stream as u64, FLAGS, site, &[]);

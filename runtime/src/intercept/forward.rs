@@ -4,7 +4,7 @@
 //! loader takes from libc in its *oldest* version, which for these functions is another one than the program was compiled for.
 //! They lead straight to the current ones.
 
-use crate::system::real::Real;
+use crate::system::real::{Real, c_name};
 use core::arch::naked_asm;
 
 /// The address behind a name.
@@ -20,8 +20,8 @@ macro_rules! forward {
             #[used]
             #[unsafe(link_section = "rashomon_real")]
             static REAL: Real = Real::new(
-                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
-                Some(match core::ffi::CStr::from_bytes_with_nul(concat!($version, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }),
+                c_name(concat!(stringify!($name), "\0")),
+                Some(c_name(concat!($version, "\0"))),
             );
             // Every register that may hold an argument is kept, and the stack is aligned.
             naked_asm!(

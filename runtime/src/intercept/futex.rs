@@ -278,7 +278,7 @@ unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u6
         Some(woken) => return woken,
     }
     let thread = runtime.thread();
-    thread.futex_mask = mask;
+    thread.futex_mask.set(mask);
     queue::join(thread, word as u64);
     // From here on it waits, whoever runs in between: its own event, so that a schedule can hold the thread behind it.
     recorder::sync(thread, Op::Blocking, word as u64, sync_source::FUTEX, site, &[0]);
@@ -292,7 +292,7 @@ unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u6
 
 fn wake_waiters(word: *mut AtomicU32, count: u32, mask: u32, move_to: u64, sequence: u64) -> isize {
     let count = (count as i32).max(0) as usize;
-    queue::serve(WaitFor::Futex, word as u64, count, move_to, sequence, |thread| thread.futex_mask & mask != 0) as isize
+    queue::serve(WaitFor::Futex, word as u64, count, move_to, sequence, |thread| thread.futex_mask.get() & mask != 0) as isize
 }
 
 /// `FUTEX_WAKE_OP`: changes the second word and tells whether its old value compares as the encoded operation asks.

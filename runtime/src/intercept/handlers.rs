@@ -1,8 +1,9 @@
 //! `sigaction` and its older kin; signals that are sent.
 
 use super::kernel::{self, Object};
+use super::signals::change;
 use crate::detect;
-use crate::serial::sched;
+use crate::serial::{arrivals, sched};
 use crate::system::config;
 use crate::system::handles;
 use crate::system::real::real;
@@ -19,13 +20,13 @@ const SIG_HOLD: usize = 2;
 
 unsafe extern "C" fn action(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
     // SAFETY: the program's arguments.
-    unsafe { signals::change(signal, new, old) }
+    unsafe { change(signal, new, old) }
 }
 
 fn replace(signal: c_int, handler: usize, flags: c_int) -> usize {
     let mut old = Action::new(0, 0);
     // SAFETY: local actions.
-    if unsafe { signals::change(signal, &Action::new(handler, flags), &mut old) } == 0 { old.handler } else { SIG_ERR }
+    if unsafe { change(signal, &Action::new(handler, flags), &mut old) } == 0 { old.handler } else { SIG_ERR }
 }
 
 unsafe extern "C" fn simple(signal: c_int, handler: usize) -> usize {
@@ -49,7 +50,7 @@ unsafe extern "C" fn set(signal: c_int, handler: usize) -> usize {
     let new = Action::new(handler, 0);
     // SAFETY: masks of eight bytes and local actions.
     unsafe {
-        if signals::change(signal, if hold { core::ptr::null() } else { &new }, &mut old) != 0 {
+        if change(signal, if hold { core::ptr::null() } else { &new }, &mut old) != 0 {
             return SIG_ERR;
         }
         syscall!(sys::RT_SIGPROCMASK, !hold as usize, &raw const bit, &raw mut before, 8);
@@ -61,11 +62,11 @@ unsafe extern "C" fn interrupt(signal: c_int, interrupts: c_int) -> c_int {
     let mut action = Action::new(0, 0);
     // SAFETY: local actions.
     unsafe {
-        if signals::change(signal, core::ptr::null(), &mut action) != 0 {
+        if change(signal, core::ptr::null(), &mut action) != 0 {
             return -1;
         }
         action.flags = if interrupts != 0 { action.flags & !SA_RESTART } else { action.flags | SA_RESTART };
-        signals::change(signal, &action, core::ptr::null_mut())
+        change(signal, &action, core::ptr::null_mut())
     }
 }
 
@@ -79,9 +80,9 @@ fn send(signal: c_int, to_itself: impl FnOnce() -> bool, real: impl FnOnce() -> 
         signals::expect(runtime.thread(), signal);
         return runtime.outside(real);
     }
-    let before = core::mem::replace(&mut runtime.thread().detect.sending, signal);
+    let before = runtime.with_own(|own| core::mem::replace(&mut own.detect.sending, signal));
     let result = runtime.outside(real);
-    runtime.thread().detect.sending = before;
+    runtime.with_own(|own| own.detect.sending = before);
     result
 }
 
@@ -136,14 +137,14 @@ fn send_to(thread: Option<&Thread>, signal: c_int, own: impl FnOnce() -> bool, r
         && let Some(thread) = thread
         && let Some(_runtime) = Runtime::try_enter()
     {
-        return signals::send_and_await(thread, signal, real);
+        return arrivals::send_and_await(thread, signal, real);
     }
     send(signal, || false, real)
 }
 
 fn found(handle: u64) -> Option<&'static Thread> {
     let _runtime = Runtime::try_enter()?;
-    if config::serial() { handles::find(handle).map(|thread| &*thread) } else { None }
+    if config::serial() { handles::find(handle) } else { None }
 }
 
 fn is_self(handle: u64) -> bool {
@@ -170,8 +171,7 @@ unsafe extern "C" fn kill_thread_of(process: c_int, thread: c_int, signal: c_int
         sends(process, signal);
         return send(signal, || false, real);
     }
-    // SAFETY: registered threads are never unmapped.
-    let mut threads = all().map(|thread| unsafe { &*thread });
+    let mut threads = all();
     let named = threads.find(|known| known.kernel_id.get() == thread as u32 && known.ended.load(Acquire) == 0);
     send_to(named.filter(|_| config::serial()), signal, || thread as u32 == sys::thread_id(), real)
 }

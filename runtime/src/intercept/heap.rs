@@ -5,11 +5,6 @@
 //! libc's allocator runs inside the runtime, so that handlers of signals wait until it is left: a thread that forks holds the
 //! runtime's locks while it waits for the allocator's, and a handler above a call that holds those may need the runtime's.
 
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
-)]
-
 use crate::detect;
 use crate::intercept::{hooks, mappings};
 use crate::record::recorder;
@@ -20,18 +15,21 @@ use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{Op, allocation_kind};
 
-fn begins(thread: &mut Thread, address: u64, bytes: usize, site: u64, kind: u16) {
+fn begins(thread: &Thread, address: u64, bytes: usize, site: u64, kind: u16) {
     let spare = match kind {
+        // SAFETY: by the callers, a live block of the allocator's.
         allocation_kind::HEAP => unsafe { usable_bytes(address as *const u8) }.saturating_sub(bytes) as u64,
         _ => 0,
     };
     if detect::on() {
-        detect::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, 0, spare]);
+        thread.with_own(|own| detect::sync(own, Op::Allocate, address, kind, site, &[bytes as u64, 0, spare]));
         return;
     }
-    let count = thread.allocations.entry((site, kind as u64));
-    let ordinal = *count;
-    *count += 1;
+    let ordinal = thread.allocations.with(|counts| {
+        let count = counts.entry((site, kind as u64));
+        *count += 1;
+        *count - 1
+    });
     replay::allocated(thread, site, ordinal, address, kind == allocation_kind::MAPPING);
     recorder::sync(thread, Op::Allocate, address, kind, site, &[bytes as u64, ordinal, spare]);
 }
@@ -109,16 +107,17 @@ unsafe fn usable_bytes(block: *const u8) -> usize {
 }
 
 unsafe extern "C" fn usable(block: *const u8) -> usize {
+    // SAFETY: not null: the program asks for a block of its own.
     if block.is_null() { 0 } else { unsafe { usable_bytes(block) } }
 }
 
-// SAFETY (of every call below): glibc's own entry points, or ours, with the program's arguments.
-
 unsafe extern "C" fn allocate(bytes: usize) -> *mut u8 {
+    // SAFETY: glibc's allocator, with the program's size.
     allocating(bytes, caller(), || unsafe { __libc_malloc(bytes) })
 }
 
 unsafe extern "C" fn allocate_zeroed(count: usize, bytes: usize) -> *mut u8 {
+    // SAFETY: the same; it refuses what overflows.
     allocating(count.wrapping_mul(bytes), caller(), || unsafe { __libc_calloc(count, bytes) })
 }
 
@@ -127,23 +126,30 @@ const ADDRESSES: usize = 1 << 47;
 
 unsafe extern "C" fn reallocate(block: *mut u8, bytes: usize) -> *mut u8 {
     if bytes >= ADDRESSES {
+        // SAFETY: it fails, and leaves the program's block as it is.
         return unsafe { __libc_realloc(block, bytes) };
     }
     let site = caller();
+    // SAFETY: not null: a block of the program's.
     if !block.is_null() && !unsafe { is_to_be_had(block, bytes) } {
+        // SAFETY: as above.
         return unsafe { reallocate_or_leave(block, bytes, site) };
     }
+    // SAFETY: null, or the program's block, which it is about to give up.
     unsafe { ends(block, site) };
+    // SAFETY: as `realloc` is called; nothing is to be recorded.
     let Some(runtime) = Runtime::try_enter() else { return unsafe { __libc_realloc(block, bytes) } };
     let thread = runtime.thread();
     if !block.is_null() {
         recorder::sync(thread, Op::Free, block as u64, 0, site, &[]);
     }
+    // SAFETY: as `realloc` is called.
     let new = unsafe { __libc_realloc(block, bytes) };
     if !new.is_null() {
         begins(thread, new as u64, bytes, site, allocation_kind::HEAP);
     } else if bytes > 0 && !block.is_null() {
         // It failed: the old block lives on, as a new object of unknown size at least.
+        // SAFETY: not given up, as the allocator had no other.
         begins(thread, block as u64, unsafe { usable_bytes(block) }, site, allocation_kind::HEAP);
     }
     new
@@ -178,6 +184,7 @@ unsafe fn reallocate_or_leave(block: *mut u8, bytes: usize, site: u64) -> *mut u
 
 unsafe extern "C" fn reallocate_array(block: *mut u8, count: usize, bytes: usize) -> *mut u8 {
     match count.checked_mul(bytes) {
+        // SAFETY: as `realloc` is called, with the size of all.
         Some(total) => unsafe { reallocate(block, total) },
         None => {
             crate::system::real::set_errno(12);
@@ -187,10 +194,12 @@ unsafe extern "C" fn reallocate_array(block: *mut u8, count: usize, bytes: usize
 }
 
 unsafe extern "C" fn release(block: *mut u8) {
+    // SAFETY: the program gives the block back.
     unsafe { freeing(block, caller()) }
 }
 
 unsafe extern "C" fn aligned(alignment: usize, bytes: usize) -> *mut u8 {
+    // SAFETY: glibc's allocator; an alignment that it does not know it refuses.
     allocating(bytes, caller(), || unsafe { __libc_memalign(alignment, bytes) })
 }
 
@@ -198,20 +207,24 @@ unsafe extern "C" fn posix_aligned(block: *mut *mut u8, alignment: usize, bytes:
     if !alignment.is_power_of_two() || alignment < 8 {
         return 22;
     }
+    // SAFETY: the same, with an alignment that it knows.
     let new = allocating(bytes, caller(), || unsafe { __libc_memalign(alignment, bytes) });
     if new.is_null() {
         return 12;
     }
+    // SAFETY: the program's place for the address.
     unsafe { *block = new };
     0
 }
 
 unsafe extern "C" fn page_aligned(bytes: usize) -> *mut u8 {
+    // SAFETY: as in `posix_aligned`.
     allocating(bytes, caller(), || unsafe { __libc_memalign(4096, bytes) })
 }
 
 unsafe extern "C" fn page_multiple(bytes: usize) -> *mut u8 {
     let bytes = bytes.next_multiple_of(4096);
+    // SAFETY: as in `posix_aligned`.
     allocating(bytes, caller(), || unsafe { __libc_memalign(4096, bytes) })
 }
 

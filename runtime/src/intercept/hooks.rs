@@ -178,16 +178,28 @@ macro_rules! access_hooks {
 }
 
 access_hooks! {
-    __tsan_read1 READ 0 BYTES1 read1; __tsan_read2 READ 1 BYTES2 read2; __tsan_read4 READ 2 BYTES4 read4; __tsan_read8 READ 3 BYTES8 read8; __tsan_read16 READ 4 BYTES16 read16;
-    __tsan_write1 WRITE 0 BYTES1 write1; __tsan_write2 WRITE 1 BYTES2 write2; __tsan_write4 WRITE 2 BYTES4 write4; __tsan_write8 WRITE 3 BYTES8 write8; __tsan_write16 WRITE 4 BYTES16 write16;
-    __tsan_unaligned_read2 READ 1 BYTES2 read2; __tsan_unaligned_read4 READ 2 BYTES4 read4; __tsan_unaligned_read8 READ 3 BYTES8 read8; __tsan_unaligned_read16 READ 4 BYTES16 read16;
-    __tsan_unaligned_write2 WRITE 1 BYTES2 write2; __tsan_unaligned_write4 WRITE 2 BYTES4 write4; __tsan_unaligned_write8 WRITE 3 BYTES8 write8; __tsan_unaligned_write16 WRITE 4 BYTES16 write16;
-    __tsan_volatile_read1 READ 0 BYTES1 read1; __tsan_volatile_read2 READ 1 BYTES2 read2; __tsan_volatile_read4 READ 2 BYTES4 read4; __tsan_volatile_read8 READ 3 BYTES8 read8; __tsan_volatile_read16 READ 4 BYTES16 read16;
-    __tsan_volatile_write1 WRITE 0 BYTES1 write1; __tsan_volatile_write2 WRITE 1 BYTES2 write2; __tsan_volatile_write4 WRITE 2 BYTES4 write4; __tsan_volatile_write8 WRITE 3 BYTES8 write8; __tsan_volatile_write16 WRITE 4 BYTES16 write16;
-    __tsan_unaligned_volatile_read2 READ 1 BYTES2 read2; __tsan_unaligned_volatile_read4 READ 2 BYTES4 read4; __tsan_unaligned_volatile_read8 READ 3 BYTES8 read8; __tsan_unaligned_volatile_read16 READ 4 BYTES16 read16;
-    __tsan_unaligned_volatile_write2 WRITE 1 BYTES2 write2; __tsan_unaligned_volatile_write4 WRITE 2 BYTES4 write4; __tsan_unaligned_volatile_write8 WRITE 3 BYTES8 write8; __tsan_unaligned_volatile_write16 WRITE 4 BYTES16 write16;
-    __tsan_read_write1 BOTH 0 BYTES1 write1; __tsan_read_write2 BOTH 1 BYTES2 write2; __tsan_read_write4 BOTH 2 BYTES4 write4; __tsan_read_write8 BOTH 3 BYTES8 write8; __tsan_read_write16 BOTH 4 BYTES16 write16;
-    __tsan_unaligned_read_write2 BOTH 1 BYTES2 write2; __tsan_unaligned_read_write4 BOTH 2 BYTES4 write4; __tsan_unaligned_read_write8 BOTH 3 BYTES8 write8; __tsan_unaligned_read_write16 BOTH 4 BYTES16 write16;
+    __tsan_read1 READ 0 BYTES1 read1; __tsan_read2 READ 1 BYTES2 read2; __tsan_read4 READ 2 BYTES4 read4;
+    __tsan_read8 READ 3 BYTES8 read8; __tsan_read16 READ 4 BYTES16 read16;
+    __tsan_write1 WRITE 0 BYTES1 write1; __tsan_write2 WRITE 1 BYTES2 write2; __tsan_write4 WRITE 2 BYTES4 write4;
+    __tsan_write8 WRITE 3 BYTES8 write8; __tsan_write16 WRITE 4 BYTES16 write16;
+    __tsan_unaligned_read2 READ 1 BYTES2 read2; __tsan_unaligned_read4 READ 2 BYTES4 read4;
+    __tsan_unaligned_read8 READ 3 BYTES8 read8; __tsan_unaligned_read16 READ 4 BYTES16 read16;
+    __tsan_unaligned_write2 WRITE 1 BYTES2 write2; __tsan_unaligned_write4 WRITE 2 BYTES4 write4;
+    __tsan_unaligned_write8 WRITE 3 BYTES8 write8; __tsan_unaligned_write16 WRITE 4 BYTES16 write16;
+    __tsan_volatile_read1 READ 0 BYTES1 read1; __tsan_volatile_read2 READ 1 BYTES2 read2;
+    __tsan_volatile_read4 READ 2 BYTES4 read4; __tsan_volatile_read8 READ 3 BYTES8 read8;
+    __tsan_volatile_read16 READ 4 BYTES16 read16;
+    __tsan_volatile_write1 WRITE 0 BYTES1 write1; __tsan_volatile_write2 WRITE 1 BYTES2 write2;
+    __tsan_volatile_write4 WRITE 2 BYTES4 write4; __tsan_volatile_write8 WRITE 3 BYTES8 write8;
+    __tsan_volatile_write16 WRITE 4 BYTES16 write16;
+    __tsan_unaligned_volatile_read2 READ 1 BYTES2 read2; __tsan_unaligned_volatile_read4 READ 2 BYTES4 read4;
+    __tsan_unaligned_volatile_read8 READ 3 BYTES8 read8; __tsan_unaligned_volatile_read16 READ 4 BYTES16 read16;
+    __tsan_unaligned_volatile_write2 WRITE 1 BYTES2 write2; __tsan_unaligned_volatile_write4 WRITE 2 BYTES4 write4;
+    __tsan_unaligned_volatile_write8 WRITE 3 BYTES8 write8; __tsan_unaligned_volatile_write16 WRITE 4 BYTES16 write16;
+    __tsan_read_write1 BOTH 0 BYTES1 write1; __tsan_read_write2 BOTH 1 BYTES2 write2; __tsan_read_write4 BOTH 2 BYTES4 write4;
+    __tsan_read_write8 BOTH 3 BYTES8 write8; __tsan_read_write16 BOTH 4 BYTES16 write16;
+    __tsan_unaligned_read_write2 BOTH 1 BYTES2 write2; __tsan_unaligned_read_write4 BOTH 2 BYTES4 write4;
+    __tsan_unaligned_read_write8 BOTH 3 BYTES8 write8; __tsan_unaligned_read_write16 BOTH 4 BYTES16 write16;
     __tsan_vptr_read READ 3 BYTES8 vptr_read;
     rashomon_vptr_written WRITE 3 BYTES8 vptr_write;
 }
@@ -241,7 +253,11 @@ pub unsafe extern "C" fn __tsan_func_exit() {
         "1: ret",
         "2: dec qword ptr fs:[rax + {overflow}]",
         "ret",
-        top = const tls::TOP, bottom = const tls::BOTTOM, lowest = const tls::LOWEST, dirty = const tls::DIRTY, overflow = const tls::OVERFLOW,
+        top = const tls::TOP,
+        bottom = const tls::BOTTOM,
+        lowest = const tls::LOWEST,
+        dirty = const tls::DIRTY,
+        overflow = const tls::OVERFLOW,
     )
 }
 
@@ -255,13 +271,13 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
             provoke::access(block, address, site, 1 << log2, class);
             return;
         }
-        if (*block).thread.is_null() || (*block).nesting > 0 {
+        if block.thread.get().is_none() || block.nesting.get() > 0 {
             // Not counted; an unknown thread comes here every time.
-            (*block).quantum += 1;
+            block.quantum.set(block.quantum.get() + 1);
             return;
         }
         let runtime = Runtime::enter();
-        if (*block).ignored > 0 {
+        if block.ignored.get() > 0 {
             runtime.thread().reload_quantum();
             return;
         }
@@ -274,7 +290,7 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
 unsafe extern "C" fn access_record(address: u64, site: u64, kind: u64) {
     // SAFETY: only threads with a stream get here: others have a quantum of zero.
     unsafe {
-        if (*hot()).thread.is_null() || (*hot()).nesting > 0 || (*hot()).ignored > 0 {
+        if hot().thread.get().is_none() || hot().nesting.get() > 0 || hot().ignored.get() > 0 {
             return;
         }
         let runtime = Runtime::enter();
@@ -307,7 +323,7 @@ pub unsafe fn access_by_call(address: u64, bytes: u64, site: u64, class: u64) {
         return;
     }
     // SAFETY: by the caller; this thread's block.
-    unsafe { range(address, bytes, site, class, (*hot()).callee) }
+    unsafe { range(address, bytes, site, class, hot().callee.get()) }
 }
 
 /// The same by a call of `function` that may be long since.
@@ -341,21 +357,21 @@ unsafe fn range(address: u64, bytes: u64, site: u64, class: u64, function: u64) 
     let block = hot();
     // SAFETY: as in `access_quantum`.
     unsafe {
-        if bytes == 0 || (*block).thread.is_null() || (*block).nesting > 0 || (*block).ignored > 0 {
+        if bytes == 0 || block.thread.get().is_none() || block.nesting.get() > 0 || block.ignored.get() > 0 {
             return;
         }
         let runtime = Runtime::enter();
         let thread = runtime.thread();
         if detect::on() {
-            detect::access_range(thread, address, bytes, site, class, function);
+            thread.with_own(|own| detect::access_range(own, address, bytes, site, class, function));
             return;
         }
         if provoke::on() {
             provoke::gate(&runtime, &AccessAt { address, bytes, class, atomic: false, site });
             return;
         }
-        (*block).quantum -= 1;
-        if (*block).quantum < 0 {
+        block.quantum.set(block.quantum.get() - 1);
+        if block.quantum.get() < 0 {
             sched::at_range(&runtime, address, bytes, class, site);
         }
         recorder::range(thread, address, bytes, site, class);
@@ -375,5 +391,6 @@ macro_rules! access_hooks_with_site {
 
 access_hooks_with_site! {
     __tsan_read1_pc READ 0; __tsan_read2_pc READ 1; __tsan_read4_pc READ 2; __tsan_read8_pc READ 3; __tsan_read16_pc READ 4;
-    __tsan_write1_pc WRITE 0; __tsan_write2_pc WRITE 1; __tsan_write4_pc WRITE 2; __tsan_write8_pc WRITE 3; __tsan_write16_pc WRITE 4;
+    __tsan_write1_pc WRITE 0; __tsan_write2_pc WRITE 1; __tsan_write4_pc WRITE 2; __tsan_write8_pc WRITE 3;
+    __tsan_write16_pc WRITE 4;
 }

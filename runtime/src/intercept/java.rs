@@ -26,13 +26,13 @@ unsafe extern "C" fn ends() -> c_int {
 
 unsafe extern "C" fn allocated(address: u64, bytes: u64) {
     if let Some(runtime) = enter() {
-        memory::allocated_by_machine(runtime.thread(), address, bytes);
+        runtime.with_own(|own| memory::allocated_by_machine(own, address, bytes));
     }
 }
 
 unsafe extern "C" fn freed(address: u64, bytes: u64) {
     if let Some(runtime) = enter() {
-        java::free(runtime.thread(), address, bytes);
+        runtime.with_own(|own| java::free(own, address, bytes));
     }
 }
 
@@ -61,7 +61,7 @@ unsafe extern "C" fn find(from: *mut u64, to: u64) -> u64 {
 /// Finalizers run behind everything.
 unsafe extern "C" fn finalize() {
     if let Some(runtime) = enter() {
-        java::learn_everything(runtime.thread());
+        runtime.with_own(java::learn_everything);
     }
 }
 
@@ -69,12 +69,12 @@ fn lock(address: u64, shared: bool, times: c_int) {
     let Some(runtime) = enter() else { return };
     let kind = lock_kind::OTHER as u32 | (flag::LINKER_INIT | flag::WRITE_REENTRANT) << objects::flag::ANNOTATED;
     let how = Taking { shared, times: times.max(1) as u32, kind, ..Taking::EXCLUSIVE };
-    locks::acquired(runtime.thread(), address, how, 0);
+    runtime.with_own(|own| locks::acquired(own, address, how, 0));
 }
 
 fn unlock(address: u64, shared: bool, times: u32) -> c_int {
     match enter() {
-        Some(runtime) => locks::released(runtime.thread(), address, shared, times, 0) as c_int,
+        Some(runtime) => runtime.with_own(|own| locks::released(own, address, shared, times, 0)) as c_int,
         None => 0,
     }
 }

@@ -31,25 +31,23 @@ unsafe fn unwind(buffer: *const u64) {
     let block = hot();
     // SAFETY: this thread's block; entries between bottom and top are written.
     unsafe {
-        if (*block).thread.is_null() {
-            return;
-        }
+        let Some(thread) = block.thread.get() else { return };
         // A handler that runs inside the runtime (a fault there) leaves it.
-        (*block).nesting = 0;
+        block.nesting.set(0);
         let target = target(buffer);
         if detect::on() {
-            detect::handlers::jumped(&mut *(*block).thread, &raw const block as u64, target);
+            thread.with_own(|own| detect::handlers::jumped(own, &raw const block as u64, target));
         }
-        let mut top = (*block).top;
+        let mut top = block.top.get();
         // The hook's own return address lies between a function's stack pointer and the one noted.
-        while top > (*block).bottom && (*top.sub(1)).stack_pointer + 8 < target {
+        while top > block.bottom.get() && (*top.sub(1)).stack_pointer + 8 < target {
             top = top.sub(1);
         }
-        if top < (*block).top {
-            (*block).top = top;
-            (*block).overflow = 0;
-            (*block).dirty = 1;
-            (*block).lowest = (*block).lowest.min(top);
+        if top < block.top.get() {
+            block.top.set(top);
+            block.overflow.set(0);
+            block.dirty.set(1);
+            block.lowest.set(block.lowest.get().min(top));
         }
     }
 }

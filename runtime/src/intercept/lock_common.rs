@@ -6,7 +6,7 @@ use crate::serial::sched::{self, Wait, WaitFor, Wake};
 use crate::serial::{clock, standstill};
 use crate::system::config;
 use crate::system::sys::EBUSY;
-use crate::system::thread::{Held, Runtime, Thread, all};
+use crate::system::thread::{Held, HeldLocks, Runtime, Thread, all};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rashomon_abi::record::Op;
@@ -79,7 +79,7 @@ pub fn request<R>(runtime: &Runtime, wait: standstill::For, for_ever: bool, real
     let thread = runtime.thread();
     let shared = wait.op == Op::LockShared;
     if detect::on() {
-        detect::locks::requested(thread, wait.object, shared, for_ever, wait.site);
+        thread.with_own(|own| detect::locks::requested(own, wait.object, shared, for_ever, wait.site));
     } else {
         recorder::sync(thread, Op::LockRequest, wait.object, shared as u16, wait.site, &[]);
     }
@@ -87,7 +87,7 @@ pub fn request<R>(runtime: &Runtime, wait: standstill::For, for_ever: bool, real
 }
 
 /// Notes that a thread holds a lock.
-pub fn hold(thread: &mut Thread, lock: u64, shared: bool) {
+pub fn hold(thread: &Thread, lock: u64, shared: bool) {
     static TAKEN: AtomicU64 = AtomicU64::new(1);
     let since = if config::serial() { TAKEN.fetch_add(1, Relaxed) } else { 0 };
     let held = Held { lock, shared, since };
@@ -96,18 +96,17 @@ pub fn hold(thread: &mut Thread, lock: u64, shared: bool) {
 }
 
 /// Notes that a lock was given up, by its holder or, where that is allowed, by somebody else. Tells how it was held.
-pub fn drop_hold(thread: &mut Thread, lock: u64) -> Option<Held> {
-    let find = |held: &[Held]| held.iter().rposition(|held| held.lock == lock);
-    if let Some(at) = find(thread.held.as_slice()) {
+pub fn drop_hold(thread: &Thread, lock: u64) -> Option<Held> {
+    let find = |held: &HeldLocks| held.iter().rposition(|held| held.lock == lock);
+    if let Some(at) = find(&thread.held) {
         let held = thread.held.remove(at);
         filter::locks_changed(thread, held);
         return Some(held);
     }
     if config::serial() {
         for other in all() {
-            // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
-            let other = unsafe { &mut *other };
-            if let Some(at) = find(other.held.as_slice()) {
+            // The others are stopped.
+            if let Some(at) = find(&other.held) {
                 let held = other.held.remove(at);
                 filter::locks_changed(other, held);
                 return Some(held);

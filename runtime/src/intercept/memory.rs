@@ -21,8 +21,7 @@ static MEMMOVE: Real = Real::new(c"memmove", None);
 static MEMSET: Real = Real::new(c"memset", None);
 
 fn observed() -> bool {
-    // SAFETY: this thread's block.
-    unsafe { !(*hot()).thread.is_null() && (*hot()).nesting == 0 }
+    hot().is_outside()
 }
 
 /// # Safety
@@ -34,9 +33,18 @@ unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
             return core::mem::transmute::<*mut core::ffi::c_void, Copy>(MEMMOVE.required())(to, from, bytes);
         }
         if (to as usize).wrapping_sub(from as usize) >= bytes {
-            asm!("rep movsb", inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _, options(nostack, preserves_flags));
+            asm!(
+                "rep movsb",
+                inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _,
+                options(nostack, preserves_flags)
+            );
         } else {
-            asm!("std", "rep movsb", "cld", inout("rdi") to.add(bytes).sub(1) => _, inout("rsi") from.add(bytes).sub(1) => _, inout("rcx") bytes => _, options(nostack));
+            let (to, from) = (to.add(bytes).sub(1), from.add(bytes).sub(1));
+            asm!(
+                "std", "rep movsb", "cld",
+                inout("rdi") to => _, inout("rsi") from => _, inout("rcx") bytes => _,
+                options(nostack)
+            );
         }
     }
     to

@@ -48,6 +48,7 @@ pub mod process;
 pub mod queue;
 pub mod rwlock;
 pub mod semaphore;
+pub mod signals;
 pub mod sockets;
 pub mod spin;
 pub mod start;

@@ -71,7 +71,7 @@ fn attempt(mutex: *mut Mutex) -> c_int {
 /// Records an acquisition. `try_flag`: the thread would not have waited for ever.
 fn acquired(runtime: &Runtime, mutex: *mut Mutex, site: u64, try_flag: u16) {
     let thread = runtime.thread();
-    thread.spins = 0;
+    thread.spins.set(0);
     // SAFETY: held by this thread, so nobody writes these fields.
     let mutex_ref = unsafe { &*mutex };
     if mutex_ref.is_recursive() && mutex_ref.count > 1 {
@@ -160,7 +160,7 @@ fn finished(runtime: &Runtime, mutex: *mut Mutex, site: u64, try_flag: u16, resu
         acquired(runtime, mutex, site, try_flag);
     } else {
         if result == EINVAL && detect::on() {
-            detect::locks::invalid(runtime.thread(), mutex as u64, site);
+            runtime.with_own(|own| detect::locks::invalid(own, mutex as u64, site));
         }
         recorder::sync(runtime.thread(), Op::LockFailed, mutex as u64, 0, site, &[result as u64]);
     }
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn unlock(mutex: *mut Mutex) -> c_int {
     drop_hold(thread, mutex as u64);
     // SAFETY: as above. glibc marks a destroyed mutex by an impossible kind.
     if detect::on() && unsafe { (*mutex).kind } < 0 {
-        detect::locks::invalid(thread, mutex as u64, site);
+        thread.with_own(|own| detect::locks::invalid(own, mutex as u64, site));
         return real();
     }
     recorder::sync(thread, Op::Unlock, mutex as u64, 0, site, &[]);

@@ -14,7 +14,7 @@ unsafe extern "C" fn set_name(handle: u64, name: *const c_char) -> c_int {
         && let Some(thread) = find(handle)
     {
         // SAFETY: libc has read it: it is terminated.
-        set_thread_name(thread.number, unsafe { CStr::from_ptr(name) }.to_bytes());
+        set_thread_name(thread.number.get(), unsafe { CStr::from_ptr(name) }.to_bytes());
     }
     result
 }
@@ -34,7 +34,7 @@ unsafe extern "C" fn control(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, 
             let length = (0..LONGEST).take_while(|&at| *text.add(at) != 0).count();
             core::slice::from_raw_parts(text, length)
         };
-        set_thread_name(runtime.thread().number, name);
+        set_thread_name(runtime.thread().number.get(), name);
     }
     result
 }
@@ -43,7 +43,7 @@ unsafe extern "C" fn control(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, 
 unsafe extern "C" fn annotate(_file: *const c_char, _line: c_int, name: *const c_char) {
     if let Some(runtime) = Runtime::try_enter() {
         // SAFETY: the annotation's contract: a terminated text.
-        set_thread_name(runtime.thread().number, unsafe { CStr::from_ptr(name) }.to_bytes());
+        set_thread_name(runtime.thread().number.get(), unsafe { CStr::from_ptr(name) }.to_bytes());
     }
 }
 

@@ -6,10 +6,6 @@
 //!
 //! Limit: with the C++ library linked statically there is no operator behind these to call: the exception is thrown without
 //! asking the new-handler.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
-)]
 
 use super::heap::{allocating, freeing};
 use crate::system::real::{__libc_malloc, __libc_memalign, Real};
@@ -30,8 +26,6 @@ static NEW_OR_NULL: Real = Real::new(c"_ZnwmRKSt9nothrow_t", None);
 #[unsafe(link_section = "rashomon_real")]
 static NEW_ALIGNED_OR_NULL: Real = Real::new(c"_ZnwmSt11align_val_tRKSt9nothrow_t", None);
 
-// SAFETY (of every call below): libc's allocator with the program's sizes, the C++ library's own operators.
-
 /// libstdc++'s `std::__throw_bad_alloc`, if the program has it; else the end of the process.
 #[unsafe(naked)]
 unsafe extern "C" fn throw_bad_alloc() -> *mut u8 {
@@ -50,10 +44,13 @@ unsafe extern "C" fn fail() -> ! {
 }
 
 unsafe extern "C" fn new(bytes: usize) -> *mut u8 {
+    // SAFETY: libc's allocator, with the program's size.
     let memory = allocating(bytes, caller(), || unsafe { __libc_malloc(bytes) });
     if memory.is_null() {
         return match NEW.address() {
+            // SAFETY: called like `operator new`, which may throw.
             none if none.is_null() => unsafe { throw_bad_alloc() },
+            // SAFETY: the C++ library's `operator new(size_t)`.
             next => unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(next)(bytes) },
         };
     }
@@ -61,8 +58,10 @@ unsafe extern "C" fn new(bytes: usize) -> *mut u8 {
 }
 
 unsafe extern "C" fn new_or_null(bytes: usize, tag: *const u8) -> *mut u8 {
+    // SAFETY: as in `new`.
     let memory = allocating(bytes, caller(), || unsafe { __libc_malloc(bytes) });
     if memory.is_null() && !NEW_OR_NULL.address().is_null() {
+        // SAFETY: the C++ library's `operator new` that does not throw.
         return unsafe {
             core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, *const u8) -> *mut u8>(NEW_OR_NULL.required())(
                 bytes, tag,
@@ -73,10 +72,13 @@ unsafe extern "C" fn new_or_null(bytes: usize, tag: *const u8) -> *mut u8 {
 }
 
 unsafe extern "C" fn new_aligned(bytes: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: libc's allocator; an alignment that it does not know it refuses.
     let memory = allocating(bytes, caller(), || unsafe { __libc_memalign(alignment, bytes) });
     if memory.is_null() {
         return match NEW_ALIGNED.address() {
+            // SAFETY: as in `new`.
             none if none.is_null() => unsafe { throw_bad_alloc() },
+            // SAFETY: the C++ library's aligned `operator new`.
             next => unsafe {
                 core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(next)(bytes, alignment)
             },
@@ -86,8 +88,10 @@ unsafe extern "C" fn new_aligned(bytes: usize, alignment: usize) -> *mut u8 {
 }
 
 unsafe extern "C" fn new_aligned_or_null(bytes: usize, alignment: usize, tag: *const u8) -> *mut u8 {
+    // SAFETY: as in `new_aligned`.
     let memory = allocating(bytes, caller(), || unsafe { __libc_memalign(alignment, bytes) });
     if memory.is_null() && !NEW_ALIGNED_OR_NULL.address().is_null() {
+        // SAFETY: the C++ library's aligned `operator new` that does not throw.
         return unsafe {
             core::mem::transmute::<*mut c_void, unsafe extern "C" fn(usize, usize, *const u8) -> *mut u8>(
                 NEW_ALIGNED_OR_NULL.required(),
@@ -98,6 +102,7 @@ unsafe extern "C" fn new_aligned_or_null(bytes: usize, alignment: usize, tag: *c
 }
 
 unsafe extern "C" fn delete(memory: *mut u8) {
+    // SAFETY: the program gives the memory back.
     unsafe { freeing(memory, caller()) }
 }
 

@@ -19,7 +19,7 @@ use crate::report::hooks;
 use crate::serial::sched::{self, Wait, WaitFor};
 use crate::system::config;
 use crate::system::lock::RawLock;
-use crate::system::memory::Map;
+use crate::system::memory::{List, Map};
 use crate::system::real::Real;
 use crate::system::sys;
 use crate::system::thread::Runtime;
@@ -103,15 +103,12 @@ unsafe extern "C" fn personality(_version: c_int, actions: c_int, _class: u64, _
     const CONTINUE_UNWIND: c_int = 8;
     if actions & CLEANUP_PHASE != 0
         && let Some(runtime) = Runtime::try_enter()
+        && let Some(object) = runtime.thread().once.with(List::pop)
     {
-        let thread = runtime.thread();
-        if let Some(&object) = thread.once.as_slice().last() {
-            thread.once.truncate(thread.once.len() - 1);
-            abandons(&runtime, object, 0);
-            // SAFETY: the program's own control, which it called with.
-            leave_control(unsafe { &*(object as *const AtomicU32) }, 0);
-            sched::wake(WaitFor::Once, object, usize::MAX);
-        }
+        abandons(&runtime, object, 0);
+        // SAFETY: the program's own control, which it called with.
+        leave_control(unsafe { &*(object as *const AtomicU32) }, 0);
+        sched::wake(WaitFor::Once, object, usize::MAX);
     }
     CONTINUE_UNWIND
 }
@@ -161,13 +158,13 @@ pub unsafe extern "C" fn once(control: *mut AtomicU32, routine: Routine) -> c_in
         return 0;
     }
     begins(&runtime, object, site);
-    runtime.thread().once.push(object);
+    runtime.thread().once.with(|running| running.push(object));
     drop(runtime);
     // SAFETY: the program's own function.
     unsafe { call_watched(routine) };
     if let Some(runtime) = Runtime::try_enter() {
         let thread = runtime.thread();
-        thread.once.truncate(thread.once.len().saturating_sub(1));
+        thread.once.with(List::pop);
         sched::point(&runtime, Op::OnceDone, object, site);
         recorder::sync(thread, Op::OnceDone, object, 0, site, &[]);
         leave_control(cell, DONE);

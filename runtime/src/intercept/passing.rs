@@ -1,8 +1,4 @@
 //! Calls that pass data on from file to file without showing it to the program: they observe the one and publish at the other.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::descriptors::{
     Call, Descriptor, Interruption, POLLIN, POLLOUT, Part, Ready, look, parts, poll_now, transfer, uses, wait_for_files,
@@ -56,7 +52,7 @@ fn passes(from: c_int, to: c_int, at_once: bool, real: impl FnOnce() -> isize) -
     let mut files = [PollFile { file: to.file, events: POLLOUT, returned: 0 }];
     let result =
         if config::serial() && poll_now(&mut files) != 0 { runtime.outside(real) } else { sched::external(&runtime, real) };
-    thread.spins = 0;
+    thread.spins.set(0);
     sched::files_moved();
     result
 }
@@ -64,18 +60,21 @@ fn passes(from: c_int, to: c_int, at_once: bool, real: impl FnOnce() -> isize) -
 const NONBLOCKING: u32 = 2;
 
 unsafe extern "C" fn spliced(from: c_int, skip: *mut i64, to: c_int, seek: *mut i64, bytes: usize, flags: u32) -> isize {
+    // SAFETY: the function itself with the program's arguments.
     passes(from, to, flags & NONBLOCKING != 0, || unsafe {
         real!(fn splice(c_int, *mut i64, c_int, *mut i64, usize, u32) -> isize)(from, skip, to, seek, bytes, flags)
     })
 }
 
 unsafe extern "C" fn copied(from: c_int, to: c_int, bytes: usize, flags: u32) -> isize {
+    // SAFETY: the same for `tee`.
     passes(from, to, flags & NONBLOCKING != 0, || unsafe {
         real!(fn tee(c_int, c_int, usize, u32) -> isize)(from, to, bytes, flags)
     })
 }
 
 unsafe extern "C" fn sent(to: c_int, from: c_int, offset: *mut i64, bytes: usize) -> isize {
+    // SAFETY: the same for `sendfile`.
     passes(from, to, false, || unsafe { real!(fn sendfile64(c_int, c_int, *mut i64, usize) -> isize)(to, from, offset, bytes) })
 }
 
@@ -83,7 +82,9 @@ unsafe extern "C" fn sent(to: c_int, from: c_int, offset: *mut i64, bytes: usize
 unsafe extern "C" fn mapped(file: c_int, vector: *const Part, count: usize, flags: u32) -> isize {
     let site = caller();
     let at_once = flags & NONBLOCKING != 0;
+    // SAFETY: the same for `vmsplice`.
     let real = || unsafe { real!(fn vmsplice(c_int, *const Part, usize, u32) -> isize)(file, vector, count, flags) };
+    // SAFETY: the program says that so many parts lie there.
     let buffers = unsafe { parts(vector, count as c_int) };
     if look(file).refuses(POLLIN) {
         touched_parts(buffers, isize::MAX, site, AccessClass::Read);

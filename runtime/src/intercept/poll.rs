@@ -3,10 +3,6 @@
 //! In serial mode the thread asks the kernel without waiting and blocks in the model in between; time-outs are virtual. A wait
 //! that finds something is an `Observe` of the first file that is ready (of the epoll set, whose changes publish), one that finds
 //! nothing a `Blocking`; one without time that finds nothing is a look.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::descriptors::{EINTR, Interruption, POLLIN, POLLOUT, POLLPRI, Ready, look, made, poll_now, wait_for_files};
 use super::files::touched;
@@ -81,13 +77,13 @@ fn wait(
     if result > 0 {
         let file = first_ready(files);
         recorder::sync(thread, Op::Observe, look(file).object(), sync_source::FILE, site, &[]);
-        thread.spins = 0;
+        thread.spins.set(0);
     } else {
         recorder::sync(thread, Op::Blocking, 0, sync_source::FILE, site, &[result as u64]);
         if until == AT_ONCE {
             sched::failed_try(runtime);
         } else {
-            thread.spins = 0;
+            thread.spins.set(0);
         }
     }
     result
@@ -119,7 +115,9 @@ fn first_returned(files: &[PollFile]) -> c_int {
 unsafe fn poll_until(files: *mut PollFile, count: usize, until: u64, site: u64, blocking: impl FnOnce() -> c_int) -> c_int {
     touched(files.cast(), (count * 8) as isize, site, AccessClass::Read);
     let Some(runtime) = Runtime::try_enter() else { return blocking() };
+    // SAFETY: by the callers, the program's array of so many files.
     let slice = if count == 0 { &mut [][..] } else { unsafe { core::slice::from_raw_parts_mut(files, count) } };
+    // SAFETY: the same; only one of the two is used at a time.
     let again = if count == 0 { &mut [][..] } else { unsafe { core::slice::from_raw_parts_mut(files, count) } };
     let ask = || match poll_now(again) {
         error if error < 0 => {
@@ -136,6 +134,7 @@ unsafe fn poll_until(files: *mut PollFile, count: usize, until: u64, site: u64, 
 
 unsafe extern "C" fn poll_files(files: *mut PollFile, count: usize, timeout: c_int) -> c_int {
     let site = caller();
+    // SAFETY: the program's array, here and behind.
     unsafe {
         poll_until(files, count, until_milliseconds(timeout), site, || {
             real!(fn poll(*mut PollFile, usize, c_int) -> c_int)(files, count, timeout)
@@ -145,15 +144,19 @@ unsafe extern "C" fn poll_files(files: *mut PollFile, count: usize, timeout: c_i
 
 unsafe extern "C" fn poll_files_checked(files: *mut PollFile, count: usize, timeout: c_int, size: usize) -> c_int {
     if size / 8 < count {
+        // SAFETY: ends the program: the array is too small.
         return unsafe { real!(fn __poll_chk(*mut PollFile, usize, c_int, usize) -> c_int)(files, count, timeout, size) };
     }
+    // SAFETY: the array is as large as the program says.
     unsafe { poll_files(files, count, timeout) }
 }
 
 unsafe extern "C" fn poll_files_masked(files: *mut PollFile, count: usize, time: *const [i64; 2], mask: *const u64) -> c_int {
     let site = caller();
     let blocking =
+        // SAFETY: the program's array, time and mask; null where it has none.
         || unsafe { real!(fn ppoll(*mut PollFile, usize, *const [i64; 2], *const u64) -> c_int)(files, count, time, mask) };
+    // SAFETY: the same arguments.
     unsafe {
         let until = until_time(time);
         with_mask(mask, || poll_until(files, count, until, site, blocking))
@@ -168,12 +171,14 @@ unsafe extern "C" fn poll_files_masked_checked(
     size: usize,
 ) -> c_int {
     if size / 8 < count {
+        // SAFETY: ends the program: the array is too small.
         return unsafe {
             real!(fn __ppoll_chk(*mut PollFile, usize, *const [i64; 2], *const u64, usize) -> c_int)(
                 files, count, time, mask, size,
             )
         };
     }
+    // SAFETY: the array is as large as the program says.
     unsafe { poll_files_masked(files, count, time, mask) }
 }
 
@@ -192,6 +197,7 @@ impl Sets {
         let mut asked = List::new();
         for place in places {
             for word in 0..count.div_ceil(64) {
+                // SAFETY: by the contract, each set has that many words.
                 asked.push(if place.is_null() { 0 } else { unsafe { *place.add(word) } });
             }
         }
@@ -216,11 +222,13 @@ impl Sets {
         let words = self.count.div_ceil(64);
         for (set, place) in self.places.iter().enumerate().filter(|(_, place)| !place.is_null()) {
             for word in 0..words {
+                // SAFETY: not null, and as long as it was when it was read.
                 unsafe { *place.add(word) = self.asked.as_slice()[set * words + word] };
             }
         }
         let [read, write, except] = self.places;
         let mut zero = [0i64; 2];
+        // SAFETY: the program's sets, and a time of our own.
         unsafe {
             real!(fn select(c_int, *mut u64, *mut u64, *mut u64, *mut [i64; 2]) -> c_int)(
                 self.count as c_int,
@@ -235,6 +243,7 @@ impl Sets {
     fn clear(&self) {
         for place in self.places.iter().filter(|place| !place.is_null()) {
             for word in 0..self.count.div_ceil(64) {
+                // SAFETY: not null, and as long as it was when it was read.
                 unsafe { *place.add(word) = 0 };
             }
         }
@@ -242,6 +251,7 @@ impl Sets {
 
     fn first_ready(&self) -> c_int {
         let ready = |file: usize| {
+            // SAFETY: the same, below the highest file.
             self.places.iter().any(|place| !place.is_null() && unsafe { *place.add(file / 64) } >> (file % 64) & 1 != 0)
         };
         (0..self.count).find(|&file| ready(file)).map_or(-1, |file| file as c_int)
@@ -254,6 +264,7 @@ unsafe fn select_until(count: c_int, places: [*mut u64; 3], until: u64, site: u6
         touched(place.cast(), bytes as isize, site, AccessClass::Read);
     }
     let Some(runtime) = Runtime::try_enter() else { return blocking() };
+    // SAFETY: by the callers, the program's sets for so many files.
     let mut sets = unsafe { Sets::new(count, places) };
     let mut files = sets.files();
     let result = wait(&runtime, files.as_mut_slice(), until, site, || sets.ask(), |_| sets.first_ready(), blocking);
@@ -273,9 +284,11 @@ unsafe fn select_until(count: c_int, places: [*mut u64; 3], until: u64, site: u6
 
 unsafe extern "C" fn select_files(count: c_int, read: *mut u64, write: *mut u64, except: *mut u64, time: *mut [i64; 2]) -> c_int {
     let site = caller();
+    // SAFETY: the program's sets and time; null where it has none.
     let blocking = || unsafe {
         real!(fn select(c_int, *mut u64, *mut u64, *mut u64, *mut [i64; 2]) -> c_int)(count, read, write, except, time)
     };
+    // SAFETY: the same arguments.
     unsafe {
         if time.is_null() {
             return select_until(count, [read, write, except], NEVER, site, blocking);
@@ -284,7 +297,7 @@ unsafe extern "C" fn select_files(count: c_int, read: *mut u64, write: *mut u64,
         let limit = [seconds, microseconds.saturating_mul(1_000)];
         let until = until_time(&limit);
         let result = select_until(count, [read, write, except], until, site, blocking);
-        if config::serial() && until != AT_ONCE && !crate::system::tls::current().is_null() {
+        if config::serial() && until != AT_ONCE && crate::system::tls::current().is_some() {
             // As Linux does: what is left of the time.
             let left = until.saturating_sub(clock::elapsed()) / 1_000;
             *time = [(left / 1_000_000) as i64, (left % 1_000_000) as i64];
@@ -307,8 +320,10 @@ unsafe extern "C" fn select_files_masked(
         #[used]
         #[unsafe(link_section = "rashomon_real")]
         static REAL: crate::system::real::Real = crate::system::real::Real::new(c"pselect", None);
+        // SAFETY: the function of that name, with the program's arguments.
         unsafe { core::mem::transmute::<*mut core::ffi::c_void, Select>(REAL.required())(count, read, write, except, time, mask) }
     };
+    // SAFETY: the same arguments.
     unsafe {
         let until = until_time(time);
         with_mask(mask, || select_until(count, [read, write, except], until, site, blocking))
@@ -325,6 +340,7 @@ unsafe fn epoll_until(
     blocking: impl FnOnce() -> c_int,
 ) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return blocking() };
+    // SAFETY: by the callers, the program's room for so many events.
     let ask = || unsafe { real!(fn epoll_wait(c_int, *mut u8, c_int, c_int) -> c_int)(set, events, count, 0) };
     let mut files = [PollFile { file: set, events: POLLIN, returned: 0 }];
     let result = wait(&runtime, &mut files, until, site, ask, |_| set, blocking);
@@ -335,6 +351,7 @@ unsafe fn epoll_until(
 
 unsafe extern "C" fn epoll_wait_files(set: c_int, events: *mut u8, count: c_int, timeout: c_int) -> c_int {
     let site = caller();
+    // SAFETY: the program's room for so many events, here and behind.
     unsafe {
         epoll_until(set, events, count, until_milliseconds(timeout), site, || {
             real!(fn epoll_wait(c_int, *mut u8, c_int, c_int) -> c_int)(set, events, count, timeout)
@@ -345,7 +362,9 @@ unsafe extern "C" fn epoll_wait_files(set: c_int, events: *mut u8, count: c_int,
 unsafe extern "C" fn epoll_wait_masked(set: c_int, events: *mut u8, count: c_int, timeout: c_int, mask: *const u64) -> c_int {
     let site = caller();
     let blocking =
+        // SAFETY: the same, with its mask, or null.
         || unsafe { real!(fn epoll_pwait(c_int, *mut u8, c_int, c_int, *const u64) -> c_int)(set, events, count, timeout, mask) };
+    // SAFETY: the same arguments.
     unsafe { with_mask(mask, || epoll_until(set, events, count, until_milliseconds(timeout), site, blocking)) }
 }
 
@@ -357,9 +376,11 @@ unsafe extern "C" fn epoll_wait_masked_until(
     mask: *const u64,
 ) -> c_int {
     let site = caller();
+    // SAFETY: as in `epoll_wait_masked`, with its time, or null.
     let blocking = || unsafe {
         real!(fn epoll_pwait2(c_int, *mut u8, c_int, *const [i64; 2], *const u64) -> c_int)(set, events, count, time, mask)
     };
+    // SAFETY: the same arguments.
     unsafe {
         let until = until_time(time);
         with_mask(mask, || epoll_until(set, events, count, until, site, blocking))
@@ -372,6 +393,7 @@ unsafe extern "C" fn epoll_change(set: c_int, what: c_int, file: c_int, event: *
     if !event.is_null() {
         touched(event, 12, site, AccessClass::Read);
     }
+    // SAFETY: the program's event, or null where the kernel looks at none.
     let real = || unsafe { real!(fn epoll_ctl(c_int, c_int, c_int, *const u8) -> c_int)(set, what, file, event) };
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let object = look(set).object();
@@ -384,11 +406,13 @@ unsafe extern "C" fn epoll_change(set: c_int, what: c_int, file: c_int, event: *
 
 unsafe extern "C" fn epoll_made(size: c_int) -> c_int {
     let site = caller();
+    // SAFETY: a number only.
     made(unsafe { real!(fn epoll_create(c_int) -> c_int)(size) }, site)
 }
 
 unsafe extern "C" fn epoll_made_with(flags: c_int) -> c_int {
     let site = caller();
+    // SAFETY: a number only.
     made(unsafe { real!(fn epoll_create1(c_int) -> c_int)(flags) }, site)
 }
 

@@ -4,10 +4,6 @@
 //! a child that shares the parent's stack cannot leave the runtime behind. A program that replaces itself has a complete
 //! recording up to there, and the one that takes its place another; should `exec` fail, recording goes on. Programs that libc
 //! starts by itself (`system`, `popen`) find this process's folder in the environment.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::kernel::{self, Object};
 use crate::detect;
@@ -82,14 +78,14 @@ fn make(real: impl FnOnce() -> c_int) -> c_int {
     kernel::publish(&runtime, Object::Processes, site);
     kernel::observes(Object::ForkHandlers, site);
     sched::point(&runtime, Op::Fork, 0, site);
-    runtime.thread().place_given = NO_PLACE;
-    runtime.thread().fork_site = site;
+    runtime.thread().place_given.set(NO_PLACE);
+    runtime.thread().fork_site.set(site);
     let child = runtime.outside(real);
     if child == 0 {
         return 0;
     }
     let thread = runtime.thread();
-    let place = thread.place_given;
+    let place = thread.place_given.get();
     if child > 0 {
         header::word(field::FORKS).fetch_add(1, core::sync::atomic::Ordering::Relaxed);
         header::note(note::FORKED);
@@ -101,11 +97,13 @@ fn make(real: impl FnOnce() -> c_int) -> c_int {
 }
 
 unsafe extern "C" fn forked() -> c_int {
+    // SAFETY: no arguments.
     make(|| unsafe { real!(fn fork() -> c_int)() })
 }
 
 /// A fork that runs no handlers of `fork`.
 pub fn fork_bare(real: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: libc's own function runs no handlers: those of this runtime are called around it, once.
     make(|| unsafe {
         call_handler(|handlers| handlers.prepare);
         let child = real();
@@ -119,6 +117,7 @@ pub fn fork_bare(real: impl FnOnce() -> c_int) -> c_int {
 }
 
 unsafe extern "C" fn forked_bare() -> c_int {
+    // SAFETY: no arguments.
     fork_bare(|| unsafe { real!(fn _Fork() -> c_int)() })
 }
 
@@ -132,6 +131,7 @@ struct Cloned {
 }
 
 unsafe extern "C" fn begin_clone(start: *mut c_void) -> c_int {
+    // SAFETY: in the child, with what `cloned` handed on, which lies on the stack of its copy.
     unsafe {
         call_handler(|handlers| handlers.child);
         let start = &*start.cast::<Cloned>();
@@ -151,15 +151,17 @@ unsafe extern "C" fn cloned(
     child_id: *mut c_int,
 ) -> c_int {
     const CLONE_VM: c_int = 0x100;
+    // SAFETY: the real function with the program's arguments; null where it gives none.
     let real = |function, argument| unsafe {
         real!(fn clone(Start, *mut c_void, c_int, *mut c_void, *mut c_int, *mut c_void, *mut c_int) -> c_int)(
             function, stack, flags, argument, parent_id, storage, child_id,
         )
     };
-    if flags & CLONE_VM != 0 || current().is_null() {
+    if flags & CLONE_VM != 0 || current().is_none() {
         return real(function, argument);
     }
     let mut start = Cloned { function, argument };
+    // SAFETY: a process of its own, as memory is not shared: handlers are called as around `fork`.
     make(|| unsafe {
         call_handler(|handlers| handlers.prepare);
         let child = real(begin_clone, (&raw mut start).cast());
@@ -182,20 +184,23 @@ type SpawnFunction =
     unsafe extern "C" fn(*mut c_int, *const c_char, *const u8, *const u8, *const *const c_char, *const *const c_char) -> c_int;
 
 fn spawn_by(real: &crate::system::real::Real, process: *mut c_int, call: Spawn) -> c_int {
+    // SAFETY: both functions have this type.
     let function = unsafe { core::mem::transmute::<*mut c_void, SpawnFunction>(real.required()) };
     let (mut id, mut error) = (0, 0);
     let mut environment = None;
+    // SAFETY: the program's arguments; the environment lives until the call is over.
     make(|| unsafe {
         let mut given = call.environment;
         if let Some(runtime) = Runtime::try_enter() {
             let place = process_tree::next_place();
-            runtime.thread().place_given = place;
+            runtime.thread().place_given.set(place);
             given = environment.insert(Environment::new()).with_place(given.cast(), place).cast();
         }
         error = function(&mut id, call.path, call.actions, call.attributes, call.arguments, given);
         if error == 0 { id } else { -1 }
     });
     if error == 0 && !process.is_null() {
+        // SAFETY: the program's room for a number.
         unsafe { *process = id };
     }
     error
@@ -227,17 +232,17 @@ spawns! {
 /// The recording is complete when `end` is called; if that returns in this process, it goes on.
 fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return end() };
-    let ended_before = runtime.thread().linger.ends;
+    let ended_before = runtime.thread().linger.ends.get();
     linger::before_end(&runtime, exit_stage::HANDLED, caller());
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
-    runtime.thread().fork_site = caller();
+    runtime.thread().fork_site.set(caller());
     let noted = header::newly_noted(note_bits);
     let completed = shutdown::complete();
     let process = sys::process_id();
     let result = runtime.outside(end);
-    if !current().is_null() && process == sys::process_id() {
+    if current().is_some() && process == sys::process_id() {
         // It may have the turn again as others do. A forked child begins anew.
-        runtime.thread().linger.ends = ended_before;
+        runtime.thread().linger.ends.set(ended_before);
         header::take_back(noted);
         if completed {
             shutdown::resume();
@@ -251,6 +256,7 @@ fn replace(environment: Texts, call: impl FnOnce(Texts) -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return call(environment) };
     let place = process_tree::next_place();
     let mut own = Environment::new();
+    // SAFETY: null, or the program's list of texts, which ends with null.
     let given = unsafe { own.with_place(environment.cast(), place) }.cast();
     drop(runtime);
     end(note::EXECUTED, &[place], || call(given))
@@ -268,37 +274,44 @@ unsafe extern "C" fn exit_at_once(status: c_int) -> c_int {
         },
         _ => status,
     };
+    // SAFETY: a number only; the runtime is done.
     end(0, &[], || unsafe { real!(fn _exit(c_int) -> c_int)(status) })
 }
 
 /// The parent ends inside; the child goes on, with a recording of its own.
 unsafe extern "C" fn become_daemon(keep_directory: c_int, keep_files: c_int) -> c_int {
+    // SAFETY: numbers only.
     end(note::FORKED, &[], || unsafe { real!(fn daemon(c_int, c_int) -> c_int)(keep_directory, keep_files) })
 }
 
 type Texts = *const *const c_char;
 
 unsafe extern "C" fn execute(path: *const c_char, arguments: Texts) -> c_int {
+    // SAFETY: the program's arguments, and the environment that libc has.
     unsafe { execute_with(path, arguments, own_environment()) }
 }
 
 unsafe extern "C" fn execute_with(path: *const c_char, arguments: Texts, environment: Texts) -> c_int {
+    // SAFETY: the program's path and lists.
     replace(environment, |environment| unsafe {
         real!(fn execve(*const c_char, Texts, Texts) -> c_int)(path, arguments, environment)
     })
 }
 
 unsafe extern "C" fn execute_by_name(name: *const c_char, arguments: Texts) -> c_int {
+    // SAFETY: the program's arguments, and the environment that libc has.
     unsafe { execute_by_name_with(name, arguments, own_environment()) }
 }
 
 unsafe extern "C" fn execute_by_name_with(name: *const c_char, arguments: Texts, environment: Texts) -> c_int {
+    // SAFETY: the program's name and lists.
     replace(environment, |environment| unsafe {
         real!(fn execvpe(*const c_char, Texts, Texts) -> c_int)(name, arguments, environment)
     })
 }
 
 unsafe extern "C" fn execute_file(file: c_int, arguments: Texts, environment: Texts) -> c_int {
+    // SAFETY: the program's lists.
     replace(environment, |environment| unsafe { real!(fn fexecve(c_int, Texts, Texts) -> c_int)(file, arguments, environment) })
 }
 
@@ -309,6 +322,7 @@ unsafe extern "C" fn execute_at(
     environment: Texts,
     flags: c_int,
 ) -> c_int {
+    // SAFETY: the program's path and lists, too.
     replace(environment, |environment| unsafe {
         real!(fn execveat(c_int, *const c_char, Texts, Texts, c_int) -> c_int)(directory, path, arguments, environment, flags)
     })
@@ -322,15 +336,18 @@ struct Further {
 
 impl Further {
     unsafe fn get(&self, index: usize) -> *const c_char {
+        // SAFETY: by the contract, not behind the null that ends the arguments, or one further.
         unsafe { if index < 5 { *self.registers.add(index) } else { *self.stack.add(index - 5) } }
     }
     /// Up to and with the null that ends them; and what follows that.
     unsafe fn list(&self) -> (List<*const c_char>, *const c_char) {
         let mut list = List::new();
         loop {
+            // SAFETY: no null has come yet.
             let text = unsafe { self.get(list.len()) };
             list.push(text);
             if text.is_null() {
+                // SAFETY: one behind the null: on the stack, if it is not an argument.
                 let next = unsafe { self.get(list.len()) };
                 return (list, next);
             }
@@ -343,6 +360,7 @@ unsafe fn execute_list(
     stack: *const *const c_char,
     call: impl FnOnce(Texts, *const c_char) -> c_int,
 ) -> c_int {
+    // SAFETY: the trampoline has stored five registers, and where the others are.
     let (mut list, next) = unsafe { Further { registers, stack }.list() };
     let result = call(list.as_slice().as_ptr(), next);
     list.clear_and_free();
@@ -350,14 +368,17 @@ unsafe fn execute_list(
 }
 
 unsafe extern "C" fn list(path: *const c_char, registers: *const *const c_char, stack: *const *const c_char) -> c_int {
+    // SAFETY: from the trampoline, with what the program listed.
     unsafe { execute_list(registers, stack, |arguments, _| execute(path, arguments)) }
 }
 
 unsafe extern "C" fn list_by_name(name: *const c_char, registers: *const *const c_char, stack: *const *const c_char) -> c_int {
+    // SAFETY: as in `list`.
     unsafe { execute_list(registers, stack, |arguments, _| execute_by_name(name, arguments)) }
 }
 
 unsafe extern "C" fn list_with(path: *const c_char, registers: *const *const c_char, stack: *const *const c_char) -> c_int {
+    // SAFETY: as in `list`: the environment follows the null.
     unsafe { execute_list(registers, stack, |arguments, environment| execute_with(path, arguments, environment.cast())) }
 }
 
@@ -405,6 +426,7 @@ unsafe extern "C" fn at_fork(
 ) -> c_int {
     type Handler = Option<unsafe extern "C" fn()>;
     kernel::publishes(Object::ForkHandlers, caller());
+    // SAFETY: the program's handlers, or null, and its library's handle.
     unsafe { real!(fn __register_atfork(Handler, Handler, Handler, *mut c_void) -> c_int)(prepare, parent, child, library) }
 }
 

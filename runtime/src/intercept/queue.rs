@@ -10,10 +10,10 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 static TICKETS: AtomicU64 = AtomicU64::new(1);
 
 /// Takes the last place in the queue of an object.
-pub fn join(thread: &mut Thread, object: u64) {
-    thread.condition = object;
-    thread.ticket = TICKETS.fetch_add(1, Relaxed);
-    thread.woken_by = 0;
+pub fn join(thread: &Thread, object: u64) {
+    thread.condition.set(object);
+    thread.ticket.set(TICKETS.fetch_add(1, Relaxed));
+    thread.woken_by.set(0);
 }
 
 /// How a wait ended.
@@ -28,15 +28,15 @@ pub enum Outcome {
 /// Stands in the queue until let out, or until the wait's deadline or, where the wait says so, a signal handler.
 pub fn stand(runtime: &Runtime, wait: Wait, site: u64) -> Outcome {
     let thread = runtime.thread();
-    while thread.condition != 0 {
+    while thread.condition.get() != 0 {
         let outcome = match sched::block(runtime, wait, site) {
             Wake::TimedOut => Outcome::TimedOut,
             Wake::Cancelled => Outcome::Cancelled,
             Wake::Signal if wait.interruptible => Outcome::Interrupted,
             _ => continue,
         };
-        if thread.condition != 0 {
-            thread.condition = 0;
+        if thread.condition.get() != 0 {
+            thread.condition.set(0);
             return outcome;
         }
     }
@@ -46,19 +46,16 @@ pub fn stand(runtime: &Runtime, wait: Wait, site: u64) -> Outcome {
 /// Lets out, or moves to another queue, the first `count` threads that `accept` agrees to. Tells how many.
 pub fn serve(what: WaitFor, object: u64, count: usize, move_to: u64, sequence: u64, accept: impl Fn(&Thread) -> bool) -> usize {
     for served in 0..count {
-        // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
-        let first = all()
-            .map(|thread| unsafe { &mut *thread })
-            .filter(|thread| thread.condition == object && accept(thread))
-            .min_by_key(|thread| thread.ticket);
+        let first =
+            all().filter(|thread| thread.condition.get() == object && accept(thread)).min_by_key(|thread| thread.ticket.get());
         let Some(thread) = first else { return served };
         if move_to == 0 {
-            thread.condition = 0;
-            thread.woken_by = sequence;
-            sched::wake_thread(thread.number, what, object);
+            thread.condition.set(0);
+            thread.woken_by.set(sequence);
+            sched::wake_thread(thread.number.get(), what, object);
         } else {
-            thread.condition = move_to;
-            thread.wait.object = move_to;
+            thread.condition.set(move_to);
+            thread.wait.set(Wait { object: move_to, ..thread.wait.get() });
         }
     }
     count

@@ -2,10 +2,6 @@
 //!
 //! In serial mode every acquisition is a try on the program's own lock, so glibc's own rules hold; only the preference for
 //! waiting writers is modelled, as writers wait in the model and not in the lock.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
-)]
 
 use super::lock_common::{acquire_by_trying, deadline, drop_hold, hold, is_clock, is_time, request};
 use crate::record::recorder;
@@ -66,20 +62,16 @@ fn prefers_writers(lock: Lock) -> bool {
 
 /// Whether readers have to let a writer go first.
 fn writers_wait(lock: Lock) -> bool {
-    // SAFETY: registered threads are never unmapped, and stopped in serial mode.
-    unsafe {
-        prefers_writers(lock)
-            && all().any(|thread| {
-                (*thread).state.get() == State::Blocked
-                    && (*thread).wait.what == WaitFor::Lock
-                    && (*thread).wait.object == lock as u64
-            })
-    }
+    prefers_writers(lock)
+        && all().any(|thread| {
+            let wait = thread.wait.get();
+            thread.state.get() == State::Blocked && wait.what == WaitFor::Lock && wait.object == lock as u64
+        })
 }
 
 fn acquired(runtime: &Runtime, lock: Lock, shared: bool, site: u64, try_flag: u16) {
     let thread = runtime.thread();
-    thread.spins = 0;
+    thread.spins.set(0);
     hold(thread, lock as u64, shared);
     recorder::sync(thread, if shared { Op::LockShared } else { Op::Lock }, lock as u64, lock_kind::RWLOCK | try_flag, site, &[]);
 }
@@ -154,13 +146,13 @@ unsafe fn timed(lock: Lock, shared: bool, clock: c_int, time: *const [i64; 2], s
     lock_until(lock, shared, until, site, real)
 }
 
-// SAFETY (of every call below): the real function with the program's arguments.
-
 unsafe extern "C" fn read_lock(lock: Lock) -> c_int {
+    // SAFETY: the real function with the program's lock.
     lock_until(lock, true, NEVER, caller(), || unsafe { real!(fn pthread_rwlock_rdlock(Lock) -> c_int)(lock) })
 }
 
 unsafe extern "C" fn write_lock(lock: Lock) -> c_int {
+    // SAFETY: as in `read_lock`.
     lock_until(lock, false, NEVER, caller(), || unsafe { real!(fn pthread_rwlock_wrlock(Lock) -> c_int)(lock) })
 }
 
@@ -173,6 +165,7 @@ unsafe extern "C" fn try_write_lock(lock: Lock) -> c_int {
 }
 
 unsafe extern "C" fn timed_read_lock(lock: Lock, time: *const [i64; 2]) -> c_int {
+    // SAFETY: the program's lock and time, here and behind.
     unsafe {
         timed(lock, true, REALTIME, time, caller(), || {
             real!(fn pthread_rwlock_timedrdlock(Lock, *const [i64; 2]) -> c_int)(lock, time)
@@ -181,6 +174,7 @@ unsafe extern "C" fn timed_read_lock(lock: Lock, time: *const [i64; 2]) -> c_int
 }
 
 unsafe extern "C" fn timed_write_lock(lock: Lock, time: *const [i64; 2]) -> c_int {
+    // SAFETY: as in `timed_read_lock`.
     unsafe {
         timed(lock, false, REALTIME, time, caller(), || {
             real!(fn pthread_rwlock_timedwrlock(Lock, *const [i64; 2]) -> c_int)(lock, time)
@@ -189,6 +183,7 @@ unsafe extern "C" fn timed_write_lock(lock: Lock, time: *const [i64; 2]) -> c_in
 }
 
 unsafe extern "C" fn clock_read_lock(lock: Lock, clock: c_int, time: *const [i64; 2]) -> c_int {
+    // SAFETY: as in `timed_read_lock`; a clock that is none is refused.
     unsafe {
         timed(lock, true, clock, time, caller(), || {
             real!(fn pthread_rwlock_clockrdlock(Lock, c_int, *const [i64; 2]) -> c_int)(lock, clock, time)
@@ -197,6 +192,7 @@ unsafe extern "C" fn clock_read_lock(lock: Lock, clock: c_int, time: *const [i64
 }
 
 unsafe extern "C" fn clock_write_lock(lock: Lock, clock: c_int, time: *const [i64; 2]) -> c_int {
+    // SAFETY: as in `clock_read_lock`.
     unsafe {
         timed(lock, false, clock, time, caller(), || {
             real!(fn pthread_rwlock_clockwrlock(Lock, c_int, *const [i64; 2]) -> c_int)(lock, clock, time)
@@ -205,6 +201,7 @@ unsafe extern "C" fn clock_write_lock(lock: Lock, clock: c_int, time: *const [i6
 }
 
 unsafe extern "C" fn unlock(lock: Lock) -> c_int {
+    // SAFETY: the real function with the program's lock.
     let real = || unsafe { real!(fn pthread_rwlock_unlock(Lock) -> c_int)(lock) };
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
@@ -212,6 +209,7 @@ unsafe extern "C" fn unlock(lock: Lock) -> c_int {
     let thread = runtime.thread();
     let shared = match drop_hold(thread, lock as u64) {
         Some(held) => held.shared,
+        // SAFETY: the program's own lock.
         None => unsafe { (*lock).writer as u32 != thread.libc_id.get() },
     };
     recorder::sync(thread, if shared { Op::UnlockShared } else { Op::Unlock }, lock as u64, 0, site, &[]);
@@ -221,6 +219,7 @@ unsafe extern "C" fn unlock(lock: Lock) -> c_int {
 }
 
 unsafe extern "C" fn init(lock: Lock, attributes: *const u8) -> c_int {
+    // SAFETY: room for a lock, and attributes or null.
     let result = unsafe { real!(fn pthread_rwlock_init(Lock, *const u8) -> c_int)(lock, attributes) };
     if let Some(runtime) = Runtime::try_enter() {
         recorder::sync(runtime.thread(), Op::LockInit, lock as u64, lock_kind::RWLOCK, caller(), &[]);
@@ -232,6 +231,7 @@ unsafe extern "C" fn destroy(lock: Lock) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
         recorder::sync(runtime.thread(), Op::LockDestroy, lock as u64, 0, caller(), &[]);
     }
+    // SAFETY: the program destroys its lock.
     unsafe { real!(fn pthread_rwlock_destroy(Lock) -> c_int)(lock) }
 }
 

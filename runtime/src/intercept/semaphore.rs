@@ -2,10 +2,6 @@
 //!
 //! A named semaphore is recorded with the count it has when it is opened; it is shared between processes, so that threads wait
 //! for it outside the model.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
-)]
 
 use super::lock_common::{deadline, is_clock, is_time};
 use crate::record::recorder;
@@ -49,7 +45,7 @@ fn try_take(semaphore: *mut Semaphore) -> c_int {
 fn done(runtime: &Runtime, semaphore: *mut Semaphore, site: u64, error: c_int) -> c_int {
     let thread = runtime.thread();
     if error == 0 {
-        thread.spins = 0;
+        thread.spins.set(0);
         recorder::sync(thread, Op::SemaphoreWait, semaphore as u64, 0, site, &[]);
         return 0;
     }
@@ -114,13 +110,13 @@ unsafe fn timed(
     wait_until(semaphore, until, site, real)
 }
 
-// SAFETY (of every call below): the real function with the program's arguments.
-
 unsafe extern "C" fn wait(semaphore: *mut Semaphore) -> c_int {
+    // SAFETY: the real function with the program's semaphore.
     wait_until(semaphore, NEVER, caller(), || unsafe { real!(fn sem_wait(*mut Semaphore) -> c_int)(semaphore) })
 }
 
 unsafe extern "C" fn timedwait(semaphore: *mut Semaphore, time: *const [i64; 2]) -> c_int {
+    // SAFETY: the program's semaphore and time, here and behind.
     unsafe {
         timed(semaphore, REALTIME, time, caller(), || {
             real!(fn sem_timedwait(*mut Semaphore, *const [i64; 2]) -> c_int)(semaphore, time)
@@ -129,6 +125,7 @@ unsafe extern "C" fn timedwait(semaphore: *mut Semaphore, time: *const [i64; 2])
 }
 
 unsafe extern "C" fn clockwait(semaphore: *mut Semaphore, clock: c_int, time: *const [i64; 2]) -> c_int {
+    // SAFETY: as in `timedwait`; a clock that is none is refused.
     unsafe {
         timed(semaphore, clock, time, caller(), || {
             real!(fn sem_clockwait(*mut Semaphore, c_int, *const [i64; 2]) -> c_int)(semaphore, clock, time)
@@ -138,6 +135,7 @@ unsafe extern "C" fn clockwait(semaphore: *mut Semaphore, clock: c_int, time: *c
 
 unsafe extern "C" fn trywait(semaphore: *mut Semaphore) -> c_int {
     let Some(runtime) = Runtime::try_enter() else {
+        // SAFETY: as in `wait`.
         return unsafe { real!(fn sem_trywait(*mut Semaphore) -> c_int)(semaphore) };
     };
     let site = caller();
@@ -152,6 +150,7 @@ unsafe extern "C" fn trywait(semaphore: *mut Semaphore) -> c_int {
 }
 
 unsafe extern "C" fn post(semaphore: *mut Semaphore) -> c_int {
+    // SAFETY: as in `wait`.
     let real = || unsafe { real!(fn sem_post(*mut Semaphore) -> c_int)(semaphore) };
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
@@ -163,6 +162,7 @@ unsafe extern "C" fn post(semaphore: *mut Semaphore) -> c_int {
 }
 
 unsafe extern "C" fn init(semaphore: *mut Semaphore, shared: c_int, value: u32) -> c_int {
+    // SAFETY: room for a semaphore.
     let result = unsafe { real!(fn sem_init(*mut Semaphore, c_int, u32) -> c_int)(semaphore, shared, value) };
     if result == 0
         && let Some(runtime) = Runtime::try_enter()
@@ -176,12 +176,14 @@ unsafe extern "C" fn init(semaphore: *mut Semaphore, shared: c_int, value: u32) 
 /// `O_CREAT`.
 unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: u32, value: u32) -> *mut Semaphore {
     let site = caller();
+    // SAFETY: the program's name; what the flags do not ask for is not read.
     let semaphore = unsafe { real!(fn sem_open(*const c_char, c_int, u32, u32) -> *mut Semaphore)(name, flags, mode, value) };
     if !semaphore.is_null()
         && let Some(runtime) = Runtime::try_enter()
     {
         let mut count: c_int = 0;
         // Not `value`: whoever opened it before may have posted and taken.
+        // SAFETY: the semaphore that was opened, and our own variable.
         let read = unsafe { real!(fn sem_getvalue(*mut Semaphore, *mut c_int) -> c_int)(semaphore, &mut count) };
         let count = if read == 0 { count.max(0) as u64 } else { 0 };
         recorder::sync(runtime.thread(), Op::SemaphoreInit, semaphore as u64, NAMED, site, &[count]);
@@ -191,6 +193,7 @@ unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: u32, value: u
 
 unsafe extern "C" fn close(semaphore: *mut Semaphore) -> c_int {
     let site = caller();
+    // SAFETY: a semaphore that the program opened.
     let result = unsafe { real!(fn sem_close(*mut Semaphore) -> c_int)(semaphore) };
     if result == 0
         && let Some(runtime) = Runtime::try_enter()
@@ -204,6 +207,7 @@ unsafe extern "C" fn destroy(semaphore: *mut Semaphore) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
         recorder::sync(runtime.thread(), Op::SemaphoreDestroy, semaphore as u64, 0, caller(), &[]);
     }
+    // SAFETY: the program destroys its semaphore.
     unsafe { real!(fn sem_destroy(*mut Semaphore) -> c_int)(semaphore) }
 }
 

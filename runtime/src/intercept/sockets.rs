@@ -1,8 +1,4 @@
 //! Sockets.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::descriptors::{Call, Part, look, made, parts, transfer, write_all};
 use super::files::{ends, made_pair, touched, touched_parts};
@@ -39,12 +35,14 @@ fn output(file: c_int, flags: c_int, site: u64) -> Call {
 
 pub unsafe extern "C" fn accepted(file: c_int, address: *mut u8, length: *mut u32) -> c_int {
     let site = caller();
+    // SAFETY: the program's room for an address, or null.
     let real = || unsafe { real!(fn accept(c_int, *mut u8, *mut u32) -> c_int)(file, address, length) as isize };
     made(transfer(Call::input(file, site), real) as c_int, site)
 }
 
 pub unsafe extern "C" fn accepted_with(file: c_int, address: *mut u8, length: *mut u32, flags: c_int) -> c_int {
     let site = caller();
+    // SAFETY: as in `accepted`.
     let real = || unsafe { real!(fn accept4(c_int, *mut u8, *mut u32, c_int) -> c_int)(file, address, length, flags) as isize };
     made(transfer(Call::input(file, site), real) as c_int, site)
 }
@@ -69,14 +67,17 @@ unsafe fn is_local(address: *const u8, length: u32) -> bool {
 
 pub unsafe extern "C" fn connected(file: c_int, address: *const u8, length: u32) -> c_int {
     let site = caller();
+    // SAFETY: the program's address.
     let real = || unsafe { real!(fn connect(c_int, *const u8, u32) -> c_int)(file, address, length) as isize };
     // An unconnected socket is "ready" for poll(2) in its own way: the call is made whatever it says.
+    // SAFETY: the program says how long the address is.
     transfer(Call::output(file, site).external(unsafe { !is_local(address, length) } && !look(file).is_nonblocking()), real)
         as c_int
 }
 
 unsafe extern "C" fn receive(file: c_int, buffer: *mut u8, bytes: usize, flags: c_int) -> isize {
     let site = caller();
+    // SAFETY: the program's room, which the kernel fills.
     let result = transfer(input(file, flags, site), || unsafe {
         real!(fn recv(c_int, *mut u8, usize, c_int) -> isize)(file, buffer, bytes, flags)
     });
@@ -86,8 +87,10 @@ unsafe extern "C" fn receive(file: c_int, buffer: *mut u8, bytes: usize, flags: 
 
 unsafe extern "C" fn receive_checked(file: c_int, buffer: *mut u8, bytes: usize, size: usize, flags: c_int) -> isize {
     if bytes > size {
+        // SAFETY: ends the program: the room is too small.
         return unsafe { real!(fn __recv_chk(c_int, *mut u8, usize, usize, c_int) -> isize)(file, buffer, bytes, size, flags) };
     }
+    // SAFETY: the room is as large as the program says.
     unsafe { receive(file, buffer, bytes, flags) }
 }
 
@@ -100,6 +103,7 @@ unsafe extern "C" fn receive_from(
     length: *mut u32,
 ) -> isize {
     let site = caller();
+    // SAFETY: as in `receive`, and room for an address, or null.
     let real = || unsafe {
         real!(fn recvfrom(c_int, *mut u8, usize, c_int, *mut u8, *mut u32) -> isize)(file, buffer, bytes, flags, address, length)
     };
@@ -118,21 +122,25 @@ unsafe extern "C" fn receive_from_checked(
     length: *mut u32,
 ) -> isize {
     if bytes > size {
+        // SAFETY: ends the program: the room is too small.
         return unsafe {
             real!(fn __recvfrom_chk(c_int, *mut u8, usize, usize, c_int, *mut u8, *mut u32) -> isize)(
                 file, buffer, bytes, size, flags, address, length,
             )
         };
     }
+    // SAFETY: the room is as large as the program says.
     unsafe { receive_from(file, buffer, bytes, flags, address, length) }
 }
 
 unsafe extern "C" fn receive_message(file: c_int, message: *mut Message, flags: c_int) -> isize {
     let site = caller();
+    // SAFETY: the program's message, whose parts the kernel fills.
     let result = transfer(input(file, flags, site), || unsafe {
         real!(fn recvmsg(c_int, *mut Message, c_int) -> isize)(file, message, flags)
     });
     if result > 0 {
+        // SAFETY: the same message, which it has read and filled.
         touched_parts(unsafe { parts((*message).parts, (*message).part_count as c_int) }, result, site, AccessClass::Write);
     }
     result
@@ -140,6 +148,7 @@ unsafe extern "C" fn receive_message(file: c_int, message: *mut Message, flags: 
 
 unsafe extern "C" fn receive_messages(file: c_int, messages: *mut u8, count: u32, flags: c_int, time: *mut u8) -> c_int {
     let at_once = flags & MSG_DONTWAIT != 0;
+    // SAFETY: the program's messages, so many of them.
     let real = || unsafe {
         real!(fn recvmmsg(c_int, *mut u8, u32, c_int, *mut u8) -> c_int)(file, messages, count, flags, time) as isize
     };
@@ -147,6 +156,7 @@ unsafe extern "C" fn receive_messages(file: c_int, messages: *mut u8, count: u32
 }
 
 fn send_real(file: c_int, buffer: *const u8, bytes: usize, flags: c_int) -> isize {
+    // SAFETY: by the callers, bytes of the program's.
     unsafe { real!(fn send(c_int, *const u8, usize, c_int) -> isize)(file, buffer, bytes, flags) }
 }
 
@@ -162,6 +172,7 @@ unsafe extern "C" fn send_bytes(file: c_int, buffer: *mut u8, bytes: usize, flag
 unsafe extern "C" fn send_to(file: c_int, buffer: *mut u8, bytes: usize, flags: c_int, address: *const u8, length: u32) -> isize {
     let site = caller();
     touched(buffer, bytes as isize, site, AccessClass::Read);
+    // SAFETY: bytes of the program's, and an address, or null.
     let real = || unsafe {
         real!(fn sendto(c_int, *const u8, usize, c_int, *const u8, u32) -> isize)(file, buffer, bytes, flags, address, length)
     };
@@ -175,10 +186,12 @@ unsafe extern "C" fn send_to(file: c_int, buffer: *mut u8, bytes: usize, flags: 
 
 unsafe extern "C" fn send_message(file: c_int, message: *const Message, flags: c_int) -> isize {
     let site = caller();
+    // SAFETY: the program's message, which the kernel is about to read.
     let (buffers, plain) = unsafe {
         (parts((*message).parts, (*message).part_count as c_int), (*message).control.is_null() && (*message).name.is_null())
     };
     touched_parts(buffers, isize::MAX, site, AccessClass::Read);
+    // SAFETY: the same message.
     let whole = || unsafe { real!(fn sendmsg(c_int, *const Message, c_int) -> isize)(file, message, flags) };
     if plain {
         return write_all(output(file, flags, site), buffers, whole, |start, bytes| send_real(file, start, bytes, flags));
@@ -187,23 +200,27 @@ unsafe extern "C" fn send_message(file: c_int, message: *const Message, flags: c
 }
 
 unsafe extern "C" fn send_messages(file: c_int, messages: *mut u8, count: u32, flags: c_int) -> c_int {
+    // SAFETY: the program's messages, so many of them.
     let real = || unsafe { real!(fn sendmmsg(c_int, *mut u8, u32, c_int) -> c_int)(file, messages, count, flags) as isize };
     transfer(output(file, flags, caller()), real) as c_int
 }
 
 unsafe extern "C" fn shut_down(file: c_int, how: c_int) -> c_int {
     let site = caller();
+    // SAFETY: numbers only.
     let real = || unsafe { real!(fn shutdown(c_int, c_int) -> c_int)(file, how) };
-    if crate::system::tls::current().is_null() { real() } else { ends(look(file), site, real) }
+    if crate::system::tls::current().is_none() { real() } else { ends(look(file), site, real) }
 }
 
 unsafe extern "C" fn socket_made(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let site = caller();
+    // SAFETY: numbers only.
     made(unsafe { real!(fn socket(c_int, c_int, c_int) -> c_int)(domain, kind, protocol) }, site)
 }
 
 unsafe extern "C" fn pair_made(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int {
     let site = caller();
+    // SAFETY: the program's room for two descriptors.
     made_pair(unsafe { real!(fn socketpair(c_int, c_int, c_int, *mut c_int) -> c_int)(domain, kind, protocol, ends) }, ends, site)
 }
 

@@ -29,8 +29,8 @@ fn try_lock(lock: Lock) -> c_int {
     unsafe { real!(fn pthread_spin_trylock(Lock) -> c_int)(lock) }
 }
 
-fn acquired(thread: &mut Thread, lock: Lock, site: u64, try_flag: u16) {
-    thread.spins = 0;
+fn acquired(thread: &Thread, lock: Lock, site: u64, try_flag: u16) {
+    thread.spins.set(0);
     hold(thread, lock as u64, false);
     recorder::sync(thread, Op::Lock, lock as u64, lock_kind::SPIN | try_flag, site, &[]);
 }

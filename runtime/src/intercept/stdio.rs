@@ -8,11 +8,6 @@
 //!
 //! In serial mode a thread that needs more than the stream holds waits in the model first. The stream's buffer is looked at for
 //! that: its layout is part of glibc's interface, as `getc_unlocked` is compiled into programs.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at the program's own stream"
-)]
 
 use super::descriptors::{Interruption, Kind, POLLIN, POLLOUT, Ready, look, poll_now, wait_for_files};
 use crate::detect;
@@ -58,9 +53,10 @@ fn asked(file: c_int) -> u8 {
 /// The descriptor under a stream, if its file orders threads and the caller is one that counts.
 fn file_of(stream: usize) -> Option<c_int> {
     const FILE: usize = 112;
-    if stream == 0 || unsafe { (*hot()).thread.is_null() || (*hot()).nesting != 0 } {
+    if stream == 0 || !hot().is_outside() {
         return None;
     }
+    // SAFETY: a stream of the library's, whose descriptor lies there.
     let file = unsafe { ((stream + FILE) as *const c_int).read() };
     let Some(known) = KNOWN.get(file as usize) else {
         return (file >= 0 && asked(file) == ORDERS).then_some(file);
@@ -88,8 +84,10 @@ pub enum Wants {
 fn holds(stream: usize, wants: Wants) -> bool {
     const END_SEEN: u32 = 0x10;
     const PUT_BACK: u32 = 0x100;
+    // SAFETY: the same: what it has read, and not handed out, lies between these.
     let [from, to] = unsafe { ((stream + 8) as *const [usize; 2]).read() };
     let held = to.saturating_sub(from);
+    // SAFETY: its flags are its first word.
     if unsafe { (stream as *const u32).read() } & (END_SEEN | PUT_BACK) != 0 {
         // Nothing is read any more; or what was put back lies before what was read, where this cannot be told.
         return true;
@@ -98,6 +96,7 @@ fn holds(stream: usize, wants: Wants) -> bool {
         Wants::Bytes(bytes) => bytes <= held,
         Wants::Until(end, most) => {
             let looked_at = held.min(most);
+            // SAFETY: bytes that the stream holds.
             let found =
                 looked_at > 0 && unsafe { real!(fn memchr(usize, c_int, usize) -> usize)(from, end as c_int, looked_at) } != 0;
             found || most <= held
@@ -114,7 +113,7 @@ pub fn takes<R>(stream: usize, wants: Wants, real: impl FnOnce() -> R) -> R {
     let thread = runtime.thread();
     let filled_by = FILLED_BY.get(file as usize);
     let held = holds(stream, wants);
-    if held && filled_by.is_some_and(|by| by.load(Relaxed) == thread.number + 1) {
+    if held && filled_by.is_some_and(|by| by.load(Relaxed) == thread.number.get() + 1) {
         return runtime.outside(real);
     }
     let descriptor = look(file);
@@ -137,13 +136,13 @@ pub fn takes<R>(stream: usize, wants: Wants, real: impl FnOnce() -> R) -> R {
     }
     let result = if config::serial() && ready == Ready::Yes { runtime.outside(real) } else { sched::external(&runtime, real) };
     if let Some(by) = filled_by {
-        by.store(thread.number + 1, Relaxed);
+        by.store(thread.number.get() + 1, Relaxed);
     }
     recorder::sync(thread, Op::Observe, object, sync_source::FILE, site, &[]);
     if detect::on() {
-        detect::descriptors::moves_data(thread, true, site);
+        thread.with_own(|own| detect::descriptors::moves_data(own, true, site));
     }
-    thread.spins = 0;
+    thread.spins.set(0);
     sched::files_moved();
     result
 }
@@ -156,14 +155,14 @@ pub fn gives<R>(stream: usize, real: impl FnOnce() -> R) -> R {
     let thread = runtime.thread();
     let object = look(file).object();
     if detect::on() {
-        detect::descriptors::moves_data(thread, false, site);
+        thread.with_own(|own| detect::descriptors::moves_data(own, false, site));
     }
     sched::point(&runtime, Op::Publish, object, site);
     recorder::sync(thread, Op::Publish, object, sync_source::FILE, site, &[]);
     let mut files = [PollFile { file, events: POLLOUT, returned: 0 }];
     let result =
         if config::serial() && poll_now(&mut files) != 0 { runtime.outside(real) } else { sched::external(&runtime, real) };
-    thread.spins = 0;
+    thread.spins.set(0);
     sched::files_moved();
     result
 }
@@ -173,6 +172,7 @@ pub fn standard_input() -> usize {
     unsafe extern "C" {
         static stdin: usize;
     }
+    // SAFETY: the library's own variable.
     unsafe { (&raw const stdin).read_volatile() }
 }
 
@@ -180,6 +180,7 @@ pub fn standard_output() -> usize {
     unsafe extern "C" {
         static stdout: usize;
     }
+    // SAFETY: the library's own variable, too.
     unsafe { (&raw const stdout).read_volatile() }
 }
 
@@ -191,6 +192,7 @@ macro_rules! streams {
             use super::*;
 
             pub unsafe extern "C" fn call($($argument: $kind),*) -> $result {
+                // SAFETY: the function itself with the program's arguments.
                 $frame($stream, $($wants,)? || unsafe { real!(fn $name($($kind),*) -> $result)($($argument),*) })
             }
         }

@@ -1,8 +1,4 @@
 //! Functions on strings: accesses of exactly the bytes that they have to look at, made before the work is done.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::files::touched;
 use super::heap::allocating;
@@ -16,15 +12,16 @@ const WRITE: AccessClass = AccessClass::Write;
 
 /// Whether anybody counts: the calling thread is known and runs code of the program.
 fn observed() -> bool {
-    // SAFETY: this thread's block.
-    unsafe { !(*hot()).thread.is_null() && (*hot()).nesting == 0 }
+    hot().is_outside()
 }
 
 fn length_of(text: *const u8) -> usize {
+    // SAFETY: by the callers, a string of the program's.
     unsafe { real!(fn strlen(*const u8) -> usize)(text) }
 }
 
 fn length_up_to(text: *const u8, most: usize) -> usize {
+    // SAFETY: by the callers, a string of the program's, or that many bytes.
     unsafe { real!(fn strnlen(*const u8, usize) -> usize)(text, most) }
 }
 
@@ -55,6 +52,7 @@ unsafe extern "C" fn copy(to: *mut u8, from: *const u8) -> *mut u8 {
         touched(from, bytes, site, READ);
         touched(to, bytes, site, WRITE);
     }
+    // SAFETY: the real function with the program's arguments.
     unsafe { real!(fn strcpy(*mut u8, *const u8) -> *mut u8)(to, from) }
 }
 
@@ -65,6 +63,7 @@ unsafe extern "C" fn copy_to_end(to: *mut u8, from: *const u8) -> *mut u8 {
         touched(from, bytes, site, READ);
         touched(to, bytes, site, WRITE);
     }
+    // SAFETY: as in the function above, whose result it differs in.
     unsafe { real!(fn stpcpy(*mut u8, *const u8) -> *mut u8)(to, from) }
 }
 
@@ -75,6 +74,7 @@ unsafe extern "C" fn copy_limited(to: *mut u8, from: *const u8, most: usize) -> 
         touched(from, looked_at(from, most) as isize, site, READ);
         touched(to, most as isize, site, WRITE);
     }
+    // SAFETY: the program has room for `most` bytes.
     unsafe { real!(fn strncpy(*mut u8, *const u8, usize) -> *mut u8)(to, from, most) }
 }
 
@@ -92,6 +92,7 @@ unsafe extern "C" fn append(to: *mut u8, from: *const u8) -> *mut u8 {
         let length = length_of(from);
         appended(to, from, length, length + 1, site);
     }
+    // SAFETY: the program has room behind the first string.
     unsafe { real!(fn strcat(*mut u8, *const u8) -> *mut u8)(to, from) }
 }
 
@@ -100,6 +101,7 @@ unsafe extern "C" fn append_limited(to: *mut u8, from: *const u8, most: usize) -
     if observed() {
         appended(to, from, length_up_to(from, most), looked_at(from, most), site);
     }
+    // SAFETY: the same, for so many bytes and an end.
     unsafe { real!(fn strncat(*mut u8, *const u8, usize) -> *mut u8)(to, from, most) }
 }
 
@@ -122,6 +124,7 @@ unsafe extern "C" fn compare(a: *const u8, b: *const u8) -> c_int {
         touched(a, seen, site, READ);
         touched(b, seen, site, READ);
     }
+    // SAFETY: two strings of the program's.
     unsafe { real!(fn strcmp(*const u8, *const u8) -> c_int)(a, b) }
 }
 
@@ -132,11 +135,13 @@ unsafe extern "C" fn compare_limited(a: *const u8, b: *const u8, most: usize) ->
         touched(a, seen, site, READ);
         touched(b, seen, site, READ);
     }
+    // SAFETY: two strings of the program's, or that many bytes.
     unsafe { real!(fn strncmp(*const u8, *const u8, usize) -> c_int)(a, b, most) }
 }
 
 unsafe extern "C" fn find(text: *mut u8, byte: c_int) -> *mut u8 {
     let site = caller();
+    // SAFETY: a string of the program's.
     let found = unsafe { real!(fn strchr(*mut u8, c_int) -> *mut u8)(text, byte) };
     if observed() {
         let seen = if found.is_null() { length_of(text) } else { found as usize - text as usize };
@@ -150,11 +155,13 @@ unsafe extern "C" fn find_last(text: *mut u8, byte: c_int) -> *mut u8 {
     if observed() {
         touched(text, length_of(text) as isize + 1, site, READ);
     }
+    // SAFETY: a string of the program's, too.
     unsafe { real!(fn strrchr(*mut u8, c_int) -> *mut u8)(text, byte) }
 }
 
 unsafe extern "C" fn find_byte(memory: *mut u8, byte: c_int, bytes: usize) -> *mut u8 {
     let site = caller();
+    // SAFETY: so many bytes of the program's, up to the one that is looked for.
     let found = unsafe { real!(fn memchr(*mut u8, c_int, usize) -> *mut u8)(memory, byte, bytes) };
     let seen = if found.is_null() { bytes } else { found as usize - memory as usize + 1 };
     touched(memory, seen as isize, site, READ);
@@ -164,9 +171,11 @@ unsafe extern "C" fn find_byte(memory: *mut u8, byte: c_int, bytes: usize) -> *m
 /// A copy of `length` bytes and a zero, which belongs to the caller's site and not to the C library's.
 fn duplicated(text: *const u8, length: usize, looked: usize, site: u64) -> *mut u8 {
     touched(text, looked as isize, site, READ);
+    // SAFETY: libc's allocator, with room for the end.
     let copy = allocating(length + 1, site, || unsafe { __libc_malloc(length + 1) });
     if !copy.is_null() {
         touched(copy, length as isize + 1, site, WRITE);
+        // SAFETY: by the callers, `text` has so many bytes; the copy has one more.
         unsafe {
             real!(fn memcpy(*mut u8, *const u8, usize) -> *mut u8)(copy, text, length);
             copy.add(length).write(0);

@@ -17,7 +17,7 @@ use crate::system::real::{Real, real};
 use crate::system::registered::Registered;
 use crate::system::sys::Decimal;
 use crate::system::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
-use crate::system::tls::caller;
+use crate::system::tls::{caller, hot};
 use crate::system::{config, signals, storage, sys};
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
@@ -56,9 +56,9 @@ fn one_arena() {
 }
 
 /// Arms the destructor for the calling thread.
-fn arm(thread: *mut Thread) {
+fn arm(thread: &Thread) {
     // SAFETY: a valid key.
-    unsafe { real!(fn pthread_setspecific(u32, *mut Thread) -> c_int)(key(), thread) };
+    unsafe { real!(fn pthread_setspecific(u32, *const Thread) -> c_int)(key(), thread) };
 }
 
 unsafe extern "C" {
@@ -74,12 +74,14 @@ unsafe extern "C" fn round(argument: *mut u8) {
     let Some(runtime) = Runtime::try_enter() else { return };
     if detect::on() {
         // It may have ended as another fibre.
-        fibers::switch(runtime.thread(), argument.cast(), fibers::NO_SYNC);
+        // SAFETY: the record of a thread, as `arm` was told.
+        let thread: &'static Thread = unsafe { &*argument.cast() };
+        fibers::switch(runtime.thread(), thread, fibers::NO_SYNC);
     }
     let thread = runtime.thread();
-    debug_assert!(core::ptr::eq(thread, argument.cast()));
-    thread.key_rounds += 1;
-    if thread.key_rounds < ROUNDS {
+    debug_assert!(core::ptr::eq(thread, argument.cast::<Thread>()));
+    thread.key_rounds.set(thread.key_rounds.get() + 1);
+    if thread.key_rounds.get() < ROUNDS {
         arm(thread);
         return;
     }
@@ -129,44 +131,41 @@ pub fn calls_routine(address: u64) -> bool {
 }
 
 unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
-    let thread = argument.cast::<Thread>();
+    // SAFETY: the record that its creator made for this thread.
+    let thread: &'static Thread = unsafe { &*argument.cast() };
     let pointer = storage::pointer();
-    // SAFETY: the record was made for this thread by its creator.
-    let (routine, argument) = unsafe {
-        // Whoever had this handle before was joined where nobody here saw it.
-        for other in all().filter(|&other| (*other).handle.load(Acquire) == pointer) {
-            (*other).joined.set(true);
-            (*other).handle.store(0, Release);
-        }
-        (*thread).handle.store(pointer, Release);
-        (*thread).stack.1 = storage::around(pointer).map_or(pointer + 4096, |(_, end)| end);
-        (*thread).stack.0 = (*thread).stack.1.saturating_sub((*thread).stack.0);
-        crate::system::tls::hot().as_mut().unwrap_unchecked().nesting = 1;
-        sched::arrive(&mut *thread);
-        provoke::begins(&*thread);
+    // Whoever had this handle before was joined where nobody here saw it.
+    for other in all().filter(|other| other.handle.load(Acquire) == pointer) {
+        other.joined.set(true);
+        other.handle.store(0, Release);
+    }
+    thread.handle.store(pointer, Release);
+    let end = storage::around(pointer).map_or(pointer + 4096, |(_, end)| end);
+    thread.stack.set((end.saturating_sub(thread.stack.get().0), end));
+    hot().nesting.set(1);
+    sched::arrive(thread);
+    provoke::begins(thread);
+    // SAFETY: this thread, once.
+    let runtime = unsafe {
         attach(thread);
-        let runtime = Runtime::enter();
-        let known = runtime.thread();
-        arm(thread);
-        let (parent, ordinal, stack) = (known.parent, known.spawn_ordinal, known.stack);
-        recorder::sync(
-            known,
-            Op::ThreadStart,
-            known.kernel_id.get() as u64,
-            0,
-            0,
-            &[parent as u64, ordinal as u64, stack.0, stack.1, 0, 0],
-        );
-        if known.takes_start_mask {
-            signals::set_mask(known.start_mask);
-        }
-        known.begun.store(1, Release);
-        if detect::on() {
-            sys::futex_wake(&known.begun, 1);
-            let_overtake(known);
-        }
-        ((*thread).start_routine.unwrap_unchecked(), (*thread).start_argument)
+        Runtime::enter()
     };
+    arm(thread);
+    let (id, parent, ordinal) = (thread.kernel_id.get(), thread.parent.get(), thread.spawn_ordinal.get());
+    let stack = thread.stack.get();
+    recorder::sync(thread, Op::ThreadStart, id as u64, 0, 0, &[parent as u64, ordinal as u64, stack.0, stack.1, 0, 0]);
+    if thread.takes_start_mask.get() {
+        signals::set_mask(thread.start_mask.get());
+    }
+    thread.begun.store(1, Release);
+    if detect::on() {
+        sys::futex_wake(&thread.begun, 1);
+        let_overtake(thread);
+    }
+    // SAFETY: its creator set it.
+    let routine = unsafe { thread.start_routine.get().unwrap_unchecked() };
+    let argument = thread.start_argument.get();
+    drop(runtime);
     // SAFETY: the program's own function and argument.
     unsafe { call_routine(routine, argument) }
 }
@@ -197,7 +196,7 @@ fn let_begin(child: &Thread) {
     while child.begun.load(Acquire) == 0 {
         sys::futex_wait(&child.begun, 0);
     }
-    if child.number <= AHEAD && chance() & 1 == 0 {
+    if child.number.get() <= AHEAD && chance() & 1 == 0 {
         sleep_microseconds(50);
     }
 }
@@ -205,7 +204,7 @@ fn let_begin(child: &Thread) {
 /// A new thread, about to execute its routine: of several that are created one after the other, the first would always be ahead.
 /// One in four lets the next ones overtake.
 fn let_overtake(thread: &Thread) {
-    if thread.number <= AHEAD && chance() & 3 == 0 {
+    if thread.number.get() <= AHEAD && chance() & 3 == 0 {
         sleep_microseconds(200);
     }
 }
@@ -235,19 +234,14 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     }
     watchdog::start();
     let parent = runtime.thread();
-    if parent.number == 0 && parent.spawned == 0 {
+    if parent.number.get() == 0 && parent.spawned.get() == 0 {
         arm(parent);
         if config::serial() {
             one_arena();
         }
     }
     sched::point(&runtime, Op::ThreadCreate, 0, site);
-    let child = register(parent.number, parent.spawned);
-    if child.is_null() {
-        return 11;
-    }
-    // SAFETY: fresh, known to nobody else yet.
-    let child = unsafe { &mut *child };
+    let Some(child) = register(parent.number.get(), parent.spawned.get()) else { return 11 };
     let (mut state, mut stack) = (0, DEFAULT_STACK as usize);
     if !attributes.is_null() {
         // SAFETY: the program's own attributes.
@@ -258,19 +252,19 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
     }
     child.detached.set(state == 1);
     // The size, until the thread knows where it is. The guard below is no part of it: another thread's stack may end there.
-    child.stack.0 = stack as u64;
-    child.start_routine = Some(routine);
-    child.start_argument = argument;
-    let ordinal = parent.spawned;
-    parent.spawned += 1;
+    child.stack.set((stack as u64, 0));
+    child.start_routine.set(Some(routine));
+    child.start_argument.set(argument);
+    let ordinal = parent.spawned.get();
+    parent.spawned.set(parent.spawned.get() + 1);
     replay::appeared(child);
     let aux = if child.detached.get() { thread_create::DETACHED } else { 0 };
-    recorder::sync(parent, Op::ThreadCreate, child.number as u64, aux, site, &[ordinal as u64]);
+    recorder::sync(parent, Op::ThreadCreate, child.number.get() as u64, aux, site, &[ordinal as u64]);
     sched::created(child);
-    child.takes_start_mask = !has_own_mask(attributes);
-    child.start_mask = signals::block_programs();
-    let mask = child.start_mask;
-    let error = real(begin, (child as *mut Thread).cast());
+    child.takes_start_mask.set(!has_own_mask(attributes));
+    child.start_mask.set(signals::block_programs());
+    let mask = child.start_mask.get();
+    let error = real(begin, core::ptr::from_ref(child).cast_mut().cast());
     signals::set_mask(mask);
     child.made.store(1, Release);
     if error != 0 {
@@ -311,7 +305,9 @@ fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, r
     }
     if config::serial() {
         while child.ended.load(Acquire) == 0 {
-            if sched::block(&runtime, Wait::on(WaitFor::Join, child.number as u64).until(until), site) == sched::Wake::TimedOut {
+            if sched::block(&runtime, Wait::on(WaitFor::Join, child.number.get() as u64).until(until), site)
+                == sched::Wake::TimedOut
+            {
                 return not_joined(&runtime, child, sys::ETIMEDOUT, site);
             }
         }
@@ -320,7 +316,7 @@ fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, r
     let result = if config::serial() {
         real()
     } else if until == NEVER {
-        standstill::during(&runtime, standstill::For::on(Op::ThreadJoin, child.number as u64, site), real)
+        standstill::during(&runtime, standstill::For::on(Op::ThreadJoin, child.number.get() as u64, site), real)
     } else {
         sched::external(&runtime, real)
     };
@@ -329,17 +325,17 @@ fn join_until(handle: u64, until: u64, site: u64, ask: impl FnOnce() -> c_int, r
 }
 
 /// `kind`: [`lock_kind::TRY`] for a join that would not have waited for ever, else 0.
-fn joined(runtime: &Runtime, child: &mut Thread, result: c_int, kind: u16, site: u64) {
+fn joined(runtime: &Runtime, child: &Thread, result: c_int, kind: u16, site: u64) {
     if result == 0 {
         child.joined.set(true);
         child.handle.store(0, Release);
-        recorder::sync(runtime.thread(), Op::ThreadJoin, child.number as u64, kind, site, &[]);
+        recorder::sync(runtime.thread(), Op::ThreadJoin, child.number.get() as u64, kind, site, &[]);
     }
 }
 
 /// The child runs on: an event of its own, by which positions before and behind it differ.
 fn not_joined(runtime: &Runtime, child: &Thread, error: c_int, site: u64) -> c_int {
-    recorder::sync(runtime.thread(), Op::Blocking, child.number as u64, sync_source::OTHER, site, &[error as u64]);
+    recorder::sync(runtime.thread(), Op::Blocking, child.number.get() as u64, sync_source::OTHER, site, &[error as u64]);
     error
 }
 
@@ -407,7 +403,7 @@ pub unsafe extern "C" fn detach(handle: u64) -> c_int {
         if child.ended.load(Acquire) != 0 {
             child.handle.store(0, Release);
         }
-        recorder::sync(runtime.thread(), Op::ThreadDetach, child.number as u64, 0, site, &[]);
+        recorder::sync(runtime.thread(), Op::ThreadDetach, child.number.get() as u64, 0, site, &[]);
     }
     real()
 }

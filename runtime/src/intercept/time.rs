@@ -6,10 +6,6 @@
 //!
 //! Limits: the processor's own counters and random instructions (`rdtsc`, `rdrand`, which `std::random_device` uses), and what
 //! the kernel puts into the process at its start (`AT_RANDOM`), are as they are.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "functions that do nothing but pass the program's arguments on share one reason, stated above them"
-)]
 
 use super::lock_common::nanoseconds;
 use crate::detect;
@@ -20,7 +16,7 @@ use crate::serial::sched::{self, Wait, WaitFor, Wake};
 use crate::system::config;
 use crate::system::real::{real, set_errno};
 use crate::system::sys::EINTR;
-use crate::system::thread::{NO_THREAD, Runtime, Thread, by_number};
+use crate::system::thread::{NO_THREAD, Runtime, Thread, known};
 use crate::system::tls::caller;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -42,11 +38,12 @@ fn split(nanoseconds: u64) -> Time {
 /// What a clock shows the program in serial mode.
 pub fn look(runtime: &Runtime, clock: c_int) -> u64 {
     let thread = runtime.thread();
-    thread.looks = if thread.look_ordinal == thread.ordinal { thread.looks.saturating_add(1) } else { 0 };
-    let looks = if sched::others_can_run() { thread.looks.min(LARGEST_SHIFT_AMONG_OTHERS) } else { thread.looks };
+    let looks = if thread.look_ordinal.get() == thread.ordinal.get() { thread.looks.get().saturating_add(1) } else { 0 };
+    thread.looks.set(looks);
+    let looks = if sched::others_can_run() { looks.min(LARGEST_SHIFT_AMONG_OTHERS) } else { looks };
     // Now and then a thread that only looks lets the others run.
     sched::failed_try(runtime);
-    thread.look_ordinal = thread.ordinal;
+    thread.look_ordinal.set(thread.ordinal.get());
     clock::read(clock, looks)
 }
 
@@ -60,34 +57,39 @@ fn is_virtual(clock: c_int) -> bool {
     matches!(clock, 0..=9 | 11)
 }
 
-// SAFETY (of every call below): the real function with the program's arguments, or the program's own result variables.
-
 pub unsafe extern "C" fn get_time(clock: c_int, time: *mut Time) -> c_int {
     if is_virtual(clock)
         && let Some(runtime) = virtual_time()
     {
+        // SAFETY: the program's room for a time.
         unsafe { *time = split(look(&runtime, clock)) };
         return 0;
     }
+    // SAFETY: the same, of a clock that is not virtual.
     unsafe { real!(fn clock_gettime(c_int, *mut Time) -> c_int)(clock, time) }
 }
 
 pub unsafe extern "C" fn time_of_day(time: *mut Time, zone: *mut u8) -> c_int {
+    // SAFETY: the program's rooms, or null.
     let Some(runtime) = virtual_time() else { return unsafe { real!(fn gettimeofday(*mut Time, *mut u8) -> c_int)(time, zone) } };
     if !zone.is_null() {
+        // SAFETY: not null: two numbers.
         unsafe { (zone as *mut u64).write_unaligned(0) };
     }
     if !time.is_null() {
         let [seconds, nanoseconds] = split(look(&runtime, REALTIME));
+        // SAFETY: not null.
         unsafe { *time = [seconds, nanoseconds / 1000] };
     }
     0
 }
 
 pub unsafe extern "C" fn seconds(result: *mut i64) -> i64 {
+    // SAFETY: the program's room for a number, or null.
     let Some(runtime) = virtual_time() else { return unsafe { real!(fn time(*mut i64) -> i64)(result) } };
     let now = split(look(&runtime, REALTIME))[0];
     if !result.is_null() {
+        // SAFETY: not null.
         unsafe { *result = now };
     }
     now
@@ -96,15 +98,18 @@ pub unsafe extern "C" fn seconds(result: *mut i64) -> i64 {
 pub unsafe extern "C" fn spec_time(time: *mut Time, base: c_int) -> c_int {
     match virtual_time() {
         Some(runtime) if base == 1 => {
+            // SAFETY: the program's room for a time.
             unsafe { *time = split(look(&runtime, REALTIME)) };
             base
         }
+        // SAFETY: the same; libc refuses other bases.
         _ => unsafe { real!(fn timespec_get(*mut Time, c_int) -> c_int)(time, base) },
     }
 }
 
 /// Processor time in microseconds: that of the virtual clock.
 unsafe extern "C" fn processor_time() -> i64 {
+    // SAFETY: no arguments.
     let Some(runtime) = virtual_time() else { return unsafe { real!(fn clock() -> i64)() } };
     (look(&runtime, 2) / 1000) as i64
 }
@@ -138,13 +143,14 @@ fn asleep<R>(real: impl FnOnce() -> R) -> R {
     if detect::on()
         && let Some(runtime) = Runtime::try_enter()
     {
-        detect::local::wakes(runtime.thread());
+        runtime.with_own(detect::local::wakes);
     }
     result
 }
 
 /// Sleeps are cancellation points.
 fn test_cancellation() {
+    // SAFETY: no arguments. Nothing of the runtime is held.
     unsafe { real!(fn pthread_testcancel() -> ())() }
 }
 
@@ -156,10 +162,12 @@ unsafe fn rest(clock: c_int, flags: c_int, time: *const Time, left: *mut Time, s
     if time.is_null()
         || !is_virtual(clock)
         || clock == 3
+        // SAFETY: not null: the program's own time.
         || unsafe { !(0..BILLION as i64).contains(&(*time)[1]) || (*time)[0] < 0 }
     {
         return None;
     }
+    // SAFETY: as above.
     let nanoseconds = unsafe { nanoseconds(time) };
     let absolute = flags & TIMER_ABSTIME != 0;
     let result = if absolute && config::serial() {
@@ -174,14 +182,17 @@ unsafe fn rest(clock: c_int, flags: c_int, time: *const Time, left: *mut Time, s
     };
     let Err(rest) = result else { return Some(0) };
     if !absolute && !left.is_null() {
+        // SAFETY: not null: the program's room for what is left.
         unsafe { *left = split(rest) };
     }
     Some(EINTR as c_int)
 }
 
 pub unsafe extern "C" fn clock_sleep(clock: c_int, flags: c_int, time: *const Time, left: *mut Time) -> c_int {
+    // SAFETY: the program's time, and room or null.
     match unsafe { rest(clock, flags, time, left, caller()) } {
         Some(result) => result,
+        // SAFETY: the same arguments.
         None => asleep(|| unsafe {
             real!(fn clock_nanosleep(c_int, c_int, *const Time, *mut Time) -> c_int)(clock, flags, time, left)
         }),
@@ -189,12 +200,14 @@ pub unsafe extern "C" fn clock_sleep(clock: c_int, flags: c_int, time: *const Ti
 }
 
 pub unsafe extern "C" fn nano_sleep(time: *const Time, left: *mut Time) -> c_int {
+    // SAFETY: the program's time, and room or null.
     match unsafe { rest(MONOTONIC, 0, time, left, caller()) } {
         Some(0) => 0,
         Some(error) => {
             set_errno(error);
             -1
         }
+        // SAFETY: the same arguments.
         None => asleep(|| unsafe { real!(fn nanosleep(*const Time, *mut Time) -> c_int)(time, left) }),
     }
 }
@@ -206,6 +219,7 @@ unsafe extern "C" fn micro_sleep(microseconds: u32) -> c_int {
             set_errno(EINTR as c_int);
             -1
         }
+        // SAFETY: a number only.
         None => asleep(|| unsafe { real!(fn usleep(u32) -> c_int)(microseconds) }),
     }
 }
@@ -214,14 +228,17 @@ unsafe extern "C" fn second_sleep(seconds: u32) -> u32 {
     match sleep_for(seconds as u64 * BILLION, caller()) {
         Some(Ok(())) => 0,
         Some(Err(left)) => left.div_ceil(BILLION) as u32,
+        // SAFETY: a number only.
         None => asleep(|| unsafe { real!(fn sleep(u32) -> u32)(seconds) }),
     }
 }
 
 pub unsafe extern "C" fn thread_sleep(time: *const Time, left: *mut Time) -> c_int {
+    // SAFETY: the program's time, and room or null.
     match unsafe { rest(REALTIME, 0, time, left, caller()) } {
         Some(0) => 0,
         Some(_) => -1,
+        // SAFETY: the same arguments.
         None => asleep(|| unsafe { real!(fn thrd_sleep(*const Time, *mut Time) -> c_int)(time, left) }),
     }
 }
@@ -230,17 +247,18 @@ pub unsafe extern "C" fn thread_sleep(time: *const Time, left: *mut Time) -> c_i
 pub fn give_way(site: u64) -> bool {
     let Some(runtime) = Runtime::try_enter() else { return false };
     let thread = runtime.thread();
-    let looks_on = thread.look_ordinal == thread.ordinal;
+    let looks_on = thread.look_ordinal.get() == thread.ordinal.get();
     sched::point(&runtime, Op::Yield, 0, site);
     recorder::sync(thread, Op::Yield, 0, 0, site, &[]);
     if looks_on {
-        thread.look_ordinal = thread.ordinal;
+        thread.look_ordinal.set(thread.ordinal.get());
     }
     config::serial()
 }
 
 unsafe extern "C" fn yield_turn() -> c_int {
     if !give_way(caller()) {
+        // SAFETY: no arguments.
         unsafe { real!(fn sched_yield() -> c_int)() };
     }
     0
@@ -249,20 +267,20 @@ unsafe extern "C" fn yield_turn() -> c_int {
 /// The hash of a thread's path of spawn ordinals.
 fn path_hash(thread: &Thread) -> u64 {
     let (mut hash, mut number) =
-        (crate::system::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number);
+        (crate::system::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number.get());
     while number != NO_THREAD {
         // SAFETY: registered threads are never unmapped.
-        let thread = unsafe { &*by_number(number) };
-        hash = SplitMix::mixed(hash ^ (thread.spawn_ordinal as u64 + 1));
-        number = thread.parent;
+        let thread = known(number);
+        hash = SplitMix::mixed(hash ^ (thread.spawn_ordinal.get() as u64 + 1));
+        number = thread.parent.get();
     }
     hash
 }
 
-fn random_word(thread: &mut Thread) -> u64 {
-    thread.random_words += 1;
+fn random_word(thread: &Thread) -> u64 {
+    thread.random_words.set(thread.random_words.get() + 1);
     let seed = config::word(field::SEED).wrapping_add(path_hash(thread));
-    SplitMix::mixed(SplitMix::nth(seed, thread.random_words))
+    SplitMix::mixed(SplitMix::nth(seed, thread.random_words.get()))
 }
 
 /// Fills a buffer of the program in serial mode. False: the real function has to.
@@ -284,28 +302,35 @@ pub unsafe fn fill_random(buffer: *mut u8, bytes: usize) -> bool {
 }
 
 pub unsafe extern "C" fn random_bytes(buffer: *mut u8, bytes: usize, flags: u32) -> isize {
+    // SAFETY: the program's room for so many bytes.
     if bytes < 1 << 30 && unsafe { fill_random(buffer, bytes) } {
         return bytes as isize;
     }
+    // SAFETY: the same room.
     unsafe { real!(fn getrandom(*mut u8, usize, u32) -> isize)(buffer, bytes, flags) }
 }
 
 pub unsafe extern "C" fn entropy(buffer: *mut u8, bytes: usize) -> c_int {
+    // SAFETY: the program's room for so many bytes.
     if bytes <= 256 && unsafe { fill_random(buffer, bytes) } {
         return 0;
     }
+    // SAFETY: the same room.
     unsafe { real!(fn getentropy(*mut u8, usize) -> c_int)(buffer, bytes) }
 }
 
 unsafe extern "C" fn random_number() -> u32 {
     match virtual_time() {
         Some(runtime) => random_word(runtime.thread()) as u32,
+        // SAFETY: no arguments.
         None => unsafe { real!(fn arc4random() -> u32)() },
     }
 }
 
 pub unsafe extern "C" fn random_buffer(buffer: *mut u8, bytes: usize) {
+    // SAFETY: the program's room for so many bytes.
     if !unsafe { fill_random(buffer, bytes) } {
+        // SAFETY: the same room.
         unsafe { real!(fn arc4random_buf(*mut u8, usize) -> ())(buffer, bytes) }
     }
 }
@@ -314,6 +339,7 @@ unsafe extern "C" fn random_below(limit: u32) -> u32 {
     match virtual_time() {
         Some(_) if limit < 2 => 0,
         Some(runtime) => (((random_word(runtime.thread()) >> 32) * limit as u64) >> 32) as u32,
+        // SAFETY: a number only.
         None => unsafe { real!(fn arc4random_uniform(u32) -> u32)(limit) },
     }
 }
@@ -321,6 +347,7 @@ unsafe extern "C" fn random_below(limit: u32) -> u32 {
 /// On which processor a thread runs is up to the kernel. libc reads it from memory: without this, to wait for another one would
 /// look like a loop that nothing can end ([`crate::serial::endless`]).
 unsafe extern "C" fn processor() -> c_int {
+    // SAFETY: no arguments.
     unsafe { real!(fn sched_getcpu() -> c_int)() }
 }
 
@@ -329,6 +356,7 @@ pub unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [
     if let Some(runtime) = Runtime::try_enter() {
         outside::came_in(runtime.thread(), 0, sync_source::FILE, caller());
     }
+    // SAFETY: the program's times; null where it wants no old one.
     unsafe { real!(fn timerfd_settime(c_int, c_int, *const [i64; 4], *mut [i64; 4]) -> c_int)(file, flags, new, old) }
 }
 

@@ -1,9 +1,5 @@
 //! Timers that send signals, and descriptors that signals are read from: who takes the signal is ordered behind who set the
 //! timer.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::descriptors::made;
 use super::kernel::{self, Object};
@@ -32,13 +28,16 @@ pub unsafe fn forget() {
 }
 
 pub unsafe extern "C" fn create(clock: c_int, event: *const c_int, place: *mut u64) -> c_int {
+    // SAFETY: the real function with the program's arguments.
     let result = unsafe { real!(fn timer_create(c_int, *const c_int, *mut u64) -> c_int)(clock, event, place) };
     if result == 0
         && let Some(_runtime) = Runtime::try_enter()
     {
         // `struct sigevent`: a value of eight bytes, the signal.
+        // SAFETY: not null: the program's event, of more than two words.
         let signal = if event.is_null() { SIGNALS[0] } else { unsafe { *event.add(2) } };
         let sends = &raw mut SENDS;
+        // SAFETY: under the lock; the call succeeded, so the timer lies there.
         LOCK.with(|| unsafe { *(*sends).entry((*place, 0)) = signal as u32 as u64 });
     }
     result
@@ -47,10 +46,12 @@ pub unsafe extern "C" fn create(clock: c_int, event: *const c_int, place: *mut u
 pub unsafe extern "C" fn set(timer: u64, flags: c_int, new: *const u8, old: *mut u8) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
         let sends = &raw const SENDS;
+        // SAFETY: under the lock, nobody changes the map.
         if let Some(signal) = LOCK.with(|| unsafe { (*sends).get((timer, 0)) }) {
             kernel::publish(&runtime, Object::Signal(signal as c_int), caller());
         }
     }
+    // SAFETY: the real function with the program's arguments, whatever they are.
     unsafe { real!(fn timer_settime(u64, c_int, *const u8, *mut u8) -> c_int)(timer, flags, new, old) }
 }
 
@@ -58,16 +59,19 @@ pub unsafe extern "C" fn set_interval(which: c_int, new: *const u8, old: *mut u8
     if let Some(&signal) = SIGNALS.get(which as usize) {
         kernel::publishes(Object::Signal(signal), caller());
     }
+    // SAFETY: the same for one of the process's own timers.
     unsafe { real!(fn setitimer(c_int, *const u8, *mut u8) -> c_int)(which, new, old) }
 }
 
 unsafe extern "C" fn wake_me(seconds: u32) -> u32 {
     kernel::publishes(Object::Signal(SIGNALS[0]), caller());
+    // SAFETY: numbers only.
     unsafe { real!(fn alarm(u32) -> u32)(seconds) }
 }
 
 unsafe extern "C" fn wake_me_soon(first: u32, interval: u32) -> u32 {
     kernel::publishes(Object::Signal(SIGNALS[0]), caller());
+    // SAFETY: numbers only, too.
     unsafe { real!(fn ualarm(u32, u32) -> u32)(first, interval) }
 }
 
@@ -102,6 +106,7 @@ pub unsafe fn were_read(file: c_int, buffer: *const u8, bytes: isize, site: u64)
 
 unsafe extern "C" fn signal_file(file: c_int, mask: *const u64, flags: c_int) -> c_int {
     let site = caller();
+    // SAFETY: the real function with the program's mask.
     let result = unsafe { real!(fn signalfd(c_int, *const u64, c_int) -> c_int)(file, mask, flags) };
     let result = if result == file { result } else { made(result, site) };
     if result >= 0

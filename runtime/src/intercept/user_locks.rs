@@ -36,8 +36,8 @@ fn lock_lives(op: Op, lock: u64, flags: u32) {
         _ if !detect::on() => {
             recorder::sync(thread, op, lock, lock_kind::OTHER, site, &[]);
         }
-        Op::LockInit => locks::created(thread, lock, kind_of(flags), site),
-        _ => locks::destroyed(thread, lock, flags, site),
+        Op::LockInit => thread.with_own(|own| locks::created(own, lock, kind_of(flags), site)),
+        _ => thread.with_own(|own| locks::destroyed(own, lock, flags, site)),
     }
 }
 
@@ -57,7 +57,7 @@ fn locked(lock: u64, flags: u32, recursion: c_int, ordered: bool) {
         if flags & flag::TRY_LOCK_FAILED == 0 {
             let times = if flags & flag::RECURSIVE_LOCK != 0 { recursion.max(1) as u32 } else { 1 };
             let how = Taking { shared, tries: flags & flag::TRY_LOCK != 0, times, kind: kind_of(flags), ordered };
-            locks::acquired(thread, lock, how, site);
+            thread.with_own(|own| locks::acquired(own, lock, how, site));
         }
         return;
     }
@@ -66,11 +66,11 @@ fn locked(lock: u64, flags: u32, recursion: c_int, ordered: bool) {
     if flags & flag::TRY_LOCK_FAILED != 0 {
         sched::failed_try(&runtime);
         recorder::sync(thread, Op::LockFailed, lock, aux, site, &[sys::EBUSY as u64]);
-    } else if thread.held.as_slice().iter().any(|held| held.lock == lock && held.shared == shared) {
+    } else if thread.held.iter().any(|held| held.lock == lock && held.shared == shared) {
         hold(thread, lock, shared);
         recorder::sync(thread, Op::LockAgain, lock, aux | lock_kind::RECURSIVE, site, &[]);
     } else {
-        thread.spins = 0;
+        thread.spins.set(0);
         hold(thread, lock, shared);
         recorder::sync(thread, if shared { Op::LockShared } else { Op::Lock }, lock, aux, site, &[]);
     }
@@ -80,12 +80,12 @@ fn unlocked(lock: u64, shared: bool, whole: bool) -> c_int {
     let Some(runtime) = enter() else { return 0 };
     let (site, thread) = (caller(), runtime.thread());
     if detect::on() {
-        let count = locks::released(thread, lock, shared, !whole as u32, site);
+        let count = thread.with_own(|own| locks::released(own, lock, shared, !whole as u32, site));
         return if shared { 0 } else { count as c_int };
     }
     sched::point(&runtime, Op::Unlock, lock, site);
     drop_hold(thread, lock);
-    let op = match (thread.held.as_slice().iter().any(|held| held.lock == lock), shared) {
+    let op = match (thread.held.iter().any(|held| held.lock == lock), shared) {
         (true, _) => Op::UnlockInner,
         (_, true) => Op::UnlockShared,
         _ => Op::Unlock,
@@ -99,8 +99,8 @@ fn works_begin() {
     if detect::on()
         && let Some(runtime) = enter()
     {
-        ignores::accesses_begin(runtime.thread(), None);
-        ignores::sync_begin(runtime.thread(), None);
+        runtime.with_own(|own| ignores::accesses_begin(own, None));
+        runtime.with_own(|own| ignores::sync_begin(own, None));
     }
 }
 
@@ -108,8 +108,8 @@ fn works_end() {
     if detect::on()
         && let Some(runtime) = enter()
     {
-        ignores::sync_end(runtime.thread());
-        ignores::accesses_end(runtime.thread());
+        runtime.with_own(ignores::sync_end);
+        runtime.with_own(ignores::accesses_end);
     }
 }
 
@@ -119,10 +119,10 @@ unsafe extern "C" fn pre_lock(lock: u64, flags: u32) {
         && let Some(runtime) = enter()
     {
         let (thread, site) = (runtime.thread(), caller());
-        let stack = local::call_stack(thread, site);
+        let stack = thread.with_own(|own| local::call_stack(own, site));
         let object = objects::get(lock, || stack);
-        if flags & flag::READ_LOCK != 0 || object.recursion == 0 || object.owner != thread.number + 1 {
-            lock_order::acquiring(thread, object, stack);
+        if flags & flag::READ_LOCK != 0 || object.recursion == 0 || object.owner != thread.number.get() + 1 {
+            thread.with_own(|own| lock_order::acquiring(own, object, stack));
         }
     }
     works_begin();
@@ -165,8 +165,10 @@ unsafe extern "C" fn check_none_held() {
         && let Some(runtime) = enter()
     {
         let thread = runtime.thread();
-        let stack = local::call_stack(thread, caller());
-        misuse::check_none_held(thread, stack);
+        thread.with_own(|own| {
+            let stack = local::call_stack(own, caller());
+            misuse::check_none_held(own, stack);
+        });
     }
 }
 

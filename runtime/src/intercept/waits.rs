@@ -4,10 +4,6 @@
 //! The thread gives up its turn meanwhile ([`sched::external`]) and takes it back when the call returns; one `Blocking` event
 //! each, with the result. Under a schedule the others wait for it. Which order such calls return in is up to the kernel: the
 //! recorded turns tell.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 use super::descriptors::{EINTR, look, made, renamed};
 use super::kernel::{self, Object};
@@ -47,7 +43,7 @@ pub fn external_unless(
     sched::point(&runtime, Op::Blocking, object, site);
     let result = sched::external(&runtime, real);
     let outcome = if result < 0 { -errno() as u64 } else { result as u64 };
-    runtime.thread().spins = 0;
+    runtime.thread().spins.set(0);
     if config::serial() && from_outside(result) {
         outside::came_in(runtime.thread(), object, source, site);
     }
@@ -58,39 +54,47 @@ pub fn external_unless(
 }
 
 pub unsafe extern "C" fn wait_any(status: *mut c_int) -> c_int {
+    // SAFETY: the program's room for a status, or null.
     external_processes(0, 1, || unsafe { real!(fn wait(*mut c_int) -> c_int)(status) as isize })
 }
 
 pub unsafe extern "C" fn wait_process(process: c_int, status: *mut c_int, options: c_int) -> c_int {
+    // SAFETY: as in `wait_any`.
     external_processes(process as u32 as u64, 1, || unsafe {
         real!(fn waitpid(c_int, *mut c_int, c_int) -> c_int)(process, status, options) as isize
     })
 }
 
 pub unsafe extern "C" fn wait_identity(kind: c_int, process: u32, information: *mut u8, options: c_int) -> c_int {
+    // SAFETY: the program's room for `siginfo_t`, or null.
     external_processes(process as u64, 0, || unsafe {
         real!(fn waitid(c_int, u32, *mut u8, c_int) -> c_int)(kind, process, information, options) as isize
     })
 }
 
 pub unsafe extern "C" fn wait_usage(status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
+    // SAFETY: as in `wait_any`, and room for what was used, or null.
     external_processes(0, 1, || unsafe { real!(fn wait3(*mut c_int, c_int, *mut u8) -> c_int)(status, options, usage) as isize })
 }
 
 pub unsafe extern "C" fn wait_process_usage(process: c_int, status: *mut c_int, options: c_int, usage: *mut u8) -> c_int {
+    // SAFETY: as in `wait_usage`.
     external_processes(process as u32 as u64, 1, || unsafe {
         real!(fn wait4(c_int, *mut c_int, c_int, *mut u8) -> c_int)(process, status, options, usage) as isize
     })
 }
 
 unsafe extern "C" fn shell(command: *const c_char) -> c_int {
+    // SAFETY: the program's command, or null.
     external_processes(0, 0, || unsafe { real!(fn system(*const c_char) -> c_int)(command) as isize })
 }
 
 unsafe extern "C" fn close_process(stream: *mut u8) -> c_int {
     if !stream.is_null() {
+        // SAFETY: not null: a stream of the program's.
         renamed(unsafe { real!(fn fileno(*mut u8) -> c_int)(stream) });
     }
+    // SAFETY: the program closes this stream, once.
     external_processes(0, 0, || unsafe { real!(fn pclose(*mut u8) -> c_int)(stream) as isize })
 }
 
@@ -99,8 +103,10 @@ unsafe fn taken(mask: *const u64, information: *mut SignalInfo, time: *const [i6
     let mut local = SignalInfo([0; 128]);
     let information = if information.is_null() { &raw mut local } else { information };
     let real =
+        // SAFETY: the program's set and time; its room for the information, or ours.
         || unsafe { real!(fn sigtimedwait(*const u64, *mut SignalInfo, *const [i64; 2]) -> c_int)(mask, information, time) };
     loop {
+        // SAFETY: the call that took the signal has filled it.
         let sent_elsewhere = |signal| signal > 0 && unsafe { !(*information).is_own() };
         let came = |signal: isize| (signal > 0).then_some(Object::Signal(signal as c_int));
         let result = external_unless(sync_source::SIGNAL, 0, || real() as isize, sent_elsewhere, came) as c_int;
@@ -112,9 +118,11 @@ unsafe fn taken(mask: *const u64, information: *mut SignalInfo, time: *const [i6
 
 /// Goes on after a handler, and tells of errors by its result.
 pub unsafe extern "C" fn take_signal(mask: *const u64, signal: *mut c_int) -> c_int {
+    // SAFETY: the program's set; neither room nor time.
     match unsafe { taken(mask, core::ptr::null_mut(), core::ptr::null(), true) } {
         result if result < 0 => errno(),
         result => {
+            // SAFETY: the program's room for a number.
             unsafe { *signal = result };
             0
         }
@@ -122,18 +130,22 @@ pub unsafe extern "C" fn take_signal(mask: *const u64, signal: *mut c_int) -> c_
 }
 
 pub unsafe extern "C" fn take_signal_information(mask: *const u64, information: *mut SignalInfo) -> c_int {
+    // SAFETY: the program's set, and room or null.
     unsafe { taken(mask, information, core::ptr::null(), false) }
 }
 
 pub unsafe extern "C" fn take_signal_timed(mask: *const u64, information: *mut SignalInfo, time: *const [i64; 2]) -> c_int {
+    // SAFETY: the program's set and time, and room or null.
     unsafe { taken(mask, information, time, false) }
 }
 
 unsafe extern "C" fn wait_for_handler() -> c_int {
+    // SAFETY: no arguments.
     external(sync_source::SIGNAL, 0, || unsafe { real!(fn pause() -> c_int)() as isize }) as c_int
 }
 
 unsafe extern "C" fn wait_for_handler_masked(mask: *const u64) -> c_int {
+    // SAFETY: the program's set.
     external(sync_source::SIGNAL, 0, || unsafe { real!(fn sigsuspend(*const u64) -> c_int)(mask) as isize }) as c_int
 }
 
@@ -141,6 +153,7 @@ unsafe extern "C" fn wait_for_handler_masked(mask: *const u64) -> c_int {
 /// on. A shared lock may take the place of an exclusive one.
 unsafe extern "C" fn lock_file(file: c_int, operation: c_int) -> c_int {
     // LOCK_SH, LOCK_EX, LOCK_UN
+    // SAFETY: numbers only.
     lock_open_file(file, operation & 9 != 0, operation & 3 != 0, || unsafe {
         real!(fn flock(c_int, c_int) -> c_int)(file, operation)
     })
@@ -159,12 +172,14 @@ fn lock_open_file(file: c_int, gives: bool, takes: bool, real: impl FnOnce() -> 
 
 /// The lock belongs to the process, whose threads it does not keep apart: it orders none of them.
 unsafe extern "C" fn lock_section(file: c_int, command: c_int, length: i64) -> c_int {
+    // SAFETY: numbers only.
     external(sync_source::OTHER, 0, || unsafe { real!(fn lockf(c_int, c_int, i64) -> c_int)(file, command, length) as isize })
         as c_int
 }
 
 /// Variadic in C: its one further argument comes in the third register, whatever it is.
 unsafe extern "C" fn control(file: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: what the command makes of the argument is the program's affair.
     let real = || unsafe { real!(fn fcntl64(c_int, c_int, usize) -> c_int)(file, command, argument) as isize };
     let site = caller();
     match command {
@@ -172,6 +187,7 @@ unsafe extern "C" fn control(file: c_int, command: c_int, argument: usize) -> c_
         7 => external(sync_source::OTHER, 0, real) as c_int,
         // F_OFD_SETLK, F_OFD_SETLKW, with F_RDLCK, F_WRLCK or F_UNLCK
         37 | 38 if argument != 0 => {
+            // SAFETY: of these commands it is a `struct flock`, which begins with the kind.
             let kind = unsafe { *(argument as *const u16) };
             lock_open_file(file, kind != 1, kind != 2, || real() as c_int)
         }
@@ -182,6 +198,7 @@ unsafe extern "C" fn control(file: c_int, command: c_int, argument: usize) -> c_
 }
 
 pub unsafe extern "C" fn resolve(node: *const c_char, service: *const c_char, hints: *const u8, result: *mut *mut u8) -> c_int {
+    // SAFETY: the program's texts and hints, or null, and its place for the result.
     external(sync_source::OTHER, 0, || unsafe {
         real!(fn getaddrinfo(*const c_char, *const c_char, *const u8, *mut *mut u8) -> c_int)(node, service, hints, result)
             as isize
@@ -194,7 +211,7 @@ pub unsafe extern "C" fn resolve(node: *const c_char, service: *const c_char, hi
 /// `path` is a string.
 unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, real: impl FnOnce() -> c_int) -> c_int {
     // O_NONBLOCK, O_RDWR
-    if !config::serial() || flags & 0o4002 != 0 || crate::system::tls::current().is_null() {
+    if !config::serial() || flags & 0o4002 != 0 || crate::system::tls::current().is_none() {
         return real();
     }
     let mut status = [0u64; 18];
@@ -210,6 +227,7 @@ const WORKING_DIRECTORY: c_int = -100;
 
 pub unsafe extern "C" fn open_file(path: *const c_char, flags: c_int, mode: u32) -> c_int {
     let site = caller();
+    // SAFETY: the program's path.
     let real = || unsafe { real!(fn open64(*const c_char, c_int, u32) -> c_int)(path, flags, mode) };
     // SAFETY: the program's own argument.
     made(unsafe { opened(WORKING_DIRECTORY, path, flags, real) }, site)
@@ -217,6 +235,7 @@ pub unsafe extern "C" fn open_file(path: *const c_char, flags: c_int, mode: u32)
 
 pub unsafe extern "C" fn open_file_at(directory: c_int, path: *const c_char, flags: c_int, mode: u32) -> c_int {
     let site = caller();
+    // SAFETY: the program's path.
     let real = || unsafe { real!(fn openat64(c_int, *const c_char, c_int, u32) -> c_int)(directory, path, flags, mode) };
     // SAFETY: as above.
     made(unsafe { opened(directory, path, flags, real) }, site)

@@ -52,7 +52,12 @@ pub unsafe fn load(address: *mut u128) -> u128 {
     let value: core::arch::x86_64::__m128i;
     // SAFETY: by the contract. An instruction of its own, which the compiler cannot split.
     unsafe {
-        asm!("movdqa {value}, [{address}]", value = out(xmm_reg) value, address = in(reg) address, options(nostack, preserves_flags));
+        asm!(
+            "movdqa {value}, [{address}]",
+            value = out(xmm_reg) value,
+            address = in(reg) address,
+            options(nostack, preserves_flags)
+        );
         core::mem::transmute(value)
     }
 }

@@ -1,8 +1,4 @@
 //! The functions that programs call: `omp_*`, the same for all compilers.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "functions that take the program's own locks and variables share one reason, stated above them"
-)]
 
 use super::locks::Lock;
 use super::settings::{self, Kind, Settings};
@@ -115,6 +111,7 @@ unsafe extern "C" fn is_final() -> c_int {
 
 unsafe extern "C" fn schedule(kind: *mut u32, chunk: *mut c_int) {
     let settings = member().task().settings.get();
+    // SAFETY: the program's places for both.
     unsafe {
         *kind = settings.kind as u32;
         *chunk = settings.chunk;
@@ -141,6 +138,7 @@ unsafe extern "C" fn nothing() {}
 unsafe extern "C" fn time_of_wall() -> f64 {
     const MONOTONIC: c_int = 1;
     let mut now = [0i64; 2];
+    // SAFETY: our own room for a time.
     Call::current().passing(|| unsafe { time::get_time(MONOTONIC, (&raw mut now).cast()) });
     now[0] as f64 + now[1] as f64 / 1e9
 }
@@ -150,46 +148,57 @@ unsafe extern "C" fn tick() -> f64 {
 }
 
 unsafe extern "C" fn begin_lock(lock: *const Lock) {
+    // SAFETY: room for a lock, of which this uses the first word.
     unsafe { (*lock).begin(Call::current()) };
 }
 
 unsafe extern "C" fn begin_lock_hinted(lock: *const Lock, _hint: c_int) {
+    // SAFETY: as in `begin_lock`.
     unsafe { (*lock).begin(Call::current()) };
 }
 
 unsafe extern "C" fn end_lock(lock: *const Lock) {
+    // SAFETY: a lock that the program has initialised, here and below.
     unsafe { (*lock).end(Call::current()) };
 }
 
 unsafe extern "C" fn take_lock(lock: *const Lock) {
+    // SAFETY: as in `end_lock`.
     unsafe { (*lock).take(Call::current()) };
 }
 
 unsafe extern "C" fn give_lock(lock: *const Lock) {
+    // SAFETY: as in `end_lock`.
     unsafe { (*lock).give(Call::current()) };
 }
 
 unsafe extern "C" fn test_lock(lock: *const Lock) -> c_int {
+    // SAFETY: as in `end_lock`.
     unsafe { (*lock).test(Call::current()) as c_int }
 }
 
 unsafe extern "C" fn begin_nestable(lock: *const Lock) {
+    // SAFETY: room for a lock that nests, eight bytes at least.
     unsafe { (*lock).begin_nestable(Call::current()) };
 }
 
 unsafe extern "C" fn begin_nestable_hinted(lock: *const Lock, _hint: c_int) {
+    // SAFETY: as in `begin_nestable`.
     unsafe { (*lock).begin_nestable(Call::current()) };
 }
 
 unsafe extern "C" fn take_nestable(lock: *const Lock) {
+    // SAFETY: a lock that the program has initialised as one that nests.
     unsafe { (*lock).take_nestable(Call::current()) };
 }
 
 unsafe extern "C" fn give_nestable(lock: *const Lock) {
+    // SAFETY: as in `take_nestable`.
     unsafe { (*lock).give_nestable(Call::current()) };
 }
 
 unsafe extern "C" fn test_nestable(lock: *const Lock) -> c_int {
+    // SAFETY: as in `take_nestable`.
     unsafe { (*lock).test_nestable(Call::current()) }
 }
 

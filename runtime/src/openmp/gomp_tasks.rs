@@ -1,12 +1,9 @@
 //! Tasks as gcc calls for them: `GOMP_task`, `GOMP_taskloop` and their kin, whose names are in [`super::gomp`].
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "entry points that take the compiler's or the program's own arguments share one reason, stated above them"
-)]
 
 use super::Call;
 use super::data::Vector;
-use super::gomp::{Function, refuse_reductions};
+use super::gomp::Function;
+use super::gomp_loops::refuse_reductions;
 use super::settings::Kind;
 use super::shares::Loop;
 use super::tasks::{self, Clauses, Code, Item, Pieces, Use};
@@ -14,8 +11,6 @@ use super::team::member;
 use crate::system::sys;
 use core::ffi::c_int;
 use rashomon_abi::record::Op;
-
-// SAFETY (of every block below): the compiler passes what its own library would be passed.
 
 /// Flags of a task.
 mod flag {
@@ -41,6 +36,7 @@ unsafe fn dependences(of: *const usize) -> Vector<Item> {
     }
     let item = |address: usize, uses| Item { address: address as u64, uses };
     let of_two = |writes| if writes { Use::Writes } else { Use::Reads };
+    // SAFETY: the compiler's array, of the first word's length, or, if that is 0, the second one's.
     unsafe {
         let at = |index: usize| *of.add(index);
         if at(0) != 0 {
@@ -86,6 +82,7 @@ pub unsafe extern "C" fn task(
         sys::die(&[b"detached tasks are not covered: run the program without observation"]);
     }
     let (new, place) = tasks::prepare(call, Code::Function(function), bytes.max(0) as usize, alignment.max(1) as usize);
+    // SAFETY: the compiler passes data of that many bytes, and dependences if the flag says so.
     unsafe {
         match copy {
             Some(copy) => copy(place, data),
@@ -102,6 +99,7 @@ pub unsafe extern "C" fn taskwait() {
 }
 
 pub unsafe extern "C" fn taskwait_depend(depends: *const usize) {
+    // SAFETY: the compiler passes an array of dependences.
     let on = unsafe { dependences(depends) };
     tasks::wait_for(Call::current(), on.as_slice());
     on.free();
@@ -149,6 +147,7 @@ unsafe fn loop_of_tasks(
     }
     for (from, to) in pieces.of(iterations.total) {
         let (new, place) = tasks::prepare(call, Code::Function(function), bytes, alignment);
+        // SAFETY: the place has as many bytes as the compiler's data, which begin with the range.
         unsafe {
             match copy {
                 Some(copy) => copy(place, data),
@@ -181,6 +180,7 @@ pub unsafe extern "C" fn taskloop(
     step: i64,
 ) {
     let iterations = Loop::signed(start, end, step, Kind::Static, 0);
+    // SAFETY: what the compiler passes for a loop of tasks.
     unsafe {
         loop_of_tasks(Call::current(), function, data, copy, bytes as usize, alignment as usize, flags, count, iterations);
     }
@@ -201,6 +201,7 @@ pub unsafe extern "C" fn taskloop_unsigned(
     step: u64,
 ) {
     let iterations = Loop::unsigned(flags & flag::UP != 0, start, end, step, Kind::Static, 0);
+    // SAFETY: the same for iterations without a sign.
     unsafe {
         loop_of_tasks(Call::current(), function, data, copy, bytes as usize, alignment as usize, flags, count, iterations);
     }

@@ -1,8 +1,4 @@
 //! What clang calls: `__kmpc_*`, but for [tasks](super::kmpc_tasks).
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "entry points that take the compiler's own arguments share one reason, stated above them"
-)]
 
 use super::data::Vector;
 use super::doacross::{self, Dimension};
@@ -70,8 +66,6 @@ pub unsafe extern "C" fn call_microtask(
     )
 }
 
-// SAFETY (of every block below): the compiler passes what its own library would be passed.
-
 /// `__kmpc_fork_call`: how many further arguments there are is its second one.
 #[unsafe(naked)]
 unsafe extern "C" fn fork() {
@@ -103,6 +97,7 @@ unsafe extern "C" fn fork_with(count: u32, function: Microtask, first: *const us
     let call = Call::current();
     let all = Vector::new();
     for at in 0..count as usize {
+        // SAFETY: the trampoline has stored three arguments at `first`; the others are on the stack of the call.
         all.push(unsafe { if at < 3 { *first.add(at) } else { *further.add(at - 3) } });
     }
     let wanted = local().wanted.take();
@@ -189,6 +184,7 @@ macro_rules! loops {
             step: $wide,
             chunk: $wide,
         ) {
+            // SAFETY: the compiler's places for the bounds, which hold those of the whole loop.
             unsafe {
                 let iterations: Loop = $make(i128::from(*lower), i128::from(*upper), i128::from(step));
                 let me = member();
@@ -223,7 +219,15 @@ macro_rules! loops {
             }
         }
 
-        unsafe extern "C" fn $start(_location: usize, _thread: i32, schedule: u32, lower: $type, upper: $type, step: $wide, chunk: $wide) {
+        unsafe extern "C" fn $start(
+            _location: usize,
+            _thread: i32,
+            schedule: u32,
+            lower: $type,
+            upper: $type,
+            step: $wide,
+            chunk: $wide,
+        ) {
             let mut iterations: Loop = $make(i128::from(lower), i128::from(upper), i128::from(step));
             let (kind, ordered, as_set) = kind_of(schedule);
             iterations.kind = kind;
@@ -249,6 +253,7 @@ macro_rules! loops {
                 shares::end_loop(call, false);
                 return 0;
             };
+            // SAFETY: the compiler's places for the bounds of the next chunk.
             unsafe {
                 let value = |at: u64| iterations.start.wrapping_add(at.wrapping_mul(iterations.step)) as $type;
                 *lower = value(first);
@@ -285,10 +290,12 @@ loops! {
 }
 
 unsafe extern "C" fn critical(_location: usize, _thread: i32, name: *const Lock) {
+    // SAFETY: the compiler's word for the name, which begins as 0.
     unsafe { (*name).take(Call::current()) };
 }
 
 unsafe extern "C" fn end_critical(_location: usize, _thread: i32, name: *const Lock) {
+    // SAFETY: as in `critical`.
     unsafe { (*name).give(Call::current()) };
 }
 
@@ -318,16 +325,19 @@ unsafe extern "C" fn reduce(
     _function: usize,
     lock: *const Lock,
 ) -> i32 {
+    // SAFETY: the compiler's word for the reduction, which begins as 0.
     unsafe { (*lock).take(Call::current()) };
     1
 }
 
 unsafe extern "C" fn end_reduce_nowait(_location: usize, _thread: i32, lock: *const Lock) {
+    // SAFETY: as in `reduce`: it is taken.
     unsafe { (*lock).give(Call::current()) };
 }
 
 unsafe extern "C" fn end_reduce(_location: usize, _thread: i32, lock: *const Lock) {
     let call = Call::current();
+    // SAFETY: as in `end_reduce_nowait`.
     unsafe { (*lock).give(call) };
     team::barrier(call);
 }
@@ -347,6 +357,7 @@ unsafe extern "C" fn copyprivate(
     }
     team::barrier(call);
     if is_single == 0 {
+        // SAFETY: the compiler's function for the two places: this thread's, and that of the one that executed the block.
         unsafe { copy(data, team.copied.get()) };
     }
     team::barrier(call);
@@ -361,6 +372,7 @@ struct Bounds {
 }
 
 unsafe extern "C" fn doacross_init(_location: usize, _thread: i32, loops: i32, bounds: *const Bounds) {
+    // SAFETY: the compiler passes the bounds of so many loops.
     let bounds = unsafe { core::slice::from_raw_parts(bounds, loops.max(0) as usize) };
     doacross::begin(Call::current(), bounds.len(), |at| {
         let Bounds { lower, upper, step } = bounds[at];
@@ -377,10 +389,12 @@ unsafe extern "C" fn doacross_init(_location: usize, _thread: i32, loops: i32, b
 }
 
 unsafe extern "C" fn doacross_post(_location: usize, _thread: i32, values: *const i64) {
+    // SAFETY: the compiler passes a number for each loop.
     unsafe { doacross::post(Call::current(), values) };
 }
 
 unsafe extern "C" fn doacross_wait(_location: usize, _thread: i32, values: *const i64) {
+    // SAFETY: as in `doacross_post`.
     unsafe { doacross::wait(Call::current(), values) };
 }
 

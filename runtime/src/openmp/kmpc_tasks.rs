@@ -1,8 +1,4 @@
 //! What clang calls for tasks: `__kmpc_omp_task*` and kin.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "entry points that take the compiler's own arguments share one reason, stated above them"
-)]
 
 use super::data::Vector;
 use super::kmpc::inclusive;
@@ -11,8 +7,6 @@ use super::team::{self, local, member};
 use super::{Call, openmp};
 use core::cell::Cell;
 use rashomon_abi::record::Op;
-
-// SAFETY (of every block below): the compiler passes what its own library would be passed.
 
 /// A task's code, or what destroys its variables: called with the thread's number and the task.
 pub type Entry = unsafe extern "C" fn(i32, *mut u8) -> i32;
@@ -42,6 +36,7 @@ struct Front {
 }
 
 unsafe fn front(compiled: *mut u8) -> *mut Front {
+    // SAFETY: `make_task` puts it there.
     unsafe { compiled.cast::<Front>().sub(1) }
 }
 
@@ -53,6 +48,7 @@ const DESTROYS: u32 = 8;
 /// # Safety
 /// Made by [`make_task`], and not executed yet.
 pub unsafe fn execute(entry: Entry, compiled: *mut u8) {
+    // SAFETY: by the contract; the entry is the task's own.
     unsafe {
         entry(local().number as i32, compiled);
         finish(compiled);
@@ -62,6 +58,7 @@ pub unsafe fn execute(entry: Entry, compiled: *mut u8) {
 /// What is left to do of a task whose code has returned for the first time.
 unsafe fn finish(compiled: *mut u8) {
     let number = local().number as i32;
+    // SAFETY: by the callers, a task that `make_task` made and that is executed by this thread.
     unsafe {
         let (front, task) = (&*front(compiled), compiled.cast::<Compiled>());
         while front.again.take() {
@@ -76,6 +73,7 @@ unsafe fn finish(compiled: *mut u8) {
 unsafe fn make_task(call: Call, flags: u32, bytes: usize, shared_bytes: usize, entry: Entry) -> *mut u8 {
     let bytes = bytes.max(size_of::<Compiled>()).next_multiple_of(16);
     let (task, place) = tasks::prepare(call, Code::Entry(entry), size_of::<Front>() + bytes + shared_bytes, 16);
+    // SAFETY: the place has room for what is in front, the compiler's record and what is shared.
     unsafe {
         let compiled = place.add(size_of::<Front>());
         (*task).set_data(compiled);
@@ -101,6 +99,7 @@ unsafe extern "C" fn task_alloc(
     shared_bytes: usize,
     entry: Entry,
 ) -> *mut u8 {
+    // SAFETY: the compiler passes its own sizes and entry.
     unsafe { make_task(Call::current(), flags, bytes, shared_bytes, entry) }
 }
 
@@ -122,6 +121,7 @@ unsafe fn dependences(first: (i32, *const Dependence), second: (i32, *const Depe
     let all = Vector::new();
     for (count, list) in [first, second] {
         for at in 0..count.max(0) as usize {
+            // SAFETY: the compiler passes so many of them.
             let one = unsafe { &*list.add(at) };
             let uses = if one.flags & (OUT | EXCLUSIVE | ALL) != 0 {
                 Use::Writes
@@ -137,6 +137,7 @@ unsafe fn dependences(first: (i32, *const Dependence), second: (i32, *const Depe
 }
 
 unsafe fn submit(call: Call, compiled: *mut u8, depends: &[Item], at_once: bool) {
+    // SAFETY: by the callers, a task that `make_task` made.
     unsafe {
         let front = front(compiled);
         tasks::submit(call, (*front).task, &Clauses { at_once, is_final: (*front).is_final, depends });
@@ -144,6 +145,7 @@ unsafe fn submit(call: Call, compiled: *mut u8, depends: &[Item], at_once: bool)
 }
 
 unsafe extern "C" fn task(_location: usize, _thread: i32, compiled: *mut u8) -> i32 {
+    // SAFETY: the compiler passes what `make_task` returned.
     unsafe {
         let front = &*front(compiled);
         if core::ptr::eq(front.task, member().task()) {
@@ -167,6 +169,7 @@ unsafe extern "C" fn task_with(
     further: *const Dependence,
 ) -> i32 {
     let call = Call::current();
+    // SAFETY: the same, with lists of dependences of these lengths.
     unsafe {
         let on = dependences((count, list), (more, further));
         submit(call, compiled, on.as_slice(), false);
@@ -184,6 +187,7 @@ unsafe extern "C" fn wait_for(
     further: *const Dependence,
 ) {
     let call = Call::current();
+    // SAFETY: the compiler passes lists of dependences of these lengths.
     let on = unsafe { dependences((count, list), (more, further)) };
     tasks::wait_for(call, on.as_slice());
     on.free();
@@ -191,6 +195,7 @@ unsafe extern "C" fn wait_for(
 
 unsafe extern "C" fn begin_at_once(_location: usize, _thread: i32, compiled: *mut u8) {
     let call = Call::current();
+    // SAFETY: the compiler passes what `make_task` returned, to be executed at once.
     unsafe {
         let front = front(compiled);
         tasks::begin_at_once(call, (*front).task, (*front).is_final);
@@ -199,6 +204,7 @@ unsafe extern "C" fn begin_at_once(_location: usize, _thread: i32, compiled: *mu
 
 unsafe extern "C" fn end_at_once(_location: usize, _thread: i32, compiled: *mut u8) {
     let call = Call::current();
+    // SAFETY: the task that this thread began last.
     unsafe {
         team::run(call, || finish(compiled));
         tasks::end_at_once(call, (*front(compiled)).task);
@@ -242,6 +248,7 @@ unsafe fn cut(
 ) {
     const GRAIN_SIZE: i32 = 1;
     const COUNT: i32 = 2;
+    // SAFETY: the compiler passes a task to copy, and where in it its bounds are.
     unsafe {
         let iterations = inclusive(i128::from(*lower as i64), i128::from(*upper as i64), i128::from(step));
         let pieces = match schedule {
@@ -292,6 +299,7 @@ unsafe extern "C" fn taskloop(
     size: u64,
     duplicate: Option<Duplicate>,
 ) {
+    // SAFETY: what the compiler passes for a loop of tasks.
     unsafe { cut(Call::current(), pattern, if_value, lower, upper, step, no_group, schedule, size, false, duplicate) };
 }
 
@@ -310,6 +318,7 @@ unsafe extern "C" fn taskloop_5(
     strict: i32,
     duplicate: Option<Duplicate>,
 ) {
+    // SAFETY: the same where pieces are to have exactly the size.
     unsafe { cut(Call::current(), pattern, if_value, lower, upper, step, no_group, schedule, size, strict != 0, duplicate) };
 }
 

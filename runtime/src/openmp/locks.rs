@@ -158,7 +158,7 @@ impl Lock {
 
 fn taken(runtime: &Runtime, object: u64, site: u64, try_flag: u16) {
     let thread = runtime.thread();
-    thread.spins = 0;
+    thread.spins.set(0);
     hold(thread, object, false);
     recorder::sync(thread, Op::Lock, object, lock_kind::OTHER | try_flag, site, &[]);
 }

@@ -13,8 +13,10 @@
 //! | `critical`, locks, `GOMP_atomic_start` | locks |
 //! | `ordered` | a semaphore that is handed from chunk to chunk |
 //! | `ordered depend(source)`, `depend(sink: …)` | the source publishes at its iteration, who has it for a sink observes |
-//! | a task | creation posts, the executing thread takes; its end posts for `taskwait` and `taskgroup`, which take; its predecessors publish, it observes |
-//! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody. Drawing dynamic iterations, as taking a task, is an event of what is drawn from that orders nothing, so that others may draw first |
+//! | a task | creation posts, the executing thread takes; its predecessors publish, it observes |
+//! | end of a task | posts for `taskwait` and `taskgroup`, which take |
+//! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody |
+//! | drawing dynamic iterations, taking a task | an event of what is drawn from, which orders nothing: others may draw first |
 //!
 //! Workers stay for later regions of the thread that made them, always in the same place of its teams, so that `threadprivate`
 //! variables persist.
@@ -31,6 +33,7 @@ mod api;
 mod data;
 mod doacross;
 mod gomp;
+mod gomp_loops;
 mod gomp_tasks;
 mod kmpc;
 mod kmpc_tasks;
@@ -65,10 +68,10 @@ macro_rules! openmp {
         #[allow(non_snake_case, reason = "named as the function")]
         mod $name {
             pub const NAME: &core::ffi::CStr =
-                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() };
+                $crate::system::real::c_name(concat!(stringify!($name), "\0"));
             pub static REAL: $crate::openmp::Theirs = $crate::openmp::Theirs::new(
                 NAME,
-                match core::ffi::CStr::from_bytes_with_nul(concat!($library, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
+                $crate::system::real::c_name(concat!($library, "\0")),
             );
         }
         #[unsafe(no_mangle)]
@@ -263,24 +266,19 @@ impl Call {
 
     /// Of the entry point that is being executed.
     pub fn current() -> Self {
-        // SAFETY: the calling thread's block.
-        Self { site: caller(), callee: unsafe { (*hot()).callee } }
+        Self { site: caller(), callee: hot().callee.get() }
     }
 
     /// Into the runtime.
     pub fn enter(self) -> Here {
-        // SAFETY: the calling thread's block.
-        unsafe { (*hot()).callee = self.callee };
+        hot().callee.set(self.callee);
         Here { runtime: Runtime::try_enter(), site: self.site }
     }
 
     /// Runs an interposed function as if the program called it from here.
     pub fn passing<R>(self, function: impl FnOnce() -> R) -> R {
-        // SAFETY: the calling thread's block.
-        unsafe {
-            (*hot()).caller = self.site;
-            (*hot()).callee = self.callee;
-        }
+        hot().caller.set(self.site);
+        hot().callee.set(self.callee);
         function()
     }
 }

@@ -110,19 +110,20 @@ static NUMBERS: AtomicU32 = AtomicU32::new(0);
 
 /// The calling thread's.
 pub fn local() -> &'static Local {
-    // SAFETY: the calling thread's own block and record, which is never freed while the thread runs.
-    unsafe {
-        let block = hot();
-        if (*block).openmp.is_null() {
-            // What libc is called for here is not the program's.
-            let _runtime = Runtime::try_enter();
+    let block = hot();
+    if block.openmp.get().is_null() {
+        // What libc is called for here is not the program's.
+        let _runtime = Runtime::try_enter();
+        // SAFETY: a record of its own, which nobody knows yet.
+        unsafe {
             let local = unrecorded::<Local>();
             begin(local);
             threads::BEFORE_END.set(&(ended as fn()));
-            (*block).openmp = local.cast();
+            block.openmp.set(local.cast());
         }
-        &*(*block).openmp.cast::<Local>()
     }
+    // SAFETY: the calling thread's own record, which is never freed while the thread runs.
+    unsafe { &*block.openmp.get().cast::<Local>() }
 }
 
 /// # Safety
@@ -319,7 +320,7 @@ unsafe extern "C" fn work(argument: *mut u8) -> *mut u8 {
     // SAFETY: the worker's own record and block.
     let worker = unsafe {
         let worker = &*argument.cast::<Worker>();
-        (*hot()).openmp = (&raw const worker.local).cast_mut().cast();
+        hot().openmp.set((&raw const worker.local).cast_mut().cast());
         worker
     };
     let mut call = Call::NOWHERE;
@@ -437,7 +438,7 @@ pub fn barrier(call: Call) {
 pub fn ended() {
     // SAFETY: the calling thread's block and record.
     unsafe {
-        let local = (*hot()).openmp.cast::<Local>();
+        let local = hot().openmp.get().cast::<Local>();
         if local.is_null() {
             return;
         }
@@ -455,7 +456,7 @@ pub fn ended() {
 pub fn forget() {
     // SAFETY: the only thread of a child, and its own block.
     unsafe {
-        let local = (*hot()).openmp.cast::<Local>();
+        let local = hot().openmp.get().cast::<Local>();
         if !local.is_null() {
             (*local).workers.free();
         }

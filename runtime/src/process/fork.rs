@@ -84,7 +84,7 @@ unsafe extern "C" fn parent() {
     let cradle = &raw mut CRADLE;
     // SAFETY: the lock is held since `prepare`.
     let (mask, loader_held) = unsafe {
-        runtime.thread().place_given = if (*cradle).page.is_null() { NO_PLACE } else { (*cradle).number };
+        runtime.thread().place_given.set(if (*cradle).page.is_null() { NO_PLACE } else { (*cradle).number });
         (*cradle).leave();
         ((&raw const MASK).read(), (&raw const LOADER_HELD).read())
     };
@@ -103,12 +103,12 @@ unsafe extern "C" fn child() {
     unsafe {
         let cradle = &raw const CRADLE;
         LOCK.unlock();
-        match thread.as_mut() {
+        match thread {
             Some(thread) if detect::on() => go_on(thread),
             Some(thread) if !(*cradle).page.is_null() => begin(thread, &*cradle),
             _ => silence(thread),
         }
-        if !thread.is_null() {
+        if thread.is_some() {
             restore_mask((&raw const MASK).read());
         }
     }
@@ -118,24 +118,16 @@ unsafe extern "C" fn child() {
 ///
 /// # Safety
 /// In a child that has one thread.
-unsafe fn silence(thread: *mut Thread) {
+unsafe fn silence(thread: Option<&Thread>) {
     shutdown::forget();
     recorder::disable();
     header::set_page(core::ptr::null_mut());
     signals::reset_lock();
     world::reset_lock();
-    // SAFETY: by the contract; the thread's own block. The parent's memory behind these pointers stays as it is.
-    unsafe {
-        if let Some(thread) = thread.as_mut() {
-            recorder::forget(thread);
-            let block = &mut *hot();
-            block.thread = core::ptr::null_mut();
-            block.quantum = 0;
-            block.top = core::ptr::null_mut();
-            block.limit = core::ptr::null_mut();
-            block.bottom = core::ptr::null_mut();
-            block.lowest = core::ptr::null_mut();
-        }
+    // The parent's memory behind the block's pointers stays as it is.
+    if let Some(thread) = thread {
+        recorder::forget(thread);
+        hot().forget_thread();
     }
 }
 
@@ -143,9 +135,8 @@ unsafe fn silence(thread: *mut Thread) {
 ///
 /// # Safety
 /// In a child whose only thread is this one.
-unsafe fn go_on(thread: &mut Thread) {
-    // SAFETY: the thread's own block, here and below.
-    let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
+unsafe fn go_on(thread: &Thread) {
+    let nesting = hot().nesting.replace(1);
     signals::reset_lock();
     world::reset_lock();
     stripes::reset();
@@ -159,20 +150,18 @@ unsafe fn go_on(thread: &mut Thread) {
         outside::forget();
         timers::forget();
         modules::forget();
-        detect::forked::in_child(thread, &exits::LOCK);
+        thread.with_own(|own| detect::forked::in_child(own, &exits::LOCK));
         sched::only(thread);
     }
     report::forked();
-    // SAFETY: as above.
-    unsafe { (*hot()).nesting = nesting };
+    hot().nesting.set(nesting);
 }
 
 /// # Safety
 /// In a child whose only thread is this one.
-unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
-    let site = thread.fork_site;
-    // SAFETY: the thread's own block, here and below.
-    let nesting = unsafe { core::mem::replace(&mut (*hot()).nesting, 1) };
+unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
+    let site = thread.fork_site.get();
+    let nesting = hot().nesting.replace(1);
     let elapsed = clock::elapsed();
     let start = header::word(field::START_TIME).load(Relaxed);
     recorder::forget(thread);
@@ -202,7 +191,7 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
     replay::appeared(thread);
     modules::write();
     recorder::begin(thread);
-    let (stack, tls) = (thread.stack, thread.tls);
+    let (stack, tls) = (thread.stack.get(), thread.tls.get());
     recorder::sync(
         thread,
         Op::ThreadStart,
@@ -212,13 +201,11 @@ unsafe fn begin(thread: &mut Thread, cradle: &Cradle) {
         &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1],
     );
     init::given_by_kernel(thread);
-    for at in 0..thread.held.len() {
-        let Held { lock, shared, .. } = thread.held.as_slice()[at];
+    for Held { lock, shared, .. } in thread.held.iter() {
         let (op, kind) = if shared { (Op::LockShared, lock_kind::RWLOCK) } else { (Op::Lock, lock_kind::MUTEX) };
         recorder::sync(thread, op, lock, kind, site, &[]);
     }
     shutdown::begin_again();
     debug_assert!(config::mode() != 0);
-    // SAFETY: as above.
-    unsafe { (*hot()).nesting = nesting };
+    hot().nesting.set(nesting);
 }

@@ -99,7 +99,7 @@ unsafe fn detect() {
     // SAFETY: by the caller.
     unsafe { begin_initial_thread() };
     if report::options::get().end_on_sigterm {
-        signals::watch_termination();
+        crate::intercept::signals::watch_termination();
     }
     detect::background::begin();
     report::begun();
@@ -108,31 +108,20 @@ unsafe fn detect() {
 unsafe fn begin_initial_thread() {
     loader::learn();
     glibc::look();
-    let main = thread::register(NO_THREAD, 0);
-    if main.is_null() {
-        sys::die(&[b"out of memory at start"]);
-    }
+    let Some(main) = thread::register(NO_THREAD, 0) else { sys::die(&[b"out of memory at start"]) };
+    let pointer = storage::pointer();
+    main.stack.set(initial_stack());
+    main.tls.set(storage::of_initial(pointer));
+    main.handle.store(pointer, Release);
+    replay::appeared(main);
+    sched::begin(main);
     // SAFETY: the initial thread, once.
     unsafe {
-        (*main).stack = initial_stack();
-        let pointer = storage::pointer();
-        (*main).tls = storage::of_initial(pointer);
-        (*main).handle.store(pointer, Release);
-        replay::appeared(&*main);
-        sched::begin(&mut *main);
         thread::attach(main);
-        let runtime = Runtime::enter();
-        let thread = runtime.thread();
-        let (stack, tls) = (thread.stack, thread.tls);
-        recorder::sync(
-            thread,
-            Op::ThreadStart,
-            thread.kernel_id.get() as u64,
-            0,
-            0,
-            &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1],
-        );
-        given_by_kernel(thread);
+        let _runtime = Runtime::enter();
+        let (stack, tls) = (main.stack.get(), main.tls.get());
+        recorder::sync(main, Op::ThreadStart, main.kernel_id.get() as u64, 0, 0, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);
+        given_by_kernel(main);
         process::watch(&fork::HANDLERS);
         signals::watch_fatal();
         type Function = unsafe extern "C" fn(*mut c_void);
@@ -141,7 +130,7 @@ unsafe fn begin_initial_thread() {
 }
 
 /// Says what was there before the first thread, or a forked child's, began.
-pub fn given_by_kernel(thread: &mut Thread) {
+pub fn given_by_kernel(thread: &Thread) {
     for (ordinal, (low, high)) in (0..).zip([initial_texts(), upper_stack()]) {
         replay::allocated(thread, 0, ordinal, low, true);
         recorder::sync(thread, Op::Allocate, low, allocation_kind::MAPPING, 0, &[high - low, ordinal]);
@@ -153,7 +142,7 @@ unsafe extern "C" fn at_exit(_argument: *mut c_void) {
     let runtime = Runtime::try_enter();
     if detect::on() {
         if let Some(runtime) = &runtime {
-            detect::ignores::check_ended(runtime.thread());
+            runtime.with_own(detect::ignores::check_ended);
         }
         report::at_exit(blocked::last_checks);
     }

@@ -10,7 +10,7 @@ pub static SOURCES: Sources = Sources { walk: stacks::walk, own_stack, heap, is_
 
 fn own_stack(into: &mut [u64]) -> usize {
     let Some(runtime) = Runtime::try_enter() else { return 0 };
-    stacks::walk(local::stack(runtime.thread(), caller()), into)
+    stacks::walk(runtime.with_own(|own| local::stack(own, caller())), into)
 }
 
 fn heap(address: u64) -> Option<Block> {

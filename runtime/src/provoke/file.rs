@@ -3,7 +3,7 @@
 use super::call_site;
 use crate::serial::replay::AccessAt;
 use crate::system::sys::{self, syscall};
-use crate::system::thread::{NO_THREAD, Thread, by_number};
+use crate::system::thread::{NO_THREAD, Thread, known};
 use crate::system::tls;
 use crate::system::{folder, header};
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
@@ -102,19 +102,16 @@ impl Side {
     pub const NONE: Self = Self([0; SIDE_WORDS]);
 
     /// Of the calling thread.
-    pub fn of(thread: &mut Thread, access: &AccessAt) -> Self {
-        debug_assert!(core::ptr::eq(thread, tls::current()));
+    pub fn of(thread: &Thread, access: &AccessAt) -> Self {
+        debug_assert!(tls::current().is_some_and(|current| core::ptr::eq(thread, current)));
         let mut words = [0u64; SIDE_WORDS];
         let mut path = [0u32; SIDE_PATH];
-        let (mut depth, mut ancestor): (usize, *const Thread) = (0, thread);
-        // SAFETY: registered threads are never unmapped.
-        unsafe {
-            while (*ancestor).parent != NO_THREAD {
-                path.copy_within(0..SIDE_PATH - 1, 1);
-                path[0] = (*ancestor).spawn_ordinal;
-                depth += 1;
-                ancestor = by_number((*ancestor).parent);
-            }
+        let (mut depth, mut ancestor) = (0, thread);
+        while ancestor.parent.get() != NO_THREAD {
+            path.copy_within(0..SIDE_PATH - 1, 1);
+            path[0] = ancestor.spawn_ordinal.get();
+            depth += 1;
+            ancestor = known(ancestor.parent.get());
         }
         for (index, ordinal) in path.into_iter().enumerate() {
             words[side::PATH + index / 2] |= (ordinal as u64) << (32 * (index % 2));

@@ -110,10 +110,10 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
     CAUGHT.store(0, Relaxed);
     STATE.store(WAITING, Relaxed);
     let number = HOLD.fetch_add(1, Relaxed) + 1;
-    file::log(log::HOLD, 0, descriptor, thread.number);
-    WHO.store(thread.number + 1, Release);
+    file::log(log::HOLD, 0, descriptor, thread.number.get());
+    WHO.store(thread.number.get() + 1, Release);
     LOCK.unlock();
-    if config::word(field::FAVOURED) == thread.schedule_index as u64 + 1 {
+    if config::word(field::FAVOURED) == thread.schedule_index.get() as u64 + 1 {
         STARTED.store(true, Release);
     }
     add(descriptor, state::HOLDS, 1);
@@ -127,9 +127,9 @@ pub fn hold(runtime: &Runtime, descriptor: usize, ordinal: u64, access: &AccessA
         ended = state::CUT_SHORT;
     }
     LOCK.lock();
-    if STATE.load(Relaxed) == WAITING && WHO.load(Relaxed) == thread.number + 1 {
+    if STATE.load(Relaxed) == WAITING && WHO.load(Relaxed) == thread.number.get() + 1 {
         others::tell(number, descriptor);
-        file::log(log::END, ended, descriptor, thread.number);
+        file::log(log::END, ended, descriptor, thread.number.get());
         STATE.store(0, Relaxed);
         WHO.store(0, Release);
     } else {
@@ -191,7 +191,7 @@ fn wait(runtime: &Runtime, number: u32, begun: u64, limit: u64) -> (usize, u64) 
 /// An access of any thread while somebody is held, or goes first. True: it was caught.
 pub fn arrive(runtime: &Runtime, access: &AccessAt) -> bool {
     let thread = runtime.thread();
-    if WHO.load(Acquire) == thread.number + 1 {
+    if WHO.load(Acquire) == thread.number.get() + 1 {
         moved(thread);
         return false;
     }
@@ -212,7 +212,7 @@ pub fn arrive(runtime: &Runtime, access: &AccessAt) -> bool {
 /// An atomic operation was made. `changed`: it left another value.
 pub fn made(thread: &Thread, address: u64, site: u64, changed: bool) {
     if anybody() {
-        if WHO.load(Acquire) == thread.number + 1 {
+        if WHO.load(Acquire) == thread.number.get() + 1 {
             moved(thread);
         } else {
             thread.provoke.looks.access(HOLD.load(Relaxed), site, address, changed);
@@ -249,7 +249,7 @@ fn meet(runtime: &Runtime, access: &AccessAt) -> bool {
     let held_side = unsafe { (&raw const HELD_SIDE).read() };
     let descriptor = DESCRIPTOR.load(Relaxed) as usize;
     file::caught(descriptor, ORDINAL.load(Relaxed), held, &held_side, &side);
-    file::log(log::RAN, 0, descriptor, thread.number);
+    file::log(log::RAN, 0, descriptor, thread.number.get());
     file::log(log::END, state::CAUGHT, descriptor, WHO.load(Relaxed) - 1);
     if config::word(field::AFTER) == after::CONTINUE {
         reached();
@@ -258,7 +258,7 @@ fn meet(runtime: &Runtime, access: &AccessAt) -> bool {
     let number = HOLD.load(Relaxed);
     let who = match order {
         first::HELD => WHO.load(Relaxed),
-        first::ARRIVED => thread.number + 1,
+        first::ARRIVED => thread.number.get() + 1,
         _ => 0,
     };
     STATE.store(if who == 0 { 0 } else { RELEASED }, Relaxed);
@@ -295,11 +295,11 @@ fn let_go_first(number: u32) {
 
 /// The calling thread goes on behind its access: if it was to go first, the other may follow.
 pub fn moved(thread: &Thread) {
-    if WHO.load(Relaxed) != thread.number + 1 || STATE.load(Relaxed) != RELEASED {
+    if WHO.load(Relaxed) != thread.number.get() + 1 || STATE.load(Relaxed) != RELEASED {
         return;
     }
     LOCK.with(|| {
-        if STATE.load(Relaxed) == RELEASED && WHO.load(Relaxed) == thread.number + 1 {
+        if STATE.load(Relaxed) == RELEASED && WHO.load(Relaxed) == thread.number.get() + 1 {
             STATE.store(0, Relaxed);
             WHO.store(0, Release);
             GONE_ON.store(1, Release);

@@ -146,11 +146,11 @@ impl Descriptor {
     }
 
     /// Thread and call stack are the descriptor's.
-    fn matches(&self, thread: &mut Thread) -> bool {
+    fn matches(&self, thread: &Thread) -> bool {
         let same_thread = if self.identity != 0 {
             thread.provoke.identity.load(Relaxed) == self.identity
         } else {
-            self.thread == ANY_THREAD || self.thread == thread.schedule_index as u64
+            self.thread == ANY_THREAD || self.thread == thread.schedule_index.get() as u64
         };
         same_thread
             && (0..self.frames.min(4096))
@@ -164,12 +164,12 @@ impl Descriptor {
 }
 
 /// The call site `depth` calls above the running function.
-fn call_site(thread: &mut Thread, depth: usize) -> Option<u64> {
-    let hot: &mut Hot = thread.hot();
+fn call_site(thread: &Thread, depth: usize) -> Option<u64> {
+    let hot: &Hot = thread.hot();
     // SAFETY: entries between bottom and top are written, by the same thread.
     unsafe {
-        let entry: *const Call = hot.top.sub(depth + 1);
-        (hot.top >= hot.bottom.add(depth + 1)).then(|| (*entry).site)
+        let entry: *const Call = hot.top.get().sub(depth + 1);
+        (hot.top.get() >= hot.bottom.get().add(depth + 1)).then(|| (*entry).site)
     }
 }
 
@@ -178,33 +178,32 @@ fn call_site(thread: &mut Thread, depth: usize) -> Option<u64> {
 /// # Safety
 /// From a hook, with the calling thread's block.
 #[inline(always)]
-pub unsafe fn access(block: *mut Hot, address: u64, site: u64, bytes: u64, class: u64) {
+pub unsafe fn access(block: &Hot, address: u64, site: u64, bytes: u64, class: u64) {
     // A deferred signal has set the quantum to zero; it is below otherwise.
-    // SAFETY: by the contract.
-    if passes(site) && unsafe { (*block).quantum } != -1 {
+    if passes(site) && block.quantum.get() != -1 {
         return;
     }
-    // SAFETY: as above.
+    // SAFETY: by the contract.
     unsafe { look(block, address, site, bytes, class) }
 }
 
 #[cold]
-unsafe fn look(block: *mut Hot, address: u64, site: u64, bytes: u64, class: u64) {
+unsafe fn look(block: &Hot, address: u64, site: u64, bytes: u64, class: u64) {
     // SAFETY: the calling thread's block; a known thread outlives its hooks.
     unsafe {
-        if (*block).thread.is_null() || (*block).nesting > 0 {
+        if block.thread.get().is_none() || block.nesting.get() > 0 {
             return;
         }
         let runtime = Runtime::enter();
         let thread = runtime.thread();
-        if (*block).quantum == -1 {
-            (*block).quantum = -2;
-            thread.reload -= 1;
+        if block.quantum.get() == -1 {
+            block.quantum.set(-2);
+            thread.reload.set(thread.reload.get() - 1);
             if thread.pending_signals.load(Relaxed) != 0 {
                 signals::deliver_inside(&runtime);
             }
         }
-        if (*block).ignored == 0 {
+        if block.ignored.get() == 0 {
             gate(&runtime, &AccessAt { address, bytes, class, atomic: false, site });
         }
     }
@@ -238,7 +237,7 @@ fn consider(runtime: &Runtime, index: usize, access: &AccessAt) {
     let epoch = hold::epoch();
     let first = word(index, state::TOLD).swap(epoch, Relaxed) != epoch;
     if first || ordinal < LOGGED || ordinal.is_power_of_two() {
-        file::log(log::MATCH, 0, index, thread.number);
+        file::log(log::MATCH, 0, index, thread.number.get());
     }
     if ordinal < word(index, state::NEXT).load(Relaxed) || word(index, state::HOLDS).load(Relaxed) >= descriptor.holds {
         return;
@@ -268,7 +267,7 @@ fn is_favoured(thread: &Thread) -> bool {
     let Some(mut favoured) = config::word(field::FAVOURED).checked_sub(1) else { return true };
     let table = config::tables().threads;
     while favoured < config::word(field::THREADS) {
-        if favoured == thread.schedule_index as u64 {
+        if favoured == thread.schedule_index.get() as u64 {
             return true;
         }
         favoured = config::word(table + favoured as usize * control::THREAD_WORDS);
@@ -283,7 +282,7 @@ pub extern "C" fn rashomon_thread_id(identity: u64) {
     let thread = runtime.thread();
     thread.provoke.identity.store(identity, Relaxed);
     if config::mode() != 0 && !detect::on() && !on() {
-        file::write_identity(thread.number, identity);
+        file::write_identity(thread.number.get(), identity);
     }
 }
 

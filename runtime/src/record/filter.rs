@@ -48,20 +48,20 @@ pub const fn mask(entries: usize) -> u64 {
 }
 
 /// The slot of an access; what the hook computes in assembly.
-fn slot(thread: &mut Thread, address: u64, site: u64) -> usize {
-    let distance = ((address << 1) ^ ((site as u32).wrapping_mul(SPREAD) >> 4) as u64) & thread.hot().filter_mask;
+fn slot(thread: &Thread, address: u64, site: u64) -> usize {
+    let distance = ((address << 1) ^ ((site as u32).wrapping_mul(SPREAD) >> 4) as u64) & thread.hot().filter_mask.get();
     (distance / ENTRY_BYTES) as usize
 }
 
 /// A chunk is full: was the table worth its cache misses? Where nearly everything is kept anyway, a small one finds what little
 /// repeats; from time to time the large one has another try. `executed`: accesses that the chunk took.
-pub fn tune(thread: &mut Thread, executed: u64) {
+pub fn tune(thread: &Thread, executed: u64) {
     const SMALL: usize = 1 << 10;
     const TRIES: u32 = 32;
     let kept_nearly_all = executed < (CHUNK_BYTES / 8) as u64 * 5 / 4;
-    let full = entries(thread.number);
-    let try_again = thread.chunk_index.is_multiple_of(TRIES);
-    thread.hot().filter_mask = mask(if kept_nearly_all && !try_again { SMALL.min(full) } else { full });
+    let full = entries(thread.number.get());
+    let try_again = thread.chunk_index.get().is_multiple_of(TRIES);
+    thread.hot().filter_mask.set(mask(if kept_nearly_all && !try_again { SMALL.min(full) } else { full }));
 }
 
 /// The times word at which a thread's accesses are capped.
@@ -73,18 +73,18 @@ pub fn cap() -> u64 {
 }
 
 /// Half of the room for the trace is used up: from here on accesses are capped, so that the other half lasts longer.
-pub fn run_short(thread: &mut Thread) {
+pub fn run_short(thread: &Thread) {
     const CAP_WHEN_SHORT: u64 = 16;
-    thread.hot().cap = thread.hot().cap.min(CAP_WHEN_SHORT << TIMES_SHIFT);
+    thread.hot().cap.set(thread.hot().cap.get().min(CAP_WHEN_SHORT << TIMES_SHIFT));
 }
 
 /// Whether an access has to be kept. Notes it as kept.
-pub fn keeps(thread: &mut Thread, address: u64, site: u64, kind: u64) -> bool {
+pub fn keeps(thread: &Thread, address: u64, site: u64, kind: u64) -> bool {
     let at = slot(thread, address, site);
-    let (span, locks, cap) = (thread.hot().span, thread.hot().locks, thread.hot().cap);
+    let (span, locks, cap) = (thread.hot().span.get(), thread.hot().locks.get(), thread.hot().cap.get());
     let (key, tag) = (span.wrapping_add(address), (site | kind << 48) ^ locks);
     // SAFETY: inside the table.
-    let entry = unsafe { &mut *thread.hot().filter.add(at) };
+    let entry = unsafe { &mut *thread.hot().filter.get().add(at) };
     if (entry[1] ^ tag) << (64 - TIMES_SHIFT) != 0 || (entry[0] ^ key) << 16 != 0 {
         *entry = [key, tag];
         return true;
@@ -93,7 +93,7 @@ pub fn keeps(thread: &mut Thread, address: u64, site: u64, kind: u64) -> bool {
         return false;
     }
     if entry[1] >= cap {
-        thread.hot().capped = 1;
+        thread.hot().capped.set(1);
         return false;
     }
     *entry = [key, entry[1] + (1 << TIMES_SHIFT)];
@@ -101,17 +101,17 @@ pub fn keeps(thread: &mut Thread, address: u64, site: u64, kind: u64) -> bool {
 }
 
 /// The locks held changed by this one.
-pub fn locks_changed(thread: &mut Thread, held: Held) {
+pub fn locks_changed(thread: &Thread, held: Held) {
     let mut hash = (held.lock ^ held.shared as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^= hash >> 32;
-    if !thread.hot.is_null() {
-        thread.hot().locks ^= hash & LOCKS_MASK;
+    if thread.has_block() {
+        thread.hot().locks.set(thread.hot().locks.get() ^ hash & LOCKS_MASK);
     }
 }
 
 /// At the thread's end: says so if the cap took anything away.
-pub fn report(thread: &mut Thread) {
-    if thread.hot().capped != 0 {
+pub fn report(thread: &Thread) {
+    if thread.hot().capped.get() != 0 {
         header::note(note::THINNED);
     }
 }

@@ -88,7 +88,7 @@ pub fn is_own(file: Identity) -> bool {
 }
 
 /// Something came in: the first time, this is where the recording stops being re-executable.
-pub fn came_in(thread: &mut Thread, object: u64, source: u16, site: u64) {
+pub fn came_in(thread: &Thread, object: u64, source: u16, site: u64) {
     if header::word(field::NOT_REEXECUTABLE_FROM).load(Relaxed) != 0 {
         return;
     }

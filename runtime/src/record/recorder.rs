@@ -9,6 +9,7 @@ use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, all};
+use crate::system::tls::Hot;
 use crate::system::{config, folder, header};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
@@ -76,28 +77,28 @@ fn map_chunk(thread: u32, index: u32) -> Result<*mut u64, isize> {
 }
 
 /// Gives a thread its first chunk.
-pub fn begin(thread: &mut Thread) {
-    thread.keep_accesses =
-        !config::option(control::option::NO_ACCESSES) && !config::option(control::option::NO_STREAMS) && FULL.load(Relaxed) == 0;
+pub fn begin(thread: &Thread) {
+    let streams = !config::option(control::option::NO_STREAMS);
+    thread.keep_accesses.set(streams && !config::option(control::option::NO_ACCESSES) && FULL.load(Relaxed) == 0);
     if ENABLED.load(Acquire) != 0 && !config::option(control::option::NO_STREAMS) && !config::provoking() {
         open_chunk(thread);
     }
 }
 
-fn open_chunk(thread: &mut Thread) {
-    match map_chunk(thread.number, thread.chunk_index) {
+fn open_chunk(thread: &Thread) {
+    match map_chunk(thread.number.get(), thread.chunk_index.get()) {
         Ok(chunk) => {
             // SAFETY: a fresh chunk of zero bytes.
             unsafe {
                 *chunk = CHUNK_MAGIC;
-                *chunk.add(1) = (thread.chunk_index as u64) << 32 | thread.number as u64;
+                *chunk.add(1) = (thread.chunk_index.get() as u64) << 32 | thread.number.get() as u64;
                 let hot = thread.hot();
-                hot.cursor = chunk.add(CHUNK_HEADER_WORDS);
-                hot.end = chunk.add(CHUNK_BYTES / 8);
-                hot.previous_site = 0;
+                hot.cursor.set(chunk.add(CHUNK_HEADER_WORDS));
+                hot.end.set(chunk.add(CHUNK_BYTES / 8));
+                hot.previous_site.set(0);
             }
-            thread.chunk = chunk;
-            thread.written_context = u32::MAX;
+            thread.chunk.set(chunk);
+            thread.written_context.set(u32::MAX);
             let limit = config::word(control::field::TRACE_LIMIT);
             // What is only reserved is given back when the chunk is closed, and must not use up what may be written.
             let total = BYTES.load(Relaxed);
@@ -109,10 +110,10 @@ fn open_chunk(thread: &mut Thread) {
             }
         }
         Err(errno) => {
-            thread.chunk = core::ptr::null_mut();
+            thread.chunk.set(core::ptr::null_mut());
             let hot = thread.hot();
-            hot.cursor = core::ptr::null_mut();
-            hot.end = core::ptr::null_mut();
+            hot.cursor.set(core::ptr::null_mut());
+            hot.end.set(core::ptr::null_mut());
             header::unwritten(errno);
             if FULL.swap(2, AcqRel) != 2 {
                 let words = unwritten::cause(errno as u64).map_or("cannot extend a trace file", |cause| cause.words);
@@ -122,20 +123,20 @@ fn open_chunk(thread: &mut Thread) {
         }
     }
     if FULL.load(Relaxed) != 0 {
-        thread.keep_accesses = false;
+        thread.keep_accesses.set(false);
     }
 }
 
 /// Completes the chunk: from here on it is valid whatever happens.
-fn close_chunk(thread: &mut Thread, last: bool) {
-    if thread.chunk.is_null() {
+fn close_chunk(thread: &Thread, last: bool) {
+    if thread.chunk.get().is_null() {
         return;
     }
-    let chunk = thread.chunk;
+    let chunk = thread.chunk.get();
     // SAFETY: the thread's own chunk; the cursor lies inside it.
     unsafe {
         let first = chunk.add(CHUNK_HEADER_WORDS);
-        let words = thread.hot().cursor.offset_from(first) as usize;
+        let words = thread.hot().cursor.get().offset_from(first) as usize;
         let mut checksum = Checksum::new();
         for at in 0..words {
             checksum = checksum.add(*first.add(at));
@@ -146,118 +147,122 @@ fn close_chunk(thread: &mut Thread, last: bool) {
         chunk.add(CHUNK_USED_WORD).write_volatile(words as u64 * 8);
         sys::unmap(chunk.cast(), CHUNK_BYTES);
         if last {
-            let path = folder::path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number));
+            let path = folder::path_of(rashomon_abi::THREAD_FILE_PREFIX.as_bytes(), Some(thread.number.get()));
             let fd = syscall!(sys::OPENAT, -100isize, path.as_ptr(), 0o2000002, 0);
             if fd >= 0 {
-                let bytes = thread.chunk_index as usize * CHUNK_BYTES + (CHUNK_HEADER_WORDS + words) * 8;
+                let bytes = thread.chunk_index.get() as usize * CHUNK_BYTES + (CHUNK_HEADER_WORDS + words) * 8;
                 syscall!(sys::FTRUNCATE, fd, bytes);
                 syscall!(sys::CLOSE, fd);
             }
         }
     }
     let hot = thread.hot();
-    hot.cursor = core::ptr::null_mut();
-    hot.end = core::ptr::null_mut();
-    thread.chunk = core::ptr::null_mut();
-    thread.chunk_index += 1;
+    hot.cursor.set(core::ptr::null_mut());
+    hot.end.set(core::ptr::null_mut());
+    thread.chunk.set(core::ptr::null_mut());
+    thread.chunk_index.set(thread.chunk_index.get() + 1);
 }
 
 /// Room for `words` words in one chunk. False when nothing is kept any more.
-fn reserve(thread: &mut Thread, words: usize) -> bool {
+fn reserve(thread: &Thread, words: usize) -> bool {
     if REPEATS.load(Relaxed) {
         // One that was in the kernel when recording ended.
         close_chunk(thread, true);
     }
-    if thread.chunk.is_null() {
+    if thread.chunk.get().is_null() {
         return false;
     }
     let hot = thread.hot();
-    if (hot.end as usize).wrapping_sub(hot.cursor as usize) / 8 >= words {
+    if (hot.end.get() as usize).wrapping_sub(hot.cursor.get() as usize) / 8 >= words {
         return true;
     }
     close_chunk(thread, false);
     thread.settle();
-    let executed = thread.executed - core::mem::replace(&mut thread.executed_before_chunk, thread.executed);
+    let executed = thread.executed.get() - thread.executed_before_chunk.replace(thread.executed.get());
     filter::tune(thread, executed);
     tree::chunk_ends(thread);
     open_chunk(thread);
-    !thread.chunk.is_null()
+    !thread.chunk.get().is_null()
 }
 
 /// # Safety
 /// After [`reserve`].
-unsafe fn push(thread: &mut Thread, value: u64) {
-    let hot = thread.hot();
+unsafe fn push(hot: &Hot, value: u64) {
     // SAFETY: room was reserved. Volatile: records appear in order, whenever the process dies.
     unsafe {
-        hot.cursor.write_volatile(value);
-        hot.cursor = hot.cursor.add(1);
+        let cursor = hot.cursor.get();
+        cursor.write_volatile(value);
+        hot.cursor.set(cursor.add(1));
     }
 }
 
 /// Brings the call context up to date with the shadow stack.
-fn resolve_context(thread: &mut Thread) {
-    if thread.hot().dirty == 0 {
+fn resolve_context(thread: &Thread) {
+    let hot = thread.hot();
+    if hot.dirty.get() == 0 {
         return;
     }
     let (bottom, lowest, top) = {
         let looks = tree::looks(thread);
-        let hot = thread.hot();
         // While accesses are ignored or asked about one by one the fast path stays shut.
-        hot.dirty = (hot.ignored > 0 || looks) as u64;
-        let lowest = core::mem::replace(&mut hot.lowest, hot.top);
-        (hot.bottom, lowest.min(hot.top), hot.top)
+        hot.dirty.set((hot.ignored.get() > 0 || looks) as u64);
+        let lowest = hot.lowest.replace(hot.top.get());
+        (hot.bottom.get(), lowest.min(hot.top.get()), hot.top.get())
     };
     if config::option(control::option::NO_CONTEXTS) {
         return;
     }
     // SAFETY: all three point into the shadow stack.
     let (known, depth) = unsafe { (lowest.offset_from(bottom) as usize, top.offset_from(bottom) as usize) };
-    thread.context_path.truncate(known);
-    for level in thread.context_path.len()..depth {
+    let mut parent = thread.context_path.with(|path| {
+        path.truncate(known);
+        path.as_slice().last().copied().unwrap_or(0)
+    });
+    for level in thread.context_path.with(|path| path.len())..depth {
         // SAFETY: below the top.
         let site = unsafe { (*bottom.add(level)).site } & LOW_MASK;
-        let parent = thread.context_path.as_slice().last().copied().unwrap_or(0);
-        let fresh = thread.context_count;
+        let fresh = thread.context_count.get();
         let full = fresh >= MAX_CONTEXTS;
-        let number = match thread.contexts.get((site, parent as u64 + 1)) {
+        let number = match thread.contexts.with(|contexts| contexts.get((site, parent as u64 + 1))) {
             Some(number) => number as u32,
             None if full => parent,
             None => {
-                *thread.contexts.entry((site, parent as u64 + 1)) = fresh as u64;
-                thread.context_count += 1;
+                thread.contexts.with(|contexts| *contexts.entry((site, parent as u64 + 1)) = fresh as u64);
+                thread.context_count.set(thread.context_count.get() + 1);
                 if reserve(thread, 2) {
                     // SAFETY: reserved.
                     unsafe {
-                        push(thread, word(0, record::CONTEXT_DEFINITION, site));
-                        push(thread, (parent as u64) << 32 | fresh as u64);
+                        push(hot, word(0, record::CONTEXT_DEFINITION, site));
+                        push(hot, (parent as u64) << 32 | fresh as u64);
                     }
                 }
                 fresh
             }
         };
-        thread.context_path.push(number);
+        thread.context_path.with(|path| path.push(number));
+        parent = number;
     }
-    thread.context = thread.context_path.as_slice().last().copied().unwrap_or(0);
+    thread.context.set(parent);
 }
 
 /// Room for a record of `words` words with its context in front.
-fn reserve_with_context(thread: &mut Thread, words: usize) -> bool {
+fn reserve_with_context(thread: &Thread, words: usize) -> bool {
+    let hot = thread.hot();
     resolve_context(thread);
     if !reserve(thread, words + 2) {
         return false;
     }
-    if thread.written_context != thread.context {
-        thread.written_context = thread.context;
+    if thread.written_context.get() != thread.context.get() {
+        thread.written_context.set(thread.context.get());
         // SAFETY: reserved.
-        unsafe { push(thread, word(0, record::CONTEXT, thread.context as u64)) };
+        unsafe { push(hot, word(0, record::CONTEXT, thread.context.get() as u64)) };
     }
     true
 }
 
 /// An access of a power of two of bytes: the whole of what the hook does in assembly, for all cases.
-pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
-    if !thread.keep_accesses {
+pub fn access(thread: &Thread, address: u64, site: u64, kind: u64) {
+    if !thread.keep_accesses.get() {
         return;
     }
     if !filter::keeps(thread, address, site, kind) && !config::option(control::option::NO_FILTER) {
@@ -269,37 +274,39 @@ pub fn access(thread: &mut Thread, address: u64, site: u64, kind: u64) {
     if !reserve_with_context(thread, 2) {
         return;
     }
-    let mut distance = site.wrapping_sub(thread.hot().previous_site).wrapping_add(SITE_BIAS);
+    let hot = thread.hot();
+    let mut distance = site.wrapping_sub(hot.previous_site.get()).wrapping_add(SITE_BIAS);
     // SAFETY: two words were reserved.
     unsafe {
         if distance > 2 * SITE_BIAS - 1 {
-            push(thread, word(0, record::SITE, site));
+            push(hot, word(0, record::SITE, site));
             distance = SITE_BIAS;
         }
-        push(thread, word(distance, kind, address));
+        push(hot, word(distance, kind, address));
     }
-    thread.hot().previous_site = site;
+    hot.previous_site.set(site);
 }
 
-pub fn range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u64) {
-    if !thread.keep_accesses || tree::on() && tree::is_redundant_range(thread, address, bytes, site, class) {
+pub fn range(thread: &Thread, address: u64, bytes: u64, site: u64, class: u64) {
+    if !thread.keep_accesses.get() || tree::on() && tree::is_redundant_range(thread, address, bytes, site, class) {
         return;
     }
     if !reserve_with_context(thread, 3) {
         return;
     }
+    let hot = thread.hot();
     // SAFETY: three words were reserved.
     unsafe {
-        push(thread, word(class, record::RANGE, address));
-        push(thread, bytes);
-        push(thread, site);
+        push(hot, word(class, record::RANGE, address));
+        push(hot, bytes);
+        push(hot, site);
     }
 }
 
 /// A synchronisation event: takes its place in the global order now.
-pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) -> u64 {
+pub fn sync(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64]) -> u64 {
     if detect::on() {
-        detect::sync(thread, op, object, aux, site, arguments);
+        thread.with_own(|own| detect::sync(own, op, object, aux, site, arguments));
         return 0;
     }
     if config::provoking() {
@@ -307,7 +314,7 @@ pub fn sync(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, argum
         return 0;
     }
     if config::serial() && !REPEATS.load(Relaxed) {
-        if op == Op::LockInit && extends_table(thread.number, object, site) {
+        if op == Op::LockInit && extends_table(thread.number.get(), object, site) {
             if TABLES.load(Relaxed) > MOST_IN_TABLES && !tree::on() {
                 return 0;
             }
@@ -348,11 +355,9 @@ fn watch_repetition(op: Op, site: u64) {
         header::note(note::REPEATS);
         ENABLED.store(0, Release);
         for thread in all() {
-            // SAFETY: registered threads are never unmapped; all but the calling one stand still, or are in the kernel and write
-            // nothing more.
-            let thread = unsafe { &mut *thread };
-            thread.keep_accesses = false;
-            if !thread.hot.is_null() && thread.state.get() != State::External {
+            // All but the calling one stand still, or are in the kernel and write nothing more.
+            thread.keep_accesses.set(false);
+            if thread.has_block() && thread.state.get() != State::External {
                 close_chunk(thread, true);
             }
         }
@@ -363,13 +368,13 @@ fn watch_repetition(op: Op, site: u64) {
 /// The next place in the global order; none for what runs on after its stream was closed with the recording: nobody is to look
 /// for it.
 pub fn next_sequence(thread: &Thread) -> u64 {
-    if thread.chunk.is_null() && header::has_ended() || REPEATS.load(Relaxed) { 0 } else { header::next_sequence() }
+    if thread.chunk.get().is_null() && header::has_ended() || REPEATS.load(Relaxed) { 0 } else { header::next_sequence() }
 }
 
 /// A synchronisation event of an execution of which nothing is kept.
-fn passed(thread: &mut Thread, op: Op) {
+fn passed(thread: &Thread, op: Op) {
     if op.has_ordinal() {
-        thread.ordinal += 1;
+        thread.ordinal.set(thread.ordinal.get() + 1);
     }
     if let Some(told) = PASSED.get() {
         told(thread);
@@ -377,25 +382,26 @@ fn passed(thread: &mut Thread, op: Op) {
 }
 
 /// The same at a place in the global order that was taken before.
-pub fn sync_at(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64], sequence: u64) {
+pub fn sync_at(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, arguments: &[u64], sequence: u64) {
     debug_assert!(arguments.len() <= MAX_ARGUMENTS);
     if config::provoking() {
         passed(thread, op);
         return;
     }
+    let hot = thread.hot();
     if reserve_with_context(thread, 3 + arguments.len()) {
         // SAFETY: reserved.
         unsafe {
-            push(thread, word(op as u64, record::SYNC, object));
-            push(thread, (arguments.len() as u64) << 48 | sequence);
-            push(thread, (aux as u64) << 48 | (site & LOW_MASK));
+            push(hot, word(op as u64, record::SYNC, object));
+            push(hot, (arguments.len() as u64) << 48 | sequence);
+            push(hot, (aux as u64) << 48 | (site & LOW_MASK));
             for &argument in arguments {
-                push(thread, argument);
+                push(hot, argument);
             }
         }
     }
     if op.has_ordinal() {
-        thread.ordinal += 1;
+        thread.ordinal.set(thread.ordinal.get() + 1);
         thread.restart_count();
     }
     if tree::on() {
@@ -405,13 +411,14 @@ pub fn sync_at(thread: &mut Thread, op: Op, object: u64, aux: u16, site: u64, ar
 }
 
 /// Serial mode: the thread goes on after others ran.
-pub fn turn(thread: &mut Thread) {
+pub fn turn(thread: &Thread) {
+    let hot = thread.hot();
     let count = thread.accesses_since_sync();
     if reserve(thread, 2) {
         // SAFETY: reserved.
         unsafe {
-            push(thread, word(0, record::TURN, count));
-            push(thread, header::next_sequence());
+            push(hot, word(0, record::TURN, count));
+            push(hot, header::next_sequence());
         }
     }
     if tree::on() {
@@ -421,53 +428,56 @@ pub fn turn(thread: &mut Thread) {
 }
 
 /// Serial mode: the thread begins to wait inside the operation that it is about to complete.
-pub fn waits(thread: &mut Thread) {
+pub fn waits(thread: &Thread) {
+    let hot = thread.hot();
     let count = thread.accesses_since_sync();
     if reserve(thread, 2) {
         // SAFETY: reserved.
         unsafe {
-            push(thread, word(record::TURN_WAITS, record::TURN, count));
-            push(thread, header::next_sequence());
+            push(hot, word(record::TURN_WAITS, record::TURN, count));
+            push(hot, header::next_sequence());
         }
     }
 }
 
 /// Serial mode: the recording ends while the thread stands still, and could go on.
-pub fn stands(thread: &mut Thread) {
+pub fn stands(thread: &Thread) {
+    let hot = thread.hot();
     let count = thread.accesses_since_sync();
     if reserve(thread, 2) {
         // SAFETY: reserved.
         unsafe {
-            push(thread, word(record::TURN_STANDS, record::TURN, count));
-            push(thread, header::next_sequence());
+            push(hot, word(record::TURN_STANDS, record::TURN, count));
+            push(hot, header::next_sequence());
         }
     }
 }
 
 /// The thread's last words.
-pub fn finish(thread: &mut Thread) {
+pub fn finish(thread: &Thread) {
+    let hot = thread.hot();
     filter::report(thread);
     thread.reload_quantum();
-    let executed = thread.executed;
+    let executed = thread.executed.get();
     if reserve(thread, 1) {
         // SAFETY: reserved.
-        unsafe { push(thread, word(0, record::EXECUTED, executed)) };
+        unsafe { push(hot, word(0, record::EXECUTED, executed)) };
     }
     header::word(field::ACCESSES_EXECUTED).fetch_add(executed, Relaxed);
-    header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree.take_skipped(), Relaxed);
+    header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree.with(tree::Tree::take_skipped), Relaxed);
     close_chunk(thread, true);
 }
 
 /// Throws away what a forked child inherited: its chunks belong to the parent.
-pub fn forget(thread: &mut Thread) {
+pub fn forget(thread: &Thread) {
     disable();
-    if !thread.chunk.is_null() {
+    if !thread.chunk.get().is_null() {
         // SAFETY: the child's own view of the shared mapping.
-        unsafe { sys::unmap(thread.chunk.cast(), CHUNK_BYTES) };
+        unsafe { sys::unmap(thread.chunk.get().cast(), CHUNK_BYTES) };
     }
-    thread.chunk = core::ptr::null_mut();
+    thread.chunk.set(core::ptr::null_mut());
     let hot = thread.hot();
-    hot.cursor = core::ptr::null_mut();
-    hot.end = core::ptr::null_mut();
-    thread.keep_accesses = false;
+    hot.cursor.set(core::ptr::null_mut());
+    hot.end.set(core::ptr::null_mut());
+    thread.keep_accesses.set(false);
 }

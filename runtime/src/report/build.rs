@@ -171,7 +171,7 @@ impl Builder {
             flags |= thread::RUNNING;
         }
         self.writer.item(item::THREAD);
-        self.words(&[u64::from(number), u64::from(known.kernel_id.get()), flags, u64::from(known.parent)]);
+        self.words(&[u64::from(number), u64::from(known.kernel_id.get()), flags, u64::from(known.parent.get())]);
         let mut name = [0; names::LONGEST];
         let length = names::get(number, &mut name);
         self.writer.text(&name[..length]);
@@ -182,7 +182,7 @@ impl Builder {
     pub fn ancestors(&mut self) {
         let mut at = 0;
         while at < self.thread_count {
-            let parent = sources::thread(self.threads[at]).map(|thread| thread.parent);
+            let parent = sources::thread(self.threads[at]).map(|thread| thread.parent.get());
             if let Some(parent) = parent.filter(|&parent| parent != NO_THREAD) {
                 self.thread(parent, false);
             }

@@ -10,7 +10,12 @@ macro_rules! defined {
         let address: usize;
         // SAFETY: reads an entry that the loader filled.
         unsafe {
-            core::arch::asm!(concat!(".weak ", $name), concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"), out(reg) address, options(nostack, pure, readonly));
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                out(reg) address,
+                options(nostack, pure, readonly)
+            );
         }
         // SAFETY: a function of that name has that signature; zero is none.
         unsafe { core::mem::transmute::<usize, Option<$kind>>(address) }

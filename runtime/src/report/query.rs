@@ -282,8 +282,8 @@ pub unsafe extern "C" fn __tsan_locate_address(
             return c"heap".as_ptr();
         }
         if let Some((number, stack)) = sources::owner(address) {
-            let (low, high) =
-                sources::thread(number).map_or((0, 0), |thread| if stack { thread.stack } else { sources::thread_local(thread) });
+            let (low, high) = sources::thread(number)
+                .map_or((0, 0), |thread| if stack { thread.stack.get() } else { sources::thread_local(thread) });
             store(start, low as usize);
             store(size, (high - low) as usize);
             return if stack { c"stack" } else { c"tls" }.as_ptr();

@@ -90,7 +90,7 @@ fn in_module(address: u64) -> bool {
 
 /// Where a thread was created; 0: not known.
 pub fn creation_stack(thread: &Thread) -> u32 {
-    thread.detect.creation
+    thread.detected.creation.get()
 }
 
 /// The calling thread's stack, without the runtime's own frames; the number of return addresses.
@@ -100,8 +100,7 @@ pub fn own_stack(into: &mut [u64]) -> usize {
 
 /// A thread of that number, if there is one.
 pub fn thread(number: u32) -> Option<&'static Thread> {
-    // SAFETY: registered threads are never unmapped; reports read words that others may change.
-    unsafe { thread::by_number(number).as_ref() }
+    thread::by_number(number)
 }
 
 pub fn is_running(thread: &Thread) -> bool {
@@ -129,10 +128,10 @@ fn others() -> impl Iterator<Item = &'static Thread> {
 /// own record above it.
 pub fn thread_local(thread: &Thread) -> (u64, u64) {
     let pointer = thread.handle.load(Relaxed);
-    if thread.number == 0 || pointer == 0 {
-        return thread.tls;
+    if thread.number.get() == 0 || pointer == 0 {
+        return thread.tls.get();
     }
-    storage::around(pointer).unwrap_or(thread.tls)
+    storage::around(pointer).unwrap_or(thread.tls.get())
 }
 
 /// The running thread whose stack (true) or thread-local storage (false) holds an address.
@@ -140,9 +139,9 @@ pub fn owner(address: u64) -> Option<(u32, bool)> {
     let inside = |(start, end): (u64, u64)| start <= address && address < end;
     (0..thread::count()).filter_map(thread).filter(|thread| is_running(thread)).find_map(|thread| {
         if inside(thread_local(thread)) {
-            Some((thread.number, false))
-        } else if inside(thread.stack) {
-            Some((thread.number, true))
+            Some((thread.number.get(), false))
+        } else if inside(thread.stack.get()) {
+            Some((thread.number.get(), true))
         } else {
             None
         }

@@ -26,10 +26,10 @@ pub fn ends(told: bool) -> ! {
         let mut numbers = [0; LONGEST];
         let mut count = 0;
         // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
-        let live = all().map(|thread| unsafe { &*thread }).filter(|thread| thread.ended.load(Acquire) == 0);
-        for thread in live.filter(|thread| standstill::stack_of(thread.number).is_some()) {
+        let live = all().filter(|thread| thread.ended.load(Acquire) == 0);
+        for thread in live.filter(|thread| standstill::stack_of(thread.number.get()).is_some()) {
             if count < LONGEST {
-                numbers[count] = thread.number;
+                numbers[count] = thread.number.get();
                 count += 1;
             }
         }

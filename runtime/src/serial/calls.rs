@@ -31,14 +31,14 @@ pub fn external<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
 }
 
 /// Gives the turn up without waiting for it.
-fn leave(thread: &mut Thread) {
+fn leave(thread: &Thread) {
     PROGRESS.fetch_add(1, Relaxed);
     recorder::waits(thread);
     LOCK.lock();
     thread.state.set(State::External);
-    thread.turn_ended = false;
+    thread.turn_ended.set(false);
     thread.evicted.store(LET_GO, Release);
-    LEAVING.store(thread.number + 1, Release);
+    LEAVING.store(thread.number.get() + 1, Release);
     thread.force_slow_path();
     CURRENT.store(NO_THREAD, Release);
     dispatch(true);

@@ -15,7 +15,7 @@ use crate::serial::sched::{LOCK, WaitFor, live};
 use crate::serial::shutdown;
 use crate::serial::{replay, standstill};
 use crate::system::memory::List;
-use crate::system::thread::{Held, NO_THREAD, State, Thread, all, by_number};
+use crate::system::thread::{Held, NO_THREAD, State, Thread, all, known};
 use crate::system::{config, signals, sys};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::header::outcome;
@@ -31,8 +31,8 @@ static WHICH: AtomicU64 = AtomicU64::new(0);
 static DUE: AtomicU32 = AtomicU32::new(0);
 
 /// The thread is about to block on a lock or a thread: does that close a cycle? Under the scheduler's lock.
-pub fn check(thread: &mut Thread) {
-    let Some(cycle) = Cycle::through(thread.number) else { return };
+pub fn check(thread: &Thread) {
+    let Some(cycle) = Cycle::through(thread.number.get()) else { return };
     if !signals::handlers_installed() && !anybody_can_run() && !standstill::timer_armed() {
         cycle.conclude();
     } else if SEEN.load(Relaxed) == 0 {
@@ -50,10 +50,10 @@ fn anybody_can_run() -> bool {
     // SAFETY: callers hold the scheduler's lock; registered threads are never unmapped.
     unsafe { live() }.as_slice().iter().any(|&number| {
         // SAFETY: as above.
-        let thread = unsafe { &*by_number(number) };
+        let thread = known(number);
         thread.state.get() != State::Blocked
-            || thread.wait.deadline != NEVER
-            || matches!(thread.wait.what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
+            || thread.wait.get().deadline != NEVER
+            || matches!(thread.wait.get().what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
     })
 }
 
@@ -147,7 +147,7 @@ impl Cycle {
     fn sum(&self) -> u64 {
         self.0.as_slice().iter().fold(0, |sum, &(number, _)| {
             // SAFETY: registered threads are never unmapped.
-            let ordinal = unsafe { (*by_number(number)).ordinal };
+            let ordinal = known(number).ordinal.get();
             sum.wrapping_add(
                 ((u64::from(number) + 1) << 32 | u64::from(ordinal)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31),
             )
@@ -158,7 +158,7 @@ impl Cycle {
     /// back.
     fn joins(&self) -> bool {
         // SAFETY: registered threads are never unmapped.
-        self.0.as_slice().iter().any(|&(number, _)| unsafe { (*by_number(number)).wait.what == WaitFor::Join })
+        self.0.as_slice().iter().any(|&(number, _)| known(number).wait.get().what == WaitFor::Join)
     }
 
     /// Its time begins.
@@ -184,11 +184,11 @@ impl Cycle {
 /// Depth-first search for `goal` along the waits-for edges; `path` becomes the cycle, in order.
 fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32, u32)>, depth: usize) -> bool {
     // SAFETY: registered threads are never unmapped.
-    let thread = unsafe { &*by_number(number) };
-    if thread.state.get() != State::Blocked || thread.wait.deadline != NEVER || depth > 1000 {
+    let thread = known(number);
+    if thread.state.get() != State::Blocked || thread.wait.get().deadline != NEVER || depth > 1000 {
         return false;
     }
-    let exclusive_only = thread.wait.what == WaitFor::LockShared;
+    let exclusive_only = thread.wait.get().what == WaitFor::LockShared;
     let mut visit = |next: u32| {
         if next == goal || !visited.as_slice().contains(&next) {
             path.push((number, next));
@@ -203,18 +203,16 @@ fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32,
         }
         false
     };
-    match thread.wait.what {
-        WaitFor::Join => visit(thread.wait.object as u32),
+    match thread.wait.get().what {
+        WaitFor::Join => visit(thread.wait.get().object as u32),
         // SAFETY: callers hold the scheduler's lock.
         WaitFor::Lock | WaitFor::LockShared => {
-            let since = since_last_exclusive(thread.wait.object);
+            let since = since_last_exclusive(thread.wait.get().object);
             // SAFETY: as above.
             unsafe { live() }.as_slice().iter().any(|&holder| {
-                // SAFETY: as above.
-                let held = unsafe { (*by_number(holder)).held.as_slice() };
                 let holds =
-                    |held: &Held| held.lock == thread.wait.object && held.since >= since && !(exclusive_only && held.shared);
-                held.iter().any(holds) && visit(holder)
+                    |held: Held| held.lock == thread.wait.get().object && held.since >= since && !(exclusive_only && held.shared);
+                known(holder).held.iter().any(holds) && visit(holder)
             })
         }
         _ => false,
@@ -241,15 +239,14 @@ fn conclude_parallel(members: &[(u32, u64)]) -> ! {
     let mut numbers: List<u32> = List::new();
     members.iter().for_each(|&(number, _)| numbers.push(number));
     if members.is_empty() {
-        // SAFETY: registered threads are never unmapped.
-        let live = all().map(|thread| unsafe { &*thread }).filter(|thread| thread.ended.load(Acquire) == 0);
-        live.for_each(|thread| numbers.push(thread.number));
+        let live = all().filter(|thread| thread.ended.load(Acquire) == 0);
+        live.for_each(|thread| numbers.push(thread.number.get()));
     }
     for &number in numbers.as_slice() {
         // SAFETY: as above; it stands, so its stream is ours to write.
-        let thread = unsafe { &mut *by_number(number) };
+        let thread = known(number);
         if let Some((op, object, site, holder)) = standstill::told(thread)
-            && !thread.hot.is_null()
+            && thread.has_block()
         {
             // Of several readers it is the one that the cycle goes through.
             let place = members.iter().position(|&(member, _)| member == number);
@@ -270,28 +267,28 @@ fn conclude_parallel(members: &[(u32, u64)]) -> ! {
 /// Of an execution of which nothing was recorded: who its threads are. Those that run, if any do, write no records of their own.
 fn record_threads(members: &[(u32, u64)]) {
     // SAFETY: registered threads are never unmapped; `members`, or all, stand.
-    for thread in all().map(|thread| unsafe { &mut *thread }).filter(|thread| !thread.hot.is_null()) {
-        if standstill::stands() || members.iter().any(|&(number, _)| number == thread.number) {
+    for thread in all().filter(|thread| thread.has_block()) {
+        if standstill::stands() || members.iter().any(|&(number, _)| number == thread.number.get()) {
             let hot = thread.hot();
             // The whole call stack is new to the stream.
-            hot.lowest = hot.bottom;
-            hot.dirty = 1;
+            hot.lowest.set(hot.bottom.get());
+            hot.dirty.set(1);
         }
         recorder::begin(thread);
-        let (id, (low, high)) = (thread.kernel_id.get() as u64, thread.stack);
-        let parent = if thread.parent == NO_THREAD { u64::MAX } else { thread.parent as u64 };
-        recorder::sync(thread, Op::ThreadStart, id, 0, 0, &[parent, thread.spawn_ordinal as u64, low, high, 0, 0]);
+        let (id, (low, high)) = (thread.kernel_id.get() as u64, thread.stack.get());
+        let parent = if thread.parent.get() == NO_THREAD { u64::MAX } else { thread.parent.get() as u64 };
+        recorder::sync(thread, Op::ThreadStart, id, 0, 0, &[parent, thread.spawn_ordinal.get() as u64, low, high, 0, 0]);
     }
 }
 
 /// Says of a thread that is blocked what it waits for. Under the scheduler's lock.
 pub fn record(number: u32, holder: Option<u32>) {
     // SAFETY: registered threads are never unmapped; this one is stopped, so its stream is ours to write.
-    let thread = unsafe { &mut *by_number(number) };
-    if thread.hot.is_null() {
+    let thread = known(number);
+    if !thread.has_block() {
         return;
     }
-    let op = match thread.wait.what {
+    let op = match thread.wait.get().what {
         WaitFor::Lock => Op::Lock,
         WaitFor::LockShared => Op::LockShared,
         WaitFor::Condition => Op::CondWaitEnd,
@@ -302,7 +299,7 @@ pub fn record(number: u32, holder: Option<u32>) {
         WaitFor::Once => Op::OnceSeen,
         WaitFor::Time | WaitFor::Nothing => Op::Sleep,
     };
-    let (object, site) = (thread.wait.object, thread.wait_site);
+    let (object, site) = (thread.wait.get().object, thread.wait_site.get());
     recorder::sync(thread, Op::Blocked, object, 0, site, &[op as u64, holder.map_or(u64::MAX, u64::from)]);
 }
 
@@ -322,7 +319,6 @@ pub fn stuck() {
 /// When a lock was last taken for one thread alone, in serial mode: who is said to have taken it before does not have it any
 /// more, as its memory was used for another lock meanwhile.
 fn since_last_exclusive(lock: u64) -> u64 {
-    // SAFETY: registered threads are never unmapped; in serial mode the others are stopped.
-    let held = all().flat_map(|thread| unsafe { (*thread).held.as_slice() });
+    let held = all().flat_map(|thread| thread.held.iter());
     held.filter(|held| held.lock == lock && !held.shared).map(|held| held.since).max().unwrap_or(0)
 }

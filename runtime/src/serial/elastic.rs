@@ -19,9 +19,11 @@
 use crate::serial::clock::NEVER;
 use crate::serial::replay::{self, AccessAt, Turn};
 use crate::serial::sched::{self, LOCK, WaitFor, live};
+use crate::system::guarded::Guarded;
 use crate::system::memory::Map;
-use crate::system::thread::{State, Thread, by_number};
+use crate::system::thread::{State, Thread, known};
 use crate::system::{config, modules};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, field, goal, option, turn};
 use rashomon_abi::header::outcome;
@@ -54,25 +56,25 @@ static NEXT: [AtomicU32; MOST_PLACES] = [const { AtomicU32::new(0) }; MOST_PLACE
 /// What is known of one thread. All zero: nothing.
 pub struct Local {
     /// Synchronisation events by site, and the ordinal + 1 up to which they were counted.
-    counts: Map,
-    counted: u32,
+    counts: Guarded<Map>,
+    counted: Cell<u32>,
     /// How the event that it stands before is numbered among those of its site.
-    occurrence: u64,
+    occurrence: Cell<u64>,
     /// How many more synchronisation events than the schedule expects it had made at the last position that was recognised.
-    ahead: i64,
+    ahead: Cell<i64>,
     /// Turn + 1 at whose position it stands, or that it has left behind.
-    done: u32,
+    done: Cell<u32>,
     /// Number of its hold, from 1, and the place of the goal; 0: it is not held.
-    hold: u32,
-    place: u32,
+    hold: Cell<u32>,
+    place: Cell<u32>,
     /// A cycle is about to close: it goes on to its acquisition before others.
-    closes: bool,
+    closes: Cell<bool>,
 }
 
 impl Local {
     /// The thread is over.
-    pub fn forget(&mut self) {
-        self.counts.clear_and_free();
+    pub fn forget(&self) {
+        self.counts.with(Map::clear_and_free);
     }
 }
 
@@ -115,24 +117,26 @@ pub enum Arrival {
 }
 
 /// Counts the event that `thread` stands before.
-fn count(thread: &mut Thread, site: u64) {
-    if thread.elastic.counted != thread.ordinal + 1 {
-        thread.elastic.counted = thread.ordinal + 1;
-        let seen = thread.elastic.counts.entry((site, 1));
-        let occurrence = *seen;
-        *seen += 1;
-        thread.elastic.occurrence = occurrence;
+fn count(thread: &Thread, site: u64) {
+    if thread.elastic.counted.get() != thread.ordinal.get() + 1 {
+        thread.elastic.counted.set(thread.ordinal.get() + 1);
+        let seen = thread.elastic.counts.with(|counts| {
+            let seen = counts.entry((site, 1));
+            *seen += 1;
+            *seen
+        });
+        thread.elastic.occurrence.set(seen - 1);
     }
 }
 
 /// A synchronisation event is about to happen in the turn at `index`.
-pub fn at_turn(thread: &mut Thread, index: usize, op: Op, site: u64) -> Arrival {
+pub fn at_turn(thread: &Thread, index: usize, op: Op, site: u64) -> Arrival {
     count(thread, site);
     let matched = |turn: &Turn, thread: &Thread| {
         turn.flags & turn::LANDMARK != 0
             && replay::same_family(turn.op, op)
             && replay::is_site(turn, site)
-            && turn.count == thread.elastic.occurrence
+            && turn.count == thread.elastic.occurrence.get()
     };
     let here = replay::turn_at(index);
     if matched(&here, thread) {
@@ -154,7 +158,11 @@ pub fn at_turn(thread: &mut Thread, index: usize, op: Op, site: u64) -> Arrival 
             }
         }
     }
-    if thread.ordinal as i64 > here.ordinal as i64 + thread.elastic.ahead + SLACK { Arrival::Over } else { Arrival::Later }
+    if thread.ordinal.get() as i64 > here.ordinal as i64 + thread.elastic.ahead.get() + SLACK {
+        Arrival::Over
+    } else {
+        Arrival::Later
+    }
 }
 
 /// Turns, and turns of the same thread, among which a position is looked for.
@@ -162,27 +170,27 @@ const LOOK_AHEAD: usize = 256;
 const OWN_LOOK_AHEAD: u32 = 8;
 
 /// An access is about to be made in the turn at `index`, at whose place it is.
-pub fn at_access_turn(thread: &mut Thread, index: usize, turn: &Turn) -> Arrival {
-    if (thread.ordinal as i64) < turn.ordinal as i64 + thread.elastic.ahead {
+pub fn at_access_turn(thread: &Thread, index: usize, turn: &Turn) -> Arrival {
+    if (thread.ordinal.get() as i64) < turn.ordinal as i64 + thread.elastic.ahead.get() {
         return Arrival::Later;
     }
     recognised(thread, index, turn);
     Arrival::There
 }
 
-fn recognised(thread: &mut Thread, index: usize, turn: &Turn) {
-    thread.elastic.ahead = thread.ordinal as i64 - turn.ordinal as i64;
-    thread.elastic.done = index as u32 + 1;
+fn recognised(thread: &Thread, index: usize, turn: &Turn) {
+    thread.elastic.ahead.set(thread.ordinal.get() as i64 - turn.ordinal as i64);
+    thread.elastic.done.set(index as u32 + 1);
 }
 
 /// Whether the thread has already been at the position of that turn, or beyond it.
 pub fn is_done(thread: &Thread, index: usize) -> bool {
-    thread.elastic.done > index as u32
+    thread.elastic.done.get() > index as u32
 }
 
 /// Whether the thread stands at the position of that turn: it was the last one recognised, and nothing was executed since.
 pub fn stands_at(thread: &Thread, index: usize) -> bool {
-    thread.elastic.done == index as u32 + 1
+    thread.elastic.done.get() == index as u32 + 1
 }
 
 /// From here on threads are held; first, those who stand at their goals. Under [`LOCK`], or by the holder of the turn.
@@ -190,10 +198,9 @@ pub fn begin(stands_at_goal: fn(u32) -> bool) {
     WATCHING.store(true, Release);
     // SAFETY: by the contract; registered threads are never unmapped.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: as above; it stands in the runtime.
-        let thread = unsafe { &mut *by_number(number) };
+        let thread = known(number);
         if thread.state.get() == State::Runnable && stands_at_goal(number) {
-            thread.elastic.place = place_of_thread(thread);
+            thread.elastic.place.set(place_of_thread(thread));
             mark(thread);
             thread.state.set(State::Held);
         }
@@ -212,12 +219,13 @@ fn goal_turn(place: usize) -> Turn {
 
 fn place_of_thread(thread: &Thread) -> u32 {
     let goals = config::tables().goals;
-    (0..places()).find(|&place| config::word(goals + place * control::GOAL_WORDS) == thread.schedule_index as u64).unwrap_or(0)
-        as u32
+    (0..places())
+        .find(|&place| config::word(goals + place * control::GOAL_WORDS) == thread.schedule_index.get() as u64)
+        .unwrap_or(0) as u32
 }
 
-fn mark(thread: &mut Thread) {
-    thread.elastic.hold = HOLDS.fetch_add(1, Relaxed) + 1;
+fn mark(thread: &Thread) {
+    thread.elastic.hold.set(HOLDS.fetch_add(1, Relaxed) + 1);
     HELD.fetch_add(1, Relaxed);
     EVENTS.store(0, Relaxed);
 }
@@ -234,59 +242,54 @@ fn wants(place: usize) -> bool {
 }
 
 /// Stands still until let go.
-fn hold(thread: &mut Thread, place: usize, access: AccessAt) {
-    thread.goal = access;
-    thread.elastic.place = place as u32;
+fn hold(thread: &Thread, place: usize, access: AccessAt) {
+    thread.goal.set(access);
+    thread.elastic.place.set(place as u32);
     LOCK.lock();
     mark(thread);
     thread.state.set(State::Held);
     close_if_all_stand();
     sched::pass_on_locked(thread);
-    thread.goal = AccessAt::NONE;
+    thread.goal.set(AccessAt::NONE);
 }
 
 /// Under [`LOCK`], or while others stand.
-fn release(thread: &mut Thread) {
-    thread.elastic.hold = 0;
+fn release(thread: &Thread) {
+    thread.elastic.hold.set(0);
     thread.state.set(State::Runnable);
     HELD.fetch_sub(1, Relaxed);
     EVENTS.store(0, Relaxed);
 }
 
 /// Held threads. Under [`LOCK`], or by the holder of the turn.
-fn held() -> impl Iterator<Item = &'static mut Thread> {
+fn held() -> impl Iterator<Item = &'static Thread> {
     // SAFETY: as the contract says; registered threads are never unmapped.
     let live = unsafe { live() }.as_slice();
-    // SAFETY: as above.
-    live.iter().map(|&number| unsafe { &mut *by_number(number) }).filter(|thread| thread.state.get() == State::Held)
+    live.iter().map(|&number| known(number)).filter(|thread| thread.state.get() == State::Held)
 }
 
-fn release_last() -> *mut Thread {
-    match held().max_by_key(|thread| thread.elastic.hold) {
-        Some(thread) => {
-            release(thread);
-            thread
-        }
-        None => core::ptr::null_mut(),
-    }
+fn release_last() -> Option<&'static Thread> {
+    let last = held().max_by_key(|thread| thread.elastic.hold.get());
+    last.inspect(|thread| release(thread))
 }
 
 /// Nobody can run: who was held last goes on, unless time or the world lets somebody else come. Under [`LOCK`].
-pub fn relieve() -> *mut Thread {
+pub fn relieve() -> Option<&'static Thread> {
     if !holds_anybody() {
-        return core::ptr::null_mut();
+        return None;
     }
     // SAFETY: under the lock; registered threads are never unmapped.
-    let may_come = unsafe { live() }.as_slice().iter().map(|&number| unsafe { &*by_number(number) }).any(|thread| {
+    let may_come = unsafe { live() }.as_slice().iter().map(|&number| known(number)).any(|thread| {
         thread.state.get() == State::External
-            || thread.state.get() == State::Blocked && (thread.wait.deadline != NEVER || thread.wait.what == WaitFor::Files)
+            || thread.state.get() == State::Blocked
+                && (thread.wait.get().deadline != NEVER || thread.wait.get().what == WaitFor::Files)
     });
-    if may_come { core::ptr::null_mut() } else { release_last() }
+    if may_come { None } else { release_last() }
 }
 
 /// The world lets nobody come. Under [`LOCK`].
 pub fn give_up_waiting() -> bool {
-    !release_last().is_null()
+    release_last().is_some()
 }
 
 /// For a deadlock: when a thread stands before each acquisition of the cycle they all go on. Under [`LOCK`], or while others
@@ -295,23 +298,22 @@ fn close_if_all_stand() {
     if config::word(field::GOAL) != goal::DEADLOCK {
         return;
     }
-    if (0..places()).all(|place| held().any(|thread| thread.elastic.place == place as u32)) {
+    if (0..places()).all(|place| held().any(|thread| thread.elastic.place.get() == place as u32)) {
         for thread in held() {
-            thread.elastic.closes = true;
+            thread.elastic.closes.set(true);
             release(thread);
         }
     }
 }
 
 /// The thread that closes a cycle, if one is about to. Under [`LOCK`].
-pub fn closing() -> Option<*mut Thread> {
+pub fn closing() -> Option<&'static Thread> {
     if !watching() {
         return None;
     }
-    // SAFETY: under the lock; registered threads are never unmapped.
-    let threads = unsafe { live() }.as_slice().iter().map(|&number| by_number(number));
-    // SAFETY: as above.
-    threads.into_iter().find(|&thread| unsafe { (*thread).elastic.closes && (*thread).state.get() == State::Runnable })
+    // SAFETY: under the lock.
+    let mut threads = unsafe { live() }.as_slice().iter().map(|&number| known(number));
+    threads.find(|thread| thread.elastic.closes.get() && thread.state.get() == State::Runnable)
 }
 
 /// Whether a thread that makes accesses only should let others run.
@@ -323,8 +325,8 @@ pub fn tires() -> bool {
 }
 
 /// A synchronisation event is about to happen while threads are held at the goal's places.
-pub fn at_synchronisation(thread: &mut Thread, op: Op, site: u64, access: AccessAt) {
-    thread.elastic.closes = false;
+pub fn at_synchronisation(thread: &Thread, op: Op, site: u64, access: AccessAt) {
+    thread.elastic.closes.set(false);
     if holds_anybody() && EVENTS.fetch_add(1, Relaxed) >= MOST_EVENTS {
         LOCK.with(release_last);
     }
@@ -337,12 +339,12 @@ pub fn at_synchronisation(thread: &mut Thread, op: Op, site: u64, access: Access
     }
     for place in 0..places() {
         let turn = goal_turn(place);
-        let holds_another = op == Op::ThreadJoin || !thread.held.as_slice().is_empty();
+        let holds_another = op == Op::ThreadJoin || !thread.held.is_empty();
         if turn.flags & turn::LANDMARK != 0
             && holds_another
             && replay::same_family(turn.op, op)
             && replay::is_site(&turn, site)
-            && !held().any(|other| other.elastic.place == place as u32)
+            && !held().any(|other| other.elastic.place.get() == place as u32)
             && wants(place)
         {
             return hold(thread, place, AccessAt::NONE);
@@ -351,13 +353,13 @@ pub fn at_synchronisation(thread: &mut Thread, op: Op, site: u64, access: Access
 }
 
 /// An access is about to be made while threads are held at the goal's places.
-pub fn at_access(thread: &mut Thread, access: AccessAt) {
+pub fn at_access(thread: &Thread, access: AccessAt) {
     if config::word(field::GOAL) != goal::RACE {
         return;
     }
     if holds_anybody()
-        && let Some(other) =
-            held().find(|other| replay::conflict(&other.goal, &access) && !modules::is_known(other.goal.site, access.site))
+        && let Some(other) = held()
+            .find(|other| replay::conflict(&other.goal.get(), &access) && !modules::is_known(other.goal.get().site, access.site))
     {
         return met(other, thread, access);
     }
@@ -370,13 +372,13 @@ pub fn at_access(thread: &mut Thread, access: AccessAt) {
 }
 
 /// Two threads stand right before conflicting accesses.
-fn met(first: &mut Thread, second: &mut Thread, access: AccessAt) {
-    second.goal = access;
+fn met(first: &Thread, second: &Thread, access: AccessAt) {
+    second.goal.set(access);
     replay::say_goal_reached(first);
     replay::say_goal_reached(second);
     WATCHING.store(false, Release);
-    replay::conclude(outcome::CO_ENABLED, first.number as u64, second.number as u64);
+    replay::conclude(outcome::CO_ENABLED, first.number.get() as u64, second.number.get() as u64);
     // A debugger looks on, and the execution goes on under the policy.
-    LOCK.with(|| while !release_last().is_null() {});
-    second.goal = AccessAt::NONE;
+    LOCK.with(|| while release_last().is_some() {});
+    second.goal.set(AccessAt::NONE);
 }

@@ -67,13 +67,14 @@ pub fn stop(reason: u64) -> ! {
 }
 
 pub fn write_thread(thread: &Thread) {
-    let head = record::head(record::THREAD, thread.number, 0, 0, false);
-    write([head, thread.parent as u64, thread.spawn_ordinal as u64, 0, 0, 0, 0, word(field::CHOICES)]);
+    let head = record::head(record::THREAD, thread.number.get(), 0, 0, false);
+    write([head, thread.parent.get() as u64, thread.spawn_ordinal.get() as u64, 0, 0, 0, 0, word(field::CHOICES)]);
 }
 
 pub fn write_pending(thread: &Thread) {
-    let Pending { operation, site, ordinal, count, .. } = thread.explore;
-    let head = record::head(record::PENDING, thread.number, operation.op, operation.class, operation.atomic);
+    let Pending { operation, site, ordinal, count, .. } = &thread.explore;
+    let (operation, site, ordinal, count) = (operation.get(), site.get(), ordinal.get(), count.get());
+    let head = record::head(record::PENDING, thread.number.get(), operation.op, operation.class, operation.atomic);
     let choices = word(field::CHOICES);
     write([head, operation.object, operation.second, operation.bytes, site, ordinal, count, choices]);
 }

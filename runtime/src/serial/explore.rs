@@ -21,8 +21,9 @@ use crate::serial::sched::{WaitFor, Wake};
 use crate::serial::strategy::{draws_anew, pick, step};
 use crate::serial::{clock, exploration, linger, replay, sched};
 use crate::system::memory::List;
-use crate::system::thread::{NO_THREAD, State, Thread, by_number};
+use crate::system::thread::{NO_THREAD, State, Thread, known};
 use crate::system::{config, folder, modules, sys};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, policy};
 use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, Operation, SITE_WORDS, accesses, end, field, strategy};
@@ -47,25 +48,24 @@ pub const ACCESSES_WITHOUT_STEP: i64 = 1 << 20;
 const PLACES: usize = 16;
 
 /// What a thread stands before.
-#[derive(Clone, Copy)]
 pub struct Pending {
-    pub operation: Operation,
-    pub site: u64,
-    pub ordinal: u64,
-    pub count: u64,
+    pub operation: Cell<Operation>,
+    pub site: Cell<u64>,
+    pub ordinal: Cell<u64>,
+    pub count: Cell<u64>,
     /// Of PCT and POS.
-    pub priority: u64,
+    pub priority: Cell<u64>,
     /// Given the turn by a choice while it stood in a schedule's.
-    pub chosen: bool,
-    pub asleep: bool,
-    pub waiting: bool,
+    pub chosen: Cell<bool>,
+    pub asleep: Cell<bool>,
+    pub waiting: Cell<bool>,
     /// Mutex of the condition wait that is about to begin; [`TRY`] before a try.
-    pub second: u64,
+    pub second: Cell<u64>,
     /// Site and object of the thread's looks since it changed anything.
-    pub looks: [(u64, u64); PLACES],
-    pub looked: usize,
+    looks: [Cell<(u64, u64)>; PLACES],
+    looked: Cell<usize>,
     /// Accesses since the last step.
-    pub unseen: i64,
+    unseen: Cell<i64>,
 }
 
 /// Says of a lock operation that it does not wait.
@@ -116,7 +116,7 @@ pub fn begin_again(live: &[u32]) {
     initialise();
     for &number in live {
         // SAFETY: registered threads are never unmapped.
-        unsafe { (*by_number(number)).explore.priority = pct::initial(random()) };
+        known(number).explore.priority.set(pct::initial(random()));
     }
 }
 
@@ -144,13 +144,13 @@ pub fn random() -> u64 {
 }
 
 /// A thread was created: its first step is to begin.
-pub fn created(thread: &mut Thread) {
-    thread.explore.priority = pct::initial(random());
+pub fn created(thread: &Thread) {
+    thread.explore.priority.set(pct::initial(random()));
     if exploring() {
         write_thread(thread);
     }
     // The thread's own number, never 0, tells who waits for it.
-    let operation = Operation { op: Op::ThreadStart as u64, object: identity(thread.number), ..Operation::default() };
+    let operation = Operation { op: Op::ThreadStart as u64, object: identity(thread.number.get()), ..Operation::default() };
     stands_before(thread, operation, 0);
 }
 
@@ -159,14 +159,14 @@ fn identity(number: u32) -> u64 {
     1 + number as u64
 }
 
-fn stands_before(thread: &mut Thread, operation: Operation, site: u64) {
-    thread.explore.unseen = 0;
-    thread.explore.operation = operation;
-    thread.explore.site = site;
-    thread.explore.ordinal = thread.ordinal as u64;
-    thread.explore.count = if thread.hot.is_null() { 0 } else { thread.accesses_since_sync() };
+fn stands_before(thread: &Thread, operation: Operation, site: u64) {
+    thread.explore.unseen.set(0);
+    thread.explore.operation.set(operation);
+    thread.explore.site.set(site);
+    thread.explore.ordinal.set(thread.ordinal.get() as u64);
+    thread.explore.count.set(if thread.has_block() { thread.accesses_since_sync() } else { 0 });
     if draws_anew() {
-        thread.explore.priority = random();
+        thread.explore.priority.set(random());
     }
     if ENDING.load(Relaxed) && !replay::active() {
         linger::step(thread, linger::place(operation.op, site), 1);
@@ -177,15 +177,15 @@ fn stands_before(thread: &mut Thread, operation: Operation, site: u64) {
 }
 
 /// The thread is about to synchronise. To be called before a schedule is asked.
-pub fn at_synchronisation(thread: &mut Thread, op: Op, object: u64, access: crate::serial::replay::AccessAt, site: u64) {
-    let second = core::mem::replace(&mut thread.explore.second, 0);
+pub fn at_synchronisation(thread: &Thread, op: Op, object: u64, access: crate::serial::replay::AccessAt, site: u64) {
+    let second = thread.explore.second.replace(0);
     let object = match op {
-        Op::ThreadJoin => crate::system::handles::find(object).map_or(0, |thread| identity(thread.number)),
-        Op::ThreadEnd => identity(thread.number),
+        Op::ThreadJoin => crate::system::handles::find(object).map_or(0, |thread| identity(thread.number.get())),
+        Op::ThreadEnd => identity(thread.number.get()),
         _ => object,
     };
     // Calls for both ways of holding have one name; releases of readers commute.
-    let shared = op == Op::Unlock && thread.held.as_slice().iter().any(|held| held.lock == object && held.shared);
+    let shared = op == Op::Unlock && thread.held.iter().any(|held| held.lock == object && held.shared);
     let op = if shared { Op::UnlockShared } else { op };
     let operation = Operation { op: op as u64, object, second, class: access.class, bytes: access.bytes, atomic: access.atomic };
     stands_before(thread, operation, site);
@@ -200,30 +200,31 @@ pub fn at_synchronisation(thread: &mut Thread, op: Op, object: u64, access: crat
 }
 
 /// The thread looks at what it stands before, or found it as it was: counts if it has done so before and changed nothing since.
-pub fn looks(thread: &mut Thread) {
-    let pending = &mut thread.explore;
-    let place = (pending.site, pending.operation.object);
-    if pending.looks[..pending.looked.min(PLACES)].contains(&place) {
-        thread.spins += 1;
+pub fn looks(thread: &Thread) {
+    let pending = &thread.explore;
+    let place = (pending.site.get(), pending.operation.get().object);
+    let looked = pending.looked.get();
+    if pending.looks[..looked.min(PLACES)].iter().any(|look| look.get() == place) {
+        thread.spins.set(thread.spins.get() + 1);
     } else {
-        pending.looks[pending.looked % PLACES] = place;
-        pending.looked += 1;
+        pending.looks[looked % PLACES].set(place);
+        pending.looked.set(looked + 1);
     }
 }
 
 /// The thread changed something that others may see.
-pub fn changes(thread: &mut Thread) {
-    thread.spins = 0;
-    thread.explore.looked = 0;
+pub fn changes(thread: &Thread) {
+    thread.spins.set(0);
+    thread.explore.looked.set(0);
 }
 
 /// What the thread is about to do concerns another object as well.
-pub fn concerns(thread: &mut Thread, second: u64) {
-    thread.explore.second = second;
+pub fn concerns(thread: &Thread, second: u64) {
+    thread.explore.second.set(second);
 }
 
 /// The same for an access. True: it is visible.
-pub fn at_access(thread: &mut Thread, access: crate::serial::replay::AccessAt, of_schedule: bool) -> bool {
+pub fn at_access(thread: &Thread, access: crate::serial::replay::AccessAt, of_schedule: bool) -> bool {
     let visible = match word(field::ACCESSES) {
         accesses::ALL => true,
         accesses::SITES => is_listed(access.site),
@@ -250,18 +251,20 @@ pub fn at_access(thread: &mut Thread, access: crate::serial::replay::AccessAt, o
 
 /// The thread is about to make an access that is no step. True: it has made so many of these in a row that it is taken to wait
 /// for somebody, in a loop that nobody sees.
-pub fn runs_on(thread: &mut Thread, access: crate::serial::replay::AccessAt, quantum_used_up: bool) -> bool {
+pub fn runs_on(thread: &Thread, access: crate::serial::replay::AccessAt, quantum_used_up: bool) -> bool {
     if !exploring() {
         return false;
     }
-    thread.explore.unseen += if watches_accesses() {
+    let more = if watches_accesses() {
         1
     } else if quantum_used_up {
         ACCESSES_WITHOUT_STEP
     } else {
         0
     };
-    if thread.explore.unseen < ACCESSES_WITHOUT_STEP {
+    let unseen = thread.explore.unseen.get() + more;
+    thread.explore.unseen.set(unseen);
+    if unseen < ACCESSES_WITHOUT_STEP {
         return false;
     }
     let operation = Operation { object: access.address, class: AccessClass::Read as u64, ..Operation::default() };
@@ -287,7 +290,7 @@ fn is_listed(site: u64) -> bool {
 }
 
 fn is_held(thread: &Thread) -> bool {
-    word(field::HOLD) == thread.schedule_index as u64 + 1 && thread.schedule_index != NO_THREAD
+    word(field::HOLD) == thread.schedule_index.get() as u64 + 1 && thread.schedule_index.get() != NO_THREAD
 }
 
 /// Who stands at an access that conflicts with this one.
@@ -295,11 +298,11 @@ fn meets(thread: &Thread, operation: &Operation) -> Option<u32> {
     // SAFETY: the holder of the turn; the others stand still. Registered threads are never unmapped.
     unsafe { sched::live() }.as_slice().iter().copied().find(|&number| {
         // SAFETY: as above.
-        let other = unsafe { &*by_number(number) };
-        number != thread.number
+        let other = known(number);
+        number != thread.number.get()
             && other.state.get() == State::Runnable
             && (word(field::HOLD) == 0 || is_held(other))
-            && other.explore.operation.races(operation)
+            && other.explore.operation.get().races(operation)
     })
 }
 
@@ -307,43 +310,43 @@ fn check_races(thread: &Thread) {
     if !exploring() || !races_wanted() {
         return;
     }
-    if let Some(other) = meets(thread, &thread.explore.operation) {
+    if let Some(other) = meets(thread, &thread.explore.operation.get()) {
         set(field::RACE_A, other as u64);
-        set(field::RACE_B, thread.number as u64);
-        replay::conclude(outcome::CO_ENABLED, other as u64, thread.number as u64);
+        set(field::RACE_B, thread.number.get() as u64);
+        replay::conclude(outcome::CO_ENABLED, other as u64, thread.number.get() as u64);
     }
 }
 
 /// A schedule said that the thread may go on, or is over. True: the thread has to ask here as well.
-pub fn asks(thread: &mut Thread) -> bool {
-    exploring() && !core::mem::take(&mut thread.explore.chosen)
+pub fn asks(thread: &Thread) -> bool {
+    exploring() && !thread.explore.chosen.take()
 }
 
 /// The thread stood in a schedule that is over, and was given the turn by a choice.
-pub fn released(thread: &mut Thread) {
+pub fn released(thread: &Thread) {
     if exploring() {
-        thread.explore.chosen = true;
+        thread.explore.chosen.set(true);
     }
 }
 
 /// The thread goes on without having asked.
-pub fn passed(thread: &mut Thread) {
-    thread.explore.chosen = false;
+pub fn passed(thread: &Thread) {
+    thread.explore.chosen.set(false);
 }
 
 /// Why the thread offers its turn.
-pub fn offered(thread: &mut Thread, occasion: Occasion) {
+pub fn offered(thread: &Thread, occasion: Occasion) {
     if occasion == Occasion::Yield {
         waits(thread);
     }
 }
 
 /// The thread only looks for what another is to do.
-pub fn waits(thread: &mut Thread) {
-    thread.spins = 0;
-    thread.explore.waiting = true;
+pub fn waits(thread: &Thread) {
+    thread.spins.set(0);
+    thread.explore.waiting.set(true);
     if word(field::STRATEGY) == strategy::PCT {
-        thread.explore.priority = LOWEST.fetch_sub(1, Relaxed);
+        thread.explore.priority.set(LOWEST.fetch_sub(1, Relaxed));
     }
 }
 
@@ -352,12 +355,12 @@ fn would_block(thread: &Thread, live: &[u32]) -> bool {
     if thread.state.get() != State::Runnable {
         return false;
     }
-    let Operation { op, object, second, .. } = thread.explore.operation;
+    let Operation { op, object, second, .. } = thread.explore.operation.get();
     let held_by_another = |lock: u64, shared: bool| {
         live.iter().any(|&number| {
             // SAFETY: under the scheduler's lock; registered threads are never unmapped.
-            let other = unsafe { &*by_number(number) };
-            number != thread.number && other.held.as_slice().iter().any(|held| held.lock == lock && !(shared && held.shared))
+            let other = known(number);
+            number != thread.number.get() && other.held.iter().any(|held| held.lock == lock && !(shared && held.shared))
         })
     };
     match Op::from_code(op) {
@@ -369,26 +372,25 @@ fn would_block(thread: &Thread, live: &[u32]) -> bool {
     }
 }
 
-/// The thread that makes the next step; null if nobody can. Under the scheduler's lock, with no holder of the turn.
-pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
-    // SAFETY: registered threads are never unmapped; under the lock nobody else changes them.
-    let of = |number: u32| unsafe { &mut *by_number(number) };
+/// The thread that makes the next step, if anybody can. Under the scheduler's lock, with no holder of the turn.
+pub fn choose(live: &[u32], outgoing: u32) -> Option<&'static Thread> {
+    let of = known;
     if !BEGUN.swap(true, Relaxed) {
         if word(field::SNAPSHOT) != 0 {
             crate::serial::snapshot::stand_here(live);
         }
         // SAFETY: registered threads are never unmapped.
-        crate::system::thread::all().for_each(|thread| write_thread(unsafe { &*thread }));
+        crate::system::thread::all().for_each(write_thread);
         for &number in live {
             let thread = of(number);
             // Nobody created the initial thread.
-            if thread.explore.priority == 0 {
-                thread.explore.priority = pct::initial(random());
+            if thread.explore.priority.get() == 0 {
+                thread.explore.priority.set(pct::initial(random()));
             }
             write_pending(thread);
         }
     }
-    let sleeps = |thread: &Thread| thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Time;
+    let sleeps = |thread: &Thread| thread.state.get() == State::Blocked && thread.wait.get().what == WaitFor::Time;
     let mut can_run: List<u32> = List::new();
     let mut enabled: List<u32> = List::new();
     for &number in live {
@@ -415,27 +417,26 @@ pub fn choose(live: &[u32], outgoing: u32) -> *mut Thread {
     if let Some(next) = next {
         let thread = of(next);
         if sleeps(thread) {
-            clock::advance_to(thread.wait.deadline);
+            clock::advance_to(thread.wait.get().deadline);
             sched::let_go(thread, Wake::TimedOut);
         }
         step(thread, live);
-        return thread;
+        return Some(thread);
     }
     if word(field::HOLD) != 0 && !live.iter().any(|&number| may_come_back(of(number))) {
         stop(end::HELD);
     }
-    core::ptr::null_mut()
+    None
 }
 
 /// Whether a thread stands before the end of the process.
 fn is_at_end(thread: &Thread) -> bool {
-    thread.explore.operation.op == Op::ExitGoesOn as u64
+    thread.explore.operation.get().op == Op::ExitGoesOn as u64
 }
 
 /// A thread is about to end the process: from here on it counts who repeats itself.
-pub fn process_ends(thread: &mut Thread) {
-    // SAFETY: the holder of the turn; the others stand still. Registered threads are never unmapped.
-    if !crate::system::thread::all().any(|other| unsafe { (*other).number != thread.number && (*other).linger.ends }) {
+pub fn process_ends(thread: &Thread) {
+    if !crate::system::thread::all().any(|other| other.number.get() != thread.number.get() && other.linger.ends.get()) {
         linger::forget_places();
     }
     ENDING.store(true, Relaxed);
@@ -444,31 +445,32 @@ pub fn process_ends(thread: &mut Thread) {
 /// The end of the process is made when nobody else goes on: what the others do before it, an earlier end would only hide. Takes
 /// it from those who can be chosen, or them; false: time passed, and somebody woke up.
 fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
-    // SAFETY: as in `choose`.
-    let of = |number: u32| unsafe { &mut *by_number(number) };
+    let of = known;
     if !ENDING.load(Relaxed) || !enabled.as_slice().iter().any(|&number| is_at_end(of(number))) {
         return true;
     }
-    let goes_on = |thread: &Thread| !is_at_end(thread) && !thread.explore.waiting && !thread.linger.passed_over;
+    let goes_on = |thread: &Thread| !is_at_end(thread) && !thread.explore.waiting.get() && !thread.linger.passed_over.get();
     let others = enabled.as_slice().iter().any(|&number| goes_on(of(number)));
     if !others {
         let timed = |thread: &Thread| {
-            thread.state.get() == State::Blocked && thread.wait.what != WaitFor::Time && thread.wait.deadline != clock::NEVER
+            thread.state.get() == State::Blocked
+                && thread.wait.get().what != WaitFor::Time
+                && thread.wait.get().deadline != clock::NEVER
         };
-        let first = live.iter().copied().filter(|&number| timed(of(number)) && !of(number).linger.passed_over);
-        if let Some(number) = first.min_by_key(|&number| of(number).wait.deadline) {
-            clock::advance_to(of(number).wait.deadline);
+        let first = live.iter().copied().filter(|&number| timed(of(number)) && !of(number).linger.passed_over.get());
+        if let Some(number) = first.min_by_key(|&number| of(number).wait.get().deadline) {
+            clock::advance_to(of(number).wait.get().deadline);
             sched::let_go(of(number), Wake::TimedOut);
             return false;
         }
-        if live.iter().any(|&number| of(number).linger.passed_over) {
+        if live.iter().any(|&number| of(number).linger.passed_over.get()) {
             set(field::PASSED_OVER, 1);
         }
     }
     let mut kept: List<u32> = List::new();
     for &number in enabled.as_slice() {
         let thread = of(number);
-        if if others { !is_at_end(thread) && !thread.linger.passed_over } else { is_at_end(thread) } {
+        if if others { !is_at_end(thread) && !thread.linger.passed_over.get() } else { is_at_end(thread) } {
             kept.push(number);
         }
     }
@@ -479,5 +481,6 @@ fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
 /// Whether a thread that cannot run may do so without another's help.
 fn may_come_back(thread: &Thread) -> bool {
     thread.state.get() == State::External
-        || thread.state.get() == State::Blocked && (thread.wait.what == WaitFor::Files || thread.wait.deadline != clock::NEVER)
+        || thread.state.get() == State::Blocked
+            && (thread.wait.get().what == WaitFor::Files || thread.wait.get().deadline != clock::NEVER)
 }

@@ -3,7 +3,7 @@
 use crate::record::recorder;
 use crate::serial::replay::{conflict, current_index, over};
 use crate::serial::{elastic, named, shutdown};
-use crate::system::thread::{Thread, by_number};
+use crate::system::thread::{Thread, known};
 use crate::system::{config, header};
 use rashomon_abi::control::{self, after, goal};
 use rashomon_abi::header::{field, outcome};
@@ -15,8 +15,8 @@ pub fn is_goal(index: usize) -> bool {
 }
 
 /// The thread, which stands still, is about to make its access.
-pub fn say_goal_reached(thread: &mut Thread) {
-    let access = thread.goal;
+pub fn say_goal_reached(thread: &Thread) {
+    let access = thread.goal.get();
     let executed = thread.accesses_since_sync();
     let arguments = [access.class, access.bytes, executed];
     recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &arguments);
@@ -29,7 +29,7 @@ pub fn turns_done() {
                 let thread = config::word(config::tables().goals + index * control::GOAL_WORDS) as usize;
                 let number = named::number(thread)?;
                 // SAFETY: registered threads are never unmapped.
-                Some((number, unsafe { (*by_number(number)).goal }))
+                Some((number, known(number).goal.get()))
             };
             let sides = (side(0), side(1));
             over(0);
@@ -44,7 +44,7 @@ pub fn turns_done() {
                 }
                 for number in [a, b] {
                     // SAFETY: registered threads are never unmapped; both stand in the runtime.
-                    say_goal_reached(unsafe { &mut *by_number(number) });
+                    say_goal_reached(known(number));
                 }
             }
             conclude(if met { outcome::CO_ENABLED } else { outcome::NO_OVERLAP }, a as u64, b as u64);
@@ -65,10 +65,10 @@ pub fn turns_done() {
 fn stands_at_goal(number: u32) -> bool {
     let goals = config::tables().goals;
     // SAFETY: registered threads are never unmapped.
-    let thread = unsafe { &*by_number(number) };
+    let thread = known(number);
     (0..config::count(control::field::GOALS)).any(|goal| {
         let entry = goals + goal * control::GOAL_WORDS;
-        config::word(entry) == thread.schedule_index as u64 && elastic::stands_at(thread, config::word(entry + 1) as usize)
+        config::word(entry) == thread.schedule_index.get() as u64 && elastic::stands_at(thread, config::word(entry + 1) as usize)
     })
 }
 

@@ -23,8 +23,9 @@ use crate::serial::explore;
 use crate::serial::sched::{self, WaitFor, Wake};
 use crate::serial::shutdown;
 use crate::system::memory::Map;
-use crate::system::thread::{Runtime, State, Thread, all, by_number};
+use crate::system::thread::{Runtime, State, Thread, all, known};
 use crate::system::{config, ending, sys};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
 use rashomon_abi::record::{Op, exit_stage};
@@ -57,15 +58,23 @@ const PARALLEL_MS: u64 = 1000;
 const PROVOKED_MS: u64 = 200;
 
 /// What a thread knows of this.
-#[derive(Clone, Copy, Default)]
 pub struct Local {
     /// It stands at the end of the process.
-    pub ends: bool,
+    pub ends: Cell<bool>,
     /// It repeated itself.
-    pub passed_over: bool,
-    steps: u32,
+    pub passed_over: Cell<bool>,
+    steps: Cell<u32>,
     /// Steps since the last new place.
-    same: u32,
+    same: Cell<u32>,
+}
+
+impl Local {
+    /// Nothing was counted yet.
+    fn begin(&self) {
+        self.passed_over.set(false);
+        self.steps.set(0);
+        self.same.set(0);
+    }
 }
 
 /// Whether threads run only because the process has not ended yet.
@@ -74,8 +83,9 @@ pub fn on() -> bool {
 }
 
 /// A forked child has one thread.
-pub fn forget(thread: &mut Thread) {
-    thread.linger = Local::default();
+pub fn forget(thread: &Thread) {
+    thread.linger.begin();
+    thread.linger.ends.set(false);
     ENDER.store(0, Relaxed);
     OVER.store(false, Relaxed);
 }
@@ -97,9 +107,8 @@ pub fn before_end(runtime: &Runtime, stage: u16, site: u64) {
     }
     let thread = runtime.thread();
     recorder::sync(thread, Op::ExitBegin, PROCESS, stage, site, &[]);
-    // SAFETY: registered threads are never unmapped.
-    let others_end = all().any(|other| unsafe { (*other).number != thread.number && (*other).linger.ends });
-    thread.linger.ends = true;
+    let others_end = all().any(|other| other.number.get() != thread.number.get() && other.linger.ends.get());
+    thread.linger.ends.set(true);
     if exploring {
         explore::process_ends(thread);
         // Whatever handlers do the others may do side by side with it. Of several ends each may be the one.
@@ -113,27 +122,25 @@ pub fn before_end(runtime: &Runtime, stage: u16, site: u64) {
             begin(thread);
         }
         stand_at_end(runtime, site);
-        if ENDER.load(Relaxed) == thread.number + 1 {
+        if ENDER.load(Relaxed) == thread.number.get() + 1 {
             ENDER.store(0, Relaxed);
         }
     }
     recorder::sync(thread, Op::ExitGoesOn, PROCESS, stage, site, &[]);
     if stage == exit_stage::ASKED {
         // From here on it runs handlers.
-        thread.linger.ends = others_end;
+        thread.linger.ends.set(others_end);
     }
 }
 
 fn begin(thread: &Thread) {
     forget_places();
     for other in all() {
-        // SAFETY: registered threads are never unmapped; all others stand still.
-        let linger = unsafe { &mut (*other).linger };
-        *linger = Local { ends: linger.ends, ..Local::default() };
+        other.linger.begin();
     }
     BEGAN.store(sys::clock(PROCESSOR), Relaxed);
     OVER.store(false, Relaxed);
-    ENDER.store(thread.number + 1, Release);
+    ENDER.store(thread.number.get() + 1, Release);
 }
 
 /// Every place is new again.
@@ -149,61 +156,64 @@ pub const fn place(op: u64, site: u64) -> u64 {
 }
 
 /// A thread has made a step. True: it repeats itself.
-pub fn step(thread: &mut Thread, place: u64, steps: u32) -> bool {
+pub fn step(thread: &Thread, place: u64, steps: u32) -> bool {
     const STEPS_PER_LOOK_AT_THE_CLOCK: u32 = 32;
-    if thread.linger.ends {
+    if thread.linger.ends.get() {
         return false;
     }
     let places = &raw mut PLACES;
     // SAFETY: for the holder of the turn.
-    let visits = unsafe { (*places).entry((place, 1 + thread.number as u64)) };
+    let visits = unsafe { (*places).entry((place, 1 + thread.number.get() as u64)) };
     *visits += 1;
     let known = *visits > 1;
-    let linger = &mut thread.linger;
-    linger.same = if known { linger.same.saturating_add(steps) } else { 0 };
-    linger.steps = linger.steps.saturating_add(steps);
+    let linger = &thread.linger;
+    linger.same.set(if known { linger.same.get().saturating_add(steps) } else { 0 });
+    linger.steps.set(linger.steps.get().saturating_add(steps));
     let most = if explore::on() { SAME_STEPS_EXPLORED } else { SAME_STEPS };
-    linger.passed_over |= linger.same >= most || linger.steps >= ALL_STEPS;
+    let repeats = linger.same.get() >= most || linger.steps.get() >= ALL_STEPS;
+    linger.passed_over.set(linger.passed_over.get() || repeats);
     if !explore::on()
-        && linger.steps % STEPS_PER_LOOK_AT_THE_CLOCK < steps
+        && linger.steps.get() % STEPS_PER_LOOK_AT_THE_CLOCK < steps
         && sys::clock(PROCESSOR).saturating_sub(BEGAN.load(Relaxed)) >= LONGEST_NS
     {
         OVER.store(true, Relaxed);
     }
-    linger.passed_over || OVER.load(Relaxed)
+    linger.passed_over.get() || OVER.load(Relaxed)
 }
 
 /// Whether a policy is to pass a thread over that can run.
 pub fn passes_over(thread: &Thread) -> bool {
-    thread.linger.ends || on() && (thread.linger.passed_over || OVER.load(Relaxed))
+    thread.linger.ends.get() || on() && (thread.linger.passed_over.get() || OVER.load(Relaxed))
 }
 
 /// Nobody can run whom no policy passes over. Who goes on, if anybody: one who sleeps; then who ends the process. Under the
 /// scheduler's lock.
-pub fn nobody_else(live: &[u32]) -> *mut Thread {
-    // SAFETY: registered threads are never unmapped; under the lock nobody else changes them.
-    let of = |number: u32| unsafe { &mut *by_number(number) };
+pub fn nobody_else(live: &[u32]) -> Option<&'static Thread> {
+    let of = known;
     if on() && !OVER.load(Relaxed) {
-        let sleeper =
-            |thread: &Thread| thread.state.get() == State::Blocked && thread.wait.deadline != NEVER && !thread.linger.passed_over;
-        let first = live.iter().copied().filter(|&number| sleeper(of(number))).min_by_key(|&number| of(number).wait.deadline);
+        let sleeper = |thread: &Thread| {
+            thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER && !thread.linger.passed_over.get()
+        };
+        let first =
+            live.iter().copied().filter(|&number| sleeper(of(number))).min_by_key(|&number| of(number).wait.get().deadline);
         if let Some(number) = first {
-            clock::advance_to(of(number).wait.deadline);
+            clock::advance_to(of(number).wait.get().deadline);
             sched::let_go(of(number), Wake::TimedOut);
-            return of(number);
+            return Some(of(number));
         }
         let in_kernel = |thread: &Thread| {
-            thread.state.get() == State::External || thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Files
+            thread.state.get() == State::External
+                || thread.state.get() == State::Blocked && thread.wait.get().what == WaitFor::Files
         };
         if live.iter().any(|&number| in_kernel(of(number))) {
-            return core::ptr::null_mut();
+            return None;
         }
     }
     let ender = ENDER.load(Relaxed).wrapping_sub(1);
-    let can_end = |number: u32| of(number).linger.ends && of(number).state.get() == State::Runnable;
+    let can_end = |number: u32| of(number).linger.ends.get() && of(number).state.get() == State::Runnable;
     let found =
         if live.contains(&ender) && can_end(ender) { Some(ender) } else { live.iter().copied().find(|&number| can_end(number)) };
-    found.map_or(core::ptr::null_mut(), by_number)
+    found.map(known)
 }
 
 /// For so long nobody has come back from the kernel. True: the process ends without them.
@@ -215,14 +225,13 @@ pub fn has_waited(idle_ns: u64) -> bool {
 }
 
 /// Without turns: waits as long as another thread may still do something, but not for ever.
-fn in_parallel(thread: &mut Thread, site: u64) {
+fn in_parallel(thread: &Thread, site: u64) {
     if config::mode() != control::mode::FREE || shutdown::is_done() {
         return;
     }
     let own = sys::thread_id();
     let lives = |other: &Thread| other.ended.load(Acquire) == 0 && other.kernel_id.get() != 0 && other.kernel_id.get() != own;
-    // SAFETY: registered threads are never unmapped.
-    let others = || all().map(|other| unsafe { &*other }).filter(|other| lives(other));
+    let others = || all().filter(|other| lives(other));
     if others().next().is_some() {
         recorder::sync(thread, Op::ExitBegin, PROCESS, exit_stage::HANDLED, site, &[]);
         ending::wait_for_others(if config::provoking() { PROVOKED_MS } else { PARALLEL_MS }, || {
@@ -245,7 +254,7 @@ fn stand_at_end(runtime: &Runtime, site: u64) {
 
 /// Counts a step of a thread that runs only because the process has not ended yet. True: it had enough of them, and stood here
 /// until others had ended the process, or gone on without that.
-pub fn stops(thread: &mut Thread, place: u64, steps: u32) -> bool {
+pub fn stops(thread: &Thread, place: u64, steps: u32) -> bool {
     if !on() || explore::on() || !step(thread, place, steps) {
         return false;
     }

@@ -3,6 +3,7 @@
 //!
 //! Calls: `system`, `report`, `detect`, `record`.
 
+pub mod arrivals;
 pub mod blocked;
 pub mod calls;
 pub mod cancellation;

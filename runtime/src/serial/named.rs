@@ -1,6 +1,6 @@
 //! The threads and objects that a schedule names: which of this execution they are.
 
-use crate::system::thread::{NO_THREAD, Thread, by_number};
+use crate::system::thread::{NO_THREAD, Thread, known};
 use crate::system::{config, modules};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control::{self, object};
@@ -17,7 +17,7 @@ pub fn schedule_index(parent: u32, spawn_ordinal: u32) -> u32 {
         u64::MAX
     } else {
         // SAFETY: a registered parent.
-        let index = unsafe { (*by_number(parent)).schedule_index };
+        let index = known(parent).schedule_index.get();
         if index == NO_THREAD {
             return NO_THREAD;
         }
@@ -33,8 +33,8 @@ pub fn schedule_index(parent: u32, spawn_ordinal: u32) -> u32 {
 
 /// The thread of that table entry exists now.
 pub fn appeared(thread: &Thread) {
-    if (thread.schedule_index as usize) < MAX_TRACKED {
-        NUMBERS[thread.schedule_index as usize].store(thread.number + 1, Release);
+    if (thread.schedule_index.get() as usize) < MAX_TRACKED {
+        NUMBERS[thread.schedule_index.get() as usize].store(thread.number.get() + 1, Release);
     }
 }
 
@@ -45,7 +45,7 @@ pub fn allocated(thread: &Thread, site: u64, ordinal: u64, address: u64, mapping
     for (index, known) in OBJECTS.iter().enumerate().take(config::count(control::field::OBJECTS)) {
         let entry = table + index * control::OBJECT_WORDS;
         if config::word(entry) == kind
-            && config::word(entry + 1) == thread.schedule_index as u64
+            && config::word(entry + 1) == thread.schedule_index.get() as u64
             && config::word(entry + 4) == ordinal
             && modules::address(config::word(entry + 2), config::word(entry + 3)) == Some(site)
         {
@@ -60,7 +60,7 @@ pub fn place(index: u64, delta: u64) -> Option<Option<u64>> {
     let thread = || {
         let number = number(config::word(entry + 1) as usize)?;
         // SAFETY: registered threads are never unmapped.
-        Some(unsafe { &*by_number(number) })
+        Some(known(number))
     };
     match config::word(entry) {
         object::GLOBAL => Some(Some(modules::address(config::word(entry + 2), config::word(entry + 3))?.wrapping_add(delta))),
@@ -68,8 +68,8 @@ pub fn place(index: u64, delta: u64) -> Option<Option<u64>> {
             0 => None,
             address => Some(Some(address + delta)),
         },
-        object::STACK => Some(Some(thread()?.stack.1.wrapping_sub(delta))),
-        object::TLS => Some(Some(thread()?.tls.1.wrapping_sub(delta))),
+        object::STACK => Some(Some(thread()?.stack.get().1.wrapping_sub(delta))),
+        object::TLS => Some(Some(thread()?.tls.get().1.wrapping_sub(delta))),
         _ => Some(None),
     }
 }

@@ -42,7 +42,7 @@ pub fn send(thread: &Thread) {
         }
         None if !SAID.swap(true, Relaxed) => sys::message(&[
             b"thread ",
-            sys::Decimal::new(u64::from(thread.number)).bytes(),
+            sys::Decimal::new(u64::from(thread.number.get())).bytes(),
             b" runs without any event, and lets itself not be interrupted: all others wait for it",
         ]),
         None => {}
@@ -60,15 +60,17 @@ unsafe extern "C" fn nudged(signal: c_int, _information: *mut SignalInfo, contex
     let interrupted = unsafe { *(context.add(40) as *const u64).add(16) };
     // SAFETY: this thread's block and record.
     unsafe {
-        if thread.is_null() || (*hot()).nesting > 0 || entry::is_in_hook(interrupted) {
+        let Some(thread) = thread else { return };
+        if hot().nesting.get() > 0 || entry::is_in_hook(interrupted) {
             return;
         }
-        let thread = &mut *thread;
         let runtime = Runtime::enter();
         LOCK.with(|| {
             // Before another thread runs, which may want the signal for itself.
             signals::take_back(signal);
-            if CURRENT.load(Acquire) == thread.number && thread.state.get() == State::Running && thread.evicted.load(Acquire) == 0
+            if CURRENT.load(Acquire) == thread.number.get()
+                && thread.state.get() == State::Running
+                && thread.evicted.load(Acquire) == 0
             {
                 thread.force_slow_path();
                 header::note(note::UNSEEN);

@@ -6,7 +6,7 @@ use crate::serial::policy::{self, Occasion};
 use crate::serial::replay::AccessAt;
 use crate::serial::sched::{LOCK, PROGRESS, come_back, live, pass_on};
 use crate::serial::{deadlock, elastic, endless, explore, linger, replay, world};
-use crate::system::thread::{Runtime, State, Thread, by_number};
+use crate::system::thread::{Runtime, State, Thread, known};
 use crate::system::{config, signals};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, access_of_kind};
@@ -46,8 +46,8 @@ pub fn acts(runtime: &Runtime) {
     }
 }
 
-fn has_acted(thread: &mut Thread) {
-    thread.spins = 0;
+fn has_acted(thread: &Thread) {
+    thread.spins.set(0);
     YIELDS.store(0, Relaxed);
     world::goes_on();
 }
@@ -72,7 +72,7 @@ fn any_point(runtime: &Runtime, op: Op, object: u64, site: u64, occasion: Occasi
     if enforced(runtime, op, object, site, AccessAt::NONE) {
         return;
     }
-    let occasion = if op == Op::Yield || thread.spins >= spin_limit() { Occasion::Yield } else { occasion };
+    let occasion = if op == Op::Yield || thread.spins.get() >= spin_limit() { Occasion::Yield } else { occasion };
     if !linger::stops(thread, linger::place(op as u64, site), 1) {
         offer(thread, occasion);
     }
@@ -87,21 +87,21 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: AccessAt, site: u64) {
     come_back(thread);
     PROGRESS.fetch_add(1, Relaxed);
     endless::stands_before(thread, op as u64, access.address, site);
-    thread.spins = match op {
-        Op::AtomicLoad if !explore::on() => thread.spins + 1,
+    thread.spins.set(match op {
+        Op::AtomicLoad if !explore::on() => thread.spins.get() + 1,
         // Whether it was a look, its failure tells; exploration counts by itself.
-        Op::AtomicLoad | Op::AtomicRmw => thread.spins,
+        Op::AtomicLoad | Op::AtomicRmw => thread.spins.get(),
         _ => {
             YIELDS.store(0, Relaxed);
             world::goes_on();
             0
         }
-    };
+    });
     if enforced(runtime, op, access.address, site, access) {
         return;
     }
     if !linger::stops(thread, linger::place(op as u64, site), 1) {
-        offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
+        offer(thread, if thread.spins.get() >= spin_limit() { Occasion::Yield } else { Occasion::Point });
     }
 }
 
@@ -134,17 +134,17 @@ pub fn failed_try(runtime: &Runtime) {
     looked(thread);
     if explore::exploring() {
         // Who is next is asked before the next operation: here the thread stands behind one that is not complete.
-        if thread.spins >= spin_limit() {
+        if thread.spins.get() >= spin_limit() {
             explore::waits(thread);
         }
-    } else if config::serial() && thread.spins >= SPIN_LIMIT && !replay::active() {
+    } else if config::serial() && thread.spins.get() >= SPIN_LIMIT && !replay::active() {
         offer(thread, Occasion::Yield);
     }
 }
 
 /// A compare-exchange that failed is a look.
-pub fn looked(thread: &mut Thread) {
-    if explore::on() { explore::looks(thread) } else { thread.spins += 1 }
+pub fn looked(thread: &Thread) {
+    if explore::on() { explore::looks(thread) } else { thread.spins.set(thread.spins.get() + 1) }
 }
 
 /// A thread that looks gives its turn up. When all that can run have done nothing else since the last event of another kind, only
@@ -155,10 +155,10 @@ fn pass_time() {
         // SAFETY: under the lock.
         for &number in unsafe { live() }.as_slice() {
             // SAFETY: registered threads are never unmapped.
-            let thread = unsafe { &*by_number(number) };
+            let thread = known(number);
             match thread.state.get() {
                 State::Runnable => runnable += 1,
-                State::Blocked => first = first.min(thread.wait.deadline),
+                State::Blocked => first = first.min(thread.wait.get().deadline),
                 _ => {}
             }
         }
@@ -174,22 +174,22 @@ fn pass_time() {
 
 /// Whether somebody else could run.
 pub fn others_can_run() -> bool {
-    // SAFETY: under the lock; registered threads are never unmapped.
-    LOCK.with(|| unsafe { live().as_slice().iter().any(|&number| (*by_number(number)).state.get() == State::Runnable) })
+    // SAFETY: under the lock.
+    LOCK.with(|| unsafe { live() }.as_slice().iter().any(|&number| known(number).state.get() == State::Runnable))
 }
 
-fn offer(thread: &mut Thread, mut occasion: Occasion) {
-    thread.points += 1;
-    if occasion == Occasion::Point && thread.points >= POINT_QUANTUM {
+fn offer(thread: &Thread, mut occasion: Occasion) {
+    thread.points.set(thread.points.get() + 1);
+    if occasion == Occasion::Point && thread.points.get() >= POINT_QUANTUM {
         clock::advance(QUANTUM_TIME);
         occasion = Occasion::Quantum;
     }
     if occasion == Occasion::Yield {
-        thread.spins = 0;
+        thread.spins.set(0);
         pass_time();
     }
     if occasion != Occasion::Point {
-        thread.points = 0;
+        thread.points.set(0);
         if endless::offered(thread, if occasion == Occasion::Yield { 1 } else { endless::QUANTUM_WEIGHT }) {
             return;
         }
@@ -214,12 +214,12 @@ pub fn at_range(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: u
 
 fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: u64) {
     let thread = runtime.thread();
-    thread.hot().quantum += 1;
+    thread.hot().quantum.set(thread.hot().quantum.get() + 1);
     if thread.pending_signals.load(Relaxed) != 0 {
         signals::deliver_inside(runtime);
     }
     if config::serial() {
-        let used_up = thread.reload > 0 && thread.evicted.load(Relaxed) == 0;
+        let used_up = thread.reload.get() > 0 && thread.evicted.load(Relaxed) == 0;
         come_back(thread);
         thread.reload_quantum();
         let access = AccessAt { address, bytes, class, atomic: false, site };
@@ -229,7 +229,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
         if explore::on() {
             // Where a schedule just ended, the thread stands at its last position.
             if (visible || held) && explore::asks(thread) {
-                offer(thread, if thread.spins >= spin_limit() { Occasion::Yield } else { Occasion::Point });
+                offer(thread, if thread.spins.get() >= spin_limit() { Occasion::Yield } else { Occasion::Point });
             } else if !visible && !held && explore::runs_on(thread, access, used_up) {
                 offer(thread, Occasion::Yield);
             }
@@ -243,5 +243,5 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
         }
     }
     thread.reload_quantum();
-    thread.hot().quantum -= 1;
+    thread.hot().quantum.set(thread.hot().quantum.get() - 1);
 }

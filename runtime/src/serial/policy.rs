@@ -6,7 +6,7 @@
 
 use crate::serial::{explore, linger, sched};
 use crate::system::config;
-use crate::system::thread::{State, Thread, by_number};
+use crate::system::thread::{State, Thread, known};
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use rashomon_abi::control::{field, policy};
 use rashomon_abi::numbers::SplitMix;
@@ -58,18 +58,18 @@ pub enum Occasion {
 }
 
 /// Whether the running thread has to offer its turn.
-pub fn offers(thread: &mut Thread, occasion: Occasion) -> bool {
+pub fn offers(thread: &Thread, occasion: Occasion) -> bool {
     let period = config::word(field::SWITCH_PERIOD).max(1);
     match config::word(field::POLICY) {
         policy::PCT => {
             let step = STEPS.fetch_add(1, Relaxed) + 1;
             for (index, change) in CHANGES.iter().enumerate() {
                 if change.load(Relaxed) == step {
-                    thread.priority = pct::changed(index);
+                    thread.priority.set(pct::changed(index));
                 }
             }
             if occasion != Occasion::Point {
-                thread.priority = LOWEST.fetch_sub(1, Relaxed);
+                thread.priority.set(LOWEST.fetch_sub(1, Relaxed));
             }
             true
         }
@@ -89,14 +89,12 @@ fn rarer(period: u64) -> u64 {
 }
 
 /// The next of the live threads that can run. `outgoing`: who ran last; `others`: prefer somebody else.
-pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
+pub fn choose(live: &[u32], outgoing: u32, others: bool) -> Option<&'static Thread> {
     debug_assert!(sched::LOCK.is_locked());
     if explore::on() {
         return explore::choose(live, outgoing);
     }
-    // SAFETY: registered threads are never unmapped.
-    let can_run =
-        |number: u32| unsafe { (*by_number(number)).state.get() == State::Runnable && !linger::passes_over(&*by_number(number)) };
+    let can_run = |number: u32| known(number).state.get() == State::Runnable && !linger::passes_over(known(number));
     let candidates = || live.iter().copied().filter(|&number| can_run(number));
     let mut count = candidates().count();
     if count == 0 {
@@ -109,11 +107,10 @@ pub fn choose(live: &[u32], outgoing: u32, others: bool) -> *mut Thread {
     }
     let number = match config::word(field::POLICY) {
         policy::RANDOM => candidates().nth((random() % count as u64) as usize),
-        // SAFETY: as above.
-        policy::PCT => candidates().max_by_key(|&number| unsafe { (*by_number(number)).priority }),
+        policy::PCT => candidates().max_by_key(|&number| known(number).priority.get()),
         policy::ROUND_ROBIN => candidates().find(|&number| number > outgoing).or_else(|| candidates().next()),
         _ if skip => candidates().find(|&number| number > outgoing).or_else(|| candidates().next()),
         _ => candidates().next(),
     };
-    number.map_or(core::ptr::null_mut(), by_number)
+    number.map(known)
 }

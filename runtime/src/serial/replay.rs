@@ -10,9 +10,9 @@ use crate::serial::goals::{begin_to_hold, is_goal, turns_done};
 pub use crate::serial::goals::{conclude, rashomon_finding_reached, say_goal_reached};
 pub use crate::serial::named::{allocated, appeared, schedule_index};
 use crate::serial::sched::{self, LOCK, WaitFor, Wake};
-use crate::serial::{named, shutdown};
-use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
-use crate::system::{config, header, modules, signals};
+use crate::serial::{arrivals, named, shutdown};
+use crate::system::thread::{NO_THREAD, Runtime, State, Thread, known};
+use crate::system::{config, header, modules};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
@@ -127,16 +127,16 @@ pub fn quantum(thread: &Thread) -> Option<i64> {
         return None;
     }
     let turn = current();
-    if elastic::asked() && turn.thread == thread.schedule_index && turn.flags & turn::AT_SITE != 0 {
+    if elastic::asked() && turn.thread == thread.schedule_index.get() && turn.flags & turn::AT_SITE != 0 {
         return Some(0);
     }
-    if turn.thread != thread.schedule_index || turn.ordinal != thread.ordinal as u64 {
+    if turn.thread != thread.schedule_index.get() || turn.ordinal != thread.ordinal.get() as u64 {
         return Some(UNBOUNDED);
     }
     Some(if turn.flags & turn::AT_SITE != 0 {
         0
     } else if turn.flags & turn::AT_COUNT != 0 {
-        turn.count.saturating_sub(thread.since_sync).min(UNBOUNDED as u64) as i64
+        turn.count.saturating_sub(thread.since_sync.get()).min(UNBOUNDED as u64) as i64
     } else {
         UNBOUNDED
     })
@@ -157,21 +157,21 @@ pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, acc
     }
     while active() {
         let turn = current();
-        if turn.thread != thread.schedule_index {
+        if turn.thread != thread.schedule_index.get() {
             hand_over(thread);
             continue;
         }
-        let goes_on = turn.ordinal > thread.ordinal as u64;
-        let waits_here = turn.flags & turn::WAITING != 0 && turn.ordinal == thread.ordinal as u64;
+        let goes_on = turn.ordinal > thread.ordinal.get() as u64;
+        let waits_here = turn.flags & turn::WAITING != 0 && turn.ordinal == thread.ordinal.get() as u64;
         if turn.flags & turn::TO_END != 0 || goes_on || waits_here {
             break;
         }
         // What came next was no access before this event, but a signal's handler, or something from outside.
-        let here = turn.ordinal == thread.ordinal as u64
+        let here = turn.ordinal == thread.ordinal.get() as u64
             && turn.flags & turn::AT_COUNT != 0
             && turn.count == thread.accesses_since_sync();
         let elsewhere = turn.flags & (turn::AT_SITE | turn::AT_COUNT) != 0 && !here;
-        if turn.ordinal < thread.ordinal as u64 || elsewhere {
+        if turn.ordinal < thread.ordinal.get() as u64 || elsewhere {
             diverged(divergence::PASSED, thread, Some((op, object, site)));
             break;
         }
@@ -190,11 +190,11 @@ pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, acc
 }
 
 /// The same where positions are recognised elastically: by operation, site and occurrence.
-fn follow(thread: &mut Thread, op: Op, site: u64, access: AccessAt) {
+fn follow(thread: &Thread, op: Op, site: u64, access: AccessAt) {
     while active() {
         let index = current_index();
         let turn = turn_at(index);
-        if turn.thread != thread.schedule_index {
+        if turn.thread != thread.schedule_index.get() {
             hand_over(thread);
             continue;
         }
@@ -209,7 +209,7 @@ fn follow(thread: &mut Thread, op: Op, site: u64, access: AccessAt) {
             Arrival::There => reached(thread, AccessAt { site, ..access }),
             Arrival::Over if is_goal(index) => diverged(divergence::PASSED, thread, Some((op, 0, site))),
             Arrival::Over => {
-                thread.goal = AccessAt { site, ..access };
+                thread.goal.set(AccessAt { site, ..access });
                 advance();
                 thread.reload_quantum();
             }
@@ -219,11 +219,11 @@ fn follow(thread: &mut Thread, op: Op, site: u64, access: AccessAt) {
 }
 
 /// The same at an access.
-fn follow_access(thread: &mut Thread, access: AccessAt) {
+fn follow_access(thread: &Thread, access: AccessAt) {
     while active() {
         let index = current_index();
         let turn = turn_at(index);
-        if turn.thread != thread.schedule_index {
+        if turn.thread != thread.schedule_index.get() {
             hand_over(thread);
             continue;
         }
@@ -257,15 +257,15 @@ pub fn at_access(runtime: &Runtime, access: AccessAt) -> bool {
     }
     while active() {
         let turn = current();
-        if turn.thread != thread.schedule_index {
+        if turn.thread != thread.schedule_index.get() {
             hand_over(thread);
             continue;
         }
-        let here = turn.ordinal == thread.ordinal as u64
+        let here = turn.ordinal == thread.ordinal.get() as u64
             && if turn.flags & turn::AT_SITE != 0 {
                 matches_site(&turn, &access)
             } else {
-                turn.flags & turn::AT_COUNT != 0 && turn.count == thread.since_sync
+                turn.flags & turn::AT_COUNT != 0 && turn.count == thread.since_sync.get()
             };
         if !here {
             break;
@@ -275,16 +275,16 @@ pub fn at_access(runtime: &Runtime, access: AccessAt) -> bool {
     true
 }
 
-fn hand_over(thread: &mut Thread) {
+fn hand_over(thread: &Thread) {
     LOCK.lock();
     thread.state.set(State::Runnable);
     sched::pass_on_locked(thread);
 }
 
 /// The thread stands at its turn's position.
-fn reached(thread: &mut Thread, access: AccessAt) {
+fn reached(thread: &Thread, access: AccessAt) {
     if is_goal(current_index()) {
-        thread.goal = access;
+        thread.goal.set(access);
         // Elastically it may not be the last place at which it stands.
         if !elastic::asked() {
             say_goal_reached(thread);
@@ -307,7 +307,7 @@ fn advance() {
 /// The schedule is no longer in force.
 pub fn over(state: u32) {
     ACTIVE.store(state, Release);
-    signals::release_held();
+    arrivals::release_held();
 }
 
 /// The execution left the schedule.
@@ -319,14 +319,14 @@ pub fn diverged(kind: u64, thread: &Thread, actual: Option<(Op, u64, u64)>) {
     }
     header::set(field::DIVERGENCE, kind);
     header::set(field::EXPECTED_ORDINAL, turn.ordinal);
-    header::set(field::ACTUAL_ORDINAL, thread.ordinal as u64);
+    header::set(field::ACTUAL_ORDINAL, thread.ordinal.get() as u64);
     if let Some((op, object, site)) = actual {
         header::set(field::ACTUAL_OP, op as u64);
         header::set(field::ACTUAL_SITE, site);
         header::set(field::ACTUAL_OBJECT, object);
     }
     over(0);
-    header::set(field::OUTCOME_THREAD_A, thread.number as u64);
+    header::set(field::OUTCOME_THREAD_A, thread.number.get() as u64);
     header::set(field::OUTCOME_TURN, current_index() as u64);
     header::set(field::OUTCOME, outcome::DIVERGED);
     if config::word(control::field::AFTER) == after::STOP {
@@ -335,7 +335,7 @@ pub fn diverged(kind: u64, thread: &Thread, actual: Option<(Op, u64, u64)>) {
 }
 
 pub enum Choice {
-    Thread(*mut Thread),
+    Thread(&'static Thread),
     /// The schedule's thread has to come back from the kernel first.
     Wait,
     /// No schedule: the policy decides.
@@ -345,17 +345,17 @@ pub enum Choice {
 /// Whether a turn ends with the wait that its thread is in, and not with something that the thread does after it. Recordings say
 /// so ([`turn::WAITING`]); of other schedules it is guessed, unless they have a goal: such a one wants the thread where it stands
 /// after that.
-fn waits_at(turn: &Turn, thread: &mut Thread) -> bool {
+fn waits_at(turn: &Turn, thread: &Thread) -> bool {
     let in_kernel = thread.state.get() == State::External;
-    if turn.ordinal != thread.ordinal as u64 {
+    if turn.ordinal != thread.ordinal.get() as u64 {
         return false;
     }
     if turn.flags & turn::WAITING != 0 {
         let waits = thread.state.get() == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
         return waits && turn.count == thread.accesses_since_sync();
     }
-    let asleep = thread.state.get() == State::Blocked && thread.wait.deadline != NEVER;
-    if thread.turn_ended
+    let asleep = thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER;
+    if thread.turn_ended.get()
         || !asleep && !in_kernel
         || config::word(control::field::GOAL) != goal::NONE
         || turn.flags & (turn::TO_END | turn::AT_SITE) != 0
@@ -380,9 +380,8 @@ pub fn choose() -> Choice {
         for goal in 0..config::count(control::field::GOALS) {
             let index = config::word(goals + goal * control::GOAL_WORDS) as usize;
             if let Some(number) = named::number(index) {
-                let thread = by_number(number);
-                // SAFETY: registered threads are never unmapped.
-                if unsafe { (*thread).state.get() } == State::Runnable {
+                let thread = known(number);
+                if thread.state.get() == State::Runnable {
                     return Choice::Thread(thread);
                 }
             }
@@ -393,11 +392,11 @@ pub fn choose() -> Choice {
         let turn = current();
         let Some(number) = named::number(turn.thread as usize) else {
             // SAFETY: the initial thread always exists.
-            diverged(divergence::NO_SUCH_THREAD, unsafe { &*by_number(0) }, None);
+            diverged(divergence::NO_SUCH_THREAD, known(0), None);
             break;
         };
         // SAFETY: registered threads are never unmapped; under the lock.
-        let thread = unsafe { &mut *by_number(number) };
+        let thread = known(number);
         if elastic::asked() && elastic::is_done(thread, current_index()) {
             advance();
             continue;
@@ -407,50 +406,52 @@ pub fn choose() -> Choice {
         match thread.state.get() {
             State::Runnable | State::Running | State::Held => return Choice::Thread(thread),
             State::Blocked | State::External if waits_here => {
-                thread.turn_ended = true;
+                thread.turn_ended.set(true);
                 advance();
             }
-            State::External if thread.evicted.load(Relaxed) == sched::EVICTED && thread.evicted_turn == turn_number() => {
+            State::External if thread.evicted.load(Relaxed) == sched::EVICTED && thread.evicted_turn.get() == turn_number() => {
                 advance()
             }
             State::External => return Choice::Wait,
             State::Ended if ends_unseen(&turn) => advance(),
             State::Ended if elastic::asked() && !is_goal(current_index()) => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),
-            State::Blocked if thread.wait.what == WaitFor::Files => {
+            State::Blocked if thread.wait.get().what == WaitFor::Files => {
                 crate::serial::watchdog::poll_files(0);
                 if thread.state.get() == State::Blocked {
                     return Choice::Wait;
                 }
             }
-            State::Blocked if thread.wait.deadline != NEVER => {
-                clock::advance_to(thread.wait.deadline);
+            State::Blocked if thread.wait.get().deadline != NEVER => {
+                clock::advance_to(thread.wait.get().deadline);
                 sched::let_go(thread, Wake::TimedOut);
             }
             State::Blocked if to_end => advance(),
             // Others go first, who may let it go on in its next turn.
             State::Blocked if elastic::asked() && !is_goal(current_index()) => advance(),
-            State::Blocked => diverged(divergence::BLOCKED, thread, Some((Op::Blocked, thread.wait.object, thread.wait_site))),
+            State::Blocked => {
+                diverged(divergence::BLOCKED, thread, Some((Op::Blocked, thread.wait.get().object, thread.wait_site.get())))
+            }
         }
     }
     Choice::Free
 }
 
 /// The thread that the schedule waits for, if that is what nobody runs for.
-pub fn awaited() -> Option<&'static mut Thread> {
+pub fn awaited() -> Option<&'static Thread> {
     if !active() {
         return None;
     }
     let number = named::number(current().thread as usize)?;
     // SAFETY: registered threads are never unmapped.
-    Some(unsafe { &mut *by_number(number) })
+    Some(known(number))
 }
 
 /// A thread's last event happened in its own turn, or not. Under the scheduler's lock.
 pub fn ended(thread: &Thread) {
     if active() {
         let turn = current();
-        if turn.thread == thread.schedule_index && ends_unseen(&turn) {
+        if turn.thread == thread.schedule_index.get() && ends_unseen(&turn) {
             advance();
         }
     }

@@ -15,7 +15,7 @@ use crate::serial::policy;
 use crate::serial::{cancellation, deadlock, elastic, endless, explore, linger, points, replay, snapshot, standstill, watchdog};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
-use crate::system::thread::{NO_THREAD, Runtime, State, Thread, by_number};
+use crate::system::thread::{NO_THREAD, Runtime, State, Thread, known};
 use crate::system::{config, header, signals, sys};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
@@ -49,7 +49,7 @@ pub unsafe fn live() -> &'static mut List<u32> {
 }
 
 /// Accesses a thread may make before it has to look up.
-pub fn quantum(thread: &mut Thread) -> i64 {
+pub fn quantum(thread: &Thread) -> i64 {
     const UNBOUNDED: i64 = i64::MAX / 2;
     if thread.evicted.load(Relaxed) != 0 || thread.pending_signals.load(Relaxed) != 0 {
         return 0;
@@ -70,15 +70,15 @@ pub fn quantum(thread: &mut Thread) -> i64 {
 }
 
 /// The initial thread takes the turn.
-pub fn begin(thread: &mut Thread) {
+pub fn begin(thread: &Thread) {
     standstill::begins();
     LOCK.with(|| {
         // SAFETY: under the lock.
-        unsafe { live().push(thread.number) };
+        unsafe { live().push(thread.number.get()) };
         thread.state.set(State::Running);
         thread.arrived.set(true);
-        CURRENT.store(thread.number, Release);
-        LAST.store(thread.number, Relaxed);
+        CURRENT.store(thread.number.get(), Release);
+        LAST.store(thread.number.get(), Relaxed);
     });
 }
 
@@ -86,7 +86,7 @@ pub fn begin(thread: &mut Thread) {
 ///
 /// # Safety
 /// In such a child, by that thread.
-pub unsafe fn only(thread: &mut Thread) {
+pub unsafe fn only(thread: &Thread) {
     LOCK.unlock();
     // SAFETY: nobody else is there. The list may have been in the middle of a change.
     unsafe { (&raw mut LIVE).write(List::new()) };
@@ -101,9 +101,9 @@ pub unsafe fn only(thread: &mut Thread) {
 }
 
 /// A thread was created: it can run from now on.
-pub fn created(thread: &mut Thread) {
+pub fn created(thread: &Thread) {
     // SAFETY: under the lock.
-    LOCK.with(|| unsafe { live().push(thread.number) });
+    LOCK.with(|| unsafe { live().push(thread.number.get()) });
     standstill::begins();
     endless::moves();
     if explore::on() {
@@ -112,23 +112,23 @@ pub fn created(thread: &mut Thread) {
 }
 
 /// A created thread that never came to be.
-pub fn forget(thread: &mut Thread) {
+pub fn forget(thread: &Thread) {
     standstill::ends(thread);
     LOCK.with(|| {
         remove_live(thread);
-        if CURRENT.load(Relaxed) == thread.number {
+        if CURRENT.load(Relaxed) == thread.number.get() {
             CURRENT.store(NO_THREAD, Release);
             dispatch(false);
         }
     });
 }
 
-fn remove_live(thread: &mut Thread) {
+fn remove_live(thread: &Thread) {
     debug_assert!(LOCK.is_locked());
     thread.state.set(State::Ended);
     // SAFETY: callers hold the lock.
     let live = unsafe { live() };
-    if let Some(at) = live.as_slice().iter().position(|&number| number == thread.number) {
+    if let Some(at) = live.as_slice().iter().position(|&number| number == thread.number.get()) {
         live.remove(at);
     }
 }
@@ -139,19 +139,19 @@ pub fn live_count() -> usize {
 }
 
 /// A new thread's first steps: waits until it is given the turn.
-pub fn arrive(thread: &mut Thread) {
+pub fn arrive(thread: &Thread) {
     if config::serial() {
         LOCK.with(|| {
             thread.arrived.set(true);
             if thread.evicted.swap(0, AcqRel) != 0 {
-                make_runnable(thread, thread.wake);
+                make_runnable(thread, thread.wake.get());
                 if CURRENT.load(Relaxed) == NO_THREAD {
                     dispatch(false);
                 }
             }
         });
         wait_for_turn(thread);
-        LAST.store(thread.number, Relaxed);
+        LAST.store(thread.number.get(), Relaxed);
     }
 }
 
@@ -162,7 +162,7 @@ pub const SIGNAL_ARRIVED: u32 = 2;
 pub const STAND: u32 = 4;
 
 /// Stands still until the turn is given to this thread.
-fn wait_for_turn(thread: &mut Thread) {
+fn wait_for_turn(thread: &Thread) {
     loop {
         let given = thread.baton.swap(0, Acquire);
         if given & STAND != 0 {
@@ -185,7 +185,7 @@ fn wait_for_turn(thread: &mut Thread) {
             sys::futex_wait(&thread.baton, 0);
         }
     }
-    debug_assert!(CURRENT.load(Relaxed) == thread.number);
+    debug_assert!(CURRENT.load(Relaxed) == thread.number.get());
     await_exit();
     await_leaving(thread);
     endless::is_called(thread);
@@ -194,10 +194,10 @@ fn wait_for_turn(thread: &mut Thread) {
 /// Waits until all threads that were created have begun and wait for their turns. Under [`LOCK`], with no holder of the turn,
 /// which is this thread meanwhile.
 pub fn await_arrivals(caller: &Thread) {
-    // SAFETY: under the lock; who holds the turn keeps others from being created. Registered threads are never unmapped.
-    let all_arrived = || unsafe { live() }.as_slice().iter().all(|&number| unsafe { (*by_number(number)).arrived.get() });
+    // SAFETY: under the lock; who holds the turn keeps others from being created.
+    let all_arrived = || unsafe { live() }.as_slice().iter().all(|&number| known(number).arrived.get());
     if !all_arrived() {
-        CURRENT.store(caller.number, Release);
+        CURRENT.store(caller.number.get(), Release);
         LOCK.unlock();
         patiently(|| LOCK.with(all_arrived));
         LOCK.lock();
@@ -223,23 +223,23 @@ pub static LEAVING: AtomicU32 = AtomicU32::new(0);
 /// where in the queue for a file's lock, and whether cancellation or a signal finds it inside.
 fn await_leaving(thread: &Thread) {
     let number = LEAVING.swap(0, AcqRel);
-    if number != 0 && number - 1 != thread.number {
+    if number != 0 && number - 1 != thread.number.get() {
         // SAFETY: registered threads are never unmapped.
-        settles(unsafe { &*by_number(number - 1) });
+        settles(known(number - 1));
     }
 }
 
 /// Gives the turn away and comes back when it is given again. Under [`LOCK`], which is released.
-pub fn pass_on(thread: &mut Thread, others: bool) {
-    debug_assert!(LOCK.is_locked() && CURRENT.load(Relaxed) == thread.number);
+pub fn pass_on(thread: &Thread, others: bool) {
+    debug_assert!(LOCK.is_locked() && CURRENT.load(Relaxed) == thread.number.get());
     let waited = thread.state.get() == State::Blocked;
     CURRENT.store(NO_THREAD, Release);
     dispatch(others);
     LOCK.unlock();
     wait_for_turn(thread);
-    let switched = LAST.swap(thread.number, Relaxed) != thread.number;
+    let switched = LAST.swap(thread.number.get(), Relaxed) != thread.number.get();
     if switched {
-        thread.points = 0;
+        thread.points.set(0);
         header::word(field::SWITCHES).fetch_add(1, Relaxed);
     }
     if switched || waited {
@@ -249,14 +249,14 @@ pub fn pass_on(thread: &mut Thread, others: bool) {
 }
 
 /// [`pass_on`] for a schedule: the lock is taken, the thread can run.
-pub fn pass_on_locked(thread: &mut Thread) {
+pub fn pass_on_locked(thread: &Thread) {
     pass_on(thread, false);
     explore::released(thread);
 }
 
-fn make_runnable(thread: &mut Thread, wake: Wake) {
+fn make_runnable(thread: &Thread, wake: Wake) {
     thread.state.set(State::Runnable);
-    thread.wake = wake;
+    thread.wake.set(wake);
 }
 
 /// Gives the turn to somebody, if anybody can run; else wakes the watchdog. Under [`LOCK`], with no holder of the turn.
@@ -276,24 +276,19 @@ pub fn dispatch(others: bool) {
 
 fn give_turn(others: bool) -> bool {
     let next = match replay::choose() {
-        replay::Choice::Thread(thread) => thread,
-        replay::Choice::Wait => core::ptr::null_mut(),
-        // SAFETY: under the lock.
-        replay::Choice::Free if !endless::next().is_null() => endless::next(),
-        // SAFETY: under the lock.
-        replay::Choice::Free => policy::choose(unsafe { live() }.as_slice(), LAST.load(Relaxed), others),
+        replay::Choice::Thread(thread) => Some(thread),
+        replay::Choice::Wait => None,
+        replay::Choice::Free => endless::next().or_else(|| {
+            // SAFETY: under the lock.
+            policy::choose(unsafe { live() }.as_slice(), LAST.load(Relaxed), others)
+        }),
     };
-    let next = if next.is_null() { elastic::relieve() } else { next };
-    if next.is_null() {
-        return false;
-    }
-    // SAFETY: registered threads are never unmapped, and under the lock nobody else changes their state.
-    let next = unsafe { &mut *next };
+    let Some(next) = next.or_else(elastic::relieve) else { return false };
     next.state.set(State::Running);
-    CURRENT.store(next.number, Release);
+    CURRENT.store(next.number.get(), Release);
     next.baton.fetch_or(TURN_GIVEN, Release);
     // The calling thread is awake.
-    if !core::ptr::eq(next, crate::system::tls::current()) {
+    if !crate::system::tls::current().is_some_and(|thread| core::ptr::eq(thread, next)) {
         sys::futex_wake(&next.baton, 1);
     }
     true
@@ -312,15 +307,15 @@ fn expire() {
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped.
-        let thread = unsafe { &mut *by_number(number) };
-        if thread.state.get() == State::Blocked && thread.wait.deadline <= now {
+        let thread = known(number);
+        if thread.state.get() == State::Blocked && thread.wait.get().deadline <= now {
             make_runnable(thread, Wake::TimedOut);
         }
     }
 }
 
 /// A thread whose turn the watchdog took while it was in the kernel stands in line again.
-pub fn come_back(thread: &mut Thread) {
+pub fn come_back(thread: &Thread) {
     if thread.evicted.load(Acquire) == 0 {
         return;
     }
@@ -333,7 +328,7 @@ pub fn come_back(thread: &mut Thread) {
     }
     LOCK.unlock();
     wait_for_turn(thread);
-    LAST.store(thread.number, Relaxed);
+    LAST.store(thread.number.get(), Relaxed);
     recorder::turn(thread);
     thread.reload_quantum();
 }
@@ -364,18 +359,18 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
         endless::moves();
     }
     LOCK.lock();
-    thread.wait = wait;
-    thread.wait_site = site;
-    thread.wake = Wake::Nothing;
-    thread.turn_ended = false;
+    thread.wait.set(wait);
+    thread.wait_site.set(site);
+    thread.wake.set(Wake::Nothing);
+    thread.turn_ended.set(false);
     thread.state.set(State::Blocked);
-    thread.spins = 0;
+    thread.spins.set(0);
     if matches!(wait.what, WaitFor::Lock | WaitFor::LockShared | WaitFor::Join) && wait.deadline == NEVER {
         deadlock::check(thread);
     }
     pass_on(thread, false);
-    let wake = thread.wake;
-    thread.wait = Wait::NOTHING;
+    let wake = thread.wake.get();
+    thread.wait.set(Wait::NOTHING);
     if wait.what == WaitFor::Time {
         endless::offered(thread, 1);
     }
@@ -404,9 +399,9 @@ fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped.
-        let thread = unsafe { &mut *by_number(number) };
-        let same = thread.wait.what == what || what == WaitFor::Lock && thread.wait.what == WaitFor::LockShared;
-        if woken < count && thread.state.get() == State::Blocked && same && thread.wait.object == object {
+        let thread = known(number);
+        let same = thread.wait.get().what == what || what == WaitFor::Lock && thread.wait.get().what == WaitFor::LockShared;
+        if woken < count && thread.state.get() == State::Blocked && same && thread.wait.get().object == object {
             make_runnable(thread, Wake::Woken);
             endless::moves();
             woken += 1;
@@ -419,8 +414,8 @@ fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
 pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
     LOCK.with(|| {
         // SAFETY: registered threads are never unmapped.
-        let thread = unsafe { &mut *by_number(number) };
-        let waits = thread.state.get() == State::Blocked && thread.wait.what == what && thread.wait.object == object;
+        let thread = known(number);
+        let waits = thread.state.get() == State::Blocked && thread.wait.get().what == what && thread.wait.get().object == object;
         if waits {
             make_runnable(thread, Wake::Woken);
         }
@@ -429,7 +424,7 @@ pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
 }
 
 /// A thread was cancelled: if it is blocked it looks whether that concerns it.
-pub fn cancelled(thread: &mut Thread) {
+pub fn cancelled(thread: &Thread) {
     LOCK.with(|| {
         thread.cancelled.store(1, Release);
         if thread.state.get() == State::Blocked {
@@ -439,7 +434,7 @@ pub fn cancelled(thread: &mut Thread) {
 }
 
 /// A thread blocked until a deadline, or for files, is let go by the watchdog or a schedule. Under [`LOCK`].
-pub fn let_go(thread: &mut Thread, wake: Wake) {
+pub fn let_go(thread: &Thread, wake: Wake) {
     debug_assert!(LOCK.is_locked() && thread.state.get() == State::Blocked);
     make_runnable(thread, wake);
 }
@@ -451,24 +446,24 @@ pub fn files_moved() {
 
 /// The holder of the turn is gone without a word: the program ended it by system call. Its block and stack are gone as well.
 /// Under [`LOCK`].
-pub fn vanished(thread: &mut Thread) {
-    thread.hot = core::ptr::null_mut();
+pub fn vanished(thread: &Thread) {
+    thread.leaves_block();
     thread.ended.store(1, Release);
     remove_live(thread);
-    wake_locked(WaitFor::Join, thread.number as u64, usize::MAX);
+    wake_locked(WaitFor::Join, thread.number.get() as u64, usize::MAX);
     replay::ended(thread);
     CURRENT.store(NO_THREAD, Release);
 }
 
 /// The thread's last event was recorded: somebody else goes on.
-pub fn ended(thread: &mut Thread) {
+pub fn ended(thread: &Thread) {
     endless::moves();
     LOCK.lock();
     remove_live(thread);
-    let number = thread.number as u64;
+    let number = thread.number.get() as u64;
     wake_locked(WaitFor::Join, number, usize::MAX);
     // The kernel gives robust mutexes up for it.
-    for held in thread.held.as_slice() {
+    for held in thread.held.iter() {
         wake_locked(WaitFor::Lock, held.lock, usize::MAX);
     }
     replay::ended(thread);

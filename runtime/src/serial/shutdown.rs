@@ -19,10 +19,9 @@ fn stands_still(thread: &Thread) -> bool {
 fn close_streams() {
     let own = crate::system::thread::current_number();
     for thread in all() {
-        // SAFETY: registered threads are never unmapped. Others are stopped (serial) or left alone.
-        let thread = unsafe { &mut *thread };
-        if !thread.hot.is_null() && (thread.number as u64 == own || stands_still(thread) || standstill::stands()) {
-            if config::serial() && thread.number as u64 != own && thread.state.get() == State::Runnable {
+        // Others are stopped (serial) or left alone.
+        if thread.has_block() && (thread.number.get() as u64 == own || stands_still(thread) || standstill::stands()) {
+            if config::serial() && thread.number.get() as u64 != own && thread.state.get() == State::Runnable {
                 recorder::stands(thread);
             }
             recorder::finish(thread);
@@ -63,9 +62,7 @@ pub use crate::system::header::has_ended as is_done;
 pub fn resume() {
     let own = crate::system::thread::current_number();
     for thread in all() {
-        // SAFETY: as in `close_streams`.
-        let thread = unsafe { &mut *thread };
-        if !thread.hot.is_null() && thread.chunk.is_null() && (thread.number as u64 == own || stands_still(thread)) {
+        if thread.has_block() && thread.chunk.get().is_null() && (thread.number.get() as u64 == own || stands_still(thread)) {
             recorder::begin(thread);
         }
     }

@@ -134,8 +134,8 @@ pub fn during<R>(runtime: &Runtime, wait: For, call: impl FnOnce() -> R) -> R {
     result
 }
 
-fn begin(thread: &mut Thread, wait: For) {
-    let stack = if detect::on() { detect::local::call_stack(thread, wait.site) } else { 0 };
+fn begin(thread: &Thread, wait: For) {
+    let stack = if detect::on() { thread.with_own(|own| detect::local::call_stack(own, wait.site)) } else { 0 };
     let waiting = &thread.waiting;
     let before = waiting.word.load(Relaxed);
     waiting.object.store(wait.object, Relaxed);
@@ -332,8 +332,7 @@ impl Task {
 }
 
 fn known(number: u32) -> Option<&'static Thread> {
-    // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
-    unsafe { by_number(number).as_ref() }.filter(|thread| thread.ended.load(Acquire) == 0)
+    by_number(number).filter(|thread| thread.ended.load(Acquire) == 0)
 }
 
 /// Word, operation, kind of lock and object of a thread's wait.
@@ -346,7 +345,7 @@ fn wait_of(thread: &Thread) -> Option<(u64, Op, u16, u64)> {
 /// The holder that a wait depends on, as libc's own object tells.
 fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
     let owner_at = match (op, kind & lock_kind::KIND_MASK) {
-        (Op::ThreadJoin, _) => return known(object as u32).map(|thread| thread.number),
+        (Op::ThreadJoin, _) => return known(object as u32).map(|thread| thread.number.get()),
         // `__owner` and `__cur_writer`.
         (Op::Lock, lock_kind::MUTEX) => 8,
         (Op::Lock | Op::LockShared, lock_kind::RWLOCK) => 24,
@@ -358,9 +357,8 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
         return None;
     }
     // SAFETY: registered threads are never unmapped.
-    let holder =
-        all().map(|thread| unsafe { &*thread }).find(|thread| thread.libc_id.get() == owner && thread.ended.load(Acquire) == 0);
-    holder.filter(|_| owner != 0).map(|thread| thread.number)
+    let holder = all().find(|thread| thread.libc_id.get() == owner && thread.ended.load(Acquire) == 0);
+    holder.filter(|_| owner != 0).map(|thread| thread.number.get())
 }
 
 /// Whether the object does not tell who holds such a lock.
@@ -388,8 +386,7 @@ fn says_it_holds(thread: &Thread, lock: u64) -> bool {
 fn cycle() -> Option<Cycle> {
     let mut cycle = Cycle { members: [(0, 0); LONGEST], length: 0 };
     let mut dead_ends: List<u32> = List::new();
-    // SAFETY: as above.
-    let found = all().map(|thread| unsafe { &*thread }).any(|thread| cycle.goes_on(thread, &mut dead_ends));
+    let found = all().any(|thread| cycle.goes_on(thread, &mut dead_ends));
     dead_ends.clear_and_free();
     found.then_some(cycle)
 }
@@ -399,28 +396,28 @@ impl Cycle {
     /// part of any becomes a dead end.
     fn goes_on(&mut self, thread: &Thread, dead_ends: &mut List<u32>) -> bool {
         let Some((word, op, kind, object)) = wait_of(thread) else { return false };
-        if dead_ends.as_slice().contains(&thread.number) || self.length == LONGEST {
+        if dead_ends.as_slice().contains(&thread.number.get()) || self.length == LONGEST {
             return false;
         }
-        if let Some(start) = self.members().iter().position(|&(number, _)| number == thread.number) {
+        if let Some(start) = self.members().iter().position(|&(number, _)| number == thread.number.get()) {
             self.members.copy_within(start..self.length, 0);
             self.length -= start;
             return true;
         }
-        self.members[self.length] = (thread.number, word);
+        self.members[self.length] = (thread.number.get(), word);
         self.length += 1;
         let found = match holder(op, kind, object) {
             Some(holder) => known(holder).is_some_and(|holder| self.goes_on(holder, dead_ends)),
             None if has_unnamed_holders(op, kind) => {
                 // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
-                let mut waiting = all().map(|thread| unsafe { &*thread }).filter(|thread| wait_of(thread).is_some());
+                let mut waiting = all().filter(|thread| wait_of(thread).is_some());
                 waiting.any(|holder| says_it_holds(holder, object) && self.goes_on(holder, dead_ends))
             }
             None => false,
         };
         if !found {
             self.length -= 1;
-            dead_ends.push(thread.number);
+            dead_ends.push(thread.number.get());
         }
         found
     }
@@ -442,7 +439,7 @@ pub fn stack_of(number: u32) -> Option<(u32, Op, u64)> {
 /// What stands for a thread that spins on a lock: which call of it, in place of what the kernel knows.
 fn spinning(id: u32) -> Option<Task> {
     // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
-    let thread = all().map(|thread| unsafe { &*thread }).find(|thread| thread.kernel_id.get() == id)?;
+    let thread = all().find(|thread| thread.kernel_id.get() == id)?;
     let (word, _, kind, object) = wait_of(thread)?;
     let spins = kind & lock_kind::KIND_MASK == lock_kind::SPIN;
     spins.then_some(Task { id, switches: word, futex: object })

@@ -5,7 +5,7 @@ use crate::serial::exploration::{set, stop, word, write};
 use crate::serial::explore::{CHANGES, random};
 use crate::serial::wanted;
 use crate::system::memory::List;
-use crate::system::thread::{NO_THREAD, Thread, by_number};
+use crate::system::thread::{NO_THREAD, Thread, known};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::exploration::{HEAD_WORDS, SET_THREADS, end, field, record, strategy};
 use rashomon_abi::record::Op;
@@ -23,12 +23,11 @@ fn bit(number: u32) -> u64 {
 
 fn bits(numbers: &List<u32>, of: impl Fn(&Thread) -> bool) -> u64 {
     // SAFETY: as above.
-    numbers.as_slice().iter().filter(|&&number| of(unsafe { &*by_number(number) })).fold(0, |set, &number| set | bit(number))
+    numbers.as_slice().iter().filter(|&&number| of(known(number))).fold(0, |set, &number| set | bit(number))
 }
 
 pub fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
-    // SAFETY: as in `choose`.
-    let of = |number: u32| unsafe { &mut *by_number(number) };
+    let of = known;
     let all = enabled.as_slice();
     if all.is_empty() {
         return None;
@@ -39,31 +38,31 @@ pub fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
     }
     let decisions = word(field::DECISIONS);
     if choices + 1 == decisions {
-        all.iter().for_each(|&number| of(number).explore.asleep = word(field::ASLEEP) & bit(number) != 0);
+        all.iter().for_each(|&number| of(number).explore.asleep.set(word(field::ASLEEP) & bit(number) != 0));
     }
     let decided = (choices < decisions).then(|| word(HEAD_WORDS + choices as usize) as u32);
     let met = decided.filter(|number| all.contains(number));
     if decided.is_some() && met.is_none() && word(field::UNMET) == 0 {
         set(field::UNMET, choices + 1);
     }
-    if all.iter().all(|&number| of(number).explore.waiting) {
+    if all.iter().all(|&number| of(number).explore.waiting.get()) {
         if ROUNDS.fetch_add(1, Relaxed) >= ROUNDS_OF_LOOKS {
             stop(end::STEPS);
         }
         // Who ran last still waits for the others.
-        all.iter().for_each(|&number| of(number).explore.waiting = number == outgoing && all.len() > 1);
+        all.iter().for_each(|&number| of(number).explore.waiting.set(number == outgoing && all.len() > 1));
     }
-    let passed_over = |number: u32| of(number).explore.waiting || of(number).explore.asleep;
+    let passed_over = |number: u32| of(number).explore.waiting.get() || of(number).explore.asleep.get();
     let next = match met {
         Some(number) => number,
-        None if all.iter().all(|&number| passed_over(number)) && all.iter().any(|&number| of(number).explore.asleep) => {
+        None if all.iter().all(|&number| passed_over(number)) && all.iter().any(|&number| of(number).explore.asleep.get()) => {
             stop(end::ASLEEP)
         }
         None => by_strategy(enabled, &passed_over, outgoing, choices),
     };
     let head = record::head(record::CHOICE, next, 0, 0, false);
-    let asleep = bits(enabled, |thread| thread.explore.asleep);
-    let waiting = bits(enabled, |thread| thread.explore.waiting);
+    let asleep = bits(enabled, |thread| thread.explore.asleep.get());
+    let waiting = bits(enabled, |thread| thread.explore.waiting.get());
     write([head, bits(enabled, |_| true), asleep, waiting, 0, 0, 0, choices]);
     set(field::CHOICES, choices + 1);
     Some(next)
@@ -71,11 +70,11 @@ pub fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
 
 /// One of those that are not passed over; there is one.
 fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing: u32, choices: u64) -> u32 {
-    // SAFETY: as in `choose`.
-    let of = |number: u32| unsafe { &mut *by_number(number) };
+    let of = known;
     let candidates = || enabled.as_slice().iter().copied().filter(|&number| !passed_over(number));
-    let preferred = candidates()
-        .find(|&number| of(number).schedule_index != NO_THREAD && word(field::PREFER) == of(number).schedule_index as u64 + 1);
+    let preferred = candidates().find(|&number| {
+        of(number).schedule_index.get() != NO_THREAD && word(field::PREFER) == of(number).schedule_index.get() as u64 + 1
+    });
     if let Some(number) = preferred {
         return number;
     }
@@ -84,15 +83,15 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
         strategy::PCT => {
             for (index, change) in CHANGES.iter().enumerate() {
                 if change.load(Relaxed) == choices && enabled.as_slice().contains(&outgoing) {
-                    of(outgoing).explore.priority = pct::changed(index);
+                    of(outgoing).explore.priority.set(pct::changed(index));
                 }
             }
-            candidates().max_by_key(|&number| of(number).explore.priority)
+            candidates().max_by_key(|&number| of(number).explore.priority.get())
         }
-        strategy::POS => candidates().max_by_key(|&number| of(number).explore.priority),
+        strategy::POS => candidates().max_by_key(|&number| of(number).explore.priority.get()),
         strategy::WANTED => candidates().max_by_key(|&number| {
             let pending = &of(number).explore;
-            (wanted::effect_of(pending, enabled.as_slice()), pending.priority)
+            (wanted::effect_of(pending, enabled.as_slice()), pending.priority.get())
         }),
         _ => candidates().find(|&number| number == outgoing),
     };
@@ -105,26 +104,26 @@ pub fn draws_anew() -> bool {
 }
 
 /// What the choice of a thread means for the others.
-pub fn step(thread: &mut Thread, live: &[u32]) {
-    let operation = thread.explore.operation;
+pub fn step(thread: &Thread, live: &[u32]) {
+    let operation = thread.explore.operation.get();
     wanted::made(&thread.explore);
     let looks = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
-    thread.explore.asleep = false;
+    thread.explore.asleep.set(false);
     if !looks {
         ROUNDS.store(0, Relaxed);
     }
-    for &number in live.iter().filter(|&&number| number != thread.number) {
+    for &number in live.iter().filter(|&&number| number != thread.number.get()) {
         // SAFETY: as in `choose`.
-        let other = unsafe { &mut *by_number(number) };
+        let other = known(number);
         if !looks {
-            other.explore.waiting = false;
+            other.explore.waiting.set(false);
         }
-        if operation.depends(&other.explore.operation) {
-            other.explore.asleep = false;
+        if operation.depends(&other.explore.operation.get()) {
+            other.explore.asleep.set(false);
             if draws_anew() {
-                other.explore.priority = random();
+                other.explore.priority.set(random());
             }
         }
     }
-    thread.explore.waiting = false;
+    thread.explore.waiting.set(false);
 }

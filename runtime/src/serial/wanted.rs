@@ -3,7 +3,7 @@
 
 use crate::serial::exploration::{wanted_start, word};
 use crate::serial::explore::Pending;
-use crate::system::thread::by_number;
+use crate::system::thread::known;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::exploration::{MOST_WANTED, WANTED_WORDS, Wanted, Wish, field};
 use rashomon_logic::wanted::{Effect, Standing, effect, ends};
@@ -26,8 +26,8 @@ fn last(object: u64) -> u64 {
 }
 
 fn standing(pending: &Pending) -> Standing {
-    let operation = &pending.operation;
-    Standing { site: pending.site, object: operation.meets_at(), takes: operation.takes(), gives: operation.gives() }
+    let operation = pending.operation.get();
+    Standing { site: pending.site.get(), object: operation.meets_at(), takes: operation.takes(), gives: operation.gives() }
 }
 
 /// With its bit.
@@ -45,8 +45,7 @@ pub fn effect_of(pending: &Pending, live: &[u32]) -> Effect {
     let step = standing(pending);
     let awaited = |wanted: &Wanted| {
         live.iter().any(|&number| {
-            // SAFETY: under the scheduler's lock; registered threads are never unmapped.
-            let other = standing(unsafe { &(*by_number(number)).explore });
+            let other = standing(&known(number).explore);
             other.takes && other.site == wanted.to && other.object == step.object
         })
     };

@@ -7,7 +7,7 @@ use crate::serial::sched::{self, CURRENT, LOCK, PROGRESS, PollFile, WaitFor, Wak
 use crate::serial::{deadlock, elastic, linger, nudge, replay, standstill, world};
 use crate::system::memory::List;
 use crate::system::sys::{self, syscall};
-use crate::system::thread::{NO_THREAD, State, Thread, by_number};
+use crate::system::thread::{NO_THREAD, State, Thread, by_number, known};
 use crate::system::{config, header, signals};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::control;
@@ -147,10 +147,11 @@ fn collect_files(files: &mut List<PollFile>) {
     // SAFETY: under the lock; the arrays of blocked threads live in their stopped frames.
     unsafe {
         for &number in live().as_slice() {
-            let thread = &*by_number(number);
-            if thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Files {
-                for at in 0..thread.wait.file_count {
-                    files.push(PollFile { returned: 0, ..*thread.wait.files.add(at) });
+            let thread = known(number);
+            let wait = thread.wait.get();
+            if thread.state.get() == State::Blocked && wait.what == WaitFor::Files {
+                for at in 0..wait.file_count {
+                    files.push(PollFile { returned: 0, ..*wait.files.add(at) });
                 }
             }
         }
@@ -163,10 +164,10 @@ pub fn poll_files(timeout_ms: i32) -> bool {
     // SAFETY: under the lock; a blocked thread's array lives in its stopped frame.
     unsafe {
         for &number in live().as_slice() {
-            let thread = &mut *by_number(number);
-            if thread.state.get() == State::Blocked && thread.wait.what == WaitFor::Files {
-                let ready =
-                    sys::call(sys::POLL, thread.wait.files as usize, thread.wait.file_count, timeout_ms as usize, 0, 0, 0);
+            let thread = known(number);
+            let wait = thread.wait.get();
+            if thread.state.get() == State::Blocked && wait.what == WaitFor::Files {
+                let ready = sys::call(sys::POLL, wait.files as usize, wait.file_count, timeout_ms as usize, 0, 0, 0);
                 if ready > 0 {
                     sched::let_go(thread, Wake::Woken);
                     any = true;
@@ -190,9 +191,9 @@ fn idle(idle: u64) {
     }
     let patience = config::word(control::field::PATIENCE_MS).saturating_mul(1_000_000).max(1_000_000);
     if let Some(thread) = replay::awaited() {
-        let remaining = thread.wait.deadline.saturating_sub(clock::elapsed());
-        if thread.state.get() == State::Blocked && thread.wait.deadline != NEVER && idle >= remaining.min(patience) {
-            clock::advance_to(thread.wait.deadline);
+        let remaining = thread.wait.get().deadline.saturating_sub(clock::elapsed());
+        if thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER && idle >= remaining.min(patience) {
+            clock::advance_to(thread.wait.get().deadline);
             sched::let_go(thread, Wake::TimedOut);
             sched::dispatch_idle();
         } else if idle >= patience {
@@ -211,11 +212,11 @@ fn idle(idle: u64) {
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped.
-        let thread = unsafe { &*by_number(number) };
+        let thread = known(number);
         any = true;
-        waits_for_world |= thread.state.get() == State::External || thread.wait.what == WaitFor::Files;
+        waits_for_world |= thread.state.get() == State::External || thread.wait.get().what == WaitFor::Files;
         if thread.state.get() == State::Blocked {
-            first = first.min(thread.wait.deadline);
+            first = first.min(thread.wait.get().deadline);
         }
     }
     let world_may_act = waits_for_world || world::may_act();
@@ -224,8 +225,8 @@ fn idle(idle: u64) {
         // SAFETY: as above.
         for &number in unsafe { live() }.as_slice() {
             // SAFETY: as above.
-            let thread = unsafe { &mut *by_number(number) };
-            if thread.state.get() == State::Blocked && thread.wait.deadline <= first {
+            let thread = known(number);
+            if thread.state.get() == State::Blocked && thread.wait.get().deadline <= first {
                 sched::let_go(thread, Wake::TimedOut);
             }
         }
@@ -263,29 +264,20 @@ pub fn sleeps(kernel_id: u32) -> bool {
 
 /// What is left of the holder's quantum of accesses: changes as long as it makes any. Under the scheduler's lock.
 fn quantum_of_holder() -> i64 {
-    // SAFETY: registered threads are never unmapped, and their blocks not while they live. The block is written by its thread, so
-    // this is a look at a number that may change.
-    unsafe {
-        by_number(CURRENT.load(Acquire))
-            .as_ref()
-            .filter(|thread| !thread.hot.is_null())
-            .map_or(0, |thread| (&raw const (*thread.hot).quantum).read_volatile())
-    }
+    by_number(CURRENT.load(Acquire)).filter(|thread| thread.has_block()).map_or(0, |thread| thread.hot().quantum.get())
 }
 
 /// The holder of the turn runs without any event, while others could go on. Under the scheduler's lock.
 fn nudge_runner() {
-    // SAFETY: registered threads are never unmapped.
-    let holder = unsafe { by_number(CURRENT.load(Acquire)).as_ref() };
+    let holder = by_number(CURRENT.load(Acquire));
     let waiting = |number: &u32| {
-        // SAFETY: as above.
-        let thread = unsafe { &*by_number(*number) };
-        thread.state.get() == State::Runnable || thread.state.get() == State::Blocked && thread.wait.deadline != NEVER
+        let thread = known(*number);
+        thread.state.get() == State::Runnable || thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER
     };
     if let Some(thread) = holder
         && thread.state.get() == State::Running
         && thread.arrived.get()
-        && !thread.hot.is_null()
+        && thread.has_block()
         && thread.baton.load(Acquire) & sched::TURN_GIVEN == 0
         // SAFETY: under the lock.
         && unsafe { live() }.as_slice().iter().any(waiting)
@@ -297,11 +289,9 @@ fn nudge_runner() {
 /// Takes the turn from its holder if that one sleeps in the kernel, has not begun, or has left without a word. Under the
 /// scheduler's lock.
 fn evict_sleeper(seen: u64) -> bool {
-    let holder = by_number(CURRENT.load(Acquire));
-    // SAFETY: registered threads are never unmapped.
-    let (Some(thread), others) = (unsafe { holder.as_mut() }, unsafe { live() }.len() > 1) else {
-        return false;
-    };
+    let Some(thread) = by_number(CURRENT.load(Acquire)) else { return false };
+    // SAFETY: by the contract.
+    let others = unsafe { live() }.len() > 1;
     if thread.state.get() == State::Running && !thread.arrived.get() {
         if thread.made.load(Acquire) != 0 {
             // The kernel has not got round to it.
@@ -318,7 +308,7 @@ fn evict_sleeper(seen: u64) -> bool {
         return true;
     }
     if !others
-        || thread.hot.is_null()
+        || !thread.has_block()
         || thread.state.get() != State::Running
         || thread.baton.load(Acquire) & sched::TURN_GIVEN != 0
         || !sleeps(thread.kernel_id.get())
@@ -335,9 +325,9 @@ fn evict_sleeper(seen: u64) -> bool {
 }
 
 /// The thread goes on without the turn, and stands in line as soon as it can. Under the scheduler's lock.
-pub fn take_turn(thread: &mut Thread) {
+pub fn take_turn(thread: &Thread) {
     thread.evicted.store(sched::EVICTED, Release);
-    thread.evicted_turn = replay::turn_number();
+    thread.evicted_turn.set(replay::turn_number());
     thread.state.set(State::External);
     header::word(field::FORCED_HANDOVERS).fetch_add(1, Relaxed);
     CURRENT.store(NO_THREAD, Release);

@@ -13,6 +13,23 @@ impl<T: Copy> List<T> {
     pub const fn new() -> Self {
         Self { items: core::ptr::null_mut(), length: 0, capacity: 0 }
     }
+    /// Empty, with room for so many at least.
+    pub fn with_room_for(capacity: usize) -> Self {
+        let mut list = Self { items: core::ptr::null_mut(), length: 0, capacity: 0 };
+        list.make_room(capacity);
+        list
+    }
+    /// Its memory and how many items fit: for who does without the list.
+    pub fn into_parts(self) -> (*mut T, usize) {
+        (self.items, self.capacity)
+    }
+    /// The empty list of what [`List::into_parts`] told.
+    ///
+    /// # Safety
+    /// Nobody else uses that memory.
+    pub const unsafe fn from_parts(items: *mut T, capacity: usize) -> Self {
+        Self { items, length: 0, capacity }
+    }
     pub fn as_slice(&self) -> &[T] {
         if self.length == 0 {
             return &[];
@@ -29,11 +46,17 @@ impl<T: Copy> List<T> {
     }
     pub fn push(&mut self, value: T) {
         if self.length == self.capacity {
-            self.grow();
+            self.make_room(self.capacity * 2);
         }
         // SAFETY: below the capacity.
         unsafe { self.items.add(self.length).write(value) };
         self.length += 1;
+    }
+    /// Takes the last one.
+    pub fn pop(&mut self) -> Option<T> {
+        let last = self.as_slice().last().copied()?;
+        self.length -= 1;
+        Some(last)
     }
     pub fn remove(&mut self, index: usize) -> T {
         let slice = self.as_mut_slice();
@@ -49,15 +72,11 @@ impl<T: Copy> List<T> {
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
-    /// Where its items lie, and how many: for looking at another thread's list.
-    pub fn place(&self) -> (*const T, usize) {
-        (self.items, self.length)
-    }
     pub fn len(&self) -> usize {
         self.length
     }
-    fn grow(&mut self) {
-        let bytes = (self.capacity * size_of::<T>() * 2).max(4096);
+    fn make_room(&mut self, capacity: usize) {
+        let bytes = (capacity * size_of::<T>()).max(4096);
         let items = sys::map_anonymous(bytes) as *mut T;
         if items.is_null() {
             sys::die(&[b"out of memory for a table of the runtime"]);

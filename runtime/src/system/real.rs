@@ -24,6 +24,14 @@ unsafe extern "C" {
     pub static __libc_stack_end: *const usize;
 }
 
+/// A name that ends with its terminator, as C has it.
+pub const fn c_name(text: &'static str) -> &'static core::ffi::CStr {
+    match core::ffi::CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!(),
+    }
+}
+
 /// `real!(fn name(type, …) -> type)` or `real!("GLIBC_2.3.2" fn name(…) -> type)`: the function behind an interposed one, as a
 /// callable.
 macro_rules! real {
@@ -33,8 +41,8 @@ macro_rules! real {
         static REAL: $crate::system::real::Real = {
             #[allow(unused_mut, unused_assignments)]
             let mut version = None;
-            $( version = Some(match core::ffi::CStr::from_bytes_with_nul(concat!($version, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }); )?
-            $crate::system::real::Real::new(match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() }, version)
+            $( version = Some($crate::system::real::c_name(concat!($version, "\0"))); )?
+            $crate::system::real::Real::new($crate::system::real::c_name(concat!(stringify!($name), "\0")), version)
         };
         // SAFETY: the signature is that of the C declaration.
         core::mem::transmute::<*mut core::ffi::c_void, unsafe extern "C" fn($($argument),*) -> $result>(REAL.required())

@@ -48,8 +48,13 @@ pub unsafe fn call(number: usize, a: usize, b: usize, c: usize, d: usize, e: usi
     let result: isize;
     // SAFETY: the x86-64 Linux convention; the caller answers for the call's own effects.
     unsafe {
-        asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
-             lateout("rcx") _, lateout("r11") _, options(nostack));
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
     }
     result
 }

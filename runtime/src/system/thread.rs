@@ -4,10 +4,15 @@ use crate::detect;
 use crate::record::{filter, recorder, tree};
 use crate::serial::sched::Wait;
 pub use crate::system::guard::Runtime;
+use crate::system::guarded::Guarded;
+pub use crate::system::held::{Held, HeldLocks};
 use crate::system::memory::{List, Map};
-use crate::system::shared::Shared;
+use crate::system::shared::{Extent, Shared};
 use crate::system::tls::{self, Call, Hot, hot};
 use crate::system::{header, signals, sys};
+use core::cell::Cell;
+use core::mem::offset_of;
+use core::ops::Deref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::MAX_THREADS;
 use rashomon_abi::header::field;
@@ -29,77 +34,50 @@ pub enum State {
     Ended,
 }
 
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Held {
-    pub lock: u64,
-    pub shared: bool,
-    /// Grows with every lock that is taken.
-    pub since: u64,
-}
-
-/// Who may touch what of a thread's record:
-/// - any thread at any time: atomics and [`Shared`] words, and what is written once before the thread is known to others
-///   (`number`, `parent`, `spawn_ordinal`, `schedule_index`, and `stack` and `tls` once it has begun);
-/// - in serial mode, the holder of the turn or of the scheduler's lock: everything of threads that stand still (the scheduler's
-///   part below, `held`, `hot`);
-/// - the thread itself: everything else.
+/// What is known of a thread. Everybody has shared references to it, which stay valid: records are never unmapped.
 ///
-/// Nothing that is not of the first kind is polled.
+/// Who may touch what:
+/// - any thread at any time: [`Shared`] words and the like, atomics, and the cells of the first part, which are written before
+///   others know the thread (and by a forked child's only thread);
+/// - in serial mode, the holder of the turn or of the scheduler's lock: all cells and [`Guarded`] values of threads that stand
+///   still;
+/// - the thread itself: everything. `own` is for nobody else, see [`Thread::with_own`].
+///
+/// A cell gives no reference to what is inside, so that nobody's view of a thread excludes what others do; nothing but what is
+/// atomic is polled.
+#[repr(C)]
 pub struct Thread {
-    pub number: u32,
-    pub parent: u32,
-    pub spawn_ordinal: u32,
-    /// Threads created so far.
-    pub spawned: u32,
-    /// Synchronisation events completed.
-    pub ordinal: u32,
+    /// First, so that the hooks get from one to the other without an instruction.
+    own: Guarded<Own>,
+
+    pub number: Cell<u32>,
+    pub parent: Cell<u32>,
+    pub spawn_ordinal: Cell<u32>,
     /// Entry of the control file's thread table, or `NO_THREAD`.
-    pub schedule_index: u32,
+    pub schedule_index: Cell<u32>,
+    /// Signals that its creator blocked, where the new thread is to have the same mask: they are blocked until it is known.
+    pub start_mask: Cell<u64>,
+    pub takes_start_mask: Cell<bool>,
+    pub start_routine: Cell<Option<unsafe extern "C" fn(*mut u8) -> *mut u8>>,
+    pub start_argument: Cell<*mut u8>,
+
+    /// Synchronisation events completed.
+    pub ordinal: Shared<u32>,
     pub kernel_id: Shared<u32>,
     /// The same as libc remembers it, and mutexes that are held: it stays in an execution from a snapshot.
     pub libc_id: Shared<u32>,
     pub handle: AtomicU64,
     /// Null until the thread has begun and after it ended.
-    pub hot: *mut Hot,
-    /// Signals that its creator blocked, where the new thread is to have the same mask: they are blocked until it is known.
-    pub start_mask: u64,
-    pub takes_start_mask: bool,
-    pub start_routine: Option<unsafe extern "C" fn(*mut u8) -> *mut u8>,
-    pub start_argument: *mut u8,
+    block: AtomicPtr<Hot>,
     pub ended: AtomicU32,
     pub detached: Shared<bool>,
     pub joined: Shared<bool>,
-    pub stack: (u64, u64),
-    pub tls: (u64, u64),
-
-    // Recorder.
-    pub chunk: *mut u64,
-    pub chunk_index: u32,
-    /// Current call context, the one last written to the chunk, and the context of each entry of the shadow stack.
-    pub context: u32,
-    pub written_context: u32,
-    pub contexts: Map,
-    pub context_count: u32,
-    pub context_path: List<u32>,
-    pub keep_accesses: bool,
-    pub tree: tree::Tree,
-    pub executed: u64,
-    /// `executed` when the chunk was begun.
-    pub executed_before_chunk: u64,
-    /// Number of the place that the child it forked last was given.
-    pub place_given: u64,
+    /// Nothing until it has begun: then its creator has left the size there.
+    pub stack: Extent,
+    pub tls: Extent,
     /// Accesses since the last synchronisation event, up to the last reload of the quantum, and that reload.
-    pub since_sync: u64,
-    /// A replayed turn ended with the wait that the thread is in.
-    pub turn_ended: bool,
-    /// Where the program called for another process.
-    pub fork_site: u64,
-    pub reload: i64,
-    /// Allocations per call site.
-    pub allocations: Map,
-
-    // Scheduler.
+    pub since_sync: Shared<u64>,
+    pub reload: Shared<i64>,
     pub state: Shared<State>,
     /// Whether it has begun: a turn that it was given before was left lying.
     pub arrived: Shared<bool>,
@@ -108,49 +86,102 @@ pub struct Thread {
     /// Whether it is about to execute its routine.
     pub begun: AtomicU32,
     pub baton: AtomicU32,
-    pub wait: Wait,
-    pub wake: crate::serial::sched::Wake,
-    pub wait_site: u64,
-    pub held: List<Held>,
+    pub pending_signals: AtomicU32,
+    pub arrived_signals: signals::Arrived,
+    /// `pthread_cancel` was called for it.
+    pub cancelled: AtomicU32,
+    /// Set when the watchdog took the turn away.
+    pub evicted: AtomicU32,
+    /// In a call into the kernel for which it gave the turn up.
+    pub in_call: AtomicU32,
+    pub held: HeldLocks,
+    pub provoke: crate::provoke::Local,
+    pub waiting: crate::serial::standstill::Waiting,
+    pub detected: detect::local::Told,
+
+    // Recorder.
+    /// Threads created so far.
+    pub spawned: Cell<u32>,
+    pub chunk: Cell<*mut u64>,
+    pub chunk_index: Cell<u32>,
+    /// Current call context, the one last written to the chunk, and the context of each entry of the shadow stack.
+    pub context: Cell<u32>,
+    pub written_context: Cell<u32>,
+    pub contexts: Guarded<Map>,
+    pub context_count: Cell<u32>,
+    pub context_path: Guarded<List<u32>>,
+    pub keep_accesses: Cell<bool>,
+    pub tree: Guarded<tree::Tree>,
+    pub executed: Cell<u64>,
+    /// `executed` when the chunk was begun.
+    pub executed_before_chunk: Cell<u64>,
+    /// Number of the place that the child it forked last was given.
+    pub place_given: Cell<u64>,
+    /// A replayed turn ended with the wait that the thread is in.
+    pub turn_ended: Cell<bool>,
+    /// Where the program called for another process.
+    pub fork_site: Cell<u64>,
+    /// Allocations per call site.
+    pub allocations: Guarded<Map>,
+
+    // Scheduler.
+    pub wait: Cell<Wait>,
+    pub wake: Cell<crate::serial::sched::Wake>,
+    pub wait_site: Cell<u64>,
     /// Looks at the same thing without anything happening: loads, failed tries.
-    pub spins: u32,
+    pub spins: Cell<u32>,
     /// Events since others were last given a chance.
-    pub points: u32,
-    pub priority: u64,
-    pub goal: crate::serial::replay::GoalAccess,
+    pub points: Cell<u32>,
+    pub priority: Cell<u64>,
+    pub goal: Cell<crate::serial::replay::GoalAccess>,
     pub elastic: crate::serial::elastic::Local,
     pub explore: crate::serial::explore::Pending,
     pub standing: crate::serial::snapshot::Standing,
     pub linger: crate::serial::linger::Local,
     pub endless: crate::serial::endless::Local,
-    pub pending_signals: AtomicU32,
-    pub arrived_signals: signals::Arrived,
-    /// `pthread_cancel` was called for it.
-    pub cancelled: AtomicU32,
     /// The waking signal's sequence number for the condition this thread waits on.
-    pub woken_by: u64,
+    pub woken_by: Cell<u64>,
     /// Object of the queue it stands in (0: none, or let out), its place there, and which wakes it takes (futex only).
-    pub condition: u64,
-    pub ticket: u64,
-    pub futex_mask: u32,
+    pub condition: Cell<u64>,
+    pub ticket: Cell<u64>,
+    pub futex_mask: Cell<u32>,
     /// Looks at a clock in a row, and the ordinal at the last of them.
-    pub looks: u32,
-    pub look_ordinal: u32,
+    pub looks: Cell<u32>,
+    pub look_ordinal: Cell<u32>,
     /// Random words given to the program.
-    pub random_words: u64,
+    pub random_words: Cell<u64>,
     /// Once controls whose routine this thread runs.
-    pub once: List<u64>,
-    /// Set when the watchdog took the turn away.
-    pub evicted: AtomicU32,
-    /// The schedule's turn in which that was.
-    pub evicted_turn: u32,
-    /// In a call into the kernel for which it gave the turn up.
-    pub in_call: AtomicU32,
-    pub key_rounds: u32,
+    pub once: Guarded<List<u64>>,
+    /// The schedule's turn in which it was evicted.
+    pub evicted_turn: Cell<u32>,
+    pub key_rounds: Cell<u32>,
+}
 
+// SAFETY: what others touch of a thread that runs is atomic, or guarded by the scheduler's lock; see the type.
+unsafe impl Sync for Thread {}
+
+/// What belongs to the thread alone. There is a reference to it only while [`Thread::with_own`] runs.
+pub struct Own {
     pub detect: detect::local::Local,
-    pub provoke: crate::provoke::Local,
-    pub waiting: crate::serial::standstill::Waiting,
+}
+
+impl Own {
+    /// The record that this is part of.
+    #[inline(always)]
+    pub fn thread(&self) -> &'static Thread {
+        let address = core::ptr::from_ref(self).addr() - offset_of!(Thread, own) - Guarded::<Self>::OFFSET;
+        // SAFETY: owner parts are in records only, whose addresses are exposed when they are made.
+        unsafe { &*core::ptr::with_exposed_provenance(address) }
+    }
+}
+
+impl Deref for Own {
+    type Target = Thread;
+
+    #[inline(always)]
+    fn deref(&self) -> &Thread {
+        self.thread()
+    }
 }
 
 static TABLE: [AtomicPtr<Thread>; MAX_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_THREADS];
@@ -160,134 +191,132 @@ pub fn count() -> u32 {
     COUNT.load(Acquire)
 }
 
-/// The thread of that number, null if there is none.
-pub fn by_number(number: u32) -> *mut Thread {
-    if number as usize >= MAX_THREADS { core::ptr::null_mut() } else { TABLE[number as usize].load(Acquire) }
+/// The thread of that number, if there is one.
+pub fn by_number(number: u32) -> Option<&'static Thread> {
+    // SAFETY: registered threads are never unmapped.
+    unsafe { TABLE.get(number as usize)?.load(Acquire).as_ref() }
+}
+
+/// Of a number that was a thread's before.
+pub fn known(number: u32) -> &'static Thread {
+    match by_number(number) {
+        Some(thread) => thread,
+        None => sys::die(&[b"internal error: no thread has the number ", sys::Decimal::new(number.into()).bytes()]),
+    }
 }
 
 /// All threads that were ever created.
-pub fn all() -> impl Iterator<Item = *mut Thread> {
-    (0..count()).map(by_number).filter(|thread| !thread.is_null())
+pub fn all() -> impl Iterator<Item = &'static Thread> {
+    (0..count()).filter_map(by_number)
 }
 
-/// Registers a new thread. Null when there are too many.
-pub fn register(parent: u32, spawn_ordinal: u32) -> *mut Thread {
+/// Registers a new thread. `None` when there is no memory.
+pub fn register(parent: u32, spawn_ordinal: u32) -> Option<&'static Thread> {
     let memory = sys::map_anonymous(size_of::<Thread>()).cast::<Thread>();
     if memory.is_null() {
-        return memory;
+        return None;
     }
+    memory.expose_provenance();
     // SAFETY: fresh memory, all zero.
-    unsafe { register_in(memory, parent, spawn_ordinal) }
+    unsafe { Some(register_in(&*memory, parent, spawn_ordinal)) }
 }
 
 /// The same in the memory of a thread that is over; it is no longer found by its number.
 ///
 /// # Safety
 /// Nobody but those who look at all threads knows it.
-pub unsafe fn register_again(over: &mut Thread, parent: u32, spawn_ordinal: u32) -> *mut Thread {
-    TABLE[over.number as usize].store(core::ptr::null_mut(), Release);
+pub unsafe fn register_again(over: &'static Thread, parent: u32, spawn_ordinal: u32) -> &'static Thread {
+    TABLE[over.number.get() as usize].store(core::ptr::null_mut(), Release);
     over.held.clear_and_free();
-    over.once.clear_and_free();
-    let memory: *mut Thread = over;
-    // SAFETY: by the contract. Who looks meanwhile sees a thread of which nothing is known.
+    over.once.with(List::clear_and_free);
+    // SAFETY: by the contract; all of it is cells or atomic. Who looks meanwhile sees a thread of which nothing is known.
     unsafe {
-        memory.write_bytes(0, 1);
-        register_in(memory, parent, spawn_ordinal)
+        core::ptr::from_ref(over).cast_mut().write_bytes(0, 1);
+        register_in(over, parent, spawn_ordinal)
     }
 }
 
 /// # Safety
-/// Memory for a record, all zero, that stays.
-unsafe fn register_in(memory: *mut Thread, parent: u32, spawn_ordinal: u32) -> *mut Thread {
+/// A record, all zero, that nobody knows yet.
+unsafe fn register_in(thread: &'static Thread, parent: u32, spawn_ordinal: u32) -> &'static Thread {
     let number = COUNT.fetch_add(1, AcqRel);
     if number as usize >= MAX_THREADS {
         sys::die(&[b"more threads than a recording can hold (65536)"]);
     }
-    // SAFETY: by the contract; written before anybody sees it. All-zero bytes are valid for the fields not named here.
-    unsafe {
-        let thread = &mut *memory;
-        thread.number = number;
-        thread.parent = parent;
-        thread.spawn_ordinal = spawn_ordinal;
-        thread.schedule_index = crate::serial::replay::schedule_index(parent, spawn_ordinal);
-        thread.contexts = Map::new();
-        thread.context_count = 1;
-        thread.context_path = List::new();
-        thread.allocations = Map::new();
-        thread.held = List::new();
-        thread.once = List::new();
-        thread.keep_accesses = true;
-        thread.state.set(State::Runnable);
-        thread.wait = Wait::NOTHING;
-        thread.priority = crate::serial::policy::new_priority(number);
-        if detect::on() {
-            detect::registered(thread);
-        }
+    // All-zero bytes are right for what is not named here.
+    thread.number.set(number);
+    thread.parent.set(parent);
+    thread.spawn_ordinal.set(spawn_ordinal);
+    thread.schedule_index.set(crate::serial::replay::schedule_index(parent, spawn_ordinal));
+    thread.context_count.set(1);
+    thread.keep_accesses.set(true);
+    thread.state.set(State::Runnable);
+    thread.wait.set(Wait::NOTHING);
+    thread.priority.set(crate::serial::policy::new_priority(number));
+    if detect::on() {
+        // SAFETY: by the contract.
+        unsafe { thread.with_own_of_other(|own| own.detect = detect::local::Local::new()) };
     }
-    TABLE[number as usize].store(memory, Release);
+    TABLE[number as usize].store(core::ptr::from_ref(thread).cast_mut(), Release);
     // Another thread may be registered at the same time.
     header::word(field::THREADS).fetch_max(number as u64 + 1, AcqRel);
-    memory
+    thread
 }
 
 /// Makes `thread` the calling thread's: from here on its hooks record.
 ///
 /// # Safety
 /// Once per thread, by that thread.
-pub unsafe fn attach(thread: *mut Thread) {
+pub unsafe fn attach(thread: &'static Thread) {
     let block = hot();
-    // SAFETY: the block is this thread's and its hooks do nothing until `thread` is set, at the end.
-    unsafe {
-        (*block).nesting = 1;
-        (*thread).kernel_id.set(sys::thread_id());
-        (*thread).libc_id.set((*thread).kernel_id.get());
-        prepare(&mut *thread, block);
-        (*block).nesting = 0;
-    }
+    block.nesting.set(1);
+    thread.kernel_id.set(sys::thread_id());
+    thread.libc_id.set(thread.kernel_id.get());
+    // SAFETY: the block is this thread's; its hooks do nothing until `thread` is set, at the end, nor does anybody else.
+    unsafe { prepare(thread, block) };
+    block.nesting.set(0);
 }
 
 /// Fills a block for a thread.
 ///
 /// # Safety
-/// Nobody uses the block, or its hooks pass through meanwhile.
-pub unsafe fn prepare(thread: &mut Thread, block: *mut Hot) {
+/// Nobody uses the block, or its hooks pass through meanwhile. Nobody else executes the thread.
+pub unsafe fn prepare(thread: &'static Thread, block: &'static Hot) {
     let calls = sys::map_anonymous(SHADOW_CALLS * size_of::<Call>()).cast::<Call>();
-    let entries = filter::entries(thread.number);
+    let entries = filter::entries(thread.number.get());
     let table = sys::map_anonymous(entries * 16).cast::<[u64; 2]>();
     if calls.is_null() || table.is_null() {
         sys::die(&[b"out of memory for a new thread"]);
     }
-    // SAFETY: by the contract.
-    unsafe {
-        (*block).top = calls;
-        (*block).bottom = calls;
-        (*block).lowest = calls;
-        (*block).limit = calls.add(SHADOW_CALLS);
-        (*block).filter = table;
-        (*block).filter_mask = filter::mask(entries);
-        (*block).cap = filter::cap();
-        (*block).capped = 0;
-        (*block).locks = 0;
-        (*block).span = 1 << 48;
-        (*block).quantum = 0;
-        (*block).dirty = tree::on() as u64;
-        thread.hot = block;
-        recorder::begin(thread);
-        thread.since_sync = 0;
-        thread.reload = 0;
-        if detect::on() {
-            detect::attach(thread);
-        }
-        (*block).thread = thread;
-        thread.reload_quantum();
+    block.top.set(calls);
+    block.bottom.set(calls);
+    block.lowest.set(calls);
+    block.limit.set(calls.wrapping_add(SHADOW_CALLS));
+    block.filter.set(table);
+    block.filter_mask.set(filter::mask(entries));
+    block.cap.set(filter::cap());
+    block.capped.set(0);
+    block.locks.set(0);
+    block.span.set(1 << 48);
+    block.quantum.set(0);
+    block.dirty.set(tree::on() as u64);
+    thread.runs_in(block);
+    recorder::begin(thread);
+    thread.since_sync.set(0);
+    thread.reload.set(0);
+    if detect::on() {
+        // SAFETY: by the contract.
+        unsafe { thread.with_own_of_other(detect::attach) };
     }
+    block.thread.set(Some(thread));
+    thread.reload_quantum();
 }
 
 /// A forked child: this is its only thread, its first, and the one that its trace begins with.
 ///
 /// # Safety
 /// In such a child, by that thread, which gave up its chunk.
-pub unsafe fn only(thread: &mut Thread) {
+pub unsafe fn only(thread: &'static Thread) {
     for slot in TABLE.iter().take(count() as usize) {
         slot.store(core::ptr::null_mut(), Relaxed);
     }
@@ -296,148 +325,173 @@ pub unsafe fn only(thread: &mut Thread) {
     if table.is_null() {
         sys::die(&[b"out of memory in a forked child"]);
     }
-    let before = filter::entries(thread.number);
-    // SAFETY: the calling thread's own block and table.
-    unsafe {
-        let block = hot();
-        sys::unmap((*block).filter.cast(), before * 16);
-        (*block).filter = table;
-        (*block).filter_mask = filter::mask(entries);
-        (*block).cap = filter::cap();
-        (*block).capped = 0;
-        (*block).span = 1 << 48;
-        (*block).quantum = 0;
-        // The whole call stack is new to the stream.
-        (*block).lowest = (*block).bottom;
-        (*block).dirty = 1;
-    }
-    thread.number = 0;
-    thread.parent = NO_THREAD;
-    thread.spawn_ordinal = 0;
-    thread.spawned = 0;
-    thread.ordinal = 0;
+    let block = hot();
+    // SAFETY: the calling thread's own table, which it gets another one for.
+    unsafe { sys::unmap(block.filter.get().cast(), filter::entries(thread.number.get()) * 16) };
+    block.filter.set(table);
+    block.filter_mask.set(filter::mask(entries));
+    block.cap.set(filter::cap());
+    block.capped.set(0);
+    block.span.set(1 << 48);
+    block.quantum.set(0);
+    // The whole call stack is new to the stream.
+    block.lowest.set(block.bottom.get());
+    block.dirty.set(1);
+    thread.number.set(0);
+    thread.parent.set(NO_THREAD);
     thread.kernel_id.set(sys::thread_id());
     thread.libc_id.set(thread.kernel_id.get());
-    thread.chunk_index = 0;
-    thread.context = 0;
-    thread.contexts.clear_and_free();
-    thread.context_count = 1;
-    thread.context_path.truncate(0);
-    thread.allocations.clear_and_free();
-    (thread.executed, thread.executed_before_chunk, thread.since_sync, thread.reload) = (0, 0, 0, 0);
-    thread.wait = Wait::NOTHING;
+    thread.context_count.set(1);
+    thread.ordinal.set(0);
+    thread.contexts.with(Map::clear_and_free);
+    thread.context_path.with(|path| path.truncate(0));
+    thread.allocations.with(Map::clear_and_free);
+    for zero in [&thread.executed, &thread.executed_before_chunk, &thread.condition] {
+        zero.set(0);
+    }
+    thread.since_sync.set(0);
+    thread.reload.set(0);
+    thread.wait.set(Wait::NOTHING);
     thread.state.set(State::Running);
     thread.baton.store(0, Relaxed);
     thread.evicted.store(0, Relaxed);
     thread.pending_signals.store(0, Relaxed);
     thread.arrived_signals.forget();
-    (thread.spins, thread.points, thread.looks, thread.condition) = (0, 0, 0, 0);
-    thread.goal = crate::serial::replay::GoalAccess::NONE;
-    thread.priority = crate::serial::policy::new_priority(0);
+    let counts = [&thread.spawn_ordinal, &thread.spawned, &thread.chunk_index, &thread.context];
+    counts.into_iter().chain([&thread.spins, &thread.points, &thread.looks]).for_each(|count| count.set(0));
+    thread.goal.set(crate::serial::replay::GoalAccess::NONE);
+    thread.priority.set(crate::serial::policy::new_priority(0));
     COUNT.store(1, Release);
-    thread.schedule_index = crate::serial::replay::schedule_index(NO_THREAD, 0);
-    TABLE[0].store(thread, Release);
+    thread.schedule_index.set(crate::serial::replay::schedule_index(NO_THREAD, 0));
+    TABLE[0].store(core::ptr::from_ref(thread).cast_mut(), Release);
     header::set(field::THREADS, 1);
     thread.reload_quantum();
 }
 
-/// The calling thread is about to vanish: hooks that still come pass through.
+/// The thread is about to vanish: hooks that still come pass through.
 ///
 /// # Safety
-/// By the thread itself, after its last record.
-pub unsafe fn detach(thread: &mut Thread) {
-    // SAFETY: the block is this thread's; its tables are used by nobody else once `thread` is null.
-    unsafe {
-        let block = &mut *thread.hot;
-        if detect::on() {
-            detect::detach(thread);
-        }
-        recorder::finish(thread);
-        let (bottom, table) = (block.bottom, block.filter);
-        let nesting = block.nesting;
-        block.thread = core::ptr::null_mut();
-        block.cursor = core::ptr::null_mut();
-        block.end = core::ptr::null_mut();
-        block.quantum = 0;
-        block.top = core::ptr::null_mut();
-        block.limit = core::ptr::null_mut();
-        block.bottom = core::ptr::null_mut();
-        block.lowest = core::ptr::null_mut();
-        block.nesting = nesting;
-        sys::unmap(bottom.cast(), SHADOW_CALLS * size_of::<Call>());
-        sys::unmap(table.cast(), filter::entries(thread.number) * 16);
+/// By the thread itself, after its last record, or of a fibre that does not run.
+pub unsafe fn detach(thread: &Thread) {
+    let block = thread.hot();
+    if detect::on() {
+        // SAFETY: by the contract.
+        unsafe { thread.with_own_of_other(detect::detach) };
     }
-    thread.hot = core::ptr::null_mut();
-    thread.tree.end();
-    thread.contexts.clear_and_free();
-    thread.context_path.clear_and_free();
-    thread.allocations.clear_and_free();
+    recorder::finish(thread);
+    let (bottom, table) = (block.bottom.get(), block.filter.get());
+    block.forget_thread();
+    block.cursor.set(core::ptr::null_mut());
+    block.end.set(core::ptr::null_mut());
+    // SAFETY: the tables are used by nobody else once the block's thread is unknown.
+    unsafe {
+        sys::unmap(bottom.cast(), SHADOW_CALLS * size_of::<Call>());
+        sys::unmap(table.cast(), filter::entries(thread.number.get()) * 16);
+    }
+    thread.leaves_block();
+    thread.tree.with(tree::Tree::end);
+    thread.contexts.with(Map::clear_and_free);
+    thread.context_path.with(List::clear_and_free);
+    thread.allocations.with(Map::clear_and_free);
     thread.elastic.forget();
     // What it still holds, others may have to give up.
-    if thread.held.as_slice().is_empty() {
+    if thread.held.is_empty() {
         thread.held.clear_and_free();
     }
 }
 
 impl Thread {
+    /// The part that belongs to the thread alone; to be asked for by that.
     #[inline(always)]
-    pub fn hot(&mut self) -> &mut Hot {
-        debug_assert!(!self.hot.is_null());
+    pub fn with_own<R>(&self, body: impl FnOnce(&mut Own) -> R) -> R {
+        debug_assert!(tls::current().is_some_and(|thread| core::ptr::eq(thread, self)));
+        self.own.with(body)
+    }
+
+    /// The same of another thread.
+    ///
+    /// # Safety
+    /// It has not begun, does not run or is over, and nobody else asks at the same time.
+    pub unsafe fn with_own_of_other<R>(&self, body: impl FnOnce(&mut Own) -> R) -> R {
+        self.own.with(body)
+    }
+
+    /// The same for hooks, which are no longer than their access.
+    #[inline(always)]
+    pub const fn own_ptr(&self) -> *mut Own {
+        self.own.as_ptr()
+    }
+
+    /// Whether it has begun, and not ended.
+    pub fn has_block(&self) -> bool {
+        !self.block.load(Acquire).is_null()
+    }
+
+    #[inline(always)]
+    pub fn hot(&self) -> &'static Hot {
+        debug_assert!(self.has_block());
         // SAFETY: set while the thread lives; touched by itself, or by others only while it is stopped.
-        unsafe { &mut *self.hot }
+        unsafe { &*self.block.load(Relaxed) }
+    }
+
+    pub fn runs_in(&self, block: &'static Hot) {
+        self.block.store(core::ptr::from_ref(block).cast_mut(), Release);
+    }
+
+    pub fn leaves_block(&self) {
+        self.block.store(core::ptr::null_mut(), Release);
     }
 
     /// Accesses made since the last synchronisation event.
-    pub fn accesses_since_sync(&mut self) -> u64 {
-        let left = self.hot().quantum;
-        self.since_sync.wrapping_add(self.reload.wrapping_sub(left) as u64)
+    pub fn accesses_since_sync(&self) -> u64 {
+        let left = self.hot().quantum.get();
+        self.since_sync.get().wrapping_add(self.reload.get().wrapping_sub(left) as u64)
     }
 
     /// Adds what was executed since the last reload to the counts.
-    pub fn settle(&mut self) {
-        let done = self.reload.wrapping_sub(self.hot().quantum) as u64;
-        self.since_sync = self.since_sync.wrapping_add(done);
-        self.executed = self.executed.wrapping_add(done);
-        self.reload = self.hot().quantum;
+    pub fn settle(&self) {
+        let left = self.hot().quantum.get();
+        let done = self.reload.get().wrapping_sub(left) as u64;
+        self.since_sync.set(self.since_sync.get().wrapping_add(done));
+        self.executed.set(self.executed.get().wrapping_add(done));
+        self.reload.set(left);
     }
 
     /// Starts the quantum anew, keeping count of what was executed.
-    pub fn reload_quantum(&mut self) {
+    pub fn reload_quantum(&self) {
         self.settle();
-        self.reload = crate::serial::sched::quantum(self);
-        self.hot().quantum = self.reload;
+        let quantum = crate::serial::sched::quantum(self);
+        self.reload.set(quantum);
+        self.hot().quantum.set(quantum);
     }
 
     /// A synchronisation event was completed: accesses count from here.
-    pub fn restart_count(&mut self) {
+    pub fn restart_count(&self) {
         self.settle();
-        self.since_sync = 0;
+        self.since_sync.set(0);
         self.reload_quantum();
     }
 
     /// The next access takes the slow path.
-    pub fn force_slow_path(&mut self) {
-        let left = self.hot().quantum;
-        self.reload = self.reload.wrapping_sub(left);
-        self.hot().quantum = 0;
+    pub fn force_slow_path(&self) {
+        let quantum = &self.hot().quantum;
+        self.reload.set(self.reload.get().wrapping_sub(quantum.get()));
+        quantum.set(0);
     }
 
     /// Accesses up to here and from here on are told apart by the filter.
-    pub fn new_span(&mut self) {
-        let number = self.number;
+    pub fn new_span(&self) {
         let hot = self.hot();
-        hot.span = hot.span.wrapping_add(1 << 48);
-        if hot.span == 0 {
+        hot.span.set(hot.span.get().wrapping_add(1 << 48));
+        if hot.span.get() == 0 {
             // SAFETY: the filter's own table. An old entry must not look like one of the new round.
-            unsafe { core::ptr::write_bytes(hot.filter, 0, filter::entries(number)) };
-            hot.span = 1 << 48;
+            unsafe { core::ptr::write_bytes(hot.filter.get(), 0, filter::entries(self.number.get())) };
+            hot.span.set(1 << 48);
         }
     }
 }
 
-/// The calling thread's number, for messages.
+/// The calling thread's number, or one that no thread has.
 pub fn current_number() -> u64 {
-    let thread = tls::current();
-    // SAFETY: known threads are never unmapped.
-    if thread.is_null() { u64::MAX } else { unsafe { (*thread).number as u64 } }
+    tls::current().map_or(u64::MAX, |thread| thread.number.get().into())
 }

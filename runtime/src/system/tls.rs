@@ -4,8 +4,10 @@
 //! instructions in a shared object, relaxed to one constant when linked statically. A thread that the runtime does not know has
 //! an all-zero block: its first hook takes the slow path, finds no thread and returns.
 
+use crate::system::shared::Shared;
 use crate::system::thread::Thread;
 use core::arch::{asm, global_asm};
+use core::cell::Cell;
 use core::mem::offset_of;
 
 pub const HOT_BYTES: usize = 320;
@@ -36,60 +38,89 @@ pub struct Call {
     pub stack_pointer: u64,
 }
 
+/// Cells, as the hooks change them in assembly, and so does other code of the runtime that is called while one of them is looked
+/// at: nobody has a reference to what is inside. A block is its thread's; while that stands still, also the holder of the turn's.
 #[repr(C, align(16))]
 pub struct Hot {
     /// Detection: what a cell must look like to stand for an access that need not be looked at (see [`crate::detect::shadow`]):
     /// the bits to compare, of a read and of a write, and their values. Four equal words each.
-    pub covers_read: [u32; 4],
-    pub covers_write: [u32; 4],
-    pub covered: [u32; 4],
+    pub covers_read: Cell<[u32; 4]>,
+    pub covers_write: Cell<[u32; 4]>,
+    pub covered: Cell<[u32; 4]>,
     /// The same for whole words.
-    pub covers_read_word: [u32; 4],
-    pub covers_write_word: [u32; 4],
-    pub covered_word: [u32; 4],
+    pub covers_read_word: Cell<[u32; 4]>,
+    pub covers_write_word: Cell<[u32; 4]>,
+    pub covered_word: Cell<[u32; 4]>,
     /// Where the shadow begins; null: no detection. And which bits of twice an address select in it.
-    pub shadow: *mut u8,
-    pub shadow_mask: u64,
+    pub shadow: Cell<*mut u8>,
+    pub shadow_mask: Cell<u64>,
     /// Next free word of the stream's chunk, and its end.
-    pub cursor: *mut u64,
-    pub end: *mut u64,
+    pub cursor: Cell<*mut u64>,
+    pub end: Cell<*mut u64>,
     /// Site of the last access record in this chunk.
-    pub previous_site: u64,
+    pub previous_site: Cell<u64>,
     /// Number of the current span, shifted left by 48. Two accesses of a span have no event of their thread between them.
-    pub span: u64,
+    pub span: Cell<u64>,
     /// The table of [`crate::record::filter`], and what selects a slot in it ([`crate::record::filter::mask`]).
-    pub filter: *mut [u64; 2],
-    pub filter_mask: u64,
+    pub filter: Cell<*mut [u64; 2]>,
+    pub filter_mask: Cell<u64>,
     /// Times word at which an access is no longer kept.
-    pub cap: u64,
+    pub cap: Cell<u64>,
     /// 1 when that happened.
-    pub capped: u64,
+    pub capped: Cell<u64>,
     /// Hash of the locks held.
-    pub locks: u64,
-    /// Accesses left before the slow path has to look.
-    pub quantum: i64,
-    pub thread: *mut Thread,
+    pub locks: Cell<u64>,
+    /// Accesses left before the slow path has to look. The hooks count in assembly; others change it, too (see
+    /// [`Thread::force_slow_path`]), and what two write at the same moment is counted by one of them.
+    pub quantum: Shared<i64>,
+    pub thread: Cell<Option<&'static Thread>>,
     /// Shadow call stack: next free entry.
-    pub top: *mut Call,
-    pub limit: *mut Call,
-    pub bottom: *mut Call,
+    pub top: Cell<*mut Call>,
+    pub limit: Cell<*mut Call>,
+    pub bottom: Cell<*mut Call>,
     /// Lowest `top` since the call context was last resolved.
-    pub lowest: *mut Call,
+    pub lowest: Cell<*mut Call>,
     /// Calls that did not fit the shadow stack.
-    pub overflow: u64,
+    pub overflow: Cell<u64>,
     /// 1 when the call stack changed since the context was resolved.
-    pub dirty: u64,
+    pub dirty: Cell<u64>,
     /// Depth of runtime code on this thread: hooks and interposers under it pass through.
-    pub nesting: u64,
+    pub nesting: Cell<u64>,
     /// Return address of the interposed call that is being entered.
-    pub caller: u64,
+    pub caller: Cell<u64>,
     /// The interposed function that is being entered, and the one through which the runtime was entered.
-    pub callee: u64,
-    pub entered: u64,
+    pub callee: Cell<u64>,
+    pub entered: Cell<u64>,
     /// Depth of `__tsan_ignore_thread_begin`.
-    pub ignored: u64,
+    pub ignored: Cell<u64>,
     /// What [`crate::openmp`] knows of the thread; null: nothing yet.
-    pub openmp: *mut u8,
+    pub openmp: Cell<*mut u8>,
+}
+
+impl Hot {
+    /// Whether the thread is known and executes its own code.
+    #[inline(always)]
+    pub fn is_outside(&self) -> bool {
+        self.thread.get().is_some() && self.nesting.get() == 0
+    }
+
+    /// The hooks pass through from here on.
+    pub fn forget_thread(&self) {
+        self.thread.set(None);
+        self.quantum.set(0);
+        for end in [&self.top, &self.limit, &self.bottom, &self.lowest] {
+            end.set(core::ptr::null_mut());
+        }
+    }
+
+    /// Becomes what another block is.
+    ///
+    /// # Safety
+    /// Nobody else uses either.
+    pub unsafe fn assign(&self, other: &Self) {
+        // SAFETY: all of a block is cells.
+        unsafe { core::ptr::from_ref(self).cast_mut().write(core::ptr::from_ref(other).read()) };
+    }
 }
 
 pub const COVERS_READ: usize = offset_of!(Hot, covers_read);
@@ -133,25 +164,29 @@ const _: () = assert!(size_of::<Hot>() <= HOT_BYTES);
 
 /// The calling thread's block.
 #[inline(always)]
-pub fn hot() -> *mut Hot {
-    let block: *mut Hot;
-    // SAFETY: reads the thread pointer and a constant of the loader.
+pub fn hot() -> &'static Hot {
+    let block: *const Hot;
+    // SAFETY: reads the thread pointer and a constant of the loader. The block lives as long as its thread, which alone gets this
+    // reference; all bytes 0 are a block.
     unsafe {
-        asm!("mov {t}, qword ptr [rip + rashomon_hot@GOTTPOFF]", "add {t}, qword ptr fs:[0]", t = out(reg) block, options(nostack, pure, readonly));
+        asm!(
+            "mov {t}, qword ptr [rip + rashomon_hot@GOTTPOFF]",
+            "add {t}, qword ptr fs:[0]",
+            t = out(reg) block,
+            options(nostack, pure, readonly)
+        );
+        &*block
     }
-    block
 }
 
-/// The calling thread, null if the runtime does not know it.
+/// The calling thread, if the runtime knows it.
 #[inline(always)]
-pub fn current() -> *mut Thread {
-    // SAFETY: the block lives as long as the thread.
-    unsafe { (*hot()).thread }
+pub fn current() -> Option<&'static Thread> {
+    hot().thread.get()
 }
 
 /// Return address of the interposed call, stored by the trampoline that led here.
 #[inline(always)]
 pub fn caller() -> u64 {
-    // SAFETY: as above.
-    unsafe { (*hot()).caller }
+    hot().caller.get()
 }

@@ -1,9 +1,4 @@
 //! Files by name, and what is told of them.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at what a call left in them"
-)]
 
 use super::*;
 use crate::intercept::{streams, waits};
@@ -108,17 +103,21 @@ effects! {
     readlinkat(directory, path, to, bytes) -> isize,
         reads |r| { r.text(path); },
         writes |w, result| { w.bytes(to, result.max(0) as usize); };
+    // SAFETY: null, or the entry that the call returned.
     readdir(directory) -> usize, writes |w, entry| { w.bytes(entry, unsafe { entry_bytes(entry) }); };
+    // SAFETY: as for `readdir`.
     readdir64(directory) -> usize, writes |w, entry| { w.bytes(entry, unsafe { entry_bytes(entry) }); };
     readdir_r(directory, entry, place) -> c_int, writes |w, result| {
         if result == 0 {
             w.bytes(place, 8);
+            // SAFETY: the call succeeded: it stored null, or the entry's address.
             w.bytes(entry, unsafe { entry_bytes(word(place)) });
         }
     };
     readdir64_r(directory, entry, place) -> c_int, writes |w, result| {
         if result == 0 {
             w.bytes(place, 8);
+            // SAFETY: as for `readdir_r`.
             w.bytes(entry, unsafe { entry_bytes(word(place)) });
         }
     };
@@ -130,8 +129,12 @@ effects! {
     tmpnam_r(name) -> usize, writes |w, result| { w.text(result); };
     ttyname_r(file, to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };
     ptsname_r(file, to, bytes) -> c_int, writes |w, result| { if result == 0 { w.text(to); } };
-    "GLIBC_2.27" glob(pattern, flags, handler, to) -> c_int, reads |r| { r.text(pattern); }, writes |w, result| { w.bytes(to, if_done(result, 72)); };
-    "GLIBC_2.27" glob64(pattern, flags, handler, to) -> c_int, reads |r| { r.text(pattern); }, writes |w, result| { w.bytes(to, if_done(result, 72)); };
+    "GLIBC_2.27" glob(pattern, flags, handler, to) -> c_int,
+        reads |r| { r.text(pattern); },
+        writes |w, result| { w.bytes(to, if_done(result, 72)); };
+    "GLIBC_2.27" glob64(pattern, flags, handler, to) -> c_int,
+        reads |r| { r.text(pattern); },
+        writes |w, result| { w.bytes(to, if_done(result, 72)); };
     fnmatch(pattern, text, flags) -> c_int, reads |r| { r.text(pattern); r.text(text); };
     pread(file, to, bytes, offset) -> isize, writes |w, result| { w.bytes(to, result.max(0) as usize); };
     pread64(file, to, bytes, offset) -> isize, writes |w, result| { w.bytes(to, result.max(0) as usize); };
@@ -139,5 +142,6 @@ effects! {
 
 /// Of a `struct dirent`, its own word of that.
 unsafe fn entry_bytes(entry: usize) -> usize {
+    // SAFETY: the callers' entry begins with two words, which its length follows.
     if entry == 0 { 0 } else { unsafe { ((entry + 16) as *const u16).read_unaligned() as usize } }
 }

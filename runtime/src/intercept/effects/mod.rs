@@ -12,10 +12,6 @@
 //! What is told is what the C standard, POSIX and the manual say that a function does to its caller's objects. A buffer of the
 //! library's own that a function returns a pointer to (`localtime`) is written by the call, too: whoever uses it while another
 //! thread calls the function reads what is being written.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for"
-)]
 
 mod accounts;
 mod algorithms;
@@ -48,16 +44,16 @@ struct Call {
 impl Call {
     /// Nothing if nobody counts: the calling thread is not known, is inside the runtime, or runs the C library's own code.
     fn entered() -> Option<Self> {
-        // SAFETY: this thread's block.
-        let (known, function) = unsafe { (!(*hot()).thread.is_null() && (*hot()).nesting == 0, (*hot()).callee) };
+        let block = hot();
+        let (known, function) = (block.is_outside(), block.callee.get());
         let site = caller();
         (known && !glibc::calls_from(site)).then_some(Self { site, function })
     }
 
     /// What it was entered by, for the function that does the work: telling of an access may call functions of the program.
     fn again(&self) {
-        // SAFETY: this thread's block.
-        unsafe { ((*hot()).caller, (*hot()).callee) = (self.site, self.function) }
+        hot().caller.set(self.site);
+        hot().callee.set(self.function);
     }
 }
 
@@ -104,17 +100,20 @@ impl Accesses<'_> {
 const WIDE: usize = 4;
 
 fn text_length(text: usize) -> usize {
+    // SAFETY: a string of the program's, which it hands to a function that reads all of it.
     unsafe { real!(fn strlen(usize) -> usize)(text) }
 }
 
 /// Bytes that a function reads which stops at the end of the string or after `most` bytes.
 fn text_looked_at(text: usize, most: usize) -> usize {
+    // SAFETY: the program's, which it hands to a function that reads as far as this one.
     let length = unsafe { real!(fn strnlen(usize, usize) -> usize)(text, most) };
     if length < most { length + 1 } else { most }
 }
 
 /// Characters before the end, at most so many.
 fn wide_length(text: usize, most: usize) -> usize {
+    // SAFETY: the same of wide characters.
     unsafe { real!(fn wcsnlen(usize, usize) -> usize)(text, most) }
 }
 
@@ -150,7 +149,9 @@ macro_rules! perform {
     (($($version:literal)? $name:ident) ($($argument:ident: $kind:ty),*) -> $result:ty) => {
         real!($($version)? fn $name($($kind),*) -> $result)($($argument),*)
     };
-    (($($version:literal)? $name:ident) ($($argument:ident: $kind:ty),*) -> $result:ty, $by:path) => { $by($($argument as _),*) as $result };
+    (($($version:literal)? $name:ident) ($($argument:ident: $kind:ty),*) -> $result:ty, $by:path) => {
+        $by($($argument as _),*) as $result
+    };
 }
 
 macro_rules! effects {
@@ -166,7 +167,10 @@ macro_rules! effects {
                 if let Some(_call) = &call {
                     $( let $r = Accesses { call: _call, class: AccessClass::Read }; $before; _call.again(); )?
                 }
-                let result = unsafe { perform!(($($version)? $name) ($($argument: argument!($($kind)?)),*) -> $result $(, $by)?) };
+                // SAFETY: the function itself, or the one that stands in for it, with the program's own arguments.
+                let result = unsafe {
+                    perform!(($($version)? $name) ($($argument: argument!($($kind)?)),*) -> $result $(, $by)?)
+                };
                 if let Some(_call) = &call {
                     $( let $w = Accesses { call: _call, class: AccessClass::Write }; let $value = result; $after )?
                 }

@@ -1,9 +1,4 @@
 //! Addresses of sockets, names of hosts.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at what a call left in them"
-)]
 
 use super::*;
 use crate::intercept::{sockets, waits};
@@ -19,7 +14,9 @@ macro_rules! addresses {
 
             pub unsafe extern "C" fn call($($argument: usize),*) -> $result {
                 let call = Call::entered();
+                // SAFETY: null, or the room that the program tells.
                 let room = unsafe { if $to == 0 { 0 } else { number($length) } };
+                // SAFETY: the function that stands in, with the program's arguments.
                 let result = unsafe { $by($($argument as _),*) } as $result;
                 if let Some(call) = &call
                     && result >= 0
@@ -29,6 +26,7 @@ macro_rules! addresses {
                     if $to != 0 && $length != 0 {
                         r.bytes($length, 4);
                         w.bytes($length, 4);
+                        // SAFETY: the call succeeded, and stored how much it needed.
                         w.bytes($to, unsafe { number($length) }.min(room));
                     }
                 }
@@ -40,14 +38,17 @@ macro_rules! addresses {
 }
 
 unsafe extern "C" fn own_address(file: usize, to: usize, length: usize) -> c_int {
+    // SAFETY: the function itself with the program's arguments.
     unsafe { real!(fn getsockname(usize, usize, usize) -> c_int)(file, to, length) }
 }
 
 unsafe extern "C" fn address_of_peer(file: usize, to: usize, length: usize) -> c_int {
+    // SAFETY: the function itself with the program's arguments, too.
     unsafe { real!(fn getpeername(usize, usize, usize) -> c_int)(file, to, length) }
 }
 
 unsafe extern "C" fn option(file: usize, level: usize, name: usize, to: usize, length: usize) -> c_int {
+    // SAFETY: the program's arguments, as they are.
     unsafe { real!(fn getsockopt(usize, usize, usize, usize, usize) -> c_int)(file, level, name, to, length) }
 }
 
@@ -66,12 +67,14 @@ const INFORMATION: usize = 48;
 unsafe fn found(w: &Accesses<'_>, place: usize) {
     const LONGEST: usize = 1000;
     w.bytes(place, 8);
+    // SAFETY: by the caller, where the list's begin was stored.
     let mut at = unsafe { word(place) };
     for _ in 0..LONGEST {
         if at == 0 {
             return;
         }
         w.bytes(at, INFORMATION);
+        // SAFETY: not null: an `addrinfo` of the list.
         unsafe {
             w.bytes(word(at + 24), number(at + 16));
             w.text(word(at + 32));
@@ -102,6 +105,7 @@ effects! {
     getaddrinfo(node, service, hints, place) -> c_int, by waits::resolve,
         reads |r| { r.text(node); r.text(service); r.bytes(hints, INFORMATION); },
         writes |w, result| {
+        // SAFETY: it succeeded, so a list lies there.
         if result == 0 { unsafe { found(&w, place) }; }
         glibc::look();
     };
@@ -117,6 +121,7 @@ effects! {
     gethostbyname(name) -> usize, reads |r| { r.text(name); }, writes |w, result| { w.bytes(result, 32); glibc::look(); };
     gethostbyname_r(name, to, buffer, bytes, place, error) -> c_int, reads |r| { r.text(name); }, writes |w, result| {
         w.bytes(place, 8);
+        // SAFETY: it succeeded, so the entry's address, or null, lies there.
         w.bytes(if result == 0 { unsafe { word(place) } } else { 0 }, 32);
         glibc::look();
     };

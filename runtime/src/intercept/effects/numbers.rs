@@ -1,9 +1,4 @@
 //! Numbers in strings: what is read ends with the first byte that is no part of the number.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at what a call left in them"
-)]
 
 use super::*;
 use core::ffi::c_int;
@@ -19,10 +14,15 @@ macro_rules! numbers {
                 let call = Call::entered();
                 let mut own = text;
                 let place = if end.is_null() { &raw mut own } else { end };
-                let result = unsafe { real!(fn $name(usize, *mut usize $(, numbers!(@int $base))?) -> $result)(text, place $(, $base)?) };
+                // SAFETY: the function itself with the program's arguments; a place of ours where the program has none.
+                let result = unsafe {
+                    let function = real!(fn $name(usize, *mut usize $(, numbers!(@int $base))?) -> $result);
+                    function(text, place $(, $base)?)
+                };
                 if let Some(call) = &call
                     $( && is_base($base) )?
                 {
+                    // SAFETY: the call has just stored the end there.
                     let stop = unsafe { place.read_unaligned() };
                     Accesses { call, class: AccessClass::Read }.bytes(text, stop.saturating_sub(text) + $each);
                     Accesses { call, class: AccessClass::Write }.bytes(end as usize, 8);
@@ -72,12 +72,14 @@ numbers! {
 /// Bytes that a conversion without an end looks at.
 fn integer(text: usize) -> usize {
     let mut end = text;
+    // SAFETY: the string that the program has converted; a place of ours.
     unsafe { real!(fn strtol(usize, *mut usize, c_int) -> usize)(text, &mut end, 10) };
     end - text + 1
 }
 
 fn real_number(text: usize) -> usize {
     let mut end = text;
+    // SAFETY: as in `integer`.
     unsafe { real!(fn strtod(usize, *mut usize) -> f64)(text, &mut end) };
     end - text + 1
 }

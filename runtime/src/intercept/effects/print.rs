@@ -1,9 +1,4 @@
 //! `printf` and its kin: they read the format and the strings that it names, and write the text where it goes to memory.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at what a call left in them"
-)]
 
 use super::formats::{Arguments, Conversions, Limit, Modifier, interpose_variadic};
 use super::*;
@@ -36,21 +31,26 @@ pub struct Row {
 /// Reads of the strings that a format names.
 unsafe fn strings(r: &Accesses<'_>, format: usize, each: usize, mut arguments: Arguments) {
     const INT: usize = 0xffff_ffff;
+    // SAFETY: by the contract, a format that ends.
     for conversion in unsafe { Conversions::of(format, each, false) } {
         if conversion.width == Limit::Argument {
+            // SAFETY: the format says that the next argument is the width.
             unsafe { arguments.integer() };
         }
         let precision = match conversion.precision {
             Limit::None => None,
             Limit::Number(number) => Some(number),
             // A negative one is none.
+            // SAFETY: the same of the precision.
             Limit::Argument => usize::try_from(unsafe { arguments.integer() & INT } as u32 as c_int).ok(),
         };
         match conversion.character {
+            // SAFETY: the conversion takes a number of that type.
             b'a' | b'A' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => unsafe {
                 arguments.pass_float(conversion.modifier == Modifier::LongDouble)
             },
             b's' | b'S' => {
+                // SAFETY: the conversion takes an address.
                 let text = unsafe { arguments.integer() };
                 match (precision, conversion.is_wide()) {
                     (Some(most), false) => r.text_up_to(text, most),
@@ -61,10 +61,12 @@ unsafe fn strings(r: &Accesses<'_>, format: usize, each: usize, mut arguments: A
                 }
             }
             b'n' => {
+                // SAFETY: the conversion takes the address of a number.
                 Accesses { class: AccessClass::Write, ..*r }.bytes(unsafe { arguments.integer() }, conversion.integer_bytes())
             }
             b'm' => {}
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'b' | b'B' | b'c' | b'C' | b'p' => {
+                // SAFETY: the conversion takes a word, or less.
                 unsafe { arguments.integer() };
             }
             // A conversion that somebody registered: what it takes is not known.
@@ -84,6 +86,7 @@ impl Row {
             } else {
                 r.wide(format)
             }
+            // SAFETY: the program's format, and a copy of the list of its arguments.
             unsafe { strings(&r, format, self.each, *arguments) };
             call.again();
         }
@@ -106,6 +109,7 @@ impl Row {
                 Output::Limited(at) => w.bytes(fixed[at], (length + 1).min(fixed[at + 1]) * self.each),
                 Output::Allocated(at) => {
                     w.bytes(fixed[at], 8);
+                    // SAFETY: the call succeeded, and stored the address of what it allocated.
                     w.bytes(unsafe { word(fixed[at]) }, length + 1);
                 }
             }
@@ -116,6 +120,7 @@ impl Row {
 
 /// From the trampolines of functions with a variable number of arguments.
 unsafe extern "C" fn listed(fixed: *const usize, arguments: &mut Arguments, row: &Row) -> c_int {
+    // SAFETY: the trampoline has stored as many fixed arguments as the row says.
     unsafe { row.call(core::slice::from_raw_parts(fixed, row.fixed), arguments) }
 }
 
@@ -127,12 +132,14 @@ macro_rules! printers {
             /// The list itself is used up by the function behind.
             fn real(fixed: &[usize], arguments: &mut Arguments) -> c_int {
                 let &[$($argument),*] = fixed else { return -1 };
+                // SAFETY: the function that takes a list, with the program's arguments.
                 unsafe { real!(fn $twin($(printers!(@word $argument),)* *mut Arguments) -> c_int)($($argument,)* arguments) }
             }
 
             pub static ROW: Row = Row { twin: real, fixed: $fixed, output: $output, each: $each };
 
             pub unsafe extern "C" fn call($($argument: usize,)* arguments: &mut Arguments) -> c_int {
+                // SAFETY: the program's own arguments.
                 unsafe { ROW.call(&[$($argument),*], arguments) }
             }
         }

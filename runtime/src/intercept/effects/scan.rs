@@ -1,9 +1,4 @@
 //! `scanf` and its kin: they write what their format's conversions name, as far as they came.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at what a call left in them"
-)]
 
 use super::formats::{Arguments, Conversion, Conversions, Limit, Modifier, interpose_variadic};
 use super::*;
@@ -26,6 +21,7 @@ unsafe fn stored(w: &Accesses<'_>, conversion: &Conversion, place: usize) {
     if (text || single) && conversion.modifier == Modifier::Allocate {
         w.bytes(place, 8);
         if text {
+            // SAFETY: the conversion was assigned: the address of what was allocated lies there.
             w.text(unsafe { word(place) });
         }
         return;
@@ -55,6 +51,7 @@ unsafe fn stored(w: &Accesses<'_>, conversion: &Conversion, place: usize) {
 /// between them and the one before could stop it.
 unsafe fn assigned(w: &Accesses<'_>, format: usize, each: usize, mut arguments: Arguments, count: usize) {
     let mut left = count;
+    // SAFETY: by the contract, a format that ends.
     for conversion in unsafe { Conversions::of(format, each, true) } {
         let tells = conversion.character == b'n';
         if left == 0 && !(tells && conversion.adjacent) {
@@ -63,6 +60,7 @@ unsafe fn assigned(w: &Accesses<'_>, format: usize, each: usize, mut arguments: 
         if conversion.star {
             continue;
         }
+        // SAFETY: each conversion that stores takes an address.
         unsafe { stored(w, &conversion, arguments.integer()) };
         left -= usize::from(!tells);
     }
@@ -97,6 +95,7 @@ impl Row {
         if let Some(call) = &call
             && let Ok(count) = usize::try_from(result)
         {
+            // SAFETY: the program's format, and a copy of the list of its arguments.
             unsafe { assigned(&Accesses { call, class: AccessClass::Write }, format, self.each, list, count) };
         }
         result
@@ -105,6 +104,7 @@ impl Row {
 
 /// From the trampolines of functions with a variable number of arguments.
 unsafe extern "C" fn listed(fixed: *const usize, arguments: &mut Arguments, row: &Row) -> c_int {
+    // SAFETY: the trampoline has stored as many fixed arguments as the row says.
     unsafe { row.call(core::slice::from_raw_parts(fixed, row.fixed), arguments) }
 }
 
@@ -116,12 +116,14 @@ macro_rules! scanners {
             /// The list itself is used up by the function behind.
             fn real(fixed: &[usize], arguments: &mut Arguments) -> c_int {
                 let &[$($argument),*] = fixed else { return -1 };
+                // SAFETY: the function that takes a list, with the program's arguments.
                 unsafe { real!(fn $twin($(scanners!(@word $argument),)* *mut Arguments) -> c_int)($($argument,)* arguments) }
             }
 
             pub static ROW: Row = Row { twin: real, fixed: $fixed, input: $input, each: $each };
 
             pub unsafe extern "C" fn call($($argument: usize,)* arguments: &mut Arguments) -> c_int {
+                // SAFETY: the program's own arguments.
                 unsafe { ROW.call(&[$($argument),*], arguments) }
             }
         }

@@ -1,9 +1,4 @@
 //! Streams: what goes through them. Their buffers are the library's, which locks them.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at what a call left in them"
-)]
 
 use super::*;
 use crate::intercept::stdio::{self, Wants, takes};
@@ -23,10 +18,12 @@ unsafe fn line(place: usize, size: usize, read: impl FnOnce() -> isize) -> isize
         r.bytes(size, 8);
         call.again();
     }
+    // SAFETY: null, or the words that the call behind is given.
     let before = unsafe { [word(place), word(size)] };
     let result = read();
     if let Some(call) = &call {
         let w = Accesses { call, class: AccessClass::Write };
+        // SAFETY: the same words, after it.
         let [buffer, bytes] = unsafe { [word(place), word(size)] };
         w.bytes(place, if buffer == before[0] { 0 } else { 8 });
         w.bytes(size, if bytes == before[1] { 0 } else { 8 });
@@ -42,7 +39,10 @@ macro_rules! lines {
 
             pub unsafe extern "C" fn call(place: usize, size: usize $(, $argument: $kind)*) -> isize {
                 let wants = Wants::Until($end as u8, usize::MAX);
-                unsafe { line(place, size, || takes($stream, wants, || real!(fn $name(usize, usize $(, $kind)*) -> isize)(place, size $(, $argument)*))) }
+                // SAFETY: the function itself with the program's arguments.
+                let real = || unsafe { real!(fn $name(usize, usize $(, $kind)*) -> isize)(place, size $(, $argument)*) };
+                // SAFETY: the places are the program's arguments.
+                unsafe { line(place, size, || takes($stream, wants, real)) }
             }
         }
         crate::intercept::interpose! { $name => $name::call; }

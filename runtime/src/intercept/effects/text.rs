@@ -1,9 +1,4 @@
 //! Strings and memory, beyond those that have functions of their own.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at what a call left in them"
-)]
 
 use super::*;
 use core::ffi::c_int;
@@ -16,6 +11,7 @@ const fn lower(byte: u8) -> u8 {
 unsafe fn compared(a: usize, b: usize, most: usize) -> usize {
     let mut at = 0;
     while at < most {
+        // SAFETY: neither string has ended before, and `most` is not reached.
         let (x, y) = unsafe { (((a + at) as *const u8).read_volatile(), ((b + at) as *const u8).read_volatile()) };
         at += 1;
         if x == 0 || lower(x) != lower(y) {
@@ -44,8 +40,10 @@ unsafe fn cut(r: &Accesses<'_>, token: usize, next: usize) {
 
 effects! {
     strcasecmp(a, b) -> c_int,
+        // SAFETY: two strings, as for the function itself.
         reads |r| { let seen = unsafe { compared(a, b, usize::MAX) }; r.bytes(a, seen); r.bytes(b, seen); };
     strncasecmp(a, b, most) -> c_int,
+        // SAFETY: the same, or bytes up to `most`.
         reads |r| { let seen = unsafe { compared(a, b, most) }; r.bytes(a, seen); r.bytes(b, seen); };
     strcoll(a, b) -> c_int, reads |r| { r.text(a); r.text(b); };
     strverscmp(a, b) -> c_int, reads |r| { r.text(a); r.text(b); };
@@ -72,10 +70,16 @@ effects! {
     rawmemchr(text, byte) -> usize,
         writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, found - text + 1); };
     memrchr(memory, byte, bytes) -> usize,
-        writes |w, found| { let from = if found == 0 { memory } else { found }; Accesses { class: AccessClass::Read, ..w }.bytes(from, memory + bytes - from); };
+        writes |w, found| {
+            let from = if found == 0 { memory } else { found };
+            Accesses { class: AccessClass::Read, ..w }.bytes(from, memory + bytes - from);
+        };
     memmem(memory, bytes, part, length) -> usize,
         reads |r| { r.bytes(part, length); },
-        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(memory, if found == 0 { bytes } else { found - memory + length }); };
+        writes |w, found| {
+            let seen = if found == 0 { bytes } else { found - memory + length };
+            Accesses { class: AccessClass::Read, ..w }.bytes(memory, seen);
+        };
     memccpy(to, from, byte, most) -> usize, writes |w, found| {
         let bytes = if found == 0 { most } else { found - to };
         Accesses { class: AccessClass::Read, ..w }.bytes(from, bytes);
@@ -84,10 +88,12 @@ effects! {
     stpncpy(to, from, most) -> usize, reads |r| { r.text_up_to(from, most); }, writes |w, _| { w.bytes(to, most); };
     strtok_r(text, set, place) -> usize, reads |r| { r.text(set); if text == 0 { r.bytes(place, 8); } }, writes |w, token| {
         w.bytes(place, 8);
+        // SAFETY: the call has stored its place there, and the token ends in a string of the program's.
         unsafe { cut(&Accesses { class: AccessClass::Read, call: w.call }, token, word(place)) };
     };
     strsep(place, set) -> usize, reads |r| { r.text(set); r.bytes(place, 8); }, writes |w, token| {
         w.bytes(place, if token == 0 { 0 } else { 8 });
+        // SAFETY: as for `strtok_r`.
         unsafe { cut(&Accesses { class: AccessClass::Read, call: w.call }, token, word(place)) };
     };
     bzero(to, bytes) -> (), writes |w, ()| { w.bytes(to, bytes); };

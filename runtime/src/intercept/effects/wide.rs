@@ -1,9 +1,4 @@
 //! Wide characters, and conversions to and from them.
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "every block hands the program's own arguments to the function that they are meant for, or \
-        looks at what a call left in them"
-)]
 
 use super::*;
 use core::ffi::c_int;
@@ -12,6 +7,7 @@ use core::ffi::c_int;
 unsafe fn compared(a: usize, b: usize, most: usize) -> usize {
     let mut at = 0;
     while at < most {
+        // SAFETY: neither string has ended before, and `most` is not reached.
         let (x, y) = unsafe { (number(a + at * WIDE), number(b + at * WIDE)) };
         at += 1;
         if x == 0 || x != y {
@@ -37,20 +33,27 @@ effects! {
     wcscat(to, from) -> usize, reads |r| {
         r.wide(from);
         r.wide(to);
-        Accesses { class: AccessClass::Write, ..r }.bytes(to + wide_length(to, usize::MAX) * WIDE, (wide_length(from, usize::MAX) + 1) * WIDE);
+        let end = to + wide_length(to, usize::MAX) * WIDE;
+        Accesses { class: AccessClass::Write, ..r }.bytes(end, (wide_length(from, usize::MAX) + 1) * WIDE);
     };
     wcsncat(to, from, most) -> usize, reads |r| {
         r.wide_up_to(from, most);
         r.wide(to);
-        Accesses { class: AccessClass::Write, ..r }.bytes(to + wide_length(to, usize::MAX) * WIDE, (wide_length(from, most) + 1) * WIDE);
+        let end = to + wide_length(to, usize::MAX) * WIDE;
+        Accesses { class: AccessClass::Write, ..r }.bytes(end, (wide_length(from, most) + 1) * WIDE);
     };
+    // SAFETY: two strings, as for the function itself.
     wcscmp(a, b) -> c_int, reads |r| { let seen = unsafe { compared(a, b, usize::MAX) }; r.bytes(a, seen); r.bytes(b, seen); };
+    // SAFETY: the same, or characters up to `most`.
     wcsncmp(a, b, most) -> c_int, reads |r| { let seen = unsafe { compared(a, b, most) }; r.bytes(a, seen); r.bytes(b, seen); };
-    wcschr(text, character) -> usize,
-        writes |w, found| { Accesses { class: AccessClass::Read, ..w }.bytes(text, if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + WIDE }); };
+    wcschr(text, character) -> usize, writes |w, found| {
+        let seen = if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + WIDE };
+        Accesses { class: AccessClass::Read, ..w }.bytes(text, seen);
+    };
     wcsrchr(text, character) -> usize, reads |r| { r.wide(text); };
     wcsstr(text, part) -> usize, reads |r| { r.wide(part); }, writes |w, found| {
-        let seen = if found == 0 { (wide_length(text, usize::MAX) + 1) * WIDE } else { found - text + wide_length(part, usize::MAX) * WIDE };
+        let whole = (wide_length(text, usize::MAX) + 1) * WIDE;
+        let seen = if found == 0 { whole } else { found - text + wide_length(part, usize::MAX) * WIDE };
         Accesses { class: AccessClass::Read, ..w }.bytes(text, seen);
     };
     wmemcpy(to, from, count) -> usize,
@@ -82,6 +85,7 @@ effects! {
     };
     mbsnrtowcs(to, place, bytes, most, state) -> usize, reads |r| { r.bytes(place, 8); }, writes |w, result| {
         // The end is written where it was found, not where the bytes ran out.
+        // SAFETY: the word that the call moved on.
         let end = usize::from(unsafe { word(place) } == 0);
         w.bytes(to, if result == usize::MAX { 0 } else { (result + end) * WIDE });
         w.bytes(if to == 0 { 0 } else { place }, 8);

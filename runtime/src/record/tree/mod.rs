@@ -64,10 +64,10 @@ pub fn initialise() {
 }
 
 /// In a forked child, where one thread is left: nothing is known of the locks any more.
-pub fn forked(thread: &mut Thread) {
+pub fn forked(thread: &Thread) {
     if on() {
         locks::forget();
-        thread.tree.end();
+        thread.tree.with(Tree::end);
         header::note(note::FILTERED);
     }
 }
@@ -115,98 +115,105 @@ impl Tree {
         self.history.forget();
         self.contexts.forget_paths();
     }
+
+    fn is_redundant(&mut self, address: u64, site: u64, kind: u64) -> bool {
+        if self.rest > 0 || self.looks == TRIAL && self.is_idle() {
+            return false;
+        }
+        self.looks += 1;
+        if self.contexts.is_full() {
+            self.forget();
+        }
+        let resumes = core::mem::take(&mut self.resumes);
+        let place = history::Place::new(site, kind, address, lifetimes::of(address));
+        let alive = self.contexts.alive();
+        if self.history.covers(&place, self.contexts.path(), alive) {
+            self.found += 1;
+            self.skipped += !resumes as u64;
+            return !resumes;
+        }
+        if !self.history.note(&place, self.contexts.node(), self.contexts.outgoing(), LOCATIONS.load(Relaxed)) {
+            self.forget();
+            self.history.note(&place, self.contexts.node(), self.contexts.outgoing(), LOCATIONS.load(Relaxed));
+        }
+        false
+    }
+
+    /// See [`step`].
+    fn step(&mut self, number: u32, op: Op, object: u64, aux: u16, arguments: &[u64]) {
+        let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
+        if op.has_ordinal() {
+            self.resumes = false;
+        }
+        let contexts = &mut self.contexts;
+        match op {
+            Op::Lock => contexts.acquire(locks::acquired(object, number), false),
+            Op::LockShared => contexts.acquire(locks::acquired(object, number), true),
+            Op::CondWaitEnd => contexts.acquire(locks::acquired(argument(0), number), false),
+            Op::Unlock => contexts.release(locks::used(object), false),
+            Op::UnlockShared => contexts.release(locks::used(object), true),
+            Op::CondWaitBegin => contexts.release(locks::used(argument(0)), false),
+            Op::LockRequest => {
+                locks::used(object);
+            }
+            Op::LockInit => locks::initialised(object),
+            Op::LockDestroy => locks::destroyed(object),
+            Op::AtomicStore | Op::AtomicRmw | Op::Fence if releases(atomic_aux::order(aux)) => contexts.send(),
+            Op::ThreadCreate
+            | Op::ThreadEnd
+            | Op::CondSignal
+            | Op::CondBroadcast
+            | Op::BarrierEnter
+            | Op::SemaphorePost
+            | Op::OnceDone
+            | Op::Publish => contexts.send(),
+            Op::Allocate => lifetimes::begin(object, argument(0)),
+            Op::ThreadStart => {
+                let (low, high) = (argument(2), argument(3));
+                lifetimes::begin(low, high.saturating_sub(low));
+                let (low, high) = (argument(4), argument(5));
+                lifetimes::begin(low, high.saturating_sub(low));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Whether the hooks have to come here with every access.
 pub fn looks(thread: &Thread) -> bool {
-    on() && thread.tree.rest == 0
+    on() && thread.tree.with(|tree| tree.rest == 0)
 }
 
 /// A chunk of the stream is full.
-pub fn chunk_ends(thread: &mut Thread) {
-    if thread.tree.rest > 0 {
-        thread.tree.rest -= 1;
-        thread.hot().dirty |= (thread.tree.rest == 0) as u64;
-    }
+pub fn chunk_ends(thread: &Thread) {
+    thread.tree.with(|tree| {
+        if tree.rest > 0 {
+            tree.rest -= 1;
+            thread.hot().dirty.set(thread.hot().dirty.get() | (tree.rest == 0) as u64);
+        }
+    });
 }
 
 /// Whether an access need not be written. Notes it if it need.
-pub fn is_redundant(thread: &mut Thread, address: u64, site: u64, kind: u64) -> bool {
-    let tree = &mut thread.tree;
-    if tree.rest > 0 {
-        return false;
-    }
-    if tree.looks == TRIAL && tree.is_idle() {
-        return false;
-    }
-    tree.looks += 1;
-    if tree.contexts.is_full() {
-        tree.forget();
-    }
-    let resumes = core::mem::take(&mut tree.resumes);
-    let place = history::Place::new(site, kind, address, lifetimes::of(address));
-    let alive = tree.contexts.alive();
-    if tree.history.covers(&place, tree.contexts.path(), alive) {
-        tree.found += 1;
-        tree.skipped += !resumes as u64;
-        return !resumes;
-    }
-    if !tree.history.note(&place, tree.contexts.node(), tree.contexts.outgoing(), LOCATIONS.load(Relaxed)) {
-        tree.forget();
-        tree.history.note(&place, tree.contexts.node(), tree.contexts.outgoing(), LOCATIONS.load(Relaxed));
-    }
-    false
+pub fn is_redundant(thread: &Thread, address: u64, site: u64, kind: u64) -> bool {
+    thread.tree.with(|tree| tree.is_redundant(address, site, kind))
 }
 
 /// The same for an access of any length; long ones, of which there are few, are written.
-pub fn is_redundant_range(thread: &mut Thread, address: u64, bytes: u64, site: u64, class: u64) -> bool {
+pub fn is_redundant_range(thread: &Thread, address: u64, bytes: u64, site: u64, class: u64) -> bool {
     const RANGE: u64 = 1 << 15;
     bytes < 1 << CLASS_SHIFT && is_redundant(thread, address, site, RANGE | class << CLASS_SHIFT | bytes)
 }
 const CLASS_SHIFT: u32 = 13;
 
 /// The thread goes on after others ran.
-pub fn resumes(thread: &mut Thread) {
-    thread.tree.resumes = true;
+pub fn resumes(thread: &Thread) {
+    thread.tree.with(|tree| tree.resumes = true);
 }
 
 /// A synchronisation event takes its place in the order.
-pub fn step(thread: &mut Thread, op: Op, object: u64, aux: u16, arguments: &[u64]) {
-    let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
-    if op.has_ordinal() {
-        thread.tree.resumes = false;
-    }
-    let (number, contexts) = (thread.number, &mut thread.tree.contexts);
-    match op {
-        Op::Lock => contexts.acquire(locks::acquired(object, number), false),
-        Op::LockShared => contexts.acquire(locks::acquired(object, number), true),
-        Op::CondWaitEnd => contexts.acquire(locks::acquired(argument(0), number), false),
-        Op::Unlock => contexts.release(locks::used(object), false),
-        Op::UnlockShared => contexts.release(locks::used(object), true),
-        Op::CondWaitBegin => contexts.release(locks::used(argument(0)), false),
-        Op::LockRequest => {
-            locks::used(object);
-        }
-        Op::LockInit => locks::initialised(object),
-        Op::LockDestroy => locks::destroyed(object),
-        Op::AtomicStore | Op::AtomicRmw | Op::Fence if releases(atomic_aux::order(aux)) => contexts.send(),
-        Op::ThreadCreate
-        | Op::ThreadEnd
-        | Op::CondSignal
-        | Op::CondBroadcast
-        | Op::BarrierEnter
-        | Op::SemaphorePost
-        | Op::OnceDone
-        | Op::Publish => contexts.send(),
-        Op::Allocate => lifetimes::begin(object, argument(0)),
-        Op::ThreadStart => {
-            let (low, high) = (argument(2), argument(3));
-            lifetimes::begin(low, high.saturating_sub(low));
-            let (low, high) = (argument(4), argument(5));
-            lifetimes::begin(low, high.saturating_sub(low));
-        }
-        _ => {}
-    }
+pub fn step(thread: &Thread, op: Op, object: u64, aux: u16, arguments: &[u64]) {
+    thread.tree.with(|tree| tree.step(thread.number.get(), op, object, aux, arguments));
 }
 
 /// An order that does not exist counts as the strongest.

@@ -23,24 +23,24 @@ use crate::serial::clock::NEVER;
 use crate::serial::sched::{self, LOCK, WaitFor, live};
 use crate::serial::shutdown;
 use crate::serial::{deadlock, explore, linger, replay, snapshot, standstill, watchdog};
-use crate::system::thread::{State, Thread, by_number};
+use crate::system::thread::{State, Thread, by_number, known};
 use crate::system::{config, signals};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::outcome;
 use rashomon_abi::record::Op;
 use trial::Answer;
 
 /// What a thread looks at, by the last event that offered its turn.
-#[derive(Clone, Copy, Default)]
 pub struct Local {
     /// Code of the operation; 0 for a plain access.
-    op: u64,
-    object: u64,
-    site: u64,
+    op: Cell<u64>,
+    object: Cell<u64>,
+    site: Cell<u64>,
     /// The stretch without any move in which it last did anything but sleep.
-    awake_in: u32,
+    awake_in: Cell<u32>,
     /// It showed in this hearing that it repeats itself.
-    shown: bool,
+    shown: Cell<bool>,
 }
 
 /// What the offers since anything else happened weigh, and what they have to weigh for a hearing. For the holder of the turn.
@@ -56,11 +56,13 @@ pub const QUANTUM_WEIGHT: u32 = 16;
 static CALLED: AtomicU32 = AtomicU32::new(0);
 
 /// The thread stands before this.
-pub fn stands_before(thread: &mut Thread, op: u64, object: u64, site: u64) {
-    let local = &mut thread.endless;
-    (local.op, local.object, local.site) = (op, object, site);
+pub fn stands_before(thread: &Thread, op: u64, object: u64, site: u64) {
+    let local = &thread.endless;
+    local.op.set(op);
+    local.object.set(object);
+    local.site.set(site);
     if op != Op::Sleep as u64 {
-        local.awake_in = STRETCH.load(Relaxed);
+        local.awake_in.set(STRETCH.load(Relaxed));
     }
 }
 
@@ -73,7 +75,7 @@ pub fn moves() {
 /// A thread offers its turn because it looks, or has run for long. For the holder of the turn. True: there was a hearing, in
 /// which the thread showed what it does, or this is the copy of the process in which it is to; it goes on without offering its
 /// turn.
-pub fn offered(thread: &mut Thread, weight: u32) -> bool {
+pub fn offered(thread: &Thread, weight: u32) -> bool {
     if replay::active() || explore::on() || linger::on() || !config::serial() {
         return false;
     }
@@ -90,13 +92,13 @@ pub fn offered(thread: &mut Thread, weight: u32) -> bool {
         return false;
     }
     // SAFETY: under the lock; registered threads are never unmapped, and all but the calling one stand still.
-    unsafe { live() }.as_slice().iter().for_each(|&number| unsafe { (*by_number(number)).endless.shown = false });
+    unsafe { live() }.as_slice().iter().for_each(|&number| known(number).endless.shown.set(false));
     hear(thread)
 }
 
 /// A thread that has just been given the turn: if that was for a hearing it shows what it does.
-pub fn is_called(thread: &mut Thread) {
-    if CALLED.load(Relaxed) == thread.number + 1 {
+pub fn is_called(thread: &Thread) {
+    if CALLED.load(Relaxed) == thread.number.get() + 1 {
         CALLED.store(0, Relaxed);
         LOCK.lock();
         hear(thread);
@@ -104,13 +106,12 @@ pub fn is_called(thread: &mut Thread) {
 }
 
 /// Who is to have the turn for a hearing. Under the scheduler's lock.
-pub fn next() -> *mut Thread {
-    let called = CALLED.load(Relaxed);
-    if called == 0 { core::ptr::null_mut() } else { by_number(called - 1) }
+pub fn next() -> Option<&'static Thread> {
+    by_number(CALLED.load(Relaxed).checked_sub(1)?)
 }
 
 /// Under the scheduler's lock, which is released, by the holder of the turn. False: the thread has shown nothing.
-fn hear(thread: &mut Thread) -> bool {
+fn hear(thread: &Thread) -> bool {
     // SAFETY: under the lock.
     let live = unsafe { live() };
     match trial::hold(thread, live.as_slice()) {
@@ -120,10 +121,8 @@ fn hear(thread: &mut Thread) -> bool {
             return matches!(answer, Answer::Copy);
         }
     }
-    thread.endless.shown = true;
-    // SAFETY: registered threads are never unmapped.
-    let waits =
-        |&&number: &&u32| unsafe { (*by_number(number)).state.get() == State::Runnable && !(*by_number(number)).endless.shown };
+    thread.endless.shown.set(true);
+    let waits = |&&number: &&u32| known(number).state.get() == State::Runnable && !known(number).endless.shown.get();
     match live.as_slice().iter().find(waits) {
         Some(&number) => {
             CALLED.store(number + 1, Relaxed);
@@ -144,17 +143,17 @@ fn may_be_endless(caller: &Thread) -> bool {
     let live = unsafe { live() }.as_slice();
     let fits = |number: u32| {
         // SAFETY: registered threads are never unmapped.
-        let thread = unsafe { &*by_number(number) };
+        let thread = known(number);
         thread.arrived.get()
-            && !thread.hot.is_null()
+            && thread.has_block()
             && thread.evicted.load(Acquire) == 0
             && thread.pending_signals.load(Acquire) == 0
             && thread.cancelled.load(Acquire) == 0
             && match thread.state.get() {
                 // Who does nothing but sleep waits for what comes from outside, as the main thread of a server may.
-                State::Running => number == caller.number && thread.endless.awake_in == STRETCH.load(Relaxed),
-                State::Runnable => thread.endless.awake_in == STRETCH.load(Relaxed),
-                State::Blocked => thread.wait.deadline == NEVER && waits_for_thread(thread.wait.what),
+                State::Running => number == caller.number.get() && thread.endless.awake_in.get() == STRETCH.load(Relaxed),
+                State::Runnable => thread.endless.awake_in.get() == STRETCH.load(Relaxed),
+                State::Blocked => thread.wait.get().deadline == NEVER && waits_for_thread(thread.wait.get().what),
                 _ => false,
             }
     };
@@ -178,24 +177,24 @@ const fn waits_for_thread(what: WaitFor) -> bool {
 }
 
 /// All have shown it. Under the scheduler's lock, by the holder of the turn.
-fn conclude(holder: &mut Thread) -> ! {
+fn conclude(holder: &Thread) -> ! {
     // Of threads that wait for each other their cycle says more.
     deadlock::conclude_any();
     let mut sides = [u64::MAX; 2];
-    let mut known = 0;
+    let mut count = 0;
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
         // SAFETY: registered threads are never unmapped; all but the calling one stand still, so their streams are ours to write.
-        let thread = unsafe { &mut *by_number(number) };
+        let thread = known(number);
         if thread.state.get() == State::Blocked {
             deadlock::record(number, None);
             continue;
         }
-        let Local { op, object, site, .. } = thread.endless;
-        recorder::sync(thread, Op::Blocked, object, 0, site, &[op, u64::MAX, 1]);
-        if let Some(side) = sides.get_mut(known) {
+        let Local { op, object, site, .. } = &thread.endless;
+        recorder::sync(thread, Op::Blocked, object.get(), 0, site.get(), &[op.get(), u64::MAX, 1]);
+        if let Some(side) = sides.get_mut(count) {
             *side = u64::from(number);
-            known += 1;
+            count += 1;
         }
     }
     recorder::stands(holder);

@@ -24,7 +24,7 @@ use crate::serial::sched::WaitFor;
 use crate::serial::shutdown;
 use crate::serial::{explore, world};
 use crate::system::sys::{self, syscall};
-use crate::system::thread::{State, Thread, all, by_number};
+use crate::system::thread::{State, Thread, all, known};
 use crate::system::tls::Hot;
 use crate::system::{entry, header, signals, stripes};
 use core::ffi::c_int;
@@ -86,7 +86,7 @@ pub(super) struct Saved {
 pub(super) struct Trial {
     /// Where the thread stands: a return address.
     pub(super) site: u64,
-    pub(super) block: *mut Hot,
+    pub(super) block: *const Hot,
     pub(super) stack: Range,
     /// Other threads could run as well.
     pub(super) side_by_side: bool,
@@ -131,7 +131,7 @@ const NOT_SHOWN: i32 = 43;
 
 /// Has the calling thread show what it does. Under the scheduler's lock, by the holder of the turn; every other thread of `live`
 /// stands still. In the copy as well.
-pub fn hold(thread: &mut Thread, live: &[u32]) -> Answer {
+pub fn hold(thread: &Thread, live: &[u32]) -> Answer {
     let memory = sys::map_anonymous(size_of::<Trial>()).cast::<Trial>();
     // SAFETY: fresh memory; all-zero bytes are valid.
     let Some(trial) = (unsafe { memory.as_mut() }) else { return Answer::NotShown };
@@ -143,22 +143,23 @@ pub fn hold(thread: &mut Thread, live: &[u32]) -> Answer {
     answer
 }
 
-fn prepare(trial: &mut Trial, thread: &mut Thread, live: &[u32]) -> bool {
-    trial.site = thread.endless.site;
-    trial.block = thread.hot;
-    trial.stack = Range { start: thread.stack.0, end: thread.stack.1 };
+fn prepare(trial: &mut Trial, thread: &Thread, live: &[u32]) -> bool {
+    trial.site = thread.endless.site.get();
+    trial.block = thread.hot();
+    let (start, end) = thread.stack.get();
+    trial.stack = Range { start, end };
     // SAFETY: registered threads are never unmapped.
-    let wait_of = |number: u32| unsafe { (*by_number(number)).wait.what };
+    let wait_of = |number: u32| known(number).wait.get().what;
     trial.locks_pass = !live.iter().any(|&number| matches!(wait_of(number), WaitFor::Lock | WaitFor::LockShared));
-    for &number in live.iter().filter(|&&number| number != thread.number) {
+    for &number in live.iter().filter(|&&number| number != thread.number.get()) {
         // SAFETY: registered threads are never unmapped.
-        let other = unsafe { &*by_number(number) };
+        let other = known(number);
         if other.state.get() == State::Runnable {
             trial.side_by_side = true;
             trial.locks_pass = false;
             // The initial thread has its thread-local storage outside of its stack.
-            let apart = other.tls.0 < other.stack.0 || other.stack.1 < other.tls.1;
-            for (start, end) in [other.stack, other.tls].into_iter().take(1 + usize::from(apart)) {
+            let apart = other.tls.get().0 < other.stack.get().0 || other.stack.get().1 < other.tls.get().1;
+            for (start, end) in [other.stack.get(), other.tls.get()].into_iter().take(1 + usize::from(apart)) {
                 let Some(range) = trial.others.get_mut(trial.other_count) else { return false };
                 *range = Range { start: start & !(PAGE - 1), end: end.next_multiple_of(PAGE) };
                 trial.other_count += 1;
@@ -166,7 +167,7 @@ fn prepare(trial: &mut Trial, thread: &mut Thread, live: &[u32]) -> bool {
         }
     }
     // SAFETY: as above.
-    let chunks = all().map(|thread| unsafe { (*thread).chunk } as u64).filter(|&chunk| chunk != 0);
+    let chunks = all().map(|thread| thread.chunk.get() as u64).filter(|&chunk| chunk != 0);
     for address in chunks.chain([header::page() as u64, explore::words() as u64]) {
         let Some(place) = trial.shared.get_mut(trial.shared_count) else { return false };
         *place = address;
@@ -193,7 +194,7 @@ fn is_traced() -> bool {
     at.is_none_or(|at| text[at + FIELD.len()] != b'0')
 }
 
-fn fork(trial: &mut Trial, thread: &mut Thread) -> Answer {
+fn fork(trial: &mut Trial, thread: &Thread) -> Answer {
     // No signal announces the copy's end, and only who asks for such children hears of it.
     // SAFETY: a copy with a stack of its own.
     let child = unsafe { sys::call(CLONE, 0, 0, 0, 0, 0, 0) };
@@ -217,7 +218,7 @@ pub(super) fn give_up() -> ! {
 }
 
 /// In the copy: nothing from here on is seen by anybody, and it is over within a second.
-fn begin(trial: &mut Trial, thread: &mut Thread) {
+fn begin(trial: &mut Trial, thread: &Thread) {
     const PRCTL: usize = 157;
     const PR_SET_PDEATHSIG: usize = 1;
     const SIGKILL: usize = 9;
@@ -298,7 +299,7 @@ impl Trial {
                 if signal != 5 || self.steps > MOST_STEPS_BEFORE {
                     give_up();
                 }
-                if (*self.block).nesting == 0 {
+                if (*self.block).nesting.get() == 0 {
                     self.stand_aside(registers);
                     self.remember(registers, floating);
                 }
@@ -331,14 +332,8 @@ impl Trial {
     unsafe fn stand_aside(&mut self, registers: &[u64; 23]) {
         // SAFETY: the thread's own block.
         unsafe {
-            let block = &mut *self.block;
-            block.thread = core::ptr::null_mut();
-            block.quantum = 0;
-            block.top = core::ptr::null_mut();
-            block.limit = core::ptr::null_mut();
-            block.bottom = core::ptr::null_mut();
-            block.lowest = core::ptr::null_mut();
-            block.callee = 0;
+            (*self.block).forget_thread();
+            (*self.block).callee.set(0);
         }
         self.begun = true;
         self.steps = 0;
@@ -388,15 +383,15 @@ impl Trial {
     fn forget_own_calls(&self) {
         // SAFETY: the thread's own block.
         unsafe {
-            (&raw mut (*self.block).callee).write_volatile(0);
-            (&raw mut (*self.block).caller).write_volatile(0);
+            (*self.block).callee.as_ptr().write_volatile(0);
+            (*self.block).caller.as_ptr().write_volatile(0);
         }
     }
 
     /// Which interposed function was called.
     fn look_at_call(&mut self) {
         // SAFETY: the thread's own block.
-        let callee = unsafe { (&raw const (*self.block).callee).read_volatile() };
+        let callee = unsafe { (*self.block).callee.as_ptr().read_volatile() };
         let passes = callee == 0 || entry::is_look(callee) || self.locks_pass && entry::is_mutex_call(callee);
         if !passes {
             give_up();

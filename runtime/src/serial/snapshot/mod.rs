@@ -21,9 +21,10 @@ use crate::record::process_tree;
 use crate::serial::{explore, sched, watchdog};
 use crate::system::signals;
 use crate::system::sys::{self, syscall};
-use crate::system::thread::{State, Thread, by_number};
+use crate::system::thread::{NO_THREAD, State, Thread, known};
 use core::arch::naked_asm;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::*};
 use rashomon_abi::exploration::snapshot::{ANSWERS, COMMANDS, LONGEST_PATH, answer, refusal};
 
 /// Where a thread stands, and what the kernel knows of it.
@@ -31,14 +32,14 @@ use rashomon_abi::exploration::snapshot::{ANSWERS, COMMANDS, LONGEST_PATH, answe
 #[derive(Debug)]
 pub struct Standing {
     /// Its registers lie there.
-    stack: u64,
+    stack: Cell<u64>,
     state: AtomicU32,
-    thread_pointer: u64,
+    thread_pointer: Cell<u64>,
     /// What the kernel clears when it ends.
-    tid_address: u64,
-    signal_mask: u64,
-    alternate_stack: [u64; 3],
-    robust_list: [u64; 2],
+    tid_address: Cell<u64>,
+    signal_mask: Cell<u64>,
+    alternate_stack: Cell<[u64; 3]>,
+    robust_list: [Cell<u64>; 2],
 }
 
 /// Values of [`Standing::state`].
@@ -62,8 +63,8 @@ const WAITID: usize = 247;
 
 static COMMANDS_FILE: AtomicI32 = AtomicI32::new(-1);
 static ANSWERS_FILE: AtomicI32 = AtomicI32::new(-1);
-/// The thread that decided to stand.
-static CALLER: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
+/// Number of the thread that decided to stand.
+static CALLER: AtomicU32 = AtomicU32::new(NO_THREAD);
 /// Threads of the child that have returned.
 static RETURNED: AtomicU32 = AtomicU32::new(0);
 
@@ -75,7 +76,7 @@ pub fn stand_here(live: &[u32]) {
             let stack = sys::map_anonymous(STACK_BYTES);
             if !stack.is_null() && gather(caller) {
                 // SAFETY: a stack of our own, for a function that never returns.
-                unsafe { save(&raw mut caller.standing.stack, stack.add(STACK_BYTES), serve, caller) };
+                unsafe { save(caller.standing.stack.as_ptr(), stack.add(STACK_BYTES), serve, caller) };
                 // Only executions come here.
                 return returned(caller);
             }
@@ -89,11 +90,10 @@ pub fn stand_here(live: &[u32]) {
 }
 
 /// Lets all others stand. The calling thread, which has yet to.
-fn prepare(live: &[u32]) -> Result<&'static mut Thread, u64> {
-    // SAFETY: known threads are never unmapped.
-    let caller = unsafe { crate::system::tls::current().as_mut() }.ok_or(refusal::NOBODY)?;
+fn prepare(live: &[u32]) -> Result<&'static Thread, u64> {
+    let caller = crate::system::tls::current().ok_or(refusal::NOBODY)?;
     sched::await_arrivals(caller);
-    for other in others(live, caller.number) {
+    for other in others(live, caller.number.get()) {
         let here = matches!(other.state.get(), State::Runnable | State::Blocked)
             && other.arrived.get()
             && other.evicted.load(Acquire) == 0;
@@ -101,15 +101,15 @@ fn prepare(live: &[u32]) -> Result<&'static mut Thread, u64> {
             return Err(refusal::THREAD);
         }
     }
-    let known = 1 + others(live, caller.number).count() + usize::from(watchdog::is_started());
+    let known = 1 + others(live, caller.number.get()).count() + usize::from(watchdog::is_started());
     preconditions::check(known)?;
     open_pipes()?;
-    CALLER.store(caller, Release);
-    for other in others(live, caller.number) {
+    CALLER.store(caller.number.get(), Release);
+    for other in others(live, caller.number.get()) {
         other.baton.fetch_or(sched::STAND, Release);
         sys::futex_wake(&other.baton, 1);
     }
-    let all_stand = others(live, caller.number).all(|other| {
+    let all_stand = others(live, caller.number.get()).all(|other| {
         sched::patiently(|| other.standing.state.load(Acquire) != GOES);
         other.standing.state.load(Acquire) == STANDS
     });
@@ -120,9 +120,9 @@ fn prepare(live: &[u32]) -> Result<&'static mut Thread, u64> {
     Ok(caller)
 }
 
-fn others(live: &[u32], caller: u32) -> impl Iterator<Item = &'static mut Thread> {
+fn others(live: &[u32], caller: u32) -> impl Iterator<Item = &'static Thread> {
     // SAFETY: registered threads are never unmapped. The scheduler's lock is held, and they wait.
-    live.iter().filter(move |&&number| number != caller).map(|&number| unsafe { &mut *by_number(number) })
+    live.iter().filter(move |&&number| number != caller).map(|&number| known(number))
 }
 
 /// They go on after all.
@@ -135,40 +135,39 @@ fn release(live: &[u32]) {
 }
 
 /// A thread that waits for its turn is to stand. Returns in each execution that is forked, and if there is no snapshot.
-pub fn stand(thread: &mut Thread) {
+pub fn stand(thread: &Thread) {
     if !gather(thread) {
         thread.standing.state.store(UNFIT, Release);
         return;
     }
     // SAFETY: on its own stack.
-    unsafe { save(&raw mut thread.standing.stack, core::ptr::null_mut(), wait, thread) };
+    unsafe { save(thread.standing.stack.as_ptr(), core::ptr::null_mut(), wait, thread) };
     returned(thread);
 }
 
 /// What the kernel knows of the calling thread. False if it does not tell.
-fn gather(thread: &mut Thread) -> bool {
+fn gather(thread: &Thread) -> bool {
     const PRCTL: usize = 157;
     const GET_TID_ADDRESS: usize = 40;
     const SIGALTSTACK: usize = 131;
     const GET_ROBUST_LIST: usize = 274;
-    let standing = &mut thread.standing;
+    let standing = &thread.standing;
     let pointer: u64;
     // SAFETY: the first word at the thread pointer is the pointer itself; the kernel fills fields of these sizes.
     unsafe {
         core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, pure, readonly));
-        standing.thread_pointer = pointer;
-        let [list, bytes] = &mut standing.robust_list;
-        syscall!(sys::RT_SIGPROCMASK, 0, 0usize, &raw mut standing.signal_mask, 8) == 0
-            && syscall!(SIGALTSTACK, 0usize, standing.alternate_stack.as_mut_ptr()) == 0
-            && syscall!(GET_ROBUST_LIST, 0, &raw mut *list, &raw mut *bytes) == 0
-            && syscall!(PRCTL, GET_TID_ADDRESS, &raw mut standing.tid_address) == 0
+        standing.thread_pointer.set(pointer);
+        let [list, bytes] = &standing.robust_list;
+        syscall!(sys::RT_SIGPROCMASK, 0, 0usize, standing.signal_mask.as_ptr(), 8) == 0
+            && syscall!(SIGALTSTACK, 0usize, standing.alternate_stack.as_ptr()) == 0
+            && syscall!(GET_ROBUST_LIST, 0, list.as_ptr(), bytes.as_ptr()) == 0
+            && syscall!(PRCTL, GET_TID_ADDRESS, standing.tid_address.as_ptr()) == 0
     }
 }
 
 /// Runs where the thread stands, below what it saved.
-extern "C" fn wait(thread: *mut Thread) {
-    // SAFETY: the calling thread's own record; others look at the state only.
-    let state = unsafe { &(*thread).standing.state };
+extern "C" fn wait(thread: &Thread) {
+    let state = &thread.standing.state;
     if state.compare_exchange(GOES, STANDS, AcqRel, Relaxed).is_ok() {
         while state.load(Acquire) == STANDS {
             sys::futex_wait(state, STANDS);
@@ -177,7 +176,7 @@ extern "C" fn wait(thread: *mut Thread) {
 }
 
 /// In a forked execution the thread is a new one for the kernel, which has to be told what it knew of the old one.
-fn returned(thread: &mut Thread) {
+fn returned(thread: &Thread) {
     const SIGALTSTACK: usize = 131;
     const SET_ROBUST_LIST: usize = 273;
     let id = sys::thread_id();
@@ -188,9 +187,9 @@ fn returned(thread: &mut Thread) {
     // SAFETY: what was in force when the thread stood.
     unsafe {
         syscall!(SIGALTSTACK, standing.alternate_stack.as_ptr(), 0usize);
-        syscall!(SET_ROBUST_LIST, standing.robust_list[0], standing.robust_list[1]);
+        syscall!(SET_ROBUST_LIST, standing.robust_list[0].get(), standing.robust_list[1].get());
     }
-    let mask = standing.signal_mask;
+    let mask = standing.signal_mask.get();
     standing.state.store(GOES, Release);
     RETURNED.fetch_add(1, Release);
     sys::futex_wake(&RETURNED, 1);
@@ -203,7 +202,7 @@ fn returned(thread: &mut Thread) {
 /// # Safety
 /// A place for a word, a stack's end or null, and a function for that thread.
 #[unsafe(naked)]
-unsafe extern "C" fn save(_place: *mut u64, _stack: *mut u8, _body: extern "C" fn(*mut Thread), _thread: *mut Thread) {
+unsafe extern "C" fn save(_place: *mut u64, _stack: *mut u8, _body: extern "C" fn(&Thread), _thread: &Thread) {
     naked_asm!(
         "push rbp",
         "push rbx",
@@ -268,7 +267,7 @@ unsafe extern "C" fn go_on(_flags: usize, _stack: u64, _tid_address: u64, _threa
 }
 
 /// The process that stands: an execution for each command, one after the other.
-extern "C" fn serve(_caller: *mut Thread) {
+extern "C" fn serve(_caller: &Thread) {
     signals::set_mask(u64::MAX);
     let id = sys::process_id();
     let mut last = 0;
@@ -362,25 +361,23 @@ fn execute(folder: &process_tree::Path, parent: u32) -> ! {
     // SAFETY: the child has one thread.
     unsafe { watchdog::forked() };
     let caller = CALLER.load(Relaxed);
-    // SAFETY: set before the process stood.
-    let number = unsafe { (*caller).number };
     let mut made = 0;
-    for other in others(live, number) {
+    for other in others(live, caller) {
         make(other, &mut made);
     }
-    // SAFETY: as above. From here on its thread-local storage is no longer this thread's.
-    make(unsafe { &mut *caller }, &mut made);
+    // From here on its thread-local storage is no longer this thread's.
+    make(known(caller), &mut made);
     loop {
         sys::sleep(u64::MAX >> 1);
     }
 }
 
-fn make(thread: &mut Thread, made: &mut u32) {
+fn make(thread: &Thread, made: &mut u32) {
     // VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, CHILD_CLEARTID.
     const FLAGS: usize = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000 | 0x80000 | 0x20_0000;
-    let Standing { stack, tid_address, thread_pointer, .. } = thread.standing;
+    let Standing { stack, tid_address, thread_pointer, .. } = &thread.standing;
     // SAFETY: the thread saved its registers there, and is not in this process.
-    if unsafe { go_on(FLAGS, stack, tid_address, thread_pointer) } < 0 {
+    if unsafe { go_on(FLAGS, stack.get(), tid_address.get(), thread_pointer.get()) } < 0 {
         sys::die(&[b"cannot make the threads of an execution that goes on from a snapshot"]);
     }
     *made += 1;
