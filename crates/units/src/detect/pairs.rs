@@ -1,0 +1,259 @@
+//! Extended data races as §1.2 defines them: pairs of units.
+//!
+//! Two units race on a correlated set s if they are of different threads, both access shared members of s, in parallel, at
+//! least one of them modifies such a member, and no lock is in both L_u. *Members* are those at the time of the judgement. A
+//! pair is judged whenever one of its units accesses s, or its L_u shrinks, or a location that it accessed becomes shared, and
+//! when sets merge.
+//!
+//! A set's history has an entry for each unit; those of its members, which move with them from set to set, are what counts. The
+//! set's own history is made anew from its members' after one of them left.
+
+use super::{Detector, Found, Noted, PerSet, note, parallel, protected};
+use crate::forest::{Id, LocationId, SetId, UnitId};
+use crate::locks::LockSet;
+use crate::memory::Access;
+use crate::world::{AllMarks, Change, World};
+
+#[derive(Debug, Default)]
+struct History {
+    entries: Vec<Access>,
+    /// A race was found.
+    racy: bool,
+    /// A member left.
+    stale: bool,
+}
+
+/// What is to be judged after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// The unit and every other one of the set.
+    Unit(UnitId, SetId),
+    /// Every pair of the set.
+    Set(SetId),
+}
+
+pub(crate) struct Pairs {
+    histories: PerSet<History>,
+    /// For each unit the sets in whose history it is, and perhaps others.
+    touched: Vec<Vec<SetId>>,
+    questions: Vec<Question>,
+}
+
+impl Pairs {
+    pub fn new() -> Pairs {
+        Pairs { histories: PerSet::new(), touched: Vec::new(), questions: Vec::new() }
+    }
+
+    fn touched(&mut self, unit: UnitId) -> &mut Vec<SetId> {
+        if self.touched.len() <= unit.index() {
+            self.touched.resize_with(unit.index() + 1, Vec::new);
+        }
+        &mut self.touched[unit.index()]
+    }
+
+    /// Adds a unit's accesses to a set's history, and asks about it if that is new.
+    fn add(&mut self, world: &mut World, set: SetId, access: Access, ask: bool) {
+        let set = world.sets.find(set);
+        let unit = world.units.find(access.unit);
+        let history = self.histories.get_mut(set);
+        let noted = note(world, &mut history.entries, access);
+        if noted == Noted::Unit {
+            if history.entries.len() > world.options.limits.units_of_set {
+                let mut entries = std::mem::take(&mut history.entries);
+                shorten(world, &mut entries);
+                self.histories.get_mut(set).entries = entries;
+            }
+            let touched = self.touched(unit);
+            if !touched.contains(&set) {
+                touched.push(set);
+            }
+        }
+        if ask && noted != Noted::Nothing {
+            self.ask(Question::Unit(unit, set));
+        }
+    }
+
+    fn ask(&mut self, question: Question) {
+        if !self.questions.contains(&question) {
+            self.questions.push(question);
+        }
+    }
+
+    fn ask_about(&mut self, unit: UnitId) {
+        for set in self.touched(unit).clone() {
+            self.ask(Question::Unit(unit, set));
+        }
+    }
+
+    /// What a location's units did belongs to its set.
+    fn add_all(&mut self, world: &mut World, location: LocationId, ask: bool) {
+        let set = world.memory.get(location).set;
+        for access in world.memory.get(location).accesses.clone() {
+            self.add(world, set, access, ask);
+        }
+    }
+
+    fn take_in(&mut self, world: &mut World, change: Change) {
+        match change {
+            Change::Accessed { location, unit } => {
+                let unit = world.units.find(unit);
+                let memory = world.memory.get(location);
+                let set = memory.set;
+                let own = memory.accesses.iter().rev().find(|access| world.units.root(access.unit) == unit);
+                if let Some(access) = own.copied() {
+                    self.add(world, set, access, true);
+                }
+            }
+            Change::Exposed { location } => self.add_all(world, location, true),
+            Change::Extended { unit } => {
+                let unit = world.units.find(unit);
+                self.ask_about(unit);
+            }
+            Change::UnitsMerged { from, into } => {
+                let more = std::mem::take(self.touched(from));
+                let touched = self.touched(into);
+                touched.extend(more);
+                touched.sort_unstable();
+                touched.dedup();
+                self.ask_about(into);
+            }
+            Change::SetsMerged { from, into } => {
+                let gone = self.histories.take(from);
+                let history = self.histories.get_mut(into);
+                let (none, several) = (gone.entries.is_empty() || history.entries.is_empty(), gone.racy || history.racy);
+                history.racy = several;
+                history.stale |= gone.stale;
+                for access in gone.entries {
+                    self.add(world, into, access, false);
+                }
+                if !none {
+                    self.ask(Question::Set(into));
+                }
+            }
+            Change::Moved { location, from } => {
+                let from = world.sets.find(from);
+                self.histories.get_mut(from).stale = true;
+                if world.memory.get(location).shared {
+                    self.add_all(world, location, false);
+                }
+            }
+            Change::Left { set } => {
+                let set = world.sets.find(set);
+                self.histories.get_mut(set).stale = true;
+            }
+        }
+    }
+
+    /// Makes a set's history anew, after a member left: without what only that member knew.
+    fn renew(&mut self, world: &mut World, set: SetId) {
+        let history = self.histories.get_mut(set);
+        if !history.stale {
+            return;
+        }
+        history.stale = false;
+        let Some(member) = world.sets.get(set).member else {
+            history.entries.clear();
+            return;
+        };
+        let most = world.options.limits.members;
+        if world.memory.circle(member).nth(most).is_some() {
+            world.summary.histories_not_renewed += 1;
+            return;
+        }
+        let members: Vec<_> = world.memory.circle(member).filter(|location| world.memory.get(*location).shared).collect();
+        history.entries.clear();
+        for location in members {
+            self.add_all(world, location, false);
+        }
+    }
+
+    fn judge(&mut self, world: &mut World, question: Question, found: &mut Vec<Found>) {
+        let (unit, set) = match question {
+            Question::Unit(unit, set) => (Some(world.units.find(unit)), world.sets.find(set)),
+            Question::Set(set) => (None, world.sets.find(set)),
+        };
+        if self.histories.get_mut(set).racy {
+            return;
+        }
+        self.renew(world, set);
+        let history = self.histories.get_mut(set);
+        unify(world, &mut history.entries);
+        let entries = &history.entries;
+        for (index, now) in entries.iter().enumerate() {
+            if unit.is_some_and(|unit| unit != now.unit) {
+                continue;
+            }
+            let others = if unit.is_some() { &entries[..] } else { &entries[..index] };
+            if let Some(before) = others.iter().rev().find(|before| races(world, before, now)) {
+                // Units that the set of a question has together: the later entry is the later unit.
+                found.push(Found { set, before: *before, now: *now });
+                history.racy = true;
+                return;
+            }
+        }
+    }
+}
+
+/// The predicate.
+fn races(world: &World, before: &Access, now: &Access) -> bool {
+    (before.wrote || now.wrote)
+        && world.units.get(before.unit).thread != world.units.get(now.unit).thread
+        && parallel(world, before, now)
+        && !protected(world, before, now)
+}
+
+/// One entry for each unit, after units merged.
+fn unify(world: &mut World, entries: &mut Vec<Access>) {
+    entries.iter_mut().for_each(|entry| entry.unit = world.units.find(entry.unit));
+    let twice = (1..entries.len()).any(|index| entries[..index].iter().any(|other| other.unit == entries[index].unit));
+    if twice {
+        for access in std::mem::take(entries) {
+            note(world, entries, access);
+        }
+    }
+}
+
+/// Leaves out units that others stand for, or the oldest.
+fn shorten(world: &mut World, entries: &mut Vec<Access>) {
+    unify(world, entries);
+    world.leave_out_covered(entries);
+    while entries.len() > world.options.limits.units_of_set {
+        entries.remove(0);
+        world.summary.units_forgotten += 1;
+    }
+}
+
+impl Detector for Pairs {
+    fn apply(&mut self, world: &mut World, changes: &[Change], found: &mut Vec<Found>) {
+        self.questions.clear();
+        for change in changes {
+            self.take_in(world, *change);
+        }
+        for question in std::mem::take(&mut self.questions) {
+            self.judge(world, question, found);
+        }
+    }
+
+    fn candidates(&self, world: &World, set: SetId) -> LockSet {
+        let entries = self.histories.get(set).map_or(&[][..], |history| &history.entries);
+        entries.iter().fold(LockSet::All, |locks, entry| locks.intersection(&world.locks_of(entry.unit)))
+    }
+
+    fn mark(&mut self, world: &mut World, marks: &mut AllMarks) {
+        for history in self.histories.keep(marks) {
+            for entry in &mut history.entries {
+                entry.unit = world.units.find(entry.unit);
+                marks.access(entry);
+            }
+        }
+        for (index, touched) in self.touched.iter_mut().enumerate() {
+            touched.iter_mut().for_each(|set| *set = world.sets.find(*set));
+            touched.retain(|set| marks.sets.has(*set));
+            touched.sort_unstable();
+            touched.dedup();
+            if !marks.units.has(UnitId::at(index)) {
+                touched.clear();
+            }
+        }
+    }
+}
