@@ -84,33 +84,81 @@ pub struct Event<'a> {
 pub enum Step<'a> {
     /// A function begins. Its register number `i` is the parameter that was computed from the caller's registers
     /// `arguments[i]`.
-    Enter { arguments: &'a [&'a [Register]] },
+    Enter {
+        arguments: &'a [&'a [Register]],
+    },
     /// The innermost function ends, returning or by unwinding; its result was computed from its registers `result` and goes
     /// into the caller's register `into`.
-    Exit { result: &'a [Register], into: Option<Register> },
-    Load { bytes: Bytes, address: &'a [Register], into: Register },
-    Store { bytes: Bytes, address: &'a [Register], from: &'a [Register] },
+    Exit {
+        result: &'a [Register],
+        into: Option<Register>,
+    },
+    Load {
+        bytes: Bytes,
+        address: &'a [Register],
+        into: Register,
+    },
+    Store {
+        bytes: Bytes,
+        address: &'a [Register],
+        from: &'a [Register],
+    },
     /// Every location of `bytes` is overwritten by itself, as `memset` does.
-    Fill { bytes: Bytes, from: &'a [Register] },
+    Fill {
+        bytes: Bytes,
+        from: &'a [Register],
+    },
     /// Every location is read and written by itself, as `memcpy` and `memmove` do.
-    Copy { from: u64, to: u64, len: u32 },
-    Compute { into: Register, from: &'a [Register] },
+    Copy {
+        from: u64,
+        to: u64,
+        len: u32,
+    },
+    Compute {
+        into: Register,
+        from: &'a [Register],
+    },
     /// A conditional jump on a value computed from `on`. What this activation does until `meeting` is reached is control
     /// dependent on it.
-    Branch { on: &'a [Register], meeting: Meeting },
+    Branch {
+        on: &'a [Register],
+        meeting: Meeting,
+    },
     /// The block is entered: branches whose paths meet here have no influence any more.
-    Reach { meeting: Meeting },
-    Renew { start: u64, len: u64 },
-    Acquire { lock: Lock, mode: Mode },
-    Release { lock: Lock },
+    Reach {
+        meeting: Meeting,
+    },
+    Renew {
+        start: u64,
+        len: u64,
+    },
+    Acquire {
+        lock: Lock,
+        mode: Mode,
+    },
+    Release {
+        lock: Lock,
+    },
     /// Before the first step of `child`.
-    Fork { child: Thread },
+    Fork {
+        child: Thread,
+    },
     /// Behind the last step of `child`.
-    Join { child: Thread },
-    Signal { object: Object },
+    Join {
+        child: Thread,
+    },
+    Signal {
+        object: Object,
+    },
     /// Behind every signal of the object so far.
-    Wait { object: Object },
+    Wait {
+        object: Object,
+    },
     /// The thread arrives at a barrier, and leaves it.
-    Arrive { barrier: Object },
-    Leave { barrier: Object },
+    Arrive {
+        barrier: Object,
+    },
+    Leave {
+        barrier: Object,
+    },
 }

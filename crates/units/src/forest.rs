@@ -57,7 +57,7 @@ impl<I: Id> Marks<I> {
     }
 
     pub fn has(&self, id: I) -> bool {
-        self.marked[id.index()]
+        self.marked.get(id.index()).copied().unwrap_or(false)
     }
 }
 

@@ -61,9 +61,7 @@ impl LockSet {
     pub(crate) fn of_writer(&self) -> LockSet {
         match self {
             LockSet::All => LockSet::All,
-            LockSet::These(locks) => {
-                LockSet::These(locks.iter().copied().filter(|(_, mode)| *mode == Mode::Exclusive).collect())
-            }
+            LockSet::These(locks) => LockSet::These(locks.iter().copied().filter(|(_, mode)| *mode == Mode::Exclusive).collect()),
         }
     }
 
@@ -89,7 +87,8 @@ impl LockSet {
 
 /// L_u of a unit whose shared part begins with `first` held and ends with `last` held.
 pub(crate) fn throughout(first: &[Held], last: &[Held]) -> LockSet {
-    let kept = first.iter().filter(|held| last.iter().any(|other| held.lock == other.lock && held.acquisition == other.acquisition));
+    let kept =
+        first.iter().filter(|held| last.iter().any(|other| held.lock == other.lock && held.acquisition == other.acquisition));
     LockSet::These(kept.map(|held| (held.lock, held.mode)).collect())
 }
 

@@ -75,6 +75,8 @@ pub struct Limits {
     pub units_of_location: usize,
     /// Units that a set remembers. Beyond it the oldest are forgotten, and races with them are missed.
     pub units_of_set: usize,
+    /// Sets that a unit remembers. If its L_u shrinks without an access to a set that it forgot, races on that are missed.
+    pub sets_of_unit: usize,
     /// Source lines that a unit remembers for the report: the first ones.
     pub lines_of_unit: usize,
     /// Dependences that a set remembers for the report: the first ones.
@@ -97,6 +99,7 @@ impl Default for Limits {
             registers: 1 << 22,
             units_of_location: 8,
             units_of_set: 16,
+            sets_of_unit: 16,
             lines_of_unit: 12,
             links_of_set: 32,
             members: 1024,

@@ -77,6 +77,8 @@ pub struct Summary {
     pub events_of_further_threads: u64,
     /// Units that a location or a set forgot.
     pub units_forgotten: u64,
+    /// Sets that a unit forgot.
+    pub sets_forgotten: u64,
     /// Histories of large sets that may hold more than they should.
     pub histories_not_renewed: u64,
     /// Steps that do not fit those before them: a release of a lock that is not held, the end of no function.

@@ -38,17 +38,36 @@ pub(crate) struct Set {
 /// What an event changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
-    /// A unit accessed a location, as the location's entry of the unit says.
-    Accessed { location: LocationId, unit: UnitId },
-    /// A location became shared: what units did with it until now counts.
-    Exposed { location: LocationId },
+    /// A unit accessed a shared location, now.
+    Accessed {
+        location: LocationId,
+        access: Access,
+    },
+    /// A location became shared: what a unit did with it until now counts.
+    Exposed {
+        location: LocationId,
+        access: Access,
+    },
     /// L_u may have become smaller.
-    Extended { unit: UnitId },
-    UnitsMerged { from: UnitId, into: UnitId },
-    SetsMerged { from: SetId, into: SetId },
-    Moved { location: LocationId, from: SetId },
+    Extended {
+        unit: UnitId,
+    },
+    UnitsMerged {
+        from: UnitId,
+        into: UnitId,
+    },
+    SetsMerged {
+        from: SetId,
+        into: SetId,
+    },
+    Moved {
+        location: LocationId,
+        from: SetId,
+    },
     /// A location of the set was forgotten.
-    Left { set: SetId },
+    Left {
+        set: SetId,
+    },
 }
 
 pub(crate) struct World {
@@ -321,7 +340,7 @@ impl World {
     /// Notes that a thread accesses a location.
     pub fn access(&mut self, thread: usize, location: LocationId, unit: UnitId, wrote: bool, line: Line) {
         let now = self.now(thread);
-        let exposed = self.expose(thread, location);
+        self.expose(thread, location);
         let unit = self.units.find(unit);
         let units = &mut self.units;
         let memory = self.memory.get_mut(location);
@@ -342,25 +361,22 @@ impl World {
         if shared {
             // Reason 1 of §3.3.
             self.extend(unit, now, now);
-            self.changes.push(Change::Accessed { location, unit });
-        }
-        if exposed {
-            self.changes.push(Change::Exposed { location });
+            let access = Access { unit, first: now, last: now, wrote, line };
+            self.changes.push(Change::Accessed { location, access });
         }
     }
 
     /// Reason 3 of §3.3: an exclusive location turns out to be shared.
-    fn expose(&mut self, thread: usize, location: LocationId) -> bool {
+    fn expose(&mut self, thread: usize, location: LocationId) {
         let memory = self.memory.get_mut(location);
         if memory.shared || memory.owner == thread {
-            return false;
+            return;
         }
         memory.shared = true;
-        let accesses = memory.accesses.clone();
-        for access in accesses {
+        for access in memory.accesses.clone() {
             self.extend(access.unit, access.first, access.last);
+            self.changes.push(Change::Exposed { location, access });
         }
-        true
     }
 
     /// Forgets a unit of a location, if there are too many: one that another of its thread stands for, else the oldest.

@@ -55,10 +55,9 @@ impl<T: Default> PerSet<T> {
     }
 
     /// Forgets what belongs to no marked set; what remains.
-    fn keep(&mut self, marks: &AllMarks) -> impl Iterator<Item = &mut T> {
-        let marked = |index: usize| index < marks.sets_len() && marks.sets.has(SetId::at(index));
+    fn keep(&mut self, marks: &AllMarks) -> impl Iterator<Item = &mut T> + use<'_, T> {
         for (index, data) in self.0.iter_mut().enumerate() {
-            if !marked(index) {
+            if !marks.sets.has(SetId::at(index)) {
                 *data = T::default();
             }
         }

@@ -24,7 +24,7 @@ struct History {
 }
 
 /// What is to be judged after an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Question {
     /// The unit and every other one of the set.
     Unit(UnitId, SetId),
@@ -66,45 +66,37 @@ impl Pairs {
             let touched = self.touched(unit);
             if !touched.contains(&set) {
                 touched.push(set);
+                if touched.len() > world.options.limits.sets_of_unit {
+                    touched.remove(0);
+                    world.summary.sets_forgotten += 1;
+                }
             }
         }
         if ask && noted != Noted::Nothing {
-            self.ask(Question::Unit(unit, set));
-        }
-    }
-
-    fn ask(&mut self, question: Question) {
-        if !self.questions.contains(&question) {
-            self.questions.push(question);
+            self.questions.push(Question::Unit(unit, set));
         }
     }
 
     fn ask_about(&mut self, unit: UnitId) {
-        for set in self.touched(unit).clone() {
-            self.ask(Question::Unit(unit, set));
-        }
+        let touched = std::mem::take(self.touched(unit));
+        self.questions.extend(touched.iter().map(|set| Question::Unit(unit, *set)));
+        *self.touched(unit) = touched;
     }
 
     /// What a location's units did belongs to its set.
-    fn add_all(&mut self, world: &mut World, location: LocationId, ask: bool) {
+    fn add_all(&mut self, world: &mut World, location: LocationId) {
         let set = world.memory.get(location).set;
         for access in world.memory.get(location).accesses.clone() {
-            self.add(world, set, access, ask);
+            self.add(world, set, access, false);
         }
     }
 
     fn take_in(&mut self, world: &mut World, change: Change) {
         match change {
-            Change::Accessed { location, unit } => {
-                let unit = world.units.find(unit);
-                let memory = world.memory.get(location);
-                let set = memory.set;
-                let own = memory.accesses.iter().rev().find(|access| world.units.root(access.unit) == unit);
-                if let Some(access) = own.copied() {
-                    self.add(world, set, access, true);
-                }
+            Change::Accessed { location, access } | Change::Exposed { location, access } => {
+                let set = world.memory.get(location).set;
+                self.add(world, set, access, true);
             }
-            Change::Exposed { location } => self.add_all(world, location, true),
             Change::Extended { unit } => {
                 let unit = world.units.find(unit);
                 self.ask_about(unit);
@@ -115,26 +107,29 @@ impl Pairs {
                 touched.extend(more);
                 touched.sort_unstable();
                 touched.dedup();
+                let surplus = touched.len().saturating_sub(world.options.limits.sets_of_unit);
+                touched.drain(..surplus);
+                world.summary.sets_forgotten += surplus as u64;
                 self.ask_about(into);
             }
             Change::SetsMerged { from, into } => {
                 let gone = self.histories.take(from);
                 let history = self.histories.get_mut(into);
-                let (none, several) = (gone.entries.is_empty() || history.entries.is_empty(), gone.racy || history.racy);
-                history.racy = several;
+                let news = !gone.entries.is_empty() && !history.entries.is_empty();
+                history.racy |= gone.racy;
                 history.stale |= gone.stale;
                 for access in gone.entries {
                     self.add(world, into, access, false);
                 }
-                if !none {
-                    self.ask(Question::Set(into));
+                if news {
+                    self.questions.push(Question::Set(into));
                 }
             }
             Change::Moved { location, from } => {
                 let from = world.sets.find(from);
                 self.histories.get_mut(from).stale = true;
                 if world.memory.get(location).shared {
-                    self.add_all(world, location, false);
+                    self.add_all(world, location);
                 }
             }
             Change::Left { set } => {
@@ -163,7 +158,7 @@ impl Pairs {
         let members: Vec<_> = world.memory.circle(member).filter(|location| world.memory.get(*location).shared).collect();
         history.entries.clear();
         for location in members {
-            self.add_all(world, location, false);
+            self.add_all(world, location);
         }
     }
 
@@ -229,9 +224,13 @@ impl Detector for Pairs {
         for change in changes {
             self.take_in(world, *change);
         }
-        for question in std::mem::take(&mut self.questions) {
-            self.judge(world, question, found);
+        let mut questions = std::mem::take(&mut self.questions);
+        questions.sort_unstable();
+        questions.dedup();
+        for question in &questions {
+            self.judge(world, *question, found);
         }
+        self.questions = questions;
     }
 
     fn candidates(&self, world: &World, set: SetId) -> LockSet {

@@ -1,15 +1,18 @@
 //! The state machine of §3.4 for each correlated set, with its candidate set C_s.
 //!
 //! What the text leaves open is read as follows.
-//! - An access is *ordered* if it happens after every access since the set was exclusive last, of each thread the latest.
-//! - While a set is exclusive, C_s is L_u of its unit as it is now, not a copy: L_u may change (§3.3).
-//! - An ordered read by another unit than the owner enters Exclusive-Read. Test 12 needs that.
-//! - When two sets merge, C_s is the intersection. If all accesses to both are ordered, the set stays exclusive, else it is
-//!   shared, and so may be in a race at once.
+//! - An access is *ordered* if every access since the set was exclusive last happens before it; of each thread the latest one
+//!   is kept.
+//! - While a set is exclusive, C_s is L_u of its unit as it is, not a copy: L_u may change (§3.3). C_s of a shared set is
+//!   refined by accesses only (Fig. 7).
+//! - An ordered read by another unit than the owner enters Exclusive-Read, whatever was written before. Test 12 needs that.
+//! - When two sets merge, C_s is the intersection. If the accesses to one are parallel to those to the other, or one is shared,
+//!   the set is shared, and may be in a race at once.
 //! - Only accesses to shared members count. Those before a member became shared are made up for when it does.
+//! - A lock held as a reader protects no unit that writes.
 
 use super::{Detector, Found, PerSet, parallel};
-use crate::forest::{LocationId, SetId, UnitId};
+use crate::forest::SetId;
 use crate::locks::LockSet;
 use crate::memory::Access;
 use crate::world::{AllMarks, Change, World};
@@ -27,31 +30,93 @@ enum Kind {
     Race,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct State {
     kind: Kind,
-    /// C_s of a shared set.
-    candidates: Option<LockSet>,
-    /// The latest access of each thread since the set was exclusive last, the latest of all at the end.
+    /// C_s, if the set is shared.
+    refined: Option<LockSet>,
+    /// Of each thread the latest access since the set was exclusive last; the latest of all at the end.
     accesses: Vec<Access>,
 }
 
-pub(crate) struct States(PerSet<State>);
+/// L_u, as far as it protects what the unit does.
+fn locks(world: &World, access: &Access) -> LockSet {
+    let locks = world.locks_of(access.unit);
+    if access.wrote { locks.of_writer() } else { locks }
+}
+
+impl State {
+    fn candidates(&self, world: &World) -> LockSet {
+        match (&self.refined, self.accesses.last()) {
+            (Some(locks), _) => locks.clone(),
+            (None, Some(owner)) => locks(world, owner),
+            (None, None) => LockSet::All,
+        }
+    }
+
+    fn enter_exclusive(&mut self, access: Access, write: bool) {
+        self.kind = Kind::Exclusive { write };
+        self.refined = None;
+        self.accesses.clear();
+        self.accesses.push(access);
+    }
+
+    fn enter_shared(&mut self, candidates: LockSet, write: bool) {
+        self.kind = if write && candidates.is_empty() { Kind::Race } else { Kind::Shared { write } };
+        self.refined = Some(candidates);
+    }
+
+    fn note(&mut self, world: &World, access: Access) {
+        let thread = |access: &Access| world.units.get(access.unit).thread;
+        self.accesses.retain(|earlier| thread(earlier) != thread(&access));
+        self.accesses.push(access);
+    }
+
+    fn parallel_pair(&self, world: &World) -> Option<(Access, Access)> {
+        let (accesses, pairs) = (&self.accesses, 1..self.accesses.len());
+        pairs.rev().find_map(|index| {
+            let before = accesses[..index].iter().rfind(|before| parallel(world, before, &accesses[index]))?;
+            Some((*before, accesses[index]))
+        })
+    }
+
+    fn merged(self, world: &World, other: State) -> State {
+        let writes = |state: &State| matches!(state.kind, Kind::Exclusive { write: true } | Kind::Shared { write: true });
+        let shared = matches!(self.kind, Kind::Shared { .. }) || matches!(other.kind, Kind::Shared { .. });
+        let write = writes(&self) || writes(&other);
+        let candidates = self.candidates(world).intersection(&other.candidates(world));
+        let mut accesses = self.accesses;
+        accesses.extend(other.accesses);
+        accesses.sort_by_key(|access| world.moments.get(access.last).time);
+        let mut both = State::default();
+        accesses.into_iter().for_each(|access| both.note(world, access));
+        match both.accesses.last().copied() {
+            Some(owner) if !shared && both.parallel_pair(world).is_none() => both.enter_exclusive(owner, write),
+            _ => both.enter_shared(candidates, write),
+        }
+        both
+    }
+}
+
+pub(crate) struct States {
+    states: PerSet<State>,
+    found: Vec<Found>,
+}
 
 impl States {
     pub fn new() -> States {
-        States(PerSet::new())
+        States { states: PerSet::new(), found: Vec::new() }
     }
 
     /// The transitions of Fig. 11.
-    fn step(&mut self, world: &mut World, set: SetId, access: Access, found: &mut Vec<Found>) {
+    fn step(&mut self, world: &mut World, set: SetId, access: Access) {
         let set = world.sets.find(set);
         let access = Access { unit: world.units.find(access.unit), ..access };
-        let state = self.0.get_mut(set);
+        let state = self.states.get_mut(set);
         state.accesses.iter_mut().for_each(|access| access.unit = world.units.find(access.unit));
         let ordered = state.accesses.iter().all(|earlier| world.moments.ordered(earlier.last, access.last));
         match state.kind {
-            Kind::Race => return,
+            Kind::Race => {}
             Kind::NotAccessed => state.enter_exclusive(access, access.wrote),
             Kind::Exclusive { write } if ordered => {
                 let owner = state.accesses.last().is_some_and(|owner| owner.unit == access.unit);
@@ -59,58 +124,62 @@ impl States {
             }
             Kind::Shared { .. } if ordered => state.enter_exclusive(access, access.wrote),
             Kind::Exclusive { write } | Kind::Shared { write } => {
-                let candidates = state.candidates(world).intersection(&counted(world, &access));
-                let write = write || access.wrote;
-                let other = state.accesses.iter().rfind(|earlier| parallel(world, earlier, &access)).copied();
-                state.enter_shared(candidates, write);
+                let candidates = state.candidates(world).intersection(&locks(world, &access));
                 state.note(world, access);
+                state.enter_shared(candidates, write || access.wrote);
                 if state.kind == Kind::Race
-                    && let Some(before) = other
+                    && let Some((before, now)) = state.parallel_pair(world)
                 {
-                    found.push(Found { set, before, now: access });
+                    self.found.push(Found { set, before, now });
                 }
             }
         }
     }
 
-    /// L_u of a unit that took part became smaller.
-    fn refine(&mut self, world: &mut World, unit: UnitId, found: &mut Vec<Found>) {
-        let unit = world.units.find(unit);
-        for index in 0..self.0.0.len() {
-            let state = &mut self.0.0[index];
-            let Kind::Shared { write } = state.kind else { continue };
-            let Some(now) = state.accesses.iter().find(|access| world.units.root(access.unit) == unit).copied() else { continue };
-            let candidates = state.candidates(world).intersection(&counted(world, &now));
-            let before = state.accesses.iter().rfind(|other| parallel(world, other, &now)).copied();
-            state.enter_shared(candidates, write);
-            if let (Kind::Race, Some(before)) = (state.kind, before) {
-                let set = world.memory_set(index);
-                found.push(Found { set, before, now });
+    fn merge(&mut self, world: &World, from: SetId, into: SetId) {
+        let (one, other) = (self.states.take(into), self.states.take(from));
+        let state = match (one.kind, other.kind) {
+            (Kind::NotAccessed, _) | (_, Kind::Race) => other,
+            (_, Kind::NotAccessed) | (Kind::Race, _) => one,
+            _ => {
+                let both = one.merged(world, other);
+                if both.kind == Kind::Race
+                    && let Some((before, now)) = both.parallel_pair(world)
+                {
+                    self.found.push(Found { set: into, before, now });
+                }
+                both
+            }
+        };
+        *self.states.get_mut(into) = state;
+    }
+}
+
+impl Detector for States {
+    fn apply(&mut self, world: &mut World, changes: &[Change], found: &mut Vec<Found>) {
+        for change in changes {
+            match *change {
+                Change::Accessed { location, access } | Change::Exposed { location, access } => {
+                    let set = world.memory.get(location).set;
+                    self.step(world, set, access);
+                }
+                Change::SetsMerged { from, into } => self.merge(world, from, into),
+                Change::Extended { .. } | Change::UnitsMerged { .. } | Change::Moved { .. } | Change::Left { .. } => {}
             }
         }
+        found.append(&mut self.found);
     }
 
-    fn merge(&mut self, world: &World, from: SetId, into: SetId, found: &mut Vec<Found>) {
-        let (one, other) = (self.0.take(into), self.0.take(from));
-        let state = match (one.kind, other.kind) {
-            (Kind::NotAccessed, _) => other,
-            (_, Kind::NotAccessed) => one,
-            (Kind::Race, _) => one,
-            (_, Kind::Race) => other,
-            _ => one.joined(world, other),
-        };
-        if state.kind == Kind::Race
-            && let Some((before, now)) = state.parallel_pair(world)
-        {
-            found.push(Found { set: into, before, now });
-        }
-        *self.0.get_mut(into) = state;
+    fn candidates(&self, world: &World, set: SetId) -> LockSet {
+        self.states.get(set).map_or(LockSet::All, |state| state.candidates(world))
     }
 
-    fn exposed(&mut self, world: &mut World, location: LocationId, found: &mut Vec<Found>) {
-        let set = world.memory.get(location).set;
-        for access in world.memory.get(location).accesses.clone() {
-            self.step(world, set, access, found);
+    fn mark(&mut self, world: &mut World, marks: &mut AllMarks) {
+        for state in self.states.keep(marks) {
+            for access in &mut state.accesses {
+                access.unit = world.units.find(access.unit);
+                marks.access(access);
+            }
         }
     }
 }
