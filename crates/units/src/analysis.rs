@@ -1,13 +1,14 @@
 //! The analysis: events in, extended data races out.
 
+use crate::accesses::Access;
 use crate::detect::{Detector, Found, Pairs, States};
 use crate::event::{Bytes, Event, Line, Lock, Step, Thread};
-use crate::forest::{LocationId, SetId};
+use crate::forest::{Id, LocationId, SetId, UnitId};
 use crate::locks::{Counts, LockSet};
-use crate::memory::Access;
 use crate::options::{Detection, Options};
 use crate::report::{ExtendedRace, Reason, Side, Summary};
-use crate::world::{AllMarks, Change, World};
+use crate::sweep::AllMarks;
+use crate::world::{Change, World};
 use rustc_hash::FxHashSet;
 
 /// Looks at the events of one execution, in their order, and finds extended data races in it.
@@ -19,9 +20,15 @@ pub struct Analysis {
     detector: Box<dyn Detector + Send>,
     changes: Vec<Change>,
     found: Vec<Found>,
-    races: Vec<ExtendedRace>,
+    races: Vec<Told>,
     /// Places of the races that were told.
     told: FxHashSet<(Line, Line)>,
+}
+
+/// A race, and the members of its set when it was found.
+struct Told {
+    found: Found,
+    members: Vec<Bytes>,
 }
 
 /// A computational unit, as far as it is known now.
@@ -108,14 +115,28 @@ impl Analysis {
             return;
         }
         self.told.insert(places);
-        let reason = self.reason(&found);
-        let race = ExtendedRace {
-            members: self.members_of(found.set, |world, location| world.memory.get(location).shared),
+        let members = self.shared_members(found.set);
+        self.races.push(Told { found, members });
+    }
+
+    fn shared_members(&self, set: SetId) -> Vec<Bytes> {
+        self.members_of(set, |world, location| world.memory.get(location).shared)
+    }
+
+    fn race(&self, told: &Told) -> ExtendedRace {
+        let found = &told.found;
+        // The set may have grown since, or its members may have gone other ways.
+        let mut members = self.shared_members(found.set);
+        let size = |members: &[Bytes]| members.iter().map(|range| u64::from(range.len)).sum::<u64>();
+        if size(&members) < size(&told.members) {
+            members.clone_from(&told.members);
+        }
+        ExtendedRace {
+            members,
             links: self.world.sets.get(found.set).links.clone(),
             sides: [self.side(&found.before), self.side(&found.now)],
-            reason,
-        };
-        self.races.push(race);
+            reason: self.reason(found),
+        }
     }
 
     fn side(&self, access: &Access) -> Side {
@@ -168,13 +189,23 @@ impl Analysis {
     fn sweep(&mut self) {
         let mut marks = AllMarks::new(&self.world);
         self.world.mark(&mut marks);
+        for told in &mut self.races {
+            let found = &mut told.found;
+            found.set = self.world.sets.find(found.set);
+            marks.sets.mark(found.set);
+            for access in [&mut found.before, &mut found.now] {
+                access.unit = self.world.units.find(access.unit);
+                marks.access(access);
+            }
+        }
         self.detector.mark(&mut self.world, &mut marks);
         self.world.sweep(&mut marks);
     }
 
-    /// The races so far, in the order in which they were found.
-    pub fn races(&self) -> &[ExtendedRace] {
-        &self.races
+    /// The races so far, in the order in which they were found. Units and sets are told as they are now: a race may be found
+    /// while its units go on.
+    pub fn races(&self) -> Vec<ExtendedRace> {
+        self.races.iter().map(|told| self.race(told)).collect()
     }
 
     pub fn summary(&self) -> Summary {
@@ -191,7 +222,7 @@ impl Analysis {
     /// to another analysis.
     pub fn correlated_sets(&self) -> Vec<Vec<Bytes>> {
         let roots: FxHashSet<SetId> = self.world.memory.all().map(|location| self.world.sets.root(location.set)).collect();
-        let shared = |set: &SetId| self.members_of(*set, |world, location| world.memory.get(location).shared);
+        let shared = |set: &SetId| self.shared_members(*set);
         let several = |ranges: &Vec<Bytes>| ranges.len() > 1;
         let mut sets: Vec<_> = roots.iter().map(shared).filter(several).collect();
         sets.sort_unstable();
@@ -219,11 +250,15 @@ impl Analysis {
     /// The units that accessed a byte, as far as its location remembers them.
     pub fn units(&self, address: u64) -> Vec<UnitView> {
         let Some(location) = self.world.memory.at(address) else { return Vec::new() };
-        self.world.memory.get(location).accesses.iter().map(|access| self.view(access.unit)).collect()
+        let accesses = self.world.memory.get(location).accesses.iter();
+        let mut units: Vec<UnitView> = accesses.map(|access| self.view(access.unit)).collect();
+        // Units may have merged since.
+        let mut seen = FxHashSet::default();
+        units.retain(|unit| seen.insert(unit.number));
+        units
     }
 
-    fn view(&self, id: crate::forest::UnitId) -> UnitView {
-        use crate::forest::Id;
+    fn view(&self, id: UnitId) -> UnitView {
         let unit = self.world.units.get(id);
         let vector = |moment| {
             let held = self.world.moments.get(moment).held.iter();

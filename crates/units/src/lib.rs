@@ -11,6 +11,7 @@
 //! An extended race is a suspicion: that the unit was meant to be atomic, and that the set belongs together, is a hypothesis.
 #![forbid(unsafe_code)]
 
+mod accesses;
 mod analysis;
 mod detect;
 mod event;
@@ -20,9 +21,11 @@ mod memory;
 mod moments;
 mod options;
 mod order;
+mod ranges;
 mod report;
 mod sharing;
 mod steps;
+mod sweep;
 mod synchronisation;
 mod threads;
 mod world;

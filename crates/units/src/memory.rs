@@ -4,21 +4,10 @@
 //! one *location*, of at most eight bytes of one aligned word. A location is split where an access touches a part of it; each
 //! part then goes on with the history of the whole. So the result is that of a shadow for each byte.
 
-use crate::event::{Bytes, Line};
-use crate::forest::{Id, LocationId, MomentId, SetId, UnitId};
+use crate::accesses::Access;
+use crate::event::Bytes;
+use crate::forest::{Id, LocationId, SetId, UnitId};
 use rustc_hash::FxHashMap;
-
-/// A unit's accesses to a location.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
-    pub unit: UnitId,
-    /// l_fst,v and l_lst,v of §3.3, and the times for happens-before.
-    pub first: MomentId,
-    pub last: MomentId,
-    pub wrote: bool,
-    /// Of the last access.
-    pub line: Line,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Location {

@@ -36,7 +36,7 @@ impl World {
     fn under_control(&mut self, thread: usize, label: Label, line: Line) -> Label {
         let control = self.threads[thread].control();
         let merged = self.merge_labels(control, label, Dependence::Control, line);
-        Label { origin: label.origin, ..merged }
+        Label { origin: label.origin.or(control.origin), ..merged }
     }
 
     /// The roots of an address, if they count.

@@ -3,15 +3,17 @@
 //! The world knows nothing of races: it says what changed ([`Change`]), and whoever detects looks at it. So inference and
 //! detection are separable (§6).
 
+use crate::accesses::Access;
 use crate::event::{Bytes, Line, Lock, Thread};
-use crate::forest::{Forest, Id, LocationId, Marks, MomentId, SetId, UnitId};
+use crate::forest::{Forest, LocationId, MomentId, SetId, UnitId};
 use crate::locks::LockSet;
-use crate::memory::{Access, Memory, Piece};
+use crate::memory::{Memory, Piece};
 use crate::moments::{Moment, Moments};
 use crate::options::Options;
 use crate::order::{Clock, Messages};
+use crate::ranges::{of_range, uncovered};
 use crate::report::{Dependence, Link, Summary};
-use crate::threads::{Budget, Label, ThreadState};
+use crate::threads::{Budget, ThreadState};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +85,7 @@ pub(crate) struct World {
     pub sets: Forest<SetId, Set>,
     pub memory: Memory,
     /// Beginning of declared ranges: end and set.
-    declared: BTreeMap<u64, (u64, Option<SetId>)>,
+    pub declared: BTreeMap<u64, (u64, Option<SetId>)>,
     /// Beginning of ranges known to be shared: end.
     shared: BTreeMap<u64, u64>,
     pub changes: Vec<Change>,
@@ -348,9 +350,8 @@ impl World {
         let known = memory.accesses.iter_mut().rev().find(|access| units.find(access.unit) == unit);
         match known {
             Some(access) => {
-                access.first = self.moments.earlier(access.first, now);
-                access.last = self.moments.later(access.last, now);
-                (access.unit, access.wrote, access.line) = (unit, access.wrote | wrote, line);
+                access.unit = unit;
+                access.include(&self.moments, Access { unit, first: now, last: now, wrote, line });
             }
             None => {
                 self.make_room(location);
@@ -385,6 +386,7 @@ impl World {
             return;
         }
         let mut accesses = std::mem::take(&mut self.memory.get_mut(location).accesses);
+        self.unify(&mut accesses);
         if self.memory.get(location).shared {
             self.leave_out_covered(&mut accesses);
         }
@@ -393,28 +395,6 @@ impl World {
             self.summary.units_forgotten += 1;
         }
         self.memory.get_mut(location).accesses = accesses;
-    }
-
-    /// Leaves out accesses of closed units that later ones of the same thread stand for: these race with whatever the former
-    /// race with from here on.
-    pub fn leave_out_covered(&mut self, accesses: &mut Vec<Access>) {
-        let mut index = 0;
-        while index < accesses.len() {
-            let old = accesses[index];
-            let covered = self.units.get(old.unit).closed
-                && accesses[index + 1..].iter().any(|new| new.wrote >= old.wrote && self.covers(old, *new));
-            if covered {
-                accesses.remove(index);
-            } else {
-                index += 1;
-            }
-        }
-    }
-
-    fn covers(&self, old: Access, new: Access) -> bool {
-        self.units.get(old.unit).thread == self.units.get(new.unit).thread
-            && self.moments.get(old.last).time <= self.moments.get(new.last).time
-            && self.locks_of(new.unit).within(&self.locks_of(old.unit))
     }
 
     /// Forgets a range of memory.
@@ -450,106 +430,4 @@ impl World {
     pub fn lock_vector(&self, thread: Thread, lock: Lock) -> crate::locks::Counts {
         self.known_thread(thread).map(|number| self.threads[number].locks.counts(lock)).unwrap_or_default()
     }
-
-    // Sweeping.
-
-    pub fn wants_sweep(&self) -> bool {
-        let slack = self.options.limits.slack;
-        self.units.wants_sweep(slack) || self.sets.wants_sweep(slack) || self.moments.wants_sweep(slack)
-    }
-
-    /// Replaces every number that is held here by its root, and marks it.
-    pub fn mark(&mut self, marks: &mut AllMarks) {
-        let (units, sets) = (&mut self.units, &mut self.sets);
-        let mut keep = |label: &mut Label| {
-            label.unit = label.unit.map(|unit| units.find(unit)).filter(|unit| !units.get(*unit).closed);
-            label.set = label.set.map(|set| sets.find(set));
-            label.unit.into_iter().for_each(|unit| marks.units.mark(unit));
-            label.set.into_iter().for_each(|set| marks.sets.mark(set));
-        };
-        for thread in &mut self.threads {
-            thread.activations_mut().flat_map(|activation| activation.labels_mut()).for_each(&mut keep);
-            thread.moment.into_iter().for_each(|moment| marks.moments.mark(moment));
-        }
-        for location in self.memory.all_mut() {
-            location.set = self.sets.find(location.set);
-            marks.sets.mark(location.set);
-            location.writer = location.writer.map(|unit| self.units.find(unit));
-            location.writer = location.writer.filter(|unit| !self.units.get(*unit).closed);
-            location.writer.into_iter().for_each(|unit| marks.units.mark(unit));
-            for access in &mut location.accesses {
-                access.unit = self.units.find(access.unit);
-                marks.access(access);
-            }
-        }
-        for (_, set) in self.declared.values() {
-            set.iter().for_each(|set| marks.sets.mark(*set));
-        }
-    }
-
-    /// Frees what is not marked.
-    pub fn sweep(&mut self, marks: &mut AllMarks) {
-        for index in 0..self.units.len() {
-            let id = UnitId::at(index);
-            if marks.units.has(id)
-                && let Some((first, last)) = self.units.get(id).shared
-            {
-                marks.moments.mark(first);
-                marks.moments.mark(last);
-            }
-        }
-        self.units.sweep(&marks.units);
-        self.sets.sweep(&marks.sets);
-        self.moments.sweep(&marks.moments);
-    }
-}
-
-/// What is in use.
-pub(crate) struct AllMarks {
-    pub units: Marks<UnitId>,
-    pub sets: Marks<SetId>,
-    pub moments: Marks<MomentId>,
-}
-
-impl AllMarks {
-    pub fn new(world: &World) -> AllMarks {
-        AllMarks {
-            units: Marks::new(world.units.len()),
-            sets: Marks::new(world.sets.len()),
-            moments: Marks::new(world.moments.len()),
-        }
-    }
-
-    /// The entry's unit must be a root.
-    pub fn access(&mut self, access: &Access) {
-        self.units.mark(access.unit);
-        self.moments.mark(access.first);
-        self.moments.mark(access.last);
-    }
-}
-
-/// What a table of ranges says of an address, and where that ends.
-fn of_range<V, T>(ranges: &BTreeMap<u64, V>, address: u64, read: impl Fn(&V) -> (u64, T)) -> (Option<T>, u64) {
-    if let Some((_, value)) = ranges.range(..=address).next_back() {
-        let (end, value) = read(value);
-        if address < end {
-            return (Some(value), end);
-        }
-    }
-    let next = ranges.range(address..).find(|(start, _)| **start > address).map_or(u64::MAX, |(start, _)| *start);
-    (None, next)
-}
-
-/// The parts of a range that a table does not have yet.
-fn uncovered<V>(ranges: &BTreeMap<u64, V>, range: Bytes, end_of: impl Fn(&V) -> u64) -> Vec<(u64, u64)> {
-    let (mut at, mut parts) = (range.start, Vec::new());
-    while at < range.end() {
-        let (known, stop) = of_range(ranges, at, |value| (end_of(value), ()));
-        let stop = stop.min(range.end());
-        if known.is_none() {
-            parts.push((at, stop));
-        }
-        at = stop;
-    }
-    parts
 }

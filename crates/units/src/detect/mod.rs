@@ -6,10 +6,11 @@ mod states;
 pub(crate) use pairs::Pairs;
 pub(crate) use states::States;
 
+use crate::accesses::Access;
 use crate::forest::{Id, SetId};
 use crate::locks::LockSet;
-use crate::memory::Access;
-use crate::world::{AllMarks, Change, World};
+use crate::sweep::AllMarks;
+use crate::world::{Change, World};
 
 /// Two units that race on a set. The set must not be one on which a race was found already.
 #[derive(Clone, Copy, Debug)]
@@ -74,34 +75,4 @@ pub(crate) fn protected(world: &World, one: &Access, other: &Access) -> bool {
 pub(crate) fn parallel(world: &World, one: &Access, other: &Access) -> bool {
     let moments = &world.moments;
     [one.first, one.last].iter().any(|a| [other.first, other.last].iter().any(|b| moments.parallel(*a, *b)))
-}
-
-/// Adds a unit's accesses to those of others, as one entry for each unit. Whether anything is new.
-pub(crate) fn note(world: &mut World, entries: &mut Vec<Access>, access: Access) -> Noted {
-    let unit = world.units.find(access.unit);
-    for entry in entries.iter_mut() {
-        entry.unit = world.units.find(entry.unit);
-        if entry.unit == unit {
-            let before = (entry.first, entry.last, entry.wrote);
-            entry.first = world.moments.earlier(entry.first, access.first);
-            entry.last = world.moments.later(entry.last, access.last);
-            entry.wrote |= access.wrote;
-            if entry.last == access.last {
-                entry.line = access.line;
-            }
-            let same = before == (entry.first, entry.last, entry.wrote);
-            return if same { Noted::Nothing } else { Noted::More };
-        }
-    }
-    entries.push(Access { unit, ..access });
-    Noted::Unit
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Noted {
-    Nothing,
-    /// Another access of a known unit.
-    More,
-    /// The unit.
-    Unit,
 }

@@ -8,11 +8,12 @@
 //! A set's history has an entry for each unit; those of its members, which move with them from set to set, are what counts. The
 //! set's own history is made anew from its members' after one of them left.
 
-use super::{Detector, Found, Noted, PerSet, note, parallel, protected};
+use super::{Detector, Found, PerSet, parallel, protected};
+use crate::accesses::{Access, Noted};
 use crate::forest::{Id, LocationId, SetId, UnitId};
 use crate::locks::LockSet;
-use crate::memory::Access;
-use crate::world::{AllMarks, Change, World};
+use crate::sweep::AllMarks;
+use crate::world::{Change, World};
 
 #[derive(Debug, Default)]
 struct History {
@@ -56,7 +57,7 @@ impl Pairs {
         let set = world.sets.find(set);
         let unit = world.units.find(access.unit);
         let history = self.histories.get_mut(set);
-        let noted = note(world, &mut history.entries, access);
+        let noted = world.note(&mut history.entries, access);
         if noted == Noted::Unit {
             if history.entries.len() > world.options.limits.units_of_set {
                 let mut entries = std::mem::take(&mut history.entries);
@@ -172,7 +173,7 @@ impl Pairs {
         }
         self.renew(world, set);
         let history = self.histories.get_mut(set);
-        unify(world, &mut history.entries);
+        world.unify(&mut history.entries);
         let entries = &history.entries;
         for (index, now) in entries.iter().enumerate() {
             if unit.is_some_and(|unit| unit != now.unit) {
@@ -197,20 +198,9 @@ fn races(world: &World, before: &Access, now: &Access) -> bool {
         && !protected(world, before, now)
 }
 
-/// One entry for each unit, after units merged.
-fn unify(world: &mut World, entries: &mut Vec<Access>) {
-    entries.iter_mut().for_each(|entry| entry.unit = world.units.find(entry.unit));
-    let twice = (1..entries.len()).any(|index| entries[..index].iter().any(|other| other.unit == entries[index].unit));
-    if twice {
-        for access in std::mem::take(entries) {
-            note(world, entries, access);
-        }
-    }
-}
-
 /// Leaves out units that others stand for, or the oldest.
 fn shorten(world: &mut World, entries: &mut Vec<Access>) {
-    unify(world, entries);
+    world.unify(entries);
     world.leave_out_covered(entries);
     while entries.len() > world.options.limits.units_of_set {
         entries.remove(0);

@@ -12,10 +12,11 @@
 //! - A lock held as a reader protects no unit that writes.
 
 use super::{Detector, Found, PerSet, parallel};
+use crate::accesses::Access;
 use crate::forest::SetId;
 use crate::locks::LockSet;
-use crate::memory::Access;
-use crate::world::{AllMarks, Change, World};
+use crate::sweep::AllMarks;
+use crate::world::{Change, World};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
