@@ -29,30 +29,19 @@ impl Access {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Noted {
-    Nothing,
-    /// Another access of a known unit.
-    More,
-    /// The unit.
-    Unit,
-}
-
 impl World {
-    /// Adds a unit's accesses to those of others. What is new.
-    pub fn note(&mut self, entries: &mut Vec<Access>, access: Access) -> Noted {
+    /// Adds a unit's accesses to those of others. Whether the unit is a new one.
+    pub fn note(&mut self, entries: &mut Vec<Access>, access: Access) -> bool {
         let unit = self.units.find(access.unit);
         for entry in entries.iter_mut() {
             entry.unit = self.units.find(entry.unit);
             if entry.unit == unit {
-                let before = (entry.first, entry.last, entry.wrote);
                 entry.include(&self.moments, access);
-                let same = before == (entry.first, entry.last, entry.wrote);
-                return if same { Noted::Nothing } else { Noted::More };
+                return false;
             }
         }
         entries.push(Access { unit, ..access });
-        Noted::Unit
+        true
     }
 
     /// Makes one entry for each unit, after units merged.

@@ -50,7 +50,7 @@ pub(crate) enum Change {
         location: LocationId,
         access: Access,
     },
-    /// L_u may have become smaller.
+    /// L_u became smaller.
     Extended {
         unit: UnitId,
     },
@@ -209,8 +209,9 @@ impl World {
         let new = (self.moments.earlier(begin, first), self.moments.later(end, last));
         if new != (begin, end) {
             let same = self.moments.same_locks(begin, new.0) && self.moments.same_locks(end, new.1);
+            let shrinks = |moments: &Moments| moments.held_throughout(begin, end) != moments.held_throughout(new.0, new.1);
             self.units.get_mut(unit).shared = Some(new);
-            if !same {
+            if !same && shrinks(&self.moments) {
                 self.changes.push(Change::Extended { unit });
             }
         }

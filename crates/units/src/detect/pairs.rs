@@ -9,7 +9,7 @@
 //! set's own history is made anew from its members' after one of them left.
 
 use super::{Detector, Found, PerSet, parallel, protected};
-use crate::accesses::{Access, Noted};
+use crate::accesses::Access;
 use crate::forest::{Id, LocationId, SetId, UnitId};
 use crate::locks::LockSet;
 use crate::sweep::AllMarks;
@@ -52,13 +52,12 @@ impl Pairs {
         &mut self.touched[unit.index()]
     }
 
-    /// Adds a unit's accesses to a set's history, and asks about it if that is new.
-    fn add(&mut self, world: &mut World, set: SetId, access: Access, ask: bool) {
+    /// Adds a unit's accesses to a set's history; what is to be asked if they are new.
+    fn add(&mut self, world: &mut World, set: SetId, access: Access) -> Question {
         let set = world.sets.find(set);
         let unit = world.units.find(access.unit);
         let history = self.histories.get_mut(set);
-        let noted = world.note(&mut history.entries, access);
-        if noted == Noted::Unit {
+        if world.note(&mut history.entries, access) {
             if history.entries.len() > world.options.limits.units_of_set {
                 let mut entries = std::mem::take(&mut history.entries);
                 shorten(world, &mut entries);
@@ -73,9 +72,7 @@ impl Pairs {
                 }
             }
         }
-        if ask && noted != Noted::Nothing {
-            self.questions.push(Question::Unit(unit, set));
-        }
+        Question::Unit(unit, set)
     }
 
     fn ask_about(&mut self, unit: UnitId) {
@@ -88,7 +85,7 @@ impl Pairs {
     fn add_all(&mut self, world: &mut World, location: LocationId) {
         let set = world.memory.get(location).set;
         for access in world.memory.get(location).accesses.clone() {
-            self.add(world, set, access, false);
+            self.add(world, set, access);
         }
     }
 
@@ -96,7 +93,8 @@ impl Pairs {
         match change {
             Change::Accessed { location, access } | Change::Exposed { location, access } => {
                 let set = world.memory.get(location).set;
-                self.add(world, set, access, true);
+                let question = self.add(world, set, access);
+                self.questions.push(question);
             }
             Change::Extended { unit } => {
                 let unit = world.units.find(unit);
@@ -120,7 +118,7 @@ impl Pairs {
                 history.racy |= gone.racy;
                 history.stale |= gone.stale;
                 for access in gone.entries {
-                    self.add(world, into, access, false);
+                    self.add(world, into, access);
                 }
                 if news {
                     self.questions.push(Question::Set(into));
