@@ -22,6 +22,8 @@ pub fn happens_before(events: &[Event<'_>], earlier: Operation, later: Operation
         from.thread == to.thread
             || match (from.step, to.step) {
                 (Step::Signal { object }, Step::Wait { object: other }) => object == other,
+                // A child that does nothing has a beginning and an end all the same.
+                (Step::Fork { child }, Step::Join { child: other }) if child == other => true,
                 (Step::Fork { child }, _) => child == to.thread,
                 (_, Step::Join { child }) => child == from.thread,
                 _ => false,
