@@ -212,6 +212,11 @@ impl Analysis {
         self.world.summary
     }
 
+    /// How many units, sets and moments are kept.
+    pub fn kept(&self) -> usize {
+        self.world.units.in_use() + self.world.sets.in_use() + self.world.moments.in_use()
+    }
+
     /// The correlated set of a byte: all its members, ascending, neighbours joined. None if the byte was not accessed.
     pub fn correlated_set(&self, address: u64) -> Option<Vec<Bytes>> {
         let location = self.world.memory.at(address)?;

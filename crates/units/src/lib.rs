@@ -13,6 +13,7 @@
 
 mod accesses;
 mod analysis;
+mod correlation;
 mod detect;
 mod event;
 mod forest;
@@ -31,6 +32,7 @@ mod threads;
 mod world;
 
 pub use analysis::{Analysis, UnitView};
+pub use correlation::{CoAccess, CoAccessOptions, Correlation, Structures};
 pub use event::{Bytes, Event, Line, Lock, Meeting, Mode, Object, Register, Step, Thread};
 pub use locks::{Counts, LockSet};
 pub use options::{Detection, Limits, Options, Overwriting, SharedDependences};
