@@ -13,6 +13,8 @@ pub(crate) struct Access {
     pub first: MomentId,
     pub last: MomentId,
     pub wrote: bool,
+    /// The activation that wrote last, if one did.
+    pub activation: u64,
     /// Of the last access.
     pub line: Line,
 }
@@ -23,6 +25,7 @@ impl Access {
         self.first = moments.earlier(self.first, other.first);
         self.last = moments.later(self.last, other.last);
         self.wrote |= other.wrote;
+        self.activation = self.activation.max(other.activation);
         if self.last == other.last {
             self.line = other.line;
         }

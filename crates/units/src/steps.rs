@@ -1,8 +1,8 @@
 //! The algorithm of §3.1, operation by operation.
 //!
 //! Loads, stores, branches and phis are operations of a unit; arithmetic in between is part of the operation that uses it. In
-//! each rule: what the operation depends on is merged, what it wrote in the same thread and reads again through a shared
-//! location is closed first.
+//! each rule: units of its thread that wrote a shared location which it reads are closed first, then what the operation depends
+//! on is merged.
 
 use crate::event::{Bytes, Line, Meeting, Register};
 use crate::forest::{LocationId, SetId, UnitId};
@@ -93,21 +93,26 @@ impl World {
         Label { unit: Some(unit), ..label }
     }
 
-    /// The unit that wrote what is read here, unless the dependence ends it or is one between threads.
+    /// The unit that wrote what is read here, if it goes on. Units of the thread that wrote a shared location end.
     fn true_dependence(&mut self, thread: usize, location: LocationId) -> Option<UnitId> {
         let memory = self.memory.get(location);
-        let writer = memory.writer?;
-        if self.units.get(writer).thread != thread {
-            return None;
+        let writer = memory.writer.filter(|writer| self.units.get(*writer).thread == thread);
+        if !memory.shared && memory.owner == thread {
+            return writer;
         }
-        let exclusive = !memory.shared && memory.owner == thread;
-        let within = self.options.shared_dependences == SharedDependences::WithinFunction
-            && memory.activation == self.threads[thread].serial();
-        if exclusive || within {
-            return Some(writer);
+        let serial = self.threads[thread].serial();
+        let within = |activation| self.options.shared_dependences == SharedDependences::WithinFunction && activation == serial;
+        let writes = memory.accesses.iter().filter(|access| access.wrote && !within(access.activation)).map(|access| access.unit);
+        let ended: Vec<UnitId> = writes.filter(|unit| self.units.get(*unit).thread == thread).collect();
+        let goes_on = within(memory.activation);
+        ended.into_iter().for_each(|unit| self.close(unit));
+        match writer {
+            Some(writer) if !goes_on => {
+                self.close(writer);
+                None
+            }
+            _ => writer,
         }
-        self.close(writer);
-        None
     }
 
     pub fn store(&mut self, thread: usize, line: Line, bytes: Bytes, address: &[Register], from: &[Register]) {

@@ -343,6 +343,8 @@ impl World {
     /// Notes that a thread accesses a location.
     pub fn access(&mut self, thread: usize, location: LocationId, unit: UnitId, wrote: bool, line: Line) {
         let now = self.now(thread);
+        let activation = if wrote { self.threads[thread].serial() } else { 0 };
+        let this = Access { unit, first: now, last: now, wrote, activation, line };
         self.expose(thread, location);
         let unit = self.units.find(unit);
         let units = &mut self.units;
@@ -352,19 +354,17 @@ impl World {
         match known {
             Some(access) => {
                 access.unit = unit;
-                access.include(&self.moments, Access { unit, first: now, last: now, wrote, line });
+                access.include(&self.moments, this);
             }
             None => {
                 self.make_room(location);
-                let access = Access { unit, first: now, last: now, wrote, line };
-                self.memory.get_mut(location).accesses.push(access);
+                self.memory.get_mut(location).accesses.push(Access { unit, ..this });
             }
         }
         if shared {
             // Reason 1 of §3.3.
             self.extend(unit, now, now);
-            let access = Access { unit, first: now, last: now, wrote, line };
-            self.changes.push(Change::Accessed { location, access });
+            self.changes.push(Change::Accessed { location, access: Access { unit, ..this } });
         }
     }
 

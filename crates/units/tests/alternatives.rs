@@ -32,8 +32,9 @@ fn all_three(events: &[Event<'static>]) -> [Vec<String>; 3] {
     ]
 }
 
+/// Each in a function of its own.
 fn initialised(variables: &str) -> Code {
-    variables.chars().fold(Code::new(), |code, name| code.at(1).store(variable(name), &[]))
+    variables.chars().fold(Code::new(), |code, name| code.at(1).enter(&[]).store(variable(name), &[]).exit(&[], None))
 }
 
 fn twice(code: impl Fn(u32) -> Code) -> Program {

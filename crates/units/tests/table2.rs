@@ -108,6 +108,27 @@ fn without_knowing_what_is_shared_the_columns_are_the_same() {
     }
 }
 
+/// Increments in a loop, whose iterations the loop's condition and its counter relate: reading the variable again ends the unit
+/// that wrote it, whether or not the other thread has written in between.
+#[test]
+fn loops_of_increments_are_no_false_positive() {
+    let thread = |line| {
+        let iteration = |code: Code| code.branch(&[1], 9).locked(&[M], inc(line)).compute(1, &[1]);
+        iteration(iteration(Code::new().compute(1, &[]))).branch(&[1], 9).reach(9)
+    };
+    let inline = |line| {
+        let body = Code::new().at(line).load(variable('x'), 0).store(variable('x'), &[0]);
+        let iteration = |code: Code| code.branch(&[1], 9).locked(&[M], body.clone()).compute(1, &[1]);
+        iteration(iteration(Code::new().compute(1, &[]))).branch(&[1], 9).reach(9)
+    };
+    for program in [two(thread(10), thread(20)), two(inline(10), inline(20))] {
+        for detection in [Detection::Pairs, Detection::States] {
+            let (racy, all) = count(&Options { detection, ..Options::default() }, &program);
+            assert!(racy == 0 && all > 5, "{racy} of {all}");
+        }
+    }
+}
+
 /// Why shared dependences end units by default: two increments in one function would be one unit, which gives its lock back.
 #[test]
 fn shared_dependences_within_a_function_make_test_5_a_false_positive() {

@@ -48,6 +48,8 @@ pub struct Construction {
     pub accesses: Vec<Access>,
     pub accessors: BTreeMap<Byte, BTreeSet<u32>>,
     writers: BTreeMap<Byte, (Operation, usize)>,
+    /// The activation of each store.
+    writes: BTreeMap<Operation, usize>,
     lives: BTreeMap<u64, usize>,
     activations: BTreeMap<u32, Vec<Activation>>,
     holding: BTreeMap<u32, BTreeMap<u64, usize>>,
@@ -259,20 +261,25 @@ impl Construction {
         }
         let address = self.address(thread, address);
         let serial = self.activation(thread).serial;
+        let within = |activation| self.options.shared_dependences == SharedDependences::WithinFunction && activation == serial;
         let mut dependences = BTreeSet::new();
         let mut ended = Vec::new();
         for byte in &bytes {
-            let Some((writer, activation)) = self.writers.get(byte).copied() else { continue };
-            if self.threads[&writer] != thread {
+            let others = self.accessors.get(byte).is_some_and(|threads| threads.iter().any(|other| *other != thread));
+            let writer = self.writers.get(byte).filter(|(writer, _)| self.threads[writer] == thread);
+            if !others {
+                dependences.extend(writer.map(|(writer, _)| *writer));
                 continue;
             }
-            let exclusive = self.accessors[byte].iter().all(|other| *other == thread);
-            let within = self.options.shared_dependences == SharedDependences::WithinFunction && activation == serial;
-            if exclusive || within {
-                dependences.insert(writer);
-            } else {
-                ended.push(self.units[&writer]);
+            // The last write of each of the thread's units to the byte.
+            let mut writes = BTreeMap::new();
+            for access in self.accesses.iter().filter(|access| access.byte == *byte && access.wrote) {
+                if self.threads[&access.operation] == thread {
+                    writes.insert(self.units[&access.operation], self.writes[&access.operation]);
+                }
             }
+            ended.extend(writes.iter().filter(|(_, activation)| !within(**activation)).map(|(unit, _)| *unit));
+            dependences.extend(writer.filter(|(_, activation)| within(*activation)).map(|(writer, _)| *writer));
         }
         self.closed.extend(ended);
         let control = self.control(thread);
@@ -306,6 +313,7 @@ impl Construction {
             self.sets.insert(Member::Byte(*byte), set);
         }
         let serial = self.activation(thread).serial;
+        self.writes.insert(now, serial);
         for byte in &bytes {
             self.writers.insert(*byte, (now, serial));
         }

@@ -157,6 +157,7 @@ impl Program {
             loop {
                 let runnable: Vec<_> = (0..code.len()).filter(|thread| search.can_step(*thread)).collect();
                 if runnable.is_empty() {
+                    assert!(search.positions.iter().zip(&code).all(|(position, code)| *position == code.len()), "it got stuck");
                     break search.done;
                 }
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -233,8 +234,11 @@ impl Search<'_> {
                 Step::Wait { object } => self.done(|step| matches!(step, Step::Signal { object: other } if other == object)) > 0,
                 Step::Leave { barrier } => {
                     let arrives = |step: &Step<'_>| matches!(step, Step::Arrive { barrier: other } if other == barrier);
-                    let all = self.code.iter().flatten().filter(|(_, step)| arrives(step)).count();
-                    self.done(arrives) == all
+                    let arrivals = |thread: usize| {
+                        self.code[thread][..self.positions[thread]].iter().filter(|(_, step)| arrives(step)).count()
+                    };
+                    let takes_part = |thread: &usize| self.code[*thread].iter().any(|(_, step)| arrives(step));
+                    (0..self.code.len()).filter(takes_part).all(|other| arrivals(other) >= arrivals(thread))
                 }
                 _ => true,
             }
