@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace and the crates of ours that it may be built from. A missing name is a missing permission.
-const LAYERS: [(&str, &[&str]); 26] = [
+const LAYERS: [(&str, &[&str]); 27] = [
     ("rashomon-abi", &[]),
     ("rashomon-logic", &["rashomon-abi"]),
     ("rashomon-event", &[]),
@@ -17,6 +17,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
     ("rashomon-witness", &["rashomon-event"]),
     ("rashomon-csp", &[]),
     ("rashomon-sat", &[]),
+    ("rashomon-units", &[]),
     ("rashomon-filter", &["rashomon-event", "rashomon-order"]),
     ("rashomon-refinement", &["rashomon-csp", "rashomon-event", "rashomon-order"]),
     ("rashomon-predict", &["rashomon-event", "rashomon-order", "rashomon-refinement", "rashomon-sat"]),
@@ -90,7 +91,7 @@ const PROGRAMS: [&str; 4] = ["rashomon-book", "rashomon-cli", "rashomon-evaluati
 
 /// Crates that compute: no matter through whom, none of them may come to know the user, the file system's maps excepted, or
 /// the program under test.
-const ANALYSES: [&str; 11] = [
+const ANALYSES: [&str; 12] = [
     "rashomon-event",
     "rashomon-trace",
     "rashomon-packed",
@@ -102,6 +103,7 @@ const ANALYSES: [&str; 11] = [
     "rashomon-sat",
     "rashomon-refinement",
     "rashomon-predict",
+    "rashomon-units",
 ];
 
 struct Package {

@@ -1,6 +1,5 @@
 //! Leads are forced: everybody's own schedules first, and then the pursuit of what they did not show.
 
-use crate::check::Job;
 use crate::check::leads::{Lead, is_open, is_proven};
 use crate::check::prove::Prover;
 use crate::check::pursue::{Pursuits, Rounds, Tried};
