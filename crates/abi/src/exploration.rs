@@ -3,7 +3,8 @@
 //! known. Little-endian 64-bit words:
 //!
 //! ```text
-//! head: HEAD_WORDS | decisions: one word each | sites: SITE_WORDS each | wanted: WANTED_WORDS each | log: records of RECORD_WORDS
+//! head: HEAD_WORDS | decisions: one word each | sites: SITE_WORDS each | wanted: WANTED_WORDS each |
+//!   log: records of RECORD_WORDS
 //! ```
 //!
 //! A *step* of a thread is what it does from one visible operation up to the next: it stands before an operation (its *pending*

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use xtask::workspace::{self, root};
 
-const STRATEGIES: [&str; 5] = ["random", "pct", "pos", "dpor", "preemptions"];
+const STRATEGIES: [&str; 6] = ["random", "pct", "pos", "reads-from", "dpor", "preemptions"];
 /// Knows nothing of priorities, dependences or bounds: the others have to be better.
 const BASELINE: &str = "random";
 /// The most schedules of one program and strategy.
