@@ -7,8 +7,8 @@
 //! makes its abstract schedule one of those from which further ones are made, the rarely seen first.
 //!
 //! Deviation 1: with a read's place the places are known that write where it reads. Each pair that no execution has shown is
-//! asked for first; then two of them that no execution has shown together (pairwise coverage); only then are sets mutated.
-//! Deviation 2: operations on synchronisation objects count as reads of what
+//! asked for first; then two of them that no execution has shown together (pairwise coverage); only then are sets mutated, or
+//! drawn. Deviation 2: operations on synchronisation objects count as reads of what
 //! was done to the object before; releases do not count. Deviation 3: one abstract schedule in [`UNSTEERED`] is empty.
 //!
 //! Guarantee: as for any sample, none; what failed did happen. Limit: inputs are told by place in the code, not by value or
@@ -242,6 +242,16 @@ impl ReadsFrom {
     }
 
     fn mutate(&mut self, chosen: &mut Abstract) {
+        // Small steps from what showed something new get stuck where several inputs have to fit at once.
+        if self.one_in(2) {
+            *chosen = Abstract::default();
+            for _ in 0..2 + self.random.below(2 * MOST_PAIRS as u64) {
+                if let Some(pair) = self.any_choice() {
+                    chosen.ask(pair);
+                }
+            }
+            return;
+        }
         let nth = self.random.below(chosen.pairs.len() as u64) as usize;
         let old = chosen.pairs.keys().nth(nth).copied();
         match (self.random.below(8), old) {

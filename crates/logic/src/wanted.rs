@@ -52,8 +52,8 @@ pub fn effect(wanted: &Wanted, step: &Standing, last: u64, awaited: bool) -> Eff
                 Effect::None
             }
         }
-        // What the other one waits for would be lost.
-        Wish::From if step.gives && awaited && last == wanted.from => Effect::Spoils,
+        // What the other one waits for, or will come for, would be lost.
+        Wish::From if step.gives && last == wanted.from => Effect::Spoils,
         Wish::NotFrom if at_end && last == wanted.from => Effect::Spoils,
         Wish::Before if at_end => Effect::Serves,
         Wish::Before if at_begin => Effect::Spoils,
@@ -90,6 +90,7 @@ mod tests {
         assert_eq!(effect(&wanted, &at(WRITER, false), OTHER, true), Effect::Serves);
         assert_eq!(effect(&wanted, &at(WRITER, false), OTHER, false), Effect::None, "nobody waits for it yet");
         assert_eq!(effect(&wanted, &at(OTHER, false), WRITER, true), Effect::Spoils);
+        assert_eq!(effect(&wanted, &at(OTHER, false), WRITER, false), Effect::Spoils, "the reader is still to come");
         assert_eq!(effect(&wanted, &at(READER, true), WRITER, true), Effect::Serves);
         assert!(ends(&wanted, &at(READER, true), WRITER));
         assert!(!ends(&wanted, &at(READER, true), OTHER));
