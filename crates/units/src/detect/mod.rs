@@ -24,6 +24,9 @@ pub(crate) struct Found {
 pub(crate) trait Detector {
     fn apply(&mut self, world: &mut World, changes: &[Change], found: &mut Vec<Found>);
 
+    /// Whether a race was found on the set.
+    fn is_racy(&self, set: SetId) -> bool;
+
     /// C_s.
     fn candidates(&self, world: &World, set: SetId) -> LockSet;
 
