@@ -85,6 +85,10 @@ impl World {
     fn covers(&self, old: Access, new: Access) -> bool {
         self.units.get(old.unit).thread == self.units.get(new.unit).thread
             && self.moments.get(old.last).time <= self.moments.get(new.last).time
-            && self.locks_of(new.unit).within(&self.locks_of(old.unit))
+            && match (self.units.get(new.unit).shared, self.units.get(old.unit).shared) {
+                (_, None) => true,
+                (None, _) => false,
+                (Some(new), Some(old)) => self.moments.span(new).within(self.moments.span(old)),
+            }
     }
 }
