@@ -13,11 +13,14 @@ pub(crate) struct Access {
     pub first: MomentId,
     pub last: MomentId,
     pub wrote: bool,
-    /// The activation that wrote last, if one did.
+    /// The activation that wrote, if one did, or [`SEVERAL`].
     pub activation: u64,
     /// Of the last access.
     pub line: Line,
 }
+
+/// No activation has this number.
+const SEVERAL: u64 = u64::MAX;
 
 impl Access {
     /// Adds another access of the unit.
@@ -25,7 +28,12 @@ impl Access {
         self.first = moments.earlier(self.first, other.first);
         self.last = moments.later(self.last, other.last);
         self.wrote |= other.wrote;
-        self.activation = self.activation.max(other.activation);
+        self.activation = match (self.activation, other.activation) {
+            (known, 0) => known,
+            (0, new) => new,
+            (known, new) if known == new => known,
+            _ => SEVERAL,
+        };
         if self.last == other.last {
             self.line = other.line;
         }
@@ -77,6 +85,10 @@ impl World {
     fn covers(&self, old: Access, new: Access) -> bool {
         self.units.get(old.unit).thread == self.units.get(new.unit).thread
             && self.moments.get(old.last).time <= self.moments.get(new.last).time
-            && self.locks_of(new.unit).within(&self.locks_of(old.unit))
+            && match (self.units.get(new.unit).shared, self.units.get(old.unit).shared) {
+                (_, None) => true,
+                (None, _) => false,
+                (Some(new), Some(old)) => self.moments.span(new).within(self.moments.span(old)),
+            }
     }
 }

@@ -234,6 +234,14 @@ impl Analysis {
         sets
     }
 
+    /// Whether a race was found on the set of a byte.
+    pub fn has_race(&self, address: u64) -> bool {
+        self.world
+            .memory
+            .at(address)
+            .is_some_and(|location| self.detector.is_racy(self.world.sets.root(self.world.memory.get(location).set)))
+    }
+
     /// C_s of the set of a byte.
     pub fn candidates(&self, address: u64) -> LockSet {
         let Some(location) = self.world.memory.at(address) else { return LockSet::All };

@@ -3,7 +3,7 @@
 //! The paper stores with a unit two copies of its thread's lock vector, of the beginning and of the end of its shared part. Of
 //! both only the locks that are held matter to L_u, and there are few of them: a lock that is held in the first copy is held
 //! throughout if the last copy has it with the same number of acquisitions. So a copy here is the held part of the vector
-//! ([`Held`]), and the two formulas of L_u are one comparison ([`throughout`]). Merging by element-wise minimum and maximum is
+//! ([`Held`]), and the two formulas of L_u are one comparison ([`Span`]). Merging by element-wise minimum and maximum is
 //! taking the earlier and the later copy, since the vectors of one thread only grow.
 
 use crate::event::{Lock, Mode};
@@ -64,32 +64,38 @@ impl LockSet {
             LockSet::These(locks) => LockSet::These(locks.iter().copied().filter(|(_, mode)| *mode == Mode::Exclusive).collect()),
         }
     }
+}
 
-    /// Whether two threads that hold these exclude each other: one lock is in both, and not for both as readers.
-    pub(crate) fn excludes(&self, other: &LockSet) -> bool {
-        let (LockSet::These(one), LockSet::These(two)) = (self, other) else { return true };
-        one.iter().any(|(lock, mode)| {
-            two.iter().any(|(other, other_mode)| lock == other && (*mode == Mode::Exclusive || *other_mode == Mode::Exclusive))
+/// What is held at the beginning and at the end of a shared part.
+#[derive(Clone, Copy)]
+pub(crate) struct Span<'a> {
+    pub first: &'a [Held],
+    pub last: &'a [Held],
+}
+
+impl<'a> Span<'a> {
+    /// L_u: what is held throughout.
+    fn throughout(self) -> impl Iterator<Item = &'a Held> {
+        let kept =
+            move |held: &&Held| self.last.iter().any(|other| held.lock == other.lock && held.acquisition == other.acquisition);
+        self.first.iter().filter(kept)
+    }
+
+    pub fn locks(self) -> LockSet {
+        LockSet::These(self.throughout().map(|held| (held.lock, held.mode)).collect())
+    }
+
+    /// Whether two units exclude each other: one lock is in both L_u, and not for both as readers.
+    pub fn excludes(self, other: Span<'_>) -> bool {
+        self.throughout().any(|one| {
+            other.throughout().any(|two| one.lock == two.lock && (one.mode == Mode::Exclusive || two.mode == Mode::Exclusive))
         })
     }
 
     /// Whether whatever this excludes the other excludes, too.
-    pub(crate) fn within(&self, other: &LockSet) -> bool {
-        match (self, other) {
-            (_, LockSet::All) => true,
-            (LockSet::All, _) => false,
-            (LockSet::These(one), LockSet::These(two)) => {
-                one.iter().all(|(lock, mode)| two.iter().any(|(other, stronger)| lock == other && stronger <= mode))
-            }
-        }
+    pub fn within(self, other: Span<'_>) -> bool {
+        self.throughout().all(|one| other.throughout().any(|two| one.lock == two.lock && two.mode <= one.mode))
     }
-}
-
-/// L_u of a unit whose shared part begins with `first` held and ends with `last` held.
-pub(crate) fn throughout(first: &[Held], last: &[Held]) -> LockSet {
-    let kept =
-        first.iter().filter(|held| last.iter().any(|other| held.lock == other.lock && held.acquisition == other.acquisition));
-    LockSet::These(kept.map(|held| (held.lock, held.mode)).collect())
 }
 
 /// The lock vector of one thread.

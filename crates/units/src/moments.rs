@@ -3,7 +3,7 @@
 
 use crate::event::Lock;
 use crate::forest::{Id, Marks, MomentId};
-use crate::locks::{Held, LockSet, throughout};
+use crate::locks::{Held, Span};
 use crate::order::Clock;
 use std::sync::Arc;
 
@@ -63,9 +63,9 @@ impl Moments {
         self.get(one).precedes(self.get(other))
     }
 
-    /// The locks held from one moment of a thread to another one of it.
-    pub fn held_throughout(&self, first: MomentId, last: MomentId) -> LockSet {
-        throughout(&self.get(first).held, &self.get(last).held)
+    /// From one moment of a thread to another one of it.
+    pub fn span(&self, (first, last): (MomentId, MomentId)) -> Span<'_> {
+        Span { first: &self.get(first).held, last: &self.get(last).held }
     }
 
     pub fn same_locks(&self, one: MomentId, other: MomentId) -> bool {

@@ -6,7 +6,7 @@ use crate::locks::LockSet;
 /// Why two units exclude each other nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// A unit accesses the set without a lock.
+    /// A unit holds no lock throughout: none at its beginning or end, or other ones at its end than at its beginning.
     Unprotected,
     /// A unit gives a lock back and takes it again while it works on the set, and no other lock is held throughout.
     Interrupted(Lock),

@@ -1,8 +1,8 @@
 //! Which memory more than one thread accesses: a first pass over a stored execution.
 //!
 //! §3.2 assumes that the shared part of a unit is known. An online analysis learns it late: as long as one thread alone has
-//! accessed a variable, reading back what was written there joins units that the paper would keep apart (`docs/theory-correlated.md`,
-//! deviation 3). Told by [`crate::Analysis::share`] beforehand it makes no such mistake.
+//! accessed a variable, reading back what was written there joins units that the paper would keep apart
+//! (`docs/theory-correlated.md`, deviation 3). Told by [`crate::Analysis::share`] beforehand it makes no such mistake.
 
 use crate::event::{Bytes, Event, Step, Thread};
 use rustc_hash::FxHashMap;

@@ -209,7 +209,7 @@ impl World {
         let new = (self.moments.earlier(begin, first), self.moments.later(end, last));
         if new != (begin, end) {
             let same = self.moments.same_locks(begin, new.0) && self.moments.same_locks(end, new.1);
-            let shrinks = |moments: &Moments| moments.held_throughout(begin, end) != moments.held_throughout(new.0, new.1);
+            let shrinks = |moments: &Moments| moments.span((begin, end)).locks() != moments.span(new).locks();
             self.units.get_mut(unit).shared = Some(new);
             if !same && shrinks(&self.moments) {
                 self.changes.push(Change::Extended { unit });
@@ -219,10 +219,7 @@ impl World {
 
     /// L_u (§3.2).
     pub fn locks_of(&self, unit: UnitId) -> LockSet {
-        match self.units.get(unit).shared {
-            None => LockSet::All,
-            Some((first, last)) => self.moments.held_throughout(first, last),
-        }
+        self.units.get(unit).shared.map_or(LockSet::All, |shared| self.moments.span(shared).locks())
     }
 
     // Correlated sets.

@@ -256,3 +256,19 @@ fn memory_does_not_grow_with_the_execution() {
     let kept = analysis.kept();
     assert!(kept < 2_000, "{kept} units, sets and moments");
 }
+
+/// L_u shrinks by an access to one set; the race is on another one, which the unit does not access again.
+#[test]
+fn what_shrinks_the_locks_of_a_unit_is_judged_in_all_its_sets() {
+    let (x, y) = (variable('x'), variable('y'));
+    let initial = Code::new().store(x, &[]).store(y, &[]);
+    // One unit, because a branch on nothing that was loaded decides about both.
+    let both =
+        |code: Code| code.branch(&[], 1).locked(&[M], Code::new().at(10).store(x, &[])).locked(&[N], Code::new().store(y, &[]));
+    let other = Code::new().locked(&[M], Code::new().at(20).store(x, &[]));
+    let program = Program::new(initial, &[other, both(Code::new()).reach(1)]);
+    let events = program.in_turn();
+    let races = races(&Options::default(), &events);
+    assert_eq!(races.iter().map(|race| names(&race.members)).collect::<Vec<_>>(), ["x"]);
+    assert_eq!(races[0].reason, Reason::Unprotected);
+}

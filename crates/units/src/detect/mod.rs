@@ -24,6 +24,9 @@ pub(crate) struct Found {
 pub(crate) trait Detector {
     fn apply(&mut self, world: &mut World, changes: &[Change], found: &mut Vec<Found>);
 
+    /// Whether a race was found on the set.
+    fn is_racy(&self, set: SetId) -> bool;
+
     /// C_s.
     fn candidates(&self, world: &World, set: SetId) -> LockSet;
 
@@ -68,7 +71,9 @@ impl<T: Default> PerSet<T> {
 
 /// Whether two units exclude each other, given what each does to the set.
 pub(crate) fn protected(world: &World, one: &Access, other: &Access) -> bool {
-    world.locks_of(one.unit).excludes(&world.locks_of(other.unit))
+    let (one, other) = (world.units.get(one.unit).shared, world.units.get(other.unit).shared);
+    let (Some(one), Some(other)) = (one, other) else { return true };
+    world.moments.span(one).excludes(world.moments.span(other))
 }
 
 /// Whether two units access a set in parallel: the first or the last access of one, and the first or the last of the other.

@@ -221,6 +221,10 @@ impl Detector for Pairs {
         self.questions = questions;
     }
 
+    fn is_racy(&self, set: SetId) -> bool {
+        self.histories.get(set).is_some_and(|history| history.racy)
+    }
+
     fn candidates(&self, world: &World, set: SetId) -> LockSet {
         let entries = self.histories.get(set).map_or(&[][..], |history| &history.entries);
         entries.iter().fold(LockSet::All, |locks, entry| locks.intersection(&world.locks_of(entry.unit)))

@@ -171,6 +171,10 @@ impl Detector for States {
         found.append(&mut self.found);
     }
 
+    fn is_racy(&self, set: SetId) -> bool {
+        self.states.get(set).is_some_and(|state| state.kind == Kind::Race)
+    }
+
     fn candidates(&self, world: &World, set: SetId) -> LockSet {
         self.states.get(set).map_or(LockSet::All, |state| state.candidates(world))
     }

@@ -55,8 +55,8 @@ pub struct Construction {
     holding: BTreeMap<u32, BTreeMap<u64, usize>>,
     acquisitions: BTreeMap<(u32, u64), usize>,
     names: usize,
-    /// Sets that came to be by a merge in this event.
-    pub merged_sets: BTreeSet<usize>,
+    /// Sets that came to be by merges in this event, and the bytes of what merged.
+    pub merged_sets: BTreeMap<usize, Vec<BTreeSet<Byte>>>,
     pub racy: BTreeSet<usize>,
 }
 
@@ -93,6 +93,11 @@ impl Construction {
         Some(held.into_iter().map(|(lock, _)| lock).collect())
     }
 
+    pub fn bytes_of(&self, set: usize) -> BTreeSet<Byte> {
+        let members = self.sets.iter().filter(|(_, other)| **other == set);
+        members.filter_map(|(member, _)| if let Member::Byte(byte) = member { Some(*byte) } else { None }).collect()
+    }
+
     /// Merges the open units of these operations.
     fn merge_units(&mut self, operations: &BTreeSet<Operation>) -> Option<usize> {
         let units: BTreeSet<usize> =
@@ -106,8 +111,10 @@ impl Construction {
         let sets: BTreeSet<usize> = members.iter().map(|member| self.sets[member]).collect();
         let first = *sets.first()?;
         if sets.len() > 1 {
+            let parts: Vec<_> =
+                sets.iter().flat_map(|set| self.merged_sets.remove(set).unwrap_or_else(|| vec![self.bytes_of(*set)])).collect();
             self.sets.values_mut().filter(|set| sets.contains(set)).for_each(|set| *set = first);
-            self.merged_sets.insert(first);
+            self.merged_sets.insert(first, parts);
             if sets.iter().any(|set| self.racy.contains(set)) {
                 self.racy.insert(first);
             }
@@ -271,14 +278,11 @@ impl Construction {
                 dependences.extend(writer.map(|(writer, _)| *writer));
                 continue;
             }
-            // The last write of each of the thread's units to the byte.
-            let mut writes = BTreeMap::new();
             for access in self.accesses.iter().filter(|access| access.byte == *byte && access.wrote) {
-                if self.threads[&access.operation] == thread {
-                    writes.insert(self.units[&access.operation], self.writes[&access.operation]);
+                if self.threads[&access.operation] == thread && !within(self.writes[&access.operation]) {
+                    ended.push(self.units[&access.operation]);
                 }
             }
-            ended.extend(writes.iter().filter(|(_, activation)| !within(**activation)).map(|(unit, _)| *unit));
             dependences.extend(writer.filter(|(_, activation)| within(*activation)).map(|(writer, _)| *writer));
         }
         self.closed.extend(ended);

@@ -37,8 +37,10 @@ impl Arbitrary for Action {
     fn arbitrary_with(_: ()) -> BoxedStrategy<Action> {
         let address = || ADDRESSES.start..ADDRESSES.end - 2;
         prop_oneof![
-            8 => (address(), 1u32..=3, registers(1), 0u32..3).prop_map(|(at, len, through, into)| Action::Load(at, len, through, into)),
-            8 => (address(), 1u32..=3, registers(1), registers(2)).prop_map(|(at, len, through, from)| Action::Store(at, len, through, from)),
+            8 => (address(), 1u32..=3, registers(1), 0u32..3).prop_map(|(at, len, base, into)| Action::Load(at, len, base, into)),
+            8 => (address(), 1u32..=3, registers(1), registers(2)).prop_map(|(at, len, base, from)| {
+                Action::Store(at, len, base, from)
+            }),
             2 => (0u32..3, registers(2)).prop_map(|(into, from)| Action::Compute(into, from)),
             2 => (registers(2), 0u32..3).prop_map(|(on, meeting)| Action::Branch(on, meeting)),
             2 => (0u32..3).prop_map(Action::Reach),

@@ -4,10 +4,7 @@ use crate::construction::{Byte, Construction, Member, Operation};
 use rashomon_units::{Event, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Default)]
-pub struct Judge {
-    pub races: u64,
-}
+pub struct Judge;
 
 /// What was the case before an event.
 pub struct Before {
@@ -62,7 +59,7 @@ fn race(offline: &Construction, events: &[Event<'_>], one: usize, other: usize, 
 }
 
 impl Judge {
-    pub fn prepare(&self, offline: &Construction) -> Before {
+    pub fn prepare(offline: &Construction) -> Before {
         let units: BTreeSet<usize> = offline.units.values().copied().collect();
         Before {
             units: offline.units.clone(),
@@ -94,23 +91,38 @@ impl Judge {
         changed
     }
 
-    pub fn event(&mut self, offline: &mut Construction, events: &[Event<'_>], now: Operation, before: &Before) {
+    /// Compares with the sets that the online analysis found racy, and takes its word for those that need not be judged.
+    pub fn event(
+        offline: &mut Construction,
+        events: &[Event<'_>],
+        now: Operation,
+        before: &Before,
+        online: impl Fn(u64) -> bool,
+    ) {
         let changed = Self::changed(offline, now, before);
         let units: BTreeSet<usize> = offline.units.values().copied().collect();
         let sets: BTreeSet<usize> = offline.sets.values().copied().collect();
         for set in sets {
-            if offline.racy.contains(&set) {
-                continue;
-            }
-            let all = offline.merged_sets.contains(&set);
-            let judged = |unit: &usize| all || changed.contains(&(*unit, None)) || changed.contains(&(*unit, Some(set)));
-            let racy = units
-                .iter()
-                .filter(|unit| judged(unit))
-                .any(|one| units.iter().any(|other| one != other && race(offline, events, *one, *other, set)));
-            if racy {
+            let bytes = offline.bytes_of(set);
+            let Some((address, _)) = bytes.first().filter(|_| !offline.racy.contains(&set)) else { continue };
+            let parts = offline.merged_sets.get(&set).map_or(&[][..], |parts| parts);
+            let acts_on = |unit: usize, part: &BTreeSet<Byte>| {
+                let mut accesses = offline.accesses.iter().filter(|access| offline.units[&access.operation] == unit);
+                accesses.any(|access| part.contains(&access.byte) && offline.shared(access.byte))
+            };
+            let meet = |one: usize, other: usize| {
+                let of = |unit| (0..parts.len()).filter(|part| acts_on(unit, &parts[*part])).collect::<BTreeSet<_>>();
+                of(one).iter().any(|part| of(other).iter().any(|other| part != other))
+            };
+            let new = |unit: usize| changed.contains(&(unit, None)) || changed.contains(&(unit, Some(set)));
+            let pairs = units.iter().flat_map(|one| units.range(..one).map(|other| (*one, *other)));
+            let racing: Vec<_> = pairs.filter(|(one, other)| race(offline, events, *one, *other, set)).collect();
+            let must = racing.iter().any(|(one, other)| new(*one) || new(*other) || meet(*one, *other));
+            let found = online(*address);
+            assert!(found || !must, "a race of {racing:?} on {bytes:x?} behind {:?} was not found", events[now]);
+            assert!(!found || !racing.is_empty(), "no units race on {bytes:x?} behind {:?}", events[now]);
+            if found {
                 offline.racy.insert(set);
-                self.races += 1;
             }
         }
     }
