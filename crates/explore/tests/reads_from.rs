@@ -1,5 +1,5 @@
-//! Steering by inputs, in a model of the exploring scheduler: threads that read and write variables, each created by a step of the
-//! first one. What is counted are executions until a failure shows, beside those of random priorities of operations alone.
+//! Steering by inputs, in a model of the exploring scheduler: threads that read and write variables, each created by a step of
+//! the first one. What is counted are executions until a failure shows, beside those of random priorities alone.
 
 use rashomon_abi::exploration::{Operation, Wanted};
 use rashomon_abi::numbers::SplitMix;
