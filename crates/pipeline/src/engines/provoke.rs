@@ -59,7 +59,7 @@ impl Provoke {
     /// Whether a check has left a race for it: forcing decides most of them, and says more of them.
     fn has_work<S: Symbols + ?Sized>(case: &Case<'_, '_, S>) -> bool {
         let ended = case.run.recordings.first().is_some_and(|first| first.exit != ProgramExit::TimedOut);
-        if !ended || case.job.program.client.is_some() {
+        if !ended {
             return false;
         }
         let Ok(all) = case.job.store.findings() else { return false };
