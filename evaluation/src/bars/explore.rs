@@ -7,6 +7,7 @@
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
+pub use crate::common::options::Selecting as Options;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -49,19 +50,6 @@ struct Report {
     command: String,
     programs: Vec<ProgramResult>,
     bars: Vec<Bar>,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {
