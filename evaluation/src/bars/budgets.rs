@@ -30,7 +30,7 @@ const MOST: f64 = 6.0;
 const SHARE: f64 = 0.1;
 const GRACE: f64 = 1.0;
 /// A tool that has not ended by then never will.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const COMMANDS: [&str; 4] = ["check", "explore", "provoke", "witness"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -213,7 +213,7 @@ fn one(tool: &Path, folder: &Path, drawn: &Drawn<'_>) -> Result<Run> {
         }
     }
     let asked = Instant::now();
-    let ended = ends_within(&mut child, PATIENCE)?;
+    let ended = ends_within(&mut child, TIMEOUT)?;
     if !ended {
         child.kill().context("cannot end the tool")?;
     }

@@ -24,7 +24,7 @@ const MOST: u32 = 10_000;
 const STRESS: u32 = 1_000;
 const REPLAYS: u32 = 20;
 /// Longer than any of the programs takes.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize)]
 struct Cell {
@@ -123,7 +123,7 @@ fn ends_well(program: &Path) -> bool {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
-            Ok(None) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_micros(200)),
+            Ok(None) if begin.elapsed() < TIMEOUT => std::thread::sleep(Duration::from_micros(200)),
             _ => {
                 // Both fail only if it has ended meanwhile.
                 let _ = child.kill();
