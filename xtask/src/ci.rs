@@ -90,8 +90,8 @@ impl Check {
                 inside.arg(target()?.join("runtime")).args(["--", "--deny", "warnings"]);
                 vec![of(cargo(), "clippy --workspace --all-targets -- --deny warnings"), inside]
             }
-            // Of the whole workspace, as everything that is not optimised: features of dependencies follow from what is chosen, and
-            // with others they would be compiled again.
+            // Of the whole workspace, as everything that is not optimised: features of dependencies follow from what is chosen,
+            // and with others they would be compiled again.
             Self::Tidy => vec![of(cargo(), "test --workspace --test tidy")],
             Self::Book => vec![of(cargo(), "xtask book --html")],
             // The tool's build script builds the runtime.
