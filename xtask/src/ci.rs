@@ -3,8 +3,10 @@
 use crate::assertions;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use xtask::packages;
 use xtask::workspace::{INCREMENTAL, cargo, root, target};
@@ -31,8 +33,9 @@ const fn must_not_skip(may_skip: bool, notice: Option<&String>) -> bool {
 }
 
 /// Tests whose cases share the programs that they compile, as long as one process runs them: nextest would start one for each.
-const SHARING: &str = "test --workspace --no-fail-fast --test programs --test recorded_filter";
-const ALL_BUT_SHARING: &str = "nextest run --workspace --no-fail-fast --filterset not(binary(programs)|binary(recorded_filter))";
+const SHARING: &str = "--test programs --test recorded_filter";
+/// All others; `tidy` is a check of its own.
+const OTHERS: &str = "not(binary(programs)|binary(recorded_filter)|binary(tidy))";
 
 /// Records and replays every program of the suite under three policies, and lets each run in parallel.
 const WITH_ASSERTIONS: &str = "test --workspace --test programs -- --skip check:: --skip same:: --skip loaded::";
@@ -98,7 +101,11 @@ impl Check {
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
             Self::Test => {
                 let mut commands = if has_nextest() {
-                    vec![of(cargo(), ALL_BUT_SHARING), of(cargo(), SHARING), of(cargo(), "test --workspace --doc")]
+                    // One more than there are processors: some wait, for deadlines and for programs that hang.
+                    let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 1;
+                    let others = format!("nextest run --workspace --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
+                    let sharing = format!("test --workspace --no-fail-fast {SHARING} -- --test-threads {threads}");
+                    vec![of(cargo(), &others), of(cargo(), &sharing), of(cargo(), "test --workspace --doc")]
                 } else {
                     vec![of(cargo(), "test --workspace --no-fail-fast")]
                 };
