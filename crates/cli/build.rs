@@ -49,9 +49,9 @@ fn variable(name: &str) -> String {
 }
 
 /// Where the runtime is built: beside the profiles of the outer build, so that all of them, and the project's checks, build it
-/// once. Cargo marks the folder that they are in.
+/// once. Cargo marks the folder that they are in: TARGET/[TRIPLE/]PROFILE/build/PACKAGE/out.
 fn place(out: &Path) -> PathBuf {
-    let target = out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    let target = out.ancestors().take(6).find(|folder| folder.join("CACHEDIR.TAG").is_file());
     target.unwrap_or(out).join("runtime")
 }
 
