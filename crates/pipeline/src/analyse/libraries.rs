@@ -120,8 +120,8 @@ fn soname(path: &Path) -> Option<String> {
     names(path, elf::DT_SONAME)?.pop()
 }
 
-/// What the dynamic section of a file names under a tag: itself (`DT_SONAME`), what it needs (`DT_NEEDED`). `None`: the file cannot
-/// be read, or is no such file.
+/// What the dynamic section of a file names under a tag: itself (`DT_SONAME`), what it needs (`DT_NEEDED`). `None`: the file
+/// cannot be read, or is no such file.
 pub(crate) fn names(path: &Path, tag: u32) -> Option<Vec<String>> {
     let bytes = rashomon_files::read(path, rashomon_files::Links::Followed, LARGEST_LIBRARY).ok()?;
     let header = elf::FileHeader64::<Endianness>::parse(bytes.as_slice()).ok()?;

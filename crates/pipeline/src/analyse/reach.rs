@@ -1,13 +1,13 @@
 //! Which of the loaded libraries anybody can call.
 //!
-//! Programs are linked with libraries that they never call, and those bring others with them. Code that never runs orders nothing.
+//! Programs are linked with libraries that they never call, and those bring others with them. What never runs orders nothing.
 //! A library counts as called if
 //! 1. it was opened while the program ran: no chain of needed libraries leads from instrumented code to it;
 //! 2. a module that counts as called imports a function or variable that the library defines, or has the name of one at the end
 //!    of a constant text, as `dlsym` wants it (linkers let a text begin inside a longer one);
 //! 3. it imports something from a library that counts as called, where its constructors could have left a callback.
 //!
-//! Libraries that the runtime knows call nobody by themselves; callbacks that are left with them (`atexit`) run where it sees them.
+//! Libraries that the runtime knows call nobody by themselves; callbacks left with them (`atexit`) run where it sees them.
 
 use crate::analyse::libraries::names;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind, SymbolSection, elf};
@@ -72,21 +72,26 @@ impl Facts {
         self.imported.iter().any(|name| is_defined(name)) || self.texts.iter().any(ends_so)
     }
 
-    fn may_register_with(&self, other: &Self) -> bool {
-        self.imported.iter().any(|name| other.defined.contains(name))
+    /// `modelled`: what the runtime stands in for; the program may define it because the runtime is inside.
+    fn may_register_with(&self, other: &Self, modelled: &HashSet<&String>) -> bool {
+        self.imported.iter().any(|name| other.defined.contains(name) && !modelled.contains(name))
     }
 }
 
 /// For each module whether it counts as called.
 pub fn called(modules: &[(Role, Facts)]) -> Vec<bool> {
     let is_linked = linked(modules);
+    let known = modules.iter().filter(|(role, _)| *role == Role::Modelled);
+    let modelled: HashSet<&String> = known.flat_map(|(_, facts)| &facts.defined).collect();
     let mut called: Vec<bool> =
         modules.iter().zip(is_linked).map(|((role, _), linked)| *role == Role::Instrumented || !linked).collect();
     loop {
         let next = modules.iter().enumerate().find(|(index, (role, library))| {
             let by = |other: usize| {
                 let (role, facts) = &modules[other];
-                called[other] && *role != Role::Modelled && (facts.reaches(library) || library.may_register_with(facts))
+                called[other]
+                    && *role != Role::Modelled
+                    && (facts.reaches(library) || library.may_register_with(facts, &modelled))
             };
             !called[*index] && *role == Role::Library && (0..modules.len()).any(by)
         });
@@ -129,14 +134,15 @@ mod tests {
         (role, facts)
     }
 
-    /// The program needs and calls `libused`; it needs `libidle`, which needs and calls `libbehind`, and calls neither.
+    /// The program needs and calls `libused`; it needs `libidle`, which needs and calls `libbehind`, and calls neither. The
+    /// runtime is in the program.
     fn modules() -> Vec<(Role, Facts)> {
         vec![
-            module(Role::Instrumented, "program", &["libused.so", "libidle.so", "libc.so"], &["main"], &["used", "puts"]),
+            module(Role::Instrumented, "program", &["libused.so", "libidle.so", "libc.so"], &["main", "malloc"], &["used"]),
             module(Role::Library, "libused.so", &["libc.so"], &["used"], &["malloc"]),
-            module(Role::Library, "libidle.so", &["libbehind.so", "libc.so"], &["idle"], &["behind", "atexit"]),
+            module(Role::Library, "libidle.so", &["libbehind.so", "libc.so"], &["idle"], &["behind", "malloc"]),
             module(Role::Library, "libbehind.so", &["libc.so"], &["behind"], &[]),
-            module(Role::Modelled, "libc.so", &[], &["puts", "malloc", "atexit"], &[]),
+            module(Role::Modelled, "libc.so", &[], &["malloc"], &[]),
         ]
     }
 

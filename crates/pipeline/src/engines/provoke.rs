@@ -1,6 +1,6 @@
 //! Provocation ([`crate::provoke`]): the targets of one recording after the other, until each is decided.
 
-use crate::check::leads::{is_proven, proven_races, race_places};
+use crate::check::leads::{is_proven, proven_otherwise, proven_races, race_places};
 use crate::engines::Asked;
 use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
@@ -145,6 +145,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
     }
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        if self.check {
+            for id in proven_otherwise(&case.job.store.findings()?) {
+                case.job.store.remove_finding(&id)?;
+            }
+        }
         case.job.store.clear_scratch(NAME)
     }
 
