@@ -159,7 +159,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
             format!("{} provoked in {executions}", count(self.told.targets, "racing pair"))
         });
         let open = (self.check && self.told.open > 0).then(|| format!("{} not provoked", count(self.told.open, "other pair")));
-        Account { tried, left: open }
+        Account { tried, left: open, ..Account::default() }
     }
 }
 
