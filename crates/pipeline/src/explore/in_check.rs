@@ -62,10 +62,13 @@ impl Exploring {
 
     /// What was tried and what was left, in words.
     pub(crate) fn account(&self) -> Account {
-        let (most, tried) = (self.settings.preemptions, self.tried);
+        let most = self.settings.preemptions;
         let within = format!("with up to {most} preemptions at visible operations");
         if self.running.summary.exhausted {
-            return Account { tried: Some(format!("every schedule {within} ({tried})")), left: None };
+            let beside = self.search.beside();
+            let others = (beside > 0).then(|| format!(", {beside} others that steer reads to new inputs")).unwrap_or_default();
+            let tried = format!("every schedule {within} ({}){others}", self.tried - beside);
+            return Account { tried: Some(tried), left: None };
         }
         if self.too_long {
             let left = format!("schedules are not explored: one has more than {MOST_STEPS} visible operations");
