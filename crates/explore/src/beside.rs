@@ -20,7 +20,7 @@ use crate::search::{Plan, Search};
 use std::collections::VecDeque;
 
 /// Schedules that are exhaustive search's alone.
-const ALONE: u64 = 64;
+const ALONE: u64 = 32;
 
 /// Whose plan it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -141,8 +141,7 @@ fn measure(source: &Path, tool: &Path, folder: &Path, options: &Options) -> Resu
     let (native, ours) = (folder.join(format!("{name}.native")), folder.join(&name));
     // What is older than C99, too.
     let flags = ["-g", "-O1", "-w", "-pthread", "-fcommon"];
-    let compile =
-        |compiler: &mut Command, binary: &Path| succeed(compiler.args(flags).arg(source).arg("-o").arg(binary));
+    let compile = |compiler: &mut Command, binary: &Path| succeed(compiler.args(flags).arg(source).arg("-o").arg(binary));
     compile(&mut Command::new(if is_c { "gcc" } else { "g++" }), &native)?;
     compile(Command::new(tool).arg(if is_c { "cc" } else { "c++" }), &ours)?;
     let stressed = if options.quick { 20 } else { STRESS };
@@ -219,8 +218,7 @@ fn bars_of(programs: &[ProgramResult], of_others: bool) -> Vec<Bar> {
     let fails = |program: &&ProgramResult| program.cells.iter().any(|cell| cell.schedule.is_some());
     if !of_others {
         bars.push(Bar::holds("programs", programs.len() >= 20, programs.len().to_string()));
-        let missing: Vec<&str> =
-            programs.iter().filter(|program| !fails(program)).map(|program| program.name.as_str()).collect();
+        let missing: Vec<&str> = programs.iter().filter(|program| !fails(program)).map(|program| program.name.as_str()).collect();
         let found = if missing.is_empty() { "all".to_owned() } else { format!("all but {}", missing.join(", ")) };
         bars.push(Bar::holds("bugs found within 10 000 schedules", missing.is_empty(), found));
         for strategy in STRATEGIES {
@@ -248,9 +246,12 @@ fn cells_of<'p>(programs: &'p [ProgramResult], strategy: &str) -> impl Iterator<
 /// The geometric mean over all programs that fail.
 fn overall(programs: &[ProgramResult], strategy: &str) -> f64 {
     let fails = |program: &&ProgramResult| program.cells.iter().any(|cell| cell.schedule.is_some());
-    geometric_mean(programs.iter().filter(fails).flat_map(|program| {
-        cells_of(std::slice::from_ref(program), strategy).map(|cell| cell.mean().0).collect::<Vec<_>>()
-    }))
+    geometric_mean(
+        programs
+            .iter()
+            .filter(fails)
+            .flat_map(|program| cells_of(std::slice::from_ref(program), strategy).map(|cell| cell.mean().0).collect::<Vec<_>>()),
+    )
 }
 
 fn print(report: &Report) {

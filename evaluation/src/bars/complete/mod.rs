@@ -15,7 +15,8 @@ use anyhow::{Context as _, Result};
 use brute::{Outcome, outcomes};
 use program::Program;
 use rashomon_confirm::{Forcing, Input, Output, execution};
-use rashomon_event::{Deadline, Goal, SCHEDULE_VERSION, Schedule};
+use rashomon_event::schedule::SCHEDULE_VERSION;
+use rashomon_event::{Deadline, Goal, Schedule};
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::explorer::{Go, Limits};
 use rashomon_explore::preemptions::PreemptionBounding;
@@ -70,6 +71,14 @@ struct Reached {
 impl Reached {
     const fn is_complete(&self) -> bool {
         self.exhausted && self.missing.is_empty() && self.unknown.is_empty()
+    }
+
+    const fn verdict(&self) -> &'static str {
+        match (self.is_complete(), self.exhausted) {
+            (true, _) => "complete",
+            (false, true) => "WRONG",
+            (false, false) => "not exhausted",
+        }
     }
 }
 
@@ -257,7 +266,8 @@ fn bars_of(programs: &[Compared]) -> Vec<Bar> {
 
 fn print(report: &Report) {
     println!("{}", report.command);
-    let titles = ["seed", "threads", "outcomes", "native ms", "search", "schedules", "ms each", "snapshots", "missing", "unknown", ""];
+    let titles =
+        ["seed", "threads", "outcomes", "native ms", "search", "schedules", "ms each", "snapshots", "missing", "unknown", ""];
     let mut table = Table::new(&titles);
     for one in &report.programs {
         for reached in &one.reached {
@@ -272,7 +282,7 @@ fn print(report: &Report) {
                 reached.from_snapshots.to_string(),
                 reached.missing.len().to_string(),
                 reached.unknown.len().to_string(),
-                if reached.is_complete() { "complete" } else if reached.exhausted { "WRONG" } else { "not exhausted" }.into(),
+                reached.verdict().into(),
             ]);
         }
     }
