@@ -56,7 +56,7 @@ fn what_no_recording_shows_is_found_by_exploration() {
 fn where_many_threads_have_to_line_up_reads_are_steered() {
     let place = Place::new();
     place.compile("program", LINED_UP);
-    let report = check(&place, &["--recordings", "1", "--engines", "explore"], 66);
+    let report = check(&place, &["--recordings", "1", "--engines", "explore", "--budget", "600"], 66);
     let finding = &report["findings"][0];
     assert_eq!((&finding["kind"], &finding["grade"]), (&"failure".into(), &"crashed".into()), "{report}");
     let notes = finding["notes"].to_string();
