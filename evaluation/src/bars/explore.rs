@@ -30,8 +30,8 @@ const REPLAYS: u32 = 20;
 const SAMPLED: [&str; 4] = ["random", "pct", "pos", "reads-from"];
 /// The most schedules of seeds after the first.
 const MOST_OF_FURTHER: u32 = 2_000;
-/// What `explore` does unless it is told otherwise, and what it is measured by: it has to need half as many schedules.
-const DEFAULT: &str = "reads-from";
+/// What steers, in a check too, and what it is measured by: it has to need half as many schedules.
+const STEERED: &str = "reads-from";
 const MEASURE: &str = "pos";
 /// Longer than any of the programs takes.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -231,11 +231,11 @@ fn bars_of(programs: &[ProgramResult], of_others: bool) -> Vec<Bar> {
     let found: Vec<&Cell> = programs.iter().flat_map(|program| &program.cells).filter(|cell| cell.schedule.is_some()).collect();
     let good = found.iter().filter(|cell| cell.replayed).count();
     bars.push(Bar::holds("minimised schedules that replay 20 of 20", good == found.len(), format!("{good} of {}", found.len())));
-    let [ours, measure] = [DEFAULT, MEASURE].map(|strategy| overall(programs, strategy));
-    bars.push(Bar::at_most("schedules of the default, beside those of pos", ours / measure, 0.5, " of them"));
-    let most = |program: &ProgramResult| cells_of(std::slice::from_ref(program), DEFAULT).map(|cell| cell.mean().0).sum::<f64>();
+    let [ours, measure] = [STEERED, MEASURE].map(|strategy| overall(programs, strategy));
+    bars.push(Bar::at_most("schedules of reads-from, beside those of pos", ours / measure, 0.5, " of them"));
+    let most = |program: &ProgramResult| cells_of(std::slice::from_ref(program), STEERED).map(|cell| cell.mean().0).sum::<f64>();
     let most = programs.iter().filter(fails).map(most).fold(0.0, f64::max);
-    bars.push(Bar::at_most("schedules of the default, where it needs most", most, 50.0, ""));
+    bars.push(Bar::at_most("schedules of reads-from, where it needs most", most, 50.0, ""));
     bars
 }
 
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_seed_that_did_not_fail_counts_as_the_next_schedule() {
-        let cell = |schedule, further| Cell { strategy: DEFAULT, schedule, further, failure: String::new(), replayed: true };
+        let cell = |schedule, further| Cell { strategy: STEERED, schedule, further, failure: String::new(), replayed: true };
         assert_eq!(cell(Some(7), Vec::new()).mean(), (7.0_f64.ln().exp(), true));
         let (mean, all_failed) = cell(Some(1), vec![None]).mean();
         assert!((mean - f64::from(MOST_OF_FURTHER + 1).sqrt()).abs() < 1e-6 && !all_failed);
