@@ -66,8 +66,10 @@ impl Exploring {
         let within = format!("with up to {most} preemptions at visible operations");
         if self.running.summary.exhausted {
             let beside = self.search.beside();
-            let others = (beside > 0).then(|| format!(", {beside} others that steer reads to new inputs")).unwrap_or_default();
-            let tried = format!("every schedule {within} ({}){others}", self.tried - beside);
+            let mut tried = format!("every schedule {within} ({})", self.tried - beside);
+            if beside > 0 {
+                tried += &format!(", {beside} others that steer reads to new inputs");
+            }
             return Account { tried: Some(tried), left: None };
         }
         if self.too_long {
