@@ -106,7 +106,10 @@ pub fn run(options: &Options) -> Result<bool> {
     let count = if options.quick { QUICK } else { options.programs };
     let mut programs = Vec::new();
     for seed in options.only.map_or(0..count, |seed| seed..seed + 1) {
-        programs.push(compare(seed, &tool, folder.path())?);
+        let compared = compare(seed, &tool, folder.path())?;
+        let verdicts: Vec<&str> = compared.reached.iter().map(Reached::verdict).collect();
+        eprintln!("seed {seed}: {}", verdicts.join(", "));
+        programs.push(compared);
     }
     let bars = bars_of(&programs);
     let report = Report { evaluation: "complete", command: command_line(), programs, bars };
