@@ -11,6 +11,7 @@ use crate::bars::public::corpus;
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
+use crate::common::options::Selecting;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -34,7 +35,7 @@ const MOST_OF_FURTHER: u32 = 2_000;
 const STEERED: &str = "reads-from";
 const MEASURE: &str = "pos";
 /// Longer than any of the programs takes.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize)]
 struct Cell {
@@ -82,21 +83,14 @@ struct Report {
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
+    #[command(flatten)]
+    selecting: Selecting,
     /// Seeds of each strategy that samples.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub seeds: u32,
     /// The programs below this folder, instead of ours. Those that no strategy makes fail are listed, and do not count.
     #[arg(long, value_name = "FOLDER")]
     pub corpora: Option<PathBuf>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {
@@ -110,7 +104,7 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let bars = bars_of(&programs, options.corpora.is_some());
     let report = Report { evaluation: "explore", command: command_line(), programs, bars };
-    if options.json {
+    if options.selecting.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
     }
@@ -126,7 +120,7 @@ fn sources(options: &Options) -> Result<Vec<PathBuf>> {
         let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
     };
-    let only = options.only.as_deref();
+    let only = options.selecting.only.as_deref();
     found.retain(|path| only.is_none_or(|part| path.file_name().is_some_and(|name| name.to_string_lossy().contains(part))));
     found.sort();
     if found.is_empty() {
@@ -144,14 +138,14 @@ fn measure(source: &Path, tool: &Path, folder: &Path, options: &Options) -> Resu
     let compile = |compiler: &mut Command, binary: &Path| succeed(compiler.args(flags).arg(source).arg("-o").arg(binary));
     compile(&mut Command::new(if is_c { "gcc" } else { "g++" }), &native)?;
     compile(Command::new(tool).arg(if is_c { "cc" } else { "c++" }), &ours)?;
-    let stressed = if options.quick { 20 } else { STRESS };
+    let stressed = if options.selecting.quick { 20 } else { STRESS };
     let stress = (1..=stressed).find(|_| !ends_well(&native));
     let mut cells = Vec::new();
     for strategy in STRATEGIES {
         let store = folder.join(format!("{name}-{strategy}"));
         let (schedule, failure) = explore(tool, &ours, &store, strategy, None)?;
         let replayed = schedule.is_some() && replays(tool, &store)?;
-        let seeds = if SAMPLED.contains(&strategy) && !options.quick { options.seeds } else { 1 };
+        let seeds = if SAMPLED.contains(&strategy) && !options.selecting.quick { options.seeds } else { 1 };
         let mut further = Vec::new();
         for seed in 1..seeds {
             let store = folder.join(format!("{name}-{strategy}-{seed}"));
@@ -189,7 +183,7 @@ fn ends_well(program: &Path) -> bool {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
-            Ok(None) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_micros(200)),
+            Ok(None) if begin.elapsed() < TIMEOUT => std::thread::sleep(Duration::from_micros(200)),
             _ => {
                 // Both fail only if it has ended meanwhile.
                 let _ = child.kill();

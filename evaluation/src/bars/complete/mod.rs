@@ -175,7 +175,7 @@ fn explore(program: &Program, executable: &Path, place: &Path, search: &mut dyn 
     let forcing = Forcing {
         limit: Duration::from_secs(10),
         deadline: Deadline::NEVER,
-        patience: Duration::from_secs(2),
+        call_timeout: Duration::from_secs(2),
         input: Input::Empty,
         output: Output::Discard,
         base_time_nanoseconds: 0,
@@ -228,11 +228,11 @@ fn left(program: &Program, log: &Log) -> BTreeSet<usize> {
 
 /// Milliseconds. An execution that blocks is ended after a while, which counts.
 fn native_time(native: &Path, told: &Path) -> Result<f64> {
-    const PATIENCE: Duration = Duration::from_millis(100);
+    const TIMEOUT: Duration = Duration::from_millis(100);
     let begin = Instant::now();
     let mut child = Command::new(native).arg(told).stdin(Stdio::null()).spawn().context("cannot start a program")?;
     while child.try_wait()?.is_none() {
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > TIMEOUT {
             child.kill()?;
         }
         std::thread::sleep(Duration::from_micros(50));
