@@ -16,7 +16,7 @@
 use crate::clocks::Clocks;
 use crate::dependences::Dependences;
 use crate::index::{Index, NEVER, Section};
-use rashomon_event::{EventIndex, EventKind, LockMode};
+use rashomon_event::{EventIndex, LockMode};
 
 /// Per thread, how many of its events are in the set.
 pub type Cut = Vec<u32>;

@@ -8,6 +8,7 @@ use rashomon_predict::deciders::Decision;
 use rashomon_predict::engines::opinions;
 use rashomon_predict::{Options, predict};
 use rashomon_testkit::{Features, Rules, Shape, TraceBuilder, add_gaps, describe, random, reachable};
+use std::collections::BTreeSet;
 
 /// What is raced for, and what unseen code reaches.
 const DATA: Address = Address(0x1000);
@@ -69,7 +70,7 @@ impl Figure {
 fn is_predicted(trace: &Trace) -> bool {
     let accepted = |witness: &Witness| {
         let level = rashomon_witness::check(trace, witness);
-        assert!(level.is_ok_and(|level| level >= witness.level), "{level:?} {witness:?}");
+        assert!(level.as_ref().is_ok_and(|&level| level >= witness.level), "{level:?} {witness:?}");
     };
     let predictions = predict(trace, &Options::default()).findings;
     predictions.iter().filter_map(|prediction| prediction.witness.as_ref()).for_each(accepted);
@@ -223,28 +224,34 @@ fn a_goal_waits_for_what_comes_before_it() {
     assert!(matches!(alone, Err(rashomon_witness::Rejection::OrderedUnseen { .. })), "{alone:?}");
 }
 
+/// The races for which any search of `predict` has an order.
+fn witnessed(trace: &Trace) -> BTreeSet<(EventIndex, EventIndex)> {
+    let findings = predict(trace, &Options::default()).findings;
+    let with_order = findings.into_iter().filter(|finding| finding.witness.is_some());
+    let pairs = with_order.filter_map(|finding| match finding.candidate.kind {
+        CandidateKind::Race { first, second } => Some((first.min(second), first.max(second))),
+        _ => None,
+    });
+    pairs.collect()
+}
+
 /// Whatever the calls, no decider of any level proposes an order that the checker refuses, or that the definition does not have.
 #[test]
 fn no_decider_leaves_the_order_of_random_calls() {
-    let (mut kept, mut found, mut silent) = (0, 0, 0);
+    let (mut kept, mut found, mut silenced) = (0, 0, 0);
     for seed in 0..1500u64 {
         let features = if seed.is_multiple_of(2) { Features::default() } else { Features::ALL };
         let shape = Shape { threads: 2 + (seed % 3) as u32, events: 12, variables: 2, locks: 1 + seed % 2, features };
-        let mut trace = random(120_000 + seed, shape);
+        let plain = random(120_000 + seed, shape);
+        let mut trace = plain.clone();
         add_gaps(&mut trace, seed);
         trace.kept = rashomon_order::kept(&trace, &trace.gaps);
         kept += trace.kept.len();
-        let possible = reachable(&trace, Rules::SYNCHRONISATION);
         is_predicted(&trace);
-        for prediction in predict(&trace, &Options::default()).findings {
-            let (CandidateKind::Race { first, second }, Some(_)) = (&prediction.candidate.kind, &prediction.witness) else {
-                silent += 1;
-                continue;
-            };
-            found += 1;
-            let pair = (*first.min(second), *first.max(second));
-            assert!(possible.races.contains(&pair), "{pair:?}\n{}", describe(&trace));
-        }
+        let (possible, races) = (reachable(&trace, Rules::SYNCHRONISATION).races, witnessed(&trace));
+        assert!(races.is_subset(&possible), "{races:?} {possible:?}\n{}", describe(&trace));
+        found += races.len();
+        silenced += witnessed(&plain).difference(&possible).count();
     }
-    assert!(kept > 1000 && found > 500 && silent > 50, "{kept} {found} {silent}");
+    assert!(kept > 1000 && found > 500 && silenced > 300, "{kept} {found} {silenced}");
 }

@@ -11,7 +11,7 @@
 use super::facts::{Bytes, Facts};
 use crate::closure::Cut;
 use crate::index::{Effect, NEVER};
-use rashomon_event::{EventIndex, EventKind};
+use rashomon_event::EventIndex;
 use rashomon_sat::{Literal, Node, Problem, Solver};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
