@@ -2,11 +2,11 @@
 //!
 //! Computed: the constraints that BarrierPairs put on reorderings (Rajagopalan, "Fast and Precise On-the-Fly Data Race
 //! Detection", thesis, 2016, §4.3, and Algorithms 5 and 6 of §4.4.4): if two calls reach common memory, all events of both
-//! (begins, ends and what was observed of their threads in between) keep the order of the trace; and so do the events of a call
-//! and each ordinary access of what it reaches. Caveats: calls that overlap in time (1) and events in between (2) take part as events like others;
-//! ordinary accesses (3); orders pass on from event to event, since whoever heeds them closes under them (4); memory that code
-//! reaches though nobody passes it is in [`Gap::reach`] as well, if the caller knows of it (5). The start and the end of a thread
-//! are accesses of its handle.
+//! (begins, ends and what was observed of their threads in between) keep the order of the trace; and so do the events of a
+//! call and each ordinary access of what it reaches. Caveats: calls that overlap in time (1) and events in between (2) take
+//! part as events like others; ordinary accesses (3); orders pass on from event to event, since whoever heeds them closes
+//! under them (4); memory that code reaches though nobody passes it is in [`Gap::reach`] as well, if the caller knows of it
+//! (5). The start and the end of a thread are accesses of its handle.
 //!
 //! Of each event and each other thread only the latest event that has to come before it is told, and not that if an earlier event
 //! of the same thread had to wait for it already: program order implies the rest. Cost: begins and ends times what they reach,
