@@ -53,7 +53,7 @@ pub fn unordered_pair(
     let mut orders = [Model::CPP20, Model::C11].map(|model| HappensBefore::new(trace, model));
     let mut seen: FxHashMap<u64, Vec<Seen>> = FxHashMap::default();
     for (index, event) in trace.indices().zip(&trace.events) {
-        orders.iter_mut().for_each(|order| order.receive(event));
+        orders.iter_mut().for_each(|order| order.receive(index, event));
         let at = sites.each_ref().map(|sites| sites.contains(&event.site));
         if let Some(access) = event.access().filter(|_| at[0] || at[1]) {
             let times = orders.each_ref().map(|order| u64::from(order.clock(event.thread).time()));

@@ -197,6 +197,9 @@ pub enum OtherOp {
     MakesProcess,
     AsksForEnd,
     EndsProcess,
+    /// See [`crate::Gap`].
+    CallsUnseen,
+    ReturnsUnseen,
     Unknown,
 }
 
@@ -214,6 +217,8 @@ impl OtherOp {
             Self::MakesProcess => "makes a process",
             Self::AsksForEnd => "is about to end the process",
             Self::EndsProcess => "ends the process",
+            Self::CallsUnseen => "calls code without instrumentation",
+            Self::ReturnsUnseen => "is back from code without instrumentation",
             Self::Unknown => "executes an operation that orders nothing",
         }
     }

@@ -102,6 +102,22 @@ pub struct Object {
     pub born: Option<EventIndex>,
 }
 
+/// A call into code that is not seen, from its begin to its end: a BarrierPair (Rajagopalan, "Fast and Precise On-the-Fly Data
+/// Race Detection", thesis, 2016, §4.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub thread: ThreadId,
+    pub begin: EventIndex,
+    /// `None`: the trace ends first, or the call never returned (an exception, `longjmp`).
+    pub end: Option<EventIndex>,
+    /// Index into [`Trace::modules`] of the code that was called, where it lies in one.
+    pub module: Option<u32>,
+    /// What the code can reach from its arguments: first address and bytes.
+    pub reach: Vec<(Address, u64)>,
+    /// Threads whose handles it can reach.
+    pub threads: Vec<ThreadId>,
+}
+
 #[derive(Clone, Debug)]
 pub struct Trace {
     pub mode: Mode,
@@ -116,6 +132,11 @@ pub struct Trace {
     /// The counts that semaphores were given when they began. One that is not here begins with the least count under which the
     /// trace is possible.
     pub semaphores: BTreeMap<Address, u64>,
+    /// Calls into code that is not seen, in the order of their begins.
+    pub gaps: Vec<Gap>,
+    /// What calls into unseen code may have ordered: wherever the second event happens, or is about to, the first one has
+    /// happened. Of different threads, the first one earlier in the trace; sorted by the second.
+    pub kept: Vec<(EventIndex, EventIndex)>,
     /// False: the program did not end in an orderly way, or the recording was cut.
     pub complete: bool,
     /// First event from which on a re-execution may differ, where known.
@@ -125,6 +146,11 @@ pub struct Trace {
 impl Trace {
     pub fn event(&self, index: EventIndex) -> &Event {
         &self.events[index.index()]
+    }
+    /// The events that have to come before this one because of calls into unseen code.
+    pub fn kept_before(&self, event: EventIndex) -> impl Iterator<Item = EventIndex> + '_ {
+        let start = self.kept.partition_point(|&(_, after)| after < event);
+        self.kept[start..].iter().take_while(move |&&(_, after)| after == event).map(|&(before, _)| before)
     }
     pub fn site(&self, id: SiteId) -> &Site {
         &self.sites[id.index()]

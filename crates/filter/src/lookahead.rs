@@ -95,7 +95,7 @@ impl Lookahead {
         let mut times = vec![Steps::new(); count];
         let mut known = vec![vec![0; count]; count];
         for (index, event) in trace.indices().zip(&trace.events) {
-            order.receive(event);
+            order.receive(index, event);
             let me = event.thread.index();
             let clock = order.clock(event.thread);
             let (time, thread) = (clock.time(), &mut threads[me]);

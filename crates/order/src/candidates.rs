@@ -39,9 +39,9 @@ pub fn races_until(
     let mut history = History::new(memory.len());
     let mut pairs = Pairs::new(trace, representatives);
     for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
-        let plain = matches!(event.kind, EventKind::Access(_));
-        if !plain {
-            order.receive(event);
+        let passive = matches!(event.kind, EventKind::Access(_)) && !order.is_kept(index);
+        if !passive {
+            order.receive(index, event);
         }
         if memory.contends(index)
             && let Some(access) = event.access()
@@ -56,7 +56,7 @@ pub fn races_until(
                 });
             }
         }
-        if !plain {
+        if !passive {
             order.release(index, event);
         }
     }
@@ -79,8 +79,9 @@ pub fn hybrid_until(trace: &Trace, memory: &SharedMemory, representatives: usize
     let mut pairs = Pairs::new(trace, representatives);
     for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
         let plain = matches!(event.kind, EventKind::Access(_));
-        if !plain {
-            order.receive(event);
+        let passive = plain && !order.is_kept(index);
+        if !passive {
+            order.receive(index, event);
         }
         if memory.contends(index)
             && let Some(access) = event.access()
@@ -98,6 +99,8 @@ pub fn hybrid_until(trace: &Trace, memory: &SharedMemory, representatives: usize
         }
         if !plain {
             locks.step(index, event);
+        }
+        if !passive {
             order.release(index, event);
         }
     }

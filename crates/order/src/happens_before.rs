@@ -5,9 +5,9 @@
 //! receives what earlier relaxed loads of its thread saw; a store after a release fence passes on what the fence saw), mutexes (a
 //! shared release is received by exclusive acquisitions only), fork and join, conditions (through the mutex, and from the signal
 //! to the wake-up), barriers (all entries of a generation to each exit), semaphores (all earlier posts to a take), once,
-//! publication (all earlier ones to an observation). The *weak* order (Carril, Tichy, "Interleaving Generation for Data Race and
-//! Deadlock Reproduction", SEPS 2015, §3) leaves out locks, atomics, and posts that a take can do without (see
-//! [`crate::semaphores`]).
+//! publication (all earlier ones to an observation), and what calls into unseen code may have ordered ([`crate::gaps`]). The
+//! *weak* order (Carril, Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", SEPS 2015, §3) leaves out
+//! locks, atomics, and posts that a take can do without (see [`crate::semaphores`]).
 //!
 //! Guarantee: exact for the edges above. Deviations, towards more order: (1) `signal` to wake-up is an edge though C++ has it
 //! only through the mutex; (2) a wake-up whose signal is unknown receives from every earlier signal of the condition; (3) those
@@ -92,6 +92,10 @@ pub struct HappensBefore {
     objects: FxHashMap<Address, JoinedClocks>,
     /// Semaphores, where only some posts count.
     needed: FxHashMap<Address, Needed>,
+    /// What calls into unseen code may have ordered, from the next one on: see [`Trace::kept`].
+    kept: std::vec::IntoIter<(EventIndex, EventIndex)>,
+    /// What the first events of `kept` passed on.
+    passed: FxHashMap<EventIndex, Option<VectorClock>>,
 }
 
 impl HappensBefore {
@@ -121,6 +125,8 @@ impl HappensBefore {
             barriers: FxHashMap::default(),
             objects: FxHashMap::default(),
             needed,
+            passed: trace.kept.iter().map(|&(before, _)| (before, None)).collect(),
+            kept: trace.kept.clone().into_iter(),
         }
     }
 
@@ -138,8 +144,17 @@ impl HappensBefore {
         self.threads[thread.index()].now()
     }
 
-    /// The first half of an event: what it receives. Between the halves, [`Self::clock`] is the clock *of* the event.
-    pub fn receive(&mut self, event: &Event) {
+    /// The first half of an event: what it receives. Between the halves, [`Self::clock`] is the clock *of* the event. Events come
+    /// in the order of the trace.
+    pub fn receive(&mut self, index: EventIndex, event: &Event) {
+        while let Some(&(before, after)) = self.kept.as_slice().first().filter(|(_, after)| *after <= index) {
+            if after == index
+                && let Some(Some(sent)) = self.passed.get(&before)
+            {
+                self.threads[event.thread.index()].receive(sent);
+            }
+            self.kept.next();
+        }
         let edges = self.model.edges;
         let threads = self.threads.len();
         let clock = &mut self.threads[event.thread.index()];
@@ -191,8 +206,18 @@ impl HappensBefore {
         }
     }
 
+    /// Whether calls into unseen code may have ordered the event, which comes next, before or behind another one. Plain accesses
+    /// for which it says no neither receive nor pass on anything.
+    pub fn is_kept(&self, index: EventIndex) -> bool {
+        self.passed.contains_key(&index)
+            || self.kept.as_slice().iter().take_while(|(_, after)| *after <= index).any(|&(_, after)| after == index)
+    }
+
     /// The second half of an event: what it passes on.
     pub fn release(&mut self, index: EventIndex, event: &Event) {
+        if let Some(passed) = self.passed.get_mut(&index) {
+            *passed = Some(self.threads[event.thread.index()].release());
+        }
         let edges = self.model.edges;
         let threads = self.threads.len();
         let clock = &mut self.threads[event.thread.index()];
@@ -284,7 +309,7 @@ pub fn unordered(trace: &Trace, one: EventIndex, other: EventIndex, model: Model
     let mut order = HappensBefore::new(trace, model);
     let mut time = 0;
     for (index, event) in trace.indices().zip(&trace.events) {
-        order.receive(event);
+        order.receive(index, event);
         if index == first {
             time = order.clock(event.thread).time();
         }

@@ -4,6 +4,7 @@
 pub mod candidates;
 pub mod clock;
 mod contention;
+pub mod gaps;
 
 pub mod happens_before;
 pub mod history;
@@ -18,6 +19,7 @@ pub mod targets;
 
 pub use candidates::{hybrid, hybrid_until, races, races_until};
 pub use clock::{ThreadClock, VectorClock};
+pub use gaps::kept;
 pub use happens_before::{Edges, HappensBefore, Model, ReleaseSequences, unordered};
 pub use lock_graph::{Dependency, Instance, LockGraph, Pattern, Wish};
 pub use lockset::{Held, LockSetId, LockSets, held_at};

@@ -249,6 +249,10 @@ impl<'t> Pass<'t> {
         for (index, event) in deadline.bound(trace.indices().zip(&trace.events)) {
             if matches!(event.kind, EventKind::Access(_)) {
                 asked[event.thread.index()] = None;
+                if self.order.is_kept(index) {
+                    self.order.receive(index, event);
+                    self.order.release(index, event);
+                }
                 continue;
             }
             let waits_since = match event.kind {
@@ -259,7 +263,7 @@ impl<'t> Pass<'t> {
                 EventKind::Join { .. } | EventKind::BarrierExit { .. } => self.look(event, waits),
                 _ => None,
             };
-            self.order.receive(event);
+            self.order.receive(index, event);
             if let Some(before) = waits_since {
                 let held = self.locks.held(event.thread);
                 waits.spanning.add(&before, self.order.clock(event.thread), held, self.order.threads());

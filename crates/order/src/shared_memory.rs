@@ -86,8 +86,9 @@ impl SharedMemory {
         let mut events = deadline.bound(trace.indices().zip(&trace.events));
         for (index, event) in events.by_ref() {
             let plain = matches!(event.kind, EventKind::Access(_));
-            if !plain {
-                order.receive(event);
+            let passive = plain && !order.is_kept(index);
+            if !passive {
+                order.receive(index, event);
             }
             if let Some(access) = event.access() {
                 let clock = order.clock(event.thread);
@@ -103,6 +104,8 @@ impl SharedMemory {
             if !plain {
                 contention.step(event);
                 locks.step(index, event);
+            }
+            if !passive {
                 order.release(index, event);
             }
         }

@@ -209,6 +209,8 @@ impl Builder {
             events: self.events,
             semaphores: BTreeMap::new(),
             complete: true,
+            gaps: Vec::new(),
+            kept: Vec::new(),
             not_reexecutable_from: None,
         };
         Imported { trace, locations: self.locations, variables: self.variables }

@@ -16,7 +16,7 @@
 use crate::clocks::Clocks;
 use crate::dependences::Dependences;
 use crate::index::{Index, NEVER, Section};
-use rashomon_event::{EventIndex, EventKind, LockMode};
+use rashomon_event::{EventIndex, LockMode};
 
 /// Per thread, how many of its events are in the set.
 pub type Cut = Vec<u32>;
@@ -70,10 +70,7 @@ impl<'i, 't> Closures<'i, 't> {
         }
         for &goal in goals {
             // What a condition wait is about to do is to take its mutex: it has been woken.
-            if let EventKind::WaitEnd { woken_by: Some(signal), timed_out: false, .. } = self.index.trace.event(goal).kind
-                && signal < goal
-            {
-                let (thread, at) = self.index.place(signal);
+            for (thread, at) in self.index.needed_at(goal) {
                 self.clocks.join(thread as usize, at + 1, &mut cut);
             }
         }
@@ -144,6 +141,7 @@ impl Index<'_> {
 /// Closes what comes before the goals, and `more`, under `needs`.
 pub fn least(index: &Index<'_>, needs: &Dependences, goals: &[EventIndex], more: &Cut) -> Result<Cut, Infeasible> {
     let threads = index.threads.len();
+    let seen: Vec<(u32, u32)> = goals.iter().flat_map(|&goal| index.kept_at(goal)).collect();
     let goals = Goals::new(index, goals);
     let (mut cut, mut next, mut grown) = (vec![0; threads], vec![0usize; threads], Vec::new());
     let require = |thread: u32, count: u32, cut: &mut Cut, grown: &mut Vec<u32>| {
@@ -157,6 +155,9 @@ pub fn least(index: &Index<'_>, needs: &Dependences, goals: &[EventIndex], more:
             require(parent, fork + 1, &mut cut, &mut grown);
         }
         require(thread, at, &mut cut, &mut grown);
+    }
+    for (thread, at) in seen {
+        require(thread, at + 1, &mut cut, &mut grown);
     }
     for (thread, &count) in more.iter().enumerate() {
         require(thread as u32, count, &mut cut, &mut grown);

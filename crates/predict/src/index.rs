@@ -8,7 +8,7 @@
 use crate::dependences::Dependences;
 use rashomon_event::{Address, Deadline, EventIndex, EventKind, LockMode, Trace};
 use rashomon_order::{SharedMemory, initial_counts};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// No such position.
 pub const NEVER: u32 = u32::MAX;
@@ -52,7 +52,8 @@ pub enum Effect {
     Release(u32),
 }
 
-/// An event that takes part in ordering: any but plain accesses, fences and events that order nothing.
+/// An event that takes part in ordering: any but plain accesses, fences and events that order nothing, unless calls into unseen
+/// code may have ordered them.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub at: u32,
@@ -117,6 +118,8 @@ struct Builder<'t> {
     published: FxHashMap<(Address, bool), (u32, u32)>,
     /// Per shared granule and byte, the last writer + 1.
     writers: Vec<[u32; 8]>,
+    /// Events that calls into unseen code may have ordered.
+    kept: FxHashSet<EventIndex>,
 }
 
 impl<'t> Index<'t> {
@@ -157,6 +160,7 @@ impl<'t> Index<'t> {
                 .collect(),
             published: FxHashMap::default(),
             writers: vec![[0; 8]; memory.len()],
+            kept: trace.kept.iter().flat_map(|&(before, after)| [before, after]).collect(),
         };
         let mut events = deadline.bound(trace.indices());
         for event in events.by_ref() {
@@ -199,6 +203,21 @@ impl<'t> Index<'t> {
         chain.filter(move |&number| self.sections[number as usize].release >= count)
     }
 
+    /// What has to have happened where a goal is next, beside what comes before it in its thread and the creation of that: the
+    /// signal that has woken it, and what calls into unseen code may have ordered before it.
+    pub fn needed_at(&self, goal: EventIndex) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let woken = match self.trace.event(goal).kind {
+            EventKind::WaitEnd { woken_by: Some(signal), timed_out: false, .. } => Some(signal),
+            _ => None,
+        };
+        woken.into_iter().filter(move |&signal| signal < goal).map(|signal| self.place(signal)).chain(self.kept_at(goal))
+    }
+
+    /// The part of [`Self::needed_at`] that calls into unseen code may have ordered.
+    pub fn kept_at(&self, goal: EventIndex) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.trace.kept_before(goal).filter(move |&before| before < goal).map(|before| self.place(before))
+    }
+
     /// Thread and position of an event.
     pub fn place(&self, event: EventIndex) -> (u32, u32) {
         (self.trace.event(event).thread.0, self.position[event.index()])
@@ -226,6 +245,10 @@ impl Builder<'_> {
         {
             self.need(Level::Instance, thread, at, (parent, fork));
         }
+        let trace = self.index.trace;
+        for before in trace.kept_before(event).filter(|&before| before < event) {
+            self.need(Level::Instance, thread, at, self.index.place(before));
+        }
         let effect = match kind {
             EventKind::Acquire { lock, mode, .. } => self.acquire(event, (thread, at), lock, mode),
             EventKind::WaitEnd { mutex, .. } => self.acquire(event, (thread, at), mutex, LockMode::Exclusive),
@@ -233,7 +256,8 @@ impl Builder<'_> {
             EventKind::WaitBegin { mutex, .. } => self.release((thread, at), mutex, LockMode::Exclusive),
             _ => Effect::None,
         };
-        if !matches!(kind, EventKind::Access(_) | EventKind::Other(_) | EventKind::Fence { .. }) {
+        let passive = matches!(kind, EventKind::Access(_) | EventKind::Other(_) | EventKind::Fence { .. });
+        if !passive || self.kept.contains(&event) {
             self.index.steps[thread as usize].push(Step { at, effect });
         }
         self.instance(event, kind, thread, at);

@@ -1,8 +1,8 @@
 //! The maximal causal model against its definition, with and without values.
 
 use rashomon_event::{
-    Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, LockMode, ThreadId, Trace, Witness,
-    WitnessLevel,
+    Access, AccessClass, Address, CandidateKind, Deadline, EventIndex, EventKind, Gap, LockMode, OtherOp, ThreadId, Trace,
+    Witness, WitnessLevel,
 };
 use rashomon_order::{LockGraph, SharedMemory};
 use rashomon_predict::closure::Closures;
@@ -11,10 +11,11 @@ use rashomon_predict::exact;
 use rashomon_predict::index::Index;
 use rashomon_predict::maximal::{Decision, Facts, Limits, Values, decide};
 use rashomon_testkit::{
-    Features, Reachable, Rules, Shape, Sight, SplitMix, TraceBuilder, describe, enumerate, random, reachable_if,
+    Features, Reachable, Rules, Shape, Sight, SplitMix, TraceBuilder, add_gaps, describe, enumerate, random, reachable,
+    reachable_if,
 };
 use rashomon_witness::Checker;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -287,6 +288,111 @@ fn random_traces_with_values() {
         check(&trace, Some(&Bytes::random(&trace, seed, known)), &mut tally);
     }
     assert!(tally.races > 1000 && tally.refuted > 1000 && tally.by_value > 100, "{tally:?}");
+}
+
+#[test]
+fn random_traces_with_calls_into_unseen_code() {
+    let (mut tally, mut kept, mut silenced) = (Tally::default(), 0, 0);
+    for seed in 0..3000u64 {
+        let plain = random(100_000 + seed, shape(seed, 10));
+        let mut trace = plain.clone();
+        add_gaps(&mut trace, seed);
+        trace.kept = rashomon_order::kept(&trace, &trace.gaps);
+        check(&trace, None, &mut tally);
+        kept += trace.kept.len();
+        let races = |trace: &Trace| reachable(trace, Rules::CAUSAL).races;
+        let (with, without) = (races(&trace), races(&plain));
+        assert!(with.is_subset(&without), "{}", describe(&trace));
+        silenced += without.len() - with.len();
+    }
+    assert!(tally.races > 500 && tally.refuted > 1000 && kept > 1000 && silenced > 300, "{kept} {silenced} {tally:?}");
+}
+
+/// Races that a technique reports on traces with calls into unseen code.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Reports {
+    real: usize,
+    false_alarms: usize,
+}
+
+impl Reports {
+    fn add(&mut self, reported: &BTreeSet<(EventIndex, EventIndex)>, real: &BTreeSet<(EventIndex, EventIndex)>) {
+        self.real += reported.intersection(real).count();
+        self.false_alarms += reported.difference(real).count();
+    }
+}
+
+/// A trace of two or three threads that access two variables, three times in four below the lock of the variable.
+fn guarded(seed: u64) -> Trace {
+    let mut rng = SplitMix(seed);
+    let threads = 2 + rng.below(2) as usize;
+    let mut builder = TraceBuilder::with_threads(threads as u32);
+    let mut todo: Vec<Vec<EventKind>> = Vec::new();
+    for _ in 0..threads {
+        let mut events = Vec::new();
+        for _ in 0..5 - threads {
+            let variable = rng.below(2);
+            let class = [AccessClass::Read, AccessClass::Write][rng.below(2) as usize];
+            let access = EventKind::Access(Access { class, address: Address(0x1000 + 16 * variable), size: 8, atomic: false });
+            let (lock, mode) = (Address(0x2000 + 16 * variable), LockMode::Exclusive);
+            match rng.below(4) {
+                0 => events.push(access),
+                _ => {
+                    events.extend([EventKind::Release { lock, mode }, access, EventKind::Acquire { lock, mode, may_wait: true }])
+                }
+            }
+        }
+        todo.push(events);
+    }
+    let mut held: Vec<Address> = Vec::new();
+    while todo.iter().any(|events| !events.is_empty()) {
+        let thread = rng.below(threads as u64) as usize;
+        match todo[thread].last() {
+            Some(EventKind::Acquire { lock, .. }) if held.contains(lock) => continue,
+            Some(&EventKind::Acquire { lock, .. }) => held.push(lock),
+            Some(EventKind::Release { lock, .. }) => held.retain(|other| other != lock),
+            _ => {}
+        }
+        if let Some(kind) = todo[thread].pop() {
+            builder.push(ThreadId(thread as u32), kind);
+        }
+    }
+    builder.build()
+}
+
+/// The method of the thesis's §5.2.1: the truth is what the whole trace shows; then operations of some locks go into calls that
+/// reach the lock, as if a library took it, and nothing else of them is known.
+#[test]
+fn locks_that_libraries_take() {
+    let (mut without, mut all_barriers, mut pairs) = (Reports::default(), Reports::default(), Reports::default());
+    let mut truth = 0;
+    for seed in 0..2000u64 {
+        let whole = guarded(seed);
+        let mut trace = whole.clone();
+        for index in whole.indices() {
+            let (EventKind::Acquire { lock, .. } | EventKind::Release { lock, .. }) = whole.event(index).kind else { continue };
+            let thread = whole.event(index).thread;
+            trace.events[index.index()].kind = EventKind::Other(OtherOp::CallsUnseen);
+            let reach = vec![(lock, 8)];
+            trace.gaps.push(Gap { thread, begin: index, end: Some(index), module: None, reach, threads: Vec::new() });
+        }
+        let gaps = std::mem::take(&mut trace.gaps);
+        let real = reachable(&whole, Rules::CAUSAL).races;
+        truth += real.len();
+        let races = |trace: &Trace| reachable(trace, Rules::CAUSAL).races;
+        without.add(&races(&trace), &real);
+        let everything: Vec<Gap> = gaps.iter().map(|gap| Gap { reach: vec![(Address(0), 1)], ..gap.clone() }).collect();
+        for (gaps, reports) in [(everything, &mut all_barriers), (gaps, &mut pairs)] {
+            trace.gaps = gaps;
+            trace.kept = rashomon_order::kept(&trace, &trace.gaps);
+            reports.add(&races(&trace), &real);
+            check(&trace, None, &mut Tally::default());
+        }
+    }
+    assert_eq!((all_barriers.false_alarms, pairs.false_alarms), (0, 0), "{without:?} {all_barriers:?} {pairs:?}");
+    assert!(without.false_alarms > 100 && without.real == truth, "{truth} {without:?}");
+    assert!(pairs.real > all_barriers.real && all_barriers.real > 0, "{all_barriers:?} {pairs:?} of {truth}");
+    println!("{truth} races; without barriers {without:?}, Caveat 0 {all_barriers:?}, barrier pairs {pairs:?}");
 }
 
 /// Semaphores of which other posts may serve a take than those of the trace: exact here, conservative in [`exact`].

@@ -32,7 +32,8 @@ pub struct Facts {
     pub barriers: BTreeMap<(Address, u32), Barrier>,
     /// Initial counts of semaphores, no more than are ever taken.
     pub counts: BTreeMap<Address, u32>,
-    /// The first has to come before the second: publication, once, and what atomic reads saw where that is asked for.
+    /// The first has to come before the second: publication, once, what calls into unseen code may have
+    /// ordered, and what atomic reads saw where that is asked for.
     pub edges: Vec<(EventIndex, EventIndex)>,
     /// Releases of locks that their thread does not hold: they do nothing.
     pub idle: FxHashSet<EventIndex>,
@@ -97,6 +98,7 @@ impl Facts {
             let most = takes.get(&semaphore).copied().unwrap_or(0);
             facts.counts.insert(semaphore, u32::try_from(count).unwrap_or(most).min(most));
         }
+        facts.edges.extend(&trace.kept);
         if atomics == Atomics::Kept {
             facts.keep_atomics(trace);
         }

@@ -138,6 +138,12 @@ impl<'t> Model<'t> {
         model
     }
 
+    /// What calls into unseen code may have ordered before an event.
+    pub fn kept_at(&self, event: EventIndex) -> impl Iterator<Item = Need> + '_ {
+        let step = |before| Need { thread: self.trace.event(before).thread.0, steps: self.steps_before(before) + 1 };
+        self.trace.kept_before(event).map(step)
+    }
+
     /// The events that have to come before one.
     fn needed(&self, event: EventIndex, sources: Option<&Vec<EventIndex>>) -> Vec<EventIndex> {
         let (thread, at) = self.facts.place(self.trace, event);

@@ -118,8 +118,18 @@ pub fn find(model: &Model<'_>, goals: &[EventIndex], window: Window, limits: &Li
     before.iter().for_each(|&thread| state.take(thread));
     let prefix = state.mark();
     let start: Vec<u32> = state.done.clone();
-    let mut search = Search { state, goals: &places, limits, tried: 0, states: 0, seen: FxHashSet::default(), waits: Vec::new() };
+    let mut search = Search {
+        state,
+        goals: &places,
+        limits,
+        tried: 0,
+        states: 0,
+        seen: FxHashSet::default(),
+        waits: Vec::new(),
+        kept: Vec::new(),
+    };
     search.waits = search.state_waits(goals);
+    search.kept = goals.iter().flat_map(|&goal| model.kept_at(goal)).collect();
     if required.iter().zip(&search.state.limit).any(|(required, limit)| required > limit) {
         return Found::at_once(false);
     }
@@ -159,7 +169,7 @@ fn relevant(model: &Model<'_>, goals: &[EventIndex], places: &[(usize, u32)], pr
     for (&goal, &(thread, before)) in goals.iter().zip(places) {
         required.want(thread, before);
         let signal = model.wait_of(goal).map(|wait| model.waits[wait as usize].signal);
-        for need in model.born[thread].into_iter().chain(signal) {
+        for need in model.born[thread].into_iter().chain(signal).chain(model.kept_at(goal)) {
             required.want(need.thread as usize, need.steps);
         }
     }
@@ -247,6 +257,8 @@ struct Search<'m, 't, 'g> {
     seen: FxHashSet<Box<[u32]>>,
     /// Waits that goals end, with what must have been done.
     waits: Vec<(u32, crate::model::Need)>,
+    /// What calls into unseen code may have ordered before the goals.
+    kept: Vec<crate::model::Need>,
 }
 
 /// A state that was entered, and the threads that have not been tried there.
@@ -264,7 +276,8 @@ impl<'m> Search<'m, '_, '_> {
 
     fn reached(&self) -> bool {
         let done = |thread: u32| self.state.done[thread as usize];
-        self.goals.iter().all(|&(thread, before)| {
+        let kept = self.kept.iter().all(|need| done(need.thread) >= need.steps);
+        kept && self.goals.iter().all(|&(thread, before)| {
             self.state.done[thread] == before && self.state.model.born[thread].is_none_or(|need| done(need.thread) >= need.steps)
         }) && self.waits.iter().all(|&(wait, signal)| done(signal.thread) >= signal.steps && !self.state.has_missed(wait))
     }

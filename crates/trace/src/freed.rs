@@ -117,6 +117,8 @@ mod tests {
             contexts: vec![],
             semaphores: Default::default(),
             complete: true,
+            gaps: Vec::new(),
+            kept: Vec::new(),
             not_reexecutable_from: None,
         }
     }

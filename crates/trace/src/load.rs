@@ -440,6 +440,8 @@ impl<'a> Loader<'a> {
             events: self.events,
             semaphores: self.semaphores,
             complete: self.shortcomings.is_empty(),
+            gaps: Vec::new(),
+            kept: Vec::new(),
             not_reexecutable_from: self.not_reexecutable_from,
         };
         let mut misuses = self.misuses.finish(header.state == RunState::Complete && !header.notes.repeats());

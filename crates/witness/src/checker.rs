@@ -3,7 +3,8 @@
 //! Computed: a run of the witness's order from the initial state, rule by rule. *Synchronisation* level (Carril, Tichy,
 //! "Interleaving Generation for Data Race and Deadlock Reproduction", SEPS 2015, §2, the processes of the trace model):
 //! per-thread prefixes in program order, fork before the child, join after it, lock exclusion, wake-ups after their signals,
-//! complete barrier generations, semaphores that never take from nothing, once and publication. *Causal* level (correct
+//! complete barrier generations, semaphores that never take from nothing, once, publication, and what calls into unseen code may
+//! have ordered. *Causal* level (correct
 //! reordering: Mathur, Pavlogiannis, Viswanathan, "Optimal Prediction of Synchronization-Preserving Races", POPL 2021, §2):
 //! moreover every read sees, byte by byte, the writer it saw in the trace.
 //!
@@ -130,6 +131,7 @@ impl<'t> Checker<'t> {
         {
             return Err(Rejection::BeforeFork { event: index, thread, fork });
         }
+        self.kept(run, index)?;
         match event.kind {
             EventKind::Join { child, .. } => {
                 let last = self.facts.threads.get(child.index()).and_then(|events| events.last());
@@ -180,6 +182,14 @@ impl<'t> Checker<'t> {
         Ok(())
     }
 
+    /// What calls into unseen code may have ordered before an event has happened.
+    fn kept(&self, run: &Run, index: EventIndex) -> Result<(), Rejection> {
+        match self.trace.kept_before(index).find(|&needed| needed.index() >= run.place.len() || !run.ran(needed)) {
+            Some(needed) => Err(Rejection::OrderedUnseen { event: index, needed }),
+            None => Ok(()),
+        }
+    }
+
     fn acquire(&self, run: &mut Run, index: EventIndex, lock: Address, mode: LockMode) -> Result<(), Rejection> {
         let thread = self.trace.event(index).thread;
         let state = run.locks.entry(lock).or_default();
@@ -214,7 +224,7 @@ impl<'t> Checker<'t> {
         if self.facts.fork[thread].is_some_and(|fork| !run.ran(fork)) {
             return Err(Rejection::GoalNotStarted { goal });
         }
-        Ok(())
+        self.kept(run, goal)
     }
 
     fn race(&self, first: EventIndex, second: EventIndex) -> Result<(), Rejection> {

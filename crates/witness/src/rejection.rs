@@ -24,6 +24,8 @@ pub enum Rejection {
     SemaphoreEmpty { event: EventIndex, semaphore: Address },
     #[error("event {event} needs {needed} before it: it saw what that one completed or published")]
     NotYetPublished { event: EventIndex, needed: EventIndex },
+    #[error("event {event} needs {needed} before it: a call into code that is not seen may have ordered them")]
+    OrderedUnseen { event: EventIndex, needed: EventIndex },
     #[error("goal {goal} is not the next event of its thread after the witness (that is {next:?})")]
     GoalNotNext { goal: EventIndex, next: Option<EventIndex> },
     #[error("goal {goal} belongs to a thread that the witness has not created yet")]

@@ -93,6 +93,8 @@ impl TraceBuilder {
             events: self.events,
             semaphores: self.semaphores,
             complete: true,
+            gaps: Vec::new(),
+            kept: Vec::new(),
             not_reexecutable_from: None,
         }
     }

@@ -4,7 +4,7 @@
 //! came before their waiter). Everything else is derived anew from the events that ran: slow, obvious, and written without a look
 //! at the witness checker or the predictor, whose oracle it is. At most 64 events.
 
-use rashomon_event::{Address, EventIndex, EventKind, LockMode, ThreadId, Trace};
+use rashomon_event::{Address, EventIndex, EventKind, Gap, LockMode, ThreadId, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Which reorderings count.
@@ -84,6 +84,34 @@ pub fn reachable_if(trace: &Trace, rules: Rules, may_see: &dyn Fn(Sight) -> bool
     }
     reachable.states = seen.len();
     reachable
+}
+
+/// Whether a call into unseen code may have ordered two events: both belong to calls that reach common memory, or one does and
+/// the other one accesses what that call reaches. Every thread's start and end access its handle.
+fn unseen_orders(trace: &Trace, before: u32, after: u32) -> bool {
+    let event = |index: u32| &trace.events[index as usize];
+    let inside = |gap: &Gap, index: u32| {
+        let begun = event(index).thread == gap.thread && gap.begin.0 <= index;
+        begun && gap.end.is_none_or(|end| index <= end.0)
+    };
+    let meet = |one: (u64, u64), other: (u64, u64)| one.0 < other.0 + other.1 && other.0 < one.0 + one.1;
+    let common = |one: &Gap, other: &Gap| {
+        let memory = one.reach.iter().any(|a| other.reach.iter().any(|b| meet((a.0.0, a.1), (b.0.0, b.1))));
+        memory || one.threads.iter().any(|thread| other.threads.contains(thread))
+    };
+    let touches = |gap: &Gap, index: u32| {
+        let bytes = event(index).access().map(|access| (access.address.0, u64::from(access.size)));
+        let handle = matches!(event(index).kind, EventKind::Start | EventKind::End);
+        bytes.is_some_and(|bytes| gap.reach.iter().any(|range| meet(bytes, (range.0.0, range.1))))
+            || handle && gap.threads.contains(&event(index).thread)
+    };
+    let gaps = &trace.gaps;
+    event(before).thread != event(after).thread
+        && (gaps
+            .iter()
+            .filter(|gap| inside(gap, before))
+            .any(|gap| touches(gap, after) || gaps.iter().any(|other| inside(other, after) && common(gap, other)))
+            || gaps.iter().any(|gap| inside(gap, after) && touches(gap, before)))
 }
 
 impl<'t> Oracle<'t> {
@@ -183,6 +211,9 @@ impl<'t> Oracle<'t> {
         if all().any(|(fork, other)| other.kind == EventKind::Fork { child: event.thread } && !ran(fork)) {
             return false;
         }
+        if !self.unseen_ran(state, index) {
+            return false;
+        }
         match event.kind {
             EventKind::Join { child, .. } => {
                 let created = all().all(|(fork, other)| other.kind != EventKind::Fork { child } || ran(fork));
@@ -210,6 +241,11 @@ impl<'t> Oracle<'t> {
                 .is_none_or(|(at, _)| ran(at)),
             _ => true,
         }
+    }
+
+    /// Whether all that calls into unseen code may have ordered before an event has run.
+    fn unseen_ran(&self, state: &State, index: u32) -> bool {
+        (0..index).all(|before| state.ran >> before & 1 == 1 || !unseen_orders(self.trace, before, index))
     }
 
     fn step(&self, state: &State, index: u32) -> Option<State> {
@@ -261,6 +297,7 @@ impl<'t> Oracle<'t> {
                 .any(|(fork, other)| other.kind == EventKind::Fork { child: thread } && state.ran >> fork & 1 == 0)
         };
         let next: Vec<u32> = (0..self.threads.len()).filter_map(|thread| self.next(state, thread)).filter(started).collect();
+        let next: Vec<u32> = next.into_iter().filter(|&event| self.unseen_ran(state, event)).collect();
         for &one in &next {
             for &other in &next {
                 if let (Some(a), Some(b)) = (self.trace.events[one as usize].access(), self.trace.events[other as usize].access())

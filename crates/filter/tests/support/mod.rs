@@ -23,7 +23,7 @@ fn accesses(trace: &Trace, model: Model) -> Vec<Made> {
     let mut locks = LockSets::new(order.threads());
     let mut made = Vec::new();
     for (index, event) in trace.indices().zip(&trace.events) {
-        order.receive(event);
+        order.receive(index, event);
         if let Some(access) = event.access() {
             let clock = order.clock(event.thread);
             made.push(Made {

@@ -38,6 +38,8 @@ fn trace_of(loaded: &[ModuleInfo], catch: &Catch) -> Trace {
         events: Vec::new(),
         semaphores: BTreeMap::new(),
         complete: false,
+        gaps: Vec::new(),
+        kept: Vec::new(),
         not_reexecutable_from: None,
     };
     for side in [&catch.held, &catch.arrived] {

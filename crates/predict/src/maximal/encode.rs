@@ -11,7 +11,7 @@
 use super::facts::{Bytes, Facts};
 use crate::closure::Cut;
 use crate::index::{Effect, NEVER};
-use rashomon_event::{EventIndex, EventKind};
+use rashomon_event::EventIndex;
 use rashomon_sat::{Literal, Node, Problem, Solver};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -125,6 +125,11 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             if let Some((parent, fork)) = index.fork[thread] {
                 needed[parent as usize].insert(fork);
             }
+            if let Some(at) = self.goals[thread] {
+                for (on, position) in index.kept_at(index.threads[thread][at as usize]) {
+                    needed[on as usize].insert(position);
+                }
+            }
         }
         for (thread, &end) in self.cut.iter().enumerate() {
             let mut steps = index.steps[thread].iter().peekable();
@@ -190,10 +195,8 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
             if let Some(last) = at.checked_sub(1) {
                 self.require(&[], (thread, last));
             }
-            if let EventKind::WaitEnd { woken_by: Some(signal), timed_out: false, .. } = index.trace.event(goal).kind
-                && signal < goal
-            {
-                self.require(&[], index.place(signal));
+            for needed in index.needed_at(goal) {
+                self.require(&[], needed);
             }
         }
     }

@@ -45,11 +45,7 @@ pub fn slice(facts: &Facts<'_, '_>, goals: &[EventIndex]) -> Cut {
         if let Some(last) = at.checked_sub(1) {
             slice.need((thread, last));
         }
-        if let EventKind::WaitEnd { woken_by: Some(signal), .. } = index.trace.event(goal).kind
-            && signal < goal
-        {
-            slice.need(index.place(signal));
-        }
+        index.needed_at(goal).for_each(|needed| slice.need(needed));
     }
     let mut done: Cut = vec![0; threads];
     let (mut needs, mut steps) = (vec![0; threads], vec![0; threads]);
