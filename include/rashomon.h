@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Names the calling thread, the same in every execution: not 0, and no other thread's name. For programs that create their threads
- * in varying order: `rashomon provoke` then recognises a thread by this name, and not by which thread created it. */
+/* Names the calling thread, the same in every execution: not 0, and no other thread's name. For programs that create their
+ * threads in varying order: `rashomon provoke` then recognises a thread by this name, and not by which thread created it. */
 void rashomon_thread_id(uint64_t identity) __attribute__((weak));
 
 #ifdef __cplusplus

@@ -27,7 +27,7 @@ fn main() {
             for shared in ["abi", "logic"] {
                 println!("cargo::rerun-if-changed={}", crates.join(shared).join("src").display());
             }
-            build(&runtime, &out.join("runtime"))
+            build(&runtime, &place(&out))
         }
     };
     // It names the folder into which this very runtime is unpacked.
@@ -46,6 +46,13 @@ fn main() {
 
 fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
+}
+
+/// Where the runtime is built: beside the profiles of the outer build, so that all of them, and the project's checks, build it
+/// once. Cargo marks the folder that they are in: TARGET/[TRIPLE/]PROFILE/build/PACKAGE/out.
+fn place(out: &Path) -> PathBuf {
+    let target = out.ancestors().take(6).find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    target.unwrap_or(out).join("runtime")
 }
 
 /// Runs cargo on the runtime as if it had been called by hand: nothing of the outer build (flags, wrappers, coverage,

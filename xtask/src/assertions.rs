@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xtask::workspace::{cargo, root, target};
+use xtask::workspace::{INCREMENTAL, cargo, root, target};
 
 const PROFILE: &str = "assertions";
 const LIBRARIES: [&str; 2] = ["librashomon_runtime.a", "librashomon_runtime.so"];
@@ -29,30 +29,33 @@ pub fn runtime() -> Result<PathBuf> {
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
+    let tool = tool()?;
     // Copied as it is: names under which linkers and the loader look for the libraries are symbolic links beside them.
-    let copied = Command::new("cp").arg("-a").arg(unpacked()?).arg(&folder).status();
+    let copied = Command::new("cp").arg("-a").arg(unpacked(&tool)?).arg(&folder).status();
     if !copied.context("cannot start cp")?.success() {
         bail!("cannot copy the runtime to {}", folder.display());
     }
     for name in LIBRARIES {
         put(&built.join(PROFILE).join(name), &folder.join(name))?;
     }
-    check_that_it_is_linked(&folder)?;
+    check_that_it_is_linked(&tool, &folder)?;
     Ok(folder)
 }
 
-/// The tool, as the tests use it.
-fn tool(arguments: &[&str]) -> Command {
-    let mut tool = cargo();
-    tool.args(["run", "--quiet", "--package", "rashomon-cli", "--bin", "rashomon", "--"])
-        .args(arguments)
-        .stderr(Stdio::inherit());
-    tool
+/// The tool, built for the tests.
+fn tool() -> Result<PathBuf> {
+    let mut build = cargo();
+    build.args(["test", "--quiet", "--workspace", "--test", "programs", "--no-run"]).env(INCREMENTAL.0, INCREMENTAL.1);
+    if !build.status().context("cannot start cargo")?.success() {
+        bail!("the tests do not build");
+    }
+    Ok(target()?.join("debug").join("rashomon"))
 }
 
 /// The folder of the runtime that the tool carries.
-fn unpacked() -> Result<PathBuf> {
-    let output = tool(&["runtime-path"]).env_remove(VARIABLE).output().context("cannot start cargo")?;
+fn unpacked(tool: &Path) -> Result<PathBuf> {
+    let output = Command::new(tool).arg("runtime-path").env_remove(VARIABLE).stderr(Stdio::inherit()).output();
+    let output = output.context("cannot start the tool")?;
     if !output.status.success() {
         bail!("rashomon runtime-path failed");
     }
@@ -60,11 +63,11 @@ fn unpacked() -> Result<PathBuf> {
 }
 
 /// A suite that runs with the ordinary runtime would pass, and show nothing.
-fn check_that_it_is_linked(folder: &Path) -> Result<()> {
+fn check_that_it_is_linked(tool: &Path, folder: &Path) -> Result<()> {
     let program = folder.join("listing1");
-    let mut compile = tool(&["cc", "-pthread", "-o"]);
-    compile.arg(&program).arg(root().join("examples/listing1.c")).env(VARIABLE, folder);
-    if !compile.status().context("cannot start cargo")?.success() {
+    let mut compile = Command::new(tool);
+    compile.args(["cc", "-pthread", "-o"]).arg(&program).arg(root().join("examples/listing1.c")).env(VARIABLE, folder);
+    if !compile.status().context("cannot start the tool")?.success() {
         bail!("no program can be linked with the runtime in {}", folder.display());
     }
     let bytes = fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;

@@ -11,6 +11,9 @@ use xtask::workspace::{build_tool, cargo, root, target};
 /// The reference of the command line, below the workspace.
 const REFERENCE: &str = "docs/reference/cli.md";
 
+/// What makes it HTML.
+const PROGRAM: &str = "rashomon-book";
+
 fn output_of(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {command:?}"))?;
     if !output.status.success() {
@@ -41,9 +44,15 @@ pub fn run(options: &Options) -> Result<bool> {
 
 /// The book as HTML.
 fn build() -> Result<bool> {
-    let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "rashomon-book", "--"]).arg(root().join("docs")).arg(target()?.join("book"));
-    Ok(command.status().context("cannot start cargo")?.success())
+    // Of the whole workspace, as the tests are built: with the features that its package alone needs, most would be built again.
+    let built = cargo().args(["build", "--quiet", "--workspace", "--bin", PROGRAM]).status().context("cannot start cargo")?;
+    if !built.success() {
+        bail!("the program that makes the book does not build");
+    }
+    let target = target()?;
+    let mut command = Command::new(target.join("debug").join(PROGRAM));
+    command.arg(root().join("docs")).arg(target.join("book"));
+    Ok(command.status().with_context(|| format!("cannot start {PROGRAM}"))?.success())
 }
 
 #[derive(Debug, Args)]

@@ -3,11 +3,13 @@
 use crate::assertions;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use xtask::packages;
-use xtask::workspace::{cargo, root, target};
+use xtask::workspace::{INCREMENTAL, cargo, root, target};
 
 #[derive(Debug, Args)]
 pub struct Options {
@@ -30,10 +32,15 @@ const fn must_not_skip(may_skip: bool, notice: Option<&String>) -> bool {
     !may_skip && notice.is_none()
 }
 
+/// Tests whose cases share the programs that they compile, as long as one process runs them: nextest would start one for each.
+const SHARING: &str = "--test programs --test recorded_filter";
+/// All others; `tidy` is a check of its own.
+const OTHERS: &str = "not(binary(programs)|binary(recorded_filter)|binary(tidy))";
+
 /// Records and replays every program of the suite under three policies, and lets each run in parallel.
-const WITH_ASSERTIONS: &str = "test --package rashomon-cli --test programs -- --skip check:: --skip same:: --skip loaded::";
+const WITH_ASSERTIONS: &str = "test --workspace --test programs -- --skip check:: --skip same:: --skip loaded::";
 /// Detection, with its filter and without.
-const DETECTING_WITH_ASSERTIONS: &str = "test --package rashomon-cli --test filter --test detect_bugs";
+const DETECTING_WITH_ASSERTIONS: &str = "test --workspace --test filter --test detect_bugs";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Check {
@@ -86,13 +93,19 @@ impl Check {
                 inside.arg(target()?.join("runtime")).args(["--", "--deny", "warnings"]);
                 vec![of(cargo(), "clippy --workspace --all-targets -- --deny warnings"), inside]
             }
-            Self::Tidy => vec![of(cargo(), "test --package xtask --test tidy")],
+            // Of the whole workspace, as everything that is not optimised: features of dependencies follow from what is chosen,
+            // and with others they would be compiled again.
+            Self::Tidy => vec![of(cargo(), "test --workspace --test tidy")],
             Self::Book => vec![of(cargo(), "xtask book --html")],
             // The tool's build script builds the runtime.
             Self::Build => vec![of(cargo(), "build --release --package rashomon-cli")],
             Self::Test => {
                 let mut commands = if has_nextest() {
-                    vec![of(cargo(), "nextest run --workspace --no-fail-fast"), of(cargo(), "test --workspace --doc")]
+                    // One more than there are processors: some wait, for deadlines and for programs that hang.
+                    let threads = available_parallelism().map_or(2, NonZeroUsize::get) + 1;
+                    let others = format!("nextest run --workspace --no-fail-fast --test-threads {threads} --filterset {OTHERS}");
+                    let sharing = format!("test --workspace --no-fail-fast {SHARING} -- --test-threads {threads}");
+                    vec![of(cargo(), &others), of(cargo(), &sharing), of(cargo(), "test --workspace --doc")]
                 } else {
                     vec![of(cargo(), "test --workspace --no-fail-fast")]
                 };
@@ -184,8 +197,7 @@ pub fn run(options: &Options) -> Result<bool> {
         });
         for mut command in commands {
             let line: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
-            // Built once: what would make the next build faster only takes space, gigabytes of it.
-            command.env("CARGO_INCREMENTAL", "0");
+            command.env(INCREMENTAL.0, INCREMENTAL.1);
             if must_not_skip {
                 command.env(MUST_NOT_SKIP, "1");
             }

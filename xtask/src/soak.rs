@@ -31,11 +31,11 @@ pub struct Options {
 }
 
 /// A round takes seconds; what takes longer hangs. The tool's own time limit is longer, so that what hangs can be looked at.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LIMIT: &str = "300";
 const PAUSE: Duration = Duration::from_millis(3);
 /// The kernel takes a while to clear a killed process away, and what it started may go on for as long as it would have.
-const GRACE: Duration = PATIENCE;
+const GRACE: Duration = TIMEOUT;
 const MODES: [&[&str]; 9] = [
     &["record", "--policy", "free"],
     &["record", "--policy", "random"],
@@ -194,14 +194,14 @@ impl Bench {
                     let _ = kill_process(id, due.signal);
                 }
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 let stacks = self.stacks();
                 if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
                     let _ = kill_process_group(group, Signal::KILL);
                 }
                 self.kill_programs();
                 let _ = child.wait();
-                bail!("{} did not end within {} s\n{stacks}", round.mode.join(" "), PATIENCE.as_secs());
+                bail!("{} did not end within {} s\n{stacks}", round.mode.join(" "), TIMEOUT.as_secs());
             }
             std::thread::sleep(PAUSE);
         }

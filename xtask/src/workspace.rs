@@ -9,6 +9,10 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace")
 }
 
+/// For builds that are made once: what would make the next one faster only takes space, gigabytes of it. One value for all of
+/// them, since cargo compiles again what was built with another.
+pub const INCREMENTAL: (&str, &str) = ("CARGO_INCREMENTAL", "0");
+
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());

@@ -33,7 +33,7 @@ pub mod field {
     /// Bit set, see [`super::option`].
     pub const OPTIONS: usize = 9;
     /// Milliseconds a call into the kernel may take before a replay gives up on it.
-    pub const PATIENCE_MS: usize = 10;
+    pub const CALL_TIMEOUT_MS: usize = 10;
     /// Bytes of trace after which plain accesses are no longer kept. 0: no limit.
     pub const TRACE_LIMIT: usize = 11;
     /// What to do when the outcome is decided: see [`super::after`].

@@ -145,6 +145,6 @@ pub mod divergence {
     pub const OTHER_OPERATION: u64 = 5;
     /// The program ended before all turns were executed.
     pub const PROGRAM_ENDED: u64 = 6;
-    /// A call into the kernel did not come back within the control's patience.
+    /// A call into the kernel did not come back within the control's call time-out.
     pub const TIMED_OUT: u64 = 7;
 }

@@ -52,6 +52,23 @@ pub enum Colour {
     Never,
 }
 
+/// A program with its arguments, or a file that is compiled first.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// A C or C++ file to compile, or a program.
+    #[arg(required_unless_present = "command")]
+    pub file: Option<PathBuf>,
+    /// The program and its arguments. After FILE: its arguments only.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+impl From<Vec<OsString>> for Target {
+    fn from(command: Vec<OsString>) -> Self {
+        Self { file: None, command }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Find data races and deadlocks, and prove each one by making it happen: record, predict, confirm and report in one.
@@ -67,12 +84,8 @@ pub enum Command {
         confirm: ConfirmOptions,
         #[command(flatten)]
         report: ReportOptions,
-        /// A C or C++ file to compile, or a program.
-        #[arg(required_unless_present = "command")]
-        file: Option<PathBuf>,
-        /// The program and its arguments. After FILE: its arguments only.
-        #[arg(last = true, value_name = "COMMAND")]
-        command: Vec<OsString>,
+        #[command(flatten)]
+        target: Target,
     },
     /// Record one or more executions into a new store, for `predict` and `confirm`.
     ///
@@ -132,12 +145,8 @@ pub enum Command {
         explore: ExploreOptions,
         #[command(flatten)]
         report: ReportOptions,
-        /// A C or C++ file to compile, or a program.
-        #[arg(required_unless_present = "command")]
-        file: Option<PathBuf>,
-        /// The program and its arguments. After FILE: its arguments only.
-        #[arg(last = true, value_name = "COMMAND")]
-        command: Vec<OsString>,
+        #[command(flatten)]
+        target: Target,
     },
     /// Turn lockset warnings into executions that stop both threads at their accesses, by model checking after a recorded prefix.
     ///
@@ -151,12 +160,8 @@ pub enum Command {
         witness: WitnessOptions,
         #[command(flatten)]
         report: ReportOptions,
-        /// A C or C++ file to compile, or a program.
-        #[arg(required_unless_present = "command")]
-        file: Option<PathBuf>,
-        /// The program and its arguments. After FILE: its arguments only.
-        #[arg(last = true, value_name = "COMMAND")]
-        command: Vec<OsString>,
+        #[command(flatten)]
+        target: Target,
     },
     /// Predict races and deadlocks of other schedules from a recording. Executes nothing.
     #[command(after_help = examples::PREDICT)]
@@ -443,7 +448,7 @@ mod tests {
 
     fn check(line: &[&str]) -> (Option<PathBuf>, Vec<OsString>) {
         match Arguments::try_parse_from(line).unwrap().command {
-            Command::Check { file, command, .. } => (file, command),
+            Command::Check { target, .. } => (target.file, target.command),
             other => panic!("{other:?}"),
         }
     }

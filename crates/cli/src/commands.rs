@@ -49,7 +49,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Time a call into the kernel may take before the runtime gives up on it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const MEGABYTE: u64 = 1 << 20;
 /// Of recordings.
 const USUAL_POLICY: Scheduling = Scheduling::Serial(Policy::Random);
@@ -166,7 +166,7 @@ pub fn settings_of(run: &RunRecord, confirm: &ConfirmOptions) -> Result<Settings
             until: Deadline::NEVER,
             trace_limit: run.trace_limit,
             processes: run.processes,
-            patience: PATIENCE,
+            call_timeout: CALL_TIMEOUT,
             base_time_nanoseconds: run.base_time_nanoseconds,
             accesses: Accesses::Distinct,
         },
@@ -203,7 +203,7 @@ pub fn settings_for(
             until: bounds.recording,
             trace_limit: run.trace_limit.saturating_mul(MEGABYTE),
             processes: run.processes,
-            patience: PATIENCE,
+            call_timeout: CALL_TIMEOUT,
             base_time_nanoseconds,
             accesses: accesses(&run.filter),
         },

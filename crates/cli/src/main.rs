@@ -127,20 +127,14 @@ fn run(arguments: Arguments) -> Result<Exit> {
     }
     let ui = commands::Ui { colour: arguments.color, quiet: arguments.quiet };
     match arguments.command {
-        Command::Check { run, confirm, report, file, command } => {
-            commands::check::check(ui, &run, &confirm, &report, file, command)
-        }
+        Command::Check { run, confirm, report, target } => commands::check::check(ui, &run, &confirm, &report, target),
         Command::Record { run, command } => commands::record::record(ui, &run, command),
         Command::Provoke { run, provoke, report, store, trust, command } => {
             commands::provoke::provoke(ui, &run, &provoke, &report, Stored { store, trust }, command)
         }
         Command::Detect { detect, command } => commands::detect::detect(ui, &detect, command),
-        Command::Explore { run, explore, report, file, command } => {
-            commands::explore::explore(ui, &run, &explore, &report, file, command)
-        }
-        Command::Witness { run, witness, report, file, command } => {
-            commands::witness::witness(ui, &run, &witness, &report, file, command)
-        }
+        Command::Explore { run, explore, report, target } => commands::explore::explore(ui, &run, &explore, &report, target),
+        Command::Witness { run, witness, report, target } => commands::witness::witness(ui, &run, &witness, &report, target),
         Command::Reporter => commands::detect::reporter(),
         Command::Predict { trace, predict_within, reading, engine, trust, report } => {
             commands::predict::predict(ui, trace, (engine, predict_within), &reading, &trust, &report)

@@ -21,7 +21,7 @@ pub struct Forcing {
     /// When all of them have to be over.
     pub deadline: Deadline,
     /// Time a call into the kernel may take before the runtime gives up on it.
-    pub patience: Duration,
+    pub call_timeout: Duration,
     pub input: Input,
     pub output: Output,
     /// Where virtual time begins: as in the recording.
@@ -110,7 +110,7 @@ fn request_of(quantum: u64, forcing: &Forcing) -> ControlRequest<'static> {
     ControlRequest {
         mode: RunMode::Serial,
         quantum,
-        patience_ms: u64::try_from(forcing.patience.as_millis()).unwrap_or(u64::MAX),
+        call_timeout_ms: u64::try_from(forcing.call_timeout.as_millis()).unwrap_or(u64::MAX),
         trace_limit: forcing.trace_limit,
         processes: forcing.processes,
         base_time_nanoseconds: forcing.base_time_nanoseconds,

@@ -18,7 +18,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// How long a process that was killed may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two looks whether a process has ended that says nothing.
 const PAUSE: Duration = Duration::from_millis(5);
 const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
@@ -87,7 +87,7 @@ impl Snapshot {
         if self.commands.write_all(&command).is_err() {
             return Ok(None);
         }
-        let Some((answer::BEGAN, process)) = next_answer(&mut self.answers, start + PATIENCE, Writer::There).map_err(failed)?
+        let Some((answer::BEGAN, process)) = next_answer(&mut self.answers, start + TIMEOUT, Writer::There).map_err(failed)?
         else {
             return Ok(None);
         };
@@ -97,7 +97,7 @@ impl Snapshot {
         if timed_out {
             // It may not have its own group yet.
             [process, -process].into_iter().for_each(process::kill);
-            ended = next_answer(&mut self.answers, Instant::now() + PATIENCE, Writer::There).map_err(failed)?;
+            ended = next_answer(&mut self.answers, Instant::now() + TIMEOUT, Writer::There).map_err(failed)?;
         }
         end_descendants(session, timed_out, Some(start + limit));
         let Some((answer::ENDED, how)) = ended else { return Ok(None) };

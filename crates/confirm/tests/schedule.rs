@@ -10,7 +10,8 @@ const QUANTUM: u64 = 77;
 /// Listing 1 with main's critical section first.
 fn listing1() -> Labelled {
     parse(
-        "main start #s0; main rw y #y0; main fork t #f; t start #s1; main rw y #y1; main lock m #l0; main rw x #x0; main unlock m #u0
+        "main start #s0; main rw y #y0; main fork t #f; t start #s1; main rw y #y1; main lock m #l0; main rw x #x0;
+         main unlock m #u0
          t lock m #l1; t rw x #x1; t unlock m #u1; t rw y #y2; t end #e1; main join t #j; main end #e0",
     )
     .unwrap()

@@ -69,7 +69,37 @@ impl Deadline {
 
     /// The same items, until the deadline has passed. Whoever needs all of them asks [`Bounded::was_cut`] behind the loop.
     pub fn bound<I: IntoIterator>(self, items: I) -> Bounded<I::IntoIter> {
-        Bounded { items: items.into_iter(), deadline: self, left: STEPS, cut: false }
+        Bounded { items: items.into_iter(), watch: self.watch() }
+    }
+
+    /// For loops within loops: asked in each step, it looks at the clock now and then.
+    pub const fn watch(self) -> Watch {
+        Watch { deadline: self, left: STEPS, over: false }
+    }
+}
+
+/// See [`Deadline::watch`].
+#[derive(Clone, Debug)]
+pub struct Watch {
+    deadline: Deadline,
+    /// Steps until the next look at the clock.
+    left: u32,
+    over: bool,
+}
+
+impl Watch {
+    /// Whether the deadline has passed, as far as was looked: it may have up to [`STEPS`] steps ago.
+    #[inline]
+    pub fn is_over(&mut self) -> bool {
+        if self.over {
+            return true;
+        }
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = STEPS;
+            self.over = self.deadline.is_over();
+        }
+        self.over
     }
 }
 
@@ -77,16 +107,13 @@ impl Deadline {
 #[derive(Clone, Debug)]
 pub struct Bounded<I> {
     items: I,
-    deadline: Deadline,
-    /// Steps until the next look at the clock.
-    left: u32,
-    cut: bool,
+    watch: Watch,
 }
 
 impl<I> Bounded<I> {
     /// Whether the deadline ended it.
     pub const fn was_cut(&self) -> bool {
-        self.cut
+        self.watch.over
     }
 }
 
@@ -95,16 +122,7 @@ impl<I: Iterator> Iterator for Bounded<I> {
 
     #[inline]
     fn next(&mut self) -> Option<I::Item> {
-        self.left -= 1;
-        if self.left == 0 {
-            if self.deadline.is_over() {
-                self.left = 1;
-                self.cut = true;
-                return None;
-            }
-            self.left = STEPS;
-        }
-        self.items.next()
+        if self.watch.is_over() { None } else { self.items.next() }
     }
 }
 

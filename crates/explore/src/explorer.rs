@@ -118,7 +118,7 @@ impl Explorer<'_> {
             policy: Policy::Explore,
             quantum: 0,
             options: option::NO_STREAMS | option::NO_CONTEXTS,
-            patience_ms: u64::try_from(self.forcing.patience.as_millis()).unwrap_or(u64::MAX),
+            call_timeout_ms: u64::try_from(self.forcing.call_timeout.as_millis()).unwrap_or(u64::MAX),
             processes: self.forcing.processes,
             base_time_nanoseconds: self.forcing.base_time_nanoseconds,
             schedule: Some(&self.base),

@@ -55,7 +55,7 @@ fn settings() -> Settings {
             until: Deadline::NEVER,
             trace_limit: 0,
             processes: 0,
-            patience: Duration::from_secs(1),
+            call_timeout: Duration::from_secs(1),
             base_time_nanoseconds: 0,
             accesses: Accesses::Distinct,
         },

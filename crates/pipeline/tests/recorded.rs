@@ -83,8 +83,9 @@ fn waiting_releases_and_acquires_and_observes_its_own_signal() {
 #[test]
 fn other_synchronisation_keeps_its_order() {
     let found = steps(
-        "main fork a; main post s; a take s; main enter b 1; a enter b 1; a exit b 1; main exit b 1; main enter b 2; main done o; a seen o; \
-         main rlock m; main runlock m; main lock m; main lock m; main unlock m; main unlock m; a request m; a end; main join a",
+        "main fork a; main post s; a take s; main enter b 1; a enter b 1; a exit b 1; main exit b 1; main enter b 2; \
+         main done o; a seen o; main rlock m; \
+         main runlock m; main lock m; main lock m; main unlock m; main unlock m; a request m; a end; main join a",
     );
     let expected = [
         (0, Op::Fork, 1),

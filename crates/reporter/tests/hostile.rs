@@ -136,11 +136,16 @@ fn another_version_and_other_bytes_are_refused() {
     assert!(serve(&b""[..], Vec::new()).is_ok());
 }
 
+/// A small number, any, or a code with a count above it.
+fn any_word() -> impl Strategy<Value = u64> {
+    prop_oneof![0_u64..40, any::<u64>(), (1_u64..24, 0_u64..12).prop_map(|(code, count)| code | count << 32)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_words(kind in 0_u64..9, body in prop::collection::vec(prop_oneof![0_u64..40, any::<u64>(), (1_u64..24, 0_u64..12).prop_map(|(code, count)| code | count << 32)], 0..80)) {
+    fn any_words(kind in 0_u64..9, body in prop::collection::vec(any_word(), 0..80)) {
         let body: Vec<u64> = body.iter().map(|word| word.to_le()).collect();
         if let Ok(Some(answer)) = Session::default().handle(kind, &body) {
             prop_assert!(!answer.encode().is_empty());
@@ -148,7 +153,12 @@ proptest! {
     }
 
     #[test]
-    fn damaged_conversations(which in 0_usize..6, at in any::<prop::sample::Index>(), word in prop_oneof![0_u64..16, any::<u64>()], cut in any::<prop::sample::Index>()) {
+    fn damaged_conversations(
+        which in 0_usize..6,
+        at in any::<prop::sample::Index>(),
+        word in prop_oneof![0_u64..16, any::<u64>()],
+        cut in any::<prop::sample::Index>(),
+    ) {
         let mut messages = conversation();
         let length = messages[which].len();
         messages[which][at.index(length)] = word.to_le();

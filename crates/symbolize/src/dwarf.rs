@@ -34,6 +34,14 @@ pub fn read(path: &Path) -> Option<Dwarf<Bytes>> {
     Dwarf::load(section).ok()
 }
 
+/// Whether the unit is of the runtime that is linked into the program: it declares nothing of the program's, and is longer than
+/// most programs are.
+pub fn is_runtime(unit: &Unit<Bytes>) -> bool {
+    // As rustc names a unit: file of the crate, crate, unit of code.
+    let name = unit.name.as_ref().and_then(|name| name.to_string_lossy().ok());
+    name.is_some_and(|name| name.contains("/@/rashomon_runtime."))
+}
+
 /// Where a variable lies, if that is one constant address.
 pub fn address_of(
     dwarf: &Dwarf<Bytes>,

@@ -61,7 +61,7 @@ impl Members {
         let mut units = Vec::new();
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
-            units.extend(dwarf.unit(header));
+            units.extend(dwarf.unit(header).into_iter().filter(|unit| !dwarf::is_runtime(unit)));
         }
         Some(Self { dwarf, units, ranges: OnceCell::new(), indices: RefCell::default(), variables: OnceCell::new() })
     }

@@ -1,8 +1,8 @@
 //! Where variables with static storage are declared, from DWARF.
 //!
-//! Every entry of every unit is visited once per module, so nested static locals are found too. Understood: a location that is
-//! one constant address. Limit: split debug information and declarations that are completed by another entry without a line of
-//! their own (`DW_AT_specification`) give the declaration's line.
+//! Every entry of every unit but the runtime's is visited once per module, so nested static locals are found too. Understood: a
+//! location that is one constant address. Limit: split debug information and declarations that are completed by another entry
+//! without a line of their own (`DW_AT_specification`) give the declaration's line.
 
 use crate::dwarf::{self, Bytes, address_of, name_of};
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Reader as _, Unit};
@@ -28,6 +28,9 @@ fn collect(dwarf: &Dwarf<Bytes>, found: &mut BTreeMap<u64, Declaration>) -> Resu
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         let unit = dwarf.unit(header)?;
+        if dwarf::is_runtime(&unit) {
+            continue;
+        }
         let mut entries = unit.entries();
         while let Some((_, entry)) = entries.next_dfs()? {
             if entry.tag() != gimli::DW_TAG_variable {

@@ -92,7 +92,7 @@ pub struct ControlRequest<'a> {
     pub pct_length: u64,
     /// Bit set of `rashomon_abi::control::option`.
     pub options: u64,
-    pub patience_ms: u64,
+    pub call_timeout_ms: u64,
     /// Bytes of trace after which plain accesses are no longer kept; 0: no limit.
     pub trace_limit: u64,
     /// How often an access (thread, site, address, locks held) is kept, repetitions without an event in between apart; 0: no
@@ -126,7 +126,7 @@ impl Default for ControlRequest<'_> {
             pct_changes: 2,
             pct_length: 1_000,
             options: 0,
-            patience_ms: 10_000,
+            call_timeout_ms: 10_000,
             trace_limit: 0,
             access_cap: 0,
             filter_locations: 0,
@@ -155,7 +155,7 @@ pub fn encode(request: &ControlRequest<'_>) -> Result<Vec<u8>, ControlError> {
     head[field::PCT_LENGTH] = request.pct_length;
     let provoke = if request.provoke.is_some() { option::PROVOKE } else { 0 };
     head[field::OPTIONS] = request.options | provoke | request.enforcement.options();
-    head[field::PATIENCE_MS] = request.patience_ms;
+    head[field::CALL_TIMEOUT_MS] = request.call_timeout_ms;
     head[field::TRACE_LIMIT] = request.trace_limit;
     head[field::ACCESS_CAP] = request.access_cap;
     head[field::FILTER_LOCATIONS] = request.filter_locations;

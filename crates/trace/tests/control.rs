@@ -78,7 +78,7 @@ fn parameters_are_where_the_layout_says() {
         pct_changes: 3,
         pct_length: 500,
         options: 2,
-        patience_ms: 1234,
+        call_timeout_ms: 1234,
         trace_limit: 99,
         access_cap: 16,
         filter_locations: 17,
@@ -96,7 +96,7 @@ fn parameters_are_where_the_layout_says() {
     assert_eq!((head(field::MODE), head(field::POLICY), head(field::SEED)), (mode::FREE, policy::PCT, 9));
     assert_eq!((head(field::QUANTUM), head(field::SWITCH_PERIOD)), (5, 6));
     assert_eq!((head(field::PCT_CHANGES), head(field::PCT_LENGTH), head(field::OPTIONS)), (3, 500, 2));
-    assert_eq!((head(field::PATIENCE_MS), head(field::TRACE_LIMIT), head(field::AFTER)), (1234, 99, 1));
+    assert_eq!((head(field::CALL_TIMEOUT_MS), head(field::TRACE_LIMIT), head(field::AFTER)), (1234, 99, 1));
     assert_eq!((head(field::BASE_TIME), head(field::ACCESS_CAP), head(field::GOAL)), (4711, 16, goal::NONE));
     assert_eq!(head(field::FILTER_LOCATIONS), 17);
     assert!(decoded.turns.is_empty() && decoded.strings.is_empty());

@@ -64,7 +64,7 @@ fn words_are_where_the_tables_say() {
         ("quantum", control::field::QUANTUM),
         ("switch period", control::field::SWITCH_PERIOD),
         ("options", control::field::OPTIONS),
-        ("patience", control::field::PATIENCE_MS),
+        ("call timeout", control::field::CALL_TIMEOUT_MS),
         ("trace limit", control::field::TRACE_LIMIT),
         ("after", control::field::AFTER),
         ("goal", control::field::GOAL),

@@ -6,6 +6,7 @@
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
+use crate::common::options::Selecting;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use rashomon_testkit::SplitMix;
@@ -29,7 +30,7 @@ const MOST: f64 = 6.0;
 const SHARE: f64 = 0.1;
 const GRACE: f64 = 1.0;
 /// A tool that has not ended by then never will.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const COMMANDS: [&str; 4] = ["check", "explore", "provoke", "witness"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -89,22 +90,15 @@ pub struct Options {
     /// What is drawn at random follows from it.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub selecting: Selecting,
 }
 
 pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let programs = compiled(&tool, folder.path(), options.only.as_deref())?;
-    let runs = if options.quick { QUICK } else { options.runs.unwrap_or(RUNS) };
+    let programs = compiled(&tool, folder.path(), options.selecting.only.as_deref())?;
+    let runs = if options.selecting.quick { QUICK } else { options.runs.unwrap_or(RUNS) };
     let mut random = SplitMix(options.seed);
     let mut all = Vec::new();
     for number in 0..runs {
@@ -115,7 +109,7 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let bars = bars_of(&all);
     let report = Report { evaluation: "budgets", command: command_line(), runs: all, bars };
-    if options.json {
+    if options.selecting.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
     }
@@ -219,7 +213,7 @@ fn one(tool: &Path, folder: &Path, drawn: &Drawn<'_>) -> Result<Run> {
         }
     }
     let asked = Instant::now();
-    let ended = ends_within(&mut child, PATIENCE)?;
+    let ended = ends_within(&mut child, TIMEOUT)?;
     if !ended {
         child.kill().context("cannot end the tool")?;
     }

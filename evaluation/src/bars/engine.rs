@@ -8,6 +8,7 @@ pub mod memory;
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::only::Only;
+pub use crate::common::options::Measuring as Options;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use rashomon_engine::redundancy::Redundancy;
@@ -186,22 +187,6 @@ fn measure(
     });
     let racing = racing.max().unwrap_or(0);
     row(trace, group.name, outcome.events, seconds, outcome.bytes, racing)
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Runs of each configuration, of which the medians are taken.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: u32,
-    /// Only traces whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {

@@ -7,6 +7,7 @@
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
+pub use crate::common::options::Selecting as Options;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -23,7 +24,7 @@ const MOST: u32 = 10_000;
 const STRESS: u32 = 1_000;
 const REPLAYS: u32 = 20;
 /// Longer than any of the programs takes.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize)]
 struct Cell {
@@ -49,19 +50,6 @@ struct Report {
     command: String,
     programs: Vec<ProgramResult>,
     bars: Vec<Bar>,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {
@@ -135,7 +123,7 @@ fn ends_well(program: &Path) -> bool {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
-            Ok(None) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_micros(200)),
+            Ok(None) if begin.elapsed() < TIMEOUT => std::thread::sleep(Duration::from_micros(200)),
             _ => {
                 // Both fail only if it has ended meanwhile.
                 let _ = child.kill();

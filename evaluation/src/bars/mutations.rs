@@ -3,6 +3,7 @@
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::only::Only;
+pub use crate::common::options::Selecting as Options;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result};
 use rashomon_packed::file::reseal;
@@ -184,19 +185,6 @@ fn memory_bar(peak: Option<f64>) -> Bar {
         Some(megabytes) => Bar::at_most("peak memory", megabytes, MEGABYTES, " MB"),
         None => Bar::holds("peak memory is known", false, "unknown".into()),
     }
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Only readers whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {

@@ -9,6 +9,7 @@ mod summary;
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::only::Only;
+pub use crate::common::options::Dividing as Options;
 use anyhow::Result;
 use rashomon_engine::{Analysis as _, Detector, Hybrid, Races, Wanted, Wcp};
 use rashomon_event::{
@@ -136,27 +137,11 @@ struct Report<'a> {
     bars: &'a [Bar],
 }
 
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Workers that run at the same time; without it as many as there are processors.
-    #[arg(long)]
-    pub jobs: Option<std::num::NonZeroUsize>,
-    /// Only sets of traces whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
-}
-
 pub fn run(options: &Options) -> Result<bool> {
     let workers = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let mut rows = Vec::new();
-    let only = Only::of(options.only.as_deref());
-    for batch in batches(options.quick) {
+    let only = Only::of(options.selecting.only.as_deref());
+    for batch in batches(options.selecting.quick) {
         if !only.wants(batch.name) {
             continue;
         }
@@ -168,7 +153,7 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     only.check()?;
     let bars = summary::bars(&rows, options);
-    if options.json {
+    if options.selecting.json {
         let command = command_line();
         println!("{}", serde_json::to_string_pretty(&Report { command, rows: &rows, bars: &bars })?);
         return Ok(bar::all_met(&bars));

@@ -6,6 +6,7 @@
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::{Compilers, succeed};
+use crate::common::options::Selecting;
 use crate::common::programs::{self, Language};
 use crate::common::suite;
 use crate::common::table::Table;
@@ -66,29 +67,22 @@ pub struct Options {
     /// Seeds that every program is recorded under.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub selecting: Selecting,
 }
 
 pub fn run(options: &Options) -> Result<bool> {
     let tool = build_tool()?;
     let compilers = Compilers::find()?;
     let folder = tempfile::Builder::new().prefix("rashomon-replay-").tempdir().context("cannot create a temporary folder")?;
-    let chosen = chosen(options.only.as_deref())?;
-    let seeds = if options.quick { 1 } else { options.seeds };
+    let chosen = chosen(options.selecting.only.as_deref())?;
+    let seeds = if options.selecting.quick { 1 } else { options.seeds };
     let bench = Bench { tool, compilers, folder: folder.path().to_path_buf() };
     let programs = suite::in_parallel(&chosen, |program| bench.program(program, seeds))?;
     let bars = bars_of(&programs);
     let command = command_line();
     let report = Report { evaluation: "replay", command, seeds, compilers: bench.compilers, programs, bars };
-    if options.json {
+    if options.selecting.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
     }

@@ -112,15 +112,15 @@ pub struct Execution {
     pub said: String,
 }
 
-/// Runs the command, in a process group of its own, for at most `patience`; whatever is left of the group then is killed.
-pub fn execute(command: &mut Command, patience: Duration) -> Result<Execution> {
+/// Runs the command, in a process group of its own, for at most `timeout`; whatever is left of the group then is killed.
+pub fn execute(command: &mut Command, timeout: Duration) -> Result<Execution> {
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let path = folder.path().join("stderr");
     let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
     command.stdout(Stdio::null()).stderr(file).process_group(0);
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
     let group = Pid::from_child(&child);
-    let ended = ends_within(group, patience);
+    let ended = ends_within(group, timeout);
     let status =
         if ended.context("cannot wait for a program")? { Some(child.wait().context("cannot wait for a program")?) } else { None };
     // Nothing to be done where all have ended.
@@ -133,9 +133,9 @@ pub fn execute(command: &mut Command, patience: Duration) -> Result<Execution> {
 }
 
 /// Whether a child ends in that time. It is not reaped.
-fn ends_within(child: Pid, patience: Duration) -> Result<bool> {
+fn ends_within(child: Pid, timeout: Duration) -> Result<bool> {
     let descriptor = pidfd_open(child, PidfdFlags::empty())?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now()))?;
         match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&left)) {

@@ -106,7 +106,7 @@ impl Program {
     }
 
     /// Long enough for a detector on a loaded machine, short enough for programs that deadlock.
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_seconds.min(10))
     }
 }
@@ -186,7 +186,7 @@ impl Suite {
             None => Stdio::null(),
             Some(path) => File::open(path).with_context(|| format!("cannot open {}", path.display()))?.into(),
         };
-        races::execute(command.current_dir(folder()).stdin(input), program.patience())
+        races::execute(command.current_dir(folder()).stdin(input), program.timeout())
     }
 }
 

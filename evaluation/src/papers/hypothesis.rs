@@ -16,7 +16,7 @@ use crate::common::bar::Bar;
 use crate::common::compile::succeed;
 use crate::common::only::Only;
 use crate::common::table::Table;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ pub fn measure(tool: &Path, folder: &Path, only: &Only<'_>, quick: bool) -> Resu
         for strategy in ISOLATED {
             // 0 would be no bound.
             let most = isolated.first().map(|first| first.executions.max(1).to_string());
-            let bound: Vec<&str> = most.iter().flat_map(|most| ["--executions", most]).collect();
+            let bound: Vec<&str> = most.iter().flat_map(|most| ["--runs", most]).collect();
             let options = [&["--budget", LONG_BUDGET], STRATEGIES[strategy].1, &bound].concat();
             isolated.push(one(tool, folder, &program, arguments, &options)?);
         }
@@ -160,7 +160,10 @@ fn one(tool: &Path, folder: &Path, program: &Path, arguments: &[&str], strategy:
     command.args(strategy).arg("--output").arg(&store).arg("--json").arg(&json);
     command.arg("--").arg(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = SystemTime::now();
-    command.status().context("cannot start the tool")?;
+    let status = command.status().context("cannot start the tool")?;
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
     let text = std::fs::read_to_string(&json).with_context(|| format!("no report of {command:?}"))?;
     let report: serde_json::Value = serde_json::from_str(&text).context("the report is no JSON")?;
     let told = numbers_of(&report).context("the report does not tell of a provocation")?;

@@ -14,6 +14,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use xtask::workspace::root;
 
+/// Columns of what each analysis and each decider finds.
+pub const TITLES: [&str; 8] = ["HB", "SHB", "WCP", "lock sets", "hybrid", "sync-pres.", "reversal", "exact"];
+
 /// Two events, the earlier one first.
 pub type Pair = (EventIndex, EventIndex);
 

@@ -1,7 +1,7 @@
 //! RaceInjector's traces (ICSE NIER 2023): a solver put one race into each, so that it exists and a given algorithm misses it.
 //! The folder names the algorithm. The two writes of `BUGGY_ADDR` are the race.
 
-use super::imported::{Decided, Deciders, Known, Reports, corpus};
+use super::imported::{Decided, Deciders, Known, Reports, TITLES, corpus};
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::only::Only;
@@ -129,22 +129,7 @@ fn add(row: &mut Row, path: &std::path::Path) -> Result<()> {
 
 fn print(rows: &[Row]) {
     println!("in how many traces the injected race is reported\n");
-    let titles = [
-        "missed by",
-        "traces",
-        "HB",
-        "SHB",
-        "WCP",
-        "lock sets",
-        "hybrid",
-        "sync-pres.",
-        "reversal",
-        "exact",
-        "predicted",
-        "races",
-        "events/trace",
-        "ms/trace",
-    ];
+    let titles = [&["missed by", "traces"], &TITLES[..], &["predicted", "races", "events/trace", "ms/trace"]].concat();
     let mut table = Table::new(&titles);
     for row in rows {
         let counts = [

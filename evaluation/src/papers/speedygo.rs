@@ -9,7 +9,7 @@
 //! same thread is counted as lost, and marked `kept`: the analysis does not order it, but does not name it either. So is one that
 //! another thread's later access is ordered behind, without the mark.
 
-use super::imported::{Deciders, Known, Pair, Reports, corpus};
+use super::imported::{Deciders, Known, Pair, Reports, TITLES, corpus};
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::only::Only;
@@ -167,22 +167,7 @@ fn print(rows: &[Row]) {
         "pairs of events that race in some correct reordering, and how many of them each analysis \
             reports (+ reports that are none)\n"
     );
-    let titles = [
-        "trace",
-        "expected",
-        "races",
-        "states",
-        "HB",
-        "SHB",
-        "WCP",
-        "lock sets",
-        "hybrid",
-        "sync-pres.",
-        "reversal",
-        "exact",
-        "refuted",
-        "deadlocks",
-    ];
+    let titles = [&["trace", "expected", "races", "states"], &TITLES[..], &["refuted", "deadlocks"]].concat();
     let mut table = Table::new(&titles);
     for row in rows {
         let mut cells = vec![

@@ -14,6 +14,7 @@ use crate::common::command_line;
 use crate::common::compile::{self, Built, Compilers};
 use crate::common::detector::{self, Configuration, Detector, Filter, SILENT, Statistics};
 use crate::common::measure::{Usage, medians};
+pub use crate::common::options::Measuring as Options;
 use crate::common::plot::{self, Panel};
 use crate::common::programs::{self, BenchProgram};
 use crate::common::races::{Missing, Observed, Pair, missing, observe};
@@ -114,22 +115,6 @@ fn parts(only: Option<&str>) -> ([bool; 3], Option<&str>) {
         Some("races") => ([false, false, true], None),
         name => ([true, false, true], name),
     }
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Runs of each configuration, of which the medians are taken.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: u32,
-    /// Only programs (or parts: `table`, `figures`, `races`) whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {

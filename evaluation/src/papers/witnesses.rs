@@ -11,6 +11,7 @@ use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
 use crate::common::only::Only;
+use crate::common::options::Dividing;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use std::path::Path;
@@ -117,30 +118,20 @@ pub struct Options {
     /// Free executions of each program with a rare race.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub free_runs: u32,
-    /// Programs that run at the same time; without it as many as there are processors.
-    #[arg(long)]
-    pub jobs: Option<std::num::NonZeroUsize>,
-    /// Only programs whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub dividing: Dividing,
 }
 
 pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let only = Only::of(options.only.as_deref());
+    let only = Only::of(options.dividing.selecting.only.as_deref());
     let wanted = |name: &str| only.wants(name);
     let mut cells = Vec::new();
     let mut free = Vec::new();
     for port in PORTS.iter().filter(|port| wanted(port.name)) {
         let program = build(port.name, &tool, folder.path())?;
-        for threads in if options.quick { &THREADS[..1] } else { &THREADS } {
+        for threads in if options.dividing.selecting.quick { &THREADS[..1] } else { &THREADS } {
             for (combination, (_, flags)) in COMBINATIONS.iter().enumerate() {
                 if port.by_prefix && combination > 0 {
                     continue;
@@ -151,8 +142,9 @@ pub fn run(options: &Options) -> Result<bool> {
             }
         }
         if port.rare {
-            let runs = if options.quick { 10 } else { options.free_runs };
-            let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+            let runs = if options.dividing.selecting.quick { 10 } else { options.free_runs };
+            let jobs =
+                options.dividing.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
             free.push(Free { program: port.name, runs, hits: free_hits(port, runs, jobs, folder.path())? });
         }
     }
@@ -170,7 +162,7 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let refutes = wanted(REFUTED);
     only.check()?;
-    let refuted = if refutes { refute(&tool, options.quick, folder.path())? } else { Vec::new() };
+    let refuted = if refutes { refute(&tool, options.dividing.selecting.quick, folder.path())? } else { Vec::new() };
     if !refuted.is_empty() {
         let same = refuted.iter().filter(|row| !row.found && row.schedules[0] == row.schedules[1]).count();
         bars.push(Bar::holds(
@@ -180,7 +172,7 @@ pub fn run(options: &Options) -> Result<bool> {
         ));
     }
     let report = Report { evaluation: "witnesses", command: command_line(), cells, refuted, free, bars };
-    if options.json {
+    if options.dividing.selecting.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
     }

@@ -13,7 +13,7 @@
 
 use crate::detect;
 use crate::intercept::hooks;
-use crate::record::outside;
+use crate::record::external;
 use crate::record::recorder;
 use crate::serial::clock::{self, NEVER};
 use crate::serial::sched::{self, PollFile, Wait, WaitFor, Wake};
@@ -23,8 +23,8 @@ use crate::system::sys::{self, syscall};
 use crate::system::thread::Runtime;
 use crate::system::{config, signals};
 use core::ffi::c_int;
+use external::Identity;
 use life::Number;
-use outside::Identity;
 use rashomon_abi::record::{AccessClass, Op, allocation_kind, descriptor_address, sync_source};
 
 pub const POLLIN: i16 = 1;
@@ -62,7 +62,7 @@ pub struct Descriptor {
 
 pub fn look(file: c_int) -> Descriptor {
     const NONE: Identity = Identity { device: 0, inode: 0 };
-    let Some(status) = outside::status(file) else { return Descriptor { file, kind: Kind::Direct, identity: NONE, device: 0 } };
+    let Some(status) = external::status(file) else { return Descriptor { file, kind: Kind::Direct, identity: NONE, device: 0 } };
     let kind = match status.kind {
         0o100_000 | 0o040_000 | 0o060_000 => Kind::Direct,
         0o010_000 => Kind::Pipe,
@@ -86,7 +86,7 @@ impl Descriptor {
         if self.kind == Kind::Socket {
             return SOCKETS;
         }
-        if let Some(ordinal) = outside::ordinal(self.identity) {
+        if let Some(ordinal) = external::ordinal(self.identity) {
             return SOCKETS | ordinal;
         }
         let mixed = (self.identity.inode ^ self.identity.device.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -96,7 +96,7 @@ impl Descriptor {
     fn is_outside(&self) -> bool {
         match self.kind {
             Kind::Direct => false,
-            Kind::Pipe | Kind::Socket | Kind::Queue => !outside::is_own(self.identity),
+            Kind::Pipe | Kind::Socket | Kind::Queue => !external::is_own(self.identity),
             // null, zero, full
             Kind::Device => !matches!(self.device, 0x103 | 0x105 | 0x107),
             Kind::Other => {
@@ -411,7 +411,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     if !publishes {
         if result >= 0 && takes_in {
             if descriptor.is_outside() {
-                outside::came_in(thread, object, sync_source::FILE, site);
+                external::came_in(thread, object, sync_source::FILE, site);
             }
             recorder::sync(thread, Op::Observe, object, sync_source::FILE, site, &[]);
             if detect::on() {

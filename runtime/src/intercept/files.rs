@@ -5,7 +5,7 @@ use super::kernel::{self, Object};
 use super::timers::were_read;
 use crate::detect;
 use crate::intercept::hooks::access_by_call;
-use crate::record::outside;
+use crate::record::external;
 use crate::record::recorder;
 use crate::serial::sched;
 use crate::system::real::real;
@@ -215,7 +215,7 @@ pub fn made_pair(result: c_int, ends: *const c_int, site: u64) -> c_int {
     if let Some(_runtime) = Runtime::try_enter() {
         // SAFETY: filled by the call that succeeded.
         for end in unsafe { [*ends, *ends.add(1)] } {
-            outside::made_here(look(end).identity);
+            external::made_here(look(end).identity);
         }
     }
     result

@@ -7,7 +7,7 @@ use super::descriptors::{Call, EAGAIN, closed, closes, look, made, transfer};
 use super::kernel::{self, Object};
 use super::lock_common::{deadline, is_time};
 use super::waits::external_unless;
-use crate::record::outside;
+use crate::record::external;
 use crate::serial::clock::NEVER;
 use crate::system::real::{errno, real, set_errno};
 use crate::system::thread::Runtime;
@@ -28,8 +28,8 @@ pub unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: u32, attr
         && let Some(_runtime) = Runtime::try_enter()
     {
         let identity = look(queue).identity;
-        if outside::ordinal(identity).is_none() {
-            outside::made_here(identity);
+        if external::ordinal(identity).is_none() {
+            external::made_here(identity);
         }
     }
     made(queue, site)

@@ -11,7 +11,7 @@
 
 use super::descriptors::{Interruption, Kind, POLLIN, POLLOUT, Ready, look, poll_now, wait_for_files};
 use crate::detect;
-use crate::record::outside;
+use crate::record::external;
 use crate::record::recorder;
 use crate::serial::sched::{self, PollFile};
 use crate::serial::world;
@@ -45,7 +45,7 @@ fn asked(file: c_int) -> u8 {
     let descriptor = look(file);
     let orders = match descriptor.kind {
         Kind::Direct | Kind::Device | Kind::Queue => false,
-        Kind::Pipe | Kind::Socket | Kind::Other => !descriptor.is_standard() || outside::ordinal(descriptor.identity).is_some(),
+        Kind::Pipe | Kind::Socket | Kind::Other => !descriptor.is_standard() || external::ordinal(descriptor.identity).is_some(),
     };
     if orders { ORDERS } else { SILENT }
 }

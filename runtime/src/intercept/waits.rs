@@ -7,7 +7,7 @@
 
 use super::descriptors::{EINTR, look, made, renamed};
 use super::kernel::{self, Object};
-use crate::record::outside;
+use crate::record::external;
 use crate::record::recorder;
 use crate::serial::sched;
 use crate::system::config;
@@ -45,7 +45,7 @@ pub fn external_unless(
     let outcome = if result < 0 { -errno() as u64 } else { result as u64 };
     runtime.thread().spins.set(0);
     if config::serial() && from_outside(result) {
-        outside::came_in(runtime.thread(), object, source, site);
+        external::came_in(runtime.thread(), object, source, site);
     }
     if !observed(result).is_some_and(|at| kernel::observe(&runtime, at, site)) {
         recorder::sync(runtime.thread(), Op::Blocking, object, source, site, &[outcome]);

@@ -313,10 +313,10 @@ impl Here {
     /// little of it. Who takes what is decided here: it is an event of `object`, where the work is, if there is some.
     pub fn lets_others(&self, object: u64, is_some: bool) {
         /// In parallel, over the whole process: threads that sleep take long to come.
-        static PATIENCE: AtomicU32 = AtomicU32::new(200);
+        static PAUSES: AtomicU32 = AtomicU32::new(200);
         self.gives_way(object);
-        if is_some && !config::serial() && PATIENCE.load(Relaxed) > 0 {
-            PATIENCE.fetch_sub(1, Relaxed);
+        if is_some && !config::serial() && PAUSES.load(Relaxed) > 0 {
+            PAUSES.fetch_sub(1, Relaxed);
             // SAFETY: the kernel reads the time, and writes nothing.
             unsafe { sys::syscall!(sys::NANOSLEEP, [0i64, 50_000].as_ptr(), 0usize) };
         }

@@ -17,7 +17,7 @@ use crate::intercept::{barrier, exits, once, timers};
 use crate::openmp;
 use crate::process::init;
 use crate::provoke;
-use crate::record::outside;
+use crate::record::external;
 use crate::record::process_tree::{Cradle, NO_PLACE};
 use crate::record::{recorder, tree};
 use crate::report;
@@ -55,7 +55,7 @@ unsafe extern "C" fn prepare() {
     let Some(runtime) = Runtime::try_enter() else { return restore_mask(mask) };
     let loader_held = loader::hold(|is_held| {
         // Its holder may need the turn.
-        if config::serial() { sched::external(&runtime, || sched::patiently(is_held)) } else { sched::patiently(is_held) }
+        if config::serial() { sched::external(&runtime, || sched::until_timeout(is_held)) } else { sched::until_timeout(is_held) }
     });
     LOCK.lock();
     // SAFETY: under the lock nobody else prepares.
@@ -147,7 +147,7 @@ unsafe fn go_on(thread: &Thread) {
         barrier::forget();
         once::forked();
         openmp::forget();
-        outside::forget();
+        external::forget();
         timers::forget();
         modules::forget();
         thread.with_own(|own| detect::forked::in_child(own, &exits::LOCK));
@@ -177,7 +177,7 @@ unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
         barrier::forget();
         once::forked();
         openmp::forget();
-        outside::forget();
+        external::forget();
         timers::forget();
         modules::forget();
         watchdog::forget();

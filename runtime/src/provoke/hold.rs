@@ -2,7 +2,7 @@
 //!
 //! States: nobody held → [`WAITING`] → caught, or over. After a catch in a wanted order one of the two goes first ([`RELEASED`])
 //! and the other follows once the first was seen to have gone on: at its next access or synchronisation event, when it sleeps, or
-//! after [`PATIENCE_NS`].
+//! after [`TIMEOUT_NS`].
 
 use super::file::{self, Side, add, in_head};
 use super::{hold_done, is_favoured, is_known, others, reached};
@@ -48,7 +48,7 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 static ALLOWANCE: AtomicU64 = AtomicU64::new(0);
 
 /// How long the second waits for the first to be seen again.
-const PATIENCE_NS: u64 = 20_000_000;
+const TIMEOUT_NS: u64 = 20_000_000;
 /// Between two looks at the other threads, at first and at last.
 const FIRST_PAUSE_NS: u64 = 30_000;
 const LAST_PAUSE_NS: u64 = 1_000_000;
@@ -275,7 +275,7 @@ fn meet(runtime: &Runtime, access: &AccessAt) -> bool {
 
 /// Waits until the other one of a catch has gone on.
 fn let_go_first(number: u32) {
-    let until = now() + PATIENCE_NS;
+    let until = now() + TIMEOUT_NS;
     loop {
         pause(&GONE_ON, FIRST_PAUSE_NS * 10);
         if GONE_ON.load(Acquire) != 0 {

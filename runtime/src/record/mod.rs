@@ -3,8 +3,8 @@
 //!
 //! Calls: `system`, `detect`.
 
+pub mod external;
 pub mod filter;
-pub mod outside;
 pub mod process_tree;
 pub mod recorder;
 pub mod tree;

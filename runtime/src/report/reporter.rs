@@ -15,7 +15,7 @@ use rashomon_abi::report::{HEAD_WORDS, Items, MAX_BODY, Writer, head, item, kind
 /// Words of the buffer for messages other than warnings, and for answers.
 const BUFFER_WORDS: usize = MAX_BODY as usize + HEAD_WORDS;
 /// Milliseconds that an answer may take: naming the addresses of a large program reads all of its debug information.
-const PATIENCE_MS: usize = 120_000;
+const TIMEOUT_MS: usize = 120_000;
 
 /// Our end of the socket, -1: none yet, -2: there is no reporter to be had.
 static SOCKET: AtomicI32 = AtomicI32::new(-1);
@@ -264,7 +264,7 @@ fn read(socket: i32, words: &mut [u64]) -> Option<()> {
         let mut poll = socket as u32 as u64 | 1 << 32;
         // SAFETY: one `pollfd` (POLLIN); fills the rest of the words.
         let count = unsafe {
-            let ready = syscall!(sys::POLL, &raw mut poll, 1, PATIENCE_MS);
+            let ready = syscall!(sys::POLL, &raw mut poll, 1, TIMEOUT_MS);
             if ready == -sys::EINTR {
                 continue;
             }

@@ -30,7 +30,7 @@ pub fn send_and_await(thread: &Thread, signal: c_int, send: impl FnOnce() -> c_i
         return result;
     }
     let is_there = || arrived.count.load(Acquire) != before;
-    sched::patiently(|| blocked || is_there() || thread.ended.load(Acquire) != 0);
+    sched::until_timeout(|| blocked || is_there() || thread.ended.load(Acquire) != 0);
     if is_there() {
         sched::stands_in_line(thread);
         if alone && arrived.count.load(Acquire) == before + 1 {

@@ -7,7 +7,7 @@
 //!
 //! A cycle is no deadlock yet while somebody else can go on: libc lets any thread unlock a mutex, a join can be cancelled, and a
 //! signal's handler may leave the call. So it is one when nobody else can run any more, when the process ends, or, if all its
-//! waits are for locks, when it has lasted [`PATIENCE_NS`].
+//! waits are for locks, when it has lasted [`TIMEOUT_NS`].
 
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
@@ -22,7 +22,7 @@ use rashomon_abi::header::outcome;
 use rashomon_abi::record::Op;
 
 /// How long a cycle may last, in real time, while others run.
-const PATIENCE_NS: u64 = 5_000_000_000;
+const TIMEOUT_NS: u64 = 5_000_000_000;
 /// When a cycle was first seen that somebody might still break; 0: there is none.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 /// What tells that cycle from others ([`Cycle::sum`]).
@@ -60,7 +60,7 @@ fn anybody_can_run() -> bool {
 /// The watchdog's look, under the scheduler's lock: has a cycle lasted too long? `idle`: nobody holds the turn.
 pub fn look(idle: bool) {
     let seen = SEEN.load(Relaxed);
-    if seen == 0 || now() - seen < PATIENCE_NS || standstill::timer_armed() {
+    if seen == 0 || now() - seen < TIMEOUT_NS || standstill::timer_armed() {
         return;
     }
     if idle {
@@ -99,7 +99,7 @@ pub fn conclude_any() {
 /// Says so if the cycle is still there that was seen first. Any other may have come up just now: its time begins. Under the
 /// scheduler's lock.
 ///
-/// No test forces the case: two cycles within [`PATIENCE_NS`] of real time, of which somebody else breaks the first, are a matter
+/// No test forces the case: two cycles within [`TIMEOUT_NS`] of real time, of which somebody else breaks the first, are a matter
 /// of time only.
 fn conclude_lasting() {
     let which = WHICH.load(Relaxed);

@@ -20,7 +20,7 @@ use crate::serial::policy::Occasion;
 use crate::serial::sched::{WaitFor, Wake};
 use crate::serial::strategy::{draws_anew, pick, step};
 use crate::serial::{clock, exploration, linger, replay, sched};
-use crate::system::memory::List;
+use crate::system::memory::{List, Spare};
 use crate::system::thread::{NO_THREAD, State, Thread, known};
 use crate::system::{config, folder, modules, sys};
 use core::cell::Cell;
@@ -36,6 +36,9 @@ use rashomon_logic::pct;
 static BEGUN: AtomicBool = AtomicBool::new(false);
 /// A thread has asked for the end of the process.
 static ENDING: AtomicBool = AtomicBool::new(false);
+/// For a choice: who can run, and who of them would not block. Under the scheduler's lock.
+static CAN_RUN: Spare<u32> = Spare::new();
+static ENABLED: Spare<u32> = Spare::new();
 static RANDOM: AtomicU64 = AtomicU64::new(0);
 const MAX_CHANGES: usize = 32;
 pub static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX) }; MAX_CHANGES];
@@ -391,8 +394,8 @@ pub fn choose(live: &[u32], outgoing: u32) -> Option<&'static Thread> {
         }
     }
     let sleeps = |thread: &Thread| thread.state.get() == State::Blocked && thread.wait.get().what == WaitFor::Time;
-    let mut can_run: List<u32> = List::new();
-    let mut enabled: List<u32> = List::new();
+    // SAFETY: under the scheduler's lock.
+    let (mut can_run, mut enabled) = unsafe { (CAN_RUN.take(), ENABLED.take()) };
     for &number in live {
         let thread = of(number);
         if (thread.state.get() == State::Runnable || sleeps(thread)) && !is_held(thread) {
@@ -403,17 +406,18 @@ pub fn choose(live: &[u32], outgoing: u32) -> Option<&'static Thread> {
         }
     }
     if enabled.len() == 0 {
-        enabled.free();
-        enabled = can_run;
-    } else {
-        can_run.free();
+        core::mem::swap(&mut enabled, &mut can_run);
     }
-    if !others_first(&mut enabled, live) {
-        enabled.free();
+    let goes_on = others_first(&mut enabled, live);
+    let next = if goes_on { pick(&enabled, outgoing) } else { None };
+    // SAFETY: under the scheduler's lock.
+    unsafe {
+        CAN_RUN.put(can_run);
+        ENABLED.put(enabled);
+    }
+    if !goes_on {
         return choose(live, outgoing);
     }
-    let next = pick(&enabled, outgoing);
-    enabled.free();
     if let Some(next) = next {
         let thread = of(next);
         if sleeps(thread) {

@@ -22,10 +22,10 @@ use rashomon_abi::control;
 use rashomon_abi::header::field;
 
 pub use crate::serial::calls::{EVICTED, LET_GO, external, with_turn};
-pub use crate::serial::patience::{patiently, settles, stands_in_line};
 pub use crate::serial::points::{
     acts, at_access, at_range, enforced, failed_try, looked, others_can_run, point, point_atomic, point_behind_others, position,
 };
+pub use crate::serial::settling::{settles, stands_in_line, until_timeout};
 pub use crate::serial::wait::{PollFile, Wait, WaitFor, Wake};
 pub static LOCK: RawLock = RawLock::new();
 /// Who holds the turn.
@@ -199,7 +199,7 @@ pub fn await_arrivals(caller: &Thread) {
     if !all_arrived() {
         CURRENT.store(caller.number.get(), Release);
         LOCK.unlock();
-        patiently(|| LOCK.with(all_arrived));
+        until_timeout(|| LOCK.with(all_arrived));
         LOCK.lock();
         CURRENT.store(NO_THREAD, Release);
     }
@@ -212,7 +212,7 @@ static EXITING: AtomicU32 = AtomicU32::new(0);
 fn await_exit() {
     let id = EXITING.swap(0, AcqRel);
     if id != 0 {
-        patiently(|| !sys::thread_exists(id));
+        until_timeout(|| !sys::thread_exists(id));
     }
 }
 

@@ -8,9 +8,9 @@
 //! moment between the two.
 //!
 //! A cycle alone, while others run who might break it (a mutex serves as a semaphore, and another thread unlocks it), has to last
-//! for [`PATIENCE_NS`]: then the detector tells of it, and an execution that is recorded or provoked ends. The detector does not
+//! for [`TIMEOUT_NS`]: then the detector tells of it, and an execution that is recorded or provoked ends. The detector does not
 //! wait so long if the process ends first. Else the process is ended only when no thread is left that could run, no timer of the
-//! process is armed, and, if the program has signal handlers, nothing has happened for [`HANDLERS_PATIENCE_NS`].
+//! process is armed, and, if the program has signal handlers, nothing has happened for [`HANDLERS_TIMEOUT_NS`].
 //!
 //! Who holds a mutex, or a rwlock for itself, libc's object tells. Readers of a rwlock and holders of a spin lock or of one of
 //! OpenMP's are looked for among the threads that wait themselves, in what they say that they hold.
@@ -32,9 +32,9 @@ use rashomon_abi::record::{Op, lock_kind};
 
 const TICK_NS: u64 = 100_000_000;
 /// A signal may still come and its handler end a wait.
-const HANDLERS_PATIENCE_NS: u64 = 10_000_000_000;
+const HANDLERS_TIMEOUT_NS: u64 = 10_000_000_000;
 /// How long a cycle may last while others run, who might break it.
-const PATIENCE_NS: u64 = 3_000_000_000;
+const TIMEOUT_NS: u64 = 3_000_000_000;
 /// Longest cycle that is looked for.
 const LONGEST: usize = 256;
 
@@ -234,8 +234,8 @@ impl Watch {
         }
         if !stands || timer_armed() {
             self.since = 0;
-            let patience = if signals::handlers_installed() { HANDLERS_PATIENCE_NS } else { PATIENCE_NS };
-            let lasts = now - self.cycle.1 >= patience;
+            let timeout = if signals::handlers_installed() { HANDLERS_TIMEOUT_NS } else { TIMEOUT_NS };
+            let lasts = now - self.cycle.1 >= timeout;
             match cycle.filter(|cycle| lasts && !cycle.joins()) {
                 Some(cycle) if detect::on() => cycle.is_told(),
                 Some(cycle) if !timer_armed() => deadlock::among(cycle.members()),
@@ -246,7 +246,7 @@ impl Watch {
         if self.since == 0 {
             self.since = now;
         }
-        if signals::handlers_installed() && now - self.since < HANDLERS_PATIENCE_NS {
+        if signals::handlers_installed() && now - self.since < HANDLERS_TIMEOUT_NS {
             return;
         }
         // What was seen of the waits is from before the second look at the threads: they have not moved since the first.

@@ -17,10 +17,10 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 const TICK_MS: i32 = 20;
 /// Ticks without an event after which a sleeping thread loses its turn.
-const PATIENT_TICKS: u32 = 5;
+const TIMEOUT_TICKS: u32 = 5;
 /// Ticks without an event, nor an access, after which a thread that runs loses it.
-const PATIENT_TICKS_OF_RUNNING: u32 = 50;
-const PATIENT_TICKS_AT_END: u32 = 8;
+const TIMEOUT_TICKS_OF_RUNNING: u32 = 50;
+const TIMEOUT_TICKS_AT_END: u32 = 8;
 /// With handlers installed a signal may still come: how long to wait before calling it stuck.
 const SIGNAL_GRACE_NS: u64 = 2_000_000_000;
 /// How long a thread is held while others wait for the world.
@@ -129,11 +129,11 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             let quantum = quantum_of_holder();
             still = if progress == seen && quantum == left { still + 1 } else { 0 };
             (seen, left) = (progress, quantum);
-            if still >= PATIENT_TICKS && evict_sleeper(seen) {
+            if still >= TIMEOUT_TICKS && evict_sleeper(seen) {
                 still = 0;
             }
-            let patience = if linger::on() { PATIENT_TICKS_AT_END } else { PATIENT_TICKS_OF_RUNNING };
-            if still >= patience {
+            let timeout = if linger::on() { TIMEOUT_TICKS_AT_END } else { TIMEOUT_TICKS_OF_RUNNING };
+            if still >= timeout {
                 still = 0;
                 nudge_runner();
             }
@@ -189,14 +189,14 @@ fn idle(idle: u64) {
         sched::dispatch_idle();
         return;
     }
-    let patience = config::word(control::field::PATIENCE_MS).saturating_mul(1_000_000).max(1_000_000);
+    let timeout = config::word(control::field::CALL_TIMEOUT_MS).saturating_mul(1_000_000).max(1_000_000);
     if let Some(thread) = replay::awaited() {
         let remaining = thread.wait.get().deadline.saturating_sub(clock::elapsed());
-        if thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER && idle >= remaining.min(patience) {
+        if thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER && idle >= remaining.min(timeout) {
             clock::advance_to(thread.wait.get().deadline);
             sched::let_go(thread, Wake::TimedOut);
             sched::dispatch_idle();
-        } else if idle >= patience {
+        } else if idle >= timeout {
             replay::diverged(divergence::TIMED_OUT, thread, None);
             sched::dispatch_idle();
         }

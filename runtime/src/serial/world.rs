@@ -4,7 +4,7 @@
 //! socket that others write to. There time passes as real time does, or a server that looks for requests in between sleeps would
 //! be hours ahead of its client. What is told here is how fast time passes, never which time it is.
 
-use crate::record::outside::{self, Identity};
+use crate::record::external::{self, Identity};
 use crate::serial::clock;
 use crate::system::lock::RawLock;
 use crate::system::sys;
@@ -20,7 +20,7 @@ static mut SOCKETS: [(c_int, Identity); MOST] = [(-1, Identity { device: 0, inod
 
 /// The process looks for input there.
 pub fn looks_at(file: c_int) {
-    let Some(identity) = outside::socket(file).filter(|&identity| !outside::is_own(identity)) else { return };
+    let Some(identity) = external::socket(file).filter(|&identity| !external::is_own(identity)) else { return };
     let sockets = &raw mut SOCKETS;
     // SAFETY: under the lock.
     LOCK.with(|| unsafe {
@@ -47,7 +47,7 @@ pub fn may_act() -> bool {
         && LOCK.with(|| unsafe {
             let sockets = &*sockets;
             let known = &sockets[..KNOWN.load(Relaxed)];
-            known.iter().any(|&(file, identity)| outside::socket(file) == Some(identity))
+            known.iter().any(|&(file, identity)| external::socket(file) == Some(identity))
         })
 }
 

@@ -1,6 +1,7 @@
 //! Growable tables in memory of our own: the program's allocator is part of what is observed.
 
 use crate::system::sys;
+use core::cell::UnsafeCell;
 
 /// A growable array of plain values.
 pub struct List<T: Copy> {
@@ -101,6 +102,35 @@ impl<T: Copy> List<T> {
     pub fn clear_and_free(&mut self) {
         self.length = 0;
         self.free();
+    }
+}
+
+/// The memory of a list that is filled anew again and again: it is taken and put back, so that it need not be mapped each time.
+pub struct Spare<T: Copy>(UnsafeCell<List<T>>);
+
+// SAFETY: what is inside is touched under a lock, by the contract of its functions.
+unsafe impl<T: Copy> Sync for Spare<T> {}
+
+impl<T: Copy> Spare<T> {
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new(List::new()))
+    }
+    /// An empty list.
+    ///
+    /// # Safety
+    /// Under the lock that belongs to it.
+    pub unsafe fn take(&self) -> List<T> {
+        // SAFETY: by the contract nobody else is here.
+        unsafe { self.0.get().replace(List::new()) }
+    }
+    /// What [`Spare::take`] gave.
+    ///
+    /// # Safety
+    /// Under the lock that belongs to it.
+    pub unsafe fn put(&self, mut list: List<T>) {
+        list.truncate(0);
+        // SAFETY: by the contract nobody else is here. There is one already if it was taken twice.
+        unsafe { self.0.get().replace(list) }.free();
     }
 }
 

@@ -15,8 +15,7 @@ const MAX_COLUMNS: usize = 130;
 const LONGER: [(&str, &str, usize); 0] = [];
 
 /// Lines that are longer, by folder. A number may only fall.
-const WIDER: [(&str, usize); 6] =
-    [("crates/cli", 105), ("crates/confirm", 1), ("crates/pipeline", 1), ("crates/reporter", 2), ("include", 1), ("tests", 62)];
+const WIDER: [(&str, usize); 2] = [("crates/cli", 105), ("tests", 62)];
 
 /// Files of different folders that know each other, as the folders are named. What is not listed is not allowed.
 const ENTANGLED: [&[&str]; 1] = [

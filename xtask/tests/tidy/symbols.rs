@@ -11,9 +11,9 @@ struct Symbols {
     imported: BTreeSet<String>,
 }
 
-/// Of the shared runtime, built for this test.
+/// Of the shared runtime, built where the tool's build script builds it.
 fn symbols() -> Symbols {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("runtime");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in cargo's folder").join("runtime");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--release", "--target-dir"]).arg(&target).current_dir(root().join("runtime"));
     // Flags and wrappers of the outer build are not for the runtime.

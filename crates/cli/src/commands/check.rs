@@ -2,7 +2,7 @@
 
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, plan_of_check, present, processors, reporter, settings_for};
-use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions};
+use crate::arguments::{ConfirmOptions, ReportOptions, RunOptions, Target};
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
 use crate::live;
@@ -11,21 +11,13 @@ use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
 use rashomon_pipeline::program::Output;
 use rashomon_pipeline::{Binaries, Case, Job};
 use rashomon_report::{Counts, RunSummary};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-pub fn check(
-    ui: Ui,
-    run: &RunOptions,
-    confirm: &ConfirmOptions,
-    report: &ReportOptions,
-    file: Option<PathBuf>,
-    command: Vec<OsString>,
-) -> Result<Exit> {
+pub fn check(ui: Ui, run: &RunOptions, confirm: &ConfirmOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     end_children_on_interruption();
     // What ends before there is a report leaves none: an older one is not this one's.
     report.json.as_deref().map(live::forget).transpose()?;
-    let Some(prepared) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
+    let Some(prepared) = prepare(run, target)? else { return Ok(Exit::Failed) };
     let checked = check_prepared(ui, run, confirm, report, prepared)?;
     Ok(if checked.met { Exit::Findings } else { checked.exit })
 }

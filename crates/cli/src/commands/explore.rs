@@ -2,7 +2,7 @@
 
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, present, processors, record_all, refuse_filter, reporter, settings_for};
-use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions};
+use crate::arguments::{Accesses, ExploreOptions, ReportOptions, RunOptions, Target};
 use crate::bounds::{Bounds, EXPLORE_BUDGET};
 use crate::exit::Exit;
 use crate::terminal::say;
@@ -11,20 +11,11 @@ use rashomon_pipeline::engines::{self, explore::Explore};
 use rashomon_pipeline::explore::{ExpectedExit, ExploreSettings, Stops};
 use rashomon_pipeline::program::Output;
 use rashomon_pipeline::{Binaries, Case, Job, Tally};
-use std::ffi::OsString;
-use std::path::PathBuf;
 
-pub fn explore(
-    ui: Ui,
-    run: &RunOptions,
-    options: &ExploreOptions,
-    report: &ReportOptions,
-    file: Option<PathBuf>,
-    command: Vec<OsString>,
-) -> Result<Exit> {
+pub fn explore(ui: Ui, run: &RunOptions, options: &ExploreOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     refuse_filter(&run.filter, "rashomon explore")?;
     end_children_on_interruption();
-    let Some(Prepared { program, store, run: mut record }) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
+    let Some(Prepared { program, store, run: mut record }) = prepare(run, target)? else { return Ok(Exit::Failed) };
     let bounds = Bounds::of(options.budget, EXPLORE_BUDGET);
     let mut settings = settings_for(run, None, bounds, record.base_time_nanoseconds, Output::Discard)?;
     settings.forced_limit = options.timeout_of_one;

@@ -1,7 +1,7 @@
 //! What every command that records does first: the program is compiled if need be, inspected, and gets a store.
 
 use super::randomises;
-use crate::arguments::RunOptions;
+use crate::arguments::{RunOptions, Target};
 use crate::program::{self, Inspection, Instrumentation};
 use crate::runtime;
 use crate::terminal::{error_for_child, say};
@@ -24,7 +24,8 @@ pub struct Prepared {
 }
 
 /// The program, compiled if need be, and a store for it. `None`: the compiler refused, and said why.
-pub fn prepare(options: &RunOptions, file: Option<PathBuf>, mut command: Vec<OsString>) -> Result<Option<Prepared>> {
+pub fn prepare(options: &RunOptions, target: Target) -> Result<Option<Prepared>> {
+    let Target { file, mut command } = target;
     if let Some(path) = &options.stdin {
         // Before there is a store of nothing.
         rashomon_files::open_input(path).with_context(|| format!("cannot read --stdin {}", path.display()))?;

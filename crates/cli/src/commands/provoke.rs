@@ -39,7 +39,7 @@ pub fn provoke(
     let records = !command.is_empty();
     let bounds = Bounds::of(options.budget, PROVOKE_BUDGET);
     let (prepared, settings) = if records {
-        let Some(prepared) = prepare(run, None, command)? else { return Ok(Exit::Failed) };
+        let Some(prepared) = prepare(run, command.into())? else { return Ok(Exit::Failed) };
         let json_to_output = report.json.as_deref() == Some(Path::new("-"));
         let output = if json_to_output { Output::ToError } else { Output::Inherit };
         let settings = settings_for(run, None, bounds, prepared.run.base_time_nanoseconds, output)?;

@@ -17,7 +17,7 @@ use std::path::Path;
 
 pub fn record(ui: Ui, run: &RunOptions, command: Vec<OsString>) -> Result<Exit> {
     end_children_on_interruption();
-    let Some(Prepared { program, store, run: mut record }) = prepare(run, None, command)? else { return Ok(Exit::Failed) };
+    let Some(Prepared { program, store, run: mut record }) = prepare(run, command.into())? else { return Ok(Exit::Failed) };
     let settings: Settings = settings_for(run, None, Bounds::NONE, record.base_time_nanoseconds, Output::Inherit)?;
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &Binaries::new() };
     let mut reporter = Reporter::new(ui.quiet);

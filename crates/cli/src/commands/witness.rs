@@ -2,7 +2,7 @@
 
 use super::prepare::{Prepared, prepare};
 use super::{Ui, end_children_on_interruption, present, processors, record_all, refuse_filter, reporter, settings_for};
-use crate::arguments::{ReportOptions, RunOptions, WitnessOptions};
+use crate::arguments::{ReportOptions, RunOptions, Target, WitnessOptions};
 use crate::bounds::{Bounds, WITNESS_BUDGET};
 use crate::exit::Exit;
 use crate::terminal::print;
@@ -13,20 +13,11 @@ use rashomon_pipeline::program::Output;
 use rashomon_pipeline::witness::suffix::Suffix;
 use rashomon_pipeline::witness::{LocksetStates, WitnessSettings, Witnessed};
 use rashomon_pipeline::{Binaries, Case, Job, Tally};
-use std::ffi::OsString;
-use std::path::PathBuf;
 
-pub fn witness(
-    ui: Ui,
-    run: &RunOptions,
-    options: &WitnessOptions,
-    report: &ReportOptions,
-    file: Option<PathBuf>,
-    command: Vec<OsString>,
-) -> Result<Exit> {
+pub fn witness(ui: Ui, run: &RunOptions, options: &WitnessOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     refuse_filter(&run.filter, "rashomon witness")?;
     end_children_on_interruption();
-    let Some(Prepared { program, store, run: mut record }) = prepare(run, file, command)? else { return Ok(Exit::Failed) };
+    let Some(Prepared { program, store, run: mut record }) = prepare(run, target)? else { return Ok(Exit::Failed) };
     let bounds = Bounds::of(options.budget, WITNESS_BUDGET);
     let mut settings = settings_for(run, None, bounds, record.base_time_nanoseconds, Output::Discard)?;
     settings.forced_limit = options.timeout_of_one;

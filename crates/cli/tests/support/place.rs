@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longer than any command of a test takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// Between two looks at a child. Nothing depends on it but how soon its end is noticed.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -90,11 +90,11 @@ impl Started {
             if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
                 break status;
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 let said = fs::read_to_string(&self.err).unwrap_or_default();
-                panic!("did not end within {PATIENCE:?}: {}\n{said}", self.line);
+                panic!("did not end within {TIMEOUT:?}: {}\n{said}", self.line);
             }
             std::thread::sleep(PAUSE);
         };
@@ -125,7 +125,7 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        assert!(start.elapsed() < TIMEOUT, "waited {TIMEOUT:?} for {what}");
         std::thread::sleep(PAUSE);
     }
 }

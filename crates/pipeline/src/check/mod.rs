@@ -196,7 +196,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Forcing {
             limit: self.settings.forced_limit.unwrap_or(derived),
             deadline: Deadline::NEVER,
-            patience: self.settings.record.patience,
+            call_timeout: self.settings.record.call_timeout,
             input: match &self.settings.record.input {
                 Input::Inherit => Input::Empty,
                 other => other.clone(),

@@ -90,7 +90,7 @@ pub struct RecordSettings {
     pub trace_limit: u64,
     /// The most processes that are recorded; 0: no limit.
     pub processes: u64,
-    pub patience: Duration,
+    pub call_timeout: Duration,
     /// Where virtual time begins, in every execution of this program.
     pub base_time_nanoseconds: u64,
     pub accesses: Accesses,
@@ -135,7 +135,7 @@ pub fn record(program: &Program, session: &Path, settings: &RecordSettings) -> R
         quantum: settings.quantum,
         trace_limit: settings.trace_limit,
         processes: settings.processes,
-        patience_ms: u64::try_from(settings.patience.as_millis()).unwrap_or(u64::MAX),
+        call_timeout_ms: u64::try_from(settings.call_timeout.as_millis()).unwrap_or(u64::MAX),
         base_time_nanoseconds: settings.base_time_nanoseconds,
         options: match settings.accesses {
             Accesses::Distinct => 0,

@@ -24,7 +24,8 @@ pub(super) fn suspects<'u>(
     mut seen: impl FnMut(Suspect<'u>),
     mut hidden: Option<impl FnMut(Suspect<'u>)>,
 ) {
-    for (pair, variable) in deadline.bound(pairs(trace, units)) {
+    let mut watch = deadline.watch();
+    for (pair, variable) in pairs(trace, units) {
         let Pair { before, unit, check, act, between, pattern } = pair;
         let suspect = |(other, remote): (&'u Unit, EventIndex)| {
             let violation = Violation { check, between: [remote; 2], act, pattern };
@@ -32,8 +33,13 @@ pub(super) fn suspects<'u>(
         };
         variable.between([check, act], unit.thread, between).map(suspect).for_each(&mut seen);
         if let Some(hidden) = &mut hidden {
-            let is_elsewhere = |(_, remote): &(&Unit, EventIndex)| *remote < check || act < *remote;
-            variable.remote(unit.thread, between).filter(is_elsewhere).map(suspect).for_each(hidden);
+            let is_elsewhere =
+                |(other, remote): &(&Unit, EventIndex)| other.thread != unit.thread && (*remote < check || act < *remote);
+            let in_time = variable.with(between).take_while(|_| !watch.is_over());
+            in_time.filter(is_elsewhere).map(suspect).for_each(hidden);
+        }
+        if watch.is_over() {
+            break;
         }
     }
 }

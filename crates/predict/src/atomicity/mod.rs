@@ -28,6 +28,8 @@
 
 mod interposed;
 mod orders;
+#[cfg(test)]
+mod tests;
 mod units;
 mod views;
 
@@ -153,7 +155,7 @@ pub fn predict(trace: &Trace, options: &Options) -> Vec<Prediction> {
     for (suspect, was_seen) in all_suspects(trace, &units, deadline) {
         suspects.push((!was_seen, suspect.violation.pattern, suspects.len(), suspect));
     }
-    if suspects.is_empty() {
+    if suspects.is_empty() || deadline.is_over() {
         return Vec::new();
     }
     suspects.sort_by_key(|(hidden, pattern, number, _)| (*hidden, *pattern, *number));

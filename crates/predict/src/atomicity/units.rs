@@ -125,10 +125,10 @@ impl Variable {
         self.units.iter().any(|unit| unit.thread != self.units[0].thread)
     }
 
-    /// Units of other threads with this kind of access, and the first one.
-    pub fn remote(&self, thread: ThreadId, kind: Kind) -> impl Iterator<Item = (&Unit, EventIndex)> {
+    /// Units with this kind of access, and the first one.
+    pub fn with(&self, kind: Kind) -> impl Iterator<Item = (&Unit, EventIndex)> {
         let all = self.all(kind).iter().map(|number| &self.units[*number]);
-        all.filter(move |unit| unit.thread != thread).filter_map(move |unit| Some((unit, unit.first(kind)?)))
+        all.filter_map(move |unit| Some((unit, unit.first(kind)?)))
     }
 
     /// Those whose first access of this kind comes between two events.

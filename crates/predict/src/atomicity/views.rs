@@ -66,11 +66,17 @@ fn in_one_section<'u>(trace: &Trace, sections: &[Section<'u>], deadline: Deadlin
     for section in sections.iter().filter(|section| (2..=MOST_VARIABLES).contains(&section.uses.len())) {
         views.entry(section.uses.keys().copied().collect()).or_default().push(section);
     }
-    for (view, whole) in deadline.bound(views.iter().take(MOST_VIEWS)) {
+    let mut watch = deadline.watch();
+    for (view, whole) in views.iter().take(MOST_VIEWS) {
         for (one, other) in pairs(sections, view) {
-            let others = whole.iter().filter(|section| section.thread != one.thread);
+            // Each of the sections with each pair: the loop that takes long.
+            let in_time = whole.iter().take_while(|_| !watch.is_over());
+            let others = in_time.filter(|section| section.thread != one.thread);
             let suspects = others.filter_map(|section| suspect(view, one, other, section));
             suspects.filter(|Suspect { violation: it, .. }| are_near(trace, it.check, it.act)).for_each(&mut *give);
+            if watch.is_over() {
+                return;
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::processor_seconds;
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::only::Only;
+pub use crate::common::options::Measuring as Options;
 use crate::common::table::Table;
 use anyhow::Result;
 use rashomon_engine::synchronisation::{Clocks, Edges, Flat, Tree, VectorClocks};
@@ -138,22 +139,6 @@ struct Report {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Runs of each configuration, of which the medians are taken.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: u32,
-    /// Only patterns whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {

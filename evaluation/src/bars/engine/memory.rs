@@ -5,6 +5,7 @@ use super::{peak_megabytes, shapes, write};
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::only::Only;
+pub use crate::common::options::Selecting as Options;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result};
 use rashomon_engine::serialisability::Regions;
@@ -62,19 +63,6 @@ fn timed(path: &Path, kinds: &[Kind], memory: Option<usize>, folder: &Path) -> R
     let begun = Instant::now();
     let outcome = analyse(&mut source, &settings, &mut |_| {})?;
     Ok((outcome, begun.elapsed().as_secs_f64()))
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Only traces whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 pub fn run(options: &Options) -> Result<bool> {

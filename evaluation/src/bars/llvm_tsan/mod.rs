@@ -10,6 +10,7 @@ mod source;
 
 use crate::common::bar::{self, Bar};
 use crate::common::debian::{self, starts};
+pub use crate::common::options::Dividing as Options;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use case::{Case, Class};
@@ -50,22 +51,6 @@ struct Report {
     bars: Vec<Bar>,
 }
 
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    /// Tests that run at the same time; without it as many as there are processors.
-    #[arg(long)]
-    pub jobs: Option<std::num::NonZeroUsize>,
-    /// Only tests whose name contains this.
-    #[arg(long, visible_aliases = ["filter", "program"])]
-    pub only: Option<String>,
-    /// One run on small inputs: shows that everything works, measures nothing.
-    #[arg(long)]
-    pub quick: bool,
-    /// Machine-readable output.
-    #[arg(long)]
-    pub json: bool,
-}
-
 pub fn run(options: &Options) -> Result<bool> {
     let there = |name: &str| Path::new(run::LLVM_TOOLS).join(name).is_file();
     let sanitizer = Path::new("/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.tsan-x86_64.a").is_file();
@@ -80,7 +65,7 @@ pub fn run(options: &Options) -> Result<bool> {
     fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
     let tests = source::provide(&cache)?;
     let mut cases = case::all(&tests, &features()?)?;
-    if let Some(part) = &options.only {
+    if let Some(part) = &options.selecting.only {
         cases.retain(|case| case.name.contains(part.as_str()));
     }
     if cases.is_empty() {
@@ -102,7 +87,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     // The peer last: who waits for the result of a change sees it soonest.
     let our_runs = run_all("rashomon", &cases, &tests, &ours, &cache.join("rashomon"), jobs)?;
-    let peer_runs = match options.quick {
+    let peer_runs = match options.selecting.quick {
         true => our_runs.iter().map(|_| None).collect(),
         false => run_all("clang", &cases, &tests, &clang, &cache.join("clang"), jobs)?.into_iter().map(Some).collect::<Vec<_>>(),
     };
@@ -115,10 +100,10 @@ pub fn run(options: &Options) -> Result<bool> {
             TestResult { name: case.name.clone(), class: case.class, clang, ours, reason }
         })
         .collect();
-    let unknown = if options.only.is_none() { reasons.into_keys().collect() } else { Vec::new() };
-    let bars = bars_of(&results, options.only.is_none(), &unknown);
+    let unknown = if options.selecting.only.is_none() { reasons.into_keys().collect() } else { Vec::new() };
+    let bars = bars_of(&results, options.selecting.only.is_none(), &unknown);
     let report = Report { evaluation: "llvm-tsan", tests: results, bars };
-    if options.json {
+    if options.selecting.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
     }

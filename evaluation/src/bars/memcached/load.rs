@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const KEYS: u64 = 400;
 const LONGEST_VALUE: u64 = 3000;
 /// An answer that takes longer never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What came of a load.
 #[derive(Debug, Default)]
@@ -40,9 +40,9 @@ pub struct Client {
 
 impl Client {
     pub fn connect(address: SocketAddr) -> Result<Self> {
-        let to = TcpStream::connect_timeout(&address, PATIENCE)?;
+        let to = TcpStream::connect_timeout(&address, TIMEOUT)?;
         to.set_nodelay(true)?;
-        to.set_read_timeout(Some(PATIENCE))?;
+        to.set_read_timeout(Some(TIMEOUT))?;
         let from = BufReader::new(to.try_clone()?);
         Ok(Self { to, from })
     }

@@ -23,7 +23,7 @@ use xtask::workspace;
 const CONNECTIONS: u64 = 8;
 const QUICK_SECONDS: u64 = 5;
 /// Until the server listens, and from its shutdown to its end.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One way to run the server.
 struct Variant {
@@ -182,7 +182,7 @@ fn wait_for_server(address: SocketAddr, child: &mut Child) -> Result<()> {
         if let Some(status) = child.try_wait()? {
             bail!("the server ended before it listened ({status})");
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             bail!("the server does not listen");
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -193,8 +193,8 @@ fn wait_for_server(address: SocketAddr, child: &mut Child) -> Result<()> {
 fn wait_for_end(child: &mut Child) -> Result<()> {
     let start = Instant::now();
     while child.try_wait()?.is_none() {
-        if start.elapsed() > PATIENCE {
-            bail!("still there after {} s", PATIENCE.as_secs());
+        if start.elapsed() > TIMEOUT {
+            bail!("still there after {} s", TIMEOUT.as_secs());
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -73,7 +73,7 @@ pub fn bars(rows: &[Row], options: &Options) -> Vec<Bar> {
         .iter()
         .map(|claim| Bar::holds(claim.name, claim.failed == 0, format!("{} of {} fail", claim.failed, claim.checked)))
         .collect();
-    if !options.quick && options.only.is_none() {
+    if !options.selecting.quick && options.selecting.only.is_none() {
         let enough = total.traces >= 2_000_000;
         bars.push(Bar::holds("millions of traces", enough, total.traces.to_string()));
     }

@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Of one execution with ThreadSanitizer's runtime, and of the recorded one with ours.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// What `check` may take: its budget, the recorded execution, and something for a loaded machine.
-const CHECK_PATIENCE: Duration = Duration::from_secs(150);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// What compilers of their time took.
 const LENIENT: [&str; 6] = [
@@ -125,17 +125,17 @@ impl Tools {
         let mut sanitizer = Command::new(&case.binaries.sanitizer);
         sanitizer.args(&case.arguments).stdin(Stdio::null()).current_dir(&folder);
         sanitizer.env("TSAN_OPTIONS", "external_symbolizer_path=/usr/lib/llvm-19/bin/llvm-symbolizer");
-        let execution = races::execute(&mut sanitizer, PATIENCE)?;
+        let execution = races::execute(&mut sanitizer, TIMEOUT)?;
         let sanitizer_seconds = begin.elapsed().as_secs_f64();
         let reported = places::reported(&execution.said, &self.folder);
 
         let begin = Instant::now();
         let (json, store) = (folder.join("report.json"), folder.join("store"));
         let mut check = Command::new(&self.tool);
-        check.args(["check", "--quiet", "--timeout"]).arg(PATIENCE.as_secs().to_string());
+        check.args(["check", "--quiet", "--timeout"]).arg(TIMEOUT.as_secs().to_string());
         check.arg("--json").arg(&json).arg("--output").arg(&store).arg("--").arg(&case.binaries.ours).args(&case.arguments);
         check.stdin(Stdio::null()).current_dir(&folder);
-        let execution = races::execute(&mut check, CHECK_PATIENCE)?;
+        let execution = races::execute(&mut check, CHECK_TIMEOUT)?;
         let check_seconds = begin.elapsed().as_secs_f64();
         let report = fs::read(&json).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let failure = failure(&execution, report.is_some());
@@ -163,7 +163,7 @@ fn failure(execution: &races::Execution, has_report: bool) -> Option<String> {
     const BROKEN: [i32; 2] = [101, 125];
     let last = || execution.said.lines().rev().find(|line| line.contains("error")).unwrap_or_default().to_owned();
     match execution.status {
-        None => Some(format!("did not end within {} s", CHECK_PATIENCE.as_secs())),
+        None => Some(format!("did not end within {} s", CHECK_TIMEOUT.as_secs())),
         Some(status) if status.code().is_none_or(|code| BROKEN.contains(&code)) => Some(format!("{status}: {}", last())),
         Some(_) if !has_report => Some(format!("left no report: {}", last())),
         Some(_) => None,

@@ -25,7 +25,7 @@ const BUDGET: &str = "10";
 /// A bug in code that one recording did not execute may be in another one.
 pub const RECORDINGS: u32 = 4;
 /// Seconds of one run under ThreadSanitizer, after which it counts as hanging.
-const PATIENCE: u64 = 4;
+const TIMEOUT: u64 = 4;
 /// Groups of `tests/programs` that are scenarios; the others show what else a recording has to survive.
 const GROUPS: [&str; 3] = ["measured/", "race_free/", "racy/"];
 /// With --quick every so many programs.
@@ -90,7 +90,7 @@ pub fn rows(only: Option<&str>, quick: bool) -> Result<Vec<Row>> {
     let mut all = suite::programs(only)?;
     all.retain(|program| GROUPS.iter().any(|group| program.path.starts_with(group)));
     all.extend(suite::scenarios(only)?);
-    all.iter_mut().for_each(|program| program.timeout_seconds = program.timeout_seconds.min(PATIENCE));
+    all.iter_mut().for_each(|program| program.timeout_seconds = program.timeout_seconds.min(TIMEOUT));
     let chosen: Vec<(Program, BTreeSet<String>)> = all
         .into_iter()
         .filter_map(|program| Some((bugs(&program)?, program)))

@@ -281,3 +281,42 @@ macro_rules! interpose_variadic {
     )* };
 }
 pub(super) use interpose_variadic;
+
+/// Functions with a variable number of arguments behind `$fixed` ones, each with its twin that takes a list. The file that
+/// they are in has a `Row`, one of these functions, made by `Row::new(twin, fixed, each, particular)`; its `call` gets the fixed
+/// arguments and the list.
+macro_rules! interpose_with_twins {
+    ($($name:ident $twin:ident($($argument:ident)*) $fixed:literal $each:ident $particular:expr;)*) => {
+        /// From the trampolines of functions with a variable number of arguments.
+        unsafe extern "C" fn listed(fixed: *const usize, arguments: &mut Arguments, row: &Row) -> c_int {
+            // SAFETY: the trampoline has stored as many fixed arguments as the row says.
+            unsafe { row.call(core::slice::from_raw_parts(fixed, row.fixed), arguments) }
+        }
+        $(
+            mod $twin {
+                use super::*;
+
+                /// The list itself is used up by the function behind.
+                fn real(fixed: &[usize], arguments: &mut Arguments) -> c_int {
+                    let &[$($argument),*] = fixed else { return -1 };
+                    // SAFETY: the function that takes a list, with the program's arguments.
+                    unsafe {
+                        let twin = real!(fn $twin($(interpose_with_twins!(@word $argument),)* *mut Arguments) -> c_int);
+                        twin($($argument,)* arguments)
+                    }
+                }
+
+                pub static ROW: Row = Row::new(real, $fixed, $each, $particular);
+
+                pub unsafe extern "C" fn call($($argument: usize,)* arguments: &mut Arguments) -> c_int {
+                    // SAFETY: the program's own arguments.
+                    unsafe { ROW.call(&[$($argument),*], arguments) }
+                }
+            }
+            $crate::intercept::effects::formats::interpose_variadic! { $name $fixed => listed, $twin::ROW; }
+            $crate::intercept::interpose! { $twin => $twin::call; }
+        )*
+    };
+    (@word $argument:ident) => { usize };
+}
+pub(super) use interpose_with_twins;

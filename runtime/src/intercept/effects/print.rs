@@ -1,6 +1,6 @@
 //! `printf` and its kin: they read the format and the strings that it names, and write the text where it goes to memory.
 
-use super::formats::{Arguments, Conversions, Limit, Modifier, interpose_variadic};
+use super::formats::{Arguments, Conversions, Limit, Modifier, interpose_with_twins};
 use super::*;
 use crate::intercept::descriptors::{self, transfer};
 use crate::intercept::stdio::{gives, standard_output};
@@ -76,6 +76,10 @@ unsafe fn strings(r: &Accesses<'_>, format: usize, each: usize, mut arguments: A
 }
 
 impl Row {
+    const fn new(twin: fn(&[usize], &mut Arguments) -> c_int, fixed: usize, each: usize, output: Output) -> Self {
+        Self { twin, fixed, output, each }
+    }
+
     unsafe fn call(&self, fixed: &[usize], arguments: &mut Arguments) -> c_int {
         let call = Call::entered();
         if let Some(call) = &call {
@@ -118,40 +122,9 @@ impl Row {
     }
 }
 
-/// From the trampolines of functions with a variable number of arguments.
-unsafe extern "C" fn listed(fixed: *const usize, arguments: &mut Arguments, row: &Row) -> c_int {
-    // SAFETY: the trampoline has stored as many fixed arguments as the row says.
-    unsafe { row.call(core::slice::from_raw_parts(fixed, row.fixed), arguments) }
-}
-
-macro_rules! printers {
-    ($($name:ident $twin:ident($($argument:ident)*) $fixed:literal $each:ident $output:expr;)*) => { $(
-        mod $twin {
-            use super::*;
-
-            /// The list itself is used up by the function behind.
-            fn real(fixed: &[usize], arguments: &mut Arguments) -> c_int {
-                let &[$($argument),*] = fixed else { return -1 };
-                // SAFETY: the function that takes a list, with the program's arguments.
-                unsafe { real!(fn $twin($(printers!(@word $argument),)* *mut Arguments) -> c_int)($($argument,)* arguments) }
-            }
-
-            pub static ROW: Row = Row { twin: real, fixed: $fixed, output: $output, each: $each };
-
-            pub unsafe extern "C" fn call($($argument: usize,)* arguments: &mut Arguments) -> c_int {
-                // SAFETY: the program's own arguments.
-                unsafe { ROW.call(&[$($argument),*], arguments) }
-            }
-        }
-        interpose_variadic! { $name $fixed => listed, $twin::ROW; }
-        crate::intercept::interpose! { $twin => $twin::call; }
-    )* };
-    (@word $argument:ident) => { usize };
-}
-
 const NARROW: usize = 1;
 
-printers! {
+interpose_with_twins! {
     printf vprintf(format) 1 NARROW Output::Standard;
     fprintf vfprintf(stream format) 2 NARROW Output::Stream(0);
     dprintf vdprintf(file format) 2 NARROW Output::File(0);

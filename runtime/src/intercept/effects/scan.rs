@@ -1,6 +1,6 @@
 //! `scanf` and its kin: they write what their format's conversions name, as far as they came.
 
-use super::formats::{Arguments, Conversion, Conversions, Limit, Modifier, interpose_variadic};
+use super::formats::{Arguments, Conversion, Conversions, Limit, Modifier, interpose_with_twins};
 use super::*;
 use crate::intercept::stdio::{Wants, standard_input, takes};
 use core::ffi::c_int;
@@ -67,6 +67,10 @@ unsafe fn assigned(w: &Accesses<'_>, format: usize, each: usize, mut arguments: 
 }
 
 impl Row {
+    const fn new(twin: fn(&[usize], &mut Arguments) -> c_int, fixed: usize, each: usize, input: Option<usize>) -> Self {
+        Self { twin, fixed, input, each }
+    }
+
     unsafe fn call(&self, fixed: &[usize], arguments: &mut Arguments) -> c_int {
         let call = Call::entered();
         let format = fixed[self.fixed - 1];
@@ -102,42 +106,11 @@ impl Row {
     }
 }
 
-/// From the trampolines of functions with a variable number of arguments.
-unsafe extern "C" fn listed(fixed: *const usize, arguments: &mut Arguments, row: &Row) -> c_int {
-    // SAFETY: the trampoline has stored as many fixed arguments as the row says.
-    unsafe { row.call(core::slice::from_raw_parts(fixed, row.fixed), arguments) }
-}
-
-macro_rules! scanners {
-    ($($name:ident $twin:ident($($argument:ident)*) $fixed:literal $each:ident $input:expr;)*) => { $(
-        mod $twin {
-            use super::*;
-
-            /// The list itself is used up by the function behind.
-            fn real(fixed: &[usize], arguments: &mut Arguments) -> c_int {
-                let &[$($argument),*] = fixed else { return -1 };
-                // SAFETY: the function that takes a list, with the program's arguments.
-                unsafe { real!(fn $twin($(scanners!(@word $argument),)* *mut Arguments) -> c_int)($($argument,)* arguments) }
-            }
-
-            pub static ROW: Row = Row { twin: real, fixed: $fixed, input: $input, each: $each };
-
-            pub unsafe extern "C" fn call($($argument: usize,)* arguments: &mut Arguments) -> c_int {
-                // SAFETY: the program's own arguments.
-                unsafe { ROW.call(&[$($argument),*], arguments) }
-            }
-        }
-        interpose_variadic! { $name $fixed => listed, $twin::ROW; }
-        crate::intercept::interpose! { $twin => $twin::call; }
-    )* };
-    (@word $argument:ident) => { usize };
-}
-
 const NARROW: usize = 1;
 
 // The first names are those of C before 1999, where `%a` could mean an allocation; headers lead to the second ones, and from
 // glibc 2.38 on to the third ones.
-scanners! {
+interpose_with_twins! {
     scanf vscanf(format) 1 NARROW None;
     fscanf vfscanf(stream format) 2 NARROW None;
     sscanf vsscanf(text format) 2 NARROW Some(0);

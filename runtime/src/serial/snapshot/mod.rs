@@ -110,7 +110,7 @@ fn prepare(live: &[u32]) -> Result<&'static Thread, u64> {
         sys::futex_wake(&other.baton, 1);
     }
     let all_stand = others(live, caller.number.get()).all(|other| {
-        sched::patiently(|| other.standing.state.load(Acquire) != GOES);
+        sched::until_timeout(|| other.standing.state.load(Acquire) != GOES);
         other.standing.state.load(Acquire) == STANDS
     });
     if !all_stand {
