@@ -28,7 +28,7 @@ pub mod outcome {
     pub const OTHER_OPERATION: u64 = 2;
     /// Nobody could go on: whoever did not wait for a turn was blocked, and not by each other for ever.
     pub const STUCK: u64 = 3;
-    /// Whose turn it was did not come for as long as patience lasts.
+    /// Whose turn it was did not come within its timeout.
     pub const LATE: u64 = 4;
     /// Threads blocked each other for ever, in operations of the program.
     pub const DEADLOCK: u64 = 5;

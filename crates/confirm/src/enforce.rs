@@ -66,7 +66,7 @@ pub enum Kept {
     OtherOperation { turn: usize, op: u64 },
     /// Before this turn nobody could go on, and threads did not block each other.
     Stuck { turn: usize },
-    /// The thread of this turn did not come for as long as patience lasts.
+    /// The thread of this turn did not come within its timeout.
     Late { turn: usize },
     /// Before this turn, threads blocked each other for ever.
     Deadlock { turn: usize },
@@ -78,11 +78,11 @@ pub fn enforce(
     program: &Program,
     order: &Schedule,
     folder: &Path,
-    (patience, time): (Duration, Time),
+    (step_timeout, time): (Duration, Time),
     input: &Input,
 ) -> Result<(Kept, Execution), ConfirmError> {
-    let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-    let request = ControlRequest { patience_ms, schedule: Some(order), ..ControlRequest::default() };
+    let call_timeout_ms = u64::try_from(step_timeout.as_millis()).unwrap_or(u64::MAX);
+    let request = ControlRequest { call_timeout_ms, schedule: Some(order), ..ControlRequest::default() };
     new_session(folder, &control::encode(&request)?)?;
     let path = folder.join(ENFORCED_FILE);
     std::fs::write(&path, [0; WORDS * 8]).map_err(ConfirmError::io("write", &path))?;

@@ -37,7 +37,7 @@ pub struct Enforcement<'a> {
     /// Counterexamples of one shared object, and of deadlocks, at most.
     pub most: usize,
     /// How long the thread whose turn it is may take to come.
-    pub patience: Duration,
+    pub step_timeout: Duration,
     /// Of one execution.
     pub limit: Duration,
     /// Behind it nothing is decided or enforced any more.
@@ -199,7 +199,7 @@ impl Enforcement<'_> {
             .environment
             .extend([(DETECT_VARIABLE.into(), flags.into_text()), (REPORTER_VARIABLE.into(), self.reporter.clone())]);
         let time = Time { limit: Some(self.limit), until: self.deadline };
-        let (kept, execution) = enforce(&program, &order, &self.folder, (self.patience, time), self.input)?;
+        let (kept, execution) = enforce(&program, &order, &self.folder, (self.step_timeout, time), self.input)?;
         let (races, deadlocks) = reported(&self.folder, &reports)?;
         rashomon_confirm::force::remove(&self.folder)?;
         let why = match (kept, execution.ending) {

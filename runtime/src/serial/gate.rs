@@ -239,8 +239,8 @@ impl Watch {
             let how = if standstill::has_told() { outcome::DEADLOCK } else { outcome::STUCK };
             fails(how, next, 0);
         }
-        let patience = config::word(control::field::PATIENCE_MS).saturating_mul(1_000_000);
-        if now - self.since >= patience.max(STUCK_NS) {
+        let timeout = config::word(control::field::CALL_TIMEOUT_MS).saturating_mul(1_000_000);
+        if now - self.since >= timeout.max(STUCK_NS) {
             fails(outcome::LATE, next, 0);
         }
     }
