@@ -42,7 +42,7 @@ pub enum CspCommand {
         budget: Duration,
         /// Seconds that the thread whose turn it is may take to come; after them the order is infeasible.
         #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
-        patience: Duration,
+        step_timeout: Duration,
         /// Write what came of each order to this file, as JSON; `-`: to standard output.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,

@@ -19,8 +19,8 @@ const LARGEST: u64 = 4 << 20;
 pub fn csp(ui: Ui, command: CspCommand) -> Result<Exit> {
     match command {
         CspCommand::Export { trace, output, objects } => export(trace.as_deref(), output.as_deref(), objects),
-        CspCommand::Enforce { store, trust, counterexamples, budget, patience, json } => {
-            let asked = enforce::Asked { most: usize::from(counterexamples), budget, patience, json };
+        CspCommand::Enforce { store, trust, counterexamples, budget, step_timeout, json } => {
+            let asked = enforce::Asked { most: usize::from(counterexamples), budget, step_timeout, json };
             enforce::enforce(ui, store.as_deref(), trust, &asked)
         }
         CspCommand::Check { file, states, within, counterexamples } => {

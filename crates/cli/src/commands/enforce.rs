@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Asked {
     pub most: usize,
     pub budget: Duration,
-    pub patience: Duration,
+    pub step_timeout: Duration,
     pub json: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
         reporter: tool()?,
         folder: std::path::absolute(store.scratch("enforce"))?,
         most: asked.most,
-        patience: asked.patience,
+        step_timeout: asked.step_timeout,
         limit: forcing.limit,
         deadline: Deadline::within(asked.budget),
     };
