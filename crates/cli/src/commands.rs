@@ -97,7 +97,8 @@ pub fn end_all_on_interruption() {
         live::interrupted();
         let kept =
             if KEEPS.load(Ordering::SeqCst) { "; what was found so far is in the store: see `rashomon report`" } else { "" };
-        say!("interrupted{kept}");
+        let explored = crate::progress::explored().map_or_else(String::new, |words| format!("; explored: {words}"));
+        say!("interrupted{explored}{kept}");
         std::process::exit(130);
     });
 }

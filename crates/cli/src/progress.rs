@@ -4,11 +4,12 @@
 use crate::live::Live;
 use crate::terminal::{error_is_terminal, say};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use rashomon_event::{Deadline, harmless};
+use rashomon_event::{Deadline, FindingId, counted, harmless};
 use rashomon_pipeline::{Observer, Progress};
 use rashomon_report::text;
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub struct Reporter {
@@ -18,6 +19,25 @@ pub struct Reporter {
     until: Deadline,
     /// When there was a line, where none takes another one's place.
     last: Instant,
+    /// Proofs that were told: engines come to the same one.
+    told: BTreeSet<(FindingId, &'static str)>,
+}
+
+/// What was explored so far, for whoever is told of an interruption.
+static EXPLORED: Mutex<Option<String>> = Mutex::new(None);
+
+/// What was explored until now, in words; `None`: nothing.
+pub fn explored() -> Option<String> {
+    EXPLORED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn explored_words(schedules: u64, found: usize) -> String {
+    let schedules = counted(schedules, "schedule");
+    if found == 0 {
+        format!("{schedules}, none failed")
+    } else {
+        format!("{schedules}, {} found", counted(found as u64, "failure"))
+    }
 }
 
 /// Between lines where none takes another one's place.
@@ -30,7 +50,7 @@ impl Reporter {
 
     /// Also to a report.
     pub fn telling(quiet: bool, live: Option<Arc<Live>>) -> Self {
-        Self { quiet, live, bar: None, until: Deadline::NEVER, last: Instant::now() }
+        Self { quiet, live, bar: None, until: Deadline::NEVER, last: Instant::now(), told: BTreeSet::new() }
     }
 
     fn line(&self, text: &str) {
@@ -98,9 +118,16 @@ impl Observer for Reporter {
             Progress::Provoking { execution, open } => {
                 self.now(&format!("provoking: execution {execution}, {open} pairs of accesses undecided"));
             }
+            Progress::Exploring { schedules, found } => {
+                let words = explored_words(schedules, found);
+                self.now(&format!("exploring: {words}"));
+                *EXPLORED.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+            }
             Progress::Decided(finding) => {
-                if let Some(grade) = finding.verdict.grade() {
-                    self.line(&format!("proven ({}): {}", text::grade_name(grade), finding.id));
+                if let Some(grade) = finding.verdict.grade().map(text::grade_name)
+                    && self.told.insert((finding.id.clone(), grade))
+                {
+                    self.line(&format!("proven ({grade}): {}", finding.id));
                 }
             }
             Progress::Until(deadline) => {
@@ -136,39 +163,39 @@ impl Drop for Reporter {
     }
 }
 
-/// How far a long count has come: a line on a terminal, from the first second on, and nothing elsewhere.
+/// How far a long count has come: a line on a terminal, from the first second on; elsewhere a line every ten seconds.
 pub struct Counter {
     what: &'static str,
     of: Option<u64>,
-    shown: bool,
+    quiet: bool,
     began: Instant,
     next: Instant,
     bar: Option<ProgressBar>,
 }
 
 impl Counter {
-    const EVERY: Duration = Duration::from_millis(250);
+    const REDRAWN: Duration = Duration::from_millis(250);
 
     pub fn new(quiet: bool, what: &'static str, of: Option<u64>) -> Self {
         let began = Instant::now();
-        let shown = !quiet && error_is_terminal();
-        Self { what, of, shown, began, next: began + Duration::from_secs(1), bar: None }
+        let first = if error_is_terminal() { Duration::from_secs(1) } else { EVERY };
+        Self { what, of, quiet, began, next: began + first, bar: None }
     }
 
     pub fn reached(&mut self, count: u64) {
         // A look at the clock every block of two thousand is cheap.
-        if !self.shown || Instant::now() < self.next {
+        if self.quiet || Instant::now() < self.next {
             return;
         }
-        self.next = Instant::now() + Self::EVERY;
+        let words = counter_words(count, self.of, self.what, self.began.elapsed());
+        if !error_is_terminal() {
+            self.next = Instant::now() + EVERY;
+            say!("{words}");
+            return;
+        }
+        self.next = Instant::now() + Self::REDRAWN;
         let bar = self.bar.get_or_insert_with(ProgressBar::new_spinner);
-        let millions = count as f64 / 1e6;
-        let part = match self.of {
-            Some(of) if of > 0 => format!(" of {:.1}, {:.0} %", of as f64 / 1e6, 100.0 * count as f64 / of as f64),
-            _ => String::new(),
-        };
-        let speed = millions / self.began.elapsed().as_secs_f64();
-        bar.set_message(format!("{millions:.1}{part} million {}, {speed:.1} a second", self.what));
+        bar.set_message(words);
         bar.tick();
     }
 
@@ -176,5 +203,30 @@ impl Counter {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Such as `2.0 of 8.0 million events, 25 %, 0.5 a second (12 s left)`.
+fn counter_words(count: u64, of: Option<u64>, what: &str, took: Duration) -> String {
+    let (millions, speed) = (count as f64 / 1e6, count as f64 / took.as_secs_f64().max(1e-3));
+    let Some(of) = of.filter(|&of| of > 0) else {
+        return format!("{millions:.1} million {what}, {:.1} a second", speed / 1e6);
+    };
+    let part = 100.0 * count as f64 / of as f64;
+    let left = of.saturating_sub(count) as f64 / speed.max(1.0);
+    format!("{millions:.1} of {:.1} million {what}, {part:.0} %, {:.1} a second ({left:.0} s left)", of as f64 / 1e6, speed / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_say_how_long_it_takes() {
+        let took = Duration::from_secs(4);
+        let words = counter_words(2_000_000, Some(8_000_000), "events", took);
+        assert_eq!(words, "2.0 of 8.0 million events, 25 %, 0.5 a second (12 s left)");
+        assert_eq!(counter_words(2_000_000, None, "events", took), "2.0 million events, 0.5 a second");
+        assert!(counter_words(0, Some(8), "events", Duration::ZERO).ends_with("(8 s left)"));
     }
 }

@@ -139,10 +139,10 @@ fn exhaustion_is_reported_where_nothing_fails() {
     assert_eq!(report["findings"].as_array().map(Vec::len), Some(0), "{report}");
     std::fs::remove_dir_all(place.path("store")).unwrap();
     let (ended, _) = explore(&place, &["--strategy", "preemptions", "--preemptions", "1"]);
-    ended.expect(0, &["with up to 1 preemptions", "nothing is left within the bounds"]);
+    ended.expect(0, &["with up to 1 preemption in", "nothing is left within the bounds"]);
     std::fs::remove_dir_all(place.path("store")).unwrap();
     let (ended, _) = explore(&place, &["--strategy", "dpor", "--schedules", "1"]);
-    let ended = ended.expect(0, &["explored 1 schedules"]);
+    let ended = ended.expect(0, &["explored 1 schedule, "]);
     assert!(!ended.err.contains("nothing is left"), "{ended}");
 }
 
@@ -315,4 +315,14 @@ int main(void) {
         assert_eq!(report["findings"].as_array().map(Vec::len), Some(0), "{report}");
         std::fs::remove_dir_all(place.path("store")).unwrap();
     }
+}
+
+/// One execution is recorded; the sixth one is not begun.
+#[test]
+fn an_interruption_tells_what_was_explored() {
+    let place = Place::new();
+    place.compile("program", RIGHT);
+    let sixth = "echo >> count; test $(wc -l < count) -ne 6 || { kill -INT $PPID; exec sleep 60; }";
+    let ended = place.rashomon(&["explore", "--jobs", "1", "--before-each", sixth, "--", "./program"]);
+    ended.expect(130, &["interrupted; explored: ", ", none failed; what was found so far is in the store"]);
 }

@@ -221,6 +221,21 @@ fn what_is_clean_says_what_was_looked_at() {
     place.rashomon(&["check", "--", "./alone"]).expect(0, &["of one thread, with which nothing can race"]);
 }
 
+/// Which call it was that asked for what may be another thing next time.
+#[test]
+fn input_from_outside_is_named() {
+    let place = Place::new();
+    place.compile(
+        "reads",
+        "#include <unistd.h>\nint main(void) {\n    char c = 0;\n    return read(0, &c, 1) != 1 || c != 'a';\n}\n",
+    );
+    place.write("input", "a");
+    let shell =
+        place.run(place.command("sh", &["-c", &format!("cat input | {} check -- ./reads", env!("CARGO_BIN_EXE_rashomon"))]));
+    let said = "note: input came from outside, to main (reads.c:4):";
+    assert!(shell.err.lines().any(|line| line.starts_with(said)), "{shell}");
+}
+
 const RACE_FREE: &str = "\
 #include <pthread.h>
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -75,7 +75,9 @@ fn build(place: &Place, library: &str, source: &str, program: &str) {
     place.must("gcc", &["-O1", "-shared", "-fPIC", &soname, "-o", library, "library.c"]);
     place.write("program.c", program);
     let folder = format!("-Wl,-rpath,{}", place.path("").display());
-    place.rashomon(&["cc", "-g", "-O1", "-w", "-pthread", "-o", "program", "program.c", library, &folder]).expect(0, &[]);
+    place
+        .rashomon(&["cc", "-g", "-O1", "-w", "-pthread", "-o", "program", "program.c", "-Wl,--no-as-needed", library, &folder])
+        .expect(0, &[]);
 }
 
 fn count(report: &Value, status: &str) -> usize {
@@ -145,4 +147,16 @@ fn known_libraries_turn_nothing_off() {
     place.rashomon(&["record", "-o", "store", "--", "./program"]).expect(0, &[]);
     let ended = place.rashomon(&["predict", "store"]).expect(0, &["1 predicted"]);
     assert!(!ended.err.contains("libz"), "{ended}");
+}
+
+#[test]
+fn a_library_that_nobody_calls_turns_nothing_off() {
+    let place = Place::new();
+    // Linked all the same, as many build systems do.
+    let program = CALLER.replace("pure_sum(1, 2)", "0").replace("pure_sum(1, -1)", "0");
+    let library = "#include <stdlib.h>\nint pure_sum(int a, int b) { free(malloc(1)); return a + b; }";
+    build(&place, "libidle.so.1", library, &program);
+    place.rashomon(&["record", "-o", "store", "--", "./program"]).expect(0, &[]);
+    let ended = place.rashomon(&["predict", "store"]).expect(0, &["1 predicted"]);
+    assert!(!ended.err.contains("libidle"), "{ended}");
 }

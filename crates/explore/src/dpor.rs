@@ -23,6 +23,7 @@ use crate::file::End;
 use crate::log::{Log, Pending};
 use crate::search::{Plan, Search};
 use rashomon_abi::record::Op;
+use rashomon_event::counted;
 
 #[derive(Clone, Debug)]
 struct Node {
@@ -159,6 +160,6 @@ impl Search for Dpor {
     }
 
     fn describe(&self) -> String {
-        format!("{} schedules, {} of them ended as redundant", self.executed, self.redundant)
+        format!("{}, {} of them ended as redundant", counted(self.executed, "schedule"), self.redundant)
     }
 }

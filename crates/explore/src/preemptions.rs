@@ -25,6 +25,7 @@ use crate::dependence::Order;
 use crate::file::End;
 use crate::log::Log;
 use crate::search::{Plan, Search};
+use rashomon_event::counted;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
@@ -160,6 +161,7 @@ impl Search for PreemptionBounding {
     }
 
     fn describe(&self) -> String {
-        format!("{} schedules with up to {} preemptions", self.executed, self.bound)
+        let (schedules, preemptions) = (counted(self.executed, "schedule"), counted(self.bound as u64, "preemption"));
+        format!("{schedules} with up to {preemptions}")
     }
 }

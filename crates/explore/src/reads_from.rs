@@ -19,6 +19,7 @@ use crate::log::Log;
 use crate::search::{Plan, Search};
 use rashomon_abi::exploration::{MOST_WANTED, Wanted, Wish};
 use rashomon_abi::numbers::SplitMix;
+use rashomon_event::counted;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -340,6 +341,7 @@ impl Search for ReadsFrom {
     }
 
     fn describe(&self) -> String {
-        format!("{} schedules that steer reads to new inputs ({} of them seen)", self.given, self.seen.len())
+        let inputs = counted(self.seen.len() as u64, "new input");
+        format!("{} in which reads are steered to inputs that they have not had ({inputs} seen)", counted(self.given, "schedule"))
     }
 }

@@ -3,6 +3,7 @@
 use crate::file::{End, Sampling};
 use crate::log::Log;
 use crate::search::{Plan, Search};
+use rashomon_event::counted;
 
 #[derive(Clone, Debug)]
 pub struct Samples {
@@ -39,6 +40,6 @@ impl Search for Samples {
     }
 
     fn describe(&self) -> String {
-        format!("{} random schedules", self.given)
+        counted(self.given, "random schedule")
     }
 }

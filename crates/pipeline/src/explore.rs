@@ -207,6 +207,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let mut refused = None;
         let go = explorer.batch(search.as_mut(), limits, running, &mut |_, observation| {
             *tried += 1;
+            observer.progress(Progress::Exploring { schedules: *tried, found: found.len() });
             let is_new = settings.check && novelty.learn(&observation.log) > 0;
             if is_new {
                 *last_new = *tried;

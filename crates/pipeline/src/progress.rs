@@ -36,6 +36,11 @@ pub enum Progress<'a> {
         execution: u64,
         open: usize,
     },
+    /// So many schedules were explored, and so many different failures found.
+    Exploring {
+        schedules: u64,
+        found: usize,
+    },
     /// A finding is in the store; it may be decided again.
     Decided(&'a Finding),
     /// A finding is no longer in the store: another one says more.

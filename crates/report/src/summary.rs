@@ -56,22 +56,22 @@ impl Counts {
 pub enum Status {
     /// Nothing proven, nothing predicted.
     Clean,
-    /// The same so far: it did not come to its end.
+    /// The same so far: it did not come to its end, or had no time to look at everything.
     Incomplete,
     Predicted,
     Proven,
 }
 
 impl Status {
-    pub fn of(counts: Counts, interrupted: bool) -> Self {
+    pub fn of(counts: Counts, is_whole: bool) -> Self {
         if counts.proven > 0 {
             Self::Proven
         } else if counts.predicted > 0 {
             Self::Predicted
-        } else if interrupted {
-            Self::Incomplete
-        } else {
+        } else if is_whole {
             Self::Clean
+        } else {
+            Self::Incomplete
         }
     }
 }
@@ -81,13 +81,16 @@ impl Status {
 pub struct Unexamined {
     /// For which no schedule was looked for.
     pub suspicions: u64,
+    /// Of critical sections that may belong together, and were not interleaved with another thread's.
+    #[serde(default)]
+    pub pairs: u64,
     /// Recorded processes that were not looked at, or not to their end.
     pub recordings: u64,
 }
 
 impl Unexamined {
     pub const fn is_nothing(&self) -> bool {
-        self.suspicions == 0 && self.recordings == 0
+        self.suspicions == 0 && self.pairs == 0 && self.recordings == 0
     }
 }
 
@@ -125,7 +128,7 @@ impl RunSummary {
             threads: 0,
             executions: 0,
             untried: 0,
-            unexamined: Unexamined { suspicions: 0, recordings: 0 },
+            unexamined: Unexamined { suspicions: 0, pairs: 0, recordings: 0 },
             store: String::new(),
             notes: Vec::new(),
             interrupted: false,

@@ -388,12 +388,13 @@ fn looked_at(run: &RunSummary) -> String {
 /// `None`: everything was looked at.
 fn incomplete_words(unexamined: Unexamined) -> Option<String> {
     let of = |count: u64, noun: &str| (count > 0).then(|| plural(count, noun));
-    let parts = [of(unexamined.suspicions, "suspicion"), of(unexamined.recordings, "recorded process")];
+    let pairs = of(unexamined.pairs, "pair").map(|pairs| format!("{pairs} of critical sections"));
+    let parts = [of(unexamined.suspicions, "suspicion"), pairs, of(unexamined.recordings, "recorded process")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("{} not examined", parts.join(" and ")))
+    (!parts.is_empty()).then(|| format!("{} not examined", parts.join(", ")))
 }
 
-/// All findings, one empty line behind each, then the summary of the run.
+/// All findings, one empty line behind each, then the summary of the run; the result is the last line.
 fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     let look = Look::of(options);
     let (mut out, mut told) = (String::new(), BTreeSet::new());
@@ -406,7 +407,6 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
         out.push_str(&undecided::lines(&look, findings, &run.store, run.recordings));
     }
     let counts = Counts::of(findings);
-    look.line(&mut out, "", &result_words(findings, &groups, counts, run));
     let _ = writeln!(
         out,
         "{} proven, {} predicted, {} suspected, {} diverged, {} refuted",
@@ -436,5 +436,6 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     if !run.store.is_empty() {
         let _ = writeln!(out, "kept in {}", clean(&run.store));
     }
+    look.line(&mut out, "", &result_words(findings, &groups, counts, run));
     out
 }

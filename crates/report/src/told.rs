@@ -3,7 +3,7 @@
 use crate::analysis::{Region, TracedAccess};
 use crate::warning::{self, Kind, Location, Place, Stack, Warning};
 use rashomon_event::finding::HeldLock;
-use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Side};
+use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Side, counted};
 
 fn side(thread: String, action: String, stack: Vec<Frame>) -> Side {
     Side { thread, action, stack, held: Vec::new(), created_at: Vec::new() }
@@ -62,9 +62,9 @@ fn frames(stack: &Stack) -> Vec<Frame> {
 
 fn subject(location: &Location) -> String {
     match (location.place, &location.variable) {
-        (Place::Static, Some(variable)) => format!("global {} ({} bytes)", variable.name, variable.size),
+        (Place::Static, Some(variable)) => variable.phrase(),
         (Place::Static, None) => format!("{:#x}", location.address),
-        (Place::Heap, _) => format!("heap block of {} bytes", location.size),
+        (Place::Heap, _) => format!("heap block of {}", counted(location.size, "byte")),
         (Place::Stack, _) => format!("stack of {}", thread_path(location.thread)),
         (Place::Tls, _) => format!("thread-local storage of {}", thread_path(location.thread)),
         (Place::Descriptor, _) => format!("file descriptor {}", location.descriptor),
@@ -89,7 +89,7 @@ impl Warning {
             let what = if access.is_free() {
                 "release".to_owned()
             } else {
-                format!("{atomic}{} of {} bytes", if access.is_write() { "write" } else { "read" }, access.size)
+                format!("{atomic}{} of {}", if access.is_write() { "write" } else { "read" }, counted(access.size, "byte"))
             };
             let held = access.held.iter().map(|held| HeldLock {
                 name: mutex(held.mutex),

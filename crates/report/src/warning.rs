@@ -1,5 +1,7 @@
 //! A warning of online detection: what the runtime tells, with the names that are found for its addresses.
 
+use crate::frame::{NULL, base_name};
+use rashomon_event::counted;
 use serde::Serialize;
 
 /// What a warning is about.
@@ -155,7 +157,7 @@ impl Thread {
     }
 }
 
-/// A variable of a module.
+/// A variable of a module; without a symbol its name is [`NULL`] and its size 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     pub name: String,
@@ -165,6 +167,16 @@ pub struct Variable {
     pub offset: u64,
     pub file: Option<String>,
     pub line: Option<u32>,
+}
+
+impl Variable {
+    /// One phrase that says which: `global x (4 bytes)`, or in whose data it lies and where.
+    pub(crate) fn phrase(&self) -> String {
+        if self.name == NULL && self.size == 0 {
+            return format!("the data of {} at {:#x}", base_name(&self.module), self.offset);
+        }
+        format!("global {} ({})", self.name, counted(self.size, "byte"))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -3,7 +3,7 @@
 //! A fixture holds the `findings` and the `run` of a store as they are there, without schedules for machines, and with the
 //! folders of whoever made it replaced by those of a user. `docs/how-to/check.md` says how a report is read.
 
-use rashomon_event::Finding;
+use rashomon_event::{Finding, FindingId};
 use rashomon_report::{Format, Options, Report, RunSummary, Shown, json::Json, text::Text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -173,4 +173,33 @@ fn the_reference_names_every_field() {
         .filter(|name| !reference.contains(&format!("`{name}`")) && !reference.contains(&format!(".{name}`")))
         .collect();
     assert!(unnamed.is_empty(), "not in docs/reference/formats.md: {unnamed:?}");
+}
+
+/// Whoever calls: locks that two functions take in another order each are one cause.
+#[test]
+fn findings_of_one_cause_are_one() {
+    let (_, fixture) = fixtures().into_iter().find(|(name, _)| name == "deadlock-of-three").expect("its fixture");
+    let deadlock = fixture.findings.iter().find(|finding| finding.sides.len() == 3).expect("its deadlock");
+    let mut of_others = Finding { id: FindingId::new("deadlock-00000001").unwrap(), ..deadlock.clone() };
+    of_others.subject = "mutex other_locks".into();
+    let mut elsewhere = Finding { id: FindingId::new("deadlock-00000002").unwrap(), ..of_others.clone() };
+    elsewhere.sides[0].stack.iter_mut().for_each(|frame| frame.line = frame.line.map(|line| line + 1));
+    let text = |findings: &[Finding]| Text.report(Report { findings, run: &fixture.run }, &look());
+    let grouped = text(&[deadlock.clone(), of_others.clone()]);
+    assert!(grouped.contains("locks taken at the same places deadlock once more:"), "{grouped}");
+    assert!(grouped.contains("PROVEN: 2 deadlocks, of 1 cause"), "{grouped}");
+    let apart = text(&[deadlock.clone(), elsewhere]);
+    assert!(apart.ends_with("PROVEN: 2 deadlocks\n"), "{apart}");
+
+    let (_, fixture) = fixtures().into_iter().find(|(name, _)| name == "pool-of-tasks").expect("its fixture");
+    let in_stack = |finding: &&Finding| finding.subject == "8 bytes in the stack of the main thread";
+    let race = fixture.findings.iter().find(in_stack).expect("a race in a stack");
+    let mut of_one_line = Finding { id: FindingId::new("race-00000001").unwrap(), ..race.clone() };
+    of_one_line.sides[1] = of_one_line.sides[0].clone();
+    let mut elsewhere = Finding { id: FindingId::new("race-00000002").unwrap(), ..race.clone() };
+    for frame in elsewhere.sides.iter_mut().flat_map(|side| &mut side.stack) {
+        frame.line = frame.line.map(|line| line + 100);
+    }
+    let text = text(&[race.clone(), of_one_line, elsewhere]);
+    assert!(text.ends_with("PROVEN: 3 data races, of 2 causes\n"), "{text}");
 }

@@ -118,7 +118,7 @@ fn run() -> RunSummary {
         threads: 2,
         executions: 2,
         untried: 1,
-        unexamined: Unexamined { suspicions: 2, recordings: 1 },
+        unexamined: Unexamined { suspicions: 2, pairs: 1, recordings: 1 },
         store: "/tmp/a b/.rashomon/1-listing1".into(),
         notes: vec!["module libz.so.1 is not instrumented".into()],
         interrupted: false,

@@ -186,3 +186,19 @@ fn as_text() {
 fn as_json() {
     insta::assert_snapshot!(all(&Json, &Options::default()));
 }
+
+#[test]
+fn data_of_a_library_without_symbols_is_called_that() {
+    let mut of_libc = location(Place::Static);
+    let variable = Variable { name: "<null>".into(), size: 0, module: "/lib/libc.so.6".into(), ..of_libc.variable.unwrap() };
+    of_libc.variable = Some(variable);
+    let mut accesses = vec![access(WRITE, 1, vec![], &[library("gmtime")]), access(WRITE, 0, vec![], &[library("gmtime")])];
+    accesses[0].size = 1;
+    let warning = Warning { accesses, locations: vec![of_libc], ..empty(Kind::DataRace) };
+    let text = Text.warning(&warning, 4711, &Options::default()).text;
+    assert!(
+        text.starts_with("data race [process 4711]: the data of libc.so.6 at 0x4018\n  thread T1: write of 1 byte at"),
+        "{text}"
+    );
+    assert_eq!(warning.finding(4711).subject, "the data of libc.so.6 at 0x4018");
+}

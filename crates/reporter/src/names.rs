@@ -1,6 +1,7 @@
 //! What addresses of the program mean.
 
 use rashomon_event::ModuleInfo;
+use rashomon_report::frame::NULL;
 use rashomon_report::warning::{Frame, Location, Place, Stack, Variable, Warning};
 use rashomon_symbolize::Symbolizer;
 use std::collections::{BTreeSet, HashMap};
@@ -104,7 +105,7 @@ impl Names {
         let declared = self.symbolizer.variable(module, offset);
         let (name, start, size) = match symbol {
             Some(symbol) => (symbol.name, symbol.offset, symbol.size),
-            None => ("<null>".to_owned(), offset, 0),
+            None => (NULL.to_owned(), offset, 0),
         };
         let (file, line) = declared.map_or((None, None), |declared| (declared.file, declared.line));
         Some(Variable {

@@ -15,7 +15,7 @@ use crate::freed;
 use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites};
-use crate::loaded::{BlockedRecord, GoalRecord, LoadedTrace, Shortcoming};
+use crate::loaded::{BlockedRecord, GoalRecord, InputRecord, LoadedTrace, Shortcoming};
 use crate::misuse::{Misuses, Moment};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
@@ -23,7 +23,7 @@ use crate::space::{LastHits, Space};
 use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
-use rashomon_abi::record;
+use rashomon_abi::record::{self, sync_source};
 use rashomon_event::{Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -118,6 +118,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) shortcomings: Vec<Shortcoming>,
     misuses: Misuses,
     not_reexecutable_from: Option<EventIndex>,
+    input: Option<InputRecord>,
     deadline: Deadline,
 }
 
@@ -163,6 +164,7 @@ impl<'a> Loader<'a> {
             shortcomings: Vec::new(),
             misuses: Misuses::default(),
             not_reexecutable_from: None,
+            input: None,
             deadline: Deadline::NEVER,
         };
         loader.place_modules();
@@ -387,6 +389,10 @@ impl<'a> Loader<'a> {
             let executed = if sync.arguments.count() > 0 { sync.arguments.get(0) } else { cursor.accesses };
             self.handovers.came_in(thread, ordinal, executed);
         }
+        if sync.op == record::Op::ExternalInput {
+            let is_signal = sync.aux == sync_source::SIGNAL;
+            self.input.get_or_insert(InputRecord { thread, site, context, is_signal });
+        }
         let found = self.misuses.count();
         let before = EventIndex(self.events.len() as u32);
         self.misuses.step(sync, Moment { thread, site, context, before });
@@ -445,6 +451,7 @@ impl<'a> Loader<'a> {
             blocked: self.blocked,
             misuses,
             sync_objects: self.identities.into_objects(),
+            input: self.input,
             shortcomings: self.shortcomings,
             accesses_executed,
             handovers: self.handovers,

@@ -64,6 +64,16 @@ pub struct BlockedRecord {
     pub event: EventIndex,
 }
 
+/// The first that came from outside, so that a re-execution may see something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputRecord {
+    pub thread: ThreadId,
+    /// Where it was asked for; a signal was not.
+    pub site: SiteId,
+    pub context: ContextId,
+    pub is_signal: bool,
+}
+
 /// A recording in memory: the trace and what the recorder says about the run.
 #[derive(Clone, Debug)]
 pub struct LoadedTrace {
@@ -74,6 +84,7 @@ pub struct LoadedTrace {
     /// Wrong uses of locks and threads, in order.
     pub misuses: Vec<MisuseRecord>,
     pub sync_objects: SyncObjects,
+    pub input: Option<InputRecord>,
     /// Empty if and only if `trace.complete`.
     pub shortcomings: Vec<Shortcoming>,
     /// Accesses executed, kept or not, as far as the threads wrote it down; by thread.

@@ -1,6 +1,6 @@
 //! Sessions written record by record, loaded, and compared with what they mean.
 
-use rashomon_abi::record::{AccessClass as Class, Op, allocation_kind, atomic_aux, lock_kind};
+use rashomon_abi::record::{AccessClass as Class, Op, allocation_kind, atomic_aux, lock_kind, sync_source};
 use rashomon_event::{
     AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, Mode, ModuleInfo, ObjectKind, OtherOp, Place,
     Position, ThreadId, ThreadPath,
@@ -146,6 +146,18 @@ fn a_schedule_ends_where_something_came_in() {
             assert_eq!(turns[2..], [(0, at(2, yields)), (1, at(2, yields)), (0, at(2, came_in))]);
         }
     }
+}
+
+#[test]
+fn the_first_input_from_outside_has_its_place() {
+    let mut session = session();
+    for (source, place) in [(sync_source::FILE, 0x104), (sync_source::SIGNAL, 0)] {
+        session.sync(0, Op::ExternalInput, 10, source, MAIN + place, &[0]);
+    }
+    let loaded = load(session);
+    let input = loaded.input.expect("something came in");
+    assert!(!input.is_signal && input.thread == ThreadId(0), "{input:?}");
+    assert_eq!(loaded.trace.site(input.site).offset, 0x104);
 }
 
 #[test]

@@ -117,14 +117,20 @@ const LARGEST_LIBRARY: u64 = 1 << 29;
 
 /// The name that a shared library says it has.
 fn soname(path: &Path) -> Option<String> {
+    names(path, elf::DT_SONAME)?.pop()
+}
+
+/// What the dynamic section of a file names under a tag: itself (`DT_SONAME`), what it needs (`DT_NEEDED`). `None`: the file
+/// cannot be read, or is no such file.
+pub(crate) fn names(path: &Path, tag: u32) -> Option<Vec<String>> {
     let bytes = rashomon_files::read(path, rashomon_files::Links::Followed, LARGEST_LIBRARY).ok()?;
     let header = elf::FileHeader64::<Endianness>::parse(bytes.as_slice()).ok()?;
     let endian = header.endian().ok()?;
     for segment in header.program_headers(endian, bytes.as_slice()).ok()? {
         let Ok(Some(entries)) = segment.dynamic(endian, bytes.as_slice()) else { continue };
-        let value = |tag: u32| entries.iter().find(|entry| entry.tag32(endian) == Some(tag)).map(|entry| entry.d_val(endian));
-        let (name, strings) = (value(elf::DT_SONAME)?, value(elf::DT_STRTAB)?);
-        return string_at(&bytes, header, endian, strings.checked_add(name)?);
+        let values = |tag: u32| entries.iter().filter(move |it| it.tag32(endian) == Some(tag)).map(|it| it.d_val(endian));
+        let strings = values(elf::DT_STRTAB).next()?;
+        return values(tag).map(|name| string_at(&bytes, header, endian, strings.checked_add(name)?)).collect();
     }
     None
 }

@@ -10,6 +10,7 @@ pub mod libraries;
 pub mod linear;
 pub mod model;
 pub mod modules;
+pub(crate) mod reach;
 pub mod timed;
 pub mod traces;
 

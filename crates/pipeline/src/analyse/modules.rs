@@ -2,6 +2,7 @@
 //! as it comes, and synchronisation functions of libc that instrumented code calls and the runtime does not stand in for.
 
 use crate::analyse::libraries::is_trusted;
+use crate::analyse::reach::{Facts, Role, called};
 use crate::findings::rust::holds_plain_library;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_event::{Trace, path_of};
@@ -33,7 +34,7 @@ const RUNTIME: [&str; 3] = ["libtsan.so", "librashomon_runtime", "libclang_rt.ts
 /// What may have ordered events of a trace without being seen. Each list is sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
-    /// Loaded libraries that are neither instrumented nor modelled nor trusted.
+    /// Loaded libraries that are neither instrumented nor modelled nor trusted, and that somebody can have called.
     pub libraries: Vec<String>,
     /// Modules that hold Rust's standard library as toolchains ship it, in words.
     pub standard: Vec<String>,
@@ -45,14 +46,20 @@ impl Unseen {
     /// `trusted`: libraries whose calls order nothing, beside those that are [known](crate::analyse::libraries::KNOWN) not to.
     pub fn of(trace: &Trace, trusted: &[String]) -> Self {
         let mut unseen = Self { functions: unseen_functions(trace), ..Self::default() };
+        let mut libraries = Vec::new();
         for module in trace.modules.iter().filter(|module| !is_modelled(&module.path)) {
             let path = &path_of(&module.path);
             if !is_instrumented(path) && !is_trusted(&module.path, trusted) {
-                unseen.libraries.push(file_name(&module.path).to_owned());
+                libraries.push(module.path.as_str());
             }
             if holds_plain_library(path) {
                 unseen.standard.push(format!("Rust's standard library in {}", file_name(&module.path)));
             }
+        }
+        if !libraries.is_empty() {
+            let idle = never_called(trace);
+            let calls = libraries.into_iter().filter(|path| !idle.contains(path));
+            unseen.libraries.extend(calls.map(|path| file_name(path).to_owned()));
         }
         for names in [&mut unseen.libraries, &mut unseen.standard] {
             names.sort();
@@ -69,6 +76,21 @@ impl Unseen {
     pub fn all(&self) -> impl Iterator<Item = &String> {
         self.libraries.iter().chain(&self.standard).chain(&self.functions)
     }
+}
+
+/// Paths of libraries that nobody can have called. None, if a file cannot be read.
+fn never_called(trace: &Trace) -> BTreeSet<&str> {
+    let of_module = |path: &str| {
+        let file = path_of(path);
+        match (is_modelled(path), is_instrumented(&file)) {
+            (true, _) => Some((Role::Modelled, Facts::of(&file).unwrap_or_default())),
+            (false, true) => Some((Role::Instrumented, Facts::of(&file)?)),
+            (false, false) => Some((Role::Library, Facts::of(&file)?)),
+        }
+    };
+    let paths: BTreeSet<&str> = trace.modules.iter().map(|module| module.path.as_str()).collect();
+    let Some(modules) = paths.iter().map(|path| of_module(path)).collect::<Option<Vec<_>>>() else { return BTreeSet::new() };
+    paths.into_iter().zip(called(&modules)).filter(|(_, called)| !called).map(|(path, _)| path).collect()
 }
 
 /// Beginnings of names of synchronisation functions.

@@ -10,7 +10,9 @@ use crate::findings::compose::Composer;
 use crate::findings::failure::failure_of;
 use crate::findings::symbols::Symbols;
 use crate::store::run::RunRecord;
-use rashomon_event::{CandidateKind, Finding, FindingId, FindingKind, ProcessPath, Schedule, Side, SiteId, Surroundings};
+use rashomon_event::{
+    CandidateKind, Finding, FindingId, FindingKind, Frame, ProcessPath, Schedule, Side, SiteId, Surroundings, Verdict,
+};
 use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Misuse};
 use std::cell::LazyCell;
@@ -227,6 +229,27 @@ pub(crate) fn proven_races(findings: &[Finding]) -> BTreeSet<RacePlaces> {
     findings.iter().filter(|finding| is_proven(finding)).filter_map(race_places).collect()
 }
 
+/// Open findings that are a proven race under another name: the same calls lead both threads to the same two places. Provocation
+/// names the object as it found it, and so calls a race otherwise than who predicted it.
+pub(crate) fn proven_otherwise(findings: &[Finding]) -> Vec<FindingId> {
+    let calls = |side: &Side| -> Vec<(String, u64)> {
+        let place = |frame: &Frame| match (&frame.file, frame.line) {
+            (Some(file), Some(line)) => (file.clone(), u64::from(line)),
+            _ => (frame.module.clone(), frame.offset),
+        };
+        side.stack.iter().map(place).collect()
+    };
+    let both = |finding: &Finding| {
+        let mut both: Vec<_> = finding.sides.iter().map(calls).collect();
+        both.sort_unstable();
+        (finding.kind == FindingKind::DataRace && both.len() == 2).then_some(both)
+    };
+    let proven: BTreeSet<_> = findings.iter().filter(|finding| is_proven(finding)).filter_map(both).collect();
+    let is_open = |finding: &&Finding| !is_proven(finding) && finding.verdict != Verdict::Refuted;
+    let again = findings.iter().filter(is_open).filter(|finding| both(finding).is_some_and(|both| proven.contains(&both)));
+    again.map(|finding| finding.id.clone()).collect()
+}
+
 /// Whether forcing could still decide it.
 pub(crate) fn is_open(lead: &Lead) -> bool {
     (lead.finding.schedule.is_some() || lead.exit.is_some()) && !is_proven(&lead.finding)
@@ -254,4 +277,34 @@ pub(crate) fn merge(leads: &mut BTreeMap<FindingId, Lead>, new: Lead) -> bool {
     old.alternatives.extend(fresh);
     old.alternatives.truncate(MAX_ALTERNATIVES);
     improved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rashomon_event::{Evidence, Grade, Replays, Trial};
+
+    fn race(id: &str, calls: [&[u32]; 2]) -> Finding {
+        let frame = |line: &u32| Frame { file: Some("a.c".into()), line: Some(*line), ..Frame::default() };
+        let side = |lines: &[u32]| Side {
+            thread: String::new(),
+            action: String::new(),
+            stack: lines.iter().map(frame).collect(),
+            held: Vec::new(),
+            created_at: Vec::new(),
+        };
+        let id = FindingId::new(id).unwrap();
+        Finding { sides: calls.map(side).into(), ..Finding::suspected(FindingKind::DataRace, Evidence::HappensBefore, id) }
+    }
+
+    #[test]
+    fn a_race_that_is_proven_is_not_open_under_another_name() {
+        let mut proven = race("race-00000001", [&[1, 10], &[2]]);
+        proven.advance(Trial::Shown { grade: Grade::CoEnabled, replays: Replays::default() });
+        // The first is the same with its sides exchanged; the second is called from elsewhere.
+        let open = [race("race-00000002", [&[2], &[1, 10]]), race("race-00000003", [&[1, 11], &[2]])];
+        let all = [vec![proven], open.to_vec()].concat();
+        assert_eq!(proven_otherwise(&all), [open[0].id.clone()]);
+        assert!(proven_otherwise(&open).is_empty());
+    }
 }

@@ -21,6 +21,8 @@ pub struct Tally {
     pub set_aside: u64,
     /// Those that are like others: of the same bytes, functions and locks.
     pub alike: BTreeSet<FindingId>,
+    /// Pairs of critical sections that were not interleaved.
+    pub not_interleaved: u64,
     /// Processes of recordings that there was no time to load, and those of which not all was looked at.
     pub not_analysed: u64,
     pub cut_short: u64,
@@ -30,7 +32,11 @@ pub struct Tally {
 impl Tally {
     /// What there was no time for, in numbers.
     pub const fn unexamined(&self) -> Unexamined {
-        Unexamined { suspicions: self.out_of_time + self.set_aside, recordings: self.not_analysed + self.cut_short }
+        Unexamined {
+            suspicions: self.out_of_time + self.set_aside,
+            pairs: self.not_interleaved,
+            recordings: self.not_analysed + self.cut_short,
+        }
     }
 
     /// What there was no time for.

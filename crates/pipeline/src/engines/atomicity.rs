@@ -53,6 +53,8 @@ const WORTH: f64 = 0.1;
 
 /// Interleaves critical sections, and compares what comes of it.
 pub struct Atomicity {
+    /// The last unit looked at a recording.
+    looked: bool,
     /// The recording to be looked at next, of how many.
     next: u32,
     recordings: u32,
@@ -105,6 +107,7 @@ struct Seen {
 impl Atomicity {
     const fn new() -> Self {
         Self {
+            looked: false,
             next: 0,
             recordings: 0,
             unread: 0,
@@ -162,6 +165,13 @@ impl Atomicity {
             }
         }
         Ok(self.leads() - before)
+    }
+
+    /// Whether the next unit looks at a recording. Each second one decides a lead that is not like another, if there is any:
+    /// to look at all recordings may take all the time there is.
+    fn is_to_look(&self) -> bool {
+        let decides = self.looked && !self.open.is_empty() && self.tried < MOST_TRIED;
+        self.next < self.recordings && !decides
     }
 
     fn leads(&self) -> usize {
@@ -342,7 +352,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
             return None;
         }
         self.recordings = (case.run.recordings.len() as u32).min(MOST_RECORDINGS);
-        if self.next < self.recordings {
+        if self.is_to_look() {
             return Some(Offer { takes: case.takes(1), gives: WORTH });
         }
         if self.leads() == 0 || self.tried == MOST_TRIED {
@@ -354,7 +364,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
 
     /// Looks at one recording, or decides one lead.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
-        if self.next < self.recordings {
+        self.looked = self.is_to_look();
+        if self.looked {
             return Ok(Yield { leads: self.look(case, until)?, ..Yield::default() });
         }
         let Some(lead) = self.pop() else { return Ok(Yield::default()) };
@@ -383,7 +394,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
             (0, unread) => Some(format!("critical sections of {} that belong together: no time", count(unread, "recording"))),
             (open, _) => Some(format!("{} of critical sections not interleaved", count(open, "pair"))),
         };
-        Account { tried, left }
+        Account { tried, left, pairs: self.leads() as u64 }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::check::plan::Next;
 use crate::check::tally::Tally;
 use crate::error::PipelineError;
 use crate::findings::alike::ranked;
+use crate::findings::describe::input_words;
 use crate::findings::failure::Norm;
 use crate::findings::symbols::Symbols;
 use crate::progress::{Observer, Progress};
@@ -290,6 +291,9 @@ impl<'c, 'j, S: Symbols + ?Sized> Case<'c, 'j, S> {
                 threads: loaded.trace.threads.len(),
             });
             self.tally.count(&loaded, &process.path, job.symbols.trusted(), self.observer);
+            if let Some(note) = input_words(&loaded, job.symbols).filter(|note| !self.tally.notes.contains(note)) {
+                self.tally.note(note, self.observer);
+            }
             let scheduling = recorded.and_then(|recorded| recorded.policy.parse::<Scheduling>().ok());
             let seed = recorded.map_or(0, |recorded| recorded.seed);
             let surroundings = scheduling.and_then(|scheduling| scheduling.surroundings(&process.path, seed));

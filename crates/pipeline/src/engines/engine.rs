@@ -83,6 +83,8 @@ pub trait Engine<S: Symbols + ?Sized> {
 pub struct Account {
     pub tried: Option<String>,
     pub left: Option<String>,
+    /// Pairs of critical sections that were not interleaved.
+    pub pairs: u64,
 }
 
 /// When an engine has its turns.

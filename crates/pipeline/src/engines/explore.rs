@@ -185,13 +185,19 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
     fn account(&self) -> Account {
         let Some(check) = &self.check else { return Account::default() };
         if let Some(refused) = check.refused {
-            return Account { tried: None, left: Some(refused.into()) };
+            return Account { tried: None, left: Some(refused.into()), ..Account::default() };
         }
         let Some(exploring) = &self.exploring else {
-            return Account { tried: None, left: Some("exploring schedules: no time was left".into()) };
+            return Account { tried: None, left: Some("exploring schedules: no time was left".into()), ..Account::default() };
         };
         let account = exploring.account();
-        let fed = (check.fed_back > 0).then(|| format!(", {} replayed under the recorder", check.fed_back));
+        let fed = (check.fed_back > 0).then(|| {
+            format!(
+                ", {} of which showed something new and {} recorded",
+                check.fed_back,
+                if check.fed_back == 1 { "was" } else { "were" }
+            )
+        });
         Account { tried: account.tried.map(|tried| tried + &fed.unwrap_or_default()), ..account }
     }
 }

@@ -232,7 +232,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
             let executions = portfolio::count(self.executions, "execution");
             format!("{} forced in {executions}", portfolio::count(self.forced, "finding"))
         });
-        Account { tried, left: None }
+        Account { tried, left: None, ..Account::default() }
     }
 }
 

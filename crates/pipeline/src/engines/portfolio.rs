@@ -104,6 +104,7 @@ fn tell<S: Symbols + ?Sized>(engines: &[Queued<'_, S>], case: &mut Case<'_, '_, 
         let account = one.one.engine.account();
         tried.extend(account.tried);
         left.extend(account.left);
+        case.tally.not_interleaved += account.pairs;
     }
     let open = case.job.store.findings()?.iter().filter(|finding| !is_proven(finding)).count() as u64;
     if open > 0 {

@@ -1,6 +1,6 @@
 //! Provocation ([`crate::provoke`]): the targets of one recording after the other, until each is decided.
 
-use crate::check::leads::{is_proven, proven_races, race_places};
+use crate::check::leads::{is_proven, proven_otherwise, proven_races, race_places};
 use crate::engines::Asked;
 use crate::engines::case::Case;
 use crate::engines::engine::{Account, Engine, Expectation, Offer, Registered, Share, Turn, Yield};
@@ -59,7 +59,7 @@ impl Provoke {
     /// Whether a check has left a race for it: forcing decides most of them, and says more of them.
     fn has_work<S: Symbols + ?Sized>(case: &Case<'_, '_, S>) -> bool {
         let ended = case.run.recordings.first().is_some_and(|first| first.exit != ProgramExit::TimedOut);
-        if !ended || case.job.program.client.is_some() {
+        if !ended {
             return false;
         }
         let Ok(all) = case.job.store.findings() else { return false };
@@ -145,6 +145,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
     }
 
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
+        if self.check {
+            for id in proven_otherwise(&case.job.store.findings()?) {
+                case.job.store.remove_finding(&id)?;
+            }
+        }
         case.job.store.clear_scratch(NAME)
     }
 
@@ -154,7 +159,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Provoke {
             format!("{} provoked in {executions}", count(self.told.targets, "racing pair"))
         });
         let open = (self.check && self.told.open > 0).then(|| format!("{} not provoked", count(self.told.open, "other pair")));
-        Account { tried, left: open }
+        Account { tried, left: open, ..Account::default() }
     }
 }
 

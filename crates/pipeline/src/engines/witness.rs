@@ -62,7 +62,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Witness {
             let executions = portfolio::count(self.witnessed.executions, "execution");
             format!("witnesses searched by model checking in {executions}")
         });
-        Account { tried, left: None }
+        Account { tried, left: None, ..Account::default() }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::explore::outcome::grade_of;
 use crate::explore::{ExploreSettings, Exploring, Stops, Strategy};
 use crate::findings::failure::is_own;
 use rashomon_confirm::{Attempt, Forcing, force};
-use rashomon_event::{Deadline, Schedule};
+use rashomon_event::{Deadline, Schedule, counted};
 use rashomon_explore::{Expected, Failure};
 use std::path::Path;
 
@@ -63,20 +63,24 @@ impl Exploring {
     /// What was tried and what was left, in words.
     pub(crate) fn account(&self) -> Account {
         let (most, tried) = (self.settings.preemptions, self.tried);
-        let within = format!("with up to {most} preemptions at visible operations");
+        let within = format!("with up to {} at visible operations", counted(most as u64, "preemption"));
         if self.running.summary.exhausted {
-            return Account { tried: Some(format!("every schedule {within} ({tried})")), left: None };
+            return Account { tried: Some(format!("every schedule {within} ({tried})")), left: None, ..Account::default() };
         }
         if self.too_long {
             let left = format!("schedules are not explored: one has more than {MOST_STEPS} visible operations");
-            return Account { tried: None, left: Some(left) };
+            return Account { tried: None, left: Some(left), ..Account::default() };
         }
         let why = if self.is_dry() {
             format!("the last {} showed nothing new", self.tried - self.last_new)
         } else {
-            "there was no time, or too many".into()
+            "no time was left for them, --budget gives more".into()
         };
-        Account { tried: Some(self.search.describe()), left: Some(format!("all schedules {within}: {why}")) }
+        Account {
+            tried: Some(self.search.describe()),
+            left: Some(format!("all schedules {within}: {why}")),
+            ..Account::default()
+        }
     }
 
     /// Failures that are stored.

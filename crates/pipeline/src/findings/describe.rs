@@ -368,6 +368,16 @@ fn offset_words(into: u64) -> String {
     if into == 0 { String::new() } else { format!(", {} into it", byte_count(into)) }
 }
 
+/// What came from outside first, and where the program asked for it. `None`: nothing came.
+pub(crate) fn input_words<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S) -> Option<String> {
+    let input = loaded.input?;
+    let what = if input.is_signal { "a signal" } else { "input" };
+    let stack = Describer::new(&loaded.trace, &loaded.sync_objects, symbols).stack(input.site, input.context);
+    let known = Frame::best_known(&stack).filter(|frame| frame.function.is_some());
+    let place = known.map_or_else(String::new, |frame| format!(", to {}", place_words(frame)));
+    Some(format!("{what} came from outside{place}: an execution in which it is another one may leave its schedule from there on"))
+}
+
 /// `function (file:line)`.
 pub(crate) fn place_words(frame: &Frame) -> String {
     let function = frame.function.as_deref().unwrap_or("??");

@@ -1,8 +1,10 @@
-//! Findings of one cause, told as one: races on the same object, which the same lock or the same order would mend.
+//! Findings of one cause, told as one: races on the same object, which the same lock or the same order would mend, races of the
+//! same line in a stack, and deadlocks of locks that are taken at the same places, whoever calls.
 
 use super::{Look, clean, undecided};
 use crate::order::{Shown, by_importance};
-use rashomon_event::{Finding, FindingKind};
+use rashomon_event::{Finding, FindingKind, Frame};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Members of a group, besides the one that is told, that have a line.
@@ -24,12 +26,45 @@ pub fn groups(findings: &[Finding], shown: Shown, ungrouped: bool) -> Vec<Group<
     groups
 }
 
-/// Whether two findings are races on one object, as sure as each other.
+/// Whether two findings have one cause, and are as sure as each other.
 fn is_of_one_cause(one: &Finding, other: &Finding) -> bool {
-    one.kind == FindingKind::DataRace
-        && other.kind == one.kind
-        && one.verdict.rank() == other.verdict.rank()
-        && object_of(&one.subject).is_some_and(|object| object_of(&other.subject) == Some(object))
+    let is_alike = match one.kind {
+        FindingKind::DataRace => is_race_on_one_object(one, other),
+        FindingKind::Deadlock => !lock_places(one).is_empty() && lock_places(one) == lock_places(other),
+        _ => false,
+    };
+    is_alike && other.kind == one.kind && one.verdict.rank() == other.verdict.rank()
+}
+
+/// An object in a stack has no name. Of the same bytes of one stack, accesses at the same place are taken to be to the same one.
+fn is_race_on_one_object(one: &Finding, other: &Finding) -> bool {
+    match (object_of(&one.subject), object_of(&other.subject)) {
+        (Some(object), Some(same)) => object == same,
+        (None, None) => one.subject == other.subject && access_places(one).any(|place| access_places(other).any(|p| p == place)),
+        _ => false,
+    }
+}
+
+/// File, line, column.
+type Place<'a> = (&'a str, u32, Option<u32>);
+
+/// In the code that its user knows best.
+fn place(stack: &[Frame]) -> Option<Place<'_>> {
+    let frame = Frame::best_known(stack)?;
+    Some((frame.file.as_deref()?, frame.line?, frame.column))
+}
+
+fn access_places(finding: &Finding) -> impl Iterator<Item = Place<'_>> {
+    finding.sides.iter().filter_map(|side| place(&side.stack))
+}
+
+/// Of each side of a deadlock: where it waits, and where it took what it holds. Empty: not all of them are known.
+fn lock_places(finding: &Finding) -> BTreeSet<Vec<Place<'_>>> {
+    let sides = finding.sides.iter().map(|side| {
+        let stacks = std::iter::once(&side.stack).chain(side.held.iter().map(|held| &held.acquired_at));
+        stacks.map(|stack| place(stack)).collect::<Option<Vec<_>>>()
+    });
+    sides.collect::<Option<_>>().unwrap_or_default()
 }
 
 /// The object that a subject is about, without the bytes in it: `global x+8 (4 bytes)`, `4 bytes in heap block of …, 8 bytes into
@@ -75,7 +110,11 @@ impl Look<'_> {
             return;
         }
         let many = if others.len() == 1 { "once more" } else { "as well" };
-        let _ = writeln!(out, "  = the same object races at these places {many}:");
+        let what = match group[0].kind {
+            FindingKind::Deadlock => "locks taken at the same places deadlock",
+            _ => "the same object races at these places",
+        };
+        let _ = writeln!(out, "  = {what} {many}:");
         for finding in others.iter().take(MOST) {
             let line = format!("{}: {} [{}]", undecided::sides(finding), clean(&finding.subject), clean(&finding.id));
             self.line(out, "      ", &line);

@@ -69,12 +69,28 @@ fn without_groups(name: &str) -> String {
     text
 }
 
-/// The path as seen from the folder, if it lies below it.
-pub fn path<'a>(path: &'a str, folder: &str) -> &'a str {
+/// The path as seen from the folder, if it lies below it; without the detours that builds in a folder of their own make, as in
+/// `/home/user/project/build/../src/a.c`.
+pub fn path(path: &str, folder: &str) -> String {
+    let path = without_detours(path);
     match path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) {
-        Some(rest) if !folder.is_empty() => rest,
+        Some(rest) if !folder.is_empty() => rest.to_owned(),
         _ => path,
     }
+}
+
+fn without_detours(path: &str) -> String {
+    if !path.contains("/../") {
+        return path.to_owned();
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match (part, parts.last()) {
+            ("..", Some(last)) if !["", ".", ".."].contains(last) => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 #[cfg(test)]
@@ -126,5 +142,9 @@ mod tests {
         assert_eq!(path("/src/p/src/a.c", "/src/p"), "src/a.c");
         assert_eq!(path("/src/p2/a.c", "/src/p"), "/src/p2/a.c");
         assert_eq!(path("/src/p/a.c", ""), "/src/p/a.c");
+        assert_eq!(path("/src/p/build/../src/a.c", "/src/p"), "src/a.c");
+        assert_eq!(path("/src/p/build/sub/../../a.c", "/src/p"), "a.c");
+        assert_eq!(path("../csu/../nptl/a.c", ""), "../nptl/a.c");
+        assert_eq!(path("/../a.c", ""), "/../a.c");
     }
 }

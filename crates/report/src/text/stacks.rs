@@ -17,7 +17,7 @@ fn words(frame: &Frame, function: &str, folder: &str) -> String {
     let mut text = clean(function);
     match (&frame.file, frame.line) {
         (Some(file), Some(line)) => {
-            let _ = write!(text, " {}:{line}", clean(names::path(file, folder)));
+            let _ = write!(text, " {}:{line}", clean(&names::path(file, folder)));
             if let Some(column) = frame.column.filter(|column| *column > 0) {
                 let _ = write!(text, ":{column}");
             }

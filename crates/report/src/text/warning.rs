@@ -4,6 +4,7 @@ use crate::format::Options;
 use crate::frame::{base_name, clean, strip_prefix};
 use crate::tsan::{thread_name, waits};
 use crate::warning::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
+use rashomon_event::counted;
 use std::fmt::Write as _;
 
 struct Printer<'a> {
@@ -46,10 +47,10 @@ pub fn render(warning: &Warning, process: u64, options: &Options) -> String {
 fn subject(warning: &Warning) -> Option<String> {
     let location = warning.locations.first()?;
     Some(match (location.place, &location.variable) {
-        (Place::Static, Some(variable)) => format!("global {} ({} bytes)", clean(&variable.name), variable.size),
+        (Place::Static, Some(variable)) => clean(&variable.phrase()),
         (Place::Static, None) => return None,
         (Place::Heap, _) => {
-            format!("{} of {} bytes", clean(warning.object_type(location.tag).unwrap_or("heap block")), location.size)
+            format!("{} of {}", clean(warning.object_type(location.tag).unwrap_or("heap block")), counted(location.size, "byte"))
         }
         (Place::Stack, _) => format!("stack of {}", thread_name(location.thread)),
         (Place::Tls, _) => format!("thread-local storage of {}", thread_name(location.thread)),
@@ -111,8 +112,8 @@ impl Printer<'_> {
         let atomic = if access.is_atomic() { "atomic " } else { "" };
         let what = match (access.is_free(), access.is_write()) {
             (true, _) => "release".to_owned(),
-            (false, true) => format!("{atomic}write of {} bytes", access.size),
-            (false, false) => format!("{atomic}read of {} bytes", access.size),
+            (false, true) => format!("{atomic}write of {}", counted(access.size, "byte")),
+            (false, false) => format!("{atomic}read of {}", counted(access.size, "byte")),
         };
         let earlier = if first { "" } else { "earlier " };
         self.heading(&format!("{}: {earlier}{what} at {:#x}", thread_name(access.thread), access.address));
