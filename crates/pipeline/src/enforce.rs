@@ -34,7 +34,7 @@ pub struct Enforcement<'a> {
     pub reporter: OsString,
     /// Of executions; it is made, and removed.
     pub folder: PathBuf,
-    /// Counterexamples of one shared object, and of deadlocks, at most.
+    /// Counterexamples of one shared object, and of deadlocks, of a recording, at most.
     pub most: usize,
     /// How long the thread whose turn it is may take to come.
     pub step_timeout: Duration,

@@ -34,7 +34,7 @@ pub enum CspCommand {
         /// Run the store's program although the store was not recorded by you on this machine.
         #[arg(long)]
         trust: bool,
-        /// Orders that are enforced for one shared object, and for deadlocks, at most.
+        /// Orders that are enforced for one shared object of a recording, and for its deadlocks, at most.
         #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
         counterexamples: u16,
         /// Seconds for everything.
