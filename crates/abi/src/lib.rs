@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod enforced;
 pub mod exploration;
 pub mod flags;
 pub mod header;
@@ -49,6 +50,8 @@ pub const MODULES_FILE: &str = "modules";
 pub const IDENTITIES_FILE: &str = "identities";
 /// Written by the runtime when it provokes: what came of each descriptor, see [`provoke`].
 pub const PROVOKED_FILE: &str = "provoked";
+/// See [`enforced`].
+pub const ENFORCED_FILE: &str = "enforced";
 /// `thread-0000`, `thread-0001`, … in order of creation: see [`record`].
 pub const THREAD_FILE_PREFIX: &str = "thread-";
 

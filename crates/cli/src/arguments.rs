@@ -364,6 +364,7 @@ impl Command {
                 | Self::Confirm { .. }
                 | Self::Replay { .. }
                 | Self::Minimise { .. }
+                | Self::Csp { command: CspCommand::Enforce { .. } }
         )
     }
 }

@@ -155,7 +155,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
         }
         Command::Report { store, named, format, show, look } => commands::report::report(ui, store.or(named), format, show, look),
         Command::Trace { command } => commands::trace::trace(ui, command),
-        Command::Csp { command } => commands::csp::csp(command),
+        Command::Csp { command } => commands::csp::csp(ui, command),
         Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),
         Command::Cxx { arguments } => wrapper::become_compiler(Language::Cxx, &arguments).map(|never| match never {}),
         Command::Cargo { arguments } => cargo::cargo(&arguments, ui.quiet),

@@ -69,6 +69,16 @@ fn said(ended: &Ended) -> String {
 }
 
 #[test]
+fn what_was_not_recorded_is_said() {
+    let place = Place::new();
+    place.compile("program", &program_text("measured/listing1.c"));
+    place.rashomon(&["record", "--filter", "tree", "--output", "store", "--", "./program"]).expect(0, &[]);
+    let said =
+        ["not decided, as it was not recorded: accesses that are redundant for detectors of races were left out (--filter)"];
+    place.rashomon(&["csp", "export", "store", "--output", "model.csp"]).expect(0, &said);
+}
+
+#[test]
 fn engines_are_compared() {
     let place = Place::new();
     place.compile("program", &program_text("measured/listing1.c"));

@@ -7,6 +7,7 @@
 
 pub mod client;
 mod descendants;
+pub mod enforce;
 pub mod error;
 pub mod execution;
 pub mod force;

@@ -1,6 +1,7 @@
 //! Runs a term along a given trace, to check counterexamples. Slow and small; shares nothing with the explored transitions.
 
-use crate::term::{Events, Processes, Term, TermId};
+use crate::refine::Then;
+use crate::term::{Events, Processes, Renaming, Term, TermId};
 use crate::transitions::Action;
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,20 +14,22 @@ enum State {
     Choice(Box<State>, Box<State>),
     Both(Box<State>, Events, Box<State>),
     Hiding(Box<State>, Events),
+    Renamed(Box<State>, Renaming),
     Until(Box<State>, Box<State>),
-    Then(Box<State>, TermId),
+    Followed(Box<State>, TermId),
 }
 
-/// Whether the process can do the trace, and then offer exactly that (just its tick, if it may terminate).
-pub fn shows(processes: &Processes, process: TermId, trace: &[Action], offers: Option<&BTreeSet<Action>>) -> bool {
+/// Whether the process can do the trace, and then that. Of one that may terminate, what it offers is just its tick.
+pub fn shows(processes: &Processes, process: TermId, trace: &[Action], then: &Then) -> bool {
     let mut now = quiet(processes, HashSet::from([State::Written(process)]));
     for &action in trace {
         let next = now.iter().flat_map(|state| can(processes, state)).filter(|step| step.0 == action).map(|step| step.1);
         now = quiet(processes, next.collect());
     }
-    match offers {
-        None => !now.is_empty(),
-        Some(offers) => now.iter().any(|state| {
+    match then {
+        Then::Anything => !now.is_empty(),
+        Then::Diverges => now.iter().any(|state| runs_for_ever(processes, state)),
+        Then::Offers(offers) => now.iter().any(|state| {
             let actions: BTreeSet<_> = can(processes, state).into_iter().map(|step| step.0).collect();
             match actions.contains(&Action::Tick) {
                 true => *offers == BTreeSet::from([Action::Tick]),
@@ -34,6 +37,28 @@ pub fn shows(processes: &Processes, process: TermId, trace: &[Action], offers: O
             }
         }),
     }
+}
+
+/// Whether internal steps lead back to where they have been.
+fn runs_for_ever(processes: &Processes, from: &State) -> bool {
+    let internal = |state: &State| can(processes, state).into_iter().filter(|step| step.0 == Action::Tau).map(|step| step.1);
+    let mut left = HashSet::new();
+    let mut way: Vec<(State, Vec<State>)> = vec![(from.clone(), internal(from).collect())];
+    while let Some((state, open)) = way.last_mut() {
+        let Some(next) = open.pop() else {
+            left.insert(state.clone());
+            way.pop();
+            continue;
+        };
+        if way.iter().any(|(state, _)| *state == next) {
+            return true;
+        }
+        if !left.contains(&next) {
+            let open = internal(&next).collect();
+            way.push((next, open));
+        }
+    }
+    false
 }
 
 fn quiet(processes: &Processes, mut states: HashSet<State>) -> HashSet<State> {
@@ -57,7 +82,8 @@ fn opened(processes: &Processes, id: TermId) -> Option<State> {
         Term::Parallel(a, set, b) => State::Both(written(a), set.clone(), written(b)),
         Term::Hide(a, set) => State::Hiding(written(a), set.clone()),
         Term::Interrupt(a, b) => State::Until(written(a), written(b)),
-        Term::Sequence(a, b) => State::Then(written(a), *b),
+        Term::Rename(a, renaming) => State::Renamed(written(a), renaming.clone()),
+        Term::Sequence(a, b) => State::Followed(written(a), *b),
         Term::Call(name) => State::Written(processes.body(*name)),
         Term::Stop | Term::Skip | Term::Prefix(..) | Term::Internal(..) => return None,
     })
@@ -97,11 +123,22 @@ fn can(processes: &Processes, state: &State) -> Vec<(Action, State)> {
             });
             inner.chain(by).collect()
         }
-        State::Then(a, then) => of(a)
+        State::Renamed(a, renaming) => of(a)
+            .into_iter()
+            .flat_map(|(action, next)| {
+                let called: Vec<Action> = match action {
+                    Action::Visible(event) => renaming.of(event).into_iter().map(Action::Visible).collect(),
+                    _ => vec![action],
+                };
+                let next = if action == Action::Tick { next } else { State::Renamed(Box::new(next), renaming.clone()) };
+                called.into_iter().map(move |action| (action, next.clone()))
+            })
+            .collect(),
+        State::Followed(a, then) => of(a)
             .into_iter()
             .map(|(action, next)| match action {
                 Action::Tick => (Action::Tau, State::Written(*then)),
-                _ => (action, State::Then(Box::new(next), *then)),
+                _ => (action, State::Followed(Box::new(next), *then)),
             })
             .collect(),
         State::Hiding(a, set) => of(a)

@@ -1,16 +1,18 @@
 //! Scripts in a subset of CSP_M, from text.
 //!
 //! The subset: `channel a, b` without data; `NAME = process` without parameters; `STOP`, `SKIP`, `->`, `;`, `/\`, `[]`, `|~|`,
-//! `[| set |]`, `|||`, `\ set`, binding from tight to loose in this order; sets `{a, b}` and `{|a, b|}`; `assert P [T= Q`,
-//! `assert P [F= Q`, `assert P :[deadlock free]` with or without `[F]`; comments.
+//! `[| set |]` and `[set || set]`, `|||`, `\ set`, binding from tight to loose in this order; before `->` binds renaming,
+//! `P[[a <- b, c <- d]]`, and between `/\` and `[]` sliding choice, `[>`. Sets `{a, b}` and `{|a, b|}`; `assert P [T= Q`, with
+//! `[F=`, with `[FD=`, `assert P :[deadlock free]` with nothing, `[F]` or `[FD]` behind it, `assert P :[divergence free]`;
+//! comments.
 
 pub use crate::lexer::Place;
 use crate::lexer::{Word, words};
 use crate::refine::Model;
 use crate::script::{Assertion, Claim, Script};
-use crate::term::{Event, Events, Name, Processes, Term, TermId};
+use crate::term::{Event, Events, Name, Processes, Renaming, Term, TermId};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,22 +150,12 @@ impl Parser {
                 Claim::Refines(Model::Traces, left, self.process()?)
             } else if self.take("[F=") {
                 Claim::Refines(Model::StableFailures, left, self.process()?)
+            } else if self.take("[FD=") {
+                Claim::Refines(Model::FailuresDivergences, left, self.process()?)
             } else if self.take(":[") {
-                for keyword in ["deadlock", "free"] {
-                    if !self.keyword(keyword) {
-                        return self.wrong("`deadlock free`");
-                    }
-                }
-                if self.take("[") {
-                    if !self.keyword("F") {
-                        return self.wrong("`F`");
-                    }
-                    self.need("]")?;
-                }
-                self.need("]")?;
-                Claim::DeadlockFree(left)
+                self.property(left)?
             } else {
-                return self.wrong("`[T=`, `[F=` or `:[deadlock free]`");
+                return self.wrong("`[T=`, `[F=`, `[FD=`, `:[deadlock free]` or `:[divergence free]`");
             };
             self.script.assertions.push(Assertion { line, claim });
             return Ok(());
@@ -176,11 +168,34 @@ impl Parser {
         Ok(())
     }
 
+    /// Behind `:[`.
+    fn property(&mut self, process: TermId) -> Result<Claim, ParseError> {
+        let deadlock = self.keyword("deadlock");
+        if !(deadlock || self.keyword("divergence")) || !self.keyword("free") {
+            return self.wrong("`deadlock free` or `divergence free`");
+        }
+        let mut claim = if deadlock { Claim::DeadlockFree(process) } else { Claim::DivergenceFree(process) };
+        if !self.take("[") {
+            self.need("]")?;
+            return Ok(claim);
+        }
+        if self.keyword("FD") {
+            claim = if deadlock { Claim::Free(process) } else { claim };
+        } else if !deadlock || !self.keyword("F") {
+            return self.wrong(if deadlock { "`F` or `FD`" } else { "`FD`" });
+        }
+        if !self.take("]]") {
+            self.need("]")?;
+            self.need("]")?;
+        }
+        Ok(claim)
+    }
+
     fn make(&mut self, term: Term) -> Result<TermId, ParseError> {
         let of = |id: TermId| self.heights.get(&id).map_or(0, |height| height + 1);
         let height = match term {
             Term::Stop | Term::Skip | Term::Done | Term::Call(_) => 0,
-            Term::Prefix(_, inner) | Term::Hide(inner, _) => of(inner),
+            Term::Prefix(_, inner) | Term::Hide(inner, _) | Term::Rename(inner, _) => of(inner),
             Term::External(one, other)
             | Term::Internal(one, other)
             | Term::Parallel(one, _, other)
@@ -206,25 +221,78 @@ impl Parser {
     }
 
     fn binary(&mut self, level: usize) -> Result<TermId, ParseError> {
-        const LOOSE_FIRST: [&str; 6] = ["|||", "[|", "|~|", "[]", "/\\", ";"];
+        const LOOSE_FIRST: [&str; 7] = ["|||", "[|", "|~|", "[]", "[>", "/\\", ";"];
         let Some(&sign) = LOOSE_FIRST.get(level) else { return self.prefixed() };
         let mut left = self.binary(level + 1)?;
-        while self.take(sign) {
+        loop {
+            if sign == "[|" && self.take("[") {
+                left = self.alphabetised(left, level)?;
+                continue;
+            }
+            if !self.take(sign) {
+                return Ok(left);
+            }
             let mut shared = Events::default();
             if sign == "[|" {
                 shared = self.set()?;
                 self.need("|]")?;
             }
             let right = self.binary(level + 1)?;
-            left = self.make(match sign {
+            let term = match sign {
                 "|~|" => Term::Internal(left, right),
                 "[]" => Term::External(left, right),
+                // What may go away by itself.
+                "[>" => {
+                    let stop = self.make(Term::Stop)?;
+                    let left = self.make(Term::Internal(left, stop))?;
+                    Term::External(left, right)
+                }
                 "/\\" => Term::Interrupt(left, right),
                 ";" => Term::Sequence(left, right),
                 _ => Term::Parallel(left, shared, right),
-            })?;
+            };
+            left = self.make(term)?;
         }
-        Ok(left)
+    }
+
+    /// Behind `P [`: each side does events of its own set only, and those of both sets together.
+    fn alphabetised(&mut self, left: TermId, level: usize) -> Result<TermId, ParseError> {
+        let of_left = self.set()?;
+        self.need("||")?;
+        let of_right = self.set()?;
+        self.need("]")?;
+        let right = self.binary(level + 1)?;
+        let within = |parser: &mut Self, process, set: &Events| {
+            let all = (0..parser.script.processes.events.len() as u32).map(Event);
+            let others: Events = Arc::new(all.filter(|event| !set.contains(event)).collect());
+            let nobody = parser.make(Term::Done)?;
+            parser.make(Term::Parallel(process, others, nobody))
+        };
+        let (left, right) = (within(self, left, &of_left)?, within(self, right, &of_right)?);
+        let shared = Arc::new(&*of_left & &*of_right);
+        self.make(Term::Parallel(left, shared, right))
+    }
+
+    /// Behind `P[[`.
+    fn renamed(&mut self, process: TermId) -> Result<TermId, ParseError> {
+        let mut renaming: BTreeMap<Event, BTreeSet<Event>> = BTreeMap::new();
+        loop {
+            let from = self.event()?;
+            self.need("<-")?;
+            let to = self.event()?;
+            renaming.entry(from).or_default().insert(to);
+            if self.take("]]") {
+                return self.make(Term::Rename(process, Renaming(Arc::new(renaming))));
+            }
+            self.need(",")?;
+        }
+    }
+
+    fn event(&mut self) -> Result<Event, ParseError> {
+        let Word::Name(name) = self.word() else { return self.wrong("an event") };
+        let Some(&event) = self.events.get(name) else { return self.wrong("a declared event") };
+        self.advance();
+        Ok(event)
     }
 
     fn prefixed(&mut self) -> Result<TermId, ParseError> {
@@ -232,9 +300,12 @@ impl Parser {
         if self.depth > NESTING {
             return self.wrong(&format!("at most {NESTING} processes within each other"));
         }
-        let process = self.simple();
+        let mut process = self.simple()?;
+        while self.take("[[") {
+            process = self.renamed(process)?;
+        }
         self.depth -= 1;
-        process
+        Ok(process)
     }
 
     fn simple(&mut self) -> Result<TermId, ParseError> {
@@ -282,10 +353,7 @@ impl Parser {
             if !events.is_empty() && !self.take(",") {
                 return self.wrong(&format!("`,` or `{close}`"));
             }
-            let Word::Name(name) = self.word() else { return self.wrong("an event") };
-            let Some(&event) = self.events.get(name) else { return self.wrong("a declared event") };
-            events.insert(event);
-            self.advance();
+            events.insert(self.event()?);
         }
         Ok(Arc::new(events))
     }
@@ -307,6 +375,12 @@ pub fn written(processes: &Processes, id: TermId) -> String {
         Term::Parallel(one, shared, other) if shared.is_empty() => format!("({} ||| {})", of(*one), of(*other)),
         Term::Parallel(one, shared, other) => format!("({} [| {} |] {})", of(*one), set(shared), of(*other)),
         Term::Hide(inner, hidden) => format!("({} \\ {})", of(*inner), set(hidden)),
+        Term::Rename(inner, renaming) => {
+            let name = |event: &Event| processes.events[event.0 as usize].as_str();
+            let pairs = renaming.0.iter().flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
+            let pairs: Vec<_> = pairs.map(|(from, to)| format!("{} <- {}", name(from), name(to))).collect();
+            format!("{}[[{}]]", of(*inner), pairs.join(", "))
+        }
         Term::Interrupt(inner, by) => format!("({} /\\ {})", of(*inner), of(*by)),
         Term::Sequence(first, then) => format!("({} ; {})", of(*first), of(*then)),
         Term::Call(name) => processes.definitions[name.0 as usize].0.clone(),

@@ -1,8 +1,10 @@
 //! Refinement, on the fly: pairs of a state of the implementation and a normalised state of the specification, level by level
 //! of the visible trace, so that the first counterexample is a shortest one.
 //!
-//! A normalised state is the set of all states that the specification may be in after a trace. Divergence is not looked at: in
-//! the stable-failures model a state that only does internal steps refuses nothing.
+//! A normalised state is the set of all states that the specification may be in after a trace. In the stable-failures model a
+//! state that goes on with internal steps refuses nothing, whether it can do so for ever or not; the failures-divergences model
+//! tells those that can: they are cycles of internal steps. Behind a trace after which the specification can diverge it allows
+//! everything, so nothing is looked at there (divergence strictness).
 //!
 //! Guarantee: a verdict, or `Undecided` with the pairs that were seen. Each counterexample is run again by
 //! [`crate::interpreter`], which shares no code with this. Pairs are visited once: of several counterexamples that end in the
@@ -19,6 +21,7 @@ use std::time::Instant;
 pub enum Model {
     Traces,
     StableFailures,
+    FailuresDivergences,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +43,19 @@ impl Default for Limits {
 pub struct Counterexample {
     /// Ticks and visible events.
     pub trace: Vec<Action>,
-    /// After the trace, all that the implementation offers. `None`: the trace itself is too much.
-    pub offers: Option<BTreeSet<Action>>,
+    /// What happens then.
+    pub then: Then,
+}
+
+/// What a process does after a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// The trace itself is too much.
+    Anything,
+    /// It offers exactly this.
+    Offers(BTreeSet<Action>),
+    /// It can go on with internal steps for ever.
+    Diverges,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,17 +102,36 @@ pub fn deadlock_free(processes: &mut Processes, process: TermId, limits: &Limits
     explore(processes, Goal::DeadlockFree, process, limits)
 }
 
+/// Whether it never goes on with internal steps for ever.
+pub fn divergence_free(processes: &mut Processes, process: TermId, limits: &Limits) -> Verdict {
+    explore(processes, Goal::DivergenceFree, process, limits)
+}
+
+/// Both.
+pub fn deadlock_and_divergence_free(processes: &mut Processes, process: TermId, limits: &Limits) -> Verdict {
+    explore(processes, Goal::Free, process, limits)
+}
+
 #[derive(Clone, Copy)]
 enum Goal {
     Refinement(Model, TermId),
     DeadlockFree,
+    DivergenceFree,
+    /// Of both.
+    Free,
+}
+
+impl Goal {
+    const fn forbids_divergence(self) -> bool {
+        matches!(self, Self::Refinement(Model::FailuresDivergences, _) | Self::DivergenceFree | Self::Free)
+    }
 }
 
 fn explore(processes: &mut Processes, goal: Goal, implementation: TermId, limits: &Limits) -> Verdict {
     let mut search = Search::new(processes, goal, limits);
     let ended = search.run(implementation);
     let (states, found) = (search.pairs.len(), std::mem::take(&mut search.found));
-    let accepted = |found: &Counterexample| interpreter::shows(processes, implementation, &found.trace, found.offers.as_ref());
+    let accepted = |found: &Counterexample| interpreter::shows(processes, implementation, &found.trace, &found.then);
     if !found.iter().all(accepted) {
         return Verdict::Undecided { states, why: Why::Rejected };
     }
@@ -121,6 +154,8 @@ struct Search<'p, 'l> {
     numbers: FxHashMap<BTreeSet<TermId>, Node>,
     after: FxHashMap<(Node, Action), Option<Node>>,
     acceptances: FxHashMap<Node, Vec<BTreeSet<Action>>>,
+    /// Of states that were asked for: whether they diverge.
+    divergent: FxHashMap<TermId, bool>,
     pairs: Vec<Pair>,
     seen: FxHashSet<(TermId, Node)>,
     found: Vec<Counterexample>,
@@ -143,6 +178,7 @@ impl<'p, 'l> Search<'p, 'l> {
             numbers: FxHashMap::default(),
             after: FxHashMap::default(),
             acceptances: FxHashMap::default(),
+            divergent: FxHashMap::default(),
             pairs: Vec::new(),
             seen: FxHashSet::default(),
             found: Vec::new(),
@@ -152,7 +188,7 @@ impl<'p, 'l> Search<'p, 'l> {
     fn run(&mut self, implementation: TermId) -> Result<(), Why> {
         let start = match self.goal {
             Goal::Refinement(_, specification) => self.node(BTreeSet::from([specification]))?,
-            Goal::DeadlockFree => Node(0),
+            Goal::DeadlockFree | Goal::DivergenceFree | Goal::Free => Node(0),
         };
         let (mut level, mut next) = (Vec::new(), Vec::new());
         next.push(Pair { state: implementation, node: start, from: None });
@@ -185,25 +221,38 @@ impl<'p, 'l> Search<'p, 'l> {
     fn visit(&mut self, pair: usize, level: &mut Vec<usize>, next: &mut Vec<Pair>) -> Result<(), Why> {
         self.afford()?;
         let Pair { state, node, .. } = self.pairs[pair];
+        if self.goal.forbids_divergence() {
+            let allowed = self.nodes[node.0 as usize].clone();
+            for of_specification in allowed {
+                if self.diverges(of_specification)? {
+                    return Ok(());
+                }
+            }
+            if self.diverges(state)? {
+                let trace = self.trace(pair, None);
+                self.tell(Counterexample { trace, then: Then::Diverges });
+                return Ok(());
+            }
+        }
         let steps = self.transitions.of(state)?;
         if let Some(offers) = offers(&steps)
             && self.refuses_too_much(node, &offers, state)?
         {
             let trace = self.trace(pair, None);
-            self.tell(Counterexample { trace, offers: Some(offers) });
+            self.tell(Counterexample { trace, then: Then::Offers(offers) });
         }
         for &(action, successor) in steps.iter() {
             let from = Some((pair, action));
             match (action, self.goal) {
                 (Action::Tau, _) => self.reach(Pair { state: successor, node, from }, level),
-                (_, Goal::DeadlockFree) => next.push(Pair { state: successor, node, from }),
                 (_, Goal::Refinement(..)) => match self.after(node, action)? {
                     Some(after) => next.push(Pair { state: successor, node: after, from }),
                     None => {
                         let trace = self.trace(pair, Some(action));
-                        self.tell(Counterexample { trace, offers: None });
+                        self.tell(Counterexample { trace, then: Then::Anything });
                     }
                 },
+                (_, _) => next.push(Pair { state: successor, node, from }),
             }
         }
         Ok(())
@@ -221,9 +270,9 @@ impl<'p, 'l> Search<'p, 'l> {
     fn refuses_too_much(&mut self, node: Node, offers: &BTreeSet<Action>, state: TermId) -> Result<bool, Why> {
         let done = *self.transitions.processes.term(state) == crate::term::Term::Done;
         match self.goal {
-            Goal::Refinement(Model::Traces, _) => Ok(false),
-            Goal::DeadlockFree => Ok(!done && offers.is_empty()),
-            Goal::Refinement(Model::StableFailures, _) => {
+            Goal::Refinement(Model::Traces, _) | Goal::DivergenceFree => Ok(false),
+            Goal::DeadlockFree | Goal::Free => Ok(!done && offers.is_empty()),
+            Goal::Refinement(Model::StableFailures | Model::FailuresDivergences, _) => {
                 if !self.acceptances.contains_key(&node) {
                     let mut all = Vec::new();
                     for &state in &self.nodes[node.0 as usize].clone() {
@@ -267,6 +316,42 @@ impl<'p, 'l> Search<'p, 'l> {
             self.nodes.push(states);
         }
         Ok(number)
+    }
+
+    /// Whether internal steps can go on for ever: whether they lead to a cycle of them.
+    fn diverges(&mut self, state: TermId) -> Result<bool, Why> {
+        if let Some(&known) = self.divergent.get(&state) {
+            return Ok(known);
+        }
+        // The way from the state to where the search is, and how many steps of each were followed.
+        let mut way = vec![(state, 0)];
+        let mut on_the_way = FxHashSet::from_iter([state]);
+        while let Some((at, followed)) = way.last_mut() {
+            self.afford()?;
+            let at = *at;
+            let steps = self.transitions.of(at)?;
+            let Some(step) = steps.iter().skip(*followed).position(|step| step.0 == Action::Tau) else {
+                self.divergent.insert(at, false);
+                on_the_way.remove(&at);
+                way.pop();
+                continue;
+            };
+            *followed += step + 1;
+            let next = steps[*followed - 1].1;
+            let known = if on_the_way.contains(&next) { Some(true) } else { self.divergent.get(&next).copied() };
+            match known {
+                Some(true) => {
+                    self.divergent.extend(way.into_iter().map(|(state, _)| (state, true)));
+                    return Ok(true);
+                }
+                Some(false) => {}
+                None => {
+                    on_the_way.insert(next);
+                    way.push((next, 0));
+                }
+            }
+        }
+        Ok(false)
     }
 
     fn afford(&self) -> Result<(), Why> {

@@ -1,7 +1,9 @@
 //! Scripts: definitions, and what they assert.
 
 use crate::parse::{self, ParseError};
-use crate::refine::{Counterexample, Limits, Model, Verdict, deadlock_free, refines};
+use crate::refine::{
+    Counterexample, Limits, Model, Then, Verdict, deadlock_and_divergence_free, deadlock_free, divergence_free, refines,
+};
 use crate::term::{Processes, TermId};
 use crate::transitions::Action;
 use std::fmt::Write as _;
@@ -23,6 +25,9 @@ pub enum Claim {
     /// Specification and implementation.
     Refines(Model, TermId, TermId),
     DeadlockFree(TermId),
+    DivergenceFree(TermId),
+    /// Of deadlocks and of divergence.
+    Free(TermId),
 }
 
 impl Script {
@@ -36,6 +41,8 @@ impl Script {
                 refines(&mut self.processes, model, specification, implementation, limits)
             }
             Claim::DeadlockFree(process) => deadlock_free(&mut self.processes, process, limits),
+            Claim::DivergenceFree(process) => divergence_free(&mut self.processes, process, limits),
+            Claim::Free(process) => deadlock_and_divergence_free(&mut self.processes, process, limits),
         }
     }
 
@@ -44,6 +51,9 @@ impl Script {
         match claim {
             Claim::Refines(Model::Traces, left, right) => format!("{} [T= {}", of(left), of(right)),
             Claim::Refines(Model::StableFailures, left, right) => format!("{} [F= {}", of(left), of(right)),
+            Claim::Refines(Model::FailuresDivergences, left, right) => format!("{} [FD= {}", of(left), of(right)),
+            Claim::DivergenceFree(process) => format!("{} :[divergence free]", of(process)),
+            Claim::Free(process) => format!("{} :[deadlock free [FD]]", of(process)),
             Claim::DeadlockFree(process) => format!("{} :[deadlock free]", of(process)),
         }
     }
@@ -57,7 +67,10 @@ impl Script {
         };
         let trace: Vec<_> = found.trace.iter().map(name).collect();
         let mut text = if trace.is_empty() { String::from("at once") } else { trace.join(", ") };
-        if let Some(offers) = &found.offers {
+        if found.then == Then::Diverges {
+            text.push_str("; then it may go on for ever by itself");
+        }
+        if let Then::Offers(offers) = &found.then {
             let offers: Vec<_> = offers.iter().map(name).collect();
             let offers = if offers.is_empty() { String::from("nothing") } else { format!("only {}", offers.join(", ")) };
             let _ = write!(text, "; then it offers {offers}");

@@ -1,7 +1,7 @@
 //! Terms of the algebra. Each is kept once, so that equal states of an exploration have equal numbers.
 
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A visible event, by its place in [`Processes::events`].
@@ -18,6 +18,16 @@ pub struct TermId(u32);
 
 pub type Events = Arc<BTreeSet<Event>>;
 
+/// What events are called instead; those that it does not name keep their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Renaming(pub Arc<BTreeMap<Event, BTreeSet<Event>>>);
+
+impl Renaming {
+    pub fn of(&self, event: Event) -> BTreeSet<Event> {
+        self.0.get(&event).cloned().unwrap_or_else(|| BTreeSet::from([event]))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Term {
     /// Does nothing, and has not terminated.
@@ -32,6 +42,7 @@ pub enum Term {
     /// Both sides take part in events of the set. With an empty set: interleaving.
     Parallel(TermId, Events, TermId),
     Hide(TermId, Events),
+    Rename(TermId, Renaming),
     /// The second takes over with its first event.
     Interrupt(TermId, TermId),
     Sequence(TermId, TermId),
@@ -60,7 +71,7 @@ impl Processes {
         let below = match term {
             // Nothing looks below a prefix before its event.
             Term::Stop | Term::Skip | Term::Done | Term::Call(_) | Term::Prefix(..) => 0,
-            Term::Hide(inner, _) => 1 + self.depth(inner),
+            Term::Hide(inner, _) | Term::Rename(inner, _) => 1 + self.depth(inner),
             Term::External(one, other)
             | Term::Internal(one, other)
             | Term::Parallel(one, _, other)

@@ -101,6 +101,17 @@ impl<'p> Transitions<'p> {
                     steps.push((if unseen { Action::Tau } else { action }, next));
                 }
             }
+            Term::Rename(inner, renaming) => {
+                for &(action, next) in self.within(inner, depth)?.iter() {
+                    let Action::Visible(event) = action else {
+                        let ends = action == Action::Tick;
+                        steps.push((action, if ends { next } else { self.processes.make(Term::Rename(next, renaming.clone())) }));
+                        continue;
+                    };
+                    let next = self.processes.make(Term::Rename(next, renaming.clone()));
+                    steps.extend(renaming.of(event).into_iter().map(|event| (Action::Visible(event), next)));
+                }
+            }
             Term::Interrupt(inner, by) => {
                 for &(action, next) in self.within(inner, depth)?.iter() {
                     let ends = action == Action::Tick;

@@ -101,7 +101,7 @@ fn wrong_scripts_are_answered_with_a_place() {
         ("channel a, a", "line 1, column 12: expected an event that is not declared yet, found `a`"),
         ("P = STOP\nP = SKIP", "line 2, column 1: expected a process that is not defined yet, found `P`"),
         ("channel c : {0}", "line 1, column 11: expected `channel`, `assert` or a definition `NAME = process`, found `:`"),
-        ("P = STOP\nassert P [FD= P", "line 2, column 10: expected `[T=`, `[F=` or `:[deadlock free]`, found `[FD=`"),
+        ("P = STOP\nassert P [X= P", "line 2, column 11: expected a set, `{` or `{|`, found `X`"),
         ("P = (STOP", "line 1, column 10: expected `)`, found the end of the script"),
     ];
     for (text, expected) in cases {

@@ -89,6 +89,11 @@ impl Flags {
         Self(std::env::var_os(DETECT_VARIABLE).unwrap_or_default())
     }
 
+    /// As the environment has them.
+    pub fn into_text(self) -> OsString {
+        self.0
+    }
+
     /// A value that could be taken apart stands in quotes.
     pub fn push(&mut self, name: &str, value: impl AsRef<OsStr>) -> Result<(), Unquotable> {
         let value = value.as_ref();

@@ -8,6 +8,7 @@ pub mod analyse;
 pub mod check;
 pub mod detect;
 mod ended;
+pub mod enforce;
 pub mod engines;
 pub mod error;
 pub mod explore;

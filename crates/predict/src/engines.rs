@@ -71,6 +71,18 @@ pub struct Opinion {
 /// Asks each engine alone about each representative pair of accesses and each tuple of waits, until the deadline of the options;
 /// true if there was time for all. A trace of threads that ran in parallel gives no opinions.
 pub fn opinions(trace: &Trace, options: &Options, mut told: impl FnMut(&CandidateKind, &[Opinion])) -> bool {
+    each_candidate(trace, options, |question, kind| {
+        let goals = kind.goals();
+        told(kind, &Engine::ALONE.map(|engine| opinion(engine, question, &goals)));
+    })
+}
+
+/// Asks one engine about the same candidates.
+pub fn opinions_of(engine: Engine, trace: &Trace, options: &Options, mut told: impl FnMut(&CandidateKind, &Opinion)) -> bool {
+    each_candidate(trace, options, |question, kind| told(kind, &opinion(engine, question, &kind.goals())))
+}
+
+fn each_candidate(trace: &Trace, options: &Options, mut with: impl FnMut(&Question<'_, '_>, &CandidateKind)) -> bool {
     let candidates = Candidates::new(trace, options);
     if candidates.is_empty() || trace.mode != Mode::Serial {
         return !candidates.statistics.cut_short;
@@ -91,8 +103,7 @@ pub fn opinions(trace: &Trace, options: &Options, mut told: impl FnMut(&Candidat
         if options.deadline.is_over() {
             return false;
         }
-        let goals = kind.goals();
-        told(&kind, &Engine::ALONE.map(|engine| opinion(engine, &question, &goals)));
+        with(&question, &kind);
     }
     true
 }

@@ -3,6 +3,7 @@
 //! In serial mode the waiting is modelled: the program's condition variable is never touched, as no uninstrumented code of this
 //! process can wait on it either.
 
+use super::gated_wait::{self, Own};
 use super::lock_common::{deadline, drop_hold, is_clock, is_time};
 use super::mutex::{Mutex, reacquire};
 use super::queue::{self, Outcome};
@@ -38,11 +39,13 @@ struct Cancelled {
     condition: *mut u8,
     mutex: *mut Mutex,
     site: u64,
+    own: Own,
 }
 
 unsafe extern "C" fn cancelled(wait: *mut Cancelled) {
     // SAFETY: pushed by `with_cleanup`, whose frame is being left.
     let wait = unsafe { &*wait };
+    wait.own.give_up_for(wait.mutex);
     if let Some(runtime) = Runtime::try_enter() {
         super::lock_common::hold(runtime.thread(), wait.mutex as u64, false);
         let arguments = [wait.mutex as u64, 0, 0];
@@ -51,8 +54,8 @@ unsafe extern "C" fn cancelled(wait: *mut Cancelled) {
 }
 
 /// Runs a wait with a handler for its cancellation.
-fn with_cleanup(condition: *mut u8, mutex: *mut Mutex, site: u64, real: impl FnOnce() -> c_int) -> c_int {
-    let mut wait = Cancelled { condition, mutex, site };
+fn with_cleanup(condition: *mut u8, mutex: *mut Mutex, (site, own): (u64, Own), real: impl FnOnce() -> c_int) -> c_int {
+    let mut wait = Cancelled { condition, mutex, site, own };
     // `struct _pthread_cleanup_buffer`: routine, argument, kind of cancellation, the one before.
     let mut buffer = [0u64; 4];
     // SAFETY: libc's functions for handlers of one frame; buffer and argument stay until the handler is popped, or has run.
@@ -68,15 +71,19 @@ fn with_cleanup(condition: *mut u8, mutex: *mut Mutex, site: u64, real: impl FnO
     }
 }
 
-fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real: impl FnOnce() -> c_int) -> c_int {
-    let Some(runtime) = Runtime::try_enter() else { return real() };
+fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real: impl FnOnce(*mut Mutex) -> c_int) -> c_int {
+    let Some(runtime) = Runtime::try_enter() else { return real(mutex) };
     let thread = runtime.thread();
     explore::concerns(thread, mutex as u64);
     sched::point(&runtime, Op::CondWaitBegin, condition as u64, site);
     drop_hold(thread, mutex as u64);
     recorder::sync(thread, Op::CondWaitBegin, condition as u64, 0, site, &[mutex as u64]);
+    if config::gating() && !is_shared(condition) {
+        let real = |stand| with_cleanup(condition, mutex, (site, Own::of(condition)), || real(stand));
+        return gated_wait::wait(&runtime, (condition, mutex), until == NEVER, site, real);
+    }
     if !config::serial() || is_shared(condition) {
-        let wait = || if detect::on() { with_cleanup(condition, mutex, site, real) } else { real() };
+        let wait = || if detect::on() { with_cleanup(condition, mutex, (site, Own::NONE), || real(mutex)) } else { real(mutex) };
         let result = if until == NEVER && !is_shared(condition) {
             standstill::during(&runtime, standstill::For::on(Op::CondWaitEnd, condition as u64, site), wait)
         } else {
@@ -112,7 +119,7 @@ fn wait_until(condition: *mut u8, mutex: *mut Mutex, until: u64, site: u64, real
 
 pub unsafe extern "C" fn wait(condition: *mut u8, mutex: *mut Mutex) -> c_int {
     // SAFETY: the real function with the program's arguments, here and below.
-    wait_until(condition, mutex, NEVER, caller(), || unsafe {
+    wait_until(condition, mutex, NEVER, caller(), |mutex| unsafe {
         real!("GLIBC_2.3.2" fn pthread_cond_wait(*mut u8, *mut Mutex) -> c_int)(condition, mutex)
     })
 }
@@ -127,7 +134,7 @@ pub unsafe extern "C" fn timedwait(condition: *mut u8, mutex: *mut Mutex, time: 
     // SAFETY: as above.
     let until = unsafe { deadline(clock_of(condition), time) };
     // SAFETY: as above.
-    wait_until(condition, mutex, until, caller(), || unsafe {
+    wait_until(condition, mutex, until, caller(), |mutex| unsafe {
         real!("GLIBC_2.3.2" fn pthread_cond_timedwait(*mut u8, *mut Mutex, *const [i64; 2]) -> c_int)(condition, mutex, time)
     })
 }
@@ -140,7 +147,7 @@ unsafe extern "C" fn clockwait(condition: *mut u8, mutex: *mut Mutex, clock: c_i
     // SAFETY: as above.
     let until = unsafe { deadline(clock, time) };
     // SAFETY: as above.
-    wait_until(condition, mutex, until, caller(), || unsafe {
+    wait_until(condition, mutex, until, caller(), |mutex| unsafe {
         real!(fn pthread_cond_clockwait(*mut u8, *mut Mutex, c_int, *const [i64; 2]) -> c_int)(condition, mutex, clock, time)
     })
 }
@@ -149,6 +156,9 @@ fn notify(condition: *mut u8, op: Op, count: usize, site: u64, real: impl FnOnce
     let Some(runtime) = Runtime::try_enter() else { return real() };
     sched::point(&runtime, op, condition as u64, site);
     let sequence = recorder::sync(runtime.thread(), op, condition as u64, 0, site, &[]);
+    if config::gating() && !is_shared(condition) {
+        return gated_wait::signal(condition, real);
+    }
     if !config::serial() || is_shared(condition) {
         return real();
     }

@@ -27,6 +27,7 @@ pub mod files;
 pub mod flockfile;
 pub mod forward;
 pub mod futex;
+pub mod gated_wait;
 pub mod handlers;
 pub mod heap;
 pub mod hooks;

@@ -22,7 +22,7 @@ use crate::record::process_tree::{Cradle, NO_PLACE};
 use crate::record::{recorder, tree};
 use crate::report;
 use crate::serial::shutdown;
-use crate::serial::{clock, explore, policy, replay, sched, watchdog, world};
+use crate::serial::{clock, explore, gate, policy, replay, sched, watchdog, world};
 use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{self, Held, Runtime, Thread};
@@ -153,6 +153,7 @@ unsafe fn go_on(thread: &Thread) {
         thread.with_own(|own| detect::forked::in_child(own, &exits::LOCK));
         sched::only(thread);
     }
+    gate::restart();
     report::forked();
     hot().nesting.set(nesting);
 }

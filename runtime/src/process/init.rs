@@ -9,7 +9,7 @@ use crate::record::process_tree::Refused;
 use crate::record::{recorder, tree};
 use crate::report;
 use crate::serial::shutdown;
-use crate::serial::{blocked, clock, explore, linger, policy, replay, sched};
+use crate::serial::{blocked, clock, explore, gate, linger, policy, replay, sched};
 use crate::system::real::{self, real};
 use crate::system::sys;
 use crate::system::thread::{self, NO_THREAD, Runtime, Thread};
@@ -96,6 +96,7 @@ unsafe fn detect() {
         other => report::options::refuse(&[b"invalid value for option filter: '", other, b"' (none, tree)"]),
     };
     detect::initialise(detector, detect::statistics::wanted(), filter);
+    gate::initialise(report::options::get().enforce);
     // SAFETY: by the caller.
     unsafe { begin_initial_thread() };
     if report::options::get().end_on_sigterm {

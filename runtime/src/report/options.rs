@@ -86,6 +86,8 @@ enum Shown {
 options! {
     detector: text = b"hb", "hb, lockset or hybrid";
     filter: text = b"none", "none or tree: what is left out before detection";
+    enforce: text = b"", "folder with an order of synchronisation that is kept while threads run in parallel, from \
+        `rashomon csp enforce`";
     filter_locations: number = 1024, "how many code locations, in all their contexts, the filter remembers of each thread";
     reporter: text = b"", "the program that names addresses and writes reports; \
         default: RASHOMON_REPORTER, else `rashomon` in PATH";

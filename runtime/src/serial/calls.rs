@@ -1,6 +1,7 @@
 //! Calls into the kernel that may block there: the thread gives its turn up meanwhile.
 
 use crate::record::recorder;
+use crate::serial::gate;
 use crate::serial::sched::{CURRENT, LEAVING, LOCK, PROGRESS, come_back, dispatch, live_count};
 use crate::system::thread::{NO_THREAD, Runtime, State, Thread};
 use crate::system::{config, signals};
@@ -17,6 +18,9 @@ pub fn external<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
     let thread = runtime.thread();
     if thread.pending_signals.load(Relaxed) != 0 {
         signals::deliver_inside(runtime);
+    }
+    if config::gating() {
+        gate::blocks(thread);
     }
     if !config::serial() || live_count() <= 1 {
         return runtime.outside(call);

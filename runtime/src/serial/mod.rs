@@ -13,6 +13,7 @@ pub mod elastic;
 pub mod endless;
 pub mod exploration;
 pub mod explore;
+pub mod gate;
 pub mod goals;
 pub mod kernel_tasks;
 pub mod linger;

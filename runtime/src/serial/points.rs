@@ -5,7 +5,7 @@ use crate::serial::clock::{self, NEVER};
 use crate::serial::policy::{self, Occasion};
 use crate::serial::replay::AccessAt;
 use crate::serial::sched::{LOCK, PROGRESS, come_back, live, pass_on};
-use crate::serial::{deadlock, elastic, endless, explore, linger, replay, world};
+use crate::serial::{deadlock, elastic, endless, explore, gate, linger, replay, world};
 use crate::system::thread::{Runtime, State, Thread, known};
 use crate::system::{config, signals};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -54,6 +54,9 @@ fn has_acted(thread: &Thread) {
 
 fn any_point(runtime: &Runtime, op: Op, object: u64, site: u64, occasion: Occasion) {
     if !config::serial() {
+        if config::gating() {
+            gate::arrive(runtime, op);
+        }
         return;
     }
     let thread = runtime.thread();

@@ -300,6 +300,16 @@ fn stood((before, after): (&[Task], &[Task]), id: u32) -> Option<Task> {
     after.iter().find(|task| task.id == id).filter(|task| task.futex != 0 && before.contains(task)).copied()
 }
 
+/// How many threads wait, and how many live.
+pub fn waiting_and_alive() -> (u32, u32) {
+    (WAITING.load(Acquire), ALIVE.load(Acquire))
+}
+
+/// While detecting: whether a cycle was told of.
+pub fn has_told() -> bool {
+    TOLD.load(Acquire) != 0
+}
+
 /// While detecting, the process is about to end: tells of a cycle that has not lasted long enough yet.
 pub fn conclude() {
     const BETWEEN_LOOKS_NS: u64 = 10_000_000;

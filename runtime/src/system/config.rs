@@ -134,6 +134,7 @@ pub fn module_path(index: usize) -> &'static [u8] {
 
 static DETECTING: AtomicBool = AtomicBool::new(false);
 static PROVOKING: AtomicBool = AtomicBool::new(false);
+static GATING: AtomicBool = AtomicBool::new(false);
 
 /// The process detects races: its detector is ready.
 #[inline(always)]
@@ -153,6 +154,16 @@ pub fn provoking() -> bool {
 
 pub fn provokes(does: bool) {
     PROVOKING.store(does, Release);
+}
+
+/// Threads that run in parallel are held before what an order of synchronisation has no turn for yet.
+#[inline(always)]
+pub fn gating() -> bool {
+    GATING.load(Relaxed)
+}
+
+pub fn gates(does: bool) {
+    GATING.store(does, Release);
 }
 
 pub fn mode() -> u64 {

@@ -1,9 +1,13 @@
 //! The guard under which the runtime's code runs.
 
-use crate::system::signals;
+use crate::system::registered::Registered;
 use crate::system::thread::{Own, Thread};
 use crate::system::tls::{Hot, hot};
+use crate::system::{config, signals};
 use core::sync::atomic::Ordering::*;
+
+/// What is called when a thread leaves runtime code altogether, while [`config::gating`].
+pub static LEFT: Registered<fn(&Thread)> = Registered::none();
 
 /// Witness that the calling thread runs runtime code: hooks and interposers below pass through, signal handlers wait.
 pub struct Runtime {
@@ -59,6 +63,12 @@ impl Drop for Runtime {
     #[inline]
     fn drop(&mut self) {
         self.block.nesting.set(self.block.nesting.get() - 1);
+        if config::gating()
+            && self.block.nesting.get() == 0
+            && let (Some(left), Some(thread)) = (LEFT.get(), self.block.thread.get())
+        {
+            left(thread);
+        }
         // Only a thread that left the runtime altogether runs deferred handlers.
         if self.block.nesting.get() == 0
             && let Some(thread) = self.block.thread.get()

@@ -22,10 +22,35 @@ pub enum CspCommand {
         #[arg(long, value_name = "N", default_value_t = 16)]
         objects: usize,
     },
+    /// Look for orders of synchronisation that lead to a race or a deadlock, and let the program run under each: in parallel,
+    /// and with the online detector beside it.
+    ///
+    /// Only synchronisation is held until its turn. A race that the detector reports confirms the order, and so does a deadlock
+    /// of the program; an order that the program leaves is infeasible. Exit code 66: one is confirmed.
+    #[command(after_help = examples::CSP_ENFORCE)]
+    Enforce {
+        /// The store with the recordings. Default: the latest.
+        store: Option<PathBuf>,
+        /// Run the store's program although the store was not recorded by you on this machine.
+        #[arg(long)]
+        trust: bool,
+        /// Orders that are enforced for one shared object of a recording, and for its deadlocks, at most.
+        #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
+        counterexamples: u16,
+        /// Seconds for everything.
+        #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+        budget: Duration,
+        /// Seconds that the thread whose turn it is may take to come; after them the order is infeasible.
+        #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+        step_timeout: Duration,
+        /// Write what came of each order to this file, as JSON; `-`: to standard output.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
     /// Decide the assertions of a script in a subset of CSP_M, with shortest counterexamples.
     ///
-    /// Events without data, processes without parameters; `[T=`, `[F=` and `:[deadlock free]`. Exit code 0: all hold. 1: one
-    /// fails. 125: one is undecided, and none fails.
+    /// Events without data, processes without parameters; `[T=`, `[F=`, `[FD=`, `:[deadlock free]` with nothing, `[F]` or `[FD]`
+    /// behind it, and `:[divergence free]`. Exit code 0: all hold. 1: one fails. 125: one is undecided, and none fails.
     #[command(after_help = examples::CSP_CHECK)]
     Check {
         /// The script.

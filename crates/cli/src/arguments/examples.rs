@@ -139,6 +139,11 @@ Examples:
   rashomon csp export --output model.csp
   rashomon csp export .rashomon/1-listing1 | tee model.csp && rashomon csp check model.csp";
 
+pub const CSP_ENFORCE: &str = "\
+Examples:
+  rashomon csp enforce
+  rashomon csp enforce --counterexamples 1 --json orders.json .rashomon/1-listing1";
+
 pub const CSP_CHECK: &str = "\
 Examples:
   rashomon csp check philosophers.csp

@@ -1,6 +1,6 @@
 //! `rashomon csp`: refinement of processes in scripts.
 
-use super::open_store;
+use super::{Ui, enforce, open_store};
 use crate::arguments::CspCommand;
 use crate::exit::Exit;
 use crate::terminal::{print, say};
@@ -9,16 +9,20 @@ use rashomon_csp::refine::{Limits, Verdict};
 use rashomon_csp::script::Script;
 use rashomon_files::Links;
 use rashomon_pipeline::analyse::model::exported;
-use rashomon_pipeline::analyse::traces::each_trace;
+use rashomon_pipeline::analyse::traces::{each_trace, losses};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Bytes of a script.
 const LARGEST: u64 = 4 << 20;
 
-pub fn csp(command: CspCommand) -> Result<Exit> {
+pub fn csp(ui: Ui, command: CspCommand) -> Result<Exit> {
     match command {
         CspCommand::Export { trace, output, objects } => export(trace.as_deref(), output.as_deref(), objects),
+        CspCommand::Enforce { store, trust, counterexamples, budget, step_timeout, json } => {
+            let asked = enforce::Asked { most: usize::from(counterexamples), budget, step_timeout, json };
+            enforce::enforce(ui, store.as_deref(), trust, &asked)
+        }
         CspCommand::Check { file, states, within, counterexamples } => {
             check(&file, within, &Limits { states, counterexamples: usize::from(counterexamples), until: None })
         }
@@ -34,6 +38,7 @@ fn export(trace: Option<&Path>, output: Option<&Path>, objects: usize) -> Result
     each_trace(&path, |trace| {
         first.get_or_insert_with(|| exported(trace, objects));
     })?;
+    tell_losses(&path)?;
     let Some(exported) = first else { bail!("{}: no recording", path.display()) };
     if exported.left_out > 0 {
         say!("{} of {} shared objects get no model: --objects {1} gives one to each", exported.left_out, exported.suspicious);
@@ -43,6 +48,14 @@ fn export(trace: Option<&Path>, output: Option<&Path>, objects: usize) -> Result
         None => print(&exported.text)?,
     }
     Ok(Exit::Success)
+}
+
+/// A model of what was recorded says nothing of what was not.
+pub fn tell_losses(path: &Path) -> Result<()> {
+    for loss in losses(path)? {
+        say!("not decided, as it was not recorded: {loss}");
+    }
+    Ok(())
 }
 
 fn check(file: &Path, within: Duration, limits: &Limits) -> Result<Exit> {

@@ -7,7 +7,35 @@ use rashomon_event::Trace;
 use rashomon_packed::checked::{CheckOptions, Checked};
 use rashomon_packed::{OpenOptions, open, to_trace};
 use rashomon_trace::{Recording, processes};
+use std::collections::BTreeSet;
 use std::path::Path;
+
+/// What is missing in the recordings behind a path, each said once: a model of them decides nothing about it. Of traces of other
+/// tools nothing is known.
+pub fn losses(path: &Path) -> Result<Vec<String>, PipelineError> {
+    let mut losses = BTreeSet::new();
+    let mut session = |folder: &Path| -> Result<(), PipelineError> {
+        for process in processes(folder)? {
+            let header = Recording::open(&process.folder)?.header;
+            losses.extend(header.losses());
+            if header.notes.thinned() {
+                losses.insert(String::from("accesses that came again and again were no longer kept"));
+            }
+            if header.notes.filtered() {
+                losses.insert(String::from("accesses that are redundant for detectors of races were left out (--filter)"));
+            }
+        }
+        Ok(())
+    };
+    if path.join(HEADER_FILE).is_file() {
+        session(path)?;
+    } else if !path.is_file() {
+        let store = Store::open(path)?;
+        let (run, _) = store.run_and_origin()?;
+        (0..run.recordings.len() as u32).try_for_each(|number| session(&store.recording(number)))?;
+    }
+    Ok(losses.into_iter().collect())
+}
 
 /// Hands over one after the other, so that only one is in memory.
 pub fn each_trace(path: &Path, mut with: impl FnMut(&Trace)) -> Result<(), PipelineError> {

@@ -294,3 +294,11 @@ fn takes_part(kind: EventKind) -> bool {
 fn numbered(index: EventIndex) -> String {
     format!("n{}", index.0)
 }
+
+/// What the model of a trace calls these events, which synchronise.
+pub fn names_of(trace: &Trace, events: &[EventIndex]) -> Vec<String> {
+    let facts = Facts::new(trace, Atomics::Kept);
+    let mut names = Names::new(trace, &facts);
+    let unnamed = |event: EventIndex| format!("try_t{}_{}", trace.event(event).thread.0 + 1, numbered(event));
+    events.iter().map(|&event| names.of(trace, &facts, event).unwrap_or_else(|| unnamed(event))).collect()
+}

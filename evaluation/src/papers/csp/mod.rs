@@ -2,9 +2,11 @@
 //! applications (Table 2), the model against brute force and against the exact engine, and what models cost as they grow.
 
 mod applications;
+mod enforced;
 mod models;
 mod scaling;
 mod scenarios;
+mod windows;
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -36,6 +38,7 @@ struct Report {
     applications: Vec<applications::Row>,
     agreement: Option<models::Agreement>,
     costs: Vec<models::Cost>,
+    windows: Vec<windows::Row>,
     scaling: Vec<scaling::Point>,
     bars: Vec<Bar>,
 }
@@ -48,6 +51,7 @@ pub fn run(options: &Options) -> Result<bool> {
         applications: Vec::new(),
         agreement: None,
         costs: Vec::new(),
+        windows: Vec::new(),
         scaling: Vec::new(),
         bars: Vec::new(),
     };
@@ -57,6 +61,8 @@ pub fn run(options: &Options) -> Result<bool> {
         report.agreement = Some(agreement);
         report.costs = models::costs(options.quick);
         report.bars.extend(models::bars(&report.costs));
+        report.windows = windows::rows(options.quick);
+        report.bars.extend(windows::bars(&report.windows));
         report.scaling = scaling::points(options.quick);
         report.bars.extend(scaling::bars(&report.scaling));
         scaling::draw(&options.plot, &report.scaling)?;
@@ -80,6 +86,7 @@ pub fn run(options: &Options) -> Result<bool> {
     if let Some(agreement) = &report.agreement {
         agreement.print();
         models::print(&report.costs);
+        windows::print(&report.windows);
         scaling::print(&report.scaling);
         println!("drawn in {}", options.plot.display());
     }

@@ -5,6 +5,7 @@
 //! and deadlocks are left out. Beside it: as many free executions under clang's ThreadSanitizer, of which one that reports a race
 //! is enough (of a deadlock: an inversion of lock orders).
 
+use super::enforced::{Enforced, enforced};
 use crate::common::bar::Bar;
 use crate::common::compile::{Compilers, succeed};
 use crate::common::races;
@@ -40,6 +41,8 @@ pub struct Row {
     /// Further ones, of which only some schedules tell.
     possible: BTreeSet<String>,
     proven: BTreeSet<String>,
+    /// In parallel.
+    enforced: Enforced,
     /// Kinds that ThreadSanitizer reports.
     sanitizer: BTreeSet<String>,
     events: u64,
@@ -54,6 +57,14 @@ impl Row {
 
     fn found(&self) -> usize {
         self.bugs.intersection(&self.proven).count()
+    }
+
+    fn confirmed(&self) -> usize {
+        self.bugs.intersection(&self.enforced.kinds).count()
+    }
+
+    fn invented_in_parallel(&self) -> usize {
+        self.enforced.kinds.iter().filter(|kind| !self.exists(kind)).count()
     }
 
     fn invented(&self) -> usize {
@@ -124,6 +135,7 @@ fn row(suite: &Suite, compilers: &Compilers, program: &Program, bugs: &BTreeSet<
     let findings = report["findings"].as_array().into_iter().flatten();
     let proven = findings.filter(|finding| finding["verdict"] == "proven");
     let proven = proven.filter_map(|finding| finding["kind"].as_str()).map(str::to_owned).collect();
+    let enforced = enforced(&suite.tool, &store, BUDGET)?;
     let sanitizer = sanitizer(suite, compilers, program)?;
     // Stores are large, and no longer needed.
     std::fs::remove_dir_all(place).with_context(|| format!("cannot remove {}", place.display()))?;
@@ -133,6 +145,7 @@ fn row(suite: &Suite, compilers: &Compilers, program: &Program, bugs: &BTreeSet<
         bugs: bugs.clone(),
         possible: program.allowed().iter().map(|one| kind_of(one).to_owned()).collect(),
         proven,
+        enforced,
         sanitizer,
         events: count("events"),
         executions: count("executions"),
@@ -173,6 +186,17 @@ pub fn bars(rows: &[Row], whole: bool) -> Vec<Bar> {
     if bugs > 0 {
         bars.push(Bar::holds("every race and deadlock is proven", found == bugs, format!("{found} of {bugs}")));
     }
+    let wrong: usize = rows.iter().map(Row::invented_in_parallel).sum();
+    bars.push(Bar::holds(
+        "enforced in parallel: nothing is confirmed that does not exist",
+        wrong == 0,
+        format!("{wrong} of {} programs", rows.len()),
+    ));
+    if bugs > 0 {
+        let confirmed: usize = rows.iter().map(Row::confirmed).sum();
+        let name = "enforced in parallel: every race and deadlock is confirmed";
+        bars.push(Bar::holds(name, confirmed == bugs, format!("{confirmed} of {bugs}")));
+    }
     if !whole {
         return bars;
     }
@@ -182,7 +206,18 @@ pub fn bars(rows: &[Row], whole: bool) -> Vec<Bar> {
 }
 
 pub fn print(rows: &[Row]) {
-    let mut table = Table::new(&["program", "bugs", "proven", "TSan", "events", "executions", "seconds"]);
+    let mut table = Table::new(&[
+        "program",
+        "bugs",
+        "proven",
+        "in parallel",
+        "orders",
+        "infeasible",
+        "TSan",
+        "events",
+        "executions",
+        "seconds",
+    ]);
     let list = |kinds: &BTreeSet<String>| kinds.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     for row in rows {
         let missed = if row.found() < row.bugs.len() { " (missed)" } else { "" };
@@ -190,6 +225,9 @@ pub fn print(rows: &[Row]) {
             row.program.clone(),
             list(&row.bugs),
             format!("{}{missed}", list(&row.proven)),
+            list(&row.enforced.kinds),
+            row.enforced.orders.to_string(),
+            row.enforced.infeasible.to_string(),
             list(&row.sanitizer),
             row.events.to_string(),
             row.executions.to_string(),
@@ -201,11 +239,12 @@ pub fn print(rows: &[Row]) {
     let invented = sum(|row| row.sanitizer.iter().filter(|kind| !row.exists(kind)).count());
     table.print();
     println!(
-        "{} programs: {} bugs, {} proven, {by_sanitizer} by {RECORDINGS} runs of ThreadSanitizer, \
+        "{} programs: {} bugs, {} proven, {} confirmed in parallel, {by_sanitizer} by {RECORDINGS} runs of ThreadSanitizer, \
          which also reports {invented} that are \
          none (paper: 48 scenarios, 31, 31, 21)",
         rows.len(),
         sum(|row| row.bugs.len()),
         sum(Row::found),
+        sum(Row::confirmed),
     );
 }

@@ -1,0 +1,113 @@
+//! `rashomon csp enforce`: counterexamples of the model, each enforced in parallel under the online detector.
+
+use super::csp::tell_losses;
+use super::trust::run_that_may;
+use super::{NOTHING_FORCED, Ui, check_binaries, end_children_on_interruption, open_store, program_of, settings_of, tool};
+use crate::exit::Exit;
+use crate::terminal::{print, say};
+use anyhow::{Context as _, Result};
+use rashomon_event::Deadline;
+use rashomon_pipeline::analyse::traces::each_trace;
+use rashomon_pipeline::enforce::{Counterexample, Enforced, Enforcement, Outcome};
+use rashomon_pipeline::{Binaries, Job};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub struct Asked {
+    pub most: usize,
+    pub budget: Duration,
+    pub step_timeout: Duration,
+    pub json: Option<PathBuf>,
+}
+
+pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Result<Exit> {
+    end_children_on_interruption();
+    let store = open_store(store)?;
+    store.use_alone()?;
+    let (run, _) = run_that_may(ui, &store, trust)?;
+    let program = program_of(&run)?;
+    check_binaries(&store, &run)?;
+    let settings = settings_of(&run, &NOTHING_FORCED)?;
+    let symbols = Binaries::trusting(&run.trusted_libraries);
+    let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
+    let forcing = job.forcing(&run);
+    let enforcement = Enforcement {
+        program: &program,
+        input: &forcing.input,
+        reporter: tool()?,
+        folder: std::path::absolute(store.scratch("enforce"))?,
+        most: asked.most,
+        step_timeout: asked.step_timeout,
+        limit: forcing.limit,
+        deadline: Deadline::within(asked.budget),
+    };
+    tell_losses(store.path())?;
+    let mut enforced = Enforced::default();
+    let quiet_output = asked.json.as_deref() == Some(Path::new("-"));
+    let mut failed = None;
+    each_trace(store.path(), |trace| {
+        if failed.is_some() {
+            return;
+        }
+        let mut unwritten = None;
+        let told = |found: &Counterexample| {
+            if !quiet_output && unwritten.is_none() {
+                unwritten = print(&line(found)).err();
+            }
+        };
+        let added = enforced.add(trace, &enforcement, told).err().map(anyhow::Error::from);
+        failed = added.or(unwritten);
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    store.clear_scratch("enforce")?;
+    if !ui.quiet {
+        say!("{}", summary(&enforced));
+    }
+    if let Some(path) = &asked.json {
+        let text = format!("{}\n", serde_json::to_string_pretty(&enforced)?);
+        match quiet_output {
+            true => print(&text)?,
+            false => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?,
+        }
+    }
+    let confirmed = enforced.count(Outcome::Race) + enforced.count(Outcome::Deadlock);
+    Ok(if confirmed > 0 { Exit::Findings } else { Exit::Success })
+}
+
+fn line(found: &Counterexample) -> String {
+    let steps = if found.steps.is_empty() { String::from("at once") } else { found.steps.join(", ") };
+    let what = match found.outcome {
+        Outcome::Race => "confirmed, data race",
+        Outcome::Deadlock => "confirmed, deadlock",
+        Outcome::Nothing => "discarded, nothing was reported",
+        Outcome::Infeasible => "infeasible",
+    };
+    let why = found.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let places: String = found.places.iter().map(|lines| format!("    {}\n", lines.join(" and "))).collect();
+    format!("{}: {what}{why}\n  {steps}\n{places}", found.about)
+}
+
+fn summary(enforced: &Enforced) -> String {
+    let mut text = format!(
+        "{} candidates, {} with an order ({} undecided); {} orders enforced: {} show a race, {} a deadlock, {} nothing, \
+         {} are infeasible; {} places",
+        enforced.candidates,
+        enforced.feasible,
+        enforced.undecided,
+        enforced.counterexamples.len(),
+        enforced.count(Outcome::Race),
+        enforced.count(Outcome::Deadlock),
+        enforced.count(Outcome::Nothing),
+        enforced.count(Outcome::Infeasible),
+        enforced.places().len(),
+    );
+    if enforced.cut_short {
+        text.push_str("; there was no time for more (--budget)");
+    }
+    if enforced.parallel > 0 {
+        text.push_str("; recordings of threads that ran in parallel have no model: record them with another --policy");
+    }
+    text
+}

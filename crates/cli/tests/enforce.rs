@@ -1,0 +1,136 @@
+//! `rashomon csp enforce`: orders that are confirmed, discarded and infeasible.
+
+mod support;
+
+use serde_json::Value;
+use support::place::{Ended, Place, program_text};
+
+/// What came of the orders of a program.
+fn enforced(source: &str, seed: &str) -> (Value, Ended) {
+    let place = Place::new();
+    place.compile("program", source);
+    place.rashomon(&["record", "--policy", "run-to-block", "--seed", seed, "--output", "store", "--", "./program"]);
+    let ended = place.rashomon(&["csp", "enforce", "--json", "orders.json", "store"]);
+    let text = std::fs::read_to_string(place.path("orders.json")).unwrap_or_else(|error| panic!("{error}: {ended}"));
+    (serde_json::from_str(&text).expect("JSON"), ended)
+}
+
+fn outcomes(report: &Value) -> Vec<&str> {
+    let all = report["counterexamples"].as_array().into_iter().flatten();
+    all.filter_map(|one| one["outcome"].as_str()).collect()
+}
+
+/// §2.2.1's schedule, of synchronisation alone; the detector, which the gate's order does not blind, names both source lines.
+#[test]
+fn listing_one_is_confirmed_in_parallel() {
+    let (report, ended) = enforced(&program_text("measured/listing1.c"), "1");
+    assert_eq!(ended.code, 66, "{ended}");
+    assert_eq!(outcomes(&report), ["race"], "{report}");
+    let one = &report["counterexamples"][0];
+    assert_eq!(one["steps"], serde_json::json!(["fork_t1_t2", "lock_t2_m1", "unlock_t2_m1"]), "{report}");
+    assert_eq!(one["places"], serde_json::json!([["program.c:16", "program.c:24"]]), "{report}");
+    assert!(ended.out.contains("confirmed, data race"), "{ended}");
+}
+
+const LOCKS_CROSSED: &str = "#include <pthread.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static void *one(void *unused) {
+    pthread_mutex_lock(&a);
+    pthread_mutex_lock(&b);
+    pthread_mutex_unlock(&b);
+    pthread_mutex_unlock(&a);
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, one, 0);
+    pthread_mutex_lock(&b);
+    pthread_mutex_lock(&a);
+    pthread_mutex_unlock(&a);
+    pthread_mutex_unlock(&b);
+    return pthread_join(thread, 0);
+}
+";
+
+#[test]
+fn a_deadlock_is_told_from_an_order_that_cannot_be_kept() {
+    let (report, ended) = enforced(LOCKS_CROSSED, "1");
+    assert_eq!((outcomes(&report), ended.code), (vec!["deadlock"], 66), "{report} {ended}");
+    let places = report["counterexamples"][0]["places"].to_string();
+    assert!(places.contains("program.c:5") && places.contains("program.c:14"), "{report}");
+}
+
+/// The second thread's section depends on what the first one did: in the other order it is not there.
+const LEAVES: &str = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, n = PTHREAD_MUTEX_INITIALIZER;
+static int ready, x;
+static void *task(void *unused) {
+    pthread_mutex_lock(&m);
+    int go = ready;
+    pthread_mutex_unlock(&m);
+    if (!go) return unused;
+    pthread_mutex_lock(&n);
+    pthread_mutex_unlock(&n);
+    x++;
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    x++;
+    pthread_mutex_lock(&m);
+    ready = 1;
+    pthread_mutex_unlock(&m);
+    return pthread_join(thread, 0);
+}
+";
+
+#[test]
+fn an_order_that_the_program_leaves_is_infeasible() {
+    let (report, ended) = enforced(LEAVES, "1");
+    assert_eq!((outcomes(&report), ended.code), (vec!["infeasible"], 0), "{report} {ended}");
+    let why = report["counterexamples"][0]["why"].as_str().unwrap_or_default();
+    assert!(why.contains("before lock_t2_m2"), "{report}");
+}
+
+/// The race comes after a wait, whose thread takes its mutex again when it is its turn.
+const WAITS: &str = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER, n = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static int ready, x;
+static void *signals(void *unused) {
+    pthread_mutex_lock(&m);
+    ready = 1;
+    pthread_cond_signal(&c);
+    pthread_mutex_unlock(&m);
+    x++;
+    pthread_mutex_lock(&n);
+    pthread_mutex_unlock(&n);
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, signals, 0);
+    pthread_mutex_lock(&m);
+    while (!ready) pthread_cond_wait(&c, &m);
+    pthread_mutex_unlock(&m);
+    pthread_mutex_lock(&n);
+    pthread_mutex_unlock(&n);
+    x++;
+    return pthread_join(thread, 0);
+}
+";
+
+#[test]
+fn waits_have_their_turns() {
+    let (report, ended) = enforced(WAITS, "1");
+    assert_eq!((outcomes(&report), ended.code), (vec!["race"], 66), "{report} {ended}");
+    assert_eq!(report["counterexamples"][0]["places"], serde_json::json!([["program.c:10", "program.c:23"]]), "{report}");
+}
+
+#[test]
+fn nothing_is_confirmed_of_what_a_lock_protects() {
+    let source = program_text("race_free/mutex_counter.c");
+    let (report, ended) = enforced(&source, "1");
+    assert_eq!((report["feasible"].as_u64(), outcomes(&report), ended.code), (Some(0), vec![], 0), "{report} {ended}");
+}

@@ -1,0 +1,292 @@
+//! Counterexamples of refinement, each enforced in parallel with the online detector beside it.
+//!
+//! L. M. Carril, W. F. Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", SEPS 2015, §2.3: the model's
+//! order of synchronisation is all that is enforced. What the detector then reports, or a deadlock of the program, confirms the
+//! counterexample and says where; an order that cannot be enforced is told from one under which nothing happens.
+
+use crate::detect::Flags;
+use crate::error::PipelineError;
+use rashomon_abi::{DETECT_VARIABLE, REPORTER_VARIABLE};
+use rashomon_confirm::enforce::{Kept, enforce, order_of, steps};
+use rashomon_confirm::{Ending, Input, Program, Time};
+use rashomon_event::{CandidateKind, Deadline, EventIndex, Trace};
+use rashomon_files::Links;
+use rashomon_predict::deciders::Decision;
+use rashomon_predict::engines::opinions_of;
+use rashomon_predict::{Engine, Options};
+use rashomon_refinement::objects::Objects;
+use rashomon_refinement::terms::names_of;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Bytes of the detector's reports that are read.
+const LARGEST: u64 = 64 << 20;
+
+/// How counterexamples are made and enforced.
+pub struct Enforcement<'a> {
+    pub program: &'a Program,
+    pub input: &'a Input,
+    /// Who names the detector's reports: the tool itself.
+    pub reporter: OsString,
+    /// Of executions; it is made, and removed.
+    pub folder: PathBuf,
+    /// Counterexamples of one shared object, and of deadlocks, of a recording, at most.
+    pub most: usize,
+    /// How long the thread whose turn it is may take to come.
+    pub step_timeout: Duration,
+    /// Of one execution.
+    pub limit: Duration,
+    /// Behind it nothing is decided or enforced any more.
+    pub deadline: Deadline,
+}
+
+/// What came of a counterexample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The detector reported a race.
+    Race,
+    /// The program deadlocked.
+    Deadlock,
+    /// The order was kept, and nothing happened.
+    Nothing,
+    /// The order could not be kept.
+    Infeasible,
+}
+
+/// An order of synchronisation that leads to an error in the model, and what the program did under it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counterexample {
+    /// The object that is raced for, as bytes of the trace, or `deadlock`.
+    pub about: String,
+    /// Names of the model's events.
+    pub steps: Vec<String>,
+    pub outcome: Outcome,
+    /// Why the order could not be kept.
+    pub why: Option<String>,
+    /// Pairs of source lines whose accesses race, and those of a deadlock.
+    pub places: BTreeSet<Vec<String>>,
+    /// Milliseconds of the execution.
+    pub milliseconds: u64,
+}
+
+/// Of all recordings so far.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Enforced {
+    pub counterexamples: Vec<Counterexample>,
+    /// Pairs of accesses and tuples of waits that the model was asked about; those that have an order; those left open.
+    pub candidates: usize,
+    pub feasible: usize,
+    pub undecided: usize,
+    /// Seconds of deciding, and of executing.
+    pub checking: f64,
+    pub enforcing: f64,
+    /// There was no time for all.
+    pub cut_short: bool,
+    /// Recordings of threads that ran in parallel, which the model is not asked about.
+    pub parallel: usize,
+    /// What was enforced already, from another recording.
+    #[serde(skip)]
+    known: BTreeSet<Vec<String>>,
+}
+
+/// An order, and what it is about.
+struct Planned {
+    about: String,
+    steps: Vec<EventIndex>,
+    names: Vec<String>,
+}
+
+impl Enforced {
+    /// Decides the candidates of one more recording, and enforces what has an order that was not enforced yet.
+    pub fn add(
+        &mut self,
+        trace: &Trace,
+        with: &Enforcement<'_>,
+        mut told: impl FnMut(&Counterexample),
+    ) -> Result<(), PipelineError> {
+        if trace.mode != rashomon_event::Mode::Serial {
+            self.parallel += 1;
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let planned = self.plan(trace, with);
+        self.checking += begin.elapsed().as_secs_f64();
+        let begin = Instant::now();
+        for one in planned {
+            if with.deadline.is_over() {
+                self.cut_short = true;
+                break;
+            }
+            let found = with.execute(trace, one)?;
+            told(&found);
+            self.counterexamples.push(found);
+        }
+        self.enforcing += begin.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn plan(&mut self, trace: &Trace, with: &Enforcement<'_>) -> Vec<Planned> {
+        let objects = Objects::new(trace);
+        let mut about_each: BTreeMap<String, usize> = BTreeMap::new();
+        let mut planned = Vec::new();
+        let options = Options { deadline: with.deadline, ..Options::default() };
+        let complete = opinions_of(Engine::Csp, trace, &options, |kind, opinion| {
+            self.candidates += 1;
+            let order = match &opinion.decision {
+                Decision::Witness(order) => order,
+                Decision::Undecided => {
+                    self.undecided += 1;
+                    return;
+                }
+                Decision::Refuted | Decision::Ordered => return,
+            };
+            self.feasible += 1;
+            let about = about(trace, &objects, kind);
+            let number = about_each.entry(about.clone()).or_default();
+            if *number >= with.most {
+                return;
+            }
+            let steps = steps(trace, order);
+            let names = names_of(trace, &steps);
+            if self.known.insert(names.clone()) {
+                *number += 1;
+                planned.push(Planned { about, steps, names });
+            }
+        });
+        self.cut_short |= !complete;
+        planned
+    }
+
+    /// How many came to that.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.counterexamples.iter().filter(|one| one.outcome == outcome).count()
+    }
+
+    /// Distinct places of all that are confirmed.
+    pub fn places(&self) -> BTreeSet<&Vec<String>> {
+        self.counterexamples.iter().flat_map(|one| &one.places).collect()
+    }
+}
+
+fn about(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> String {
+    let access = match kind {
+        CandidateKind::Race { first, .. } => trace.event(*first).access(),
+        CandidateKind::Deadlock { .. } => return String::from("deadlock"),
+    };
+    let object = access.and_then(|access| objects.touched(&access).next()).map(|number| objects.all[number]);
+    object.map_or_else(|| String::from("race"), |object| format!("v{:#x}-{:#x}", object.from, object.to - 1))
+}
+
+impl Enforcement<'_> {
+    fn execute(&self, trace: &Trace, planned: Planned) -> Result<Counterexample, PipelineError> {
+        let order = order_of(trace, &planned.steps);
+        let mut program = self.program.clone();
+        let mut flags = Flags::of_environment();
+        let reports = self.folder.join("reports");
+        let pairs = [("enforce", self.folder.as_path()), ("log_path", reports.as_path())];
+        let mut pushed = pairs.into_iter().try_for_each(|(name, path)| flags.push(name, path));
+        // Orders of locks that might deadlock are no deadlocks; whoever enforces wants to know what happened.
+        for (name, value) in [("format", "json"), ("detect_deadlocks", "0"), ("report_thread_leaks", "0"), ("exitcode", "0")] {
+            pushed = pushed.and_then(|()| flags.push(name, value));
+        }
+        pushed.map_err(|error| PipelineError::Malformed { path: self.folder.clone(), reason: error.to_string() })?;
+        program
+            .environment
+            .extend([(DETECT_VARIABLE.into(), flags.into_text()), (REPORTER_VARIABLE.into(), self.reporter.clone())]);
+        let time = Time { limit: Some(self.limit), until: self.deadline };
+        let (kept, execution) = enforce(&program, &order, &self.folder, (self.step_timeout, time), self.input)?;
+        let (races, deadlocks) = reported(&self.folder, &reports)?;
+        rashomon_confirm::force::remove(&self.folder)?;
+        let why = match (kept, execution.ending) {
+            (Kept::Whole | Kept::Deadlock { .. }, _) => None,
+            (_, Ending::TimedOut) => Some(String::from("the execution took too long")),
+            _ => Some(words(kept, &planned.names)),
+        };
+        let outcome = match kept {
+            Kept::Whole | Kept::Deadlock { .. } if !deadlocks.is_empty() => Outcome::Deadlock,
+            Kept::Deadlock { .. } => Outcome::Deadlock,
+            Kept::Whole if !races.is_empty() => Outcome::Race,
+            Kept::Whole => Outcome::Nothing,
+            _ => Outcome::Infeasible,
+        };
+        let confirmed = matches!(outcome, Outcome::Race | Outcome::Deadlock);
+        Ok(Counterexample {
+            about: planned.about,
+            steps: planned.names,
+            outcome,
+            why,
+            places: if confirmed { races.into_iter().chain(deadlocks).collect() } else { BTreeSet::new() },
+            milliseconds: u64::try_from(execution.duration.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// Why an order was left.
+fn words(kept: Kept, names: &[String]) -> String {
+    let step = |turn: usize| names.get(turn).map_or("the end", String::as_str);
+    match kept {
+        Kept::Whole => String::new(),
+        Kept::Ended { turn } => format!("the program ended before {}", step(turn)),
+        Kept::OtherOperation { turn, op } => {
+            let came =
+                rashomon_abi::record::Op::from_code(op).map_or_else(|| String::from("something else"), |op| format!("{op:?}"));
+            format!("{came} came in place of {}", step(turn))
+        }
+        Kept::Stuck { turn } => format!("nobody could go on before {}", step(turn)),
+        Kept::Late { turn } => format!("nobody came to {}", step(turn)),
+        Kept::Deadlock { turn } => format!("threads block each other before {}", step(turn)),
+    }
+}
+
+type Places = BTreeSet<Vec<String>>;
+
+/// Races and deadlocks of the detector's reports: lines `NAME.PID` with an object each.
+fn reported(folder: &Path, reports: &Path) -> Result<(Places, Places), PipelineError> {
+    let (mut races, mut deadlocks) = (Places::new(), Places::new());
+    let name = reports.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let entries =
+        std::fs::read_dir(folder).map_err(|source| PipelineError::Io { action: "read", path: folder.into(), source })?;
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if !path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&name)) {
+            continue;
+        }
+        let bytes = rashomon_files::read(&path, Links::Refused, LARGEST).map_err(|source| PipelineError::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
+        for line in bytes.split(|&byte| byte == b'\n') {
+            let Ok(report) = serde_json::from_slice::<Value>(line) else { continue };
+            match report["kind"].as_str() {
+                Some("data-race" | "vptr-race" | "use-after-free" | "vptr-use-after-free" | "external-race") => {
+                    races.insert(places(report["accesses"].as_array().into_iter().flatten().map(|access| &access["stack"])));
+                }
+                Some("deadlocked" | "stuck") => {
+                    deadlocks.insert(places(report["stacks"].as_array().into_iter().flatten()));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok((races, deadlocks))
+}
+
+/// The innermost source line of each stack, sorted.
+fn places<'a>(stacks: impl Iterator<Item = &'a Value>) -> Vec<String> {
+    let line = |stack: &Value| {
+        let frames = stack.as_array().into_iter().flatten();
+        let named = |frame: &Value| {
+            let file = Path::new(frame["file"].as_str()?).file_name()?.to_string_lossy().into_owned();
+            Some(format!("{file}:{}", frame["line"].as_u64()?))
+        };
+        frames.filter_map(named).next().unwrap_or_else(|| String::from("??"))
+    };
+    let mut lines: Vec<String> = stacks.map(line).collect();
+    lines.sort();
+    lines
+}
