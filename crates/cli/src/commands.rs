@@ -7,7 +7,6 @@ pub mod confirm;
 pub mod csp;
 pub mod detect;
 pub mod doctor;
-pub mod enforce;
 pub mod env;
 pub mod explore;
 pub mod man;

@@ -151,26 +151,30 @@ fn can(processes: &Processes, state: &State) -> Vec<(Action, State)> {
                 }
             })
             .collect(),
-        State::Both(a, set, b) => {
-            if **a == State::Ended && **b == State::Ended {
-                return vec![(Action::Tick, State::Ended)];
-            }
-            let mut steps = Vec::new();
-            for (action, next) in of(a) {
-                if within(set, action) {
-                    for (_, other) in of(b).into_iter().filter(|step| step.0 == action) {
-                        steps.push((action, State::Both(Box::new(next.clone()), set.clone(), Box::new(other))));
-                    }
-                } else {
-                    let seen = if action == Action::Tick { Action::Tau } else { action };
-                    steps.push((seen, State::Both(Box::new(next), set.clone(), b.clone())));
-                }
-            }
-            for (action, next) in of(b).into_iter().filter(|step| !within(set, step.0)) {
-                let seen = if action == Action::Tick { Action::Tau } else { action };
-                steps.push((seen, State::Both(a.clone(), set.clone(), Box::new(next))));
-            }
-            steps
+        State::Both(a, set, b) => together(processes, a, set, b),
+    }
+}
+
+/// Steps of two processes that synchronise on a set.
+fn together(processes: &Processes, a: &State, set: &Events, b: &State) -> Vec<(Action, State)> {
+    if *a == State::Ended && *b == State::Ended {
+        return vec![(Action::Tick, State::Ended)];
+    }
+    let synchronised = |action| matches!(action, Action::Visible(event) if set.contains(&event));
+    let both = |a: State, b: State| State::Both(Box::new(a), set.clone(), Box::new(b));
+    // That one side has ended is seen only when both have.
+    let seen = |action| if action == Action::Tick { Action::Tau } else { action };
+    let right = can(processes, b);
+    let mut steps = Vec::new();
+    for (action, next) in can(processes, a) {
+        if synchronised(action) {
+            let others = right.iter().filter(|step| step.0 == action);
+            steps.extend(others.map(|(_, other)| (action, both(next.clone(), other.clone()))));
+        } else {
+            steps.push((seen(action), both(next, b.clone())));
         }
     }
+    let alone = right.into_iter().filter(|step| !synchronised(step.0));
+    steps.extend(alone.map(|(action, next)| (seen(action), both(a.clone(), next))));
+    steps
 }

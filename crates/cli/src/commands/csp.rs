@@ -1,6 +1,8 @@
 //! `rashomon csp`: refinement of processes in scripts.
 
-use super::{Ui, enforce, open_store};
+mod enforce;
+
+use super::{Ui, open_store};
 use crate::arguments::CspCommand;
 use crate::exit::Exit;
 use crate::terminal::{print, say};
@@ -51,7 +53,7 @@ fn export(trace: Option<&Path>, output: Option<&Path>, objects: usize) -> Result
 }
 
 /// A model of what was recorded says nothing of what was not.
-pub fn tell_losses(path: &Path) -> Result<()> {
+fn tell_losses(path: &Path) -> Result<()> {
     for loss in losses(path)? {
         say!("not decided, as it was not recorded: {loss}");
     }

@@ -1,8 +1,10 @@
 //! `rashomon csp enforce`: counterexamples of the model, each enforced in parallel under the online detector.
 
-use super::csp::tell_losses;
-use super::trust::run_that_may;
-use super::{NOTHING_FORCED, Ui, check_binaries, end_children_on_interruption, open_store, program_of, settings_of, tool};
+use super::tell_losses;
+use crate::commands::trust::run_that_may;
+use crate::commands::{
+    NOTHING_FORCED, Ui, check_binaries, end_children_on_interruption, open_store, program_of, settings_of, tool,
+};
 use crate::exit::Exit;
 use crate::terminal::{print, say};
 use anyhow::{Context as _, Result};
