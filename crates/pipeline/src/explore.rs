@@ -29,7 +29,7 @@ use rashomon_explore::explorer::{Go, Limits, Running};
 use rashomon_explore::file::End;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::{
-    Expected, Explorer, Failure, Minimised, Novelty, Observation, Sampling, Search, Summary, VisibleAccesses, minimise,
+    Expected, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
@@ -95,8 +95,7 @@ impl Parts {
             steps: self.steps,
             expected: settings.expected,
             jobs: settings.jobs,
-            // What restores the program's world would have to do so in the middle of it.
-            snapshots: program.runs_alone(),
+            snapshots: false,
         }
     }
 }
@@ -168,7 +167,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             controls: self.controls(run, settings.expected, &loaded),
             parts: self.parts(run, settings, &loaded, total),
             search: search_of(settings),
-            replays: (once * 2).max(LEAST_FOR_REPLAYS).min(total.limit(Duration::MAX) / 3),
+            replays: (once * 2).min(total.limit(Duration::MAX) / 3),
             running: Running::default(),
             found: Vec::new(),
             replayed: HashMap::new(),
@@ -206,7 +205,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let explorer = parts.explorer(program, settings, total);
         let limits = Limits { schedules: settings.schedules, until: total.less(exploring.replays) };
         let mut refused = None;
-        let go = explorer.batch(search.as_mut(), limits, running, &mut |plan, observation| {
+        let go = explorer.batch(search.as_mut(), limits, running, &mut |_, observation| {
             *tried += 1;
             observer.progress(Progress::Exploring { schedules: *tried, found: found.len() });
             let is_new = settings.check && novelty.learn(&observation.log) > 0;
@@ -234,7 +233,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 observation,
                 minimised: None,
                 after: *tried,
-                strategy: if plan.sampling == Sampling::Wanted { Strategy::ReadsFrom } else { settings.strategy },
+                strategy: settings.strategy,
                 check: settings.check,
             };
             match self.store_failure(&explorer, &shown, controls, (found, settings.check), observer) {
@@ -244,8 +243,6 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                     *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
                 }
                 Ok(None) => *known += 1,
-                // The end of the time cut the replay short, and only proofs are stored.
-                Err(_) if settings.check && total.is_over() => return Go::Stop,
                 Err(error) => {
                     refused = Some(error);
                     return Go::Stop;
@@ -426,9 +423,6 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(finding)
     }
 }
-
-/// Time that is kept for replays, however short an execution is: the machine may be busy.
-const LEAST_FOR_REPLAYS: Duration = Duration::from_millis(500);
 
 /// What is known of a failure before its schedule is replayed: how it ended, the code that ran last, and at which address it
 /// crashed.
