@@ -182,3 +182,18 @@ int main(void) {
     let found = statuses(&place.json("report.json"));
     assert!(found.iter().any(|(id, status)| id.starts_with("race") && status == "proven"), "{found:?}; {ended}");
 }
+
+#[test]
+fn a_failure_whose_replay_the_end_of_the_time_cuts_short_ends_no_check() {
+    let place = Place::new();
+    place.compile("failing", include_str!("../../../tests/budgets/failing.c"));
+    // Some end within the replay of what an exploration found.
+    for milliseconds in (300..800).step_by(25) {
+        let (budget, seed) = (format!("0.{milliseconds}"), milliseconds.to_string());
+        let line =
+            ["check", "--fail-on", "never", "--budget", &budget, "--seed", &seed, "--json", "report.json", "--", "./failing"];
+        let ended = place.rashomon(&line);
+        assert_ne!(ended.code, 125, "budget {budget}; {ended}");
+        statuses(&place.json("report.json"));
+    }
+}

@@ -167,7 +167,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             controls: self.controls(run, settings.expected, &loaded),
             parts: self.parts(run, settings, &loaded, total),
             search: search_of(settings),
-            replays: (once * 2).min(total.limit(Duration::MAX) / 3),
+            replays: (once * 2).max(LEAST_FOR_REPLAYS).min(total.limit(Duration::MAX) / 3),
             running: Running::default(),
             found: Vec::new(),
             replayed: HashMap::new(),
@@ -243,6 +243,8 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                     *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
                 }
                 Ok(None) => *known += 1,
+                // The end of the time cut the replay short, and only proofs are stored.
+                Err(_) if settings.check && total.is_over() => return Go::Stop,
                 Err(error) => {
                     refused = Some(error);
                     return Go::Stop;
@@ -423,6 +425,9 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         Ok(finding)
     }
 }
+
+/// Time that is kept for replays, however short an execution is: the machine may be busy.
+const LEAST_FOR_REPLAYS: Duration = Duration::from_millis(500);
 
 /// What is known of a failure before its schedule is replayed: how it ended, the code that ran last, and at which address it
 /// crashed.
