@@ -46,6 +46,9 @@ const LONG_BUDGET: &str = "60";
 /// What is compared by executions.
 const ISOLATED: [usize; 3] = [TARGETS, STATEMENTS, RANDOM];
 const PROGRAMS: usize = 15;
+/// Exit codes of the tool's own that say that there is no result.
+const WRONG_USE: i32 = 2;
+const FAILED: std::ops::RangeInclusive<i32> = 125..=127;
 /// Seconds after which the races are counted.
 const WITHIN: [f64; 6] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0];
 
@@ -161,7 +164,8 @@ fn one(tool: &Path, folder: &Path, program: &Path, arguments: &[&str], strategy:
     command.arg("--").arg(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = SystemTime::now();
     let status = command.status().context("cannot start the tool")?;
-    if !status.success() {
+    // It ends as the program did, which may be badly.
+    if status.code().is_none_or(|code| code == WRONG_USE || FAILED.contains(&code)) {
         bail!("{command:?}: {status}");
     }
     let text = std::fs::read_to_string(&json).with_context(|| format!("no report of {command:?}"))?;
