@@ -96,6 +96,9 @@ impl Orders<'_, '_, '_> {
     fn before(&self, goals: &[EventIndex]) -> Option<Vec<EventIndex>> {
         for stage in [Stage::Causal, Stage::Synchronisation, Stage::DespiteAtomics] {
             for decider in asked(self.question.options, stage) {
+                if self.question.options.deadline.is_over() {
+                    return None;
+                }
                 if let Decision::Witness(order) = decider.decide(self.question, goals) {
                     return Some(order);
                 }

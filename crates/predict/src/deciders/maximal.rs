@@ -17,7 +17,8 @@ impl super::Decider for Decider {
 
     fn decide(&self, question: &Question<'_, '_>, goals: &[EventIndex]) -> Decision {
         let options = question.options;
-        match maximal::decide(question.facts(), goals, &options.maximal, options.deadline).0 {
+        let Some(facts) = question.facts() else { return Decision::Undecided };
+        match maximal::decide(facts, goals, &options.maximal, options.deadline).0 {
             maximal::Decision::Witness(order) => Decision::Witness(order),
             maximal::Decision::Refuted => Decision::Refuted,
             maximal::Decision::Undecided => Decision::Undecided,

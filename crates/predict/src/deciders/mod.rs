@@ -21,7 +21,7 @@ pub struct Question<'a, 't> {
     /// Constraints of the recorded order, once a causal witness needs them.
     trace_order: OnceCell<crate::dependences::Dependences>,
     /// What the maximal causal model needs of the trace, once it is asked.
-    facts: OnceCell<Facts<'a, 't>>,
+    facts: OnceCell<Option<Facts<'a, 't>>>,
     /// The CSP model of the trace, once it is searched.
     refinement: csp::Search<'t>,
 }
@@ -39,9 +39,10 @@ impl<'a, 't> Question<'a, 't> {
         }
     }
 
-    /// What the maximal causal model needs of the trace, without values.
-    pub fn facts(&self) -> &Facts<'a, 't> {
-        self.facts.get_or_init(|| Facts::new(self.index, self.memory, None))
+    /// What the maximal causal model needs of the trace, without values. `None`: there was no time to collect it.
+    pub fn facts(&self) -> Option<&Facts<'a, 't>> {
+        let collect = || Facts::until(self.index, self.memory, None, self.options.deadline);
+        self.facts.get_or_init(collect).as_ref()
     }
 
     /// The recorded order of what is below the cut, with fewer context switches.

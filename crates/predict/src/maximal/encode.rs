@@ -141,10 +141,10 @@ impl<'f, 'a, 't> Encoding<'f, 'a, 't> {
                 if step.is_some() || shared || needed[thread].contains(&at) || at + 1 == end {
                     all.push((event, thread as u32, at, step.map_or(Effect::None, |step| step.effect)));
                 }
+                if all.len() > most {
+                    return Err(TooLarge);
+                }
             }
-        }
-        if all.len() > most {
-            return Err(TooLarge);
         }
         all.sort_unstable_by_key(|&(event, ..)| event);
         let chains: Vec<_> = (0..self.cut.len()).map(|_| self.problem().chain()).collect();

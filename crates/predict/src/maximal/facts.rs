@@ -2,7 +2,7 @@
 
 use super::Values;
 use crate::index::Index;
-use rashomon_event::{Address, EventIndex, EventKind};
+use rashomon_event::{Address, Deadline, EventIndex, EventKind};
 use rashomon_order::{SharedMemory, initial_counts};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -57,6 +57,14 @@ pub fn each(bytes: Bytes) -> impl Iterator<Item = usize> {
 
 impl<'a, 't> Facts<'a, 't> {
     pub fn new(index: &'a Index<'t>, memory: &'a SharedMemory, values: Option<&'a Values>) -> Self {
+        Self::until(index, memory, values, Deadline::NEVER).expect("there is time")
+    }
+
+    /// `None`: the deadline passed, and what there is would be wrong.
+    pub fn until(index: &'a Index<'t>, memory: &'a SharedMemory, values: Option<&'a Values>, deadline: Deadline) -> Option<Self> {
+        if deadline.is_over() {
+            return None;
+        }
         let mut facts = Self {
             index,
             memory,
@@ -69,10 +77,11 @@ impl<'a, 't> Facts<'a, 't> {
             facts.semaphores.insert(address, Semaphore { initial, ..Semaphore::default() });
         }
         let mut last: Vec<[Option<EventIndex>; 8]> = vec![[None; 8]; memory.len()];
-        for event in index.trace.indices() {
+        let mut events = deadline.bound(index.trace.indices());
+        for event in events.by_ref() {
             facts.event(event, &mut last);
         }
-        facts
+        (!events.was_cut()).then_some(facts)
     }
 
     fn event(&mut self, event: EventIndex, last: &mut [[Option<EventIndex>; 8]]) {

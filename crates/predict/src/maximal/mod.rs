@@ -75,8 +75,8 @@ pub struct Cost {
 
 /// Whether the goals, events of different threads, can all be next.
 pub fn decide(facts: &Facts<'_, '_>, goals: &[EventIndex], limits: &Limits, deadline: Deadline) -> (Decision, Cost) {
-    let cut = slice::slice(facts, goals);
     let mut cost = Cost::default();
+    let Some(cut) = slice::slice(facts, goals, deadline) else { return (Decision::Undecided, cost) };
     let mut encoding = match Encoding::new(facts, goals, cut, limits.events) {
         Ok(encoding) => encoding,
         Err(TooLarge) => return (Decision::Undecided, cost),

@@ -9,7 +9,7 @@
 use super::facts::Facts;
 use crate::closure::Cut;
 use crate::index::{Effect, NEVER};
-use rashomon_event::{EventIndex, EventKind};
+use rashomon_event::{Deadline, EventIndex, EventKind};
 
 struct Slice {
     cut: Cut,
@@ -30,7 +30,8 @@ impl Slice {
     }
 }
 
-pub fn slice(facts: &Facts<'_, '_>, goals: &[EventIndex]) -> Cut {
+/// `None`: the deadline has passed.
+pub fn slice(facts: &Facts<'_, '_>, goals: &[EventIndex], deadline: Deadline) -> Option<Cut> {
     let index = facts.index;
     let threads = index.threads.len();
     let most = index.threads.iter().map(|events| events.len() as u32).collect();
@@ -47,6 +48,7 @@ pub fn slice(facts: &Facts<'_, '_>, goals: &[EventIndex]) -> Cut {
         }
         index.needed_at(goal).for_each(|needed| slice.need(needed));
     }
+    let mut watch = deadline.watch();
     let mut done: Cut = vec![0; threads];
     let (mut needs, mut steps) = (vec![0; threads], vec![0; threads]);
     while let Some(thread) = slice.grown.pop() {
@@ -64,10 +66,13 @@ pub fn slice(facts: &Facts<'_, '_>, goals: &[EventIndex]) -> Cut {
             }
         }
         for at in std::mem::replace(&mut done[thread], end)..end {
+            if watch.is_over() {
+                return None;
+            }
             event(facts, index.threads[thread][at as usize], &mut slice);
         }
     }
-    slice.cut
+    Some(slice.cut)
 }
 
 fn event(facts: &Facts<'_, '_>, event: EventIndex, slice: &mut Slice) {
