@@ -1,5 +1,6 @@
 //! The command line.
 
+mod accept;
 mod analyse;
 mod client;
 mod csp;
@@ -10,11 +11,12 @@ mod run;
 mod search;
 mod trace;
 
+pub use accept::AcceptOptions;
 pub use analyse::{AnalyseOptions, FailOnFound};
 pub use client::ClientOptions;
 pub use csp::{CspCommand, PredictEngine};
 pub use detect::{DetectOptions, Detector};
-pub use report::{FailOn, LookOptions, ReportOptions, Show};
+pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show};
 pub use run::{FilterOptions, RunOptions, TrustOptions};
 pub use search::{Accesses, ExploreOptions, Holding, ProvokeOptions, WitnessOptions};
 pub use trace::{FileFormat, Reading, ShapeOptions, TraceCommand};
@@ -282,6 +284,9 @@ pub enum Command {
         #[command(flatten)]
         look: LookOptions,
     },
+    /// Put findings of a store into a baseline, so that `check --baseline` tells only of new ones.
+    #[command(after_help = examples::ACCEPT)]
+    Accept(AcceptOptions),
     /// Inspect, check, convert and generate traces.
     #[command(after_help = examples::TRACE)]
     Trace {

@@ -1,5 +1,6 @@
 //! What each subcommand does, and what they share.
 
+pub mod accept;
 pub mod analyse;
 pub mod check;
 pub mod completions;
@@ -24,10 +25,12 @@ pub mod trust;
 pub mod witness;
 
 use crate::arguments::{
-    Colour, ConfirmOptions, FailOn, Filter, FilterOptions, LookOptions, PredictEngine, ReportOptions, RunOptions, Show, Switch,
+    Colour, ConfirmOptions, FailOn, Filter, FilterOptions, LookOptions, PredictEngine, ReportFile, ReportOptions, RunOptions,
+    Show, Switch,
 };
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
 use crate::exit::Exit;
+use crate::known;
 use crate::live::{self, Live};
 use crate::progress::Reporter;
 use crate::runtime;
@@ -276,7 +279,11 @@ fn tool() -> Result<OsString> {
 /// Writes the reports of `check`, `predict` and `confirm`, and says whether `--fail-on` is met.
 pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &ReportOptions) -> Result<bool> {
     let shown = shown(options.show);
-    let report = Report { findings, run: summary };
+    let sifted = known::sift(findings, options);
+    let findings = &sifted.findings[..];
+    let mut summary = summary.clone();
+    summary.notes.extend(sifted.notes);
+    let report = Report { findings, run: &summary };
     let look = look_of(ui, shown, options.look);
     terminal::show(&Text.report(report, &look));
     match options.json.as_deref() {
@@ -287,12 +294,26 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
         }
         Some(path) => live::write_last(path, &Json.report(report, &look))?,
     }
+    for asked in &options.reports {
+        write_report(asked, report, &look)?;
+    }
     let counts = Counts::of(findings);
+    let is_stale = options.strict && sifted.is_stale;
     Ok(match options.fail_on {
-        FailOn::Proven => counts.proven > 0,
-        FailOn::Predicted => counts.proven + counts.predicted > 0,
+        FailOn::Proven => counts.proven > 0 || is_stale,
+        FailOn::Predicted => counts.proven + counts.predicted > 0 || is_stale,
         FailOn::Never => false,
     })
+}
+
+/// A report beside the one for people: nothing of the terminal is in it.
+fn write_report(asked: &ReportFile, report: Report<'_>, look: &rashomon_report::Options) -> Result<()> {
+    let look = rashomon_report::Options { colour: false, width: usize::MAX, ..look.clone() };
+    let text = asked.format.report(report, &look);
+    if asked.file == Path::new("-") {
+        return print(&text);
+    }
+    std::fs::write(&asked.file, text).with_context(|| format!("cannot write {}", asked.file.display()))
 }
 
 /// How the report for people looks on standard error.

@@ -7,6 +7,7 @@ mod bounds;
 mod cargo;
 mod commands;
 mod exit;
+mod known;
 mod live;
 mod program;
 mod progress;
@@ -154,6 +155,7 @@ fn run(arguments: Arguments) -> Result<Exit> {
             commands::minimise::minimise(ui, &finding, store.as_deref(), (executions, budget), timeout, trust)
         }
         Command::Report { store, named, format, show, look } => commands::report::report(ui, store.or(named), format, show, look),
+        Command::Accept(accept) => commands::accept::accept(&accept),
         Command::Trace { command } => commands::trace::trace(ui, command),
         Command::Csp { command } => commands::csp::csp(ui, command),
         Command::Cc { arguments } => wrapper::become_compiler(Language::C, &arguments).map(|never| match never {}),

@@ -9,6 +9,7 @@ pub mod format;
 pub mod frame;
 pub mod lost;
 pub mod order;
+mod place;
 pub mod summary;
 mod told;
 pub mod warning;
@@ -16,6 +17,7 @@ pub mod warning;
 pub use format::{Format, Options, Rendered, Report, named};
 pub use lost::Lost;
 pub use order::{Shown, by_importance};
+pub use place::title;
 pub use summary::{Counts, ProgramExit, RunSummary, Status, Unexamined};
 
 /// Declares the module of each format, and lists them.
@@ -34,4 +36,8 @@ formats! {
     text: Text,
     json: Json,
     tsan: Tsan,
+    sarif: Sarif,
+    junit: JUnit,
+    github: GitHub,
+    gitlab: GitLab,
 }

@@ -24,6 +24,7 @@ use std::fmt::Write as _;
 
 use rashomon_event::counted as plural;
 pub use stacks::frame_words;
+pub(crate) use stacks::place_words;
 
 /// The format for people.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +120,7 @@ pub const fn grade_name(grade: Grade) -> &'static str {
     }
 }
 
-fn verdict_words(verdict: &Verdict) -> String {
+pub(crate) fn verdict_words(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Proven(_) => verdict.grade().map_or_else(String::new, |grade| format!("proven, {}", grade_name(grade))),
         Verdict::Predicted => "predicted".into(),
@@ -229,7 +230,7 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
     }
 }
 
-fn thread_words(path: &str) -> String {
+pub(crate) fn thread_words(path: &str) -> String {
     if path == "main" { "main thread".into() } else { format!("thread {}", clean(path)) }
 }
 

@@ -1,132 +1,14 @@
 //! Every renderer on the same fixtures.
 
-use rashomon_event::finding::{HeldLock, Step};
-use rashomon_event::{Evidence, Finding, FindingId, FindingKind, Frame, Grade, Replays, Side, Trial, Verdict, WitnessLevel};
+mod fixtures;
+
+use fixtures::{diverged, fixtures, frame, race, run};
+use rashomon_event::finding::Step;
+use rashomon_event::{Finding, FindingId, Frame, Side};
 use rashomon_report::{Format, Options, ProgramExit, Report, RunSummary, Shown, Unexamined, json::Json, text::Text, tsan::Tsan};
 
 fn render(format: &dyn Format, findings: &[Finding], run: &RunSummary, shown: Shown, colour: bool) -> String {
     format.report(Report { findings, run }, &Options { shown, colour, ..Options::default() })
-}
-
-fn frame(function: &str, line: u32) -> Frame {
-    Frame {
-        function: Some(function.into()),
-        file: Some("listing1.c".into()),
-        line: Some(line),
-        column: Some(6),
-        module: "/home/user/listing1".into(),
-        offset: 0x1200 + u64::from(line),
-        inlined: false,
-    }
-}
-
-fn race() -> Finding {
-    Finding {
-        id: FindingId::new("race-3f2a91c4").unwrap(),
-        kind: FindingKind::DataRace,
-        verdict: Verdict::Suspected.advance(Trial::Shown { grade: Grade::CoEnabled, replays: Replays::all(1) }),
-        evidence: Evidence::Hybrid,
-        witness_level: Some(WitnessLevel::Synchronisation),
-        subject: "global y (4 bytes)".into(),
-        sides: vec![
-            Side {
-                thread: "main".into(),
-                action: "write of 4 bytes".into(),
-                stack: vec![frame("main", 17)],
-                held: vec![],
-                created_at: vec![],
-            },
-            Side {
-                thread: "0".into(),
-                action: "read and write of 4 bytes".into(),
-                stack: vec![Frame { inlined: true, ..frame("bump", 7) }, frame("task", 11)],
-                held: vec![HeldLock { name: "mutex m".into(), acquired_at: vec![frame("task", 8)] }],
-                created_at: vec![frame("main", 16)],
-            },
-        ],
-        earlier_steps: 36,
-        steps: vec![
-            Step { thread: "main".into(), until: "runs up to its write of global y".into(), place: Some(frame("main", 17)) },
-            Step { thread: "0".into(), until: "runs up to its write of global y".into(), place: Some(frame("task", 11)) },
-        ],
-        schedule: None,
-        provocation: None,
-        reproduce: Some("/usr/bin/rashomon replay --store '/tmp/a b/.rashomon/1-listing1' race-3f2a91c4".into()),
-        unseen: vec![],
-        notes: vec![],
-        occurrences: 1,
-    }
-}
-
-fn deadlock() -> Finding {
-    let side = |thread: &str, wants: &str, holds: &str, line| Side {
-        thread: thread.into(),
-        action: format!("waits for mutex {wants}"),
-        stack: vec![frame("lock_both", line)],
-        held: vec![HeldLock { name: format!("mutex {holds}"), acquired_at: vec![frame("lock_both", line - 1)] }],
-        created_at: vec![],
-    };
-    Finding {
-        id: FindingId::new("deadlock-00c0ffee").unwrap(),
-        kind: FindingKind::Deadlock,
-        verdict: Verdict::Predicted,
-        evidence: Evidence::LockOrder,
-        witness_level: Some(WitnessLevel::Causal),
-        subject: "mutex a, mutex b".into(),
-        sides: vec![side("0", "b", "a", 12), side("0.1", "a", "b", 22)],
-        steps: vec![],
-        earlier_steps: 0,
-        schedule: None,
-        provocation: None,
-        reproduce: None,
-        unseen: vec![],
-        notes: vec!["a note".into()],
-        occurrences: 3,
-    }
-}
-
-/// No debug information, hostile names, a divergence.
-fn diverged() -> Finding {
-    let bare = Frame { module: "/usr/lib/lib\u{1b}[31mx.so".into(), offset: 0x1234, ..Frame::default() };
-    Finding {
-        id: FindingId::new("race-0badf00d").unwrap(),
-        verdict: Verdict::Diverged { expected: "Lock at ordinal 3".into(), actual: "Unlock at ordinal 3".into() },
-        evidence: Evidence::HappensBefore,
-        subject: "heap block of 16 bytes".into(),
-        sides: vec![Side {
-            thread: "1".into(),
-            action: "atomic read of 8 bytes".into(),
-            stack: vec![bare],
-            held: vec![],
-            created_at: vec![],
-        }],
-        steps: vec![],
-        earlier_steps: 0,
-        unseen: vec!["libfoo.so.1".into()],
-        reproduce: None,
-        occurrences: 1,
-        ..race()
-    }
-}
-
-fn run() -> RunSummary {
-    RunSummary {
-        command: vec!["./listing1".into(), "a b".into()],
-        exit: ProgramExit::Code { code: 0 },
-        recordings: 1,
-        events: 19,
-        threads: 2,
-        executions: 2,
-        untried: 1,
-        unexamined: Unexamined { suspicions: 2, pairs: 1, recordings: 1 },
-        store: "/tmp/a b/.rashomon/1-listing1".into(),
-        notes: vec!["module libz.so.1 is not instrumented".into()],
-        interrupted: false,
-    }
-}
-
-fn fixtures() -> Vec<Finding> {
-    vec![diverged(), deadlock(), race()]
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 use crate::error::SuppressionError;
 use rashomon_abi::pattern::matches;
+use rashomon_event::{self as event, Finding, FindingKind};
 use rashomon_report::warning::{Frame, Kind, Location, Place, Stack, Warning};
 
 /// Types that a file may use.
@@ -52,6 +53,30 @@ impl Suppressions {
         found.is_some()
     }
 
+    /// The same of a finding of `check` and other commands: the frames of its sides and of where their threads were created, and
+    /// the variable.
+    pub fn suppress_finding(&mut self, finding: &Finding) -> bool {
+        let found = kind_of(finding.kind).and_then(|kind| self.find_finding(kind, finding));
+        if let Some(index) = found {
+            self.list[index].hits += 1;
+        }
+        found.is_some()
+    }
+
+    fn find_finding(&self, kind: &str, finding: &Finding) -> Option<usize> {
+        let of_frame = |kind: &str, frame: &event::Frame| {
+            let names = [frame.function.as_deref(), frame.file.as_deref(), Some(frame.module.as_str())];
+            names.into_iter().flatten().find_map(|name| self.match_name(kind, name))
+        };
+        let mut frames = finding.sides.iter().flat_map(|side| side.stack.iter().chain(&side.created_at));
+        let top = || finding.sides.iter().filter_map(|side| side.stack.first()).find_map(|frame| of_frame("race_top", frame));
+        let variable = finding.subject.strip_prefix("global ").map(|name| name.split(" (").next().unwrap_or(name));
+        frames
+            .find_map(|frame| of_frame(kind, frame))
+            .or_else(|| top().filter(|_| kind == "race"))
+            .or_else(|| variable.and_then(|name| self.match_name(kind, name)))
+    }
+
     fn find(&self, warning: &Warning) -> Option<usize> {
         let kind = type_of(warning.kind)?;
         let accesses = warning.accesses.iter().map(|access| &access.stack);
@@ -86,6 +111,12 @@ impl Suppressions {
     pub fn matched(&self) -> impl Iterator<Item = &Suppression> {
         self.list.iter().filter(|suppression| suppression.hits > 0)
     }
+
+    /// Those that matched nothing. `called_from_lib` and `none` never do.
+    pub fn unmatched(&self) -> impl Iterator<Item = &Suppression> {
+        let counts = |suppression: &&Suppression| !["called_from_lib", "none"].contains(&suppression.kind);
+        self.list.iter().filter(|suppression| suppression.hits == 0).filter(counts)
+    }
 }
 
 const fn type_of(kind: Kind) -> Option<&'static str> {
@@ -101,6 +132,24 @@ const fn type_of(kind: Kind) -> Option<&'static str> {
         | Kind::MutexWrongContext => "mutex",
         Kind::SignalUnsafe | Kind::ErrnoInSignal => "signal",
         Kind::Deadlock | Kind::Deadlocked | Kind::Stuck => "deadlock",
+    })
+}
+
+/// The type that suppresses such a finding. Failures are not suppressed: whoever expects them changes the test.
+const fn kind_of(kind: FindingKind) -> Option<&'static str> {
+    Some(match kind {
+        FindingKind::DataRace | FindingKind::UseAfterFree | FindingKind::AtomicityViolation | FindingKind::NotSerialisable => {
+            "race"
+        }
+        FindingKind::Deadlock | FindingKind::Stuck | FindingKind::Endless => "deadlock",
+        FindingKind::UnlockNotHeld
+        | FindingKind::DestroyLocked
+        | FindingKind::DoubleLock
+        | FindingKind::UseOfDestroyed
+        | FindingKind::WrongContext => "mutex",
+        FindingKind::ThreadLeak => "thread",
+        FindingKind::UnsafeInSignal => "signal",
+        FindingKind::Failure => return None,
     })
 }
 

@@ -29,6 +29,20 @@ pub struct Program {
     #[serde(default)]
     allow: Vec<String>,
     pub timeout_seconds: u64,
+    /// Nothing of the kernel's, such as the number of a thread, is among the values that it reads and writes.
+    #[serde(default = "yes")]
+    pub deterministic: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl Program {
+    /// Every thread repeats the same state for ever, or is blocked.
+    pub fn is_endless(&self) -> bool {
+        self.expect.iter().any(|expected| expected == "endless")
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,6 +89,7 @@ pub fn scenarios(part: Option<&str>) -> Result<Vec<Program>> {
             expect,
             allow: Vec::new(),
             timeout_seconds: 5,
+            deterministic: true,
         })
     };
     names.iter().map(program).collect()

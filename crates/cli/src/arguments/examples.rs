@@ -78,6 +78,12 @@ Examples:
   rashomon report --store .rashomon/1-program --show suspicions
   rashomon report --format json";
 
+pub const ACCEPT: &str = "\
+Examples:
+  rashomon accept race-2be3b5eb
+  rashomon accept --all --store .rashomon/1-program --baseline known.txt
+  rashomon check --baseline known.txt -- ./program";
+
 pub const TRACE: &str = "\
 Examples:
   rashomon trace stat .rashomon/1-program

@@ -1,7 +1,9 @@
 //! What is reported, and how it looks.
 
+use crate::known::{Baseline, SuppressionFile};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use rashomon_report::{FORMATS, Format, named};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub struct ReportOptions {
@@ -14,8 +16,55 @@ pub struct ReportOptions {
     /// Also write the report as JSON; `-`: to standard output (the program's own output then goes to standard error).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Also write the report in another format, such as `sarif=races.sarif`: text, json, tsan, sarif, junit, github, gitlab;
+    /// `-` as the file: to standard output, as with --json. May be given several times.
+    #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = report_file)]
+    pub reports: Vec<ReportFile>,
+    /// Leave out findings that a file of ThreadSanitizer's form suppresses (race, mutex, thread, deadlock, signal). May be given
+    /// several times.
+    #[arg(long, value_name = "FILE", value_parser = suppression_file)]
+    pub suppressions: Vec<SuppressionFile>,
+    /// Leave out findings that are accepted in this file, which `rashomon accept` writes: only new ones fail.
+    #[arg(long, value_name = "FILE", value_parser = baseline_file)]
+    pub baseline: Option<Baseline>,
+    /// Exit with 66 also if a suppression or an entry of the baseline matches nothing.
+    #[arg(long)]
+    pub strict: bool,
     #[command(flatten)]
     pub look: LookOptions,
+}
+
+impl ReportOptions {
+    /// Whether a report goes to standard output, so that the program's own output has to go elsewhere.
+    pub fn to_output(&self) -> bool {
+        self.json
+            .as_deref()
+            .into_iter()
+            .chain(self.reports.iter().map(|one| one.file.as_path()))
+            .any(|file| file == Path::new("-"))
+    }
+}
+
+/// A report in a format, and where it goes.
+#[derive(Clone, Debug)]
+pub struct ReportFile {
+    pub format: &'static dyn Format,
+    pub file: PathBuf,
+}
+
+fn report_file(text: &str) -> Result<ReportFile, String> {
+    let known = || FORMATS.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+    let (name, file) = text.split_once('=').filter(|(_, file)| !file.is_empty()).ok_or("expected FORMAT=FILE")?;
+    let format = named(name).ok_or_else(|| format!("no format `{name}`; there are {}", known()))?;
+    Ok(ReportFile { format, file: file.into() })
+}
+
+fn suppression_file(path: &str) -> Result<SuppressionFile, String> {
+    SuppressionFile::read(Path::new(path)).map_err(|error| format!("{error:#}"))
+}
+
+fn baseline_file(path: &str) -> Result<Baseline, String> {
+    Baseline::read(Path::new(path)).map_err(|error| format!("{error:#}"))
 }
 
 /// How much of a finding the report for people shows.

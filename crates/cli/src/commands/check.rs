@@ -11,7 +11,6 @@ use rashomon_pipeline::engines::{Asked, of_check, run_portfolio};
 use rashomon_pipeline::program::Output;
 use rashomon_pipeline::{Binaries, Case, Job};
 use rashomon_report::{Counts, RunSummary};
-use std::path::Path;
 
 pub fn check(ui: Ui, run: &RunOptions, confirm: &ConfirmOptions, report: &ReportOptions, target: Target) -> Result<Exit> {
     end_children_on_interruption();
@@ -38,8 +37,7 @@ pub fn check_prepared(
     report: &ReportOptions,
     prepared: Prepared,
 ) -> Result<Checked> {
-    let json_to_output = report.json.as_deref() == Some(Path::new("-"));
-    let output = if json_to_output { Output::ToError } else { Output::Inherit };
+    let output = if report.to_output() { Output::ToError } else { Output::Inherit };
     let bounds = Bounds::of(confirm.budget, CONFIRM_BUDGET);
     let settings = settings_for(options, Some(confirm), bounds, prepared.run.base_time_nanoseconds, output)?;
     let Prepared { program, store, mut run } = prepared;

@@ -18,7 +18,7 @@ use rashomon_pipeline::replay::check_recording;
 use rashomon_pipeline::trace::RunHeader;
 use rashomon_pipeline::{Binaries, Case, Job, ProvokeSettings, ProvokeTally, Tally};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where nothing is recorded first.
 pub struct Stored {
@@ -40,8 +40,7 @@ pub fn provoke(
     let bounds = Bounds::of(options.budget, PROVOKE_BUDGET);
     let (prepared, settings) = if records {
         let Some(prepared) = prepare(run, command.into())? else { return Ok(Exit::Failed) };
-        let json_to_output = report.json.as_deref() == Some(Path::new("-"));
-        let output = if json_to_output { Output::ToError } else { Output::Inherit };
+        let output = if report.to_output() { Output::ToError } else { Output::Inherit };
         let settings = settings_for(run, None, bounds, prepared.run.base_time_nanoseconds, output)?;
         (prepared, settings)
     } else {

@@ -13,6 +13,12 @@ pub fn frame_words(frame: &Frame) -> String {
     words(frame, frame.function.as_deref().unwrap_or("??"), "")
 }
 
+/// A frame within a sentence, seen from the folder.
+pub fn place_words(frame: &Frame, folder: &str) -> String {
+    let function = names::path_of_function(frame.function.as_deref().unwrap_or("??"));
+    words(&Frame { inlined: false, ..frame.clone() }, &function, folder)
+}
+
 fn words(frame: &Frame, function: &str, folder: &str) -> String {
     let mut text = clean(function);
     match (&frame.file, frame.line) {
@@ -50,11 +56,7 @@ impl Look<'_> {
 
     /// A frame within a sentence: the line tells functions of one name apart.
     pub fn place(&self, frame: &Frame) -> String {
-        if self.full_stacks {
-            return self.frame(frame);
-        }
-        let function = names::path_of_function(frame.function.as_deref().unwrap_or("??"));
-        words(&Frame { inlined: false, ..frame.clone() }, &function, self.folder)
+        if self.full_stacks { self.frame(frame) } else { place_words(frame, self.folder) }
     }
 
     /// A stack, a line each frame or fold.

@@ -1,0 +1,103 @@
+//! The formats that other services read: what they say, and that their own readers accept it.
+
+mod fixtures;
+
+use fixtures::{fixtures, race, run};
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use rashomon_event::Finding;
+use rashomon_report::{Format, Options, Report, RunSummary, Shown, Unexamined, github::GitHub, gitlab::GitLab};
+use rashomon_report::{junit::JUnit, sarif::Sarif};
+use serde_sarif::sarif::{ResultKind, ResultLevel};
+
+fn render(format: &dyn Format, findings: &[Finding], run: &RunSummary) -> String {
+    let options = Options { shown: Shown::Everything, folder: "/home/user".into(), ..Options::default() };
+    format.report(Report { findings, run }, &options)
+}
+
+/// Below the folder, with a name that a URI cannot hold as it is.
+fn placed() -> Finding {
+    let mut finding = race();
+    for frame in finding.sides.iter_mut().flat_map(|side| &mut side.stack) {
+        frame.file = Some("/home/user/a b/listing#1.c".into());
+    }
+    finding
+}
+
+fn complete() -> RunSummary {
+    RunSummary { unexamined: Unexamined::default(), ..run() }
+}
+
+#[test]
+fn sarif() {
+    let text = render(&Sarif, &[&fixtures()[..], &[placed()]].concat(), &run());
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn another_reader_of_sarif_sees_the_same() {
+    let text = render(&Sarif, &[&fixtures()[..2], &[placed()]].concat(), &run());
+    let document: serde_sarif::sarif::Sarif = serde_json::from_str(&text).expect("what the schema allows");
+    let [run] = &document.runs[..] else { panic!("one run") };
+    let results = run.results.as_ref().expect("results");
+    let levels: Vec<_> = results.iter().map(|result| (result.kind.clone(), result.level)).collect();
+    let expected = [ResultLevel::Error, ResultLevel::Warning, ResultLevel::Note];
+    assert_eq!(levels, expected.map(|level| (Some(ResultKind::Fail), Some(level))));
+    let race = &results[0];
+    let place = race.locations.as_ref().and_then(|all| all[0].physical_location.clone()).expect("a place");
+    let artifact = place.artifact_location.expect("a file");
+    assert_eq!(artifact.uri.as_deref(), Some("a%20b/listing%231.c"));
+    assert_eq!(artifact.uri_base_id.as_deref(), Some("SRCROOT"));
+    let flows = &race.code_flows.as_ref().expect("a schedule")[0].thread_flows;
+    let turns: Vec<_> =
+        flows.iter().map(|flow| (flow.id.clone().unwrap_or_default(), flow.locations[0].execution_order)).collect();
+    assert_eq!(turns, [("0".to_owned(), Some(38)), ("main".to_owned(), Some(37))]);
+}
+
+/// The elements of a document, with their attributes; panics where it is not well-formed.
+fn elements(text: &str) -> Vec<String> {
+    let mut reader = Reader::from_str(text);
+    reader.config_mut().check_end_names = true;
+    let mut all = Vec::new();
+    loop {
+        match reader.read_event().expect("well-formed") {
+            Event::Start(element) | Event::Empty(element) => {
+                let attributes = element.attributes().map(|attribute| attribute.expect("well-formed"));
+                let words: Vec<String> = attributes.map(|one| format!(" {}", one.key.as_ref())).collect();
+                all.push(format!("{}{}", element.name().as_ref(), words.concat()));
+            }
+            Event::Eof => return all,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn junit() {
+    let mut hostile = placed();
+    hostile.subject = "global a<b & \"c\"> \u{1b}[31m".into();
+    let text = render(&JUnit, &[&fixtures()[..2], &[hostile]].concat(), &run());
+    assert_eq!(elements(&text).iter().filter(|element| element.starts_with("testcase ")).count(), 3);
+    assert!(!text.contains('\u{1b}'));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_run_that_proves_nothing_passes_if_it_was_whole() {
+    let whole = render(&JUnit, &[], &complete());
+    assert_eq!(elements(&whole).last().map(String::as_str), Some("testcase classname name"));
+    let cut_short = render(&JUnit, &[], &run());
+    assert_eq!(elements(&cut_short).last().map(String::as_str), Some("skipped message"));
+}
+
+#[test]
+fn github_annotations() {
+    insta::assert_snapshot!(render(&GitHub, &[&fixtures()[..2], &[placed()]].concat(), &run()));
+    assert_eq!(render(&GitHub, &[], &complete()), "");
+}
+
+#[test]
+fn gitlab_code_quality() {
+    insta::assert_snapshot!(render(&GitLab, &[&fixtures()[..2], &[placed()]].concat(), &run()));
+    assert_eq!(render(&GitLab, &[], &complete()), "[]\n");
+}
