@@ -29,6 +29,7 @@ use crate::arguments::{
     Show, Switch,
 };
 use crate::bounds::{Bounds, CONFIRM_BUDGET};
+use crate::excerpts::with_sources;
 use crate::exit::Exit;
 use crate::known;
 use crate::live::{self, Live};
@@ -309,6 +310,7 @@ pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &Rep
 /// A report beside the one for people: nothing of the terminal is in it.
 fn write_report(asked: &ReportFile, report: Report<'_>, look: &rashomon_report::Options) -> Result<()> {
     let look = rashomon_report::Options { colour: false, width: usize::MAX, ..look.clone() };
+    let look = with_sources(asked.format, report.findings, look);
     let text = asked.format.report(report, &look);
     if asked.file == Path::new("-") {
         return print(&text);

@@ -31,6 +31,7 @@ use crate::FORMATS;
 use crate::analysis::Analysis;
 use crate::frame::FRAME_FORMAT;
 use crate::order::Shown;
+use crate::sources::Excerpts;
 use crate::summary::RunSummary;
 use crate::warning::Warning;
 use rashomon_event::Finding;
@@ -56,6 +57,8 @@ pub struct Options {
     pub colour: bool,
     /// Columns of the terminal; lines are wrapped there. What is no terminal has no end, so that whoever searches finds.
     pub width: usize,
+    /// What formats that show sources show of them.
+    pub excerpts: Excerpts,
     /// Paths below this folder are seen from it; empty: none.
     pub folder: String,
     /// Every frame, with whole names.
@@ -80,6 +83,7 @@ impl Default for Options {
             shown: Shown::Claims,
             colour: false,
             width: usize::MAX,
+            excerpts: Excerpts::default(),
             folder: String::new(),
             full_stacks: false,
             full_schedule: false,
@@ -128,6 +132,11 @@ pub trait Format: Debug + Sync {
         let run = RunSummary { events: analysis.events, notes: analysis.notices.clone(), ..RunSummary::without_run() };
         let options = Options { shown: Shown::Everything, ..options.clone() };
         self.report(Report { findings: &analysis.findings(), run: &run }, &options)
+    }
+
+    /// It shows lines of sources, which whoever asks for a report reads ([`Excerpts`]).
+    fn shows_sources(&self) -> bool {
+        false
     }
 
     /// Nothing but reports may stand in what is written: no totals, no colours.

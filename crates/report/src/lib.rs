@@ -10,6 +10,7 @@ pub mod frame;
 pub mod lost;
 pub mod order;
 mod place;
+pub mod sources;
 pub mod summary;
 mod told;
 pub mod warning;
@@ -36,6 +37,7 @@ formats! {
     text: Text,
     json: Json,
     tsan: Tsan,
+    html: Html,
     sarif: Sarif,
     junit: JUnit,
     github: GitHub,

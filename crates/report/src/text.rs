@@ -333,7 +333,7 @@ impl<'a> Look<'a> {
 }
 
 /// What is said of a finding, but for its notes.
-fn phrases(finding: &Finding) -> Vec<String> {
+pub(crate) fn phrases(finding: &Finding) -> Vec<String> {
     let mut phrases = Vec::new();
     phrases.extend(explanation(finding));
     phrases.extend(finding.verdict.replays().map(|replays| replays_words(finding, replays)));
@@ -347,7 +347,7 @@ fn phrases(finding: &Finding) -> Vec<String> {
     phrases
 }
 
-fn exit_words(exit: ProgramExit) -> String {
+pub(crate) fn exit_words(exit: ProgramExit) -> String {
     match exit {
         ProgramExit::Code { code } => format!("exit code {code}"),
         ProgramExit::Signal { signal } => format!("ended by signal {signal}"),
@@ -373,6 +373,12 @@ fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Coun
     let causes = groups.iter().filter(|group| group[0].verdict.is_proven()).count() as u64;
     let of = if causes < counts.proven { format!(", of {}", plural(causes, "cause")) } else { String::new() };
     format!("PROVEN: {}{of}{incomplete}", words.join(", "))
+}
+
+/// The last line of the report.
+pub(crate) fn result_of(report: Report<'_>, shown: Shown) -> String {
+    let groups = groups::groups(report.findings, shown, false);
+    result_words(report.findings, &groups, Counts::of(report.findings), report.run)
 }
 
 /// What a report without a bug is about.

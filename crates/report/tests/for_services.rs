@@ -6,8 +6,8 @@ use fixtures::{fixtures, race, run};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use rashomon_event::Finding;
-use rashomon_report::{Format, Options, Report, RunSummary, Shown, Unexamined, github::GitHub, gitlab::GitLab};
-use rashomon_report::{junit::JUnit, sarif::Sarif};
+use rashomon_report::{Format, Options, Report, RunSummary, Shown, Unexamined, github::GitHub, gitlab::GitLab, html::Html};
+use rashomon_report::{junit::JUnit, sarif::Sarif, sources::Excerpts};
 use serde_sarif::sarif::{ResultKind, ResultLevel};
 
 fn render(format: &dyn Format, findings: &[Finding], run: &RunSummary) -> String {
@@ -88,6 +88,24 @@ fn a_run_that_proves_nothing_passes_if_it_was_whole() {
     assert_eq!(elements(&whole).last().map(String::as_str), Some("testcase classname name"));
     let cut_short = render(&JUnit, &[], &run());
     assert_eq!(elements(&cut_short).last().map(String::as_str), Some("skipped message"));
+}
+
+#[test]
+fn html() {
+    let mut hostile = placed();
+    hostile.subject = "global a</code><script>alert(1)</script> \u{1b}[31m".into();
+    let mut excerpts = Excerpts::default();
+    let source: String = (1..=20).map(|line| format!("line {line} if (a < b)\n")).collect();
+    excerpts.add("/home/user/a b/listing#1.c", &source);
+    let findings = [&fixtures()[..2], &[hostile]].concat();
+    let options = Options { shown: Shown::Everything, folder: "/home/user".into(), excerpts, ..Options::default() };
+    let text = Html.report(Report { findings: &findings, run: &run() }, &options);
+    assert!(!text.contains("<script>alert") && !text.contains('\u{1b}'));
+    let (before, body) = text.split_once("<body>").expect("a body");
+    assert!(!before.contains("http") && !before.contains("src="), "nothing comes from a network");
+    let (body, _) = body.split_once("<script>").expect("a script");
+    // An element a line: who reads the snapshot sees what changed.
+    insta::assert_snapshot!(body.replace("><", ">\n<"));
 }
 
 #[test]

@@ -43,7 +43,9 @@ pub struct Split {
 }
 
 /// Options that make no sense for several programs, or that cargo has under the same name.
-const LEFT_TO_CARGO: [&str; 2] = ["output", "json"];
+const LEFT_TO_CARGO: [&str; 3] = ["output", "json", "report"];
+/// Options that name files. Tests run in the folders of their packages, and the files lie where the user is.
+const FILES: [&str; 2] = ["baseline", "suppressions"];
 
 pub fn split(words: &[String]) -> Result<Split> {
     let command = RunnerOptions::command();
@@ -60,17 +62,21 @@ pub fn split(words: &[String]) -> Result<Split> {
             cargo.extend(rest.cloned());
             break;
         }
-        let name = word.strip_prefix("--").map(|name| name.split_once('=').map_or((name, false), |(name, _)| (name, true)));
-        match name.and_then(|(name, has_value)| own.get(name).map(|takes_value| *takes_value && !has_value)) {
-            Some(takes_next) => {
-                ours.push(word.clone());
-                if takes_next {
-                    match rest.next() {
-                        Some(value) => ours.push(value.clone()),
-                        None => bail!("{word} needs a value"),
-                    }
+        let (name, given) = match word.strip_prefix("--").map(|name| (name, name.split_once('='))) {
+            Some((_, Some((name, value)))) => (Some(name), Some(value)),
+            Some((name, None)) => (Some(name), None),
+            None => (None, None),
+        };
+        match name.and_then(|name| Some((name, *own.get(name)?))) {
+            Some((name, true)) => {
+                let Some(value) = given.or_else(|| rest.next().map(String::as_str)) else { bail!("{word} needs a value") };
+                let value = if FILES.contains(&name) { from_here(value) } else { value.to_owned() };
+                match given {
+                    Some(_) => ours.push(format!("--{name}={value}")),
+                    None => ours.extend([word.clone(), value]),
                 }
             }
+            Some((_, false)) => ours.push(word.clone()),
             None => cargo.push(word.clone()),
         }
     }
@@ -80,6 +86,11 @@ pub fn split(words: &[String]) -> Result<Split> {
     };
     let subcommand = cargo.remove(at);
     Ok(Split { ours, cargo, subcommand })
+}
+
+/// The same file, whatever the working directory is.
+fn from_here(path: &str) -> String {
+    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
 }
 
 #[cfg(test)]
@@ -105,6 +116,16 @@ mod tests {
                 (ours, subcommand, cargo),
                 "{line}"
             );
+        }
+    }
+
+    #[test]
+    fn files_are_those_of_the_user() {
+        let here = std::env::current_dir().unwrap();
+        for line in ["test --baseline known.txt -p a", "test --baseline=known.txt -p a"] {
+            let split = of(line);
+            assert!(split.ours.join("=").ends_with(&format!("--baseline={}/known.txt", here.display())), "{split:?}");
+            assert_eq!(split.cargo, ["-p", "a"]);
         }
     }
 

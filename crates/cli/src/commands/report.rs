@@ -2,6 +2,7 @@
 
 use super::{Ui, look_of, open_store, shown};
 use crate::arguments::{LookOptions, Show};
+use crate::excerpts::with_sources;
 use crate::exit::Exit;
 use crate::terminal::{output_is_terminal, output_width, print};
 use anyhow::Result;
@@ -33,6 +34,7 @@ pub fn report(ui: Ui, store: Option<PathBuf>, format: &dyn Format, show: Show, l
     };
     let colour = ui.colours(output_is_terminal());
     let look = Options { colour, width: output_width(), ..look_of(ui, shown(show), look) };
+    let look = with_sources(format, &findings, look);
     print(&format.report(Report { findings: &findings, run: &summary }, &look))?;
     Ok(Exit::Success)
 }

@@ -1,0 +1,203 @@
+//! One page that opens from disk, without a network: for each finding both sides with their stacks and an excerpt of the source,
+//! the schedule with a lane for each thread, why it is sure, and the command that makes it happen again.
+//!
+//! What the page shows works without its script; the script filters findings, steps through a schedule by the arrow keys and
+//! copies commands. Findings behind the first are folded, and browsers draw only what is in sight, so that thousands of findings do
+//! not slow the page down.
+
+use crate::format::{Format, Options, Report};
+use crate::order::by_importance;
+use crate::place;
+use crate::sources::Excerpts;
+use crate::summary::RunSummary;
+use crate::text::{clean, exit_words, frame_words, kind_name, phrases, place_words, result_of, thread_words, verdict_words};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use rashomon_event::finding::{Origin, Step};
+use rashomon_event::{Finding, Frame, Side, counted};
+
+const STYLE: &str = include_str!("html/page.css");
+const SCRIPT: &str = include_str!("html/page.js");
+/// Findings that are unfolded when the page opens.
+const UNFOLDED: usize = 10;
+
+/// The format for browsers.
+#[derive(Clone, Copy, Debug)]
+pub struct Html;
+
+impl Format for Html {
+    fn name(&self) -> &'static str {
+        "html"
+    }
+
+    fn about(&self) -> &'static str {
+        "One page for a browser, with excerpts of the source"
+    }
+
+    fn is_for_machines(&self) -> bool {
+        true
+    }
+
+    fn shows_sources(&self) -> bool {
+        true
+    }
+
+    fn report(&self, report: Report<'_>, options: &Options) -> String {
+        let findings = by_importance(report.findings, options.shown);
+        let program = clean(&report.run.command.join(" "));
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { "Rashomon: " (program) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    header {
+                        h1 { "Rashomon: " code { (program) } }
+                        p.result { (clean(&result_of(report, options.shown))) }
+                        (run(report.run))
+                        @if findings.len() > 1 {
+                            p.filter {
+                                label for="filter" { "Show findings that contain " }
+                                input #filter type="search";
+                                " " span #count role="status" { (counted(findings.len() as u64, "finding")) }
+                            }
+                        }
+                    }
+                    main {
+                        @for (number, finding) in findings.iter().enumerate() {
+                            (article(finding, number < UNFOLDED, options))
+                        }
+                    }
+                    script { (PreEscaped(SCRIPT)) }
+                }
+            }
+        };
+        format!("{}\n", page.into_string())
+    }
+}
+
+fn run(run: &RunSummary) -> Markup {
+    html! {
+        dl.run {
+            dt { "Program" } dd { (exit_words(run.exit)) }
+            dt { "Looked at" }
+            dd {
+                (counted(u64::from(run.recordings), "recording")) ", " (counted(run.threads, "thread")) ", "
+                (counted(run.events, "event")) ", " (counted(run.executions, "forced execution"))
+            }
+            @if !run.store.is_empty() { dt { "Kept in" } dd { code { (clean(&run.store)) } } }
+            @if !run.notes.is_empty() {
+                dt { "Notes" }
+                dd { ul { @for note in &run.notes { li { (clean(note)) } } } }
+            }
+        }
+    }
+}
+
+fn article(finding: &Finding, is_open: bool, options: &Options) -> Markup {
+    html! {
+        article id=(finding.id.as_str()) class=(finding.verdict.name()) {
+            details open[is_open] {
+                summary {
+                    h2 {
+                        span.kind { (kind_name(finding.kind)) } " "
+                        span.verdict { (verdict_words(&finding.verdict)) } " "
+                        code { (finding.id.as_str()) }
+                    }
+                    span.subject { (clean(&finding.subject)) }
+                }
+                div.sides { @for side in &finding.sides { (of_side(side, options)) } }
+                @if !finding.steps.is_empty() { (schedule(finding, options)) }
+                h3 { "Why it is sure" }
+                ul.why {
+                    @for phrase in phrases(finding) { li { (phrase) } }
+                    @for note in &finding.notes { li { (clean(note)) } }
+                }
+                @if let Some(command) = &finding.reproduce {
+                    h3 { "Make it happen again" }
+                    div.again { pre tabindex="0" { code { (clean(command)) } } button type="button" { "Copy" } }
+                }
+            }
+        }
+    }
+}
+
+fn of_side(side: &Side, options: &Options) -> Markup {
+    let best = Frame::best_known(&side.stack);
+    html! {
+        section {
+            h3 { (thread_words(&side.thread)) ": " (clean(&side.action)) }
+            @if let Some(frame) = best { (excerpt(frame, &options.excerpts, &options.folder)) }
+            (stack(&side.stack, options))
+            @for held in &side.held {
+                details { summary { "holding " (clean(&held.name)) } (stack(&held.acquired_at, options)) }
+            }
+            @if !side.created_at.is_empty() {
+                details { summary { (thread_words(&side.thread)) " was created" } (stack(&side.created_at, options)) }
+            }
+        }
+    }
+}
+
+/// Frames of libraries stand back; they are all there.
+fn stack(frames: &[Frame], options: &Options) -> Markup {
+    html! {
+        ol.stack start="0" {
+            @for frame in frames {
+                @let words = if options.full_stacks { frame_words(frame) } else { place_words(frame, &options.folder) };
+                li.library[frame.origin() == Origin::Library] title=(frame_words(frame)) { (words) }
+            }
+        }
+    }
+}
+
+fn excerpt(frame: &Frame, excerpts: &Excerpts, folder: &str) -> Markup {
+    let lines = excerpts.around(frame);
+    html! {
+        @if let Some((first, lines)) = lines {
+            figure {
+                figcaption { @if let Some(file) = &frame.file { (clean(place::below(file, folder))) } }
+                pre tabindex="0" {
+                    @for (number, line) in (first..).zip(lines) {
+                        span.line.here[Some(number) == frame.line] { span.number { (number) } (clean(line)) "\n" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A row for each turn, a column for each thread.
+fn schedule(finding: &Finding, options: &Options) -> Markup {
+    let mut threads: Vec<&str> = finding.steps.iter().map(|step| step.thread.as_str()).collect();
+    threads.sort_by_key(|thread| (*thread != "main", *thread));
+    threads.dedup();
+    let first = finding.earlier_steps + 1;
+    html! {
+        h3 { "The schedule that shows it" }
+        @if finding.earlier_steps > 0 { p { (counted(finding.earlier_steps as u64, "earlier turn")) " left out" } }
+        div.lanes {
+            table tabindex="0" aria-label="Schedule; arrow keys step through it" {
+                thead { tr { th scope="col" { "turn" } @for thread in &threads { th scope="col" { (thread_words(thread)) } } } }
+                tbody {
+                    @for (number, step) in (first..).zip(&finding.steps) {
+                        tr {
+                            th scope="row" { (number) }
+                            @for thread in &threads { td { @if step.thread == *thread { (turn(step, &options.folder)) } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn turn(step: &Step, folder: &str) -> Markup {
+    html! {
+        span.until { (clean(&step.until)) }
+        @if let Some(place) = &step.place { span.place { (place_words(place, folder)) } }
+    }
+}
