@@ -162,7 +162,7 @@ fn excerpt(frame: &Frame, excerpts: &Excerpts, folder: &str) -> Markup {
                 figcaption { @if let Some(file) = &frame.file { (clean(place::below(file, folder))) } }
                 pre tabindex="0" {
                     @for (number, line) in (first..).zip(lines) {
-                        span.line.here[Some(number) == frame.line] { span.number { (number) } (clean(line)) "\n" }
+                        span.line.here[Some(number) == frame.line] { span.number { (number) } (clean(line)) }
                     }
                 }
             }
