@@ -210,6 +210,19 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// A block ends. If it was a mapping of its own, a module may be loaded there at once, and used before it is written down: the
+    /// C library loads libgcc when a thread is to be unwound. What happens there from now on is that module's affair.
+    fn make_room(&mut self, machine: u64) {
+        let to_come = self.next_module as usize;
+        // Only the first bytes of a large block are recorded as its end.
+        let Some((start, end)) = self.space.whole(machine).filter(|_| to_come < self.modules.len()) else { return };
+        for (module, object) in self.modules.iter().zip(&self.module_objects).skip(to_come) {
+            if let Some(object) = object.filter(|_| module.start < end && start < module.end) {
+                self.space.place_part_again(object, start, end);
+            }
+        }
+    }
+
     fn merge(&mut self) -> Result<(), TraceError> {
         let mut heads = BinaryHeap::new();
         for at in 0..self.cursors.len() {
@@ -323,8 +336,13 @@ impl<'a> Loader<'a> {
     fn access(&mut self, at: usize, class: record::AccessClass, address: u64, size: u32, site: u64) -> Result<(), TraceError> {
         let cursor = &mut self.cursors[at];
         let site = self.sites.intern(site);
-        let address = self.space.translate(&mut cursor.hits, address, u64::from(size));
+        let machine = address;
+        let address = self.space.translate(&mut cursor.hits, machine, u64::from(size));
         cursor.accesses += 1;
+        if class == record::AccessClass::End {
+            self.make_room(machine);
+        }
+        let cursor = &self.cursors[at];
         let kind = EventKind::Access(Access { address, size, class: class_of(class), atomic: false });
         let event = Event { thread: cursor.thread, site, context: cursor.context, ordinal: cursor.ordinal, kind };
         self.push(event)?;

@@ -106,6 +106,19 @@ impl Space {
         self.assign(machine_base, machine_base + size, object);
     }
 
+    /// The same with what of `[start, end)` is the object's.
+    pub fn place_part_again(&mut self, object: u32, start: u64, end: u64) {
+        let Object { machine_base, size, .. } = self.objects[object as usize];
+        self.assign(start.max(machine_base), end.min(machine_base + size), object);
+    }
+
+    /// The machine addresses of the object that one of them belongs to.
+    pub fn whole(&self, machine: u64) -> Option<(u64, u64)> {
+        let (_, range) = self.range_at(machine)?;
+        let Object { machine_base, size, .. } = self.objects[range.object as usize];
+        Some((machine_base, machine_base + size))
+    }
+
     /// An object with a lifetime of its own. `None` if no such range can exist.
     pub fn place_fresh(&mut self, kind: ObjectKind, machine_base: u64, size: u64, born: Option<EventIndex>) -> Option<u32> {
         let size = bounded_size(machine_base, size)?;
@@ -340,6 +353,18 @@ mod tests {
         space.place_module(1, 0x8000, 0xa000);
         assert!(space.translate(&mut hits, 0x8008, 8).0 >= FRESH_BASE);
         assert_eq!(space.translate(&mut hits, 0x7008, 8), Address(0x7008));
+    }
+
+    #[test]
+    fn a_module_may_take_a_part_of_what_ended() {
+        let mut space = Space::default();
+        let mut hits = LastHits::default();
+        let module = space.place_module(0, 0x7000, 0x9000).unwrap();
+        space.place_fresh(BLOCK, 0x8000, 0x2000, None);
+        let block = space.translate(&mut hits, 0x8008, 8);
+        space.place_part_again(module, 0x8000, 0xa000);
+        assert_eq!(space.translate(&mut hits, 0x8008, 8), Address(0x8008));
+        assert_eq!(space.translate(&mut hits, 0x9008, 8).0, block.0 + 0x1000);
     }
 
     #[test]
