@@ -14,9 +14,6 @@ const MAX_COLUMNS: usize = 130;
 /// Longer functions, and how long they are. A number may only fall.
 const LONGER: [(&str, &str, usize); 0] = [];
 
-/// Lines that are longer, by folder. A number may only fall.
-const WIDER: [(&str, usize); 2] = [("crates/cli", 105), ("tests", 62)];
-
 /// Files of different folders that know each other, as the folders are named. What is not listed is not allowed.
 const ENTANGLED: [&[&str]; 1] = [
     // The scheduler, the recorder and detection are called from every entry point, and call back into each other.
@@ -76,12 +73,6 @@ fn functions_are_short_enough_to_read() {
     assert!(too_long.is_empty(), "functions of more than {MAX_FUNCTION} lines:\n{}", too_long.join("\n"));
 }
 
-/// `crates/NAME`, or the first folder.
-fn part(path: &str) -> &str {
-    let depth = if path.starts_with("crates/") { 2 } else { 1 };
-    path.match_indices('/').nth(depth - 1).map_or(path, |(end, _)| &path[..end])
-}
-
 /// A row of a table cannot be broken, in a document or in a comment.
 fn is_row(file: &TextFile, line: &str) -> bool {
     let text = line.trim_start();
@@ -91,23 +82,14 @@ fn is_row(file: &TextFile, line: &str) -> bool {
 
 #[test]
 fn lines_are_short_enough_to_read() {
-    let mut wide: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut wide = Vec::new();
     for file in files::all().iter().filter(|file| file.is_source() || file.path.ends_with(".md")) {
         let too_wide = |line: &str| line.chars().count() > MAX_COLUMNS;
         for (number, line) in file.text.lines().enumerate().filter(|(_, line)| too_wide(line) && !is_row(file, line)) {
-            let place = format!("{}:{} has {} columns", file.path, number + 1, line.chars().count());
-            wide.entry(part(&file.path).to_owned()).or_default().push(place);
+            wide.push(format!("{}:{} has {} columns", file.path, number + 1, line.chars().count()));
         }
     }
-    for (folder, places) in wide {
-        let allowed = WIDER.iter().find(|(path, _)| *path == folder).map_or(0, |(_, count)| *count);
-        assert!(
-            places.len() <= allowed,
-            "{folder}: {} lines of more than {MAX_COLUMNS} columns, {allowed} allowed:\n{}",
-            places.len(),
-            places.join("\n")
-        );
-    }
+    assert!(wide.is_empty(), "lines of more than {MAX_COLUMNS} columns:\n{}", wide.join("\n"));
 }
 
 /// One crate: its modules, and the files that they are in.
