@@ -27,6 +27,7 @@ mod record;
 #[allow(dead_code, reason = "the detector's entry points, whether anything calls them or not")]
 mod report;
 mod serial;
+mod threads;
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

@@ -9,8 +9,8 @@ use super::access::{self, How};
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{Detector, detector, libraries, local};
+use crate::detect::own::Own;
 use crate::report::{Descriptor, options};
-use crate::system::thread::Own;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 

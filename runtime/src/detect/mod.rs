@@ -48,6 +48,7 @@ pub mod locksets;
 pub mod memory;
 pub mod misuse;
 pub mod objects;
+pub mod own;
 pub mod shadow;
 mod sides;
 pub mod spans;
@@ -56,9 +57,10 @@ pub mod statistics;
 pub mod tree;
 pub mod walked;
 
+use crate::detect::own::Own;
 use crate::report::options;
 use crate::system::config;
-use crate::system::thread::{self, Own, Runtime};
+use crate::system::thread::{self, Runtime};
 use crate::system::tls::hot;
 use access::How;
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -126,7 +128,7 @@ pub fn attach(thread: &mut Own) {
     if thread.number.get() == 0 {
         thread.give_slot();
     }
-    let slot = thread.detected.slot.get();
+    let slot = thread.detected().slot.get();
     thread.detect.begin(slot);
     let hot = thread.hot();
     hot.shadow_mask.set(shadow::SELECT);
@@ -138,7 +140,7 @@ pub fn attach(thread: &mut Own) {
 /// The calling thread is over.
 pub fn detach(thread: &mut Own) {
     thread.hot().shadow.set(core::ptr::null_mut());
-    statistics::add(&thread.detected.counts);
+    statistics::add(&thread.detected().counts);
     thread.detect.end();
 }
 
@@ -229,10 +231,10 @@ vptr_hooks! { vptr_read VPTR_READ; vptr_write VPTR_WRITE; }
 fn slowly(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     let filtered = !how.vptr && fits(address, bytes);
     if counting() {
-        thread.detected.counts.executed.add(1);
+        thread.detected().counts.executed.add(1);
         if filtered && thread.detect.tree.is_on() {
             if local::is_covered(thread, address, bytes, how.read) {
-                thread.detected.counts.filter.span.add(1);
+                thread.detected().counts.filter.span.add(1);
                 return;
             }
             if tree::recall(thread, address, bytes, how.read, site) {
@@ -258,7 +260,7 @@ fn slowly(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
 pub fn access_range(thread: &mut Own, address: u64, bytes: u64, site: u64, class: u64, function: u64) {
     let how = if class == AccessClass::Read as u64 { How::READ } else { How::WRITE };
     if counting() {
-        thread.detected.counts.executed.add(1);
+        thread.detected().counts.executed.add(1);
     }
     if function == 0 {
         access::access(thread, address, bytes, how, site);
@@ -270,7 +272,7 @@ pub fn access_range(thread: &mut Own, address: u64, bytes: u64, site: u64, class
 
 /// The thread learns what was released to an object. Under the object's lock.
 pub fn acquire(thread: &mut Own, object: &Object) {
-    object.is_received(thread.detected.slot.get());
+    object.is_received(thread.detected().slot.get());
     let clock = &mut thread.detect.clock;
     if object.last_slot == u32::MAX || clock.get(object.last_slot) < object.last_epoch {
         clock.join(&object.released);
@@ -325,7 +327,7 @@ fn is_life(op: Op) -> bool {
 }
 
 /// A new thread knows what its creator does.
-fn begin_with(child: &mut Own, known: &clock::Clock) {
+pub fn begin_with(child: &mut Own, known: &clock::Clock) {
     child.detect.clock.assign(known);
     child.give_slot();
 }
@@ -340,7 +342,7 @@ pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, argument
         Op::ThreadStart => memory::stack_begins(thread),
         Op::ThreadCreate => {
             if let Some(child) = thread::by_number(object as u32) {
-                child.detected.creation.set(local::call_stack(thread, site));
+                child.detected().creation.set(local::call_stack(thread, site));
                 // SAFETY: the thread does not run yet, and this is its creator.
                 unsafe { child.with_own_of_other(|child| begin_with(child, &thread.detect.clock)) };
                 local::epoch_ends(thread);
@@ -349,7 +351,7 @@ pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, argument
         Op::ThreadEnd => {
             ignores::check_ended(thread);
             memory::stack_ends(thread);
-            clock::give_slot_back(thread.detected.slot.get(), thread.detected.epoch.get());
+            clock::give_slot_back(thread.detected().slot.get(), thread.detected().epoch.get());
         }
         Op::ThreadJoin => {
             if let Some(child) = thread::by_number(object as u32) {

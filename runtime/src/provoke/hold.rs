@@ -204,7 +204,7 @@ pub fn arrive(runtime: &Runtime, access: &AccessAt) -> bool {
     // What an atomic operation changed is known behind it.
     if !access.atomic {
         let changes = AccessClass::from_code(access.class).is_some_and(AccessClass::writes);
-        thread.provoke.looks.access(HOLD.load(Relaxed), access.site, access.address, changes);
+        thread.provoked().looks.access(HOLD.load(Relaxed), access.site, access.address, changes);
     }
     false
 }
@@ -215,7 +215,7 @@ pub fn made(thread: &Thread, address: u64, site: u64, changed: bool) {
         if WHO.load(Acquire) == thread.number.get() + 1 {
             moved(thread);
         } else {
-            thread.provoke.looks.access(HOLD.load(Relaxed), site, address, changed);
+            thread.provoked().looks.access(HOLD.load(Relaxed), site, address, changed);
         }
     }
 }

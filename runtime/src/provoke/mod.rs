@@ -57,6 +57,14 @@ pub struct Local {
     pub looks: others::Looks,
 }
 
+impl Thread {
+    /// What provocation knows of it.
+    pub const fn provoked(&self) -> &Local {
+        // SAFETY: the only call for this slot. All zero: it has no identity, and nothing was seen of it; all of it is atomic.
+        unsafe { self.provocation.holds() }
+    }
+}
+
 pub use crate::system::config::provoking as on;
 pub use crate::system::modules::is_known;
 
@@ -148,7 +156,7 @@ impl Descriptor {
     /// Thread and call stack are the descriptor's.
     fn matches(&self, thread: &Thread) -> bool {
         let same_thread = if self.identity != 0 {
-            thread.provoke.identity.load(Relaxed) == self.identity
+            thread.provoked().identity.load(Relaxed) == self.identity
         } else {
             self.thread == ANY_THREAD || self.thread == thread.schedule_index.get() as u64
         };
@@ -280,7 +288,7 @@ fn is_favoured(thread: &Thread) -> bool {
 pub extern "C" fn rashomon_thread_id(identity: u64) {
     let Some(runtime) = Runtime::try_enter() else { return };
     let thread = runtime.thread();
-    thread.provoke.identity.store(identity, Relaxed);
+    thread.provoked().identity.store(identity, Relaxed);
     if config::mode() != 0 && !detect::on() && !on() {
         file::write_identity(thread.number.get(), identity);
     }

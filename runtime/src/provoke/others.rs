@@ -171,7 +171,7 @@ pub fn look(hold: u32, now: u64) -> (Others, u32) {
 pub fn tell(hold: u32, descriptor: usize) {
     // SAFETY: registered threads are never unmapped; what is read is atomic, or does not change while the thread lives.
     let threads = all();
-    for thread in threads.filter(|thread| thread.provoke.looks.ran(hold)) {
+    for thread in threads.filter(|thread| thread.provoked().looks.ran(hold)) {
         file::log(log::RAN, 0, descriptor, thread.number.get());
     }
 }
@@ -205,7 +205,7 @@ pub fn census(hold: u32, now: u64) -> Census {
                 Does::Sleeps | Does::Gone => continue,
                 _ => {}
             }
-            let looks = known(id).map(|thread| &thread.provoke.looks);
+            let looks = known(id).map(|thread| &thread.provoked().looks);
             if let Some(looks) = looks {
                 looks.awake.store(hold, Relaxed);
             }

@@ -407,7 +407,7 @@ pub fn sync_at(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, argume
     if tree::on() {
         tree::step(thread, op, object, aux, arguments);
     }
-    thread.new_span();
+    filter::new_span(thread);
 }
 
 /// Serial mode: the thread goes on after others ran.
@@ -424,7 +424,7 @@ pub fn turn(thread: &Thread) {
     if tree::on() {
         tree::resumes(thread);
     }
-    thread.new_span();
+    filter::new_span(thread);
 }
 
 /// Serial mode: the thread begins to wait inside the operation that it is about to complete.
@@ -464,7 +464,7 @@ pub fn finish(thread: &Thread) {
         unsafe { push(hot, word(0, record::EXECUTED, executed)) };
     }
     header::word(field::ACCESSES_EXECUTED).fetch_add(executed, Relaxed);
-    header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree.with(tree::Tree::take_skipped), Relaxed);
+    header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree().with(tree::Tree::take_skipped), Relaxed);
     close_chunk(thread, true);
 }
 

@@ -52,8 +52,8 @@ fn anybody_can_run() -> bool {
         // SAFETY: as above.
         let thread = known(number);
         thread.state.get() != State::Blocked
-            || thread.wait.get().deadline != NEVER
-            || matches!(thread.wait.get().what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
+            || thread.serial().wait.get().deadline != NEVER
+            || matches!(thread.serial().wait.get().what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
     })
 }
 
@@ -158,7 +158,7 @@ impl Cycle {
     /// back.
     fn joins(&self) -> bool {
         // SAFETY: registered threads are never unmapped.
-        self.0.as_slice().iter().any(|&(number, _)| known(number).wait.get().what == WaitFor::Join)
+        self.0.as_slice().iter().any(|&(number, _)| known(number).serial().wait.get().what == WaitFor::Join)
     }
 
     /// Its time begins.
@@ -185,10 +185,10 @@ impl Cycle {
 fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32, u32)>, depth: usize) -> bool {
     // SAFETY: registered threads are never unmapped.
     let thread = known(number);
-    if thread.state.get() != State::Blocked || thread.wait.get().deadline != NEVER || depth > 1000 {
+    if thread.state.get() != State::Blocked || thread.serial().wait.get().deadline != NEVER || depth > 1000 {
         return false;
     }
-    let exclusive_only = thread.wait.get().what == WaitFor::LockShared;
+    let exclusive_only = thread.serial().wait.get().what == WaitFor::LockShared;
     let mut visit = |next: u32| {
         if next == goal || !visited.as_slice().contains(&next) {
             path.push((number, next));
@@ -203,15 +203,16 @@ fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32,
         }
         false
     };
-    match thread.wait.get().what {
-        WaitFor::Join => visit(thread.wait.get().object as u32),
+    match thread.serial().wait.get().what {
+        WaitFor::Join => visit(thread.serial().wait.get().object as u32),
         // SAFETY: callers hold the scheduler's lock.
         WaitFor::Lock | WaitFor::LockShared => {
-            let since = since_last_exclusive(thread.wait.get().object);
+            let since = since_last_exclusive(thread.serial().wait.get().object);
             // SAFETY: as above.
             unsafe { live() }.as_slice().iter().any(|&holder| {
-                let holds =
-                    |held: Held| held.lock == thread.wait.get().object && held.since >= since && !(exclusive_only && held.shared);
+                let holds = |held: Held| {
+                    held.lock == thread.serial().wait.get().object && held.since >= since && !(exclusive_only && held.shared)
+                };
                 known(holder).held.iter().any(holds) && visit(holder)
             })
         }
@@ -288,7 +289,7 @@ pub fn record(number: u32, holder: Option<u32>) {
     if !thread.has_block() {
         return;
     }
-    let op = match thread.wait.get().what {
+    let op = match thread.serial().wait.get().what {
         WaitFor::Lock => Op::Lock,
         WaitFor::LockShared => Op::LockShared,
         WaitFor::Condition => Op::CondWaitEnd,
@@ -299,7 +300,7 @@ pub fn record(number: u32, holder: Option<u32>) {
         WaitFor::Once => Op::OnceSeen,
         WaitFor::Time | WaitFor::Nothing => Op::Sleep,
     };
-    let (object, site) = (thread.wait.get().object, thread.wait_site.get());
+    let (object, site) = (thread.serial().wait.get().object, thread.wait_site.get());
     recorder::sync(thread, Op::Blocked, object, 0, site, &[op as u64, holder.map_or(u64::MAX, u64::from)]);
 }
 

@@ -16,7 +16,7 @@ pub fn is_goal(index: usize) -> bool {
 
 /// The thread, which stands still, is about to make its access.
 pub fn say_goal_reached(thread: &Thread) {
-    let access = thread.goal.get();
+    let access = thread.serial().goal.get();
     let executed = thread.accesses_since_sync();
     let arguments = [access.class, access.bytes, executed];
     recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &arguments);
@@ -29,7 +29,7 @@ pub fn turns_done() {
                 let thread = config::word(config::tables().goals + index * control::GOAL_WORDS) as usize;
                 let number = named::number(thread)?;
                 // SAFETY: registered threads are never unmapped.
-                Some((number, known(number).goal.get()))
+                Some((number, known(number).serial().goal.get()))
             };
             let sides = (side(0), side(1));
             over(0);

@@ -4,7 +4,7 @@
 use crate::serial::clock::{self, NEVER};
 use crate::serial::policy::{self, Occasion};
 use crate::serial::replay::AccessAt;
-use crate::serial::sched::{LOCK, PROGRESS, come_back, live, pass_on};
+use crate::serial::sched::{LOCK, PROGRESS, come_back, live, pass_on, reload_quantum};
 use crate::serial::{deadlock, elastic, endless, explore, gate, linger, replay, world};
 use crate::system::thread::{Runtime, State, Thread, known};
 use crate::system::{config, signals};
@@ -161,7 +161,7 @@ fn pass_time() {
             let thread = known(number);
             match thread.state.get() {
                 State::Runnable => runnable += 1,
-                State::Blocked => first = first.min(thread.wait.get().deadline),
+                State::Blocked => first = first.min(thread.serial().wait.get().deadline),
                 _ => {}
             }
         }
@@ -224,7 +224,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
     if config::serial() {
         let used_up = thread.reload.get() > 0 && thread.evicted.load(Relaxed) == 0;
         come_back(thread);
-        thread.reload_quantum();
+        reload_quantum(thread);
         let access = AccessAt { address, bytes, class, atomic: false, site };
         let visible = explore::on() && explore::at_access(thread, access, replay::active());
         let held = replay::at_access(runtime, access);
@@ -245,6 +245,6 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
             }
         }
     }
-    thread.reload_quantum();
+    reload_quantum(thread);
     thread.hot().quantum.set(thread.hot().quantum.get() - 1);
 }

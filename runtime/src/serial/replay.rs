@@ -209,9 +209,9 @@ fn follow(thread: &Thread, op: Op, site: u64, access: AccessAt) {
             Arrival::There => reached(thread, AccessAt { site, ..access }),
             Arrival::Over if is_goal(index) => diverged(divergence::PASSED, thread, Some((op, 0, site))),
             Arrival::Over => {
-                thread.goal.set(AccessAt { site, ..access });
+                thread.serial().goal.set(AccessAt { site, ..access });
                 advance();
-                thread.reload_quantum();
+                sched::reload_quantum(thread);
             }
             Arrival::Later => break,
         }
@@ -284,14 +284,14 @@ fn hand_over(thread: &Thread) {
 /// The thread stands at its turn's position.
 fn reached(thread: &Thread, access: AccessAt) {
     if is_goal(current_index()) {
-        thread.goal.set(access);
+        thread.serial().goal.set(access);
         // Elastically it may not be the last place at which it stands.
         if !elastic::asked() {
             say_goal_reached(thread);
         }
     }
     advance();
-    thread.reload_quantum();
+    sched::reload_quantum(thread);
 }
 
 /// The current turn is over.
@@ -354,7 +354,7 @@ fn waits_at(turn: &Turn, thread: &Thread) -> bool {
         let waits = thread.state.get() == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
         return waits && turn.count == thread.accesses_since_sync();
     }
-    let asleep = thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER;
+    let asleep = thread.state.get() == State::Blocked && thread.serial().wait.get().deadline != NEVER;
     if thread.turn_ended.get()
         || !asleep && !in_kernel
         || config::word(control::field::GOAL) != goal::NONE
@@ -416,22 +416,24 @@ pub fn choose() -> Choice {
             State::Ended if ends_unseen(&turn) => advance(),
             State::Ended if elastic::asked() && !is_goal(current_index()) => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),
-            State::Blocked if thread.wait.get().what == WaitFor::Files => {
+            State::Blocked if thread.serial().wait.get().what == WaitFor::Files => {
                 crate::serial::watchdog::poll_files(0);
                 if thread.state.get() == State::Blocked {
                     return Choice::Wait;
                 }
             }
-            State::Blocked if thread.wait.get().deadline != NEVER => {
-                clock::advance_to(thread.wait.get().deadline);
+            State::Blocked if thread.serial().wait.get().deadline != NEVER => {
+                clock::advance_to(thread.serial().wait.get().deadline);
                 sched::let_go(thread, Wake::TimedOut);
             }
             State::Blocked if to_end => advance(),
             // Others go first, who may let it go on in its next turn.
             State::Blocked if elastic::asked() && !is_goal(current_index()) => advance(),
-            State::Blocked => {
-                diverged(divergence::BLOCKED, thread, Some((Op::Blocked, thread.wait.get().object, thread.wait_site.get())))
-            }
+            State::Blocked => diverged(
+                divergence::BLOCKED,
+                thread,
+                Some((Op::Blocked, thread.serial().wait.get().object, thread.wait_site.get())),
+            ),
         }
     }
     Choice::Free

@@ -85,7 +85,7 @@ pub fn ends(thread: &Thread) -> bool {
 /// In a child that has one thread.
 pub unsafe fn restart(thread: &Thread) {
     START.reset();
-    thread.waiting.word.store(0, Relaxed);
+    thread.serial().waiting.word.store(0, Relaxed);
     ALIVE.store(1, Relaxed);
     WAITING.store(0, Relaxed);
     STATE.store(NONE, Relaxed);
@@ -136,7 +136,7 @@ pub fn during<R>(runtime: &Runtime, wait: For, call: impl FnOnce() -> R) -> R {
 
 fn begin(thread: &Thread, wait: For) {
     let stack = if detect::on() { thread.with_own(|own| detect::local::call_stack(own, wait.site)) } else { 0 };
-    let waiting = &thread.waiting;
+    let waiting = &thread.serial().waiting;
     let before = waiting.word.load(Relaxed);
     waiting.object.store(wait.object, Relaxed);
     waiting.futex.store(wait.futex, Relaxed);
@@ -156,9 +156,9 @@ fn begin(thread: &Thread, wait: For) {
 }
 
 fn end(thread: &Thread) {
-    let now = thread.waiting.word.load(Relaxed);
+    let now = thread.serial().waiting.word.load(Relaxed);
     if now & (COUNT - 1) != 0 {
-        thread.waiting.word.store(now & !(COUNT - 1), Release);
+        thread.serial().waiting.word.store(now & !(COUNT - 1), Release);
         WAITING.fetch_sub(1, AcqRel);
     }
 }
@@ -335,7 +335,7 @@ impl Task {
         let (first, bytes) = match op {
             // Its thread control block holds the word.
             Op::ThreadJoin => (known(object as u32).map_or(0, |child| child.handle.load(Relaxed)), 4096),
-            _ => (thread.waiting.futex.load(Relaxed), 56),
+            _ => (thread.serial().waiting.futex.load(Relaxed), 56),
         };
         (first..first.saturating_add(bytes)).contains(&self.futex)
     }
@@ -347,9 +347,9 @@ fn known(number: u32) -> Option<&'static Thread> {
 
 /// Word, operation, kind of lock and object of a thread's wait.
 fn wait_of(thread: &Thread) -> Option<(u64, Op, u16, u64)> {
-    let word = thread.waiting.word.load(Acquire);
+    let word = thread.serial().waiting.word.load(Acquire);
     let op = Op::from_code(word & 0xffff)?;
-    (word & (COUNT - 1) != 0).then(|| (word, op, (word >> 16) as u16, thread.waiting.object.load(Relaxed)))
+    (word & (COUNT - 1) != 0).then(|| (word, op, (word >> 16) as u16, thread.serial().waiting.object.load(Relaxed)))
 }
 
 /// The holder that a wait depends on, as libc's own object tells.
@@ -436,14 +436,14 @@ impl Cycle {
 /// The wait of a thread that stands, for the recorder: operation, object and site; and its holder.
 pub fn told(thread: &Thread) -> Option<(Op, u64, u64, Option<u32>)> {
     let (_, op, kind, object) = wait_of(thread)?;
-    Some((op, object, thread.waiting.site.load(Relaxed), holder(op, kind, object)))
+    Some((op, object, thread.serial().waiting.site.load(Relaxed), holder(op, kind, object)))
 }
 
 /// While detecting: the call stack of a thread's wait, and what it waits for.
 pub fn stack_of(number: u32) -> Option<(u32, Op, u64)> {
     let thread = known(number)?;
     let (_, op, _, object) = wait_of(thread)?;
-    Some((thread.waiting.stack.load(Relaxed), op, object))
+    Some((thread.serial().waiting.stack.load(Relaxed), op, object))
 }
 
 /// What stands for a thread that spins on a lock: which call of it, in place of what the kernel knows.

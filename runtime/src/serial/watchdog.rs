@@ -148,7 +148,7 @@ fn collect_files(files: &mut List<PollFile>) {
     unsafe {
         for &number in live().as_slice() {
             let thread = known(number);
-            let wait = thread.wait.get();
+            let wait = thread.serial().wait.get();
             if thread.state.get() == State::Blocked && wait.what == WaitFor::Files {
                 for at in 0..wait.file_count {
                     files.push(PollFile { returned: 0, ..*wait.files.add(at) });
@@ -165,7 +165,7 @@ pub fn poll_files(timeout_ms: i32) -> bool {
     unsafe {
         for &number in live().as_slice() {
             let thread = known(number);
-            let wait = thread.wait.get();
+            let wait = thread.serial().wait.get();
             if thread.state.get() == State::Blocked && wait.what == WaitFor::Files {
                 let ready = sys::call(sys::POLL, wait.files as usize, wait.file_count, timeout_ms as usize, 0, 0, 0);
                 if ready > 0 {
@@ -191,9 +191,10 @@ fn idle(idle: u64) {
     }
     let timeout = config::word(control::field::CALL_TIMEOUT_MS).saturating_mul(1_000_000).max(1_000_000);
     if let Some(thread) = replay::awaited() {
-        let remaining = thread.wait.get().deadline.saturating_sub(clock::elapsed());
-        if thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER && idle >= remaining.min(timeout) {
-            clock::advance_to(thread.wait.get().deadline);
+        let remaining = thread.serial().wait.get().deadline.saturating_sub(clock::elapsed());
+        if thread.state.get() == State::Blocked && thread.serial().wait.get().deadline != NEVER && idle >= remaining.min(timeout)
+        {
+            clock::advance_to(thread.serial().wait.get().deadline);
             sched::let_go(thread, Wake::TimedOut);
             sched::dispatch_idle();
         } else if idle >= timeout {
@@ -214,9 +215,9 @@ fn idle(idle: u64) {
         // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         any = true;
-        waits_for_world |= thread.state.get() == State::External || thread.wait.get().what == WaitFor::Files;
+        waits_for_world |= thread.state.get() == State::External || thread.serial().wait.get().what == WaitFor::Files;
         if thread.state.get() == State::Blocked {
-            first = first.min(thread.wait.get().deadline);
+            first = first.min(thread.serial().wait.get().deadline);
         }
     }
     let world_may_act = waits_for_world || world::may_act();
@@ -226,7 +227,7 @@ fn idle(idle: u64) {
         for &number in unsafe { live() }.as_slice() {
             // SAFETY: as above.
             let thread = known(number);
-            if thread.state.get() == State::Blocked && thread.wait.get().deadline <= first {
+            if thread.state.get() == State::Blocked && thread.serial().wait.get().deadline <= first {
                 sched::let_go(thread, Wake::TimedOut);
             }
         }
@@ -272,7 +273,8 @@ fn nudge_runner() {
     let holder = by_number(CURRENT.load(Acquire));
     let waiting = |number: &u32| {
         let thread = known(*number);
-        thread.state.get() == State::Runnable || thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER
+        thread.state.get() == State::Runnable
+            || thread.state.get() == State::Blocked && thread.serial().wait.get().deadline != NEVER
     };
     if let Some(thread) = holder
         && thread.state.get() == State::Running

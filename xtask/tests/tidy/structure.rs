@@ -11,26 +11,6 @@ const MAX_FUNCTION: usize = 80;
 /// Columns of a line of code, comments included.
 const MAX_COLUMNS: usize = 130;
 
-/// Longer functions, and how long they are. A number may only fall.
-const LONGER: [(&str, &str, usize); 0] = [];
-
-/// Files of different folders that know each other, as the folders are named. What is not listed is not allowed.
-const ENTANGLED: [&[&str]; 1] = [
-    // The scheduler, the recorder and detection are called from every entry point, and call back into each other.
-    &[
-        "runtime/src/detect",
-        "runtime/src/intercept",
-        "runtime/src/provoke",
-        "runtime/src/record",
-        "runtime/src/record/tree",
-        "runtime/src/report",
-        "runtime/src/serial",
-        "runtime/src/serial/endless",
-        "runtime/src/serial/snapshot",
-        "runtime/src/system",
-    ],
-];
-
 fn parsed(file: &TextFile) -> syn::File {
     syn::parse_file(&file.text).unwrap_or_else(|error| panic!("{}: {error}", file.path))
 }
@@ -64,10 +44,7 @@ fn functions_are_short_enough_to_read() {
         let mut lengths = Lengths::default();
         lengths.visit_file(&parsed(file));
         for (name, lines) in lengths.0.into_iter().filter(|(_, lines)| *lines > MAX_FUNCTION) {
-            let allowed = LONGER.iter().find(|(path, function, _)| *path == file.path && *function == name);
-            if allowed.is_none_or(|(_, _, limit)| lines > *limit) {
-                too_long.push(format!("{}: {name} has {lines} lines", file.path));
-            }
+            too_long.push(format!("{}: {name} has {lines} lines", file.path));
         }
     }
     assert!(too_long.is_empty(), "functions of more than {MAX_FUNCTION} lines:\n{}", too_long.join("\n"));
@@ -305,8 +282,7 @@ fn files_of_different_folders_do_not_know_each_other() {
         for component in tarjan_scc(&graph) {
             let files: BTreeSet<&str> = component.iter().map(|node| one.files[graph[*node]].path.as_str()).collect();
             let folders: BTreeSet<String> = files.iter().map(|path| folder_of(path, &paths)).collect();
-            let listed = |allowed: &&[&str]| folders.iter().all(|folder| allowed.contains(&folder.as_str()));
-            if folders.len() > 1 && !ENTANGLED.iter().any(listed) {
+            if folders.len() > 1 {
                 found.push(format!("{}:\n  {}", Vec::from_iter(folders).join(", "), Vec::from_iter(files).join("\n  ")));
             }
         }

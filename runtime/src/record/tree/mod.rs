@@ -24,6 +24,7 @@ mod history;
 mod lifetimes;
 mod locks;
 
+use crate::system::guarded::Guarded;
 use crate::system::thread::Thread;
 use crate::system::{config, header, modules};
 use context::Contexts;
@@ -67,7 +68,7 @@ pub fn initialise() {
 pub fn forked(thread: &Thread) {
     if on() {
         locks::forget();
-        thread.tree.with(Tree::end);
+        thread.tree().with(Tree::end);
         header::note(note::FILTERED);
     }
 }
@@ -89,6 +90,14 @@ pub struct Tree {
     found: u32,
     rest: u32,
     last_rest: u32,
+}
+
+impl Thread {
+    /// What the filter knows of it.
+    pub const fn tree(&self) -> &Guarded<Tree> {
+        // SAFETY: the only call for this slot; zero bytes are right, and it is guarded.
+        unsafe { self.tree_filter.holds() }
+    }
 }
 
 impl Tree {
@@ -181,12 +190,12 @@ impl Tree {
 
 /// Whether the hooks have to come here with every access.
 pub fn looks(thread: &Thread) -> bool {
-    on() && thread.tree.with(|tree| tree.rest == 0)
+    on() && thread.tree().with(|tree| tree.rest == 0)
 }
 
 /// A chunk of the stream is full.
 pub fn chunk_ends(thread: &Thread) {
-    thread.tree.with(|tree| {
+    thread.tree().with(|tree| {
         if tree.rest > 0 {
             tree.rest -= 1;
             thread.hot().dirty.set(thread.hot().dirty.get() | (tree.rest == 0) as u64);
@@ -196,7 +205,7 @@ pub fn chunk_ends(thread: &Thread) {
 
 /// Whether an access need not be written. Notes it if it need.
 pub fn is_redundant(thread: &Thread, address: u64, site: u64, kind: u64) -> bool {
-    thread.tree.with(|tree| tree.is_redundant(address, site, kind))
+    thread.tree().with(|tree| tree.is_redundant(address, site, kind))
 }
 
 /// The same for an access of any length; long ones, of which there are few, are written.
@@ -208,12 +217,12 @@ const CLASS_SHIFT: u32 = 13;
 
 /// The thread goes on after others ran.
 pub fn resumes(thread: &Thread) {
-    thread.tree.with(|tree| tree.resumes = true);
+    thread.tree().with(|tree| tree.resumes = true);
 }
 
 /// A synchronisation event takes its place in the order.
 pub fn step(thread: &Thread, op: Op, object: u64, aux: u16, arguments: &[u64]) {
-    thread.tree.with(|tree| tree.step(thread.number.get(), op, object, aux, arguments));
+    thread.tree().with(|tree| tree.step(thread.number.get(), op, object, aux, arguments));
 }
 
 /// An order that does not exist counts as the strongest.

@@ -14,22 +14,18 @@
 //!
 //! How often hearings are held is bounded: each that shows nothing makes the next one four times rarer, up to [`RAREST`].
 
-mod pages;
-mod protect;
-pub mod trial;
-
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
 use crate::serial::sched::{self, LOCK, WaitFor, live};
 use crate::serial::shutdown;
-use crate::serial::{deadlock, explore, linger, replay, snapshot, standstill, watchdog};
+use crate::serial::trial::{self, Answer, Setting};
+use crate::serial::{deadlock, explore, linger, preconditions, replay, standstill, watchdog, world};
 use crate::system::thread::{State, Thread, by_number, known};
 use crate::system::{config, signals};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::outcome;
 use rashomon_abi::record::Op;
-use trial::Answer;
 
 /// What a thread looks at, by the last event that offered its turn.
 pub struct Local {
@@ -57,7 +53,7 @@ static CALLED: AtomicU32 = AtomicU32::new(0);
 
 /// The thread stands before this.
 pub fn stands_before(thread: &Thread, op: u64, object: u64, site: u64) {
-    let local = &thread.endless;
+    let local = &thread.serial().endless;
     local.op.set(op);
     local.object.set(object);
     local.site.set(site);
@@ -92,7 +88,7 @@ pub fn offered(thread: &Thread, weight: u32) -> bool {
         return false;
     }
     // SAFETY: under the lock; registered threads are never unmapped, and all but the calling one stand still.
-    unsafe { live() }.as_slice().iter().for_each(|&number| known(number).endless.shown.set(false));
+    unsafe { live() }.as_slice().iter().for_each(|&number| known(number).serial().endless.shown.set(false));
     hear(thread)
 }
 
@@ -110,19 +106,26 @@ pub fn next() -> Option<&'static Thread> {
     by_number(CALLED.load(Relaxed).checked_sub(1)?)
 }
 
+/// In a copy of the process, in which the thread shows what it does: no shutdown is told of, and nobody else holds a lock.
+fn begin_copy() {
+    shutdown::forget();
+    world::reset_lock();
+}
+
 /// Under the scheduler's lock, which is released, by the holder of the turn. False: the thread has shown nothing.
 fn hear(thread: &Thread) -> bool {
     // SAFETY: under the lock.
     let live = unsafe { live() };
-    match trial::hold(thread, live.as_slice()) {
+    let setting = Setting { site: thread.serial().endless.site.get(), shared: explore::words() as u64, begin_copy };
+    match trial::hold(thread, live.as_slice(), &setting) {
         Answer::Shown => {}
         answer => {
             LOCK.unlock();
             return matches!(answer, Answer::Copy);
         }
     }
-    thread.endless.shown.set(true);
-    let waits = |&&number: &&u32| known(number).state.get() == State::Runnable && !known(number).endless.shown.get();
+    thread.serial().endless.shown.set(true);
+    let waits = |&&number: &&u32| known(number).state.get() == State::Runnable && !known(number).serial().endless.shown.get();
     match live.as_slice().iter().find(waits) {
         Some(&number) => {
             CALLED.store(number + 1, Relaxed);
@@ -151,14 +154,18 @@ fn may_be_endless(caller: &Thread) -> bool {
             && thread.cancelled.load(Acquire) == 0
             && match thread.state.get() {
                 // Who does nothing but sleep waits for what comes from outside, as the main thread of a server may.
-                State::Running => number == caller.number.get() && thread.endless.awake_in.get() == STRETCH.load(Relaxed),
-                State::Runnable => thread.endless.awake_in.get() == STRETCH.load(Relaxed),
-                State::Blocked => thread.wait.get().deadline == NEVER && waits_for_thread(thread.wait.get().what),
+                State::Running => {
+                    number == caller.number.get() && thread.serial().endless.awake_in.get() == STRETCH.load(Relaxed)
+                }
+                State::Runnable => thread.serial().endless.awake_in.get() == STRETCH.load(Relaxed),
+                State::Blocked => {
+                    thread.serial().wait.get().deadline == NEVER && waits_for_thread(thread.serial().wait.get().what)
+                }
                 _ => false,
             }
     };
     let known = live.len() + usize::from(watchdog::is_started());
-    live.iter().all(|&number| fits(number)) && snapshot::preconditions::kernel_threads() == known
+    live.iter().all(|&number| fits(number)) && preconditions::kernel_threads() == known
 }
 
 /// Whether only another thread ends such a wait.
@@ -190,7 +197,7 @@ fn conclude(holder: &Thread) -> ! {
             deadlock::record(number, None);
             continue;
         }
-        let Local { op, object, site, .. } = &thread.endless;
+        let Local { op, object, site, .. } = &thread.serial().endless;
         recorder::sync(thread, Op::Blocked, object.get(), 0, site.get(), &[op.get(), u64::MAX, 1]);
         if let Some(side) = sides.get_mut(count) {
             *side = u64::from(number);
