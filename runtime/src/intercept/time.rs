@@ -269,7 +269,6 @@ fn path_hash(thread: &Thread) -> u64 {
     let (mut hash, mut number) =
         (crate::system::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number.get());
     while number != NO_THREAD {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         hash = SplitMix::mixed(hash ^ (thread.spawn_ordinal.get() as u64 + 1));
         number = thread.parent.get();

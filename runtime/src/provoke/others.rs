@@ -169,7 +169,6 @@ pub fn look(hold: u32, now: u64) -> (Others, u32) {
 
 /// Tells the host who else ran during a hold.
 pub fn tell(hold: u32, descriptor: usize) {
-    // SAFETY: registered threads are never unmapped; what is read is atomic, or does not change while the thread lives.
     let threads = all();
     for thread in threads.filter(|thread| thread.provoked().looks.ran(hold)) {
         file::log(log::RAN, 0, descriptor, thread.number.get());
@@ -223,7 +222,6 @@ pub fn census(hold: u32, now: u64) -> Census {
 
 fn known(id: u32) -> Option<&'static Thread> {
     debug_assert!(tls::current().is_some());
-    // SAFETY: registered threads are never unmapped; what is read is atomic, or does not change while the thread lives.
     all().find(|thread| thread.kernel_id.get() == id && thread.ended.load(Relaxed) == 0)
 }
 

@@ -49,7 +49,6 @@ fn now() -> u64 {
 fn anybody_can_run() -> bool {
     // SAFETY: callers hold the scheduler's lock; registered threads are never unmapped.
     unsafe { live() }.as_slice().iter().any(|&number| {
-        // SAFETY: as above.
         let thread = known(number);
         thread.state.get() != State::Blocked
             || thread.serial().wait.get().deadline != NEVER
@@ -146,7 +145,6 @@ impl Cycle {
     /// Of its threads' waits, wherever it begins: a thread counts its events, and makes none while it waits.
     fn sum(&self) -> u64 {
         self.0.as_slice().iter().fold(0, |sum, &(number, _)| {
-            // SAFETY: registered threads are never unmapped.
             let ordinal = known(number).ordinal.get();
             sum.wrapping_add(
                 ((u64::from(number) + 1) << 32 | u64::from(ordinal)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31),
@@ -157,7 +155,6 @@ impl Cycle {
     /// Whether one of its threads joins another: that wait ends when somebody cancels the thread, whose handlers may give locks
     /// back.
     fn joins(&self) -> bool {
-        // SAFETY: registered threads are never unmapped.
         self.0.as_slice().iter().any(|&(number, _)| known(number).serial().wait.get().what == WaitFor::Join)
     }
 
@@ -183,7 +180,6 @@ impl Cycle {
 
 /// Depth-first search for `goal` along the waits-for edges; `path` becomes the cycle, in order.
 fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32, u32)>, depth: usize) -> bool {
-    // SAFETY: registered threads are never unmapped.
     let thread = known(number);
     if thread.state.get() != State::Blocked || thread.serial().wait.get().deadline != NEVER || depth > 1000 {
         return false;
@@ -205,7 +201,6 @@ fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32,
     };
     match thread.serial().wait.get().what {
         WaitFor::Join => visit(thread.serial().wait.get().object as u32),
-        // SAFETY: callers hold the scheduler's lock.
         WaitFor::Lock | WaitFor::LockShared => {
             let since = since_last_exclusive(thread.serial().wait.get().object);
             // SAFETY: as above.
@@ -244,7 +239,7 @@ fn conclude_parallel(members: &[(u32, u64)]) -> ! {
         live.for_each(|thread| numbers.push(thread.number.get()));
     }
     for &number in numbers.as_slice() {
-        // SAFETY: as above; it stands, so its stream is ours to write.
+        // It stands, so its stream is ours to write.
         let thread = known(number);
         if let Some((op, object, site, holder)) = standstill::told(thread)
             && thread.has_block()
@@ -267,7 +262,7 @@ fn conclude_parallel(members: &[(u32, u64)]) -> ! {
 
 /// Of an execution of which nothing was recorded: who its threads are. Those that run, if any do, write no records of their own.
 fn record_threads(members: &[(u32, u64)]) {
-    // SAFETY: registered threads are never unmapped; `members`, or all, stand.
+    // `members`, or all, stand.
     for thread in all().filter(|thread| thread.has_block()) {
         if standstill::stands() || members.iter().any(|&(number, _)| number == thread.number.get()) {
             let hot = thread.hot();
@@ -284,7 +279,7 @@ fn record_threads(members: &[(u32, u64)]) {
 
 /// Says of a thread that is blocked what it waits for. Under the scheduler's lock.
 pub fn record(number: u32, holder: Option<u32>) {
-    // SAFETY: registered threads are never unmapped; this one is stopped, so its stream is ours to write.
+    // It is stopped, so its stream is ours to write.
     let thread = known(number);
     if !thread.has_block() {
         return;

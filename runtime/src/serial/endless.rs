@@ -145,7 +145,6 @@ fn may_be_endless(caller: &Thread) -> bool {
     // SAFETY: under the lock.
     let live = unsafe { live() }.as_slice();
     let fits = |number: u32| {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         thread.arrived.get()
             && thread.has_block()
@@ -191,7 +190,7 @@ fn conclude(holder: &Thread) -> ! {
     let mut count = 0;
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: registered threads are never unmapped; all but the calling one stand still, so their streams are ours to write.
+        // All but the calling one stand still, so their streams are ours to write.
         let thread = known(number);
         if thread.state.get() == State::Blocked {
             deadlock::record(number, None);

@@ -118,7 +118,6 @@ pub fn begin_again(live: &[u32]) {
     forget();
     initialise();
     for &number in live {
-        // SAFETY: registered threads are never unmapped.
         known(number).serial().explore.priority.set(pct::initial(random()));
     }
 }
@@ -300,7 +299,6 @@ fn is_held(thread: &Thread) -> bool {
 fn meets(thread: &Thread, operation: &Operation) -> Option<u32> {
     // SAFETY: the holder of the turn; the others stand still. Registered threads are never unmapped.
     unsafe { sched::live() }.as_slice().iter().copied().find(|&number| {
-        // SAFETY: as above.
         let other = known(number);
         number != thread.number.get()
             && other.state.get() == State::Runnable
@@ -361,7 +359,6 @@ fn would_block(thread: &Thread, live: &[u32]) -> bool {
     let Operation { op, object, second, .. } = thread.serial().explore.operation.get();
     let held_by_another = |lock: u64, shared: bool| {
         live.iter().any(|&number| {
-            // SAFETY: under the scheduler's lock; registered threads are never unmapped.
             let other = known(number);
             number != thread.number.get() && other.held.iter().any(|held| held.lock == lock && !(shared && held.shared))
         })
@@ -382,7 +379,6 @@ pub fn choose(live: &[u32], outgoing: u32) -> Option<&'static Thread> {
         if word(field::SNAPSHOT) != 0 {
             crate::serial::snapshot::stand_here(live);
         }
-        // SAFETY: registered threads are never unmapped.
         crate::system::thread::all().for_each(write_thread);
         for &number in live {
             let thread = of(number);

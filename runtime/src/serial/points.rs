@@ -157,7 +157,6 @@ fn pass_time() {
         let (mut runnable, mut first) = (1, NEVER);
         // SAFETY: under the lock.
         for &number in unsafe { live() }.as_slice() {
-            // SAFETY: registered threads are never unmapped.
             let thread = known(number);
             match thread.state.get() {
                 State::Runnable => runnable += 1,

@@ -391,11 +391,9 @@ pub fn choose() -> Choice {
     while active() {
         let turn = current();
         let Some(number) = named::number(turn.thread as usize) else {
-            // SAFETY: the initial thread always exists.
             diverged(divergence::NO_SUCH_THREAD, known(0), None);
             break;
         };
-        // SAFETY: registered threads are never unmapped; under the lock.
         let thread = known(number);
         if elastic::asked() && elastic::is_done(thread, current_index()) {
             advance();
@@ -445,7 +443,6 @@ pub fn awaited() -> Option<&'static Thread> {
         return None;
     }
     let number = named::number(current().thread as usize)?;
-    // SAFETY: registered threads are never unmapped.
     Some(known(number))
 }
 

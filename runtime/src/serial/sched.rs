@@ -230,7 +230,6 @@ pub static LEAVING: AtomicU32 = AtomicU32::new(0);
 fn await_leaving(thread: &Thread) {
     let number = LEAVING.swap(0, AcqRel);
     if number != 0 && number - 1 != thread.number.get() {
-        // SAFETY: registered threads are never unmapped.
         settles(known(number - 1));
     }
 }
@@ -312,7 +311,6 @@ fn expire() {
     let now = clock::elapsed();
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         if thread.state.get() == State::Blocked && thread.serial().wait.get().deadline <= now {
             make_runnable(thread, Wake::TimedOut);
@@ -404,7 +402,6 @@ fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
     let mut woken = 0;
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         let same = thread.serial().wait.get().what == what
             || what == WaitFor::Lock && thread.serial().wait.get().what == WaitFor::LockShared;
@@ -420,7 +417,6 @@ fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
 /// Wakes one given thread if it waits for that object.
 pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
     LOCK.with(|| {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         let waits = thread.state.get() == State::Blocked
             && thread.serial().wait.get().what == what

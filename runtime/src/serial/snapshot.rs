@@ -119,7 +119,6 @@ fn prepare(live: &[u32]) -> Result<&'static Thread, u64> {
 }
 
 fn others(live: &[u32], caller: u32) -> impl Iterator<Item = &'static Thread> {
-    // SAFETY: registered threads are never unmapped. The scheduler's lock is held, and they wait.
     live.iter().filter(move |&&number| number != caller).map(|&number| known(number))
 }
 

@@ -366,7 +366,6 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
     if !unsafe { read_foreign(object + owner_at, (&raw mut owner).cast(), size_of::<u32>()) } {
         return None;
     }
-    // SAFETY: registered threads are never unmapped.
     let holder = all().find(|thread| thread.libc_id.get() == owner && thread.ended.load(Acquire) == 0);
     holder.filter(|_| owner != 0).map(|thread| thread.number.get())
 }
@@ -419,7 +418,6 @@ impl Cycle {
         let found = match holder(op, kind, object) {
             Some(holder) => known(holder).is_some_and(|holder| self.goes_on(holder, dead_ends)),
             None if has_unnamed_holders(op, kind) => {
-                // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
                 let mut waiting = all().filter(|thread| wait_of(thread).is_some());
                 waiting.any(|holder| says_it_holds(holder, object) && self.goes_on(holder, dead_ends))
             }
@@ -448,7 +446,6 @@ pub fn stack_of(number: u32) -> Option<(u32, Op, u64)> {
 
 /// What stands for a thread that spins on a lock: which call of it, in place of what the kernel knows.
 fn spinning(id: u32) -> Option<Task> {
-    // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
     let thread = all().find(|thread| thread.kernel_id.get() == id)?;
     let (word, _, kind, object) = wait_of(thread)?;
     let spins = kind & lock_kind::KIND_MASK == lock_kind::SPIN;

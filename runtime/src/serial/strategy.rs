@@ -22,7 +22,6 @@ fn bit(number: u32) -> u64 {
 }
 
 fn bits(numbers: &List<u32>, of: impl Fn(&Thread) -> bool) -> u64 {
-    // SAFETY: as above.
     numbers.as_slice().iter().filter(|&&number| of(known(number))).fold(0, |set, &number| set | bit(number))
 }
 
@@ -115,7 +114,6 @@ pub fn step(thread: &Thread, live: &[u32]) {
         ROUNDS.store(0, Relaxed);
     }
     for &number in live.iter().filter(|&&number| number != thread.number.get()) {
-        // SAFETY: as in `choose`.
         let other = known(number);
         if !looks {
             other.serial().explore.waiting.set(false);

@@ -212,7 +212,6 @@ fn idle(idle: u64) {
     let (mut waits_for_world, mut first, mut any) = (false, NEVER, false);
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         any = true;
         waits_for_world |= thread.state.get() == State::External || thread.serial().wait.get().what == WaitFor::Files;
@@ -225,7 +224,6 @@ fn idle(idle: u64) {
         clock::advance_to(first);
         // SAFETY: as above.
         for &number in unsafe { live() }.as_slice() {
-            // SAFETY: as above.
             let thread = known(number);
             if thread.state.get() == State::Blocked && thread.serial().wait.get().deadline <= first {
                 sched::let_go(thread, Wake::TimedOut);

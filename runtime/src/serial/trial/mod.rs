@@ -165,11 +165,9 @@ fn prepare(trial: &mut Trial, thread: &Thread, live: &[u32], setting: &Setting) 
     trial.block = thread.hot();
     let (start, end) = thread.stack.get();
     trial.stack = Range { start, end };
-    // SAFETY: registered threads are never unmapped.
     let wait_of = |number: u32| known(number).serial().wait.get().what;
     trial.locks_pass = !live.iter().any(|&number| matches!(wait_of(number), WaitFor::Lock | WaitFor::LockShared));
     for &number in live.iter().filter(|&&number| number != thread.number.get()) {
-        // SAFETY: registered threads are never unmapped.
         let other = known(number);
         if other.state.get() == State::Runnable {
             trial.side_by_side = true;
@@ -183,7 +181,6 @@ fn prepare(trial: &mut Trial, thread: &Thread, live: &[u32], setting: &Setting) 
             }
         }
     }
-    // SAFETY: as above.
     let chunks = all().map(|thread| thread.chunk.get() as u64).filter(|&chunk| chunk != 0);
     for address in chunks.chain([header::page() as u64, setting.shared]) {
         let Some(place) = trial.shared.get_mut(trial.shared_count) else { return false };
