@@ -279,12 +279,12 @@ pub fn acquire(thread: &mut Own, object: &Object) {
     }
 }
 
-fn publish(thread: &mut Own, address: u64, site: u64) {
-    publish_as(thread, address, 0, site);
+fn release(thread: &mut Own, address: u64, site: u64) {
+    release_as(thread, address, 0, site);
 }
 
 /// `flags`: for the object.
-fn publish_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
+fn release_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
     if thread.detect.ignores_sync > 0 {
         return;
     }
@@ -297,7 +297,7 @@ fn publish_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
     local::epoch_ends(thread);
 }
 
-fn observe(thread: &mut Own, address: u64) {
+fn acquire_from(thread: &mut Own, address: u64) {
     if thread.detect.ignores_sync == 0
         && let Some(object) = objects::find(address)
     {
@@ -385,20 +385,20 @@ pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, argument
         // leave.
         Op::BarrierEnter => {
             by_call(thread, object, 1, How::READ, site);
-            publish(thread, object + 8 * (argument(0) & 1), site);
+            release(thread, object + 8 * (argument(0) & 1), site);
         }
         // No access: the thread that is told to (PTHREAD_BARRIER_SERIAL_THREAD) may destroy it at once, and the destruction waits
         // for those who still leave.
-        Op::BarrierExit => observe(thread, object + 8 * (argument(0) & 1)),
+        Op::BarrierExit => acquire_from(thread, object + 8 * (argument(0) & 1)),
         Op::BarrierInit | Op::BarrierDestroy => by_call(thread, object, 1, How::WRITE, site),
-        Op::SemaphorePost | Op::OnceDone => publish(thread, object, site),
-        Op::SemaphoreWait | Op::OnceSeen => observe(thread, object),
+        Op::SemaphorePost | Op::OnceDone => release(thread, object, site),
+        Op::SemaphoreWait | Op::OnceSeen => acquire_from(thread, object),
         Op::Sleep => local::sleeps(thread, site),
-        Op::Publish if aux == sync_source::ANNOTATION => publish_as(thread, object, objects::flag::TOLD, site),
-        Op::Publish | Op::Observe if aux == sync_source::FILE && options::get().io_sync != descriptors::BY_DESCRIPTOR => {}
-        Op::Publish => publish(thread, abstract_address(aux, object), site),
-        Op::Observe => observe(thread, abstract_address(aux, object)),
-        Op::SignalEnter => observe(thread, abstract_address(sync_source::SIGNAL, object)),
+        Op::Release if aux == sync_source::ANNOTATION => release_as(thread, object, objects::flag::TOLD, site),
+        Op::Release | Op::Acquire if aux == sync_source::FILE && options::get().io_sync != descriptors::BY_DESCRIPTOR => {}
+        Op::Release => release(thread, abstract_address(aux, object), site),
+        Op::Acquire => acquire_from(thread, abstract_address(aux, object)),
+        Op::SignalEnter => acquire_from(thread, abstract_address(sync_source::SIGNAL, object)),
         Op::Allocate if aux == allocation_kind::MAPPING => memory::mapped(thread, object, argument(0), site),
         Op::Allocate => memory::allocated(thread, object, argument(0), argument(2), site),
         Op::Free => memory::freed(thread, object, site),

@@ -75,8 +75,8 @@ unsafe extern "C" fn at_quick_exit(_argument: *mut c_void) {
 fn make(real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
-    kernel::publish(&runtime, Object::Processes, site);
-    kernel::observes(Object::ForkHandlers, site);
+    kernel::release(&runtime, Object::Processes, site);
+    kernel::acquires(Object::ForkHandlers, site);
     sched::point(&runtime, Op::Fork, 0, site);
     runtime.thread().place_given.set(NO_PLACE);
     runtime.thread().fork_site.set(site);
@@ -425,7 +425,7 @@ unsafe extern "C" fn at_fork(
     library: *mut c_void,
 ) -> c_int {
     type Handler = Option<unsafe extern "C" fn()>;
-    kernel::publishes(Object::ForkHandlers, caller());
+    kernel::releases(Object::ForkHandlers, caller());
     // SAFETY: the program's handlers, or null, and its library's handle.
     unsafe { real!(fn __register_atfork(Handler, Handler, Handler, *mut c_void) -> c_int)(prepare, parent, child, library) }
 }

@@ -247,4 +247,4 @@ interpose! {
     pthread_rwlock_destroy => destroy;
 }
 
-interpose_in! { "rashomon_looks"; pthread_rwlock_tryrdlock => try_read_lock; pthread_rwlock_trywrlock => try_write_lock; }
+interpose_in! { "rashomon_polls"; pthread_rwlock_tryrdlock => try_read_lock; pthread_rwlock_trywrlock => try_write_lock; }

@@ -203,9 +203,9 @@ fn resolve_context(thread: &Thread) {
         return;
     }
     let (bottom, lowest, top) = {
-        let looks = tree::looks(thread);
+        let filters = tree::wants_all(thread);
         // While accesses are ignored or asked about one by one the fast path stays shut.
-        hot.dirty.set((hot.ignored.get() > 0 || looks) as u64);
+        hot.dirty.set((hot.ignored.get() > 0 || filters) as u64);
         let lowest = hot.lowest.replace(hot.top.get());
         (hot.bottom.get(), lowest.min(hot.top.get()), hot.top.get())
     };

@@ -56,8 +56,8 @@ fn anybody_can_run() -> bool {
     })
 }
 
-/// The watchdog's look, under the scheduler's lock: has a cycle lasted too long? `idle`: nobody holds the turn.
-pub fn look(idle: bool) {
+/// By the watchdog, under the scheduler's lock: has a cycle lasted too long? `idle`: nobody holds the turn.
+pub fn inspect(idle: bool) {
     let seen = SEEN.load(Relaxed);
     if seen == 0 || now() - seen < TIMEOUT_NS || standstill::timer_armed() {
         return;
@@ -291,7 +291,7 @@ pub fn record(number: u32, holder: Option<u32>) {
         WaitFor::Semaphore => Op::SemaphoreWait,
         WaitFor::Barrier => Op::BarrierExit,
         WaitFor::Join => Op::ThreadJoin,
-        WaitFor::Futex | WaitFor::Files => Op::Observe,
+        WaitFor::Futex | WaitFor::Files => Op::Acquire,
         WaitFor::Once => Op::OnceSeen,
         WaitFor::Time | WaitFor::Nothing => Op::Sleep,
     };

@@ -134,7 +134,7 @@ pub fn at_turn(thread: &Thread, index: usize, op: Op, site: u64) -> Arrival {
     count(thread, site);
     let matched = |turn: &Turn, thread: &Thread| {
         turn.flags & turn::LANDMARK != 0
-            && replay::same_family(turn.op, op)
+            && replay::are_interchangeable(turn.op, op)
             && replay::is_site(turn, site)
             && turn.count == thread.serial().elastic.occurrence.get()
     };
@@ -342,7 +342,7 @@ pub fn at_synchronisation(thread: &Thread, op: Op, site: u64, access: AccessAt) 
         let holds_another = op == Op::ThreadJoin || !thread.held.is_empty();
         if turn.flags & turn::LANDMARK != 0
             && holds_another
-            && replay::same_family(turn.op, op)
+            && replay::are_interchangeable(turn.op, op)
             && replay::is_site(&turn, site)
             && !held().any(|other| other.serial().elastic.place.get() == place as u32)
             && wants(place)

@@ -1,9 +1,9 @@
 //! Executions that never end though nobody waits: every thread that is left is blocked for good, or repeats the same state for
 //! ever.
 //!
-//! A thread that looks again and again for what nobody will ever do (a flag, a lock that is never released) is not blocked, and
+//! A thread that polls for what nobody will ever do (a flag, a lock that is never released) is not blocked, and
 //! runs until somebody ends it. That a thread *seems* to repeat itself proves nothing: it may count its rounds in a register. So
-//! when threads have done nothing for long but look, a *hearing* is held. Who has the turn shows in a forked copy of the process,
+//! when threads have done nothing for long but poll, a *hearing* is held. Who has the turn shows in a forked copy of the process,
 //! one instruction after the other, that it comes back to a state in which it was ([`trial`]); then every other thread that could
 //! run has to, from the very same memory, as nobody runs in between. Since no round changes anything that another thread can see,
 //! they do so under every schedule, and for ever. One thread that cannot show it ends the hearing, has the turn, and goes on.
@@ -27,7 +27,7 @@ use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::outcome;
 use rashomon_abi::record::Op;
 
-/// What a thread looks at, by the last event that offered its turn.
+/// What a thread polls, by the last event that offered its turn.
 pub struct Local {
     /// Code of the operation; 0 for a plain access.
     op: Cell<u64>,
@@ -41,12 +41,12 @@ pub struct Local {
 
 /// What the offers since anything else happened weigh, and what they have to weigh for a hearing. For the holder of the turn.
 static WEIGHT: AtomicU32 = AtomicU32::new(0);
-/// Counts what is no look, from 1.
+/// Counts what is no poll, from 1.
 static STRETCH: AtomicU32 = AtomicU32::new(1);
 static NEXT: AtomicU32 = AtomicU32::new(OFTENEST);
 const OFTENEST: u32 = 128;
 const RAREST: u32 = 1 << 20;
-/// What used-up quanta weigh; a look weighs one.
+/// What used-up quanta weigh; a poll weighs one.
 pub const QUANTUM_WEIGHT: u32 = 16;
 /// Number + 1 of the thread that is to show next.
 static CALLED: AtomicU32 = AtomicU32::new(0);
@@ -62,13 +62,13 @@ pub fn stands_before(thread: &Thread, op: u64, object: u64, site: u64) {
     }
 }
 
-/// Something happened that is no look: a thread began, ended, waited or was woken.
+/// Something happened that is no poll: a thread began, ended, waited or was woken.
 pub fn moves() {
     WEIGHT.store(0, Relaxed);
     STRETCH.fetch_add(1, Relaxed);
 }
 
-/// A thread offers its turn because it looks, or has run for long. For the holder of the turn. True: there was a hearing, in
+/// A thread offers its turn because it polls, or has run for long. For the holder of the turn. True: there was a hearing, in
 /// which the thread showed what it does, or this is the copy of the process in which it is to; it goes on without offering its
 /// turn.
 pub fn offered(thread: &Thread, weight: u32) -> bool {
@@ -144,7 +144,7 @@ fn may_be_endless(caller: &Thread) -> bool {
     }
     // SAFETY: under the lock.
     let live = unsafe { live() }.as_slice();
-    let fits = |number: u32| {
+    let qualifies = |number: u32| {
         let thread = known(number);
         thread.arrived.get()
             && thread.has_block()
@@ -164,7 +164,7 @@ fn may_be_endless(caller: &Thread) -> bool {
             }
     };
     let known = live.len() + usize::from(watchdog::is_started());
-    live.iter().all(|&number| fits(number)) && preconditions::kernel_threads() == known
+    live.iter().all(|&number| qualifies(number)) && preconditions::kernel_threads() == known
 }
 
 /// Whether only another thread ends such a wait.

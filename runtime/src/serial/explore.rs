@@ -5,7 +5,7 @@
 //! Concurrency Sampling", CAV 2018, Algorithm 2). Sleep sets: P. Godefroid, "Partial-Order Methods for the Verification of
 //! Concurrent Systems", LNCS 1032, 1996, §5.
 //!
-//! Deviation 1: a thread that only looks, again and again at the same places, or sleeps, is passed over until another one has
+//! Deviation 1: a thread that only polls the same places, or sleeps, is passed over until another one has
 //! done something else (fairness: a loop that waits for a flag has finitely many executions). Deviation 2: a thread that would
 //! block at once on a taken lock or for a thread that has not ended cannot be chosen, unless nobody else can: then it blocks, and
 //! a deadlock shows. Deviation 3: a sleeping thread can be chosen, which ends its sleep; other time-outs fire only when nobody
@@ -43,11 +43,11 @@ static RANDOM: AtomicU64 = AtomicU64::new(0);
 const MAX_CHANGES: usize = 32;
 pub static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX) }; MAX_CHANGES];
 pub static LOWEST: AtomicU64 = AtomicU64::new(pct::LOWEST);
-/// Repeated looks, with nothing changed in between, after which a thread is passed over.
-pub const LOOKS: u32 = 3;
+/// Repeated polls, with nothing changed in between, after which a thread is passed over.
+pub const POLLS: u32 = 3;
 /// Accesses in a row, none of them a step, after which a thread is passed over.
 pub const ACCESSES_WITHOUT_STEP: i64 = 1 << 20;
-/// Places of looks that are remembered: a loop that waits looks at few.
+/// Places that a thread polls and that are remembered: a loop that waits polls few.
 const PLACES: usize = 16;
 
 /// What a thread stands before.
@@ -64,9 +64,9 @@ pub struct Pending {
     pub waiting: Cell<bool>,
     /// Mutex of the condition wait that is about to begin; [`TRY`] before a try.
     pub second: Cell<u64>,
-    /// Site and object of the thread's looks since it changed anything.
-    looks: [Cell<(u64, u64)>; PLACES],
-    looked: Cell<usize>,
+    /// Site and object of the thread's polls since it changed anything.
+    polls: [Cell<(u64, u64)>; PLACES],
+    polled: Cell<usize>,
     /// Accesses since the last step.
     unseen: Cell<i64>,
 }
@@ -192,32 +192,32 @@ pub fn at_synchronisation(thread: &Thread, op: Op, object: u64, access: crate::s
     let operation = Operation { op: op as u64, object, second, class: access.class, bytes: access.bytes, atomic: access.atomic };
     stands_before(thread, operation, site);
     match op {
-        Op::AtomicLoad | Op::Sleep => looks(thread),
+        Op::AtomicLoad | Op::Sleep => polls(thread),
         // What becomes of it tells.
         Op::AtomicRmw | Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::ThreadJoin => {}
-        Op::Yield | Op::Observe | Op::Blocking => {}
+        Op::Yield | Op::Acquire | Op::Blocking => {}
         _ => changes(thread),
     }
     check_races(thread);
 }
 
-/// The thread looks at what it stands before, or found it as it was: counts if it has done so before and changed nothing since.
-pub fn looks(thread: &Thread) {
+/// The thread polls what it stands before, or found it as it was: counts if it has done so before and changed nothing since.
+pub fn polls(thread: &Thread) {
     let pending = &thread.serial().explore;
     let place = (pending.site.get(), pending.operation.get().object);
-    let looked = pending.looked.get();
-    if pending.looks[..looked.min(PLACES)].iter().any(|look| look.get() == place) {
+    let polled = pending.polled.get();
+    if pending.polls[..polled.min(PLACES)].iter().any(|poll| poll.get() == place) {
         thread.spins.set(thread.spins.get() + 1);
     } else {
-        pending.looks[looked % PLACES].set(place);
-        pending.looked.set(looked + 1);
+        pending.polls[polled % PLACES].set(place);
+        pending.polled.set(polled + 1);
     }
 }
 
 /// The thread changed something that others may see.
 pub fn changes(thread: &Thread) {
     thread.spins.set(0);
-    thread.serial().explore.looked.set(0);
+    thread.serial().explore.polled.set(0);
 }
 
 /// What the thread is about to do concerns another object as well.
@@ -245,7 +245,7 @@ pub fn at_access(thread: &Thread, access: crate::serial::replay::AccessAt, of_sc
     if operation.writes() {
         changes(thread);
     } else {
-        looks(thread);
+        polls(thread);
     }
     check_races(thread);
     visible
@@ -342,7 +342,7 @@ pub fn offered(thread: &Thread, occasion: Occasion) {
     }
 }
 
-/// The thread only looks for what another is to do.
+/// The thread only polls for what another is to do.
 pub fn waits(thread: &Thread) {
     thread.spins.set(0);
     thread.serial().explore.waiting.set(true);

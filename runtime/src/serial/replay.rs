@@ -18,8 +18,8 @@ use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
 use rashomon_abi::record::Op;
 pub use rashomon_logic::access::{AccessAt, conflict};
-pub use rashomon_logic::operations::same_family;
-use rashomon_logic::operations::{family, may_precede};
+pub use rashomon_logic::operations::are_interchangeable;
+use rashomon_logic::operations::{may_precede, representative};
 
 static TURN: AtomicU32 = AtomicU32::new(0);
 /// 0: no schedule (any more). 1: in force. 2: turns done, goal threads first.
@@ -166,7 +166,7 @@ pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, acc
         if turn.flags & turn::TO_END != 0 || goes_on || waits_here {
             break;
         }
-        // What came next was no access before this event, but a signal's handler, or something from outside.
+        // What came next was no access before this event, but a signal's handler, or external input.
         let here = turn.ordinal == thread.ordinal.get() as u64
             && turn.flags & turn::AT_COUNT != 0
             && turn.count == thread.accesses_since_sync();
@@ -177,10 +177,10 @@ pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, acc
         }
         // A handler runs before the thread waits.
         let interrupted = thread.pending_signals.load(Relaxed) != 0;
-        if !here && interrupted && family(turn.op) != family(op as u64) {
+        if !here && interrupted && representative(turn.op) != representative(op as u64) {
             break;
         }
-        if !here && !may_precede(op, turn.op) && turn.op != 0 && family(turn.op) != family(op as u64) {
+        if !here && !may_precede(op, turn.op) && turn.op != 0 && representative(turn.op) != representative(op as u64) {
             diverged(divergence::OTHER_OPERATION, thread, Some((op, object, site)));
             break;
         }
@@ -366,7 +366,7 @@ fn waits_at(turn: &Turn, thread: &Thread) -> bool {
         return turn.count == thread.accesses_since_sync();
     }
     // The call's own event, or the unwinder's first.
-    in_kernel && family(turn.op) == Op::Publish as u64 || family(turn.op) == Op::OnceBegin as u64
+    in_kernel && representative(turn.op) == Op::Release as u64 || representative(turn.op) == Op::OnceBegin as u64
 }
 
 /// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.

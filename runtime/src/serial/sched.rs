@@ -23,7 +23,7 @@ use rashomon_abi::header::field;
 
 pub use crate::serial::calls::{EVICTED, LET_GO, external, with_turn};
 pub use crate::serial::points::{
-    acts, at_access, at_range, enforced, failed_try, looked, others_can_run, point, point_atomic, point_behind_others, position,
+    acts, at_access, at_range, enforced, failed_try, others_can_run, point, point_atomic, point_behind_others, polled, position,
 };
 pub use crate::serial::settling::{settles, stands_in_line, until_timeout};
 pub use crate::serial::wait::{PollFile, Wait, WaitFor, Wake};

@@ -43,7 +43,7 @@ pub struct Standing {
 /// Values of [`Standing::state`].
 const GOES: u32 = 0;
 const STANDS: u32 = 1;
-const UNFIT: u32 = 2;
+const REFUSES: u32 = 2;
 /// There is no snapshot after all.
 const DISMISSED: u32 = 3;
 
@@ -134,7 +134,7 @@ fn release(live: &[u32]) {
 /// A thread that waits for its turn is to stand. Returns in each execution that is forked, and if there is no snapshot.
 pub fn stand(thread: &Thread) {
     if !gather(thread) {
-        thread.serial().standing.state.store(UNFIT, Release);
+        thread.serial().standing.state.store(REFUSES, Release);
         return;
     }
     // SAFETY: on its own stack.

@@ -2,8 +2,8 @@
 //!
 //! A thread says what it is about to wait for without a time limit ([`during`]). A thread of the runtime's own, which sleeps
 //! while nobody waits so, looks for cycles of such waits, and for the whole process at a standstill. It believes nothing that one
-//! look shows: every thread concerned has to sleep in the kernel, in a futex call without time-out, on a word that no other
-//! process sees; and it must not have run between two looks, by the kernel's count of its context switches. A thread that spins
+//! sample shows: every thread concerned has to sleep in the kernel, in a futex call without time-out, on a word that no other
+//! process sees; and it must not have run between two samples, by the kernel's count of its context switches. A thread that spins
 //! runs all the time; it must have been in one and the same call of the spin lock. So all that was seen was true at once, at any
 //! moment between the two.
 //!
@@ -189,7 +189,7 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             }
         }
         sys::sleep(TICK_NS);
-        watch.look();
+        watch.inspect();
     }
 }
 
@@ -210,7 +210,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self) {
+    fn inspect(&mut self) {
         let all_wait = WAITING.load(Acquire) >= ALIVE.load(Acquire);
         let cycle = cycle();
         if cycle.is_none() && !all_wait {
@@ -219,9 +219,9 @@ impl Watch {
         let mut tasks = List::new();
         let complete = census(&mut tasks, spinning);
         let before = core::mem::replace(&mut self.tasks, tasks);
-        let looks = (before.as_slice(), self.tasks.as_slice());
-        let stands = complete && looks.1.iter().all(|task| stood(looks, task.id).is_some());
-        let cycle = cycle.filter(|cycle| cycle.stood(looks));
+        let samples = (before.as_slice(), self.tasks.as_slice());
+        let stands = complete && samples.1.iter().all(|task| stood(samples, task.id).is_some());
+        let cycle = cycle.filter(|cycle| cycle.stood(samples));
         let mut before = before;
         before.clear_and_free();
         if let Some(cycle) = cycle.as_ref().filter(|_| stands && detect::on()) {
@@ -249,7 +249,7 @@ impl Watch {
         if signals::handlers_installed() && now - self.since < HANDLERS_TIMEOUT_NS {
             return;
         }
-        // What was seen of the waits is from before the second look at the threads: they have not moved since the first.
+        // What was seen of the waits is from before the second sample of the threads: they have not moved since the first.
         if detect::on() {
             blocked::ends(TOLD.load(Relaxed) != 0);
         }
@@ -281,10 +281,10 @@ impl Cycle {
         }
     }
 
-    /// Whether each of its threads slept at its wait from the first look to the second.
-    fn stood(&self, looks: (&[Task], &[Task])) -> bool {
+    /// Whether each of its threads slept at its wait from the first sample to the second.
+    fn stood(&self, samples: (&[Task], &[Task])) -> bool {
         self.members().iter().all(|&(number, _)| {
-            known(number).is_some_and(|thread| stood(looks, thread.kernel_id.get()).is_some_and(|task| task.is_at(thread)))
+            known(number).is_some_and(|thread| stood(samples, thread.kernel_id.get()).is_some_and(|task| task.is_at(thread)))
         })
     }
 
@@ -295,7 +295,7 @@ impl Cycle {
     }
 }
 
-/// The thread of that kernel id, if it has not run between two looks.
+/// The thread of that kernel id, if it has not run between two samples.
 fn stood((before, after): (&[Task], &[Task]), id: u32) -> Option<Task> {
     after.iter().find(|task| task.id == id).filter(|task| task.futex != 0 && before.contains(task)).copied()
 }

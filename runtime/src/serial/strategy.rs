@@ -11,7 +11,7 @@ use rashomon_abi::exploration::{HEAD_WORDS, SET_THREADS, end, field, record, str
 use rashomon_abi::record::Op;
 use rashomon_logic::pct;
 
-/// How often all who can go on may have done nothing but look, in turns that are fair to all, with nothing changed in between:
+/// How often all who can go on may have done nothing but poll, in turns that are fair to all, with nothing changed in between:
 /// nothing ever will be.
 const ROUNDS_OF_LOOKS: u32 = 10_000;
 static ROUNDS: AtomicU32 = AtomicU32::new(0);
@@ -108,14 +108,14 @@ pub fn draws_anew() -> bool {
 pub fn step(thread: &Thread, live: &[u32]) {
     let operation = thread.serial().explore.operation.get();
     wanted::made(&thread.serial().explore);
-    let looks = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
+    let polls = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
     thread.serial().explore.asleep.set(false);
-    if !looks {
+    if !polls {
         ROUNDS.store(0, Relaxed);
     }
     for &number in live.iter().filter(|&&number| number != thread.number.get()) {
         let other = known(number);
-        if !looks {
+        if !polls {
             other.serial().explore.waiting.set(false);
         }
         if operation.depends(&other.serial().explore.operation.get()) {

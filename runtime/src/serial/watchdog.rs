@@ -26,7 +26,7 @@ const SIGNAL_GRACE_NS: u64 = 2_000_000_000;
 /// How long a thread is held while others wait for the world.
 const HELD_FOR_NS: u64 = 50_000_000;
 
-/// Nobody can run: have a look.
+/// Nobody can run: the watchdog is to see whether that lasts.
 pub fn kick() {
     let event = EVENT.load(Acquire);
     if event >= 0 {
@@ -115,14 +115,14 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             still = 0;
             let now = sys::clock(clock::MONOTONIC as usize);
             let since = *idle_since.get_or_insert(now);
-            deadlock::look(true);
+            deadlock::inspect(true);
             idle(now - since);
             if CURRENT.load(Acquire) != NO_THREAD {
                 idle_since = None;
             }
         } else {
             idle_since = None;
-            deadlock::look(false);
+            deadlock::inspect(false);
             // Data from other processes, and what the program wrote unseen, announces itself to nobody.
             sched::files_moved();
             let progress = PROGRESS.load(Relaxed);

@@ -131,7 +131,7 @@ pub struct Thread {
     /// [`crate::serial::part`].
     pub scheduling: Slot<SCHEDULING_BYTES>,
     pub wait_site: Cell<u64>,
-    /// Looks at the same thing without anything happening: loads, failed tries.
+    /// Polls without anything happening: loads, failed tries.
     pub spins: Cell<u32>,
     /// Events since others were last given a chance.
     pub points: Cell<u32>,
@@ -142,9 +142,9 @@ pub struct Thread {
     pub condition: Cell<u64>,
     pub ticket: Cell<u64>,
     pub futex_mask: Cell<u32>,
-    /// Looks at a clock in a row, and the ordinal at the last of them.
-    pub looks: Cell<u32>,
-    pub look_ordinal: Cell<u32>,
+    /// Readings of a clock in a row, and the ordinal at the last of them.
+    pub clock_polls: Cell<u32>,
+    pub clock_poll_ordinal: Cell<u32>,
     /// Random words given to the program.
     pub random_words: Cell<u64>,
     /// Once controls whose routine this thread runs.
@@ -260,7 +260,7 @@ pub unsafe fn register_only(thread: &'static Thread, complete: impl FnOnce()) {
     thread.pending_signals.store(0, Relaxed);
     thread.arrived_signals.forget();
     let counts = [&thread.spawn_ordinal, &thread.spawned, &thread.chunk_index, &thread.context];
-    counts.into_iter().chain([&thread.spins, &thread.points, &thread.looks]).for_each(|count| count.set(0));
+    counts.into_iter().chain([&thread.spins, &thread.points, &thread.clock_polls]).for_each(|count| count.set(0));
     COUNT.store(1, Release);
     complete();
     TABLE[0].store(core::ptr::from_ref(thread).cast_mut(), Release);

@@ -38,7 +38,7 @@ use rashomon_abi::record::{Op, atomic_aux};
 const DEFAULT_LOCATIONS: u64 = 1 << 17;
 const MOST_LOCATIONS: u64 = 1 << 24;
 
-/// Looks between two questions whether they are worth it: that many have to find something.
+/// Lookups between two questions whether they are worth it: that many have to find something.
 const TRIAL: u32 = 1 << 13;
 const WORTH_IT: u32 = TRIAL / 8;
 /// Chunks of the longest rest.
@@ -85,8 +85,8 @@ pub struct Tree {
     /// The thread goes on after others ran: where it had been stopped is told by its next access.
     resumes: bool,
     skipped: u64,
-    /// Since it was last asked whether looking is worth it; chunks to rest for, and for how many the last time.
-    looks: u32,
+    /// Since it was last asked whether lookups are worth it; chunks to rest for, and for how many the last time.
+    lookups: u32,
     found: u32,
     rest: u32,
     last_rest: u32,
@@ -114,7 +114,7 @@ impl Tree {
     /// Whether too little was found: then a rest begins.
     fn is_idle(&mut self) -> bool {
         let worth_it = self.found >= WORTH_IT || !RESTS.load(Relaxed);
-        (self.looks, self.found) = (0, 0);
+        (self.lookups, self.found) = (0, 0);
         self.last_rest = if worth_it { 0 } else { (self.last_rest * 2 + 1).min(LONGEST_REST) };
         self.rest = self.last_rest;
         !worth_it
@@ -126,10 +126,10 @@ impl Tree {
     }
 
     fn is_redundant(&mut self, address: u64, site: u64, kind: u64) -> bool {
-        if self.rest > 0 || self.looks == TRIAL && self.is_idle() {
+        if self.rest > 0 || self.lookups == TRIAL && self.is_idle() {
             return false;
         }
-        self.looks += 1;
+        self.lookups += 1;
         if self.contexts.is_full() {
             self.forget();
         }
@@ -175,7 +175,7 @@ impl Tree {
             | Op::BarrierEnter
             | Op::SemaphorePost
             | Op::OnceDone
-            | Op::Publish => contexts.send(),
+            | Op::Release => contexts.send(),
             Op::Allocate => lifetimes::begin(object, argument(0)),
             Op::ThreadStart => {
                 let (low, high) = (argument(2), argument(3));
@@ -189,7 +189,7 @@ impl Tree {
 }
 
 /// Whether the hooks have to come here with every access.
-pub fn looks(thread: &Thread) -> bool {
+pub fn wants_all(thread: &Thread) -> bool {
     on() && thread.tree().with(|tree| tree.rest == 0)
 }
 

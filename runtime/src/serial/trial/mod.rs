@@ -9,7 +9,7 @@
 //! Period: R. P. Brent, "An Improved Monte Carlo Factorization Algorithm", BIT 20, 1980, §2: the state after 2^n instructions is
 //! compared with those that follow, up to 2^(n+1). Equal states: the thread, which nothing from outside reaches, goes round for
 //! ever. Nothing else is concluded from it: a trial that comes to its bounds, to an instruction that may tell something from
-//! outside ([`rashomon_abi::instructions`]), to a call into the kernel, to an interposed function that is no look, or to the end
+//! outside ([`rashomon_abi::instructions`]), to a call into the kernel, to an interposed function that is no poll, or to the end
 //! of the copy, has shown nothing.
 //!
 //! Where other threads could run, too, the thread must not change for a moment what they may see: each instruction that writes
@@ -371,7 +371,7 @@ impl Trial {
     fn look_at_call(&mut self) {
         // SAFETY: the thread's own block.
         let callee = unsafe { (*self.block).callee.as_ptr().read_volatile() };
-        let passes = callee == 0 || entry::is_look(callee) || self.locks_pass && entry::is_mutex_call(callee);
+        let passes = callee == 0 || entry::is_poll(callee) || self.locks_pass && entry::is_mutex_call(callee);
         if !passes {
             give_up();
         }
