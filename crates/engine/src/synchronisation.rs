@@ -2,10 +2,10 @@
 //!
 //! Edges: program order; a release of a lock to its later acquisitions (a shared release to exclusive ones only); fork to the
 //! child's first event, the child's last event to join; release of another object to later acquisitions; every entry of a
-//! barrier's generation to every exit; C++20's synchronises-with ([intro.races], [atomics.fences]): a release sequence is headed by a store
-//! that releases, or that follows a release fence, and goes on through updates; who reads from it receives at once if the read
-//! acquires, else at the thread's next acquire fence. A sequentially consistent fence does both. The *weak* order (Carril, Tichy,
-//! SEPS 2015, §3) leaves out locks and atomics.
+//! barrier's generation to every exit; C++20's synchronises-with ([intro.races], [atomics.fences]): a release sequence is headed
+//! by a store that releases, or that follows a release fence, and goes on through updates; who reads from it receives at once if
+//! the read acquires, else at the thread's next acquire fence. A sequentially consistent fence does both. The *weak* order
+//! (Carril, Tichy, SEPS 2015, §3) leaves out locks and atomics.
 //!
 //! Guarantee: the clock of an event knows exactly the events that a path of these edges leads from. Deviation: (1) a plain write
 //! between atomic ones does not end a release sequence. Cost: O(threads) for an event that brings news, O(1) for an acquisition
