@@ -1,8 +1,8 @@
 //! The library inside the program under test: takes the place of the ThreadSanitizer runtime.
 //!
 //! **Event source** (`intercept`, `openmp`) → **policy gate** (`serial`, `provoke`) → **recorder** (`record`) or **detector**
-//! (`detect`, `report`). Below them all is `system`; `process` begins and ends them. Each room says in its `mod.rs` what it is
-//! for and which others it calls; the tidy test holds it to that.
+//! (`detect`, `report`). Below them all is `system`; `threads` begins and ends a thread in each of them, `process` the process.
+//! Each room says in its `mod.rs` what it is for and which others it calls; the tidy test holds it to that.
 //!
 //! Rules of this world:
 //! - `no_std`, no allocation through the program's allocator, no libc call that is interposed here except through
@@ -27,6 +27,7 @@ mod record;
 #[allow(dead_code, reason = "the detector's entry points, whether anything calls them or not")]
 mod report;
 mod serial;
+mod threads;
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

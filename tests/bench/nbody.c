@@ -67,7 +67,8 @@ int main(int argument_count, char **arguments) {
     if (bodies == NULL)
         return 2;
     for (size_t i = 0; i < count; i++)
-        bodies[i] = (struct body){.x = cos((double)i), .y = sin(2.0 * (double)i), .z = cos(3.0 * (double)i), .mass = 1 + (double)(i % 5)};
+        double at = (double)i;
+        bodies[i] = (struct body){.x = cos(at), .y = sin(2.0 * at), .z = cos(3.0 * at), .mass = 1 + (double)(i % 5)};
     pthread_barrier_init(&barrier, NULL, (unsigned)threads);
     pthread_t handles[MOST_THREADS];
     for (size_t i = 0; i < threads; i++)

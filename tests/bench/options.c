@@ -75,7 +75,8 @@ int main(int argument_count, char **arguments) {
     for (size_t i = 0; i < count; i++) {
         const struct option *option = &options[i];
         sum += call_prices[i];
-        error = fmax(error, fabs(call_prices[i] - put_prices[i] - option->spot + option->strike * exp(-option->rate * option->time)));
+        double strike_now = option->strike * exp(-option->rate * option->time);
+        error = fmax(error, fabs(call_prices[i] - put_prices[i] - option->spot + strike_now));
     }
     int right = error < 1e-9;
     printf("options: %zu with %zu threads, sum of calls %.6f: %s\n", count, threads, sum, right ? "right" : "WRONG");

@@ -109,7 +109,7 @@ int main(int count, char **arguments) {
     for (auto &worker : workers)
         worker.join();
     right &= arrived == blocks;
-    std::printf("pipeline of %zu blocks through %zu stages, sum %llx: %s\n", blocks, stages, static_cast<unsigned long long>(total),
-                right ? "right" : "WRONG");
+    std::printf("pipeline of %zu blocks through %zu stages, sum %llx: %s\n", blocks, stages,
+                static_cast<unsigned long long>(total), right ? "right" : "WRONG");
     return right ? 0 : 1;
 }

@@ -14,4 +14,5 @@ static void *second(void *p) {
     pthread_mutex_lock(one); pthread_mutex_lock(other); pthread_mutex_unlock(other); pthread_mutex_unlock(one);
     return p;
 }
-int main(void) { pthread_t x, y; pthread_create(&x, 0, first, 0); pthread_create(&y, 0, second, 0); pthread_join(x, 0); pthread_join(y, 0); return 0; }
+int main(void) { pthread_t x, y; pthread_create(&x, 0, first, 0); pthread_create(&y, 0, second, 0); pthread_join(x, 0);
+    pthread_join(y, 0); return 0; }

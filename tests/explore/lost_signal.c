@@ -8,4 +8,5 @@ static void *wait(void *p) {
     return p;
 }
 static void *wake(void *p) { ready = 1; pthread_mutex_lock(&m); pthread_cond_signal(&c); pthread_mutex_unlock(&m); return p; }
-int main(void) { pthread_t x, y; pthread_create(&x, 0, wait, 0); pthread_create(&y, 0, wake, 0); pthread_join(x, 0); pthread_join(y, 0); return 0; }
+int main(void) { pthread_t x, y; pthread_create(&x, 0, wait, 0); pthread_create(&y, 0, wake, 0); pthread_join(x, 0);
+    pthread_join(y, 0); return 0; }

@@ -12,4 +12,5 @@ static void *enter(void *p) {
     wants[me] = 0;
     return p;
 }
-int main(void) { pthread_t x, y; pthread_create(&x, 0, enter, 0); pthread_create(&y, 0, enter, &turn); pthread_join(x, 0); pthread_join(y, 0); return 0; }
+int main(void) { pthread_t x, y; pthread_create(&x, 0, enter, 0); pthread_create(&y, 0, enter, &turn); pthread_join(x, 0);
+    pthread_join(y, 0); return 0; }

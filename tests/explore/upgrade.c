@@ -14,4 +14,5 @@ static void *upgrade(void *p) {
     pthread_mutex_unlock(&writer);
     return p;
 }
-int main(void) { pthread_t x, y; pthread_create(&x, 0, upgrade, 0); pthread_create(&y, 0, upgrade, 0); pthread_join(x, 0); pthread_join(y, 0); return 0; }
+int main(void) { pthread_t x, y; pthread_create(&x, 0, upgrade, 0); pthread_create(&y, 0, upgrade, 0); pthread_join(x, 0);
+    pthread_join(y, 0); return 0; }

@@ -140,6 +140,7 @@ int main(void) {
 #pragma omp atomic
         *mine += omp_get_level();
     }
-    printf("%ld %ld %d %ld %d %d %ld %d %d %d %ld\n", sum, most, shared, total, once, same, result, last, inner[0], inner[1], values[39]);
+    printf("%ld %ld %d %ld %d %d %ld %d %d %d %ld\n", sum, most, shared, total, once, same, result, last, inner[0],
+           inner[1], values[39]);
     return 0;
 }

@@ -1,4 +1,5 @@
-// A race (or, in case 14, a deadlock) for each construct of OpenMP: what it does not order. The variable that races is named behind each case.
+// A race (or, in case 14, a deadlock) for each construct of OpenMP: what it does not order. The variable that races is named
+// behind each case.
 #include <omp.h>
 #include <stdio.h>
 int x, y, a[8];

@@ -1,4 +1,5 @@
-// Two of the threads wait for each other's locks for ever; all others wait for them at the end of the region. Nobody goes on before both have their first lock.
+// Two of the threads wait for each other's locks for ever; all others wait for them at the end of the region. Nobody goes on
+// before both have their first lock.
 #include <omp.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 // A server with one thread for each connection: accounts, each with a lock. Its races and its deadlock need two clients.
 //
-// Arguments: a port (0: any), or the path of a local socket; `end` behind it: the command `shutdown` is the way to end it, and SIGTERM does nothing.
+// Arguments: a port (0: any), or the path of a local socket; `end` behind it: only the command `shutdown` ends it, not SIGTERM.
 // Commands, a line each: `add ACCOUNT AMOUNT`, `move FROM TO AMOUNT`, `sum`, `shutdown`.
 #include <netinet/in.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Shacham et al. 2007, Fig. 7: the racing pair is the last `Y = X` of the second thread, under lock_y only, and the `X = 7` of the first, under lock_x.
+// Shacham et al. 2007, Fig. 7: the racing pair is the last `Y = X` of the second thread, under lock_y only, and the `X = 7` of
+// the first, under lock_x.
 #include "common.hpp"
 static std::mutex lock_x, lock_y;
 int X, Y;

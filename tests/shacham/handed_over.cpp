@@ -1,5 +1,5 @@
-// Warnings that only a search refutes: `parcel` is handed over under a lock, and accessed outside of it. A long time passes before.
-// Each thread looks whether it has all that a thread has, in every execution; what is missing is said in a file.
+// Warnings that only a search refutes: `parcel` is handed over under a lock, and accessed outside of it. A long time passes
+// before. Each thread looks whether it has all that a thread has, in every execution; what is missing is said in a file.
 //
 // Usage: handed_over [receivers] [rounds before] [pipe | child | shared | timer | writes]
 #include "common.hpp"
@@ -34,7 +34,8 @@ static void check(bool right, const char *what) {
     std::abort();
 }
 
-static void destroy(void *value) { check(*std::unique_ptr<int>(static_cast<int *>(value)) == own_number, "thread-local storage at the end"); }
+static void destroy(void *value) {
+    check(*std::unique_ptr<int>(static_cast<int *>(value)) == own_number, "thread-local storage at the end"); }
 
 static void on_signal(int) {}
 
@@ -106,7 +107,8 @@ int main(int count, char **words) {
     int ends[2];
     if (extra == "pipe") check(pipe(ends) == 0, "a pipe");
     if (extra == "writes") check(open("written", O_CREAT | O_WRONLY, 0600) >= 0, "a file");
-    if (extra == "shared") check(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED, "memory");
+    if (extra == "shared")
+        check(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED, "memory");
     std::signal(SIGALRM, on_signal);
     itimerval timer = {};
     timer.it_value.tv_sec = 100;

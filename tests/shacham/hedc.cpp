@@ -1,5 +1,5 @@
-// hedc: the kernel of a crawler of archives. Tasks are taken from a pool; who waits for too long cancels a task by looking at the worker that has it, without the
-// task's lock under which the worker puts itself there and takes itself away.
+// hedc: the kernel of a crawler of archives. Tasks are taken from a pool; who waits for too long cancels a task by looking at
+// the worker that has it, without the task's lock under which the worker puts itself there and takes itself away.
 #include "common.hpp"
 
 struct Task {

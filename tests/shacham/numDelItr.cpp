@@ -1,4 +1,5 @@
-// The running example of Shacham et al. 2007, Fig. 4, between two large pieces of work, of which the first ends and the second begins with a look at the number of deletions.
+// The running example of Shacham et al. 2007, Fig. 4, between two large pieces of work, of which the first ends and the second
+// begins with a look at the number of deletions.
 #include "common.hpp"
 
 constexpr int POOL = 120;

@@ -1,8 +1,10 @@
-// A program that does everything at once, and ends in every way. Its whole behaviour follows from its seed and from how its threads run.
+// A program that does everything at once, and ends in every way. Its whole behaviour follows from its seed and from how its
+// threads run.
 //
 // Arguments: the seed, how many generations of processes may follow, and the folder of the libraries it loads.
-// It says on standard error, in one line that begins with `chaos:`, whatever went wrong that it can notice by itself: a lost update, a child that ended otherwise than it
-// was told to. Everything it does ends by itself: locks are taken for a limited time, loops are bounded, every thread is joined unless the process ends first.
+// It says on standard error, in one line that begins with `chaos:`, whatever went wrong that it can notice by itself: a lost
+// update, a child that ended otherwise than it was told to. Everything it does ends by itself: locks are taken for a limited
+// time, loops are bounded, every thread is joined unless the process ends first.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -238,7 +240,8 @@ static void expect(pid_t child, enum ending how) {
     int told = how == ABORT ? SIGABRT : how == FAULT ? SIGSEGV : how == KILL ? SIGKILL : 0;
     // What a program that takes over does is its own affair; it was ended from outside if it was.
     int outside = WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
-    int as_told = told != 0 ? WIFSIGNALED(status) && WTERMSIG(status) == told : WIFEXITED(status) && WEXITSTATUS(status) == PASSED;
+    int as_told = told != 0 ? WIFSIGNALED(status) && WTERMSIG(status) == told
+                            : WIFEXITED(status) && WEXITSTATUS(status) == PASSED;
     if (how != EXECUTE && !as_told && !outside)
         complain("a child ended otherwise", how, status);
 }
@@ -261,7 +264,8 @@ static void *child_thread(void *argument) {
 static void have_child(uint64_t *state) {
     if (generations <= 0)
         return;
-    // Not quick_exit: its lock is libc's own, which may be taken by a thread that the child does not have (in dlclose, say), and waits for it for ever.
+    // Not quick_exit: its lock is libc's own, which may be taken by a thread that the child does not have (in dlclose, say),
+    // and waits for it for ever.
     static const enum ending ways[] = {EXIT_AT_ONCE, EXIT_AT_ONCE, ABORT, FAULT, KILL, EXECUTE};
     enum ending how = ways[below(state, sizeof ways / sizeof *ways)];
     uint64_t inherited = next(state);

@@ -195,7 +195,7 @@ pub mod record {
     /// and accesses since. `choices`: choices made so far.
     pub const PENDING: u64 = 1;
     /// A thread was chosen: `head, could be chosen, asleep, waiting, 0, 0, 0, choices`. Sets are bits by thread number;
-    /// `waiting`: passed over because they only look for what another thread is to do.
+    /// `waiting`: passed over because they only poll for what another thread is to do.
     pub const CHOICE: u64 = 2;
 
     /// A thread, when exploration begins or when it is created:
@@ -258,14 +258,14 @@ impl Operation {
     }
 
     /// Whether the order of the two, of different threads, can matter: accesses of common bytes one of which writes; operations
-    /// on one synchronisation object unless both only look at it.
+    /// on one synchronisation object unless both only poll it.
     pub const fn depends(&self, other: &Self) -> bool {
         if self.class != 0 || other.class != 0 {
             return self.class != 0 && other.class != 0 && self.overlaps(other) && (self.writes() || other.writes());
         }
         let same = self.object != 0 && (self.object == other.object || self.object == other.second)
             || self.second != 0 && self.second != NO_WAIT && (self.second == other.object || self.second == other.second);
-        same && !(self.looks() && other.looks())
+        same && !(self.polls() && other.polls())
     }
 
     /// Where it meets others, as far as inputs go: the first byte of what it touches, or a synchronisation object; 0: nowhere.
@@ -290,9 +290,9 @@ impl Operation {
         self.class == 0 || self.writes()
     }
 
-    const fn looks(&self) -> bool {
+    const fn polls(&self) -> bool {
         use crate::record::Op;
-        self.op == Op::LockShared as u64 || self.op == Op::UnlockShared as u64 || self.op == Op::Observe as u64
+        self.op == Op::LockShared as u64 || self.op == Op::UnlockShared as u64 || self.op == Op::Acquire as u64
     }
 }
 

@@ -40,7 +40,7 @@ pub mod state {
     /// used it.
     pub const CAUGHT: usize = 3;
     pub const BLOCKED: usize = 4;
-    pub const LOOKING: usize = 5;
+    pub const POLLING: usize = 5;
     pub const TIMED_OUT: usize = 6;
     pub const CUT_SHORT: usize = 7;
     pub const HELD: usize = 8;

@@ -243,10 +243,10 @@ operations! {
     OnceSeen = 82, true;
 
     /// Release on a synchronisation object: pipe or socket writes, futex wakes, annotations, exit of the initialisation of a
-    /// loaded library. Whoever `Observe`s the object later is ordered behind. Aux: [`sync_source`].
-    Publish = 96, true;
+    /// loaded library. Whoever acquires the object later is ordered behind. Aux: [`sync_source`].
+    Release = 96, true;
     /// Acquire on a synchronisation object. Aux: [`sync_source`].
-    Observe = 97, true;
+    Acquire = 97, true;
     /// A potentially blocking call that orders nothing. Aux: [`sync_source`]. Argument: result.
     Blocking = 98, true;
 
@@ -293,7 +293,7 @@ operations! {
     Blocked = 161, false;
     /// Recording of plain accesses stopped here (disk full, limit reached). Argument: errno or 0.
     Truncated = 162, false;
-    /// Something from outside reached the program that a re-execution may not see again. Aux: [`sync_source`].
+    /// External input, which a re-execution may not see again. Aux: [`sync_source`].
     ExternalInput = 163, false;
 }
 
@@ -313,7 +313,7 @@ pub mod lock_kind {
     pub const REFUSES: u16 = 32;
 }
 
-/// Aux of `Publish`, `Observe`, `Blocking`.
+/// Aux of `Release`, `Acquire`, `Blocking`.
 pub mod sync_source {
     pub const FUTEX: u16 = 1;
     pub const FILE: u16 = 2;

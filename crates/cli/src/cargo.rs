@@ -77,8 +77,8 @@ pub fn cargo(words: &[String], quiet: bool) -> Result<Exit> {
     })?;
     if let Standard::Plain { reason } = &standard {
         say!(
-            "Rust's standard library is not instrumented ({reason}); what it orders is not seen, so nothing is predicted and nothing proven \
-             unordered. The component rust-src cures that."
+            "Rust's standard library is not instrumented ({reason}); what it orders is not seen, so nothing is predicted and \
+             nothing proven unordered. The component rust-src cures that."
         );
     }
     let call = Call { split, toolchain, standard, quiet };

@@ -107,15 +107,24 @@ const OPERATIONS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-typedef unsigned char a8; typedef unsigned short a16; typedef unsigned int a32; typedef unsigned long a64; typedef unsigned __int128 a128;
+typedef unsigned char a8; typedef unsigned short a16; typedef unsigned int a32; typedef unsigned long a64;
+typedef unsigned __int128 a128;
 static int failures;
 #define CHECK(what) do { if (!(what)) { failures++; printf("line %d order %d: %s\n", __LINE__, order, #what); } } while (0)
-#define DECLARE(n) a##n __tsan_atomic##n##_load(const volatile a##n *, int); void __tsan_atomic##n##_store(volatile a##n *, a##n, int); \
-    a##n __tsan_atomic##n##_exchange(volatile a##n *, a##n, int); a##n __tsan_atomic##n##_fetch_add(volatile a##n *, a##n, int); a##n __tsan_atomic##n##_fetch_sub(volatile a##n *, a##n, int); \
-    a##n __tsan_atomic##n##_fetch_and(volatile a##n *, a##n, int); a##n __tsan_atomic##n##_fetch_or(volatile a##n *, a##n, int); a##n __tsan_atomic##n##_fetch_xor(volatile a##n *, a##n, int); \
-    a##n __tsan_atomic##n##_fetch_nand(volatile a##n *, a##n, int); int __tsan_atomic##n##_compare_exchange_strong(volatile a##n *, a##n *, a##n, int, int); \
-    int __tsan_atomic##n##_compare_exchange_weak(volatile a##n *, a##n *, a##n, int, int); a##n __tsan_atomic##n##_compare_exchange_val(volatile a##n *, a##n, a##n, int, int); \
-    static a##n cell##n; static a##n random##n(void) { a##n v = 0; for (unsigned i = 0; i < sizeof v; i++) v = (a##n)((a128)v << 8 | (rand() & 255)); return v; } \
+#define DECLARE(n) a##n __tsan_atomic##n##_load(const volatile a##n *, int); \
+    void __tsan_atomic##n##_store(volatile a##n *, a##n, int); \
+    a##n __tsan_atomic##n##_exchange(volatile a##n *, a##n, int); \
+    a##n __tsan_atomic##n##_fetch_add(volatile a##n *, a##n, int); \
+    a##n __tsan_atomic##n##_fetch_sub(volatile a##n *, a##n, int); \
+    a##n __tsan_atomic##n##_fetch_and(volatile a##n *, a##n, int); \
+    a##n __tsan_atomic##n##_fetch_or(volatile a##n *, a##n, int); \
+    a##n __tsan_atomic##n##_fetch_xor(volatile a##n *, a##n, int); \
+    a##n __tsan_atomic##n##_fetch_nand(volatile a##n *, a##n, int); \
+    int __tsan_atomic##n##_compare_exchange_strong(volatile a##n *, a##n *, a##n, int, int); \
+    int __tsan_atomic##n##_compare_exchange_weak(volatile a##n *, a##n *, a##n, int, int); \
+    a##n __tsan_atomic##n##_compare_exchange_val(volatile a##n *, a##n, a##n, int, int); \
+    static a##n cell##n; static a##n random##n(void) { a##n v = 0; \
+        for (unsigned i = 0; i < sizeof v; i++) v = (a##n)((a128)v << 8 | (rand() & 255)); return v; } \
     static void test##n(int order) { \
         a##n x = random##n(), y = random##n(), z = random##n(), e; \
         __tsan_atomic##n##_store(&cell##n, x, order); CHECK(cell##n == x); CHECK(__tsan_atomic##n##_load(&cell##n, order) == x); \
@@ -129,17 +138,22 @@ static int failures;
         CHECK(__tsan_atomic##n##_fetch_nand(&cell##n, z, order) == (a##n)(x ^ y)); CHECK(cell##n == (a##n)~((x ^ y) & z)); \
         __tsan_atomic##n##_store(&cell##n, x, order); e = x; \
         CHECK(__tsan_atomic##n##_compare_exchange_strong(&cell##n, &e, y, order, order)); CHECK(cell##n == y); CHECK(e == x); \
-        e = (a##n)~y; CHECK(!__tsan_atomic##n##_compare_exchange_strong(&cell##n, &e, z, order, order)); CHECK(cell##n == y); CHECK(e == y); \
+        e = (a##n)~y; CHECK(!__tsan_atomic##n##_compare_exchange_strong(&cell##n, &e, z, order, order)); CHECK(cell##n == y); \
+            CHECK(e == y); \
         CHECK(__tsan_atomic##n##_compare_exchange_weak(&cell##n, &e, z, order, order)); CHECK(cell##n == z); \
         CHECK(__tsan_atomic##n##_compare_exchange_val(&cell##n, z, x, order, order) == z); CHECK(cell##n == x); \
         CHECK(__tsan_atomic##n##_compare_exchange_val(&cell##n, (a##n)~x, y, order, order) == x); CHECK(cell##n == x); \
     } \
-    static void *add##n(void *count) { for (long i = (long)count; i > 0; i--) __tsan_atomic##n##_fetch_add(&cell##n, 1, 5); return 0; }
+    static void *add##n(void *count) { for (long i = (long)count; i > 0; i--) __tsan_atomic##n##_fetch_add(&cell##n, 1, 5); \
+        return 0; }
 #pragma GCC diagnostic ignored "-Wbuiltin-declaration-mismatch"
 DECLARE(8) DECLARE(16) DECLARE(32) DECLARE(64) DECLARE(128)
-#define ADDED(n) do { pthread_t t[2]; cell##n = (a##n)-100; for (int i = 0; i < 2; i++) pthread_create(t + i, 0, add##n, (void *)150l); for (int i = 0; i < 2; i++) pthread_join(t[i], 0); CHECK(cell##n == 200); } while (0)
+#define ADDED(n) do { pthread_t t[2]; cell##n = (a##n)-100; \
+    for (int i = 0; i < 2; i++) pthread_create(t + i, 0, add##n, (void *)150l); \
+    for (int i = 0; i < 2; i++) pthread_join(t[i], 0); CHECK(cell##n == 200); } while (0)
 int main(void) {
-    for (int order = 0; order < 6; order++) { for (int i = 0; i < 3; i++) { test8(order); test16(order); test32(order); test64(order); test128(order); } }
+    for (int order = 0; order < 6; order++)
+        for (int i = 0; i < 3; i++) { test8(order); test16(order); test32(order); test64(order); test128(order); }
     { int order = -1; ADDED(8); ADDED(16); ADDED(32); ADDED(64); ADDED(128); }
     return failures ? 1 : 0;
 }

@@ -249,7 +249,8 @@ fn what_runs_on_the_host_is_left_alone() {
     place.write("made/c.c", "int number; int count(void) { return ++number; }\n");
     place.write(
         "made/src/lib.rs",
-        "unsafe extern \"C\" { fn count() -> i32; }\n#[proc_macro]\npub fn number(_: proc_macro::TokenStream) -> proc_macro::TokenStream {\n\
+        "unsafe extern \"C\" { fn count() -> i32; }\n#[proc_macro]\n\
+         pub fn number(_: proc_macro::TokenStream) -> proc_macro::TokenStream {\n\
          unsafe { count() }.to_string().parse().unwrap()\n}\n#[test]\nfn counts() { assert_eq!(unsafe { count() }, 1) }\n",
     );
     place.write(

@@ -184,7 +184,8 @@ int main(int count, char **arguments) {
     pthread_join(thread, 0);
     switch (atoi(arguments[1])) {
         case 0: return ((struct pair *volatile)0)->field;
-        case 1: *(volatile char *)mmap((void *)0x410000000000, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) = 1;
+        case 1: *(volatile char *)mmap((void *)0x410000000000, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, \
+        0) = 1;
         case 2: return *(volatile int *)0x8000000000000000;
         case 3: return 7 / zero;
         case 4: __builtin_trap();
@@ -381,7 +382,8 @@ fn a_flood_of_pairs_of_places_leaves_time_for_some() {
     let place = Place::new();
     let many = "    x++;\n".repeat(60);
     let source = format!(
-        "#include <pthread.h>\nstatic volatile int x;\nstatic void *task(void *a) {{\n{many}    return a;\n}}\nint main(void) {{\n    pthread_t t;\n    \
+        "#include <pthread.h>\nstatic volatile int x;\nstatic void *task(void *a) {{\n{many}    return a;\n}}\n\
+         int main(void) {{\n    pthread_t t;\n    \
          pthread_create(&t, 0, task, 0);\n{many}    pthread_join(t, 0);\n    return 0;\n}}\n"
     );
     place.compile("program", &source);
@@ -400,8 +402,10 @@ fn races_of_one_cause_are_set_aside() {
     let place = Place::new();
     let lines = "    x++;\n".repeat(40);
     let source = format!(
-        "#include <pthread.h>\nstatic volatile int x, y;\nstatic void *one(void *p) {{\n{lines}    y = 1;\n    return p;\n}}\nstatic void *two(void *p) {{\n{lines}    y = 2;\n    return p;\n}}\n\
-         int main(void) {{\n    pthread_t a, b;\n    pthread_create(&a, 0, one, 0);\n    pthread_create(&b, 0, two, 0);\n    pthread_join(a, 0);\n    pthread_join(b, 0);\n    return 0;\n}}\n"
+        "#include <pthread.h>\nstatic volatile int x, y;\nstatic void *one(void *p) {{\n{lines}    y = 1;\n    return p;\n}}\n\
+         static void *two(void *p) {{\n{lines}    y = 2;\n    return p;\n}}\n\
+         int main(void) {{\n    pthread_t a, b;\n    pthread_create(&a, 0, one, 0);\n    pthread_create(&b, 0, two, 0);\n    \
+         pthread_join(a, 0);\n    pthread_join(b, 0);\n    return 0;\n}}\n"
     );
     place.compile("program", &source);
     let (_, report) = check(&place, &[], 66, &["more suspicions are of the same bytes, functions and locks"]);

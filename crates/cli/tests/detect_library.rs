@@ -59,13 +59,17 @@ const fn case(function: &'static str, call: &'static str, other: &'static str) -
 
 /// Objects of the cases. Those of the call are its own where the other thread does not touch them.
 const OBJECTS: &str = "
-static int x; static long l; static double d; static float f; static char text[64] = \"text 17\", name[64] = \".\"; static wchar_t wide[64] = L\"wide\"; static struct tm date; static struct stat file;
-static struct timespec span; static struct utsname machine; static struct rusage usage; static struct passwd user, *found; static char *line, *end, *copy; static size_t room; static int numbers[64];
-static struct sockaddr_in address; static socklen_t length; static pthread_t thread; static struct addrinfo *list; static sigset_t signals; static unsigned short state[3]; static unsigned seed; static time_t now = 5;
+static int x; static long l; static double d; static float f; static char text[64] = \"text 17\", name[64] = \".\"; \
+    static wchar_t wide[64] = L\"wide\"; static struct tm date; static struct stat file;
+static struct timespec span; static struct utsname machine; static struct rusage usage; static struct passwd user, *found; \
+    static char *line, *end, *copy; static size_t room; static int numbers[64];
+static struct sockaddr_in address; static socklen_t length; static pthread_t thread; static struct addrinfo *list; \
+    static sigset_t signals; static unsigned short state[3]; static unsigned seed; static time_t now = 5;
 static volatile int sink; static mbstate_t shift; static const char *place = \"abc\"; static char *rest;
 static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 static void *nothing(void *p) { return 0; }
-static void vprinted(char *to, const char *format, ...) { va_list list; va_start(list, format); vsnprintf(to, 64, format, list); va_end(list); }
+static void vprinted(char *to, const char *format, ...) { va_list list; va_start(list, format); vsnprintf(to, 64, format, \
+    list); va_end(list); }
 ";
 
 const CASES: &[Case] = &[
@@ -171,11 +175,13 @@ fn program() -> String {
     text += "}, *(*others[])(void *) = {";
     (0..CASES.len()).for_each(|number| text += &format!("other{number},"));
     text + "};
-static void both(int at, int ordered) { pthread_t a, b; pthread_create(&a, 0, calls[at], 0); if (ordered) pthread_join(a, 0); pthread_create(&b, 0, others[at], 0); if (!ordered) pthread_join(a, 0); pthread_join(b, 0); }
+static void both(int at, int ordered) { pthread_t a, b; pthread_create(&a, 0, calls[at], 0); if (ordered) pthread_join(a, 0); \
+    pthread_create(&b, 0, others[at], 0); if (!ordered) pthread_join(a, 0); pthread_join(b, 0); }
 int main(int count, char **words) {
     alarm(60);
     if (count > 1) both(atoi(words[1]), 0);
-    else for (int at = 0; at < sizeof calls / sizeof *calls; at++) { strcpy(text, \"text 17\"); strcpy(name, \".\"); wcscpy(wide, L\"wide\"); both(at, 1); }
+    else for (int at = 0; at < sizeof calls / sizeof *calls; at++) { strcpy(text, \"text 17\"); strcpy(name, \".\"); \
+    wcscpy(wide, L\"wide\"); both(at, 1); }
     return 0;
 }
 "

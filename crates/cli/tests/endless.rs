@@ -93,27 +93,35 @@ fn what_ends_is_not_called_endless() {
             while (!atomic_load(&go) && __rdtsc() < end) ; return 3; }",
         // A timer's signal, and one that a child sends.
         "static void ring(int s) { atomic_store(&go, 1); }
-         int main(void) { struct itimerval t = { { 0, 0 }, { 0, 300000 } }; signal(SIGALRM, ring); setitimer(ITIMER_REAL, &t, 0); while (!atomic_load(&go)) ; return 3; }",
+         int main(void) { struct itimerval t = { { 0, 0 }, { 0, 300000 } }; signal(SIGALRM, ring); setitimer(ITIMER_REAL, &t, \
+         0); while (!atomic_load(&go)) ; return 3; }",
         "static void ring(int s) { atomic_store(&go, 1); }
-         int main(void) { signal(SIGUSR1, ring); pid_t us = getpid(); if (!fork()) { usleep(300000); kill(us, SIGUSR1); _exit(0); } while (!atomic_load(&go)) ; wait(0); return 3; }",
+         int main(void) { signal(SIGUSR1, ring); pid_t us = getpid(); if (!fork()) { usleep(300000); kill(us, SIGUSR1); \
+         _exit(0); } while (!atomic_load(&go)) ; wait(0); return 3; }",
         // Memory shared with a child.
         "int main(void) { atomic_int *shared = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
          if (!fork()) { usleep(300000); atomic_store(shared, 1); _exit(0); } while (!atomic_load(shared)) ; wait(0); return 3; }",
         // Input.
-        "int main(void) { int p[2]; pipe2(p, O_NONBLOCK); char c; if (!fork()) { usleep(300000); write(p[1], \"x\", 1); _exit(0); }
+        "int main(void) { int p[2]; pipe2(p, O_NONBLOCK); char c; if (!fork()) { usleep(300000); write(p[1], \"x\", 1); \
+         _exit(0); }
          while (!atomic_load(&go) && read(p[0], &c, 1) != 1) ; wait(0); return 3; }",
         // Another thread that takes long before it acts, and one that waits with a time-out.
         "static void *late(void *p) { for (long i = 0; i < 30000000; i++) plain = plain + 1; atomic_store(&go, 1); return p; }
          int main(void) { pthread_t t; pthread_create(&t, 0, late, 0); while (!atomic_load(&go)) ; return 3; }",
         "static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
-         static void *late(void *p) { struct timespec t; clock_gettime(CLOCK_REALTIME, &t); t.tv_sec += 5; pthread_mutex_lock(&m); pthread_cond_timedwait(&c, &m, &t); atomic_store(&go, 1); pthread_mutex_unlock(&m); return p; }
-         int main(void) { pthread_t t; pthread_create(&t, 0, late, 0); while (!atomic_load(&go)) ; pthread_join(t, 0); return 3; }",
+         static void *late(void *p) { struct timespec t; clock_gettime(CLOCK_REALTIME, &t); t.tv_sec += 5; \
+         pthread_mutex_lock(&m); pthread_cond_timedwait(&c, &m, &t); atomic_store(&go, 1); pthread_mutex_unlock(&m); return p; }
+         int main(void) { pthread_t t; pthread_create(&t, 0, late, 0); while (!atomic_load(&go)) ; pthread_join(t, 0); \
+         return 3; }",
         // One that gives a lock back in its loop, for which another waits that sets the flag.
         "static void *set(void *p) { pthread_mutex_lock(&m); atomic_store(&go, 1); pthread_mutex_unlock(&m); return p; }
-         int main(void) { pthread_t t; pthread_mutex_lock(&m); pthread_create(&t, 0, set, 0); while (!atomic_load(&go)) { for (int i = 0; i < 100; i++) sched_yield(); pthread_mutex_unlock(&m); pthread_mutex_lock(&m); } pthread_mutex_unlock(&m); pthread_join(t, 0); return 3; }",
+         int main(void) { pthread_t t; pthread_mutex_lock(&m); pthread_create(&t, 0, set, 0); while (!atomic_load(&go)) { \
+         for (int i = 0; i < 100; i++) sched_yield(); pthread_mutex_unlock(&m); pthread_mutex_lock(&m); } \
+         pthread_mutex_unlock(&m); pthread_join(t, 0); return 3; }",
         // A store that is taken back, which another thread may see in between.
         "static void *look(void *p) { while (!atomic_load(&come)) ; atomic_store(&go, 1); return p; }
-         int main(void) { pthread_t t; pthread_create(&t, 0, look, 0); while (!atomic_load(&go)) { atomic_store(&come, 1); sched_yield(); atomic_store(&come, 0); sched_yield(); } pthread_join(t, 0); return 3; }",
+         int main(void) { pthread_t t; pthread_create(&t, 0, look, 0); while (!atomic_load(&go)) { atomic_store(&come, 1); \
+         sched_yield(); atomic_store(&come, 0); sched_yield(); } pthread_join(t, 0); return 3; }",
     ];
     for body in ends {
         recorded(body, "random", 3);

@@ -223,7 +223,7 @@ fn what_is_clean_says_what_was_looked_at() {
 
 /// Which call it was that asked for what may be another thing next time.
 #[test]
-fn input_from_outside_is_named() {
+fn external_input_is_named() {
     let place = Place::new();
     place.compile(
         "reads",
@@ -232,7 +232,7 @@ fn input_from_outside_is_named() {
     place.write("input", "a");
     let shell =
         place.run(place.command("sh", &["-c", &format!("cat input | {} check -- ./reads", env!("CARGO_BIN_EXE_rashomon"))]));
-    let said = "note: input came from outside, to main (reads.c:4):";
+    let said = "note: external input, to main (reads.c:4):";
     assert!(shell.err.lines().any(|line| line.starts_with(said)), "{shell}");
 }
 

@@ -12,7 +12,8 @@ static int word;
 static long futex(int *at, long operation, long value) {
     long result;
     register long timeout __asm__(\"r10\") = 0;
-    __asm__ volatile(\"syscall\" : \"=a\"(result) : \"0\"(202L), \"D\"(at), \"S\"(operation), \"d\"(value), \"r\"(timeout) : \"rcx\", \"r11\", \"memory\");
+    __asm__ volatile(\"syscall\" : \"=a\"(result) : \"0\"(202L), \"D\"(at), \"S\"(operation), \"d\"(value), \"r\"(timeout) \
+    : \"rcx\", \"r11\", \"memory\");
     return result;
 }
 void hidden_lock(void) {

@@ -186,7 +186,8 @@ pthread_join(start(takes), 0);
 pthread_mutex_destroy(&m);
 pthread_mutex_init(&m, 0);
 pthread_join(start(takes), 0);
-for (int i = 0; i < 100; i++) { pthread_mutex_t *l = malloc(sizeof *l); pthread_mutex_init(l, 0); pthread_mutex_lock(l); pthread_mutex_unlock(l); pthread_mutex_destroy(l); free(l); }
+for (int i = 0; i < 100; i++) { pthread_mutex_t *l = malloc(sizeof *l); pthread_mutex_init(l, 0); pthread_mutex_lock(l); \
+    pthread_mutex_unlock(l); pthread_mutex_destroy(l); free(l); }
 pthread_rwlock_wrlock(&w); pthread_rwlock_unlock(&w);
 pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 struct timespec now = {0, 0};

@@ -96,7 +96,8 @@ fn nothing_is_proven_of_what_is_right() {
 #include <stdio.h>
 static int x;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static void *task(void *unused) { for (int i = 0; i < 1000; i++) { pthread_mutex_lock(&m); x++; pthread_mutex_unlock(&m); } return 0; }
+static void *task(void *unused) { for (int i = 0; i < 1000; i++) { pthread_mutex_lock(&m); x++; pthread_mutex_unlock(&m); } \
+    return 0; }
 int main(void) {
     pthread_t one, other;
     pthread_create(&one, 0, task, 0);

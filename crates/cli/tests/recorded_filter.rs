@@ -162,8 +162,10 @@ fn drawn(number: u64) -> Result<(), Failure> {
     let mut draw = SplitMix(number);
     let mut source = String::from(
         "#include <pthread.h>\n#include <semaphore.h>\n#include <stdatomic.h>\n#include <stdlib.h>\n#include <string.h>
-static pthread_mutex_t m[4] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
-static pthread_rwlock_t w[4] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
+static pthread_mutex_t m[4] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, \
+    PTHREAD_MUTEX_INITIALIZER};
+static pthread_rwlock_t w[4] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER, \
+    PTHREAD_RWLOCK_INITIALIZER};
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static sem_t s;
 static atomic_int a[4];

@@ -190,8 +190,10 @@ try 'int main(void) { return 0; }' || { echo 'configure: C compiler cannot creat
 try '#include <stdio.h>
 int main(void) { FILE *f = fopen(\"conftest.val\", \"w\"); return !f || fprintf(f, \"%d\", (int)sizeof(long)) < 0 || fclose(f); }'
 ./conftest && test \"$(cat conftest.val)\" = 8 || { echo 'configure: wrong size of long' >&2; exit 1; }
-try 'char no_such_function(); int main(void) { return no_such_function(); }' && { echo 'configure: links everything' >&2; exit 1; }
-try 'char pthread_create(); int main(void) { return pthread_create(); }' -lpthread || { echo 'configure: no pthread_create' >&2; exit 1; }
+try 'char no_such_function(); int main(void) { return no_such_function(); }' && { echo 'configure: links everything' >&2; \
+    exit 1; }
+try 'char pthread_create(); int main(void) { return pthread_create(); }' -lpthread || { echo 'configure: no pthread_create' \
+    >&2; exit 1; }
 $CC -E conftest.c > conftest.i || exit 1
 $CC --version > conftest.version || exit 1
 rm -f conftest*

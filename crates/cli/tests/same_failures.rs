@@ -12,7 +12,8 @@ static int stage;
 __attribute__((noinline)) static void crash_early(void) { *(volatile int *)8 = 1; }
 __attribute__((noinline)) static void crash_late(void) { *(volatile int *)16 = 1; }
 __attribute__((noinline)) static void next(void) { pthread_mutex_lock(&lock); stage++; pthread_mutex_unlock(&lock); }
-__attribute__((noinline)) static int now(void) { pthread_mutex_lock(&lock); int s = stage; pthread_mutex_unlock(&lock); return s; }
+__attribute__((noinline)) static int now(void) { pthread_mutex_lock(&lock); int s = stage; pthread_mutex_unlock(&lock); \
+    return s; }
 static void *first(void *p) { now(); next(); next(); return p; }
 static void *second(void *p) {
     int seen = now();

@@ -23,7 +23,7 @@ pub enum ConfirmError {
     NoSuchEvent { event: u32, events: usize },
     #[error("thread {thread} has no event left to stand at after the witness")]
     NoGoalEvent { thread: u32 },
-    #[error("a schedule names policy {code}, which is none")]
+    #[error("unknown policy {code} in a schedule")]
     NoSuchPolicy { code: u64 },
     #[error("a schedule of {turns} turns is longer than the format allows; record a shorter execution")]
     TooLong { turns: usize },

@@ -127,7 +127,7 @@ pub fn attempts(log: &[Step], held: usize, other: usize) -> Attempts {
         })
         .collect();
     for (number, span) in spans.iter().enumerate() {
-        if span.descriptor != held || !matches!(span.how, HoldEnd::Blocked | HoldEnd::Looking | HoldEnd::TimedOut) {
+        if span.descriptor != held || !matches!(span.how, HoldEnd::Blocked | HoldEnd::Polling | HoldEnd::TimedOut) {
             continue;
         }
         // The last time that each of the others came before.

@@ -78,7 +78,7 @@ pub enum Verdict {
 pub enum Why {
     #[error("the limit of states is reached")]
     States,
-    #[error("the time is over")]
+    #[error("out of time")]
     Time,
     #[error(transparent)]
     Step(#[from] StepError),

@@ -406,13 +406,13 @@ impl Serialisability {
                 let last = if parent == NONE { self.graph.current(event.target as u16) } else { parent };
                 self.order(last, event, number);
             }
-            Op::Publish | Op::Enter => {
+            Op::ReleaseObject | Op::Enter => {
                 let own = self.graph.current(event.thread);
                 add(self.objects.at(event.target as usize), own, &self.graph);
             }
-            Op::Observe | Op::Exit => {
-                let published = self.objects.get(event.target as usize).cloned().unwrap_or_default();
-                published.into_iter().for_each(|node| self.order(node, event, number));
+            Op::AcquireObject | Op::Exit => {
+                let released = self.objects.get(event.target as usize).cloned().unwrap_or_default();
+                released.into_iter().for_each(|node| self.order(node, event, number));
             }
             Op::Forget => {
                 let record = self.records.get_mut(event.target as usize).map(std::mem::take);

@@ -1,11 +1,11 @@
 //! What every thread knows of the others while a trace goes by: the clocks of happens-before and of its weaker kin.
 //!
 //! Edges: program order; a release of a lock to its later acquisitions (a shared release to exclusive ones only); fork to the
-//! child's first event, the child's last event to join; publish to later observations of the object; every entry of a barrier's
-//! generation to every exit; C++20's synchronises-with ([intro.races], [atomics.fences]): a release sequence is headed by a store
-//! that releases, or that follows a release fence, and goes on through updates; who reads from it receives at once if the read
-//! acquires, else at the thread's next acquire fence. A sequentially consistent fence does both. The *weak* order (Carril, Tichy,
-//! SEPS 2015, §3) leaves out locks and atomics.
+//! child's first event, the child's last event to join; release of another object to later acquisitions; every entry of a
+//! barrier's generation to every exit; C++20's synchronises-with ([intro.races], [atomics.fences]): a release sequence is headed
+//! by a store that releases, or that follows a release fence, and goes on through updates; who reads from it receives at once if
+//! the read acquires, else at the thread's next acquire fence. A sequentially consistent fence does both. The *weak* order
+//! (Carril, Tichy, SEPS 2015, §3) leaves out locks and atomics.
 //!
 //! Guarantee: the clock of an event knows exactly the events that a path of these edges leads from. Deviation: (1) a plain write
 //! between atomic ones does not end a release sequence. Cost: O(threads) for an event that brings news, O(1) for an acquisition
@@ -203,7 +203,7 @@ impl Default for Lock {
 
 #[derive(Clone, Copy, Debug)]
 struct Object {
-    /// What all who published knew.
+    /// What all who released it knew.
     row: u32,
 }
 
@@ -323,7 +323,7 @@ impl<K: VectorClocks> Clocks<K> {
                 let other = child != usize::from(event.thread) && child < self.threads.threads();
                 other.then(|| (self.threads.row(child), Some(event.target as u16)))
             }
-            Op::Observe | Op::Exit => row(self.objects.get(event.target as usize)?.row),
+            Op::AcquireObject | Op::Exit => row(self.objects.get(event.target as usize)?.row),
             Op::AtomicRead | Op::AtomicUpdate if acquires(event) => row(*self.atomics.get(&event.target)?),
             Op::Fence if acquires(event) => row(self.fences[usize::from(event.thread)].seen),
             _ => None,
@@ -358,7 +358,7 @@ impl<K: VectorClocks> Clocks<K> {
                 self.threads.join_thread(thread, child, now);
                 true
             }
-            Op::Observe | Op::Exit => {
+            Op::AcquireObject | Op::Exit => {
                 let object = self.objects.get(event.target as usize).copied().unwrap_or_default();
                 self.take(thread, object.row, now)
             }
@@ -406,7 +406,7 @@ impl<K: VectorClocks> Clocks<K> {
                     return Some(event.target as u16);
                 }
             }
-            Op::Publish | Op::Enter => {
+            Op::ReleaseObject | Op::Enter => {
                 let number = event.target as usize;
                 let row = self.objects.at(number).row;
                 self.objects.known_mut(number).row = self.add(thread, row, now);

@@ -54,8 +54,8 @@ fn trace(number: impl Fn(Space, u32) -> u32) -> Vec<Event> {
                 event(child, Op::End, child);
             }
             event(child, Op::Write, round % 2);
-            event(child, Op::Publish, round);
-            event(child, Op::Observe, 0);
+            event(child, Op::ReleaseObject, round);
+            event(child, Op::AcquireObject, 0);
             event(child, Op::Enter, 1 + round);
             event(child, Op::Exit, 1);
         }

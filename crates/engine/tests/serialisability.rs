@@ -55,7 +55,7 @@ fn ordered(trace: &[Event], one: usize, other: usize) -> bool {
                 (a.op, b.op),
                 (Op::Release, Op::Acquire | Op::AcquireShared)
                     | (Op::ReleaseShared, Op::Acquire)
-                    | (Op::Publish, Op::Observe)
+                    | (Op::ReleaseObject, Op::AcquireObject)
                     | (Op::Enter, Op::Exit)
                     | (Op::Fork, Op::Join)
             ))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Evidence {
     /// Not ordered by C++20 happens-before in the recorded execution itself.
     HappensBefore,
-    /// Disjoint lock sets and not ordered by fork/join, condition, barrier, semaphore, once and published objects (Carril, Tichy
+    /// Disjoint lock sets and not ordered by fork/join, condition, barrier, semaphore, once and released objects (Carril, Tichy
     /// §3).
     Hybrid,
     /// Conflicting accesses that creation and joining of threads do not order (RaceHunter, Definition 10).

@@ -166,10 +166,10 @@ pub enum EventKind {
     },
 
     /// Release / acquire on an object that is neither lock nor atomic: pipes, sockets, futexes, annotations.
-    Publish {
+    ReleaseObject {
         object: Address,
     },
-    Observe {
+    AcquireObject {
         object: Address,
     },
 

@@ -6,7 +6,7 @@
 //!
 //! Deviation 1: an acquisition that waits is reversed with the earlier acquisition of the lock, not with the release between them
 //! (which never can be next at the same time). Deviation 2: operations that are pending when an execution ends are treated as
-//! steps that come next. Deviation 3: threads that only look for what another is to do are not scheduled while they do so;
+//! steps that come next. Deviation 3: threads that only poll for what another is to do are not scheduled while they do so;
 //! without it a loop that waits would have endlessly many executions. Deviation 4: of several operations that could be reversed
 //! with a step only the last of those that are ordered among themselves is, object by object: the others follow in the execution
 //! that this leads to. Deviation 5: the orderly end of the process, with which every step of another thread is in conflict, is

@@ -35,7 +35,7 @@ pub struct Step {
     /// Bits by thread number.
     pub enabled: u64,
     pub asleep: u64,
-    /// Enabled, but only looking for what another thread is to do.
+    /// Enabled, but only polling for what another thread is to do.
     pub waiting: u64,
     pub does: Pending,
     /// What it stood before when its turn was over; `None`: it ended, or the execution did.

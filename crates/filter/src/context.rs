@@ -67,7 +67,7 @@ impl Contexts {
             | EventKind::BarrierEnter { .. }
             | EventKind::Post { .. }
             | EventKind::OnceDone { .. }
-            | EventKind::Publish { .. } => self.send(thread),
+            | EventKind::ReleaseObject { .. } => self.send(thread),
             _ => {}
         }
     }

@@ -61,7 +61,7 @@ impl<const N: usize> Runtime<N> {
             | EventKind::BarrierEnter { .. }
             | EventKind::Post { .. }
             | EventKind::OnceDone { .. }
-            | EventKind::Publish { .. } => self.send(thread),
+            | EventKind::ReleaseObject { .. } => self.send(thread),
             _ => {}
         }
     }
@@ -107,10 +107,10 @@ fn on_every_small_trace() {
     let acquire = |at| EventKind::Acquire { lock: lock(at), mode: LockMode::Exclusive, may_wait: true };
     let share = |at| EventKind::Acquire { lock: lock(at), mode: LockMode::Shared, may_wait: true };
     let release = |at, mode| EventKind::Release { lock: lock(at), mode };
-    let publish = EventKind::Publish { object: Address(0x30_0000) };
+    let given = EventKind::ReleaseObject { object: Address(0x30_0000) };
     let (mut count, mut dead) = (0, 0);
     for (threads, length, alphabet) in [
-        (2, 7, vec![acquire(0), release(0, LockMode::Exclusive), publish]),
+        (2, 7, vec![acquire(0), release(0, LockMode::Exclusive), given]),
         (2, 7, vec![acquire(0), release(0, LockMode::Exclusive), share(0), release(0, LockMode::Shared)]),
         (2, 6, vec![acquire(0), release(0, LockMode::Exclusive), acquire(1), release(1, LockMode::Exclusive)]),
         (3, 6, vec![acquire(0), release(0, LockMode::Exclusive)]),

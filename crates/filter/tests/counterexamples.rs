@@ -67,12 +67,12 @@ fn deviation_2_a_release_that_nobody_received_is_none() {
 
 #[test]
 fn deviation_3_only_what_was_sent_counts() {
-    let received = trace("t1 w x @a; t2 publish o; t1 observe o; t1 w x @a; t2 w x @b");
+    let received = trace("t1 w x @a; t2 release o; t1 acquire o; t1 w x @a; t2 w x @b");
     assert!(drops(&kept(&received, Relation::HAPPENS_BEFORE), &[3]));
     let joined = trace("main fork t1; main w x @a; main join t1; main w x @a");
     assert!(printed(&joined, true).iter().all(|kept| *kept), "the printed one keeps the second");
     assert!(drops(&kept(&joined, Relation::HYBRID), &[3]));
-    let sent = trace("t1 w x @a; t1 publish o; t1 w x @a; t2 observe o; t2 w x @b");
+    let sent = trace("t1 w x @a; t1 release o; t1 w x @a; t2 acquire o; t2 w x @b");
     for relation in [Relation::HAPPENS_BEFORE, Relation::HYBRID] {
         assert!(drops(&kept(&sent, relation), &[]));
         assert!(loses(&sent, &[true, true, false, true, true], relation));
@@ -101,7 +101,7 @@ fn deviation_4_siblings_cannot_speak_for_each_other() {
         assert!(drops(&Lookahead::kept(&even, relation).0, &[5]), "equivalent forks and joins");
         assert!(Lookahead::kept(&worked, relation).1.two_threads == 1, "the earlier forks race with more");
         assert!(!loses(&worked, &Lookahead::kept(&worked, relation).0, relation));
-        let unequal = trace("main r x @b; main publish o; t1 observe o; t2 observe o; t1 w x @a; t2 w x @a; t3 w x @a");
+        let unequal = trace("main r x @b; main release o; t1 acquire o; t2 acquire o; t1 w x @a; t2 w x @a; t3 w x @a");
         assert!(drops(&Lookahead::kept(&unequal, relation).0, &[]), "the third has not received");
     }
 }

@@ -91,16 +91,16 @@ fn locks(lock: u64) -> [EventKind; 2] {
 fn every_small_trace() {
     let (write, read, other) = (access(AccessClass::Write, 1), access(AccessClass::Read, 2), access(AccessClass::Write, 3));
     let object = Address(0x30_0000);
-    let (publish, observe) = (EventKind::Publish { object }, EventKind::Observe { object });
+    let (given, taken) = (EventKind::ReleaseObject { object }, EventKind::AcquireObject { object });
     let mut tally = Tally::default();
     let mut count = 0;
     for (threads, length, alphabet) in [
         (2, 6, [&[write, read][..], &locks(0)].concat()),
         (2, 7, [&[write][..], &locks(0)].concat()),
-        (2, 5, [&[write, other][..], &locks(0), &[publish, observe]].concat()),
+        (2, 5, [&[write, other][..], &locks(0), &[given, taken]].concat()),
         (2, 6, [&[write][..], &locks(0), &locks(1)].concat()),
         (3, 5, [&[write, read][..], &locks(0)].concat()),
-        (3, 5, vec![write, other, publish, observe]),
+        (3, 5, vec![write, other, given, taken]),
     ] {
         enumerate(threads, length, &alphabet, &mut |trace| {
             check(&sites(trace), 16, &mut tally);

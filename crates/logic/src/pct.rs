@@ -2,7 +2,7 @@
 //! Guarantees of Finding Bugs", ASPLOS 2010, §2), and how rarely a random policy switches.
 //!
 //! Three bands, each below the one before: initial priorities; those of change points, the first of which is the lowest of them;
-//! and those of threads that yield or only look, each lower than the last: who only looks must not keep the turn from a thread
+//! and those of threads that yield or only poll, each lower than the last: who only polls must not keep the turn from a thread
 //! that was set back.
 
 /// Initial priorities are not below this.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rashomon_abi::record::Op;
 use rashomon_logic::dependences::{ALL_MEMORY, Item, Use};
 use rashomon_logic::mappings::Line;
-use rashomon_logic::operations::{family, may_precede, same_family};
+use rashomon_logic::operations::{are_interchangeable, may_precede, representative};
 use rashomon_logic::pct;
 use rashomon_logic::pieces::Pieces;
 
@@ -12,22 +12,22 @@ fn ops() -> impl Iterator<Item = Op> {
     (0..=u64::from(u16::MAX)).filter_map(Op::from_code)
 }
 
-/// A family has one member that all its members are of, and a position accepts the whole family.
+/// Interchangeable operations have one representative, which is its own, and a position accepts any of them.
 #[test]
-fn families_have_one_name() {
+fn interchangeable_operations_have_one_representative() {
     assert!(ops().count() > 30);
     for op in ops() {
-        let name = family(op as u64);
-        assert_eq!(family(name), name, "{op:?}");
-        assert!(same_family(0, op) && same_family(op as u64, op));
+        let one = representative(op as u64);
+        assert_eq!(representative(one), one, "{op:?}");
+        assert!(are_interchangeable(0, op) && are_interchangeable(op as u64, op));
         for other in ops() {
-            assert_eq!(same_family(op as u64, other), family(op as u64) == family(other as u64));
-            // Whoever may precede is told by the family of what comes, not by the member.
-            assert_eq!(may_precede(op, other as u64), may_precede(op, family(other as u64)), "{op:?} {other:?}");
+            assert_eq!(are_interchangeable(op as u64, other), representative(op as u64) == representative(other as u64));
+            // Whoever may precede is told by the representative of what comes.
+            assert_eq!(may_precede(op, other as u64), may_precede(op, representative(other as u64)), "{op:?} {other:?}");
         }
     }
-    assert!(same_family(Op::Lock as u64, Op::LockFailed) && !same_family(Op::Lock as u64, Op::Unlock));
-    assert!(may_precede(Op::ThreadJoin, Op::Observe as u64) && !may_precede(Op::Lock, Op::Unlock as u64));
+    assert!(are_interchangeable(Op::Lock as u64, Op::LockFailed) && !are_interchangeable(Op::Lock as u64, Op::Unlock));
+    assert!(may_precede(Op::ThreadJoin, Op::Acquire as u64) && !may_precede(Op::Lock, Op::Unlock as u64));
 }
 
 /// Initial priorities, change points and threads that yield: each band is below the one before.

@@ -88,7 +88,7 @@ pub struct HappensBefore {
     signals: FxHashMap<EventIndex, VectorClock>,
     conditions: FxHashMap<Address, JoinedClocks>,
     barriers: FxHashMap<(Address, u32), JoinedClocks>,
-    /// Semaphores, once controls and published objects.
+    /// Semaphores, once controls and released objects.
     objects: FxHashMap<Address, JoinedClocks>,
     /// Semaphores, where only some posts count.
     needed: FxHashMap<Address, Needed>,
@@ -197,7 +197,9 @@ impl HappensBefore {
                     clock.receive_all(needed.take());
                 }
             }
-            EventKind::Take { semaphore: object } | EventKind::OnceSeen { once: object } | EventKind::Observe { object } => {
+            EventKind::Take { semaphore: object }
+            | EventKind::OnceSeen { once: object }
+            | EventKind::AcquireObject { object } => {
                 if let Some(all) = self.objects.get(&object) {
                     clock.receive_all(all);
                 }
@@ -255,7 +257,9 @@ impl HappensBefore {
                 let sent = clock.release();
                 self.needed.entry(semaphore).or_default().post(sent);
             }
-            EventKind::Post { semaphore: object } | EventKind::OnceDone { once: object } | EventKind::Publish { object } => {
+            EventKind::Post { semaphore: object }
+            | EventKind::OnceDone { once: object }
+            | EventKind::ReleaseObject { object } => {
                 let sent = clock.release();
                 self.objects.entry(object).or_default().add(sent);
             }

@@ -10,7 +10,7 @@
 //! asked when it goes by a second time ([`Spanning::around`]). Each moment of a thread becomes known to a holder once, so no two
 //! sections of one lock and holder enclose it.
 //!
-//! Limit: what a semaphore, a condition, once or a published object makes known is not enclosed.
+//! Limit: what a semaphore, a condition, once or a released object makes known is not enclosed.
 
 use crate::clock::{ThreadClock, VectorClock};
 use crate::lockset::Held;

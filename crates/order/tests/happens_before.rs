@@ -46,7 +46,7 @@ fn edge(trace: &Trace, a: usize, b: usize, model: Model) -> bool {
             x == y && (model.edges.spare_posts || is_needed(trace, a, b, x))
         }
         (EventKind::OnceDone { once: x }, EventKind::OnceSeen { once: y })
-        | (EventKind::Publish { object: x }, EventKind::Observe { object: y }) => x == y,
+        | (EventKind::ReleaseObject { object: x }, EventKind::AcquireObject { object: y }) => x == y,
         _ => false,
     }
 }

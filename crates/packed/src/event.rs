@@ -26,10 +26,10 @@ pub enum Op {
     /// A region that should be atomic; the target is the region's name. Regions nest.
     Begin = 13,
     End = 14,
-    /// Everything before a `Publish` is ordered before everything behind a later `Observe` of the same object: semaphores,
-    /// signals, queues, once routines.
-    Publish = 15,
-    Observe = 16,
+    /// Everything before a `ReleaseObject` is ordered before everything behind a later `AcquireObject` of the same object:
+    /// semaphores, signals, queues, once routines.
+    ReleaseObject = 15,
+    AcquireObject = 16,
     /// Of a barrier's generation: every `Enter` is ordered before every `Exit`.
     Enter = 17,
     Exit = 18,
@@ -63,8 +63,8 @@ impl Op {
             Op::Join,
             Op::Begin,
             Op::End,
-            Op::Publish,
-            Op::Observe,
+            Op::ReleaseObject,
+            Op::AcquireObject,
             Op::Enter,
             Op::Exit,
             Op::Forget,
@@ -93,8 +93,8 @@ impl Op {
             Self::Join => "join",
             Self::Begin => "begin",
             Self::End => "end",
-            Self::Publish => "publish",
-            Self::Observe => "observe",
+            Self::ReleaseObject => "release object",
+            Self::AcquireObject => "acquire object",
             Self::Enter => "enter",
             Self::Exit => "exit",
             Self::Forget => "forget",
@@ -132,7 +132,7 @@ impl Op {
             }
             Self::Fork | Self::Join => Space::Thread,
             Self::Begin | Self::End => Space::Region,
-            Self::Publish | Self::Observe | Self::Enter | Self::Exit => Space::Object,
+            Self::ReleaseObject | Self::AcquireObject | Self::Enter | Self::Exit => Space::Object,
             Self::Branch | Self::Fence | Self::Nothing => return None,
         })
     }

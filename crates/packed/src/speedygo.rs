@@ -18,8 +18,14 @@ pub(crate) fn source(input: Input, bare_threads: bool) -> SpeedyGoSource {
     TextSource::new(input, bare_threads)
 }
 
-pub(crate) const WORDS: [(&str, Op); 6] =
-    [("RD", Op::Read), ("WR", Op::Write), ("LK", Op::Acquire), ("UK", Op::Release), ("SIG", Op::Publish), ("WT", Op::Observe)];
+pub(crate) const WORDS: [(&str, Op); 6] = [
+    ("RD", Op::Read),
+    ("WR", Op::Write),
+    ("LK", Op::Acquire),
+    ("UK", Op::Release),
+    ("SIG", Op::ReleaseObject),
+    ("WT", Op::AcquireObject),
+];
 
 impl Dialect for SpeedyGo {
     #[inline]

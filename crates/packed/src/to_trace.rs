@@ -166,8 +166,8 @@ impl Builder {
                 EventKind::Fork { child }
             }
             Op::Join => EventKind::Join { child: self.thread(event.target), may_wait: true },
-            Op::Publish => EventKind::Publish { object },
-            Op::Observe => EventKind::Observe { object },
+            Op::ReleaseObject => EventKind::ReleaseObject { object },
+            Op::AcquireObject => EventKind::AcquireObject { object },
             Op::Enter => EventKind::BarrierEnter { barrier: object, generation: 0 },
             Op::Exit => EventKind::BarrierExit { barrier: object, generation: 0 },
             Op::Fence => EventKind::Fence { order: memory_order(event.order) },

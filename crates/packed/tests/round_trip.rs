@@ -177,7 +177,7 @@ const STD: &[Op] = &[
     Op::Nothing,
 ];
 const RAPID_BIN: &[Op] = &[Op::Acquire, Op::Release, Op::Read, Op::Write, Op::Fork, Op::Join, Op::Begin, Op::End, Op::Request];
-const SPEEDY_GO: &[Op] = &[Op::Read, Op::Write, Op::Acquire, Op::Release, Op::Publish, Op::Observe];
+const SPEEDY_GO: &[Op] = &[Op::Read, Op::Write, Op::Acquire, Op::Release, Op::ReleaseObject, Op::AcquireObject];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -252,7 +252,15 @@ fn forks_and_joins_become_signals_for_speedygo() {
     let steps: Vec<_> = found.iter().map(|event| (event.thread, event.op)).collect();
     assert_eq!(
         steps,
-        [(0, Op::Publish), (0, Op::Write), (1, Op::Observe), (1, Op::Write), (1, Op::Write), (1, Op::Publish), (0, Op::Observe)]
+        [
+            (0, Op::ReleaseObject),
+            (0, Op::Write),
+            (1, Op::AcquireObject),
+            (1, Op::Write),
+            (1, Op::Write),
+            (1, Op::ReleaseObject),
+            (0, Op::AcquireObject)
+        ]
     );
     assert_eq!(found[0].target, found[2].target);
     assert_eq!(found[5].target, found[6].target);

@@ -21,7 +21,7 @@ pub enum PipelineError {
     NoStore { path: PathBuf },
     #[error("no finding {id} in {path}; it has: {known}", path = path.display())]
     NoSuchFinding { id: String, path: PathBuf, known: String },
-    #[error("{prefix} may be any of {known}; write more of it")]
+    #[error("{prefix} is ambiguous: it may be {known}")]
     AmbiguousFinding { prefix: String, known: String },
     #[error("finding {id} has no schedule: it was {verdict}, never forced")]
     NoSchedule { id: String, verdict: &'static str },

@@ -330,7 +330,7 @@ fn objects(kind: &EventKind) -> [Option<u64>; 2] {
         EventKind::BarrierEnter { barrier, .. } | EventKind::BarrierExit { barrier, .. } => one(barrier),
         EventKind::Post { semaphore } | EventKind::Take { semaphore } => one(semaphore),
         EventKind::OnceBegin { once } | EventKind::OnceDone { once } | EventKind::OnceSeen { once } => one(once),
-        EventKind::Publish { object } | EventKind::Observe { object } => one(object),
+        EventKind::ReleaseObject { object } | EventKind::AcquireObject { object } => one(object),
         _ => [None, None],
     }
 }

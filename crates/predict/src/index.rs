@@ -115,7 +115,7 @@ struct Builder<'t> {
     waiting: Vec<u32>,
     entered: FxHashMap<(Address, u32), Vec<(u32, u32)>>,
     semaphores: FxHashMap<Address, Semaphore>,
-    published: FxHashMap<(Address, bool), (u32, u32)>,
+    released: FxHashMap<(Address, bool), (u32, u32)>,
     /// Per shared granule and byte, the last writer + 1.
     writers: Vec<[u32; 8]>,
     /// Events that calls into unseen code may have ordered.
@@ -158,7 +158,7 @@ impl<'t> Index<'t> {
                 .into_iter()
                 .map(|(semaphore, initial)| (semaphore, Semaphore { initial, ..Semaphore::default() }))
                 .collect(),
-            published: FxHashMap::default(),
+            released: FxHashMap::default(),
             writers: vec![[0; 8]; memory.len()],
             kept: trace.kept.iter().flat_map(|&(before, after)| [before, after]).collect(),
         };
@@ -374,19 +374,19 @@ impl Builder<'_> {
                 }
             }
             EventKind::OnceDone { once } => {
-                self.published.insert((once, true), (thread, at));
+                self.released.insert((once, true), (thread, at));
             }
-            EventKind::Publish { object } => {
-                self.published.insert((object, false), (thread, at));
+            EventKind::ReleaseObject { object } => {
+                self.released.insert((object, false), (thread, at));
             }
-            EventKind::OnceSeen { once } => self.observe((once, true), thread, at),
-            EventKind::Observe { object } => self.observe((object, false), thread, at),
+            EventKind::OnceSeen { once } => self.acquire_object((once, true), thread, at),
+            EventKind::AcquireObject { object } => self.acquire_object((object, false), thread, at),
             _ => {}
         }
     }
 
-    fn observe(&mut self, what: (Address, bool), thread: u32, at: u32) {
-        if let Some(&place) = self.published.get(&what) {
+    fn acquire_object(&mut self, what: (Address, bool), thread: u32, at: u32) {
+        if let Some(&place) = self.released.get(&what) {
             self.need(Level::Instance, thread, at, place);
         }
     }

@@ -39,7 +39,7 @@ fn damaged(seed: u64) -> Trace {
             14 => EventKind::Take { semaphore: object },
             15 => EventKind::OnceDone { once: object },
             16 => EventKind::OnceSeen { once: object },
-            17 => EventKind::Observe { object },
+            17 => EventKind::AcquireObject { object },
             18 => EventKind::Blocked { on: object },
             19 => EventKind::Atomic {
                 access: Access { address: Address(rng.below(4)), size, class, atomic: true },

@@ -101,7 +101,7 @@ fn protected_and_ordered_accesses_are_silent() {
         "main w x; main post s; t take s; t w x",
         "t lock m; t wait c m; main w x; main lock m; main signal c #s; main unlock m; t woken c m s; t w x; t unlock m",
         "main begin o; main w x; main done o; t seen o; t r x",
-        "main w x; main publish p; t observe p; t r x",
+        "main w x; main release p; t acquire p; t r x",
         "main r x; t r x",
         "main w x:4; t w x+4:4",
         "main rmw x relaxed; t rmw x relaxed",

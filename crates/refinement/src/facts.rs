@@ -55,7 +55,7 @@ impl Facts {
         let mut waiting: Vec<Option<EventIndex>> = vec![None; count];
         let mut held: FxHashMap<(u32, Address, LockMode), u32> = FxHashMap::default();
         let mut takes: FxHashMap<Address, u32> = FxHashMap::default();
-        let mut published: FxHashMap<(Address, bool), EventIndex> = FxHashMap::default();
+        let mut released: FxHashMap<(Address, bool), EventIndex> = FxHashMap::default();
         for (index, event) in trace.indices().zip(&trace.events) {
             let thread = event.thread.index();
             facts.position.push(facts.threads[thread].len() as u32);
@@ -85,11 +85,11 @@ impl Facts {
                     facts.barriers.entry((barrier, generation)).or_default().exits.push(index);
                 }
                 EventKind::Take { semaphore } => *takes.entry(semaphore).or_default() += 1,
-                EventKind::OnceDone { once } => _ = published.insert((once, true), index),
-                EventKind::Publish { object } => _ = published.insert((object, false), index),
-                EventKind::OnceSeen { once } => facts.edges.extend(published.get(&(once, true)).map(|&done| (done, index))),
-                EventKind::Observe { object } => {
-                    facts.edges.extend(published.get(&(object, false)).map(|&publish| (publish, index)));
+                EventKind::OnceDone { once } => _ = released.insert((once, true), index),
+                EventKind::ReleaseObject { object } => _ = released.insert((object, false), index),
+                EventKind::OnceSeen { once } => facts.edges.extend(released.get(&(once, true)).map(|&done| (done, index))),
+                EventKind::AcquireObject { object } => {
+                    facts.edges.extend(released.get(&(object, false)).map(|&release| (release, index)));
                 }
                 _ => {}
             }

@@ -312,8 +312,8 @@ pub(crate) const fn synchronises(kind: EventKind) -> bool {
         | EventKind::OnceBegin { .. }
         | EventKind::OnceDone { .. }
         | EventKind::OnceSeen { .. }
-        | EventKind::Publish { .. }
-        | EventKind::Observe { .. }
+        | EventKind::ReleaseObject { .. }
+        | EventKind::AcquireObject { .. }
         | EventKind::Blocked { .. }
         | EventKind::Other(_) => false,
     }

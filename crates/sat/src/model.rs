@@ -21,7 +21,7 @@ impl Model {
 pub enum Refusal {
     #[error("{values} values for {variables} variables")]
     Values { values: usize, variables: usize },
-    #[error("the order does not have each node once")]
+    #[error("the order does not list each node exactly once")]
     NotAnOrder,
     #[error("the assumption {0:?} does not hold")]
     Assumption(Literal),

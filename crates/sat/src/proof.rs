@@ -49,7 +49,7 @@ pub struct Proof {
 /// Why a proof is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("step {step}: the cycle with number {cycle} is none: {why}")]
+    #[error("step {step}: number {cycle} is not a cycle: {why}")]
     NoCycle { step: usize, cycle: usize, why: &'static str },
     #[error("step {step}: a literal of a variable that the problem does not have")]
     UnknownVariable { step: usize },

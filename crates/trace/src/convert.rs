@@ -99,8 +99,8 @@ impl Loader<'_> {
             Op::OnceBegin => EventKind::OnceBegin { once: self.identity(at, sync) },
             Op::OnceDone => EventKind::OnceDone { once: self.identity(at, sync) },
             Op::OnceSeen => EventKind::OnceSeen { once: self.identity(at, sync) },
-            Op::Publish => EventKind::Publish { object: self.identity(at, sync) },
-            Op::Observe => EventKind::Observe { object: self.identity(at, sync) },
+            Op::Release => EventKind::ReleaseObject { object: self.identity(at, sync) },
+            Op::Acquire => EventKind::AcquireObject { object: self.identity(at, sync) },
 
             Op::AtomicLoad | Op::AtomicStore | Op::AtomicRmw | Op::AtomicCasFailed => self.atomic(at, sync),
             Op::Fence => EventKind::Fence { order: order_of(atomic_aux::order(sync.aux)) },

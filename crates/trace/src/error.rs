@@ -42,10 +42,10 @@ pub enum TraceError {
 /// Why a control file cannot be written for a request.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ControlError {
-    #[error("the schedule has version {found}, this program writes version {supported}; make the finding anew")]
+    #[error("the schedule has version {found}, this program writes version {supported}; find it again")]
     Version { found: u32, supported: u32 },
 
-    #[error("{what} {index} of the schedule does not exist ({entries} there); the schedule is damaged, make the finding anew")]
+    #[error("{what} {index} of the schedule does not exist ({entries} there); the schedule is damaged, find it again")]
     NoSuchEntry { what: &'static str, index: u64, entries: u64 },
 
     #[error("the schedule has {entries} {what}, more than {limit}; confirm with a shorter schedule")]

@@ -122,7 +122,7 @@ impl RunNotes {
         let all = [
             (self.forked(), "it made other processes, which have recordings of their own"),
             (self.signals(), "signal handlers ran"),
-            (self.external_input(), "input came from outside that a re-execution may not see again"),
+            (self.external_input(), "it read external input that a re-execution may not see again"),
             (self.thinned(), "accesses that had been kept often enough were left out"),
             (
                 self.filtered(),

@@ -22,7 +22,7 @@ pub enum SyncKind {
     Barrier,
     Semaphore,
     Once,
-    /// What `Publish` and `Observe` name: source as in `rashomon_abi::record::sync_source`.
+    /// What `Release` and `Acquire` name: source as in `rashomon_abi::record::sync_source`.
     Channel {
         source: u16,
     },
@@ -191,7 +191,7 @@ pub const fn kind_of(op: Op, aux: u16) -> Option<SyncKind> {
             SyncKind::Semaphore
         }
         Op::OnceBegin | Op::OnceDone | Op::OnceSeen => SyncKind::Once,
-        Op::Publish | Op::Observe => SyncKind::Channel { source: aux },
+        Op::Release | Op::Acquire => SyncKind::Channel { source: aux },
         _ => return None,
     })
 }

@@ -64,7 +64,7 @@ pub struct BlockedRecord {
     pub event: EventIndex,
 }
 
-/// The first that came from outside, so that a re-execution may see something else.
+/// The first external input, so that a re-execution may see something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputRecord {
     pub thread: ThreadId,

@@ -200,8 +200,8 @@ impl<'a> Names<'a> {
             EventKind::OnceBegin { once } => format!("once-begin {}", of(once)),
             EventKind::OnceDone { once } => format!("once-done {}", of(once)),
             EventKind::OnceSeen { once } => format!("once-seen {}", of(once)),
-            EventKind::Publish { object } => format!("publish {}", of(object)),
-            EventKind::Observe { object } => format!("observe {}", of(object)),
+            EventKind::ReleaseObject { object } => format!("release {}", of(object)),
+            EventKind::AcquireObject { object } => format!("acquire {}", of(object)),
             EventKind::Blocked { on } => format!("blocked {}", of(on)),
             EventKind::Other(_) => "other".to_owned(),
         }

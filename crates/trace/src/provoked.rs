@@ -27,7 +27,7 @@ pub struct DescriptorState {
     /// How the holds ended: see `rashomon_abi::provoke::state`.
     pub caught: u64,
     pub blocked: u64,
-    pub looking: u64,
+    pub polling: u64,
     pub timed_out: u64,
     pub cut_short: u64,
     pub held: Duration,
@@ -64,7 +64,7 @@ pub struct Catch {
 pub enum HoldEnd {
     Caught,
     Blocked,
-    Looking,
+    Polling,
     TimedOut,
     CutShort,
 }
@@ -149,7 +149,7 @@ impl Provoked {
                 holds: of(state::HOLDS)?,
                 caught: of(state::CAUGHT)?,
                 blocked: of(state::BLOCKED)?,
-                looking: of(state::LOOKING)?,
+                polling: of(state::POLLING)?,
                 timed_out: of(state::TIMED_OUT)?,
                 cut_short: of(state::CUT_SHORT)?,
                 held: Duration::from_nanos(of(state::HELD)?),
@@ -198,7 +198,7 @@ fn parse_step(entry: u64, descriptors: usize) -> Option<Step> {
             let how = match (entry >> 8 & 0xff) as usize {
                 state::CAUGHT => HoldEnd::Caught,
                 state::BLOCKED => HoldEnd::Blocked,
-                state::LOOKING => HoldEnd::Looking,
+                state::POLLING => HoldEnd::Polling,
                 state::TIMED_OUT => HoldEnd::TimedOut,
                 state::CUT_SHORT => HoldEnd::CutShort,
                 _ => return None,

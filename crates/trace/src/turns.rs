@@ -10,7 +10,7 @@
 //! at some operation that was not recorded: its last turn stops at the next one, whichever it is, or after as many accesses as a
 //! last `TURN` record of its stream says.
 //!
-//! Where something came from outside the turns are no use any more: what was seen then may not be there again, and a schedule
+//! Behind an external input the turns are no use any more: what was seen then may not be there again, and a schedule
 //! that wants it would wait in vain. The schedule ends there.
 //!
 //! Limit: where plain accesses are not kept (an option, or a recording that was truncated) nothing tells that a thread was
@@ -92,7 +92,7 @@ impl HandoverLog {
         *self.wait(thread) = Some(Wait { ordinal, executed, recorded, over: false });
     }
 
-    /// Something came from outside into `thread`, which runs.
+    /// An external input of `thread`, which runs.
     pub(crate) fn came_in(&mut self, thread: ThreadId, ordinal: u32, executed: u64) {
         let waited = self.wait(thread).is_some_and(|wait| (wait.ordinal, wait.executed) == (ordinal, executed));
         // Where it waits before that, the schedule ends with the others' last turns.
@@ -170,7 +170,7 @@ impl LoadedTrace {
         &self.handovers.turns
     }
 
-    /// The turns that can be had again: those before anything came from outside.
+    /// The turns that can be had again: those before the first external input.
     fn replayable_turns(&self) -> Vec<(ThreadId, Position)> {
         match self.handovers.cut {
             Some((count, last)) => self.turns()[..count].iter().copied().chain(last).collect(),
@@ -178,12 +178,12 @@ impl LoadedTrace {
         }
     }
 
-    /// The recorded execution as a schedule, up to where something came from outside. `quantum` is the one it was recorded with.
+    /// The recorded execution as a schedule, up to the first external input. `quantum` is the one it was recorded with.
     pub fn replay_schedule(&self, quantum: u64) -> Schedule {
         self.schedule_of(self.replayable_turns(), quantum)
     }
 
-    /// The same to the end of the recording: for executions in which what came from outside comes again.
+    /// The same to the end of the recording: for executions in which external inputs are the same again.
     pub fn whole_schedule(&self, quantum: u64) -> Schedule {
         self.schedule_of(self.turns().to_vec(), quantum)
     }

@@ -60,7 +60,7 @@ fn arguments(op: Op) -> (u64, u16, Vec<u64>) {
         Op::CondWaitEnd => (CODE + 0x3080, 0, vec![CODE + 0x3000, 110, 0]),
         Op::BarrierEnter => (CODE + 0x30c0, 0, vec![7, 2]),
         Op::BarrierExit => (CODE + 0x30c0, 0, vec![7]),
-        Op::Publish | Op::Observe | Op::Blocking | Op::ExternalInput => (5, sync_source::FILE, vec![1]),
+        Op::Release | Op::Acquire | Op::Blocking | Op::ExternalInput => (5, sync_source::FILE, vec![1]),
         Op::AtomicLoad | Op::AtomicStore | Op::AtomicCasFailed | Op::Fence => (CODE + 0x3100, atomic, vec![41]),
         Op::AtomicRmw => (CODE + 0x3100, atomic, vec![41, 42]),
         Op::Allocate => (HEAP + 0x1000, allocation_kind::MAPPING, vec![4096, 0]),

@@ -109,10 +109,10 @@ fn a_wait_is_told_from_a_stop_before_the_operation() {
     // This one never ends.
     session.waits(1, 5);
     session.turn(0, 3);
-    session.sync(0, Op::Observe, 0, 0, MAIN + 0x104, &[]);
+    session.sync(0, Op::Acquire, 0, 0, MAIN + 0x104, &[]);
     let loaded = load(session);
     let place = |turn: usize| loaded.turns()[turn];
-    assert_eq!(place(2), (ThreadId(0), Position { ordinal: 2, place: Place::Synchronisation { op: Op::Observe as u16 } }));
+    assert_eq!(place(2), (ThreadId(0), Position { ordinal: 2, place: Place::Synchronisation { op: Op::Acquire as u16 } }));
     assert_eq!(place(4), (ThreadId(0), Position { ordinal: 2, place: Place::Waiting { accesses: 3 } }));
     assert_eq!(place(5), (ThreadId(1), Position { ordinal: 2, place: Place::Waiting { accesses: 5 } }));
     assert_eq!(loaded.replay_schedule(0).turns.len(), loaded.turns().len());

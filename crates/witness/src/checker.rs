@@ -170,8 +170,8 @@ impl<'t> Checker<'t> {
                 let count = run.counts.entry(semaphore).or_default();
                 *count = count.checked_sub(1).ok_or(Rejection::SemaphoreEmpty { event: index, semaphore })?;
             }
-            EventKind::OnceSeen { .. } | EventKind::Observe { .. } => {
-                if let Some(&needed) = self.facts.published.get(&index)
+            EventKind::OnceSeen { .. } | EventKind::AcquireObject { .. } => {
+                if let Some(&needed) = self.facts.released.get(&index)
                     && !run.ran(needed)
                 {
                     return Err(Rejection::NotYetPublished { event: index, needed });

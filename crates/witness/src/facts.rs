@@ -15,8 +15,8 @@ pub(crate) struct Facts {
     /// The initial count: the one given, or the least under which the trace itself is possible if that is more (or none was
     /// given).
     pub initial_count: HashMap<Address, u64>,
-    /// Per `OnceSeen` and `Observe`: the latest `OnceDone` or `Publish` on its object before it.
-    pub published: HashMap<EventIndex, EventIndex>,
+    /// Per `OnceSeen` and `AcquireObject`: the latest `OnceDone` or `ReleaseObject` on its object before it.
+    pub released: HashMap<EventIndex, EventIndex>,
 }
 
 impl Facts {
@@ -28,7 +28,7 @@ impl Facts {
             wait_begin: HashMap::new(),
             entered: HashMap::new(),
             initial_count: trace.semaphores.iter().map(|(&semaphore, &count)| (semaphore, count)).collect(),
-            published: HashMap::new(),
+            released: HashMap::new(),
         };
         let mut waiting: Vec<Option<EventIndex>> = vec![None; count];
         let mut balance: HashMap<Address, i64> = HashMap::new();
@@ -62,15 +62,15 @@ impl Facts {
                 }
                 EventKind::OnceSeen { once } => {
                     if let Some(&needed) = done.get(&once) {
-                        facts.published.insert(index, needed);
+                        facts.released.insert(index, needed);
                     }
                 }
-                EventKind::Publish { object } => {
+                EventKind::ReleaseObject { object } => {
                     latest.insert(object, index);
                 }
-                EventKind::Observe { object } => {
+                EventKind::AcquireObject { object } => {
                     if let Some(&needed) = latest.get(&object) {
-                        facts.published.insert(index, needed);
+                        facts.released.insert(index, needed);
                     }
                 }
                 _ => {}

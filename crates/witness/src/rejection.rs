@@ -22,7 +22,7 @@ pub enum Rejection {
     BarrierIncomplete { event: EventIndex, barrier: Address, generation: u32, missing: EventIndex },
     #[error("event {event} takes semaphore {semaphore} while its count is zero")]
     SemaphoreEmpty { event: EventIndex, semaphore: Address },
-    #[error("event {event} needs {needed} before it: it saw what that one completed or published")]
+    #[error("event {event} needs {needed} before it: it saw what that one completed or released")]
     NotYetPublished { event: EventIndex, needed: EventIndex },
     #[error("event {event} needs {needed} before it: a call into code that is not seen may have ordered them")]
     OrderedUnseen { event: EventIndex, needed: EventIndex },

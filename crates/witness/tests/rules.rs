@@ -124,7 +124,7 @@ fn barriers_semaphores_once_and_objects() {
     assert!(matches!(race(&too_little, "2 3 4 1"), Err(Rejection::SemaphoreEmpty { .. })));
     let once = trace("main begin o #1; main done o #2; t seen o #3; main w x #a; t w x #b");
     assert!(matches!(race(&once, "1 3 2"), Err(Rejection::NotYetPublished { .. })));
-    let object = trace("main publish o #1; t observe o #2; main w x #a; t w x #b");
+    let object = trace("main release o #1; t acquire o #2; main w x #a; t w x #b");
     assert!(matches!(race(&object, "2 1"), Err(Rejection::NotYetPublished { .. })));
     assert_eq!(race(&object, "1 2"), Ok(WitnessLevel::Causal));
 }

@@ -1,7 +1,7 @@
 //! Whether a serial recording happens again: every program of `tests/programs` and of `tests/bench` (small inputs), recorded
 //! under several seeds and replayed, and both recordings compared, event by event.
 //!
-//! A recording that says from where on a re-execution may differ, because something came from outside, is compared up to there.
+//! A recording that says from where on a re-execution may differ, because of external input, is compared up to there.
 
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
@@ -49,7 +49,7 @@ struct Run {
     seed: u32,
     policy: &'static str,
     events: u64,
-    /// From there on a re-execution may differ: what came from outside is not there again.
+    /// From there on a re-execution may differ: external input is not there again.
     until: Option<u64>,
     /// `None`: identical, as far as can be asked, and sound.
     fault: Option<String>,
@@ -226,7 +226,7 @@ fn compare(recorded: &Path, replayed: &Path, exactly: Exactly, run: &mut Run) ->
             continue;
         };
         let other = Recording::open(&other.folder)?;
-        // Also behind what came from outside.
+        // Also behind external input.
         if came_to_its_end && other.header.state == RunState::Running {
             return Ok(Some(format!("process {}: the replay did not come to its end", process.path)));
         }
@@ -272,7 +272,7 @@ fn bars_of(programs: &[ProgramResult]) -> Vec<Bar> {
     let outside = programs.iter().filter(|program| program.runs.iter().any(|run| run.until.is_some())).count();
     let total = runs().count();
     let found = format!(
-        "{} of {total} recordings of {} programs; {outside} programs up to where something came from outside",
+        "{} of {total} recordings of {} programs; {outside} programs up to their first external input",
         total - faults,
         programs.len()
     );

@@ -288,8 +288,8 @@ impl Search {
             EventKind::OnceSeen { once } => {
                 step.needs.extend(last(EventKind::OnceDone { once }).map(|other| shape.place(trace, other)));
             }
-            EventKind::Observe { object } => {
-                step.needs.extend(last(EventKind::Publish { object }).map(|other| shape.place(trace, other)));
+            EventKind::AcquireObject { object } => {
+                step.needs.extend(last(EventKind::ReleaseObject { object }).map(|other| shape.place(trace, other)));
             }
             EventKind::WaitBegin { .. } | EventKind::WaitEnd { .. } | EventKind::Signal { .. } => return None,
             EventKind::Post { .. } | EventKind::Take { .. } => return None,

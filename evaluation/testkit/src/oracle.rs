@@ -235,9 +235,9 @@ impl<'t> Oracle<'t> {
                 .take(index as usize)
                 .rfind(|(_, other)| other.kind == EventKind::OnceDone { once })
                 .is_none_or(|(done, _)| ran(done)),
-            EventKind::Observe { object } => all()
+            EventKind::AcquireObject { object } => all()
                 .take(index as usize)
-                .rfind(|(_, other)| other.kind == EventKind::Publish { object })
+                .rfind(|(_, other)| other.kind == EventKind::ReleaseObject { object })
                 .is_none_or(|(at, _)| ran(at)),
             _ => true,
         }

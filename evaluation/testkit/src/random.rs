@@ -80,7 +80,7 @@ struct Simulation {
     in_barrier: u32,
     semaphore: u64,
     once_done: bool,
-    published: bool,
+    released: bool,
 }
 
 /// A random feasible trace. Every event has a site of its own.
@@ -98,7 +98,7 @@ pub fn random(seed: u64, shape: Shape) -> Trace {
         in_barrier: 0,
         semaphore: 0,
         once_done: false,
-        published: false,
+        released: false,
     };
     simulation.begin_semaphore(seed);
     // A draw may be impossible in its state; enough draws fill any trace that is not blocked.
@@ -186,7 +186,7 @@ impl Simulation {
                     self.generation += 1;
                 }
             }
-            19 if features.semaphores || features.once => self.count_or_publish(thread),
+            19 if features.semaphores || features.once => self.count_or_release(thread),
             _ if self.shape.variables > 0 => self.access(thread),
             _ => self.acquire(thread),
         }
@@ -272,7 +272,7 @@ impl Simulation {
         }
     }
 
-    fn count_or_publish(&mut self, thread: usize) {
+    fn count_or_release(&mut self, thread: usize) {
         let features = self.shape.features;
         if features.semaphores && (!features.once || self.rng.below(2) == 0) {
             let semaphore = Address(SEMAPHORE);
@@ -290,9 +290,9 @@ impl Simulation {
             self.push(thread, kind);
         } else {
             let object = Address(OBJECT);
-            let observe = self.published && self.rng.below(2) == 0;
-            self.published = true;
-            self.push(thread, if observe { EventKind::Observe { object } } else { EventKind::Publish { object } });
+            let acquire = self.released && self.rng.below(2) == 0;
+            self.released = true;
+            self.push(thread, if acquire { EventKind::AcquireObject { object } } else { EventKind::ReleaseObject { object } });
         }
     }
 }

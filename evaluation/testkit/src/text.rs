@@ -4,7 +4,7 @@
 //! 8 bytes if not said). Operations: `r w rw X`, `ld st rmw casf X ORDER`, `fence ORDER`, `fork join tryjoin T`, `start end`,
 //! `lock trylock rlock unlock runlock request M`, `wait C M`, `woken C M [LABEL]`, `timeout C M`, `signal broadcast C`,
 //! `enter exit B [GENERATION]`, `post take S`, `count S N` (what a semaphore begins with), `begin done seen O`,
-//! `publish observe O`, `blocked M`, `other`. `//` starts a comment.
+//! `release acquire O`, `blocked M`, `other`. `//` starts a comment.
 
 use crate::builder::TraceBuilder;
 use rashomon_event::{
@@ -192,8 +192,8 @@ impl Statement<'_> {
             "begin" => EventKind::OnceBegin { once: first? },
             "done" => EventKind::OnceDone { once: first? },
             "seen" => EventKind::OnceSeen { once: first? },
-            "publish" => EventKind::Publish { object: first? },
-            "observe" => EventKind::Observe { object: first? },
+            "release" => EventKind::ReleaseObject { object: first? },
+            "acquire" => EventKind::AcquireObject { object: first? },
             "blocked" => EventKind::Blocked { on: first? },
             "other" => EventKind::Other(OtherOp::Unknown),
             operation => {

@@ -14,7 +14,7 @@ use super::locksets;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Granule};
 use super::{Detector, detector, eraser, found};
-use crate::system::thread::Own;
+use crate::detect::own::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_logic::cells::{Kind, covers, encode};
 use rashomon_logic::clocks;
@@ -84,7 +84,7 @@ fn races(thread: &Own, cell: u32, granule: &Granule, bits: u32, how: How) -> boo
     let local = &thread.detect;
     let protected = || detector() == Detector::Hybrid && locksets::protects(granule.lock_set, local.lock_set);
     cell & bits != 0
-        && !is_ordered(local, thread.detected.slot.get(), granule)
+        && !is_ordered(local, thread.detected().slot.get(), granule)
         && kind_of(cell, granule).conflicts(how.kind())
         && !protected()
 }
@@ -114,7 +114,7 @@ fn look(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, la
     let new = encode(reference, how.read, bits);
     let hybrid = detector() == Detector::Hybrid;
     let seen = shadow::values(shadow::look(cells));
-    let (slot, epoch) = (thread.detected.slot.get(), thread.detected.epoch.get());
+    let (slot, epoch) = (thread.detected().slot.get(), thread.detected().epoch.get());
     let local = &thread.detect;
     let (mut place, mut free, mut superfluous) = (CELLS, CELLS, 0u32);
     for (at, cell) in seen.into_iter().enumerate() {
@@ -169,7 +169,7 @@ fn look(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32, la
     }
     let at = if place < CELLS { place } else { free };
     if seen == [0; CELLS] {
-        thread.detected.counts.checked.add(1);
+        thread.detected().counts.checked.add(1);
         shadow::mark(address);
         return Some(match shadow::put_first(cells, new) {
             Ok(()) => true,
@@ -215,7 +215,7 @@ pub fn look_again(thread: &mut Own, address: u64, bytes: u64, how: How, referenc
 
 /// Into a place whatever is there, or where there is one.
 fn store(thread: &mut Own, cells: &[AtomicU32; CELLS], new: u32, address: u64, at: usize) {
-    thread.detected.counts.checked.add(1);
+    thread.detected().counts.checked.add(1);
     add(thread, cells, new, address, at);
 }
 

@@ -8,8 +8,8 @@
 use super::access::{self, How};
 use super::local;
 use super::objects::{self, Object};
+use crate::detect::own::Own;
 use crate::report::options;
-use crate::system::thread::Own;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rashomon_abi::record::{Op, atomic_aux};
@@ -50,7 +50,7 @@ fn receive(thread: &mut Own, object: &Object, acquires: bool) {
     if acquires {
         super::acquire(thread, object);
     } else {
-        object.is_received(thread.detected.slot.get());
+        object.is_received(thread.detected().slot.get());
         thread.detect.fence_pending.join(&object.released);
     }
 }
@@ -111,13 +111,13 @@ pub fn modify<R>(
         Op::AtomicStore => {
             if releases(order) {
                 object.released.assign(&thread.detect.clock);
-                object.last_slot = thread.detected.slot.get();
-                object.last_epoch = thread.detected.epoch.get();
+                object.last_slot = thread.detected().slot.get();
+                object.last_epoch = thread.detected().epoch.get();
                 passed_on = true;
             } else if thread.detect.has_fence {
                 object.released.assign(&thread.detect.fence_released);
                 object.last_slot = u32::MAX;
-            } else if object.last_slot != thread.detected.slot.get() && !KEPT.load(Relaxed) {
+            } else if object.last_slot != thread.detected().slot.get() && !KEPT.load(Relaxed) {
                 object.released.clear();
                 object.last_slot = u32::MAX;
             }

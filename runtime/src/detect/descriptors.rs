@@ -9,8 +9,8 @@ use super::access::{self, How};
 use super::shadow::{self, reserve};
 use super::stacks::StackId;
 use super::{Detector, detector, libraries, local};
+use crate::detect::own::Own;
 use crate::report::{Descriptor, options};
-use crate::system::thread::Own;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
@@ -86,9 +86,9 @@ const EVERYTHING: i64 = 2;
 pub fn moves_data(thread: &mut Own, takes_in: bool, site: u64) {
     if options::get().io_sync == EVERYTHING {
         if takes_in {
-            super::observe(thread, ALL_FILES);
+            super::acquire_from(thread, ALL_FILES);
         } else {
-            super::publish(thread, ALL_FILES, site);
+            super::release(thread, ALL_FILES, site);
         }
     }
 }

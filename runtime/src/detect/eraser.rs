@@ -20,7 +20,7 @@ use super::access::How;
 use super::locksets;
 use super::shadow::{self, BYTES, READ, REFERENCE_SHIFT};
 use super::{found, spans};
-use crate::system::thread::Own;
+use crate::detect::own::Own;
 use core::sync::atomic::Ordering::*;
 
 const EXCLUSIVE: u32 = 1;
@@ -49,7 +49,7 @@ pub fn word(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32
     if how.atomic {
         return true;
     }
-    thread.detected.counts.checked.add(1);
+    thread.detected().counts.checked.add(1);
     let mut at = address;
     let mut quiet = true;
     while at < address + bytes {
@@ -93,7 +93,7 @@ fn variable(thread: &mut Own, address: u64, bytes: u64, how: How, reference: u32
         return true;
     }
     let granule = spans::granule(old >> REFERENCE_SHIFT);
-    let own = granule.slot() == thread.detected.slot.get();
+    let own = granule.slot() == thread.detected().slot.get();
     let (kind, candidates) = (state >> STATE_SHIFT, state >> SET_SHIFT & SET);
     let next = match kind {
         // A cell that was swept, or the variable's first access by a second thread.

@@ -9,7 +9,8 @@ use super::access::{self, How};
 use super::local;
 use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, GRANULE, When};
-use crate::system::thread::{Own, Runtime};
+use crate::detect::own::Own;
+use crate::system::thread::Runtime;
 use core::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_movemask_ps, _mm_set1_epi32,
 };
@@ -44,7 +45,7 @@ impl Memo {
 
     #[inline(always)]
     fn apply(&self, thread: &mut Own, cells: &[AtomicU32; CELLS], address: u64) {
-        thread.detected.counts.checked.add(1);
+        thread.detected().counts.checked.add(1);
         shadow::mark(address);
         let mut superfluous = self.places >> 2;
         while superfluous != 0 {
@@ -150,7 +151,7 @@ fn bits_of(address: u64, bytes: u64) -> u32 {
 fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Own, address: u64, reference: u32, memo: &mut Memo) {
     let (cells, bits) = (shadow::cells(address), bits_of(address, LENGTH));
     let whens = spans::whens();
-    let current = When { epoch: thread.detected.epoch.get(), slot_atomic: thread.detected.slot.get() << 1 };
+    let current = When { epoch: thread.detected().epoch.get(), slot_atomic: thread.detected().slot.get() << 1 };
     let (times, slots) = thread.detect.clock.raw();
     let new = reference << REFERENCE_SHIFT | if IS_READ { READ } else { 0 } | bits;
     let all = shadow::look(cells);
@@ -197,7 +198,7 @@ fn word<const IS_READ: bool, const LENGTH: u64>(thread: &mut Own, address: u64, 
         place = superfluous & superfluous.wrapping_neg();
         superfluous &= !place;
     }
-    thread.detected.counts.checked.add(1);
+    thread.detected().counts.checked.add(1);
     if place == 0 {
         if free == 0 {
             return access::add(thread, cells, new, address, CELLS);

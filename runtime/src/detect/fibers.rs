@@ -1,4 +1,4 @@
-//! Fibres: threads of the program's own, which it switches between (`__tsan_*_fiber`).
+//! Fibres: threads of the program's own, which it switches between ([`crate::intercept::fibers`]).
 //!
 //! A fibre is a thread without one of the kernel's: it has a number, a clock, a call stack. Whatever thread switches to it runs
 //! as it until the next switch, so that a thread's own record, which is a fibre as well, may go on under another kernel thread. A
@@ -9,10 +9,8 @@ use super::{clock, local};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
 use crate::system::sys;
-use crate::system::thread::{self, Runtime, Thread};
+use crate::system::thread::Thread;
 use crate::system::tls::{Hot, hot};
-use core::ffi::c_char;
-use core::sync::atomic::Ordering::*;
 
 /// `__tsan_switch_to_fiber_no_sync`
 pub const NO_SYNC: u32 = 1;
@@ -22,32 +20,21 @@ const REMEMBERED: usize = 64;
 pub static LOCK: RawLock = RawLock::new();
 static mut OVER: List<&'static Thread> = List::new();
 
-/// A record for a fibre.
-fn record(parent: &Thread) -> Option<&'static Thread> {
+/// The record of one that nobody will ask for any more.
+pub fn oldest_over() -> Option<&'static Thread> {
     let over = &raw mut OVER;
     // SAFETY: under the lock.
-    let oldest = LOCK.with(|| unsafe { if (*over).len() > REMEMBERED { Some((*over).remove(0)) } else { None } });
-    let (number, ordinal) = (parent.number.get(), parent.spawned.get());
-    match oldest {
-        // SAFETY: the program said that it uses this fibre no more.
-        Some(oldest) => Some(unsafe { thread::register_again(oldest, number, ordinal) }),
-        None => thread::register(number, ordinal),
-    }
+    LOCK.with(|| unsafe { if (*over).len() > REMEMBERED { Some((*over).remove(0)) } else { None } })
 }
 
-/// A new fibre, that begins with what `parent` knows. `None` when there is no room.
-pub fn create(parent: &Thread, site: u64) -> Option<&'static Thread> {
-    let child = record(parent)?;
-    parent.spawned.set(parent.spawned.get() + 1);
-    child.detached.set(true);
-    // No handle of the thread library's is the address of this record.
-    child.handle.store(core::ptr::from_ref(child) as u64, Release);
+/// A new fibre begins with what `parent` knows. The block that it will run with.
+pub fn begin(parent: &Thread, child: &Thread, site: u64) -> &'static Hot {
     let state = sys::map_anonymous(size_of::<Hot>()).cast::<Hot>();
     if state.is_null() {
         sys::die(&[b"out of memory for a new fibre"]);
     }
     parent.with_own(|parent| {
-        child.detected.creation.set(local::call_stack(parent, site));
+        child.detected().creation.set(local::call_stack(parent, site));
         // SAFETY: nobody runs the fibre yet.
         unsafe {
             child.with_own_of_other(|child| {
@@ -57,9 +44,8 @@ pub fn create(parent: &Thread, site: u64) -> Option<&'static Thread> {
         }
         local::epoch_ends(parent);
     });
-    // SAFETY: fresh memory, the size of a block; all zero bytes are a block. Nobody runs the fibre meanwhile.
-    unsafe { thread::prepare(child, &*state) };
-    Some(child)
+    // SAFETY: fresh memory, the size of a block; all zero bytes are a block.
+    unsafe { &*state }
 }
 
 /// The calling thread, which runs as `from`, goes on as `to`.
@@ -99,13 +85,17 @@ pub fn switch(from: &Thread, to: &'static Thread, flags: u32) {
     block.thread.set(Some(to));
 }
 
-/// The fibre is used no more.
-pub fn destroy(fiber: &'static Thread) {
-    clock::give_slot_back(fiber.detected.slot.get(), fiber.detected.epoch.get());
-    // SAFETY: by the interface: it does not run, and its block is the parked one.
-    unsafe { thread::detach(fiber) };
-    fiber.ended.store(1, Release);
-    // SAFETY: as above; a fibre's own block.
+/// The fibre is about to be used no more.
+pub fn ends(fiber: &Thread) {
+    clock::give_slot_back(fiber.detected().slot.get(), fiber.detected().epoch.get());
+}
+
+/// Nobody runs the fibre again; its record is remembered for a while.
+///
+/// # Safety
+/// It does not run, and is detached.
+pub unsafe fn is_over(fiber: &'static Thread) {
+    // SAFETY: by the contract; a fibre's own block is the parked one.
     unsafe {
         fiber.with_own_of_other(|own| {
             sys::unmap(own.detect.parked.cast(), size_of::<Hot>());
@@ -116,53 +106,4 @@ pub fn destroy(fiber: &'static Thread) {
     let over = &raw mut OVER;
     // SAFETY: under the lock.
     LOCK.with(|| unsafe { (*over).push(fiber) });
-}
-
-fn entered() -> Option<Runtime> {
-    if super::on() { Runtime::try_enter() } else { None }
-}
-
-/// The thread's own block stands for its only fibre.
-fn only_fiber() -> *const Thread {
-    core::ptr::from_ref(hot()).cast()
-}
-
-unsafe extern "C" fn current() -> *const Thread {
-    entered().map_or_else(only_fiber, |runtime| runtime.thread())
-}
-
-unsafe extern "C" fn created(_flags: u32) -> *const Thread {
-    let Some(runtime) = entered() else { return only_fiber() };
-    create(runtime.thread(), crate::system::tls::caller()).map_or(core::ptr::null(), core::ptr::from_ref)
-}
-
-unsafe extern "C" fn switched(fiber: *const Thread, flags: u32) {
-    let Some(runtime) = entered() else { return };
-    // SAFETY: by the interface: null, or a fibre that `create` made, or a thread's own.
-    if let Some(fiber) = unsafe { fiber.as_ref() } {
-        switch(runtime.thread(), fiber, flags);
-    }
-}
-
-unsafe extern "C" fn destroyed(fiber: *const Thread) {
-    let Some(_runtime) = entered() else { return };
-    // SAFETY: as above.
-    if let Some(fiber) = unsafe { fiber.as_ref() } {
-        destroy(fiber);
-    }
-}
-
-unsafe extern "C" fn named(fiber: *const Thread, name: *const c_char) {
-    if let Some(_runtime) = entered() {
-        // SAFETY: by the interface: a fibre, and a terminated text.
-        unsafe { crate::report::set_thread_name((*fiber).number.get(), core::ffi::CStr::from_ptr(name).to_bytes()) };
-    }
-}
-
-crate::system::entry::interpose! {
-    __tsan_get_current_fiber => current;
-    __tsan_create_fiber => created;
-    __tsan_switch_to_fiber => switched;
-    __tsan_destroy_fiber => destroyed;
-    __tsan_set_fiber_name => named;
 }

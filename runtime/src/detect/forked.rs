@@ -8,10 +8,11 @@
 use super::{
     background, blocks, clock, fibers, found, handlers, ignores, libraries, lock_order, locksets, objects, spans, stacks,
 };
+use crate::detect::own::Own;
 use crate::report::{self, options};
 use crate::system::lock::RawLock;
 use crate::system::sys;
-use crate::system::thread::{self, Own, State};
+use crate::system::thread::{self, State};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
 /// `handlers_of_exit`: the lock of the functions that are to run at the end of the process.
@@ -73,7 +74,7 @@ pub unsafe fn in_child(thread: &mut Own, handlers_of_exit: &'static RawLock) {
             continue;
         }
         // This one does not exist here.
-        let (slot, epoch) = (other.detected.slot.get(), other.detected.epoch.get());
+        let (slot, epoch) = (other.detected().slot.get(), other.detected().epoch.get());
         if epoch > thread.detect.clock.get(slot) {
             thread.detect.clock.set(slot, epoch);
         }

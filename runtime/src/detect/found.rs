@@ -5,10 +5,10 @@ use super::shadow::{self, BYTES, READ, REFERENCE_SHIFT};
 use super::spans::{self, Granule};
 use super::stacks::{self, StackId};
 use super::{local, locksets, sides};
+use crate::detect::own::Own;
 use crate::report::options;
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
-use crate::system::thread::Own;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 pub static LOCK: RawLock = RawLock::new();

@@ -3,11 +3,11 @@
 
 use super::stacks::{self, StackId};
 use super::{ignores, local, walked};
+use crate::detect::own::Own;
 use crate::report;
 use crate::system::lock::RawLock;
 use crate::system::memory::Map;
 use crate::system::real::{errno, set_errno};
-use crate::system::thread::Own;
 use rashomon_abi::report::warning;
 
 /// No function sets it, so that a handler that spoils `errno` is seen to.

@@ -6,10 +6,10 @@
 use super::local;
 use super::stacks::StackId;
 use super::walked;
+use crate::detect::own::Own;
 use crate::report;
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
-use crate::system::thread::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 
 /// Regions whose places are remembered.

@@ -1,7 +1,8 @@
 //! Objects of a heap that is managed by the program: many are freed at once, and they move.
 
 use super::{blocks, objects, shadow};
-use crate::system::thread::{self, Own};
+use crate::detect::own::Own;
+use crate::system::thread;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Where the heap begins and ends.
@@ -52,7 +53,7 @@ pub fn relocate(from: u64, to: u64, bytes: u64) {
 /// The thread learns all that any thread did so far.
 pub fn learn_everything(thread: &mut Own) {
     for other in thread::all() {
-        let (slot, epoch) = (other.detected.slot.get(), other.detected.epoch.get());
+        let (slot, epoch) = (other.detected().slot.get(), other.detected().epoch.get());
         if thread.detect.clock.get(slot) < epoch {
             thread.detect.clock.set(slot, epoch);
         }

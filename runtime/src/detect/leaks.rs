@@ -16,10 +16,10 @@ fn leaked() -> impl Iterator<Item = &'static Thread> {
 pub fn report() {
     let mut alike = Map::new();
     for thread in leaked() {
-        *alike.entry((thread.detected.creation.get() as u64, 1)) += 1;
+        *alike.entry((thread.detected().creation.get() as u64, 1)) += 1;
     }
     for thread in leaked() {
-        let count = core::mem::take(alike.entry((thread.detected.creation.get() as u64, 1)));
+        let count = core::mem::take(alike.entry((thread.detected().creation.get() as u64, 1)));
         if count > 0 {
             report::leak(thread.number.get(), count as u32);
         }

@@ -12,11 +12,11 @@ use super::spans::{self, Block, GRANULE, Granule, References, When};
 use super::stacks::{self, StackId};
 use super::statistics::Counts;
 use super::tree::{self, Tree};
-use super::{Detector, detector, lock_order};
+use super::{Detector, Own, detector, lock_order};
 use crate::system::memory::List;
 use crate::system::shared::Shared;
 use crate::system::sys;
-use crate::system::thread::{Own, all};
+use crate::system::thread::all;
 use crate::system::tls::Hot;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::LOW_MASK;
@@ -191,8 +191,8 @@ impl Own {
     /// Another slot, whose epochs before this one are others'.
     fn take_slot(&mut self) {
         let (slot, epoch) = clock::take_slot(&self.detect.clock);
-        self.detected.slot.set(slot);
-        self.detected.epoch.set(epoch);
+        self.detected().slot.set(slot);
+        self.detected().epoch.set(epoch);
         self.detect.tree.slot_begins(epoch);
     }
 
@@ -204,19 +204,19 @@ impl Own {
 
     /// Epoch and slot of what follows: everything up to here was passed on.
     fn next_epoch(&mut self) {
-        let (slot, epoch) = (self.detected.slot.get(), self.detected.epoch.get());
+        let (slot, epoch) = (self.detected().slot.get(), self.detected().epoch.get());
         if epoch >= Epoch::MAX - 1 {
             // A slot whose epochs are used up is known to be over.
             self.detect.clock.set(slot, Epoch::MAX);
             self.take_slot();
         } else {
-            self.detected.epoch.set(epoch + 1);
+            self.detected().epoch.set(epoch + 1);
         }
         self.knows_itself();
     }
 
     fn knows_itself(&mut self) {
-        let (slot, epoch) = (self.detected.slot.get(), self.detected.epoch.get());
+        let (slot, epoch) = (self.detected().slot.get(), self.detected().epoch.get());
         self.detect.clock.set(slot, epoch);
     }
 }
@@ -272,7 +272,7 @@ pub fn span_ends(thread: &mut Own) {
     if local.block.size == 0 && local.atomic_block.size == 0 {
         return;
     }
-    record.detected.counts.spans.add(1);
+    record.detected().counts.spans.add(1);
     if local.block.size != 0 {
         local.hint = if local.block.size <= local.hint.next_power_of_two() {
             local.block.next - local.block.base
@@ -309,7 +309,7 @@ pub fn sleeps(thread: &mut Own, site: u64) {
 pub fn wakes(thread: &mut Own) {
     for other in all() {
         // An epoch that changes meanwhile is a little old.
-        let (slot, epoch) = (other.detected.slot.get(), other.detected.epoch.get());
+        let (slot, epoch) = (other.detected().slot.get(), other.detected().epoch.get());
         thread.detect.slept.set(slot, epoch);
     }
 }
@@ -459,7 +459,7 @@ fn new_reference(thread: &mut Own, site: u64, context: StackId, atomic: bool) ->
         *cached = Cached { site, context, generation: 0, stack: stacks::intern(context, site), reference: 0, padding: 0 };
     }
     let shared = Granule {
-        when: When { epoch: record.detected.epoch.get(), slot_atomic: record.detected.slot.get() << 1 | atomic as u32 },
+        when: When { epoch: record.detected().epoch.get(), slot_atomic: record.detected().slot.get() << 1 | atomic as u32 },
         thread: record.number.get(),
         lock_set: local.lock_set,
     };

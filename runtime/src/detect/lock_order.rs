@@ -18,11 +18,11 @@ use super::objects::{self, Life, Object};
 use super::shadow::reserve;
 use super::stacks::StackId;
 use super::walked;
+use crate::detect::own::Own;
 use crate::report::{self, Edge as Told, Lock, options};
 use crate::system::lock::RawLock;
 use crate::system::memory::{List, Map};
 use crate::system::sys;
-use crate::system::thread::Own;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
 const MAX_NODES: usize = 1 << 24;

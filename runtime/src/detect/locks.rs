@@ -12,7 +12,7 @@ use super::access::{self, How};
 use super::objects::{self, Object};
 use super::stacks::StackId;
 use super::{Detector, detector, found, libraries, local, lock_order, misuse, tree};
-use crate::system::thread::Own;
+use crate::detect::own::Own;
 use core::sync::atomic::Ordering::Relaxed;
 use rashomon_abi::record::lock_kind;
 use rashomon_abi::report::warning;
@@ -67,7 +67,7 @@ pub fn lock_edges() -> bool {
 
 /// An event of a lock reads its first byte.
 fn touch(thread: &mut Own, object: &Object, address: u64, site: u64) {
-    if object.seen.is_still(address, thread.detected.slot.get()) {
+    if object.seen.is_still(address, thread.detected().slot.get()) {
         return;
     }
     if thread.hot().ignored.get() > 0 {
@@ -82,7 +82,7 @@ fn touch(thread: &mut Own, object: &Object, address: u64, site: u64) {
             found::use_after_free(thread, address, 1, How::atomic(true), reference);
         }
     }
-    object.seen.remember(address, thread.detected.slot.get());
+    object.seen.remember(address, thread.detected().slot.get());
 }
 
 /// A lock begins to exist.
@@ -135,7 +135,7 @@ pub fn destroyed(thread: &mut Own, address: u64, flags: u32, site: u64) {
             && let Some((number, unlocked_at, slot, epoch)) = last
             && !locked
             && slot != u32::MAX
-            && slot != thread.detected.slot.get()
+            && slot != thread.detected().slot.get()
             && thread.detect.clock.get(slot) < epoch
         {
             found::destroyed_in_use(thread, address, reference, number, unlocked_at);
@@ -305,8 +305,8 @@ pub fn released(thread: &mut Own, address: u64, shared: bool, times: u32, site: 
                 let local = &thread.detect;
                 object.released.assign(&local.clock);
                 object.shared.clear();
-                object.last_slot = thread.detected.slot.get();
-                object.last_epoch = thread.detected.epoch.get();
+                object.last_slot = thread.detected().slot.get();
+                object.last_epoch = thread.detected().epoch.get();
                 object.received.store(false, Relaxed);
             }
         }
@@ -351,7 +351,8 @@ pub fn freed(thread: &mut Own, object: &Object, site: u64) {
         return;
     }
     let (slot, epoch) = (object.last_slot, object.last_epoch);
-    if object.recursion == 0 && slot != u32::MAX && slot != thread.detected.slot.get() && thread.detect.clock.get(slot) < epoch {
+    if object.recursion == 0 && slot != u32::MAX && slot != thread.detected().slot.get() && thread.detect.clock.get(slot) < epoch
+    {
         let reference = local::reference_of_call(thread, site, false);
         if reference != 0 && access::word(thread, object.address, 1, How::FREE, reference) {
             found::destroyed_in_use(thread, object.address, reference, object.owner - 1, object.owner_stack);

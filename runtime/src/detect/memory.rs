@@ -2,7 +2,7 @@
 
 use super::stacks::StackId;
 use super::{access, blocks, handlers, libraries, local, locks, objects, shadow};
-use crate::system::thread::Own;
+use crate::detect::own::Own;
 use crate::system::{glibc, loader};
 use core::sync::atomic::Ordering::Acquire;
 

@@ -5,8 +5,8 @@
 use super::objects::{self, Object};
 use super::stacks::StackId;
 use super::walked;
+use crate::detect::own::Own;
 use crate::report::{self, Lock, Misuse};
-use crate::system::thread::Own;
 use rashomon_abi::report::warning;
 
 /// What a report says about a lock, read while it was still so.

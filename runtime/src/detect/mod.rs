@@ -48,6 +48,7 @@ pub mod locksets;
 pub mod memory;
 pub mod misuse;
 pub mod objects;
+pub mod own;
 pub mod shadow;
 mod sides;
 pub mod spans;
@@ -56,9 +57,10 @@ pub mod statistics;
 pub mod tree;
 pub mod walked;
 
+use crate::detect::own::Own;
 use crate::report::options;
 use crate::system::config;
-use crate::system::thread::{self, Own, Runtime};
+use crate::system::thread::{self, Runtime};
 use crate::system::tls::hot;
 use access::How;
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -126,7 +128,7 @@ pub fn attach(thread: &mut Own) {
     if thread.number.get() == 0 {
         thread.give_slot();
     }
-    let slot = thread.detected.slot.get();
+    let slot = thread.detected().slot.get();
     thread.detect.begin(slot);
     let hot = thread.hot();
     hot.shadow_mask.set(shadow::SELECT);
@@ -138,7 +140,7 @@ pub fn attach(thread: &mut Own) {
 /// The calling thread is over.
 pub fn detach(thread: &mut Own) {
     thread.hot().shadow.set(core::ptr::null_mut());
-    statistics::add(&thread.detected.counts);
+    statistics::add(&thread.detected().counts);
     thread.detect.end();
 }
 
@@ -229,10 +231,10 @@ vptr_hooks! { vptr_read VPTR_READ; vptr_write VPTR_WRITE; }
 fn slowly(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
     let filtered = !how.vptr && fits(address, bytes);
     if counting() {
-        thread.detected.counts.executed.add(1);
+        thread.detected().counts.executed.add(1);
         if filtered && thread.detect.tree.is_on() {
             if local::is_covered(thread, address, bytes, how.read) {
-                thread.detected.counts.filter.span.add(1);
+                thread.detected().counts.filter.span.add(1);
                 return;
             }
             if tree::recall(thread, address, bytes, how.read, site) {
@@ -258,7 +260,7 @@ fn slowly(thread: &mut Own, address: u64, bytes: u64, how: How, site: u64) {
 pub fn access_range(thread: &mut Own, address: u64, bytes: u64, site: u64, class: u64, function: u64) {
     let how = if class == AccessClass::Read as u64 { How::READ } else { How::WRITE };
     if counting() {
-        thread.detected.counts.executed.add(1);
+        thread.detected().counts.executed.add(1);
     }
     if function == 0 {
         access::access(thread, address, bytes, how, site);
@@ -270,19 +272,19 @@ pub fn access_range(thread: &mut Own, address: u64, bytes: u64, site: u64, class
 
 /// The thread learns what was released to an object. Under the object's lock.
 pub fn acquire(thread: &mut Own, object: &Object) {
-    object.is_received(thread.detected.slot.get());
+    object.is_received(thread.detected().slot.get());
     let clock = &mut thread.detect.clock;
     if object.last_slot == u32::MAX || clock.get(object.last_slot) < object.last_epoch {
         clock.join(&object.released);
     }
 }
 
-fn publish(thread: &mut Own, address: u64, site: u64) {
-    publish_as(thread, address, 0, site);
+fn release(thread: &mut Own, address: u64, site: u64) {
+    release_as(thread, address, 0, site);
 }
 
 /// `flags`: for the object.
-fn publish_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
+fn release_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
     if thread.detect.ignores_sync > 0 {
         return;
     }
@@ -295,7 +297,7 @@ fn publish_as(thread: &mut Own, address: u64, flags: u32, site: u64) {
     local::epoch_ends(thread);
 }
 
-fn observe(thread: &mut Own, address: u64) {
+fn acquire_from(thread: &mut Own, address: u64) {
     if thread.detect.ignores_sync == 0
         && let Some(object) = objects::find(address)
     {
@@ -325,7 +327,7 @@ fn is_life(op: Op) -> bool {
 }
 
 /// A new thread knows what its creator does.
-fn begin_with(child: &mut Own, known: &clock::Clock) {
+pub fn begin_with(child: &mut Own, known: &clock::Clock) {
     child.detect.clock.assign(known);
     child.give_slot();
 }
@@ -340,7 +342,7 @@ pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, argument
         Op::ThreadStart => memory::stack_begins(thread),
         Op::ThreadCreate => {
             if let Some(child) = thread::by_number(object as u32) {
-                child.detected.creation.set(local::call_stack(thread, site));
+                child.detected().creation.set(local::call_stack(thread, site));
                 // SAFETY: the thread does not run yet, and this is its creator.
                 unsafe { child.with_own_of_other(|child| begin_with(child, &thread.detect.clock)) };
                 local::epoch_ends(thread);
@@ -349,7 +351,7 @@ pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, argument
         Op::ThreadEnd => {
             ignores::check_ended(thread);
             memory::stack_ends(thread);
-            clock::give_slot_back(thread.detected.slot.get(), thread.detected.epoch.get());
+            clock::give_slot_back(thread.detected().slot.get(), thread.detected().epoch.get());
         }
         Op::ThreadJoin => {
             if let Some(child) = thread::by_number(object as u32) {
@@ -383,20 +385,20 @@ pub fn sync(thread: &mut Own, op: Op, object: u64, aux: u16, site: u64, argument
         // leave.
         Op::BarrierEnter => {
             by_call(thread, object, 1, How::READ, site);
-            publish(thread, object + 8 * (argument(0) & 1), site);
+            release(thread, object + 8 * (argument(0) & 1), site);
         }
         // No access: the thread that is told to (PTHREAD_BARRIER_SERIAL_THREAD) may destroy it at once, and the destruction waits
         // for those who still leave.
-        Op::BarrierExit => observe(thread, object + 8 * (argument(0) & 1)),
+        Op::BarrierExit => acquire_from(thread, object + 8 * (argument(0) & 1)),
         Op::BarrierInit | Op::BarrierDestroy => by_call(thread, object, 1, How::WRITE, site),
-        Op::SemaphorePost | Op::OnceDone => publish(thread, object, site),
-        Op::SemaphoreWait | Op::OnceSeen => observe(thread, object),
+        Op::SemaphorePost | Op::OnceDone => release(thread, object, site),
+        Op::SemaphoreWait | Op::OnceSeen => acquire_from(thread, object),
         Op::Sleep => local::sleeps(thread, site),
-        Op::Publish if aux == sync_source::ANNOTATION => publish_as(thread, object, objects::flag::TOLD, site),
-        Op::Publish | Op::Observe if aux == sync_source::FILE && options::get().io_sync != descriptors::BY_DESCRIPTOR => {}
-        Op::Publish => publish(thread, abstract_address(aux, object), site),
-        Op::Observe => observe(thread, abstract_address(aux, object)),
-        Op::SignalEnter => observe(thread, abstract_address(sync_source::SIGNAL, object)),
+        Op::Release if aux == sync_source::ANNOTATION => release_as(thread, object, objects::flag::TOLD, site),
+        Op::Release | Op::Acquire if aux == sync_source::FILE && options::get().io_sync != descriptors::BY_DESCRIPTOR => {}
+        Op::Release => release(thread, abstract_address(aux, object), site),
+        Op::Acquire => acquire_from(thread, abstract_address(aux, object)),
+        Op::SignalEnter => acquire_from(thread, abstract_address(sync_source::SIGNAL, object)),
         Op::Allocate if aux == allocation_kind::MAPPING => memory::mapped(thread, object, argument(0), site),
         Op::Allocate => memory::allocated(thread, object, argument(0), argument(2), site),
         Op::Free => memory::freed(thread, object, site),

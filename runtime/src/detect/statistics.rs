@@ -60,7 +60,7 @@ pub fn write() {
     for thread in all() {
         // Another thread's counts may be a little old.
         if thread.has_block() {
-            add(&thread.detected.counts);
+            add(&thread.detected().counts);
         }
     }
     let path = options::get().stats;

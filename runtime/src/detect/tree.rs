@@ -40,8 +40,8 @@ use super::shadow::{self, BYTES, CELLS, READ, REFERENCE_SHIFT};
 use super::spans::{self, Block, GRANULE, Granule, References, When};
 use super::stacks::{self, StackId};
 use super::{Detector, counting, detector, local};
+use crate::detect::own::Own;
 use crate::system::sys;
-use crate::system::thread::Own;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::LOW_MASK;
 use rashomon_logic::sent::Sent;
@@ -269,7 +269,7 @@ enum Relation {
 /// Whether the filter follows what the thread does.
 #[inline(always)]
 fn follows(thread: &mut Own) -> bool {
-    let epoch = thread.detected.epoch.get();
+    let epoch = thread.detected().epoch.get();
     let tree = &mut thread.detect.tree;
     if tree.places.is_null() {
         return false;
@@ -288,7 +288,7 @@ pub fn context_changes(thread: &mut Own) {
     if !follows(thread) {
         return;
     }
-    let (epoch, lock_set) = (thread.detected.epoch.get(), thread.detect.lock_set);
+    let (epoch, lock_set) = (thread.detected().epoch.get(), thread.detect.lock_set);
     let tree = &mut thread.detect.tree;
     let sent = if detector() == Detector::HappensBefore { tree.sent.alive() } else { epoch };
     let key = (sent as u64) << 32 | lock_set as u64;
@@ -327,7 +327,7 @@ pub fn context_changes(thread: &mut Own) {
 /// Everything up to the end of the last epoch was passed on, to whoever wants it.
 pub fn sends(thread: &mut Own) {
     if !thread.detect.tree.places.is_null() {
-        thread.detect.tree.sent.send(thread.detected.epoch.get() - 1);
+        thread.detect.tree.sent.send(thread.detected().epoch.get() - 1);
         context_changes(thread);
     }
 }
@@ -337,13 +337,13 @@ pub fn releases(thread: &mut Own, object: u32) {
     if !follows(thread) {
         return;
     }
-    thread.detect.tree.sent.release(object, thread.detected.epoch.get() - 1);
+    thread.detect.tree.sent.release(object, thread.detected().epoch.get() - 1);
     context_changes(thread);
 }
 
 /// A mutex is held exclusively. Under the object's lock; the context changes with the lock set.
 pub fn acquires(thread: &mut Own, object: &Object) {
-    let slot = thread.detected.slot.get();
+    let slot = thread.detected().slot.get();
     thread.detect.tree.sent.acquire(object.number, true, |epoch| {
         object.last_slot == slot && object.last_epoch == epoch && !object.received.load(Relaxed) && object.shared.is_empty()
     });
@@ -380,7 +380,7 @@ pub fn recall(thread: &mut Own, address: u64, bytes: u64, is_read: bool, site: u
     if found {
         tree.found += 1;
         tree.spend(1);
-        thread.detected.counts.filter.same_thread.add(1);
+        thread.detected().counts.filter.same_thread.add(1);
     }
     found
 }
@@ -396,7 +396,7 @@ pub fn reference(thread: &mut Own, address: u64, bytes: u64, is_read: bool, site
     thread.detect.tree.searched += 1;
     thread.detect.tree.spend(COSTS);
     let own = place_for(thread, site, tag);
-    let told = &thread.thread().detected;
+    let told = &thread.thread().detected();
     let (slot, epoch) = (told.slot.get(), told.epoch.get());
     let local = &mut thread.detect;
     let tree = &mut local.tree;
@@ -485,10 +485,10 @@ fn place_for(thread: &mut Own, site: u64, tag: u64) -> Option<*mut Place> {
     }
     let reference = tree.block.next;
     tree.block.next += 1;
-    let when = When { epoch: record.detected.epoch.get(), slot_atomic: record.detected.slot.get() << 1 };
+    let when = When { epoch: record.detected().epoch.get(), slot_atomic: record.detected().slot.get() << 1 };
     let shared = Granule { when, thread: record.number.get(), lock_set: local.lock_set };
     spans::define(reference, stack, shared);
-    record.detected.counts.filter.places.add(1);
+    record.detected().counts.filter.places.add(1);
     *place = Place { tag, reference, own: reference, context, credit: CREDIT };
     Some(at)
 }

@@ -25,20 +25,20 @@ fn order(op: Op, object: u64) {
 }
 
 unsafe extern "C" fn acquire(object: u64) {
-    order(Op::Observe, object);
+    order(Op::Acquire, object);
 }
 
 unsafe extern "C" fn release(object: u64) {
-    order(Op::Publish, object);
+    order(Op::Release, object);
 }
 
 /// `AnnotateHappensBefore(file, line, object)`
 unsafe extern "C" fn happens_before(_file: *const u8, _line: c_int, object: u64) {
-    order(Op::Publish, object);
+    order(Op::Release, object);
 }
 
 unsafe extern "C" fn happens_after(_file: *const u8, _line: c_int, object: u64) {
-    order(Op::Observe, object);
+    order(Op::Acquire, object);
 }
 
 unsafe extern "C" fn ignore_begin() {

@@ -97,13 +97,13 @@ fn atomic<R>(address: u64, log2: u16, order: c_int, failure: c_int, op: Op, exec
         Done::Store(value) => recorder::sync_at(thread, Op::AtomicStore, address, aux, site, &[value], sequence),
         Done::Rmw(old, new) => {
             if explore::on() {
-                // One that left the value as it was is a look.
-                if old == new { explore::looks(thread) } else { explore::changes(thread) }
+                // One that left the value as it was is a poll.
+                if old == new { explore::polls(thread) } else { explore::changes(thread) }
             }
             recorder::sync_at(thread, Op::AtomicRmw, address, aux, site, &[old, new], sequence)
         }
         Done::CasFailed(value) => {
-            sched::looked(thread);
+            sched::polled(thread);
             recorder::sync_at(thread, Op::AtomicCasFailed, address, aux, site, &[value], sequence)
         }
     }
@@ -215,7 +215,7 @@ macro_rules! atomics {
                 compare(address, expected, desired, order, failure).unwrap_or_else(|seen| seen)
             }
         }
-        crate::intercept::interpose_in! { "rashomon_looks";
+        crate::intercept::interpose_in! { "rashomon_polls";
             $load => $word::load;
             $store => $word::store;
             $exchange => $word::swap;
@@ -372,7 +372,7 @@ pub unsafe extern "C" fn __tsan_atomic_signal_fence(_order: c_int) {
     core::sync::atomic::compiler_fence(Ordering::SeqCst);
 }
 
-crate::intercept::interpose_in! { "rashomon_looks";
+crate::intercept::interpose_in! { "rashomon_polls";
     __tsan_atomic_thread_fence => thread_fence;
     __tsan_atomic128_load => u128::load;
     __tsan_atomic128_store => u128::store;

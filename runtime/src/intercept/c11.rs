@@ -129,4 +129,4 @@ interpose! {
     call_once => once_only;
 }
 
-interpose_in! { "rashomon_looks"; mtx_trylock => try_lock; }
+interpose_in! { "rashomon_polls"; mtx_trylock => try_lock; }

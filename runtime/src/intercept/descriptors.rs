@@ -1,8 +1,8 @@
 //! What a file descriptor names, whether using it may block, and the frame of every call that transfers data through one.
 //!
 //! Regular files, directories and block devices never block: calls on them are the real calls and leave no event. Everything else
-//! is one event per call, on completion, whatever comes of it: `Publish` for what lets others go on, recorded before they can see
-//! it, `Observe` for what takes something in, `Blocking` for calls that failed. The object is the file's identity, not the
+//! is one event per call, on completion, whatever comes of it: `Release` for what lets others go on, recorded before they can see
+//! it, `Acquire` for what takes something in, `Blocking` for calls that failed. The object is the file's identity, not the
 //! descriptor's number: of the process's own pipes, its ordinal, so that re-executions agree; of others, device and
 //! inode. All sockets are one object, as their two ends have no identity in common. Descriptors 0 to 2 leave an event whatever
 //! they are, so that a re-execution with other standard files counts the same events.
@@ -374,12 +374,12 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
         }
         return result;
     }
-    let (op, object, site) = (if takes_in { Op::Observe } else { Op::Publish }, descriptor.object(), call.site);
+    let (op, object, site) = (if takes_in { Op::Acquire } else { Op::Release }, descriptor.object(), call.site);
     sched::point(&runtime, op, object, site);
     let thread = runtime.thread();
     let mut ready = Ready::Yes;
     if config::serial() && takes_in && descriptor.kind == Kind::Socket {
-        world::looks_at(call.file);
+        world::polls(call.file);
     }
     if config::serial() && !call.external {
         let mut files = [PollFile { file: call.file, events: call.events, returned: 0 }];
@@ -391,9 +391,9 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
             };
         }
     }
-    let publishes = !takes_in && ready == Ready::Yes;
-    if publishes {
-        recorder::sync(thread, Op::Publish, object, sync_source::FILE, site, &[]);
+    let releases = !takes_in && ready == Ready::Yes;
+    if releases {
+        recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
     }
     let result = match ready {
         Ready::Interrupted => {
@@ -408,12 +408,12 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
         _ if call.external || !config::serial() => sched::external(&runtime, &mut real),
         _ => runtime.outside(&mut real),
     };
-    if !publishes {
+    if !releases {
         if result >= 0 && takes_in {
             if descriptor.is_outside() {
                 external::came_in(thread, object, sync_source::FILE, site);
             }
-            recorder::sync(thread, Op::Observe, object, sync_source::FILE, site, &[]);
+            recorder::sync(thread, Op::Acquire, object, sync_source::FILE, site, &[]);
             if detect::on() {
                 thread.with_own(|own| detect::descriptors::moves_data(own, takes_in, site));
             }

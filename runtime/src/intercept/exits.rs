@@ -68,7 +68,7 @@ unsafe extern "C" fn begin(number: usize) -> Call {
         handler
     });
     if let Some(runtime) = Runtime::try_enter() {
-        recorder::sync(runtime.thread(), Op::Observe, number as u64 + 1, sync_source::EXIT_HANDLER, handler.site, &[]);
+        recorder::sync(runtime.thread(), Op::Acquire, number as u64 + 1, sync_source::EXIT_HANDLER, handler.site, &[]);
     }
     // SAFETY: the hook that an instrumented function calls.
     unsafe { __tsan_func_entry(handler.site as *const u8) };
@@ -123,7 +123,7 @@ fn installed(function: usize, argument: *mut c_void, install: impl FnOnce(*mut c
     let runtime = if detect::on() { Runtime::try_enter()? } else { return None };
     let site = caller();
     let number = keep(Handler { function, argument: argument as u64, site });
-    recorder::sync(runtime.thread(), Op::Publish, number as u64 + 1, sync_source::EXIT_HANDLER, site, &[]);
+    recorder::sync(runtime.thread(), Op::Release, number as u64 + 1, sync_source::EXIT_HANDLER, site, &[]);
     Some(install(number as *mut c_void))
 }
 

@@ -111,13 +111,13 @@ unsafe extern "C" fn eventfd_add(file: c_int, value: u64) -> c_int {
 pub fn ends(descriptor: Descriptor, site: u64, real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     if matches!(descriptor.kind, Kind::Pipe | Kind::Socket) || descriptor.is_standard() {
-        sched::point(&runtime, Op::Publish, descriptor.object(), site);
-        recorder::sync(runtime.thread(), Op::Publish, descriptor.object(), sync_source::FILE, site, &[]);
+        sched::point(&runtime, Op::Release, descriptor.object(), site);
+        recorder::sync(runtime.thread(), Op::Release, descriptor.object(), sync_source::FILE, site, &[]);
     }
     let lock = Object::FileLock(descriptor.object());
     if descriptor.kind == Kind::Direct && kernel::is_used(lock) {
         // Which it may have locked.
-        kernel::publish(&runtime, lock, site);
+        kernel::release(&runtime, lock, site);
     }
     let result = runtime.outside(real);
     sched::files_moved();

@@ -1,7 +1,7 @@
 //! `syscall()`: futexes, which language runtimes use by number, and other calls that may block.
 //!
 //! In serial mode waiting on a private futex is modelled with virtual deadlines; wakes are releases of the futex's address that
-//! woken waiters acquire (`Publish`, `Observe`), and whatever came of another wait is a `Blocking` event; a thread that begins to
+//! woken waiters acquire (`Release`, `Acquire`), and whatever came of another wait is a `Blocking` event; a thread that begins to
 //! wait makes one as well. Priority-inheritance futexes, and futexes in memory that other processes share, wait in the kernel
 //! with the turn given up.
 //!
@@ -179,8 +179,8 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
     let modelled =
         config::serial() && (waits || wakes) && (operation & operation::PRIVATE != 0 || !mappings::is_shared(address as u64));
     if wakes {
-        sched::point(&runtime, Op::Publish, address as u64, site);
-        let sequence = recorder::sync(runtime.thread(), Op::Publish, address as u64, sync_source::FUTEX, site, &[]);
+        sched::point(&runtime, Op::Release, address as u64, site);
+        let sequence = recorder::sync(runtime.thread(), Op::Release, address as u64, sync_source::FUTEX, site, &[]);
         if !modelled {
             return real();
         }
@@ -222,7 +222,7 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
     } else {
         let for_ever = waits && time.is_null() && operation & operation::PRIVATE != 0;
         let result = if for_ever {
-            standstill::during(&runtime, standstill::For::on(Op::Observe, address as u64, site), real)
+            standstill::during(&runtime, standstill::For::on(Op::Acquire, address as u64, site), real)
         } else {
             sched::external(&runtime, real)
         };
@@ -231,7 +231,7 @@ unsafe fn futex(arguments: Arguments, site: u64) -> isize {
     let woken = waits && outcome == Ok(0);
     let shown = outcome.unwrap_or_else(|error| -error as isize) as u64;
     let arguments = [shown];
-    let (op, arguments) = if woken { (Op::Observe, &arguments[..0]) } else { (Op::Blocking, &arguments[..]) };
+    let (op, arguments) = if woken { (Op::Acquire, &arguments[..0]) } else { (Op::Blocking, &arguments[..]) };
     recorder::sync(runtime.thread(), op, address as u64, sync_source::FUTEX, site, arguments);
     result(outcome)
 }
@@ -282,7 +282,7 @@ unsafe fn wait(runtime: &Runtime, word: *mut AtomicU32, expected: u32, until: u6
     queue::join(thread, word as u64);
     // From here on it waits, whoever runs in between: its own event, so that a schedule can hold the thread behind it.
     recorder::sync(thread, Op::Blocking, word as u64, sync_source::FUTEX, site, &[0]);
-    sched::position(runtime, Op::Observe, word as u64, site);
+    sched::position(runtime, Op::Acquire, word as u64, site);
     match queue::stand(runtime, Wait::on(WaitFor::Futex, word as u64).until(until).interruptible(), site) {
         Outcome::LetOut => Ok(0),
         Outcome::TimedOut => Err(ETIMEDOUT),

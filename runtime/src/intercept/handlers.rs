@@ -116,10 +116,10 @@ fn sends(process: c_int, signal: c_int) {
     if signal != 0 {
         // A group, or all, may be the own process among others.
         if process as u32 == sys::process_id() || process <= 0 {
-            kernel::publishes(Object::Signal(signal), site);
+            kernel::releases(Object::Signal(signal), site);
         }
         if process as u32 != sys::process_id() {
-            kernel::publishes(Object::Processes, site);
+            kernel::releases(Object::Processes, site);
         }
     }
 }
@@ -131,7 +131,7 @@ fn send_to(thread: Option<&Thread>, signal: c_int, own: impl FnOnce() -> bool, r
         return send(signal, || true, real);
     }
     if signal != 0 {
-        kernel::publishes(Object::Signal(signal), site);
+        kernel::releases(Object::Signal(signal), site);
     }
     if config::serial()
         && let Some(thread) = thread

@@ -278,7 +278,7 @@ unsafe extern "C" fn access_quantum(address: u64, site: u64, kind: u64) {
         }
         let runtime = Runtime::enter();
         if block.ignored.get() > 0 {
-            runtime.thread().reload_quantum();
+            sched::reload_quantum(runtime.thread());
             return;
         }
         sched::at_access(&runtime, address, kind, site);

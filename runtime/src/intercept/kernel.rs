@@ -1,8 +1,8 @@
 //! What orders threads through the kernel besides the data of files: signals, processes, queues and semaphores of System V, locks
 //! of files, handlers of `fork`.
 //!
-//! Whoever lets others go on publishes at the object before its call; whoever the kernel lets go on by it observes behind. A
-//! program with one thread has nobody to order: nothing is published, and what nobody has published at is not observed.
+//! Whoever lets others go on releases the object before its call; whoever the kernel lets go on by it acquires it afterwards. A
+//! program with one thread has nobody to order: nothing is released, and what nobody has released is not acquired.
 
 use crate::detect;
 use crate::record::recorder;
@@ -29,7 +29,7 @@ pub enum Object {
     ForkHandlers,
 }
 
-/// Bit for each kind of object, and for each signal, that something was published at.
+/// Bit for each kind of object, and for each signal, that was released.
 static PUBLISHED: AtomicU64 = AtomicU64::new(0);
 
 impl Object {
@@ -60,20 +60,20 @@ impl Object {
 }
 
 /// The calling thread is about to let others go on that wait at this object.
-pub fn publish(runtime: &Runtime, object: Object, site: u64) {
+pub fn release(runtime: &Runtime, object: Object, site: u64) {
     if !detect::on() && sched::live_count() <= 1 {
         return;
     }
     PUBLISHED.fetch_or(object.bit(), Relaxed);
     let (source, number) = object.name();
-    sched::point(runtime, Op::Publish, number, site);
-    recorder::sync(runtime.thread(), Op::Publish, number, source, site, &[]);
+    sched::point(runtime, Op::Release, number, site);
+    recorder::sync(runtime.thread(), Op::Release, number, source, site, &[]);
 }
 
 /// The same where the calling thread may not be inside the runtime.
-pub fn publishes(object: Object, site: u64) {
+pub fn releases(object: Object, site: u64) {
     if let Some(runtime) = Runtime::try_enter() {
-        publish(&runtime, object, site);
+        release(&runtime, object, site);
     }
 }
 
@@ -82,27 +82,27 @@ pub fn uses(object: Object) {
     PUBLISHED.fetch_or(object.bit(), Relaxed);
 }
 
-/// Whether anything can have been published there: what would be observed has a place in the order of events if so.
+/// Whether it can have been released: what would be acquired has a place in the order of events if so.
 pub fn is_used(object: Object) -> bool {
     PUBLISHED.load(Relaxed) & object.bit() != 0
 }
 
-/// The kernel let the calling thread go on. False: nobody published.
-pub fn observe(runtime: &Runtime, object: Object, site: u64) -> bool {
+/// The kernel let the calling thread go on. False: nobody released it.
+pub fn acquire(runtime: &Runtime, object: Object, site: u64) -> bool {
     let used = is_used(object);
     if used {
         let (source, number) = object.name();
-        recorder::sync(runtime.thread(), Op::Observe, number, source, site, &[]);
+        recorder::sync(runtime.thread(), Op::Acquire, number, source, site, &[]);
     }
     used
 }
 
 /// The same behind an operation that is complete: an operation of its own.
-pub fn observes(object: Object, site: u64) {
+pub fn acquires(object: Object, site: u64) {
     if is_used(object)
         && let Some(runtime) = Runtime::try_enter()
     {
-        sched::point(&runtime, Op::Observe, object.name().1, site);
-        observe(&runtime, object, site);
+        sched::point(&runtime, Op::Acquire, object.name().1, site);
+        acquire(&runtime, object, site);
     }
 }

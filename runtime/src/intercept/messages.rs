@@ -104,7 +104,7 @@ pub unsafe extern "C" fn take_message(queue: c_int, message: *mut u8, bytes: usi
 }
 
 pub unsafe extern "C" fn put_message(queue: c_int, message: *const u8, bytes: usize, flags: c_int) -> c_int {
-    kernel::publishes(Object::MessageQueue(queue), caller());
+    kernel::releases(Object::MessageQueue(queue), caller());
     // SAFETY: the program's message, which begins with its kind.
     let real = || unsafe { real!(fn msgsnd(c_int, *const u8, usize, c_int) -> c_int)(queue, message, bytes, flags) as isize };
     external_at(Object::MessageQueue(queue), queue, false, real) as c_int
@@ -115,12 +115,12 @@ const REMOVE: c_int = 0;
 unsafe extern "C" fn control_queue(queue: c_int, command: c_int, argument: usize) -> c_int {
     let site = caller();
     if command == REMOVE {
-        kernel::publishes(Object::MessageQueue(queue), site);
+        kernel::releases(Object::MessageQueue(queue), site);
     }
     // SAFETY: what the command makes of the argument is the program's affair.
     let result = unsafe { real!(fn msgctl(c_int, c_int, usize) -> c_int)(queue, command, argument) };
     if command != REMOVE && result >= 0 {
-        kernel::observes(Object::MessageQueue(queue), site);
+        kernel::acquires(Object::MessageQueue(queue), site);
     }
     result
 }
@@ -144,14 +144,14 @@ unsafe fn change_semaphores_by(set: c_int, operations: *const Operation, count: 
     let (adds, takes, awaits_zero) = (any(|change| change > 0), any(|change| change < 0), any(|change| change == 0));
     let site = caller();
     if adds {
-        kernel::publishes(Object::SemaphoreSet(set), site);
+        kernel::releases(Object::SemaphoreSet(set), site);
     }
     if takes {
-        kernel::publishes(Object::Taken(set), site);
+        kernel::releases(Object::Taken(set), site);
     }
     let result = external_at(Object::SemaphoreSet(set), set, takes, || real() as isize) as c_int;
     if awaits_zero && result >= 0 {
-        kernel::observes(Object::Taken(set), site);
+        kernel::acquires(Object::Taken(set), site);
     }
     result
 }
@@ -185,14 +185,14 @@ unsafe extern "C" fn control_semaphores(set: c_int, number: c_int, command: c_in
     // SETVAL, SETALL
     let changes = matches!(command, REMOVE | 16 | 17);
     if changes {
-        kernel::publishes(Object::SemaphoreSet(set), site);
-        kernel::publishes(Object::Taken(set), site);
+        kernel::releases(Object::SemaphoreSet(set), site);
+        kernel::releases(Object::Taken(set), site);
     }
     // SAFETY: what the command makes of the argument is the program's affair.
     let result = unsafe { real!(fn semctl(c_int, c_int, c_int, usize) -> c_int)(set, number, command, argument) };
     if !changes && result >= 0 {
-        kernel::observes(Object::SemaphoreSet(set), site);
-        kernel::observes(Object::Taken(set), site);
+        kernel::acquires(Object::SemaphoreSet(set), site);
+        kernel::acquires(Object::Taken(set), site);
     }
     result
 }

@@ -9,7 +9,7 @@
 //! The names are weak, and each has a strong twin `__interceptor_NAME` in the archive: a program that defines a function of that
 //! name itself has its own, and reaches ours by the twin.
 //!
-//! Calls: `system`, `record`, `report`, `detect`, `serial`, `provoke`.
+//! Calls: `system`, `record`, `report`, `detect`, `serial`, `provoke`, `threads`.
 
 pub(crate) use crate::system::entry::{interpose, interpose_in, names_of};
 
@@ -23,6 +23,7 @@ pub mod descriptors;
 pub mod effects;
 pub mod exits;
 pub mod external;
+pub mod fibers;
 pub mod files;
 pub mod flockfile;
 pub mod forward;

@@ -273,4 +273,4 @@ interpose! {
 }
 
 interpose_in! { "rashomon_mutex"; pthread_mutex_lock => lock; pthread_mutex_unlock => unlock; }
-interpose_in! { "rashomon_looks"; pthread_mutex_trylock => trylock; }
+interpose_in! { "rashomon_polls"; pthread_mutex_trylock => trylock; }

@@ -7,8 +7,8 @@
 //!
 //! **Attempts that fail.** A routine may be left by an exception, `pthread_exit` or cancellation: then the control is as new, and
 //! the next caller tries again. The frame around a routine has a personality of its own, through which the runtime learns of
-//! that; for a guard the compiler calls `__cxa_guard_abort`. The attempt that failed is a release (`Publish`), recorded before
-//! the control is free, and the next attempt acquires it (`Observe`), recorded before its `OnceBegin`: so attempts are ordered,
+//! that; for a guard the compiler calls `__cxa_guard_abort`. The attempt that failed is a release (`Release`), recorded before
+//! the control is free, and the next attempt acquires it (`Acquire`), recorded before its `OnceBegin`: so attempts are ordered,
 //! whoever makes them.
 //!
 //! Limit: a routine that is left by `longjmp` leaves its control as it is, as with libc: nobody ever runs it again.
@@ -63,15 +63,15 @@ fn begins(runtime: &Runtime, object: u64, site: u64) {
     let again = LOCK
         .with(|| unsafe { (*abandoned).get((object, 0)) == Some(1) && core::mem::take((*abandoned).entry((object, 0))) == 1 });
     if again {
-        recorder::sync(thread, Op::Observe, object, sync_source::OTHER, site, &[]);
+        recorder::sync(thread, Op::Acquire, object, sync_source::OTHER, site, &[]);
     }
     recorder::sync(thread, Op::OnceBegin, object, 0, site, &[]);
 }
 
 /// The routine was left before it was done; the caller frees the control behind this.
 fn abandons(runtime: &Runtime, object: u64, site: u64) {
-    sched::point(runtime, Op::Publish, object, site);
-    recorder::sync(runtime.thread(), Op::Publish, object, sync_source::OTHER, site, &[]);
+    sched::point(runtime, Op::Release, object, site);
+    recorder::sync(runtime.thread(), Op::Release, object, sync_source::OTHER, site, &[]);
     let abandoned = &raw mut ABANDONED;
     // SAFETY: guarded by LOCK.
     LOCK.with(|| unsafe { *(*abandoned).entry((object, 0)) = 1 });

@@ -1,4 +1,4 @@
-//! Calls that pass data on from file to file without showing it to the program: they observe the one and publish at the other.
+//! Calls that pass data on from file to file without showing it to the program: they acquire the one and release the other.
 
 use super::descriptors::{
     Call, Descriptor, Interruption, POLLIN, POLLOUT, Part, Ready, look, parts, poll_now, transfer, uses, wait_for_files,
@@ -15,7 +15,7 @@ use crate::system::tls::caller;
 use core::ffi::c_int;
 use rashomon_abi::record::{AccessClass, Op, sync_source};
 
-/// Waits until there is something to take in. What comes between this and the call that takes it was published before it came.
+/// Waits until there is something to take in. What comes between this and the call that takes it was released before it came.
 fn awaits_input(runtime: &Runtime, from: Descriptor, at_once: bool, site: u64) -> Ready {
     let mut files = [PollFile { file: from.file, events: POLLIN, returned: 0 }];
     if at_once || from.is_nonblocking() || poll_now(&mut files) != 0 {
@@ -37,17 +37,17 @@ fn passes(from: c_int, to: c_int, at_once: bool, real: impl FnOnce() -> isize) -
     let (from, to) = (look(from), look(to));
     let thread = runtime.thread();
     if !from.is_silent() {
-        sched::point(&runtime, Op::Observe, from.object(), site);
+        sched::point(&runtime, Op::Acquire, from.object(), site);
         let ready = awaits_input(&runtime, from, at_once, site);
-        recorder::sync(thread, Op::Observe, from.object(), sync_source::FILE, site, &[]);
+        recorder::sync(thread, Op::Acquire, from.object(), sync_source::FILE, site, &[]);
         if ready == Ready::Interrupted {
             set_errno(super::descriptors::EINTR);
             return -1;
         }
     }
     if !to.is_silent() {
-        sched::point(&runtime, Op::Publish, to.object(), site);
-        recorder::sync(thread, Op::Publish, to.object(), sync_source::FILE, site, &[]);
+        sched::point(&runtime, Op::Release, to.object(), site);
+        recorder::sync(thread, Op::Release, to.object(), sync_source::FILE, site, &[]);
     }
     let mut files = [PollFile { file: to.file, events: POLLOUT, returned: 0 }];
     let result =

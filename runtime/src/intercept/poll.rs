@@ -1,8 +1,8 @@
 //! Waiting for several files: `poll`, `select`, `epoll_wait` and their kin.
 //!
 //! In serial mode the thread asks the kernel without waiting and blocks in the model in between; time-outs are virtual. A wait
-//! that finds something is an `Observe` of the first file that is ready (of the epoll set, whose changes publish), one that finds
-//! nothing a `Blocking`; one without time that finds nothing is a look.
+//! that finds something is an `Acquire` of the first file that is ready (of the epoll set, whose changes are releases), one that
+//! finds nothing a `Blocking`; one without time that finds nothing is a poll.
 
 use super::descriptors::{EINTR, Interruption, POLLIN, POLLOUT, POLLPRI, Ready, look, made, poll_now, wait_for_files};
 use super::files::touched;
@@ -55,10 +55,10 @@ fn wait(
     blocking: impl FnOnce() -> c_int,
 ) -> c_int {
     let thread = runtime.thread();
-    sched::point(runtime, Op::Observe, 0, site);
+    sched::point(runtime, Op::Acquire, 0, site);
     let mut result = 0;
     if config::serial() {
-        files.iter().for_each(|file| world::looks_at(file.file));
+        files.iter().for_each(|file| world::polls(file.file));
     }
     if !config::serial() {
         result = sched::external(runtime, blocking);
@@ -76,7 +76,7 @@ fn wait(
     }
     if result > 0 {
         let file = first_ready(files);
-        recorder::sync(thread, Op::Observe, look(file).object(), sync_source::FILE, site, &[]);
+        recorder::sync(thread, Op::Acquire, look(file).object(), sync_source::FILE, site, &[]);
         thread.spins.set(0);
     } else {
         recorder::sync(thread, Op::Blocking, 0, sync_source::FILE, site, &[result as u64]);
@@ -397,8 +397,8 @@ unsafe extern "C" fn epoll_change(set: c_int, what: c_int, file: c_int, event: *
     let real = || unsafe { real!(fn epoll_ctl(c_int, c_int, c_int, *const u8) -> c_int)(set, what, file, event) };
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let object = look(set).object();
-    sched::point(&runtime, Op::Publish, object, site);
-    recorder::sync(runtime.thread(), Op::Publish, object, sync_source::FILE, site, &[]);
+    sched::point(&runtime, Op::Release, object, site);
+    recorder::sync(runtime.thread(), Op::Release, object, sync_source::FILE, site, &[]);
     let result = real();
     sched::files_moved();
     result

@@ -75,8 +75,8 @@ unsafe extern "C" fn at_quick_exit(_argument: *mut c_void) {
 fn make(real: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
-    kernel::publish(&runtime, Object::Processes, site);
-    kernel::observes(Object::ForkHandlers, site);
+    kernel::release(&runtime, Object::Processes, site);
+    kernel::acquires(Object::ForkHandlers, site);
     sched::point(&runtime, Op::Fork, 0, site);
     runtime.thread().place_given.set(NO_PLACE);
     runtime.thread().fork_site.set(site);
@@ -232,7 +232,7 @@ spawns! {
 /// The recording is complete when `end` is called; if that returns in this process, it goes on.
 fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let Some(runtime) = Runtime::try_enter() else { return end() };
-    let ended_before = runtime.thread().linger.ends.get();
+    let ended_before = runtime.thread().serial().linger.ends.get();
     linger::before_end(&runtime, exit_stage::HANDLED, caller());
     recorder::sync(runtime.thread(), Op::ProcessEnd, 0, 0, caller(), place);
     runtime.thread().fork_site.set(caller());
@@ -242,7 +242,7 @@ fn end(note_bits: u64, place: &[u64], end: impl FnOnce() -> c_int) -> c_int {
     let result = runtime.outside(end);
     if current().is_some() && process == sys::process_id() {
         // It may have the turn again as others do. A forked child begins anew.
-        runtime.thread().linger.ends.set(ended_before);
+        runtime.thread().serial().linger.ends.set(ended_before);
         header::take_back(noted);
         if completed {
             shutdown::resume();
@@ -425,7 +425,7 @@ unsafe extern "C" fn at_fork(
     library: *mut c_void,
 ) -> c_int {
     type Handler = Option<unsafe extern "C" fn()>;
-    kernel::publishes(Object::ForkHandlers, caller());
+    kernel::releases(Object::ForkHandlers, caller());
     // SAFETY: the program's handlers, or null, and its library's handle.
     unsafe { real!(fn __register_atfork(Handler, Handler, Handler, *mut c_void) -> c_int)(prepare, parent, child, library) }
 }

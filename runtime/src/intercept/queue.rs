@@ -55,7 +55,7 @@ pub fn serve(what: WaitFor, object: u64, count: usize, move_to: u64, sequence: u
             sched::wake_thread(thread.number.get(), what, object);
         } else {
             thread.condition.set(move_to);
-            thread.wait.set(Wait { object: move_to, ..thread.wait.get() });
+            thread.serial().wait.set(Wait { object: move_to, ..thread.serial().wait.get() });
         }
     }
     count

@@ -64,7 +64,7 @@ fn prefers_writers(lock: Lock) -> bool {
 fn writers_wait(lock: Lock) -> bool {
     prefers_writers(lock)
         && all().any(|thread| {
-            let wait = thread.wait.get();
+            let wait = thread.serial().wait.get();
             thread.state.get() == State::Blocked && wait.what == WaitFor::Lock && wait.object == lock as u64
         })
 }
@@ -247,4 +247,4 @@ interpose! {
     pthread_rwlock_destroy => destroy;
 }
 
-interpose_in! { "rashomon_looks"; pthread_rwlock_tryrdlock => try_read_lock; pthread_rwlock_trywrlock => try_write_lock; }
+interpose_in! { "rashomon_polls"; pthread_rwlock_tryrdlock => try_read_lock; pthread_rwlock_trywrlock => try_write_lock; }

@@ -37,7 +37,7 @@ pub unsafe fn change(signal: c_int, new: *const Action, old: *mut Action) -> c_i
         RUN.set(&(run as Run));
         if !new.is_null() && (*new).handler > 1 {
             // What was done before a handler was installed is seen by it.
-            kernel::publishes(kernel::Object::Signal(signal), caller());
+            kernel::releases(kernel::Object::Signal(signal), caller());
         }
         with_all_blocked(|| {
             LOCK.with(|| {
@@ -169,7 +169,7 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
             }
             recorder::sync(thread, Op::SignalEnter, signal as u64, 0, 0, &[]);
             if !faulted {
-                kernel::observe(&runtime, kernel::Object::Signal(signal), 0);
+                kernel::acquire(&runtime, kernel::Object::Signal(signal), 0);
             }
             if detect::on() {
                 runtime.with_own(|own| detect::handlers::begins(own, &raw const saved as u64));

@@ -106,4 +106,4 @@ interpose! {
     pthread_spin_destroy => destroy;
 }
 
-interpose_in! { "rashomon_looks"; pthread_spin_trylock => trylock; }
+interpose_in! { "rashomon_polls"; pthread_spin_trylock => trylock; }

@@ -1,10 +1,10 @@
-//! What streams of `stdio.h` hand from thread to thread: a call that takes in from one observes the file under it, a call that
-//! gives out publishes there.
+//! What streams of `stdio.h` hand from thread to thread: a call that takes in from one acquires the file under it, a call that
+//! gives out releases it.
 //!
 //! Only files that threads can meet at count: pipes, sockets and their like. Of the standard three only a pipe or a socket that
 //! the process made itself, so that a re-execution with other standard files counts the same events. Calls on all others cost a
 //! look at a table, and leave no event; bytes that a thread takes from what it read itself leave none either. Bytes that are put
-//! are published call by call: another thread may be the one that flushes them.
+//! are released call by call: another thread may be the one that flushes them.
 //!
 //! In serial mode a thread that needs more than the stream holds waits in the model first. The stream's buffer is looked at for
 //! that: its layout is part of glibc's interface, as `getc_unlocked` is compiled into programs.
@@ -118,11 +118,11 @@ pub fn takes<R>(stream: usize, wants: Wants, real: impl FnOnce() -> R) -> R {
     }
     let descriptor = look(file);
     let object = descriptor.object();
-    sched::point(&runtime, Op::Observe, object, site);
+    sched::point(&runtime, Op::Acquire, object, site);
     let mut ready = Ready::Yes;
     if config::serial() && !held {
         if descriptor.kind == Kind::Socket {
-            world::looks_at(file);
+            world::polls(file);
         }
         let mut files = [PollFile { file, events: POLLIN, returned: 0 }];
         if poll_now(&mut files) == 0 && !descriptor.is_nonblocking() {
@@ -138,7 +138,7 @@ pub fn takes<R>(stream: usize, wants: Wants, real: impl FnOnce() -> R) -> R {
     if let Some(by) = filled_by {
         by.store(thread.number.get() + 1, Relaxed);
     }
-    recorder::sync(thread, Op::Observe, object, sync_source::FILE, site, &[]);
+    recorder::sync(thread, Op::Acquire, object, sync_source::FILE, site, &[]);
     if detect::on() {
         thread.with_own(|own| detect::descriptors::moves_data(own, true, site));
     }
@@ -157,8 +157,8 @@ pub fn gives<R>(stream: usize, real: impl FnOnce() -> R) -> R {
     if detect::on() {
         thread.with_own(|own| detect::descriptors::moves_data(own, false, site));
     }
-    sched::point(&runtime, Op::Publish, object, site);
-    recorder::sync(thread, Op::Publish, object, sync_source::FILE, site, &[]);
+    sched::point(&runtime, Op::Release, object, site);
+    recorder::sync(thread, Op::Release, object, sync_source::FILE, site, &[]);
     let mut files = [PollFile { file, events: POLLOUT, returned: 0 }];
     let result =
         if config::serial() && poll_now(&mut files) != 0 { runtime.outside(real) } else { sched::external(&runtime, real) };

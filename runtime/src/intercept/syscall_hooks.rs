@@ -45,19 +45,19 @@ unsafe extern "C" fn ignored() {}
 
 unsafe extern "C" fn after_read(result: i64, file: i64, buffer: u64, _bytes: i64) {
     if result > 0 {
-        orders(Op::Observe, file);
+        orders(Op::Acquire, file);
     }
     transferred(buffer, result, AccessClass::Write);
 }
 
 unsafe extern "C" fn before_write(file: i64, buffer: u64, bytes: i64) {
     transferred(buffer, bytes, AccessClass::Read);
-    orders(Op::Publish, file);
+    orders(Op::Release, file);
 }
 
 unsafe extern "C" fn after_read_of_parts(result: i64, file: i64, vector: *const Part, count: i64) {
     if result > 0 {
-        orders(Op::Observe, file);
+        orders(Op::Acquire, file);
     }
     // SAFETY: the arguments of the call that was made.
     unsafe { transferred_parts(vector, count, result, AccessClass::Write) };
@@ -66,11 +66,11 @@ unsafe extern "C" fn after_read_of_parts(result: i64, file: i64, vector: *const 
 unsafe extern "C" fn before_write_of_parts(file: i64, vector: *const Part, count: i64) {
     // SAFETY: the arguments of the call to be made.
     unsafe { transferred_parts(vector, count, i64::MAX, AccessClass::Read) };
-    orders(Op::Publish, file);
+    orders(Op::Release, file);
 }
 
 unsafe extern "C" fn before_close(file: i64) {
-    orders(Op::Publish, file);
+    orders(Op::Release, file);
 }
 
 interpose! {

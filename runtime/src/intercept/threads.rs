@@ -16,9 +16,10 @@ use crate::system::handles;
 use crate::system::real::{Real, real};
 use crate::system::registered::Registered;
 use crate::system::sys::Decimal;
-use crate::system::thread::{Runtime, Thread, all, attach, detach as detach_record, register};
+use crate::system::thread::{Runtime, Thread, all};
 use crate::system::tls::{caller, hot};
 use crate::system::{config, signals, storage, sys};
+use crate::threads as lives;
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -95,7 +96,7 @@ unsafe extern "C" fn round(argument: *mut u8) {
     }
     signals::block_programs();
     // SAFETY: the thread's last words are recorded.
-    unsafe { detach_record(thread) };
+    unsafe { lives::detach(thread) };
     thread.ended.store(1, Release);
     let last = standstill::ends(thread);
     if config::serial() {
@@ -147,7 +148,7 @@ unsafe extern "C" fn begin(argument: *mut u8) -> *mut u8 {
     provoke::begins(thread);
     // SAFETY: this thread, once.
     let runtime = unsafe {
-        attach(thread);
+        lives::attach(thread);
         Runtime::enter()
     };
     arm(thread);
@@ -241,7 +242,7 @@ pub unsafe extern "C" fn create(handle: *mut u64, attributes: *const u8, routine
         }
     }
     sched::point(&runtime, Op::ThreadCreate, 0, site);
-    let Some(child) = register(parent.number.get(), parent.spawned.get()) else { return 11 };
+    let Some(child) = lives::register(parent.number.get(), parent.spawned.get()) else { return 11 };
     let (mut state, mut stack) = (0, DEFAULT_STACK as usize);
     if !attributes.is_null() {
         // SAFETY: the program's own attributes.

@@ -26,7 +26,7 @@ use rashomon_abi::record::{Op, sync_source};
 
 const TIMER_ABSTIME: c_int = 1;
 const BILLION: u64 = 1_000_000_000;
-/// While others could run time passes slowly for those who look.
+/// While others could run time passes slowly for those who poll.
 const LARGEST_SHIFT_AMONG_OTHERS: u32 = 4;
 
 type Time = [i64; 2];
@@ -36,15 +36,16 @@ fn split(nanoseconds: u64) -> Time {
 }
 
 /// What a clock shows the program in serial mode.
-pub fn look(runtime: &Runtime, clock: c_int) -> u64 {
+pub fn reading(runtime: &Runtime, clock: c_int) -> u64 {
     let thread = runtime.thread();
-    let looks = if thread.look_ordinal.get() == thread.ordinal.get() { thread.looks.get().saturating_add(1) } else { 0 };
-    thread.looks.set(looks);
-    let looks = if sched::others_can_run() { looks.min(LARGEST_SHIFT_AMONG_OTHERS) } else { looks };
-    // Now and then a thread that only looks lets the others run.
+    let polls =
+        if thread.clock_poll_ordinal.get() == thread.ordinal.get() { thread.clock_polls.get().saturating_add(1) } else { 0 };
+    thread.clock_polls.set(polls);
+    let polls = if sched::others_can_run() { polls.min(LARGEST_SHIFT_AMONG_OTHERS) } else { polls };
+    // Now and then a thread that only polls lets the others run.
     sched::failed_try(runtime);
-    thread.look_ordinal.set(thread.ordinal.get());
-    clock::read(clock, looks)
+    thread.clock_poll_ordinal.set(thread.ordinal.get());
+    clock::read(clock, polls)
 }
 
 /// The runtime, where clocks are virtual.
@@ -62,7 +63,7 @@ pub unsafe extern "C" fn get_time(clock: c_int, time: *mut Time) -> c_int {
         && let Some(runtime) = virtual_time()
     {
         // SAFETY: the program's room for a time.
-        unsafe { *time = split(look(&runtime, clock)) };
+        unsafe { *time = split(reading(&runtime, clock)) };
         return 0;
     }
     // SAFETY: the same, of a clock that is not virtual.
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn time_of_day(time: *mut Time, zone: *mut u8) -> c_int {
         unsafe { (zone as *mut u64).write_unaligned(0) };
     }
     if !time.is_null() {
-        let [seconds, nanoseconds] = split(look(&runtime, REALTIME));
+        let [seconds, nanoseconds] = split(reading(&runtime, REALTIME));
         // SAFETY: not null.
         unsafe { *time = [seconds, nanoseconds / 1000] };
     }
@@ -87,7 +88,7 @@ pub unsafe extern "C" fn time_of_day(time: *mut Time, zone: *mut u8) -> c_int {
 pub unsafe extern "C" fn seconds(result: *mut i64) -> i64 {
     // SAFETY: the program's room for a number, or null.
     let Some(runtime) = virtual_time() else { return unsafe { real!(fn time(*mut i64) -> i64)(result) } };
-    let now = split(look(&runtime, REALTIME))[0];
+    let now = split(reading(&runtime, REALTIME))[0];
     if !result.is_null() {
         // SAFETY: not null.
         unsafe { *result = now };
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn spec_time(time: *mut Time, base: c_int) -> c_int {
     match virtual_time() {
         Some(runtime) if base == 1 => {
             // SAFETY: the program's room for a time.
-            unsafe { *time = split(look(&runtime, REALTIME)) };
+            unsafe { *time = split(reading(&runtime, REALTIME)) };
             base
         }
         // SAFETY: the same; libc refuses other bases.
@@ -111,7 +112,7 @@ pub unsafe extern "C" fn spec_time(time: *mut Time, base: c_int) -> c_int {
 unsafe extern "C" fn processor_time() -> i64 {
     // SAFETY: no arguments.
     let Some(runtime) = virtual_time() else { return unsafe { real!(fn clock() -> i64)() } };
-    (look(&runtime, 2) / 1000) as i64
+    (reading(&runtime, 2) / 1000) as i64
 }
 
 /// Sleeps. `asked`: for the record. Tells what is left when a handler ended it.
@@ -247,11 +248,11 @@ pub unsafe extern "C" fn thread_sleep(time: *const Time, left: *mut Time) -> c_i
 pub fn give_way(site: u64) -> bool {
     let Some(runtime) = Runtime::try_enter() else { return false };
     let thread = runtime.thread();
-    let looks_on = thread.look_ordinal.get() == thread.ordinal.get();
+    let polls_on = thread.clock_poll_ordinal.get() == thread.ordinal.get();
     sched::point(&runtime, Op::Yield, 0, site);
     recorder::sync(thread, Op::Yield, 0, 0, site, &[]);
-    if looks_on {
-        thread.look_ordinal.set(thread.ordinal.get());
+    if polls_on {
+        thread.clock_poll_ordinal.set(thread.ordinal.get());
     }
     config::serial()
 }
@@ -269,7 +270,6 @@ fn path_hash(thread: &Thread) -> u64 {
     let (mut hash, mut number) =
         (crate::system::header::word(rashomon_abi::header::field::FORKED_AT).load(Relaxed), thread.number.get());
     while number != NO_THREAD {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         hash = SplitMix::mixed(hash ^ (thread.spawn_ordinal.get() as u64 + 1));
         number = thread.parent.get();
@@ -367,7 +367,7 @@ interpose! {
     arc4random_uniform => random_below;
 }
 
-interpose_in! { "rashomon_looks";
+interpose_in! { "rashomon_polls";
     usleep => micro_sleep;
     sleep => second_sleep;
     sched_yield => yield_turn;

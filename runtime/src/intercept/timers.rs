@@ -48,7 +48,7 @@ pub unsafe extern "C" fn set(timer: u64, flags: c_int, new: *const u8, old: *mut
         let sends = &raw const SENDS;
         // SAFETY: under the lock, nobody changes the map.
         if let Some(signal) = LOCK.with(|| unsafe { (*sends).get((timer, 0)) }) {
-            kernel::publish(&runtime, Object::Signal(signal as c_int), caller());
+            kernel::release(&runtime, Object::Signal(signal as c_int), caller());
         }
     }
     // SAFETY: the real function with the program's arguments, whatever they are.
@@ -57,20 +57,20 @@ pub unsafe extern "C" fn set(timer: u64, flags: c_int, new: *const u8, old: *mut
 
 pub unsafe extern "C" fn set_interval(which: c_int, new: *const u8, old: *mut u8) -> c_int {
     if let Some(&signal) = SIGNALS.get(which as usize) {
-        kernel::publishes(Object::Signal(signal), caller());
+        kernel::releases(Object::Signal(signal), caller());
     }
     // SAFETY: the same for one of the process's own timers.
     unsafe { real!(fn setitimer(c_int, *const u8, *mut u8) -> c_int)(which, new, old) }
 }
 
 unsafe extern "C" fn wake_me(seconds: u32) -> u32 {
-    kernel::publishes(Object::Signal(SIGNALS[0]), caller());
+    kernel::releases(Object::Signal(SIGNALS[0]), caller());
     // SAFETY: numbers only.
     unsafe { real!(fn alarm(u32) -> u32)(seconds) }
 }
 
 unsafe extern "C" fn wake_me_soon(first: u32, interval: u32) -> u32 {
-    kernel::publishes(Object::Signal(SIGNALS[0]), caller());
+    kernel::releases(Object::Signal(SIGNALS[0]), caller());
     // SAFETY: numbers only, too.
     unsafe { real!(fn ualarm(u32, u32) -> u32)(first, interval) }
 }
@@ -100,7 +100,7 @@ pub unsafe fn were_read(file: c_int, buffer: *const u8, bytes: isize, site: u64)
     for at in 0..bytes.max(0) as usize / INFORMATION {
         // SAFETY: by the contract.
         let signal = unsafe { buffer.add(at * INFORMATION).cast::<c_int>().read_unaligned() };
-        kernel::observes(Object::Signal(signal), site);
+        kernel::acquires(Object::Signal(signal), site);
     }
 }
 

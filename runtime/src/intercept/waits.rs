@@ -36,7 +36,7 @@ pub fn external_unless(
     object: u64,
     real: impl FnOnce() -> isize,
     from_outside: impl FnOnce(isize) -> bool,
-    observed: impl FnOnce(isize) -> Option<Object>,
+    acquired: impl FnOnce(isize) -> Option<Object>,
 ) -> isize {
     let Some(runtime) = Runtime::try_enter() else { return real() };
     let site = caller();
@@ -47,7 +47,7 @@ pub fn external_unless(
     if config::serial() && from_outside(result) {
         external::came_in(runtime.thread(), object, source, site);
     }
-    if !observed(result).is_some_and(|at| kernel::observe(&runtime, at, site)) {
+    if !acquired(result).is_some_and(|at| kernel::acquire(&runtime, at, site)) {
         recorder::sync(runtime.thread(), Op::Blocking, object, source, site, &[outcome]);
     }
     result
@@ -98,7 +98,7 @@ unsafe extern "C" fn close_process(stream: *mut u8) -> c_int {
     external_processes(0, 0, || unsafe { real!(fn pclose(*mut u8) -> c_int)(stream) as isize })
 }
 
-/// Waits for one of a set of signals. One that nobody in this process sent came from outside.
+/// Waits for one of a set of signals. One that nobody in this process sent is external input.
 unsafe fn taken(mask: *const u64, information: *mut SignalInfo, time: *const [i64; 2], again: bool) -> c_int {
     let mut local = SignalInfo([0; 128]);
     let information = if information.is_null() { &raw mut local } else { information };
@@ -164,7 +164,7 @@ fn lock_open_file(file: c_int, gives: bool, takes: bool, real: impl FnOnce() -> 
     let lock = Object::FileLock(look(file).object());
     kernel::uses(lock);
     if gives {
-        kernel::publishes(lock, site);
+        kernel::releases(lock, site);
     }
     external_unless(sync_source::OTHER, 0, || real() as isize, |_| false, |result| (takes && result >= 0).then_some(lock))
         as c_int

@@ -1,7 +1,7 @@
 //! Doacross loops: `ordered(n)` with `depend(sink: …)` and `depend(source)`.
 //!
-//! An iteration of the nest is a vector of numbers from 0. Its source publishes at the iteration's cell; whoever has it for a
-//! sink waits until that was done, and observes the cell.
+//! An iteration of the nest is a vector of numbers from 0. Its source releases the iteration's cell; whoever has it for a
+//! sink waits until that was done, and acquires the cell.
 //!
 //! Limit: where the nest has more iterations than [`MOST_CELLS`], those of one iteration of the outermost loop share a cell. Who
 //! waits for one of them is then ordered behind later ones, too, that happened to be done.
@@ -147,7 +147,7 @@ pub unsafe fn post(call: Call, values: *const i64) {
     let Some(Place { cell, passed }) = (unsafe { nest.place(values) }) else { return };
     let object = &raw const *cell as u64;
     let here = call.enter();
-    here.does(Op::Publish, object, sync_source::OTHER, &[]);
+    here.does(Op::Release, object, sync_source::OTHER, &[]);
     team.lock.with(|| {
         cell.set(cell.get().max(passed));
         team.word.fetch_add(1, Release);
@@ -165,7 +165,7 @@ pub unsafe fn wait(call: Call, values: *const i64) {
     let Some(Place { cell, passed }) = (unsafe { nest.place(values) }) else { return };
     let object = &raw const *cell as u64;
     let here = call.enter();
-    here.point(Op::Observe, object);
+    here.point(Op::Acquire, object);
     here.wait(WaitFor::Semaphore, object, &team.word, || team.lock.with(|| cell.get() >= passed));
-    here.sync(Op::Observe, object, sync_source::OTHER, &[]);
+    here.sync(Op::Acquire, object, sync_source::OTHER, &[]);
 }

@@ -12,8 +12,8 @@
 //! | `barrier`, also implied | a barrier, entered when the thread has executed its share of the tasks |
 //! | `critical`, locks, `GOMP_atomic_start` | locks |
 //! | `ordered` | a semaphore that is handed from chunk to chunk |
-//! | `ordered depend(source)`, `depend(sink: …)` | the source publishes at its iteration, who has it for a sink observes |
-//! | a task | creation posts, the executing thread takes; its predecessors publish, it observes |
+//! | `ordered depend(source)`, `depend(sink: …)` | the source releases its iteration, who has it for a sink acquires it |
+//! | a task | creation posts, the executing thread takes; its predecessors release, it acquires |
 //! | end of a task | posts for `taskwait` and `taskgroup`, which take |
 //! | work sharing (`for`, `sections`, `single`) | nothing: who gets which iterations orders nobody |
 //! | drawing dynamic iterations, taking a task | an event of what is drawn from, which orders nothing: others may draw first |

@@ -269,7 +269,7 @@ fn begins(call: Call, task: &Task, created: bool) {
     }
     for &other in task.predecessors.as_slice() {
         // SAFETY: kept by the reference.
-        here.does(Op::Observe, name(unsafe { &(*other).ended }), sync_source::OTHER, &[]);
+        here.does(Op::Acquire, name(unsafe { &(*other).ended }), sync_source::OTHER, &[]);
     }
 }
 
@@ -313,7 +313,7 @@ fn ends(call: Call, me: &Member, task: &Task, created: bool) {
     {
         let here = call.enter();
         // In case somebody comes to depend on it.
-        here.does(Op::Publish, name(&task.ended), sync_source::OTHER, &[]);
+        here.does(Op::Release, name(&task.ended), sync_source::OTHER, &[]);
         // SAFETY: kept by the reference of its child, and groups outlive their tasks.
         let (around, group) = unsafe { (&*task.around, task.group.as_ref()) };
         if created {

@@ -25,9 +25,10 @@ use crate::serial::shutdown;
 use crate::serial::{clock, explore, gate, policy, replay, sched, watchdog, world};
 use crate::system::lock::RawLock;
 use crate::system::sys::{self, syscall};
-use crate::system::thread::{self, Held, Runtime, Thread};
+use crate::system::thread::{Held, Runtime, Thread};
 use crate::system::tls::{current, hot};
 use crate::system::{config, header, loader, modules, signals, stripes};
+use crate::threads;
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::field;
 use rashomon_abi::record::{Op, lock_kind};
@@ -185,7 +186,7 @@ unsafe fn begin(thread: &'static Thread, cradle: &Cradle) {
         explore::forget();
         provoke::restart();
         policy::restart();
-        thread::only(thread);
+        threads::only(thread);
         sched::only(thread);
     }
     tree::forked(thread);

@@ -12,8 +12,9 @@ use crate::serial::shutdown;
 use crate::serial::{blocked, clock, explore, gate, linger, policy, replay, sched};
 use crate::system::real::{self, real};
 use crate::system::sys;
-use crate::system::thread::{self, NO_THREAD, Runtime, Thread};
+use crate::system::thread::{NO_THREAD, Runtime, Thread};
 use crate::system::{glibc, loader, modules, signals, storage};
+use crate::threads;
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, allocation_kind, exit_stage};
@@ -109,7 +110,7 @@ unsafe fn detect() {
 unsafe fn begin_initial_thread() {
     loader::learn();
     glibc::look();
-    let Some(main) = thread::register(NO_THREAD, 0) else { sys::die(&[b"out of memory at start"]) };
+    let Some(main) = threads::register(NO_THREAD, 0) else { sys::die(&[b"out of memory at start"]) };
     let pointer = storage::pointer();
     main.stack.set(initial_stack());
     main.tls.set(storage::of_initial(pointer));
@@ -118,7 +119,7 @@ unsafe fn begin_initial_thread() {
     sched::begin(main);
     // SAFETY: the initial thread, once.
     unsafe {
-        thread::attach(main);
+        threads::attach(main);
         let _runtime = Runtime::enter();
         let (stack, tls) = (main.stack.get(), main.tls.get());
         recorder::sync(main, Op::ThreadStart, main.kernel_id.get() as u64, 0, 0, &[u64::MAX, 0, stack.0, stack.1, tls.0, tls.1]);

@@ -3,10 +3,14 @@
 use crate::detect::{blocks, java, local, stacks};
 use crate::intercept::{start, threads};
 use crate::report::sources::{Block, Sources};
-use crate::system::thread::Runtime;
+use crate::system::thread::{Runtime, Thread};
 use crate::system::tls::caller;
 
-pub static SOURCES: Sources = Sources { walk: stacks::walk, own_stack, heap, is_managed: java::contains, starts };
+pub static SOURCES: Sources = Sources { creation, walk: stacks::walk, own_stack, heap, is_managed: java::contains, starts };
+
+fn creation(thread: &Thread) -> u32 {
+    thread.detected().creation.get()
+}
 
 fn own_stack(into: &mut [u64]) -> usize {
     let Some(runtime) = Runtime::try_enter() else { return 0 };

@@ -127,7 +127,7 @@ impl Side {
         words[side::ADDRESS] = access.address;
         words[side::BYTES] = access.bytes;
         words[side::SITE] = access.site;
-        words[side::IDENTITY] = thread.provoke.identity.load(Relaxed);
+        words[side::IDENTITY] = thread.provoked().identity.load(Relaxed);
         Self(words)
     }
 }

@@ -49,7 +49,7 @@ static ALLOWANCE: AtomicU64 = AtomicU64::new(0);
 
 /// How long the second waits for the first to be seen again.
 const TIMEOUT_NS: u64 = 20_000_000;
-/// Between two looks at the other threads, at first and at last.
+/// Between two samples of the other threads, at first and at last.
 const FIRST_PAUSE_NS: u64 = 30_000;
 const LAST_PAUSE_NS: u64 = 1_000_000;
 /// No hold is given less.
@@ -168,7 +168,7 @@ fn wait(runtime: &Runtime, number: u32, begun: u64, limit: u64) -> (usize, u64) 
             signals::deliver_inside(runtime);
         }
         let time = now();
-        let (others, busy) = others::look(number, time);
+        let (others, busy) = others::sample(number, time);
         spent = progress.at(time, busy);
         if spent >= limit {
             return (state::TIMED_OUT, spent);
@@ -176,14 +176,14 @@ fn wait(runtime: &Runtime, number: u32, begun: u64, limit: u64) -> (usize, u64) 
         // Twice: the threads were not all asked at the same moment.
         match (before, others) {
             (Others::Blocked, Others::Blocked) => return (state::BLOCKED, spent),
-            (Others::Looking | Others::Blocked, Others::Looking) | (Others::Looking, Others::Blocked) => {
-                return (state::LOOKING, spent);
+            (Others::Polling | Others::Blocked, Others::Polling) | (Others::Polling, Others::Blocked) => {
+                return (state::POLLING, spent);
             }
             _ => {}
         }
         before = others;
         let left = limit.saturating_sub(spent);
-        // What looks over is looked at again at once.
+        // What seems to be over is checked again at once.
         length = if others == Others::Alive { (length * 2).min(LAST_PAUSE_NS) } else { FIRST_PAUSE_NS }.min(left.max(1));
     }
 }
@@ -204,7 +204,7 @@ pub fn arrive(runtime: &Runtime, access: &AccessAt) -> bool {
     // What an atomic operation changed is known behind it.
     if !access.atomic {
         let changes = AccessClass::from_code(access.class).is_some_and(AccessClass::writes);
-        thread.provoke.looks.access(HOLD.load(Relaxed), access.site, access.address, changes);
+        thread.provoked().polls.access(HOLD.load(Relaxed), access.site, access.address, changes);
     }
     false
 }
@@ -215,7 +215,7 @@ pub fn made(thread: &Thread, address: u64, site: u64, changed: bool) {
         if WHO.load(Acquire) == thread.number.get() + 1 {
             moved(thread);
         } else {
-            thread.provoke.looks.access(HOLD.load(Relaxed), site, address, changed);
+            thread.provoked().polls.access(HOLD.load(Relaxed), site, address, changed);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Provocation: in free mode, the first thread at one of the control file's descriptors is held there until another thread
-//! arrives with a conflicting access. No synchronisation is looked at, so it does not matter what the program synchronises with.
+//! arrives with a conflicting access. Synchronisation is ignored, so it does not matter what the program synchronises with.
 //!
 //! After the RaceHunter paper ("RaceHunter: dynamic data race detection by provocation", Programming and Computer Software 50(6),
 //! 2024, §3, Algorithms 3 and 4; Definition 11 for descriptors). Deviations: (1) any conflicting access of another thread is a
@@ -54,7 +54,15 @@ static HOLDS_LEFT: AtomicU64 = AtomicU64::new(0);
 pub struct Local {
     /// What the program calls it; 0: nothing.
     pub identity: AtomicU64,
-    pub looks: others::Looks,
+    pub polls: others::Polls,
+}
+
+impl Thread {
+    /// What provocation knows of it.
+    pub const fn provoked(&self) -> &Local {
+        // SAFETY: the only call for this slot. All zero: it has no identity, and nothing was seen of it; all of it is atomic.
+        unsafe { self.provocation.holds() }
+    }
 }
 
 pub use crate::system::config::provoking as on;
@@ -148,7 +156,7 @@ impl Descriptor {
     /// Thread and call stack are the descriptor's.
     fn matches(&self, thread: &Thread) -> bool {
         let same_thread = if self.identity != 0 {
-            thread.provoke.identity.load(Relaxed) == self.identity
+            thread.provoked().identity.load(Relaxed) == self.identity
         } else {
             self.thread == ANY_THREAD || self.thread == thread.schedule_index.get() as u64
         };
@@ -184,11 +192,11 @@ pub unsafe fn access(block: &Hot, address: u64, site: u64, bytes: u64, class: u6
         return;
     }
     // SAFETY: by the contract.
-    unsafe { look(block, address, site, bytes, class) }
+    unsafe { check(block, address, site, bytes, class) }
 }
 
 #[cold]
-unsafe fn look(block: &Hot, address: u64, site: u64, bytes: u64, class: u64) {
+unsafe fn check(block: &Hot, address: u64, site: u64, bytes: u64, class: u64) {
     // SAFETY: the calling thread's block; a known thread outlives its hooks.
     unsafe {
         if block.thread.get().is_none() || block.nesting.get() > 0 {
@@ -280,7 +288,7 @@ fn is_favoured(thread: &Thread) -> bool {
 pub extern "C" fn rashomon_thread_id(identity: u64) {
     let Some(runtime) = Runtime::try_enter() else { return };
     let thread = runtime.thread();
-    thread.provoke.identity.store(identity, Relaxed);
+    thread.provoked().identity.store(identity, Relaxed);
     if config::mode() != 0 && !detect::on() && !on() {
         file::write_identity(thread.number.get(), identity);
     }

@@ -2,7 +2,7 @@
 //!
 //! The kernel is asked what each thread of the process does (`/proc/self/task/N/syscall`), so that it does not matter which
 //! synchronisation put it to sleep, or whether that was seen. A thread that sleeps on a futex without a time limit cannot run
-//! before another one wakes it. A thread that, for a while, has made no accesses but looks at the same few places without
+//! before another one wakes it. A thread that, for a while, has made no accesses but polls of the same few places without
 //! changing anything waits for somebody as well: a spinning one.
 //!
 //! A wrong answer ends a hold too early or too late; it makes no catch.
@@ -15,40 +15,40 @@ use crate::system::tls;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::provoke::log;
 
-/// A thread is taken to be waiting after so many looks, over at least that time, with nothing else in between.
-const LOOKS: u64 = 32;
+/// A thread is taken to be waiting after so many polls, over at least that time, with nothing else in between.
+const POLLS: u64 = 32;
 const QUIET_NS: u64 = 4_000_000;
-/// Places a waiting thread may look at.
+/// Places a waiting thread may poll.
 const PLACES: usize = 8;
 
 /// What a thread has done since somebody was held. Written by the thread, but for the last four.
-pub struct Looks {
+pub struct Polls {
     hold: AtomicU32,
     known: AtomicU32,
     places: [AtomicU64; PLACES],
-    /// Counts what was no look, and looks; the former when the hold began.
+    /// Counts what was no poll, and polls; the former when the hold began.
     changes: AtomicU64,
     begun: AtomicU64,
-    looks: AtomicU64,
-    /// The holder's: `changes` and `looks` when they were last seen to change, and the time then.
+    polls: AtomicU64,
+    /// The holder's: `changes` and `polls` when they were last seen to change, and the time then.
     seen_changes: AtomicU64,
-    seen_looks: AtomicU64,
+    seen_polls: AtomicU64,
     seen_at: AtomicU64,
     /// The last hold in which the thread was seen awake.
     awake: AtomicU32,
 }
 
-impl Looks {
+impl Polls {
     fn begin(&self, hold: u32) {
         if self.hold.load(Relaxed) != hold {
             self.known.store(0, Relaxed);
-            self.looks.store(0, Relaxed);
+            self.polls.store(0, Relaxed);
             self.begun.store(self.changes.fetch_add(1, Relaxed) + 1, Relaxed);
             self.hold.store(hold, Release);
         }
     }
 
-    /// An access in the given hold. `changes`: it is more than a look.
+    /// An access in the given hold. `changes`: it is more than a poll.
     pub fn access(&self, hold: u32, site: u64, address: u64, changes: bool) {
         self.begin(hold);
         let place = site.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ address;
@@ -61,42 +61,42 @@ impl Looks {
             }
             return;
         }
-        self.looks.fetch_add(1, Relaxed);
+        self.polls.fetch_add(1, Relaxed);
     }
 
-    /// Whether the thread did more in that hold than to look at a few places over and over.
+    /// Whether the thread did more in that hold than to poll a few places.
     fn ran(&self, hold: u32) -> bool {
         if self.hold.load(Acquire) != hold {
             return self.awake.load(Relaxed) == hold;
         }
         let known = self.known.load(Relaxed) as u64;
-        let only_looked = known <= PLACES as u64
+        let only_polled = known <= PLACES as u64
             && self.changes.load(Relaxed).wrapping_sub(self.begun.load(Relaxed)) == known
-            && self.looks.load(Relaxed) >= LOOKS;
-        !only_looked
+            && self.polls.load(Relaxed) >= POLLS;
+        !only_polled
     }
 
-    /// Whether the thread has only looked for long enough.
+    /// Whether the thread has only polled for long enough.
     fn waits(&self, hold: u32, now: u64) -> bool {
         if self.hold.load(Acquire) != hold {
             return false;
         }
-        let (changes, looks) = (self.changes.load(Relaxed), self.looks.load(Relaxed));
+        let (changes, polls) = (self.changes.load(Relaxed), self.polls.load(Relaxed));
         if self.seen_changes.swap(changes, Relaxed) != changes {
-            self.seen_looks.store(looks, Relaxed);
+            self.seen_polls.store(polls, Relaxed);
             self.seen_at.store(now, Relaxed);
             return false;
         }
-        looks.saturating_sub(self.seen_looks.load(Relaxed)) >= LOOKS && now.saturating_sub(self.seen_at.load(Relaxed)) >= QUIET_NS
+        polls.saturating_sub(self.seen_polls.load(Relaxed)) >= POLLS && now.saturating_sub(self.seen_at.load(Relaxed)) >= QUIET_NS
     }
 }
 
-/// How many of the threads but the calling one run, pause, and wait by looking.
+/// How many of the threads but the calling one run, pause, and wait by polling.
 #[derive(Clone, Copy, Default)]
 pub struct Census {
     pub run: u32,
     pub pause: u32,
-    pub look: u32,
+    pub poll: u32,
     /// Those of them that the kernel has on a processor, or in the queue for one.
     pub busy: u32,
 }
@@ -140,8 +140,8 @@ pub enum Others {
     Alive,
     /// All sleep until they are woken, or are gone.
     Blocked,
-    /// The same, but some are awake and only look.
-    Looking,
+    /// The same, but some are awake and only poll.
+    Polling,
 }
 
 /// What a thread does by the kernel's account.
@@ -157,11 +157,11 @@ enum Does {
 }
 
 /// What all threads but the calling one can do while it is held.
-pub fn look(hold: u32, now: u64) -> (Others, u32) {
+pub fn sample(hold: u32, now: u64) -> (Others, u32) {
     let census = census(hold, now);
     let others = match census {
-        Census { run: 0, pause: 0, look: 0, .. } => Others::Blocked,
-        Census { run: 0, pause: 0, .. } => Others::Looking,
+        Census { run: 0, pause: 0, poll: 0, .. } => Others::Blocked,
+        Census { run: 0, pause: 0, .. } => Others::Polling,
         _ => Others::Alive,
     };
     (others, census.busy)
@@ -169,9 +169,8 @@ pub fn look(hold: u32, now: u64) -> (Others, u32) {
 
 /// Tells the host who else ran during a hold.
 pub fn tell(hold: u32, descriptor: usize) {
-    // SAFETY: registered threads are never unmapped; what is read is atomic, or does not change while the thread lives.
     let threads = all();
-    for thread in threads.filter(|thread| thread.provoke.looks.ran(hold)) {
+    for thread in threads.filter(|thread| thread.provoked().polls.ran(hold)) {
         file::log(log::RAN, 0, descriptor, thread.number.get());
     }
 }
@@ -205,12 +204,12 @@ pub fn census(hold: u32, now: u64) -> Census {
                 Does::Sleeps | Does::Gone => continue,
                 _ => {}
             }
-            let looks = known(id).map(|thread| &thread.provoke.looks);
-            if let Some(looks) = looks {
-                looks.awake.store(hold, Relaxed);
+            let polls = known(id).map(|thread| &thread.provoked().polls);
+            if let Some(polls) = polls {
+                polls.awake.store(hold, Relaxed);
             }
             match does {
-                _ if looks.is_some_and(|looks| looks.waits(hold, now)) => census.look += 1,
+                _ if polls.is_some_and(|polls| polls.waits(hold, now)) => census.poll += 1,
                 Does::Pauses => census.pause += 1,
                 _ => census.run += 1,
             }
@@ -223,7 +222,6 @@ pub fn census(hold: u32, now: u64) -> Census {
 
 fn known(id: u32) -> Option<&'static Thread> {
     debug_assert!(tls::current().is_some());
-    // SAFETY: registered threads are never unmapped; what is read is atomic, or does not change while the thread lives.
     all().find(|thread| thread.kernel_id.get() == id && thread.ended.load(Relaxed) == 0)
 }
 

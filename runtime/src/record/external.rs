@@ -1,4 +1,4 @@
-//! What reaches the program from outside: data of files that nobody in this process wrote, and signals that nobody in it sent.
+//! External inputs: data of files that nobody in this process wrote, and signals that nobody in it sent.
 //!
 //! From the first such thing on a re-execution may see something else. Pipes and socket pairs that the process made itself are
 //! inside as long as it has not forked; every other socket, terminals and pipes that were there before are outside. Regular files

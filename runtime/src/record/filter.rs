@@ -109,6 +109,17 @@ pub fn locks_changed(thread: &Thread, held: Held) {
     }
 }
 
+/// Accesses up to here and from here on are told apart.
+pub fn new_span(thread: &Thread) {
+    let hot = thread.hot();
+    hot.span.set(hot.span.get().wrapping_add(1 << 48));
+    if hot.span.get() == 0 {
+        // SAFETY: the thread's own table. An old entry must not look like one of the new round.
+        unsafe { core::ptr::write_bytes(hot.filter.get(), 0, entries(thread.number.get())) };
+        hot.span.set(1 << 48);
+    }
+}
+
 /// At the thread's end: says so if the cap took anything away.
 pub fn report(thread: &Thread) {
     if thread.hot().capped.get() != 0 {

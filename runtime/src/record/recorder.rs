@@ -203,9 +203,9 @@ fn resolve_context(thread: &Thread) {
         return;
     }
     let (bottom, lowest, top) = {
-        let looks = tree::looks(thread);
+        let filters = tree::wants_all(thread);
         // While accesses are ignored or asked about one by one the fast path stays shut.
-        hot.dirty.set((hot.ignored.get() > 0 || looks) as u64);
+        hot.dirty.set((hot.ignored.get() > 0 || filters) as u64);
         let lowest = hot.lowest.replace(hot.top.get());
         (hot.bottom.get(), lowest.min(hot.top.get()), hot.top.get())
     };
@@ -407,7 +407,7 @@ pub fn sync_at(thread: &Thread, op: Op, object: u64, aux: u16, site: u64, argume
     if tree::on() {
         tree::step(thread, op, object, aux, arguments);
     }
-    thread.new_span();
+    filter::new_span(thread);
 }
 
 /// Serial mode: the thread goes on after others ran.
@@ -424,7 +424,7 @@ pub fn turn(thread: &Thread) {
     if tree::on() {
         tree::resumes(thread);
     }
-    thread.new_span();
+    filter::new_span(thread);
 }
 
 /// Serial mode: the thread begins to wait inside the operation that it is about to complete.
@@ -464,7 +464,7 @@ pub fn finish(thread: &Thread) {
         unsafe { push(hot, word(0, record::EXECUTED, executed)) };
     }
     header::word(field::ACCESSES_EXECUTED).fetch_add(executed, Relaxed);
-    header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree.with(tree::Tree::take_skipped), Relaxed);
+    header::word(field::ACCESSES_REDUNDANT).fetch_add(thread.tree().with(tree::Tree::take_skipped), Relaxed);
     close_chunk(thread, true);
 }
 

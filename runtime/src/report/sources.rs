@@ -21,6 +21,8 @@ pub struct Block {
 
 /// What only rooms above this one know.
 pub struct Sources {
+    /// Where a thread was created; 0: not known.
+    pub creation: fn(&Thread) -> u32,
     /// The return addresses of an interned stack, innermost first; their number.
     pub walk: fn(u32, &mut [u64]) -> usize,
     /// The same for the calling thread's stack, without the runtime's own frames.
@@ -90,7 +92,7 @@ fn in_module(address: u64) -> bool {
 
 /// Where a thread was created; 0: not known.
 pub fn creation_stack(thread: &Thread) -> u32 {
-    thread.detected.creation.get()
+    sources().map_or(0, |sources| (sources.creation)(thread))
 }
 
 /// The calling thread's stack, without the runtime's own frames; the number of return addresses.

@@ -25,7 +25,6 @@ pub fn ends(told: bool) -> ! {
     if !told {
         let mut numbers = [0; LONGEST];
         let mut count = 0;
-        // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
         let live = all().filter(|thread| thread.ended.load(Acquire) == 0);
         for thread in live.filter(|thread| standstill::stack_of(thread.number.get()).is_some()) {
             if count < LONGEST {

@@ -1,5 +1,5 @@
-//! Virtual time of serial runs. It stands still while threads run, but for a tick at each look at a clock (so that a program
-//! which waits by looking gets on) and at each used-up quantum; it jumps to the next deadline when nobody can run.
+//! Virtual time of serial runs. It stands still while threads run, but for a tick at each reading of a clock (so that a program
+//! which waits by polling gets on) and at each used-up quantum; it jumps to the next deadline when nobody can run.
 
 use crate::system::{config, header, sys};
 use core::sync::atomic::{AtomicU64, Ordering::*};
@@ -10,7 +10,7 @@ pub const REALTIME: i32 = 0;
 pub const MONOTONIC: i32 = 1;
 /// `CLOCK_MONOTONIC` at the start of every serial run: a constant, so that re-executions read the same.
 const MONOTONIC_BASE: u64 = 100_000 * 1_000_000_000;
-/// What a look at the clock costs. Doubled by each look that follows without anything else happening, up to the limit.
+/// What reading the clock costs. Doubled by each reading that follows without anything else happening, up to the limit.
 const TICK: u64 = 1_000;
 const LARGEST_TICK: u64 = 10_000_000;
 pub const NEVER: u64 = u64::MAX;
@@ -48,9 +48,9 @@ fn base(clock: i32) -> u64 {
     }
 }
 
-/// What the clock shows, for a program that looks. `looks`: how many looks in a row this is.
-pub fn read(clock: i32, looks: u32) -> u64 {
-    advance((TICK << looks.min(20)).min(LARGEST_TICK));
+/// What the clock shows. `polls`: how many times in a row it was read.
+pub fn read(clock: i32, polls: u32) -> u64 {
+    advance((TICK << polls.min(20)).min(LARGEST_TICK));
     base(clock) + elapsed()
 }
 

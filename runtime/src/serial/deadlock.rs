@@ -49,16 +49,15 @@ fn now() -> u64 {
 fn anybody_can_run() -> bool {
     // SAFETY: callers hold the scheduler's lock; registered threads are never unmapped.
     unsafe { live() }.as_slice().iter().any(|&number| {
-        // SAFETY: as above.
         let thread = known(number);
         thread.state.get() != State::Blocked
-            || thread.wait.get().deadline != NEVER
-            || matches!(thread.wait.get().what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
+            || thread.serial().wait.get().deadline != NEVER
+            || matches!(thread.serial().wait.get().what, WaitFor::Files | WaitFor::Time | WaitFor::Nothing)
     })
 }
 
-/// The watchdog's look, under the scheduler's lock: has a cycle lasted too long? `idle`: nobody holds the turn.
-pub fn look(idle: bool) {
+/// By the watchdog, under the scheduler's lock: has a cycle lasted too long? `idle`: nobody holds the turn.
+pub fn inspect(idle: bool) {
     let seen = SEEN.load(Relaxed);
     if seen == 0 || now() - seen < TIMEOUT_NS || standstill::timer_armed() {
         return;
@@ -146,7 +145,6 @@ impl Cycle {
     /// Of its threads' waits, wherever it begins: a thread counts its events, and makes none while it waits.
     fn sum(&self) -> u64 {
         self.0.as_slice().iter().fold(0, |sum, &(number, _)| {
-            // SAFETY: registered threads are never unmapped.
             let ordinal = known(number).ordinal.get();
             sum.wrapping_add(
                 ((u64::from(number) + 1) << 32 | u64::from(ordinal)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31),
@@ -157,8 +155,7 @@ impl Cycle {
     /// Whether one of its threads joins another: that wait ends when somebody cancels the thread, whose handlers may give locks
     /// back.
     fn joins(&self) -> bool {
-        // SAFETY: registered threads are never unmapped.
-        self.0.as_slice().iter().any(|&(number, _)| known(number).wait.get().what == WaitFor::Join)
+        self.0.as_slice().iter().any(|&(number, _)| known(number).serial().wait.get().what == WaitFor::Join)
     }
 
     /// Its time begins.
@@ -183,12 +180,11 @@ impl Cycle {
 
 /// Depth-first search for `goal` along the waits-for edges; `path` becomes the cycle, in order.
 fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32, u32)>, depth: usize) -> bool {
-    // SAFETY: registered threads are never unmapped.
     let thread = known(number);
-    if thread.state.get() != State::Blocked || thread.wait.get().deadline != NEVER || depth > 1000 {
+    if thread.state.get() != State::Blocked || thread.serial().wait.get().deadline != NEVER || depth > 1000 {
         return false;
     }
-    let exclusive_only = thread.wait.get().what == WaitFor::LockShared;
+    let exclusive_only = thread.serial().wait.get().what == WaitFor::LockShared;
     let mut visit = |next: u32| {
         if next == goal || !visited.as_slice().contains(&next) {
             path.push((number, next));
@@ -203,15 +199,15 @@ fn search(number: u32, goal: u32, visited: &mut List<u32>, path: &mut List<(u32,
         }
         false
     };
-    match thread.wait.get().what {
-        WaitFor::Join => visit(thread.wait.get().object as u32),
-        // SAFETY: callers hold the scheduler's lock.
+    match thread.serial().wait.get().what {
+        WaitFor::Join => visit(thread.serial().wait.get().object as u32),
         WaitFor::Lock | WaitFor::LockShared => {
-            let since = since_last_exclusive(thread.wait.get().object);
+            let since = since_last_exclusive(thread.serial().wait.get().object);
             // SAFETY: as above.
             unsafe { live() }.as_slice().iter().any(|&holder| {
-                let holds =
-                    |held: Held| held.lock == thread.wait.get().object && held.since >= since && !(exclusive_only && held.shared);
+                let holds = |held: Held| {
+                    held.lock == thread.serial().wait.get().object && held.since >= since && !(exclusive_only && held.shared)
+                };
                 known(holder).held.iter().any(holds) && visit(holder)
             })
         }
@@ -243,7 +239,7 @@ fn conclude_parallel(members: &[(u32, u64)]) -> ! {
         live.for_each(|thread| numbers.push(thread.number.get()));
     }
     for &number in numbers.as_slice() {
-        // SAFETY: as above; it stands, so its stream is ours to write.
+        // It stands, so its stream is ours to write.
         let thread = known(number);
         if let Some((op, object, site, holder)) = standstill::told(thread)
             && thread.has_block()
@@ -266,7 +262,7 @@ fn conclude_parallel(members: &[(u32, u64)]) -> ! {
 
 /// Of an execution of which nothing was recorded: who its threads are. Those that run, if any do, write no records of their own.
 fn record_threads(members: &[(u32, u64)]) {
-    // SAFETY: registered threads are never unmapped; `members`, or all, stand.
+    // `members`, or all, stand.
     for thread in all().filter(|thread| thread.has_block()) {
         if standstill::stands() || members.iter().any(|&(number, _)| number == thread.number.get()) {
             let hot = thread.hot();
@@ -283,23 +279,23 @@ fn record_threads(members: &[(u32, u64)]) {
 
 /// Says of a thread that is blocked what it waits for. Under the scheduler's lock.
 pub fn record(number: u32, holder: Option<u32>) {
-    // SAFETY: registered threads are never unmapped; this one is stopped, so its stream is ours to write.
+    // It is stopped, so its stream is ours to write.
     let thread = known(number);
     if !thread.has_block() {
         return;
     }
-    let op = match thread.wait.get().what {
+    let op = match thread.serial().wait.get().what {
         WaitFor::Lock => Op::Lock,
         WaitFor::LockShared => Op::LockShared,
         WaitFor::Condition => Op::CondWaitEnd,
         WaitFor::Semaphore => Op::SemaphoreWait,
         WaitFor::Barrier => Op::BarrierExit,
         WaitFor::Join => Op::ThreadJoin,
-        WaitFor::Futex | WaitFor::Files => Op::Observe,
+        WaitFor::Futex | WaitFor::Files => Op::Acquire,
         WaitFor::Once => Op::OnceSeen,
         WaitFor::Time | WaitFor::Nothing => Op::Sleep,
     };
-    let (object, site) = (thread.wait.get().object, thread.wait_site.get());
+    let (object, site) = (thread.serial().wait.get().object, thread.wait_site.get());
     recorder::sync(thread, Op::Blocked, object, 0, site, &[op as u64, holder.map_or(u64::MAX, u64::from)]);
 }
 

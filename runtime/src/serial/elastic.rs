@@ -118,14 +118,14 @@ pub enum Arrival {
 
 /// Counts the event that `thread` stands before.
 fn count(thread: &Thread, site: u64) {
-    if thread.elastic.counted.get() != thread.ordinal.get() + 1 {
-        thread.elastic.counted.set(thread.ordinal.get() + 1);
-        let seen = thread.elastic.counts.with(|counts| {
+    if thread.serial().elastic.counted.get() != thread.ordinal.get() + 1 {
+        thread.serial().elastic.counted.set(thread.ordinal.get() + 1);
+        let seen = thread.serial().elastic.counts.with(|counts| {
             let seen = counts.entry((site, 1));
             *seen += 1;
             *seen
         });
-        thread.elastic.occurrence.set(seen - 1);
+        thread.serial().elastic.occurrence.set(seen - 1);
     }
 }
 
@@ -134,9 +134,9 @@ pub fn at_turn(thread: &Thread, index: usize, op: Op, site: u64) -> Arrival {
     count(thread, site);
     let matched = |turn: &Turn, thread: &Thread| {
         turn.flags & turn::LANDMARK != 0
-            && replay::same_family(turn.op, op)
+            && replay::are_interchangeable(turn.op, op)
             && replay::is_site(turn, site)
-            && turn.count == thread.elastic.occurrence.get()
+            && turn.count == thread.serial().elastic.occurrence.get()
     };
     let here = replay::turn_at(index);
     if matched(&here, thread) {
@@ -158,7 +158,7 @@ pub fn at_turn(thread: &Thread, index: usize, op: Op, site: u64) -> Arrival {
             }
         }
     }
-    if thread.ordinal.get() as i64 > here.ordinal as i64 + thread.elastic.ahead.get() + SLACK {
+    if thread.ordinal.get() as i64 > here.ordinal as i64 + thread.serial().elastic.ahead.get() + SLACK {
         Arrival::Over
     } else {
         Arrival::Later
@@ -171,7 +171,7 @@ const OWN_LOOK_AHEAD: u32 = 8;
 
 /// An access is about to be made in the turn at `index`, at whose place it is.
 pub fn at_access_turn(thread: &Thread, index: usize, turn: &Turn) -> Arrival {
-    if (thread.ordinal.get() as i64) < turn.ordinal as i64 + thread.elastic.ahead.get() {
+    if (thread.ordinal.get() as i64) < turn.ordinal as i64 + thread.serial().elastic.ahead.get() {
         return Arrival::Later;
     }
     recognised(thread, index, turn);
@@ -179,18 +179,18 @@ pub fn at_access_turn(thread: &Thread, index: usize, turn: &Turn) -> Arrival {
 }
 
 fn recognised(thread: &Thread, index: usize, turn: &Turn) {
-    thread.elastic.ahead.set(thread.ordinal.get() as i64 - turn.ordinal as i64);
-    thread.elastic.done.set(index as u32 + 1);
+    thread.serial().elastic.ahead.set(thread.ordinal.get() as i64 - turn.ordinal as i64);
+    thread.serial().elastic.done.set(index as u32 + 1);
 }
 
 /// Whether the thread has already been at the position of that turn, or beyond it.
 pub fn is_done(thread: &Thread, index: usize) -> bool {
-    thread.elastic.done.get() > index as u32
+    thread.serial().elastic.done.get() > index as u32
 }
 
 /// Whether the thread stands at the position of that turn: it was the last one recognised, and nothing was executed since.
 pub fn stands_at(thread: &Thread, index: usize) -> bool {
-    thread.elastic.done.get() == index as u32 + 1
+    thread.serial().elastic.done.get() == index as u32 + 1
 }
 
 /// From here on threads are held; first, those who stand at their goals. Under [`LOCK`], or by the holder of the turn.
@@ -200,7 +200,7 @@ pub fn begin(stands_at_goal: fn(u32) -> bool) {
     for &number in unsafe { live() }.as_slice() {
         let thread = known(number);
         if thread.state.get() == State::Runnable && stands_at_goal(number) {
-            thread.elastic.place.set(place_of_thread(thread));
+            thread.serial().elastic.place.set(place_of_thread(thread));
             mark(thread);
             thread.state.set(State::Held);
         }
@@ -225,7 +225,7 @@ fn place_of_thread(thread: &Thread) -> u32 {
 }
 
 fn mark(thread: &Thread) {
-    thread.elastic.hold.set(HOLDS.fetch_add(1, Relaxed) + 1);
+    thread.serial().elastic.hold.set(HOLDS.fetch_add(1, Relaxed) + 1);
     HELD.fetch_add(1, Relaxed);
     EVENTS.store(0, Relaxed);
 }
@@ -243,19 +243,19 @@ fn wants(place: usize) -> bool {
 
 /// Stands still until let go.
 fn hold(thread: &Thread, place: usize, access: AccessAt) {
-    thread.goal.set(access);
-    thread.elastic.place.set(place as u32);
+    thread.serial().goal.set(access);
+    thread.serial().elastic.place.set(place as u32);
     LOCK.lock();
     mark(thread);
     thread.state.set(State::Held);
     close_if_all_stand();
     sched::pass_on_locked(thread);
-    thread.goal.set(AccessAt::NONE);
+    thread.serial().goal.set(AccessAt::NONE);
 }
 
 /// Under [`LOCK`], or while others stand.
 fn release(thread: &Thread) {
-    thread.elastic.hold.set(0);
+    thread.serial().elastic.hold.set(0);
     thread.state.set(State::Runnable);
     HELD.fetch_sub(1, Relaxed);
     EVENTS.store(0, Relaxed);
@@ -269,7 +269,7 @@ fn held() -> impl Iterator<Item = &'static Thread> {
 }
 
 fn release_last() -> Option<&'static Thread> {
-    let last = held().max_by_key(|thread| thread.elastic.hold.get());
+    let last = held().max_by_key(|thread| thread.serial().elastic.hold.get());
     last.inspect(|thread| release(thread))
 }
 
@@ -282,7 +282,7 @@ pub fn relieve() -> Option<&'static Thread> {
     let may_come = unsafe { live() }.as_slice().iter().map(|&number| known(number)).any(|thread| {
         thread.state.get() == State::External
             || thread.state.get() == State::Blocked
-                && (thread.wait.get().deadline != NEVER || thread.wait.get().what == WaitFor::Files)
+                && (thread.serial().wait.get().deadline != NEVER || thread.serial().wait.get().what == WaitFor::Files)
     });
     if may_come { None } else { release_last() }
 }
@@ -298,9 +298,9 @@ fn close_if_all_stand() {
     if config::word(field::GOAL) != goal::DEADLOCK {
         return;
     }
-    if (0..places()).all(|place| held().any(|thread| thread.elastic.place.get() == place as u32)) {
+    if (0..places()).all(|place| held().any(|thread| thread.serial().elastic.place.get() == place as u32)) {
         for thread in held() {
-            thread.elastic.closes.set(true);
+            thread.serial().elastic.closes.set(true);
             release(thread);
         }
     }
@@ -313,7 +313,7 @@ pub fn closing() -> Option<&'static Thread> {
     }
     // SAFETY: under the lock.
     let mut threads = unsafe { live() }.as_slice().iter().map(|&number| known(number));
-    threads.find(|thread| thread.elastic.closes.get() && thread.state.get() == State::Runnable)
+    threads.find(|thread| thread.serial().elastic.closes.get() && thread.state.get() == State::Runnable)
 }
 
 /// Whether a thread that makes accesses only should let others run.
@@ -326,7 +326,7 @@ pub fn tires() -> bool {
 
 /// A synchronisation event is about to happen while threads are held at the goal's places.
 pub fn at_synchronisation(thread: &Thread, op: Op, site: u64, access: AccessAt) {
-    thread.elastic.closes.set(false);
+    thread.serial().elastic.closes.set(false);
     if holds_anybody() && EVENTS.fetch_add(1, Relaxed) >= MOST_EVENTS {
         LOCK.with(release_last);
     }
@@ -342,9 +342,9 @@ pub fn at_synchronisation(thread: &Thread, op: Op, site: u64, access: AccessAt) 
         let holds_another = op == Op::ThreadJoin || !thread.held.is_empty();
         if turn.flags & turn::LANDMARK != 0
             && holds_another
-            && replay::same_family(turn.op, op)
+            && replay::are_interchangeable(turn.op, op)
             && replay::is_site(&turn, site)
-            && !held().any(|other| other.elastic.place.get() == place as u32)
+            && !held().any(|other| other.serial().elastic.place.get() == place as u32)
             && wants(place)
         {
             return hold(thread, place, AccessAt::NONE);
@@ -358,8 +358,10 @@ pub fn at_access(thread: &Thread, access: AccessAt) {
         return;
     }
     if holds_anybody()
-        && let Some(other) = held()
-            .find(|other| replay::conflict(&other.goal.get(), &access) && !modules::is_known(other.goal.get().site, access.site))
+        && let Some(other) = held().find(|other| {
+            replay::conflict(&other.serial().goal.get(), &access)
+                && !modules::is_known(other.serial().goal.get().site, access.site)
+        })
     {
         return met(other, thread, access);
     }
@@ -373,12 +375,12 @@ pub fn at_access(thread: &Thread, access: AccessAt) {
 
 /// Two threads stand right before conflicting accesses.
 fn met(first: &Thread, second: &Thread, access: AccessAt) {
-    second.goal.set(access);
+    second.serial().goal.set(access);
     replay::say_goal_reached(first);
     replay::say_goal_reached(second);
     WATCHING.store(false, Release);
     replay::conclude(outcome::CO_ENABLED, first.number.get() as u64, second.number.get() as u64);
     // A debugger looks on, and the execution goes on under the policy.
     LOCK.with(|| while release_last().is_some() {});
-    second.goal.set(AccessAt::NONE);
+    second.serial().goal.set(AccessAt::NONE);
 }

@@ -72,7 +72,7 @@ pub fn write_thread(thread: &Thread) {
 }
 
 pub fn write_pending(thread: &Thread) {
-    let Pending { operation, site, ordinal, count, .. } = &thread.explore;
+    let Pending { operation, site, ordinal, count, .. } = &thread.serial().explore;
     let (operation, site, ordinal, count) = (operation.get(), site.get(), ordinal.get(), count.get());
     let head = record::head(record::PENDING, thread.number.get(), operation.op, operation.class, operation.atomic);
     let choices = word(field::CHOICES);

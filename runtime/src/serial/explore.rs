@@ -5,7 +5,7 @@
 //! Concurrency Sampling", CAV 2018, Algorithm 2). Sleep sets: P. Godefroid, "Partial-Order Methods for the Verification of
 //! Concurrent Systems", LNCS 1032, 1996, §5.
 //!
-//! Deviation 1: a thread that only looks, again and again at the same places, or sleeps, is passed over until another one has
+//! Deviation 1: a thread that only polls the same places, or sleeps, is passed over until another one has
 //! done something else (fairness: a loop that waits for a flag has finitely many executions). Deviation 2: a thread that would
 //! block at once on a taken lock or for a thread that has not ended cannot be chosen, unless nobody else can: then it blocks, and
 //! a deadlock shows. Deviation 3: a sleeping thread can be chosen, which ends its sleep; other time-outs fire only when nobody
@@ -43,11 +43,11 @@ static RANDOM: AtomicU64 = AtomicU64::new(0);
 const MAX_CHANGES: usize = 32;
 pub static CHANGES: [AtomicU64; MAX_CHANGES] = [const { AtomicU64::new(u64::MAX) }; MAX_CHANGES];
 pub static LOWEST: AtomicU64 = AtomicU64::new(pct::LOWEST);
-/// Repeated looks, with nothing changed in between, after which a thread is passed over.
-pub const LOOKS: u32 = 3;
+/// Repeated polls, with nothing changed in between, after which a thread is passed over.
+pub const POLLS: u32 = 3;
 /// Accesses in a row, none of them a step, after which a thread is passed over.
 pub const ACCESSES_WITHOUT_STEP: i64 = 1 << 20;
-/// Places of looks that are remembered: a loop that waits looks at few.
+/// Places that a thread polls and that are remembered: a loop that waits polls few.
 const PLACES: usize = 16;
 
 /// What a thread stands before.
@@ -64,9 +64,9 @@ pub struct Pending {
     pub waiting: Cell<bool>,
     /// Mutex of the condition wait that is about to begin; [`TRY`] before a try.
     pub second: Cell<u64>,
-    /// Site and object of the thread's looks since it changed anything.
-    looks: [Cell<(u64, u64)>; PLACES],
-    looked: Cell<usize>,
+    /// Site and object of the thread's polls since it changed anything.
+    polls: [Cell<(u64, u64)>; PLACES],
+    polled: Cell<usize>,
     /// Accesses since the last step.
     unseen: Cell<i64>,
 }
@@ -100,7 +100,7 @@ pub fn initialise() {
     }
     if word(field::SNAPSHOT) != 0 {
         // SAFETY: at the start of the process.
-        unsafe { crate::serial::snapshot::preconditions::begin() };
+        unsafe { crate::serial::preconditions::begin() };
     }
     RANDOM.store(word(field::SEED).wrapping_mul(0xd134_2543_de82_ef95), Relaxed);
     if word(field::STRATEGY) == strategy::PCT {
@@ -118,8 +118,7 @@ pub fn begin_again(live: &[u32]) {
     forget();
     initialise();
     for &number in live {
-        // SAFETY: registered threads are never unmapped.
-        known(number).explore.priority.set(pct::initial(random()));
+        known(number).serial().explore.priority.set(pct::initial(random()));
     }
 }
 
@@ -148,7 +147,7 @@ pub fn random() -> u64 {
 
 /// A thread was created: its first step is to begin.
 pub fn created(thread: &Thread) {
-    thread.explore.priority.set(pct::initial(random()));
+    thread.serial().explore.priority.set(pct::initial(random()));
     if exploring() {
         write_thread(thread);
     }
@@ -163,13 +162,13 @@ fn identity(number: u32) -> u64 {
 }
 
 fn stands_before(thread: &Thread, operation: Operation, site: u64) {
-    thread.explore.unseen.set(0);
-    thread.explore.operation.set(operation);
-    thread.explore.site.set(site);
-    thread.explore.ordinal.set(thread.ordinal.get() as u64);
-    thread.explore.count.set(if thread.has_block() { thread.accesses_since_sync() } else { 0 });
+    thread.serial().explore.unseen.set(0);
+    thread.serial().explore.operation.set(operation);
+    thread.serial().explore.site.set(site);
+    thread.serial().explore.ordinal.set(thread.ordinal.get() as u64);
+    thread.serial().explore.count.set(if thread.has_block() { thread.accesses_since_sync() } else { 0 });
     if draws_anew() {
-        thread.explore.priority.set(random());
+        thread.serial().explore.priority.set(random());
     }
     if ENDING.load(Relaxed) && !replay::active() {
         linger::step(thread, linger::place(operation.op, site), 1);
@@ -181,7 +180,7 @@ fn stands_before(thread: &Thread, operation: Operation, site: u64) {
 
 /// The thread is about to synchronise. To be called before a schedule is asked.
 pub fn at_synchronisation(thread: &Thread, op: Op, object: u64, access: crate::serial::replay::AccessAt, site: u64) {
-    let second = thread.explore.second.replace(0);
+    let second = thread.serial().explore.second.replace(0);
     let object = match op {
         Op::ThreadJoin => crate::system::handles::find(object).map_or(0, |thread| identity(thread.number.get())),
         Op::ThreadEnd => identity(thread.number.get()),
@@ -193,37 +192,37 @@ pub fn at_synchronisation(thread: &Thread, op: Op, object: u64, access: crate::s
     let operation = Operation { op: op as u64, object, second, class: access.class, bytes: access.bytes, atomic: access.atomic };
     stands_before(thread, operation, site);
     match op {
-        Op::AtomicLoad | Op::Sleep => looks(thread),
+        Op::AtomicLoad | Op::Sleep => polls(thread),
         // What becomes of it tells.
         Op::AtomicRmw | Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::ThreadJoin => {}
-        Op::Yield | Op::Observe | Op::Blocking => {}
+        Op::Yield | Op::Acquire | Op::Blocking => {}
         _ => changes(thread),
     }
     check_races(thread);
 }
 
-/// The thread looks at what it stands before, or found it as it was: counts if it has done so before and changed nothing since.
-pub fn looks(thread: &Thread) {
-    let pending = &thread.explore;
+/// The thread polls what it stands before, or found it as it was: counts if it has done so before and changed nothing since.
+pub fn polls(thread: &Thread) {
+    let pending = &thread.serial().explore;
     let place = (pending.site.get(), pending.operation.get().object);
-    let looked = pending.looked.get();
-    if pending.looks[..looked.min(PLACES)].iter().any(|look| look.get() == place) {
+    let polled = pending.polled.get();
+    if pending.polls[..polled.min(PLACES)].iter().any(|poll| poll.get() == place) {
         thread.spins.set(thread.spins.get() + 1);
     } else {
-        pending.looks[looked % PLACES].set(place);
-        pending.looked.set(looked + 1);
+        pending.polls[polled % PLACES].set(place);
+        pending.polled.set(polled + 1);
     }
 }
 
 /// The thread changed something that others may see.
 pub fn changes(thread: &Thread) {
     thread.spins.set(0);
-    thread.explore.looked.set(0);
+    thread.serial().explore.polled.set(0);
 }
 
 /// What the thread is about to do concerns another object as well.
 pub fn concerns(thread: &Thread, second: u64) {
-    thread.explore.second.set(second);
+    thread.serial().explore.second.set(second);
 }
 
 /// The same for an access. True: it is visible.
@@ -246,7 +245,7 @@ pub fn at_access(thread: &Thread, access: crate::serial::replay::AccessAt, of_sc
     if operation.writes() {
         changes(thread);
     } else {
-        looks(thread);
+        polls(thread);
     }
     check_races(thread);
     visible
@@ -265,8 +264,8 @@ pub fn runs_on(thread: &Thread, access: crate::serial::replay::AccessAt, quantum
     } else {
         0
     };
-    let unseen = thread.explore.unseen.get() + more;
-    thread.explore.unseen.set(unseen);
+    let unseen = thread.serial().explore.unseen.get() + more;
+    thread.serial().explore.unseen.set(unseen);
     if unseen < ACCESSES_WITHOUT_STEP {
         return false;
     }
@@ -300,12 +299,11 @@ fn is_held(thread: &Thread) -> bool {
 fn meets(thread: &Thread, operation: &Operation) -> Option<u32> {
     // SAFETY: the holder of the turn; the others stand still. Registered threads are never unmapped.
     unsafe { sched::live() }.as_slice().iter().copied().find(|&number| {
-        // SAFETY: as above.
         let other = known(number);
         number != thread.number.get()
             && other.state.get() == State::Runnable
             && (word(field::HOLD) == 0 || is_held(other))
-            && other.explore.operation.get().races(operation)
+            && other.serial().explore.operation.get().races(operation)
     })
 }
 
@@ -313,7 +311,7 @@ fn check_races(thread: &Thread) {
     if !exploring() || !races_wanted() {
         return;
     }
-    if let Some(other) = meets(thread, &thread.explore.operation.get()) {
+    if let Some(other) = meets(thread, &thread.serial().explore.operation.get()) {
         set(field::RACE_A, other as u64);
         set(field::RACE_B, thread.number.get() as u64);
         replay::conclude(outcome::CO_ENABLED, other as u64, thread.number.get() as u64);
@@ -322,19 +320,19 @@ fn check_races(thread: &Thread) {
 
 /// A schedule said that the thread may go on, or is over. True: the thread has to ask here as well.
 pub fn asks(thread: &Thread) -> bool {
-    exploring() && !thread.explore.chosen.take()
+    exploring() && !thread.serial().explore.chosen.take()
 }
 
 /// The thread stood in a schedule that is over, and was given the turn by a choice.
 pub fn released(thread: &Thread) {
     if exploring() {
-        thread.explore.chosen.set(true);
+        thread.serial().explore.chosen.set(true);
     }
 }
 
 /// The thread goes on without having asked.
 pub fn passed(thread: &Thread) {
-    thread.explore.chosen.set(false);
+    thread.serial().explore.chosen.set(false);
 }
 
 /// Why the thread offers its turn.
@@ -344,12 +342,12 @@ pub fn offered(thread: &Thread, occasion: Occasion) {
     }
 }
 
-/// The thread only looks for what another is to do.
+/// The thread only polls for what another is to do.
 pub fn waits(thread: &Thread) {
     thread.spins.set(0);
-    thread.explore.waiting.set(true);
+    thread.serial().explore.waiting.set(true);
     if word(field::STRATEGY) == strategy::PCT {
-        thread.explore.priority.set(LOWEST.fetch_sub(1, Relaxed));
+        thread.serial().explore.priority.set(LOWEST.fetch_sub(1, Relaxed));
     }
 }
 
@@ -358,10 +356,9 @@ fn would_block(thread: &Thread, live: &[u32]) -> bool {
     if thread.state.get() != State::Runnable {
         return false;
     }
-    let Operation { op, object, second, .. } = thread.explore.operation.get();
+    let Operation { op, object, second, .. } = thread.serial().explore.operation.get();
     let held_by_another = |lock: u64, shared: bool| {
         live.iter().any(|&number| {
-            // SAFETY: under the scheduler's lock; registered threads are never unmapped.
             let other = known(number);
             number != thread.number.get() && other.held.iter().any(|held| held.lock == lock && !(shared && held.shared))
         })
@@ -382,18 +379,17 @@ pub fn choose(live: &[u32], outgoing: u32) -> Option<&'static Thread> {
         if word(field::SNAPSHOT) != 0 {
             crate::serial::snapshot::stand_here(live);
         }
-        // SAFETY: registered threads are never unmapped.
         crate::system::thread::all().for_each(write_thread);
         for &number in live {
             let thread = of(number);
             // Nobody created the initial thread.
-            if thread.explore.priority.get() == 0 {
-                thread.explore.priority.set(pct::initial(random()));
+            if thread.serial().explore.priority.get() == 0 {
+                thread.serial().explore.priority.set(pct::initial(random()));
             }
             write_pending(thread);
         }
     }
-    let sleeps = |thread: &Thread| thread.state.get() == State::Blocked && thread.wait.get().what == WaitFor::Time;
+    let sleeps = |thread: &Thread| thread.state.get() == State::Blocked && thread.serial().wait.get().what == WaitFor::Time;
     // SAFETY: under the scheduler's lock.
     let (mut can_run, mut enabled) = unsafe { (CAN_RUN.take(), ENABLED.take()) };
     for &number in live {
@@ -421,7 +417,7 @@ pub fn choose(live: &[u32], outgoing: u32) -> Option<&'static Thread> {
     if let Some(next) = next {
         let thread = of(next);
         if sleeps(thread) {
-            clock::advance_to(thread.wait.get().deadline);
+            clock::advance_to(thread.serial().wait.get().deadline);
             sched::let_go(thread, Wake::TimedOut);
         }
         step(thread, live);
@@ -435,12 +431,12 @@ pub fn choose(live: &[u32], outgoing: u32) -> Option<&'static Thread> {
 
 /// Whether a thread stands before the end of the process.
 fn is_at_end(thread: &Thread) -> bool {
-    thread.explore.operation.get().op == Op::ExitGoesOn as u64
+    thread.serial().explore.operation.get().op == Op::ExitGoesOn as u64
 }
 
 /// A thread is about to end the process: from here on it counts who repeats itself.
 pub fn process_ends(thread: &Thread) {
-    if !crate::system::thread::all().any(|other| other.number.get() != thread.number.get() && other.linger.ends.get()) {
+    if !crate::system::thread::all().any(|other| other.number.get() != thread.number.get() && other.serial().linger.ends.get()) {
         linger::forget_places();
     }
     ENDING.store(true, Relaxed);
@@ -453,28 +449,30 @@ fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
     if !ENDING.load(Relaxed) || !enabled.as_slice().iter().any(|&number| is_at_end(of(number))) {
         return true;
     }
-    let goes_on = |thread: &Thread| !is_at_end(thread) && !thread.explore.waiting.get() && !thread.linger.passed_over.get();
+    let goes_on = |thread: &Thread| {
+        !is_at_end(thread) && !thread.serial().explore.waiting.get() && !thread.serial().linger.passed_over.get()
+    };
     let others = enabled.as_slice().iter().any(|&number| goes_on(of(number)));
     if !others {
         let timed = |thread: &Thread| {
             thread.state.get() == State::Blocked
-                && thread.wait.get().what != WaitFor::Time
-                && thread.wait.get().deadline != clock::NEVER
+                && thread.serial().wait.get().what != WaitFor::Time
+                && thread.serial().wait.get().deadline != clock::NEVER
         };
-        let first = live.iter().copied().filter(|&number| timed(of(number)) && !of(number).linger.passed_over.get());
-        if let Some(number) = first.min_by_key(|&number| of(number).wait.get().deadline) {
-            clock::advance_to(of(number).wait.get().deadline);
+        let first = live.iter().copied().filter(|&number| timed(of(number)) && !of(number).serial().linger.passed_over.get());
+        if let Some(number) = first.min_by_key(|&number| of(number).serial().wait.get().deadline) {
+            clock::advance_to(of(number).serial().wait.get().deadline);
             sched::let_go(of(number), Wake::TimedOut);
             return false;
         }
-        if live.iter().any(|&number| of(number).linger.passed_over.get()) {
+        if live.iter().any(|&number| of(number).serial().linger.passed_over.get()) {
             set(field::PASSED_OVER, 1);
         }
     }
     let mut kept: List<u32> = List::new();
     for &number in enabled.as_slice() {
         let thread = of(number);
-        if if others { !is_at_end(thread) && !thread.linger.passed_over.get() } else { is_at_end(thread) } {
+        if if others { !is_at_end(thread) && !thread.serial().linger.passed_over.get() } else { is_at_end(thread) } {
             kept.push(number);
         }
     }
@@ -486,5 +484,5 @@ fn others_first(enabled: &mut List<u32>, live: &[u32]) -> bool {
 fn may_come_back(thread: &Thread) -> bool {
     thread.state.get() == State::External
         || thread.state.get() == State::Blocked
-            && (thread.wait.get().what == WaitFor::Files || thread.wait.get().deadline != clock::NEVER)
+            && (thread.serial().wait.get().what == WaitFor::Files || thread.serial().wait.get().deadline != clock::NEVER)
 }

@@ -15,7 +15,7 @@
 //! has no turns.
 
 use crate::report;
-use crate::serial::replay::{same_family, turn_at};
+use crate::serial::replay::{are_interchangeable, turn_at};
 use crate::serial::{clock, standstill};
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{Runtime, Thread};
@@ -41,7 +41,7 @@ static WAITS_FOR: [AtomicU32; MAX_TRACKED] = [const { AtomicU32::new(0) }; MAX_T
 static DECIDED: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Between two looks of one who waits.
+/// Between two polls of one who waits.
 const PAUSE_NS: u64 = 20_000_000;
 /// So long nobody must have been able to go on.
 const STUCK_NS: u64 = 500_000_000;
@@ -143,7 +143,7 @@ pub fn arrive(runtime: &Runtime, op: Op) {
     let own = thread.schedule_index.get();
     let mine = (first..turns).find(|&turn| turn_at(turn as usize).thread == own);
     if let Some(turn) = mine
-        && !same_family(turn_at(turn as usize).op, op)
+        && !are_interchangeable(turn_at(turn as usize).op, op)
     {
         fails(outcome::OTHER_OPERATION, turn, op as u64);
     }
@@ -167,7 +167,7 @@ pub fn arrive(runtime: &Runtime, op: Op) {
         if thread.pending_signals.load(Relaxed) != 0 {
             signals::deliver_inside(runtime);
         }
-        watch.look();
+        watch.inspect();
     }
     if let Some(entry) = entry {
         entry.store(0, Release);
@@ -219,7 +219,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self) {
+    fn inspect(&mut self) {
         let (next, now) = (NEXT.load(Acquire), now());
         if next != self.next {
             *self = Self { next, since: now, stuck: 0 };

@@ -16,7 +16,7 @@ pub fn is_goal(index: usize) -> bool {
 
 /// The thread, which stands still, is about to make its access.
 pub fn say_goal_reached(thread: &Thread) {
-    let access = thread.goal.get();
+    let access = thread.serial().goal.get();
     let executed = thread.accesses_since_sync();
     let arguments = [access.class, access.bytes, executed];
     recorder::sync(thread, Op::GoalReached, access.address, access.atomic as u16, access.site, &arguments);
@@ -28,8 +28,7 @@ pub fn turns_done() {
             let side = |index: usize| {
                 let thread = config::word(config::tables().goals + index * control::GOAL_WORDS) as usize;
                 let number = named::number(thread)?;
-                // SAFETY: registered threads are never unmapped.
-                Some((number, known(number).goal.get()))
+                Some((number, known(number).serial().goal.get()))
             };
             let sides = (side(0), side(1));
             over(0);
@@ -43,7 +42,6 @@ pub fn turns_done() {
                     return begin_to_hold();
                 }
                 for number in [a, b] {
-                    // SAFETY: registered threads are never unmapped; both stand in the runtime.
                     say_goal_reached(known(number));
                 }
             }
@@ -64,7 +62,6 @@ pub fn turns_done() {
 /// Whether the thread stands at the position of its goal's turn, where it came elastically.
 fn stands_at_goal(number: u32) -> bool {
     let goals = config::tables().goals;
-    // SAFETY: registered threads are never unmapped.
     let thread = known(number);
     (0..config::count(control::field::GOALS)).any(|goal| {
         let entry = goals + goal * control::GOAL_WORDS;

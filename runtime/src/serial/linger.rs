@@ -84,8 +84,8 @@ pub fn on() -> bool {
 
 /// A forked child has one thread.
 pub fn forget(thread: &Thread) {
-    thread.linger.begin();
-    thread.linger.ends.set(false);
+    thread.serial().linger.begin();
+    thread.serial().linger.ends.set(false);
     ENDER.store(0, Relaxed);
     OVER.store(false, Relaxed);
 }
@@ -107,8 +107,8 @@ pub fn before_end(runtime: &Runtime, stage: u16, site: u64) {
     }
     let thread = runtime.thread();
     recorder::sync(thread, Op::ExitBegin, PROCESS, stage, site, &[]);
-    let others_end = all().any(|other| other.number.get() != thread.number.get() && other.linger.ends.get());
-    thread.linger.ends.set(true);
+    let others_end = all().any(|other| other.number.get() != thread.number.get() && other.serial().linger.ends.get());
+    thread.serial().linger.ends.set(true);
     if exploring {
         explore::process_ends(thread);
         // Whatever handlers do the others may do side by side with it. Of several ends each may be the one.
@@ -129,14 +129,14 @@ pub fn before_end(runtime: &Runtime, stage: u16, site: u64) {
     recorder::sync(thread, Op::ExitGoesOn, PROCESS, stage, site, &[]);
     if stage == exit_stage::ASKED {
         // From here on it runs handlers.
-        thread.linger.ends.set(others_end);
+        thread.serial().linger.ends.set(others_end);
     }
 }
 
 fn begin(thread: &Thread) {
     forget_places();
     for other in all() {
-        other.linger.begin();
+        other.serial().linger.begin();
     }
     BEGAN.store(sys::clock(PROCESSOR), Relaxed);
     OVER.store(false, Relaxed);
@@ -158,7 +158,7 @@ pub const fn place(op: u64, site: u64) -> u64 {
 /// A thread has made a step. True: it repeats itself.
 pub fn step(thread: &Thread, place: u64, steps: u32) -> bool {
     const STEPS_PER_LOOK_AT_THE_CLOCK: u32 = 32;
-    if thread.linger.ends.get() {
+    if thread.serial().linger.ends.get() {
         return false;
     }
     let places = &raw mut PLACES;
@@ -166,7 +166,7 @@ pub fn step(thread: &Thread, place: u64, steps: u32) -> bool {
     let visits = unsafe { (*places).entry((place, 1 + thread.number.get() as u64)) };
     *visits += 1;
     let known = *visits > 1;
-    let linger = &thread.linger;
+    let linger = &thread.serial().linger;
     linger.same.set(if known { linger.same.get().saturating_add(steps) } else { 0 });
     linger.steps.set(linger.steps.get().saturating_add(steps));
     let most = if explore::on() { SAME_STEPS_EXPLORED } else { SAME_STEPS };
@@ -183,7 +183,7 @@ pub fn step(thread: &Thread, place: u64, steps: u32) -> bool {
 
 /// Whether a policy is to pass a thread over that can run.
 pub fn passes_over(thread: &Thread) -> bool {
-    thread.linger.ends.get() || on() && (thread.linger.passed_over.get() || OVER.load(Relaxed))
+    thread.serial().linger.ends.get() || on() && (thread.serial().linger.passed_over.get() || OVER.load(Relaxed))
 }
 
 /// Nobody can run whom no policy passes over. Who goes on, if anybody: one who sleeps; then who ends the process. Under the
@@ -192,25 +192,30 @@ pub fn nobody_else(live: &[u32]) -> Option<&'static Thread> {
     let of = known;
     if on() && !OVER.load(Relaxed) {
         let sleeper = |thread: &Thread| {
-            thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER && !thread.linger.passed_over.get()
+            thread.state.get() == State::Blocked
+                && thread.serial().wait.get().deadline != NEVER
+                && !thread.serial().linger.passed_over.get()
         };
-        let first =
-            live.iter().copied().filter(|&number| sleeper(of(number))).min_by_key(|&number| of(number).wait.get().deadline);
+        let first = live
+            .iter()
+            .copied()
+            .filter(|&number| sleeper(of(number)))
+            .min_by_key(|&number| of(number).serial().wait.get().deadline);
         if let Some(number) = first {
-            clock::advance_to(of(number).wait.get().deadline);
+            clock::advance_to(of(number).serial().wait.get().deadline);
             sched::let_go(of(number), Wake::TimedOut);
             return Some(of(number));
         }
         let in_kernel = |thread: &Thread| {
             thread.state.get() == State::External
-                || thread.state.get() == State::Blocked && thread.wait.get().what == WaitFor::Files
+                || thread.state.get() == State::Blocked && thread.serial().wait.get().what == WaitFor::Files
         };
         if live.iter().any(|&number| in_kernel(of(number))) {
             return None;
         }
     }
     let ender = ENDER.load(Relaxed).wrapping_sub(1);
-    let can_end = |number: u32| of(number).linger.ends.get() && of(number).state.get() == State::Runnable;
+    let can_end = |number: u32| of(number).serial().linger.ends.get() && of(number).state.get() == State::Runnable;
     let found =
         if live.contains(&ender) && can_end(ender) { Some(ender) } else { live.iter().copied().find(|&number| can_end(number)) };
     found.map(known)

@@ -16,7 +16,6 @@ pub fn schedule_index(parent: u32, spawn_ordinal: u32) -> u32 {
     let parent_index = if parent == NO_THREAD {
         u64::MAX
     } else {
-        // SAFETY: a registered parent.
         let index = known(parent).schedule_index.get();
         if index == NO_THREAD {
             return NO_THREAD;
@@ -59,7 +58,6 @@ pub fn place(index: u64, delta: u64) -> Option<Option<u64>> {
     let entry = config::tables().objects + index as usize * control::OBJECT_WORDS;
     let thread = || {
         let number = number(config::word(entry + 1) as usize)?;
-        // SAFETY: registered threads are never unmapped.
         Some(known(number))
     };
     match config::word(entry) {

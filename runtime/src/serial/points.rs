@@ -4,21 +4,21 @@
 use crate::serial::clock::{self, NEVER};
 use crate::serial::policy::{self, Occasion};
 use crate::serial::replay::AccessAt;
-use crate::serial::sched::{LOCK, PROGRESS, come_back, live, pass_on};
+use crate::serial::sched::{LOCK, PROGRESS, come_back, live, pass_on, reload_quantum};
 use crate::serial::{deadlock, elastic, endless, explore, gate, linger, replay, world};
 use crate::system::thread::{Runtime, State, Thread, known};
 use crate::system::{config, signals};
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::record::{Op, access_of_kind};
 
-/// Looks without effect after which a thread is taken to be waiting for somebody.
+/// Polls without effect after which a thread is taken to be waiting for somebody.
 const SPIN_LIMIT: u32 = 16;
 /// Synchronisation events after which a thread has to offer its turn: some threads wait by changing things.
 const POINT_QUANTUM: u32 = 10_000;
 const QUANTUM_TIME: u64 = 100_000;
 /// Times that every runnable thread gives its turn up before time jumps.
 const YIELDS_TO_PASS_TIME: u32 = 4;
-/// How often turns were given up by looking since anything else happened.
+/// How often turns were given up by polling since anything else happened.
 static YIELDS: AtomicU32 = AtomicU32::new(0);
 
 /// A forked child begins anew.
@@ -32,12 +32,12 @@ pub fn point(runtime: &Runtime, op: Op, object: u64, site: u64) {
 }
 
 /// The same where the thread is about to take of what others may take, too: unless a schedule says otherwise, they come first.
-/// That is no look: time does not pass by it.
+/// That is no poll: time does not pass by it.
 pub fn point_behind_others(runtime: &Runtime, op: Op, object: u64, site: u64) {
     any_point(runtime, op, object, site, Occasion::Quantum);
 }
 
-/// The thread did something else than look since its last point.
+/// The thread did something else than poll since its last point.
 pub fn acts(runtime: &Runtime) {
     if config::serial() {
         let thread = runtime.thread();
@@ -65,11 +65,11 @@ fn any_point(runtime: &Runtime, op: Op, object: u64, site: u64, occasion: Occasi
     if deadlock::is_due() {
         deadlock::at_point();
     }
-    // Whether a try was a look, its failure tells.
+    // Whether a try was a poll, its failure tells.
     endless::stands_before(thread, op as u64, object, site);
-    let look =
-        matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Observe | Op::Blocking | Op::ThreadJoin);
-    if !(look || op == Op::Sleep && explore::on()) {
+    let polls =
+        matches!(op, Op::Lock | Op::LockShared | Op::SemaphoreWait | Op::Yield | Op::Acquire | Op::Blocking | Op::ThreadJoin);
+    if !(polls || op == Op::Sleep && explore::on()) {
         has_acted(thread);
     }
     if enforced(runtime, op, object, site, AccessAt::NONE) {
@@ -92,7 +92,7 @@ pub fn point_atomic(runtime: &Runtime, op: Op, access: AccessAt, site: u64) {
     endless::stands_before(thread, op as u64, access.address, site);
     thread.spins.set(match op {
         Op::AtomicLoad if !explore::on() => thread.spins.get() + 1,
-        // Whether it was a look, its failure tells; exploration counts by itself.
+        // Whether it was a poll, its failure tells; exploration counts by itself.
         Op::AtomicLoad | Op::AtomicRmw => thread.spins.get(),
         _ => {
             YIELDS.store(0, Relaxed);
@@ -117,7 +117,7 @@ pub fn enforced(runtime: &Runtime, op: Op, object: u64, site: u64, access: Acces
 }
 
 fn spin_limit() -> u32 {
-    if explore::on() { explore::LOOKS } else { SPIN_LIMIT }
+    if explore::on() { explore::POLLS } else { SPIN_LIMIT }
 }
 
 /// The thread stands before an event that it can only make after blocking: a schedule may end its turn here.
@@ -131,10 +131,10 @@ pub fn position(runtime: &Runtime, op: Op, object: u64, site: u64) {
     }
 }
 
-/// A try that failed is a look.
+/// A try that failed is a poll.
 pub fn failed_try(runtime: &Runtime) {
     let thread = runtime.thread();
-    looked(thread);
+    polled(thread);
     if explore::exploring() {
         // Who is next is asked before the next operation: here the thread stands behind one that is not complete.
         if thread.spins.get() >= spin_limit() {
@@ -145,23 +145,22 @@ pub fn failed_try(runtime: &Runtime) {
     }
 }
 
-/// A compare-exchange that failed is a look.
-pub fn looked(thread: &Thread) {
-    if explore::on() { explore::looks(thread) } else { thread.spins.set(thread.spins.get() + 1) }
+/// A compare-exchange that failed is a poll.
+pub fn polled(thread: &Thread) {
+    if explore::on() { explore::polls(thread) } else { thread.spins.set(thread.spins.get() + 1) }
 }
 
-/// A thread that looks gives its turn up. When all that can run have done nothing else since the last event of another kind, only
+/// A thread that polls gives its turn up. When all that can run have done nothing else since the last event of another kind, only
 /// time can help them: it jumps to the next deadline.
 fn pass_time() {
     LOCK.with(|| {
         let (mut runnable, mut first) = (1, NEVER);
         // SAFETY: under the lock.
         for &number in unsafe { live() }.as_slice() {
-            // SAFETY: registered threads are never unmapped.
             let thread = known(number);
             match thread.state.get() {
                 State::Runnable => runnable += 1,
-                State::Blocked => first = first.min(thread.wait.get().deadline),
+                State::Blocked => first = first.min(thread.serial().wait.get().deadline),
                 _ => {}
             }
         }
@@ -224,7 +223,7 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
     if config::serial() {
         let used_up = thread.reload.get() > 0 && thread.evicted.load(Relaxed) == 0;
         come_back(thread);
-        thread.reload_quantum();
+        reload_quantum(thread);
         let access = AccessAt { address, bytes, class, atomic: false, site };
         let visible = explore::on() && explore::at_access(thread, access, replay::active());
         let held = replay::at_access(runtime, access);
@@ -245,6 +244,6 @@ fn at_any_access(runtime: &Runtime, address: u64, bytes: u64, class: u64, site: 
             }
         }
     }
-    thread.reload_quantum();
+    reload_quantum(thread);
     thread.hot().quantum.set(thread.hot().quantum.get() - 1);
 }

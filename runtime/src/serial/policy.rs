@@ -53,7 +53,7 @@ pub enum Occasion {
     Point,
     /// The quantum of accesses is used up.
     Quantum,
-    /// The thread waits for somebody by looking again and again, or asked to be passed over.
+    /// The thread waits for somebody by polling, or asked to be passed over.
     Yield,
 }
 

@@ -18,8 +18,8 @@ use rashomon_abi::control::{self, TURN_WORDS, after, goal, object, turn};
 use rashomon_abi::header::{divergence, field, outcome};
 use rashomon_abi::record::Op;
 pub use rashomon_logic::access::{AccessAt, conflict};
-pub use rashomon_logic::operations::same_family;
-use rashomon_logic::operations::{family, may_precede};
+pub use rashomon_logic::operations::are_interchangeable;
+use rashomon_logic::operations::{may_precede, representative};
 
 static TURN: AtomicU32 = AtomicU32::new(0);
 /// 0: no schedule (any more). 1: in force. 2: turns done, goal threads first.
@@ -166,7 +166,7 @@ pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, acc
         if turn.flags & turn::TO_END != 0 || goes_on || waits_here {
             break;
         }
-        // What came next was no access before this event, but a signal's handler, or something from outside.
+        // What came next was no access before this event, but a signal's handler, or external input.
         let here = turn.ordinal == thread.ordinal.get() as u64
             && turn.flags & turn::AT_COUNT != 0
             && turn.count == thread.accesses_since_sync();
@@ -177,10 +177,10 @@ pub fn at_synchronisation(runtime: &Runtime, op: Op, object: u64, site: u64, acc
         }
         // A handler runs before the thread waits.
         let interrupted = thread.pending_signals.load(Relaxed) != 0;
-        if !here && interrupted && family(turn.op) != family(op as u64) {
+        if !here && interrupted && representative(turn.op) != representative(op as u64) {
             break;
         }
-        if !here && !may_precede(op, turn.op) && turn.op != 0 && family(turn.op) != family(op as u64) {
+        if !here && !may_precede(op, turn.op) && turn.op != 0 && representative(turn.op) != representative(op as u64) {
             diverged(divergence::OTHER_OPERATION, thread, Some((op, object, site)));
             break;
         }
@@ -209,9 +209,9 @@ fn follow(thread: &Thread, op: Op, site: u64, access: AccessAt) {
             Arrival::There => reached(thread, AccessAt { site, ..access }),
             Arrival::Over if is_goal(index) => diverged(divergence::PASSED, thread, Some((op, 0, site))),
             Arrival::Over => {
-                thread.goal.set(AccessAt { site, ..access });
+                thread.serial().goal.set(AccessAt { site, ..access });
                 advance();
-                thread.reload_quantum();
+                sched::reload_quantum(thread);
             }
             Arrival::Later => break,
         }
@@ -284,14 +284,14 @@ fn hand_over(thread: &Thread) {
 /// The thread stands at its turn's position.
 fn reached(thread: &Thread, access: AccessAt) {
     if is_goal(current_index()) {
-        thread.goal.set(access);
+        thread.serial().goal.set(access);
         // Elastically it may not be the last place at which it stands.
         if !elastic::asked() {
             say_goal_reached(thread);
         }
     }
     advance();
-    thread.reload_quantum();
+    sched::reload_quantum(thread);
 }
 
 /// The current turn is over.
@@ -354,7 +354,7 @@ fn waits_at(turn: &Turn, thread: &Thread) -> bool {
         let waits = thread.state.get() == State::Blocked || in_kernel && thread.evicted.load(Relaxed) == sched::LET_GO;
         return waits && turn.count == thread.accesses_since_sync();
     }
-    let asleep = thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER;
+    let asleep = thread.state.get() == State::Blocked && thread.serial().wait.get().deadline != NEVER;
     if thread.turn_ended.get()
         || !asleep && !in_kernel
         || config::word(control::field::GOAL) != goal::NONE
@@ -366,7 +366,7 @@ fn waits_at(turn: &Turn, thread: &Thread) -> bool {
         return turn.count == thread.accesses_since_sync();
     }
     // The call's own event, or the unwinder's first.
-    in_kernel && family(turn.op) == Op::Publish as u64 || family(turn.op) == Op::OnceBegin as u64
+    in_kernel && representative(turn.op) == Op::Release as u64 || representative(turn.op) == Op::OnceBegin as u64
 }
 
 /// Who is next by the schedule. Under the scheduler's lock, with no holder of the turn.
@@ -391,11 +391,9 @@ pub fn choose() -> Choice {
     while active() {
         let turn = current();
         let Some(number) = named::number(turn.thread as usize) else {
-            // SAFETY: the initial thread always exists.
             diverged(divergence::NO_SUCH_THREAD, known(0), None);
             break;
         };
-        // SAFETY: registered threads are never unmapped; under the lock.
         let thread = known(number);
         if elastic::asked() && elastic::is_done(thread, current_index()) {
             advance();
@@ -416,22 +414,24 @@ pub fn choose() -> Choice {
             State::Ended if ends_unseen(&turn) => advance(),
             State::Ended if elastic::asked() && !is_goal(current_index()) => advance(),
             State::Ended => diverged(divergence::ENDED, thread, None),
-            State::Blocked if thread.wait.get().what == WaitFor::Files => {
+            State::Blocked if thread.serial().wait.get().what == WaitFor::Files => {
                 crate::serial::watchdog::poll_files(0);
                 if thread.state.get() == State::Blocked {
                     return Choice::Wait;
                 }
             }
-            State::Blocked if thread.wait.get().deadline != NEVER => {
-                clock::advance_to(thread.wait.get().deadline);
+            State::Blocked if thread.serial().wait.get().deadline != NEVER => {
+                clock::advance_to(thread.serial().wait.get().deadline);
                 sched::let_go(thread, Wake::TimedOut);
             }
             State::Blocked if to_end => advance(),
             // Others go first, who may let it go on in its next turn.
             State::Blocked if elastic::asked() && !is_goal(current_index()) => advance(),
-            State::Blocked => {
-                diverged(divergence::BLOCKED, thread, Some((Op::Blocked, thread.wait.get().object, thread.wait_site.get())))
-            }
+            State::Blocked => diverged(
+                divergence::BLOCKED,
+                thread,
+                Some((Op::Blocked, thread.serial().wait.get().object, thread.wait_site.get())),
+            ),
         }
     }
     Choice::Free
@@ -443,7 +443,6 @@ pub fn awaited() -> Option<&'static Thread> {
         return None;
     }
     let number = named::number(current().thread as usize)?;
-    // SAFETY: registered threads are never unmapped.
     Some(known(number))
 }
 

@@ -15,7 +15,7 @@ use crate::serial::policy;
 use crate::serial::{cancellation, deadlock, elastic, endless, explore, linger, points, replay, snapshot, standstill, watchdog};
 use crate::system::lock::RawLock;
 use crate::system::memory::List;
-use crate::system::thread::{NO_THREAD, Runtime, State, Thread, known};
+use crate::system::thread::{NO_THREAD, QUANTUM, Runtime, State, Thread, known};
 use crate::system::{config, header, signals, sys};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::control;
@@ -23,7 +23,7 @@ use rashomon_abi::header::field;
 
 pub use crate::serial::calls::{EVICTED, LET_GO, external, with_turn};
 pub use crate::serial::points::{
-    acts, at_access, at_range, enforced, failed_try, looked, others_can_run, point, point_atomic, point_behind_others, position,
+    acts, at_access, at_range, enforced, failed_try, others_can_run, point, point_atomic, point_behind_others, polled, position,
 };
 pub use crate::serial::settling::{settles, stands_in_line, until_timeout};
 pub use crate::serial::wait::{PollFile, Wait, WaitFor, Wake};
@@ -69,8 +69,14 @@ pub fn quantum(thread: &Thread) -> i64 {
     }
 }
 
+/// The thread's quantum begins anew.
+pub fn reload_quantum(thread: &Thread) {
+    thread.set_quantum(quantum(thread));
+}
+
 /// The initial thread takes the turn.
 pub fn begin(thread: &Thread) {
+    QUANTUM.set(&(quantum as fn(&Thread) -> i64));
     standstill::begins();
     LOCK.with(|| {
         // SAFETY: under the lock.
@@ -144,7 +150,7 @@ pub fn arrive(thread: &Thread) {
         LOCK.with(|| {
             thread.arrived.set(true);
             if thread.evicted.swap(0, AcqRel) != 0 {
-                make_runnable(thread, thread.wake.get());
+                make_runnable(thread, thread.serial().wake.get());
                 if CURRENT.load(Relaxed) == NO_THREAD {
                     dispatch(false);
                 }
@@ -224,7 +230,6 @@ pub static LEAVING: AtomicU32 = AtomicU32::new(0);
 fn await_leaving(thread: &Thread) {
     let number = LEAVING.swap(0, AcqRel);
     if number != 0 && number - 1 != thread.number.get() {
-        // SAFETY: registered threads are never unmapped.
         settles(known(number - 1));
     }
 }
@@ -245,7 +250,7 @@ pub fn pass_on(thread: &Thread, others: bool) {
     if switched || waited {
         recorder::turn(thread);
     }
-    thread.reload_quantum();
+    reload_quantum(thread);
 }
 
 /// [`pass_on`] for a schedule: the lock is taken, the thread can run.
@@ -256,7 +261,7 @@ pub fn pass_on_locked(thread: &Thread) {
 
 fn make_runnable(thread: &Thread, wake: Wake) {
     thread.state.set(State::Runnable);
-    thread.wake.set(wake);
+    thread.serial().wake.set(wake);
 }
 
 /// Gives the turn to somebody, if anybody can run; else wakes the watchdog. Under [`LOCK`], with no holder of the turn.
@@ -306,9 +311,8 @@ fn expire() {
     let now = clock::elapsed();
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
-        if thread.state.get() == State::Blocked && thread.wait.get().deadline <= now {
+        if thread.state.get() == State::Blocked && thread.serial().wait.get().deadline <= now {
             make_runnable(thread, Wake::TimedOut);
         }
     }
@@ -330,7 +334,7 @@ pub fn come_back(thread: &Thread) {
     wait_for_turn(thread);
     LAST.store(thread.number.get(), Relaxed);
     recorder::turn(thread);
-    thread.reload_quantum();
+    reload_quantum(thread);
 }
 
 /// The thread cannot go on until what it waits for may be there. It may also come back without any reason. Serial mode only.
@@ -359,9 +363,9 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
         endless::moves();
     }
     LOCK.lock();
-    thread.wait.set(wait);
+    thread.serial().wait.set(wait);
     thread.wait_site.set(site);
-    thread.wake.set(Wake::Nothing);
+    thread.serial().wake.set(Wake::Nothing);
     thread.turn_ended.set(false);
     thread.state.set(State::Blocked);
     thread.spins.set(0);
@@ -369,8 +373,8 @@ pub fn block(runtime: &Runtime, wait: Wait, site: u64) -> Wake {
         deadlock::check(thread);
     }
     pass_on(thread, false);
-    let wake = thread.wake.get();
-    thread.wait.set(Wait::NOTHING);
+    let wake = thread.serial().wake.get();
+    thread.serial().wait.set(Wait::NOTHING);
     if wait.what == WaitFor::Time {
         endless::offered(thread, 1);
     }
@@ -398,10 +402,10 @@ fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
     let mut woken = 0;
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
-        let same = thread.wait.get().what == what || what == WaitFor::Lock && thread.wait.get().what == WaitFor::LockShared;
-        if woken < count && thread.state.get() == State::Blocked && same && thread.wait.get().object == object {
+        let same = thread.serial().wait.get().what == what
+            || what == WaitFor::Lock && thread.serial().wait.get().what == WaitFor::LockShared;
+        if woken < count && thread.state.get() == State::Blocked && same && thread.serial().wait.get().object == object {
             make_runnable(thread, Wake::Woken);
             endless::moves();
             woken += 1;
@@ -413,9 +417,10 @@ fn wake_locked(what: WaitFor, object: u64, count: usize) -> usize {
 /// Wakes one given thread if it waits for that object.
 pub fn wake_thread(number: u32, what: WaitFor, object: u64) -> bool {
     LOCK.with(|| {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
-        let waits = thread.state.get() == State::Blocked && thread.wait.get().what == what && thread.wait.get().object == object;
+        let waits = thread.state.get() == State::Blocked
+            && thread.serial().wait.get().what == what
+            && thread.serial().wait.get().object == object;
         if waits {
             make_runnable(thread, Wake::Woken);
         }

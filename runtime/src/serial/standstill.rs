@@ -2,8 +2,8 @@
 //!
 //! A thread says what it is about to wait for without a time limit ([`during`]). A thread of the runtime's own, which sleeps
 //! while nobody waits so, looks for cycles of such waits, and for the whole process at a standstill. It believes nothing that one
-//! look shows: every thread concerned has to sleep in the kernel, in a futex call without time-out, on a word that no other
-//! process sees; and it must not have run between two looks, by the kernel's count of its context switches. A thread that spins
+//! sample shows: every thread concerned has to sleep in the kernel, in a futex call without time-out, on a word that no other
+//! process sees; and it must not have run between two samples, by the kernel's count of its context switches. A thread that spins
 //! runs all the time; it must have been in one and the same call of the spin lock. So all that was seen was true at once, at any
 //! moment between the two.
 //!
@@ -85,7 +85,7 @@ pub fn ends(thread: &Thread) -> bool {
 /// In a child that has one thread.
 pub unsafe fn restart(thread: &Thread) {
     START.reset();
-    thread.waiting.word.store(0, Relaxed);
+    thread.serial().waiting.word.store(0, Relaxed);
     ALIVE.store(1, Relaxed);
     WAITING.store(0, Relaxed);
     STATE.store(NONE, Relaxed);
@@ -136,7 +136,7 @@ pub fn during<R>(runtime: &Runtime, wait: For, call: impl FnOnce() -> R) -> R {
 
 fn begin(thread: &Thread, wait: For) {
     let stack = if detect::on() { thread.with_own(|own| detect::local::call_stack(own, wait.site)) } else { 0 };
-    let waiting = &thread.waiting;
+    let waiting = &thread.serial().waiting;
     let before = waiting.word.load(Relaxed);
     waiting.object.store(wait.object, Relaxed);
     waiting.futex.store(wait.futex, Relaxed);
@@ -156,9 +156,9 @@ fn begin(thread: &Thread, wait: For) {
 }
 
 fn end(thread: &Thread) {
-    let now = thread.waiting.word.load(Relaxed);
+    let now = thread.serial().waiting.word.load(Relaxed);
     if now & (COUNT - 1) != 0 {
-        thread.waiting.word.store(now & !(COUNT - 1), Release);
+        thread.serial().waiting.word.store(now & !(COUNT - 1), Release);
         WAITING.fetch_sub(1, AcqRel);
     }
 }
@@ -189,7 +189,7 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             }
         }
         sys::sleep(TICK_NS);
-        watch.look();
+        watch.inspect();
     }
 }
 
@@ -210,7 +210,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self) {
+    fn inspect(&mut self) {
         let all_wait = WAITING.load(Acquire) >= ALIVE.load(Acquire);
         let cycle = cycle();
         if cycle.is_none() && !all_wait {
@@ -219,9 +219,9 @@ impl Watch {
         let mut tasks = List::new();
         let complete = census(&mut tasks, spinning);
         let before = core::mem::replace(&mut self.tasks, tasks);
-        let looks = (before.as_slice(), self.tasks.as_slice());
-        let stands = complete && looks.1.iter().all(|task| stood(looks, task.id).is_some());
-        let cycle = cycle.filter(|cycle| cycle.stood(looks));
+        let samples = (before.as_slice(), self.tasks.as_slice());
+        let stands = complete && samples.1.iter().all(|task| stood(samples, task.id).is_some());
+        let cycle = cycle.filter(|cycle| cycle.stood(samples));
         let mut before = before;
         before.clear_and_free();
         if let Some(cycle) = cycle.as_ref().filter(|_| stands && detect::on()) {
@@ -249,7 +249,7 @@ impl Watch {
         if signals::handlers_installed() && now - self.since < HANDLERS_TIMEOUT_NS {
             return;
         }
-        // What was seen of the waits is from before the second look at the threads: they have not moved since the first.
+        // What was seen of the waits is from before the second sample of the threads: they have not moved since the first.
         if detect::on() {
             blocked::ends(TOLD.load(Relaxed) != 0);
         }
@@ -281,10 +281,10 @@ impl Cycle {
         }
     }
 
-    /// Whether each of its threads slept at its wait from the first look to the second.
-    fn stood(&self, looks: (&[Task], &[Task])) -> bool {
+    /// Whether each of its threads slept at its wait from the first sample to the second.
+    fn stood(&self, samples: (&[Task], &[Task])) -> bool {
         self.members().iter().all(|&(number, _)| {
-            known(number).is_some_and(|thread| stood(looks, thread.kernel_id.get()).is_some_and(|task| task.is_at(thread)))
+            known(number).is_some_and(|thread| stood(samples, thread.kernel_id.get()).is_some_and(|task| task.is_at(thread)))
         })
     }
 
@@ -295,7 +295,7 @@ impl Cycle {
     }
 }
 
-/// The thread of that kernel id, if it has not run between two looks.
+/// The thread of that kernel id, if it has not run between two samples.
 fn stood((before, after): (&[Task], &[Task]), id: u32) -> Option<Task> {
     after.iter().find(|task| task.id == id).filter(|task| task.futex != 0 && before.contains(task)).copied()
 }
@@ -335,7 +335,7 @@ impl Task {
         let (first, bytes) = match op {
             // Its thread control block holds the word.
             Op::ThreadJoin => (known(object as u32).map_or(0, |child| child.handle.load(Relaxed)), 4096),
-            _ => (thread.waiting.futex.load(Relaxed), 56),
+            _ => (thread.serial().waiting.futex.load(Relaxed), 56),
         };
         (first..first.saturating_add(bytes)).contains(&self.futex)
     }
@@ -347,9 +347,9 @@ fn known(number: u32) -> Option<&'static Thread> {
 
 /// Word, operation, kind of lock and object of a thread's wait.
 fn wait_of(thread: &Thread) -> Option<(u64, Op, u16, u64)> {
-    let word = thread.waiting.word.load(Acquire);
+    let word = thread.serial().waiting.word.load(Acquire);
     let op = Op::from_code(word & 0xffff)?;
-    (word & (COUNT - 1) != 0).then(|| (word, op, (word >> 16) as u16, thread.waiting.object.load(Relaxed)))
+    (word & (COUNT - 1) != 0).then(|| (word, op, (word >> 16) as u16, thread.serial().waiting.object.load(Relaxed)))
 }
 
 /// The holder that a wait depends on, as libc's own object tells.
@@ -366,7 +366,6 @@ fn holder(op: Op, kind: u16, object: u64) -> Option<u32> {
     if !unsafe { read_foreign(object + owner_at, (&raw mut owner).cast(), size_of::<u32>()) } {
         return None;
     }
-    // SAFETY: registered threads are never unmapped.
     let holder = all().find(|thread| thread.libc_id.get() == owner && thread.ended.load(Acquire) == 0);
     holder.filter(|_| owner != 0).map(|thread| thread.number.get())
 }
@@ -419,7 +418,6 @@ impl Cycle {
         let found = match holder(op, kind, object) {
             Some(holder) => known(holder).is_some_and(|holder| self.goes_on(holder, dead_ends)),
             None if has_unnamed_holders(op, kind) => {
-                // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
                 let mut waiting = all().filter(|thread| wait_of(thread).is_some());
                 waiting.any(|holder| says_it_holds(holder, object) && self.goes_on(holder, dead_ends))
             }
@@ -436,19 +434,18 @@ impl Cycle {
 /// The wait of a thread that stands, for the recorder: operation, object and site; and its holder.
 pub fn told(thread: &Thread) -> Option<(Op, u64, u64, Option<u32>)> {
     let (_, op, kind, object) = wait_of(thread)?;
-    Some((op, object, thread.waiting.site.load(Relaxed), holder(op, kind, object)))
+    Some((op, object, thread.serial().waiting.site.load(Relaxed), holder(op, kind, object)))
 }
 
 /// While detecting: the call stack of a thread's wait, and what it waits for.
 pub fn stack_of(number: u32) -> Option<(u32, Op, u64)> {
     let thread = known(number)?;
     let (_, op, _, object) = wait_of(thread)?;
-    Some((thread.waiting.stack.load(Relaxed), op, object))
+    Some((thread.serial().waiting.stack.load(Relaxed), op, object))
 }
 
 /// What stands for a thread that spins on a lock: which call of it, in place of what the kernel knows.
 fn spinning(id: u32) -> Option<Task> {
-    // SAFETY: registered threads are never unmapped; of others only words are read that change at once.
     let thread = all().find(|thread| thread.kernel_id.get() == id)?;
     let (word, _, kind, object) = wait_of(thread)?;
     let spins = kind & lock_kind::KIND_MASK == lock_kind::SPIN;

@@ -11,7 +11,7 @@ use rashomon_abi::exploration::{HEAD_WORDS, SET_THREADS, end, field, record, str
 use rashomon_abi::record::Op;
 use rashomon_logic::pct;
 
-/// How often all who can go on may have done nothing but look, in turns that are fair to all, with nothing changed in between:
+/// How often all who can go on may have done nothing but poll, in turns that are fair to all, with nothing changed in between:
 /// nothing ever will be.
 const ROUNDS_OF_LOOKS: u32 = 10_000;
 static ROUNDS: AtomicU32 = AtomicU32::new(0);
@@ -22,7 +22,6 @@ fn bit(number: u32) -> u64 {
 }
 
 fn bits(numbers: &List<u32>, of: impl Fn(&Thread) -> bool) -> u64 {
-    // SAFETY: as above.
     numbers.as_slice().iter().filter(|&&number| of(known(number))).fold(0, |set, &number| set | bit(number))
 }
 
@@ -38,31 +37,33 @@ pub fn pick(enabled: &List<u32>, outgoing: u32) -> Option<u32> {
     }
     let decisions = word(field::DECISIONS);
     if choices + 1 == decisions {
-        all.iter().for_each(|&number| of(number).explore.asleep.set(word(field::ASLEEP) & bit(number) != 0));
+        all.iter().for_each(|&number| of(number).serial().explore.asleep.set(word(field::ASLEEP) & bit(number) != 0));
     }
     let decided = (choices < decisions).then(|| word(HEAD_WORDS + choices as usize) as u32);
     let met = decided.filter(|number| all.contains(number));
     if decided.is_some() && met.is_none() && word(field::UNMET) == 0 {
         set(field::UNMET, choices + 1);
     }
-    if all.iter().all(|&number| of(number).explore.waiting.get()) {
+    if all.iter().all(|&number| of(number).serial().explore.waiting.get()) {
         if ROUNDS.fetch_add(1, Relaxed) >= ROUNDS_OF_LOOKS {
             stop(end::STEPS);
         }
         // Who ran last still waits for the others.
-        all.iter().for_each(|&number| of(number).explore.waiting.set(number == outgoing && all.len() > 1));
+        all.iter().for_each(|&number| of(number).serial().explore.waiting.set(number == outgoing && all.len() > 1));
     }
-    let passed_over = |number: u32| of(number).explore.waiting.get() || of(number).explore.asleep.get();
+    let passed_over = |number: u32| of(number).serial().explore.waiting.get() || of(number).serial().explore.asleep.get();
     let next = match met {
         Some(number) => number,
-        None if all.iter().all(|&number| passed_over(number)) && all.iter().any(|&number| of(number).explore.asleep.get()) => {
+        None if all.iter().all(|&number| passed_over(number))
+            && all.iter().any(|&number| of(number).serial().explore.asleep.get()) =>
+        {
             stop(end::ASLEEP)
         }
         None => by_strategy(enabled, &passed_over, outgoing, choices),
     };
     let head = record::head(record::CHOICE, next, 0, 0, false);
-    let asleep = bits(enabled, |thread| thread.explore.asleep.get());
-    let waiting = bits(enabled, |thread| thread.explore.waiting.get());
+    let asleep = bits(enabled, |thread| thread.serial().explore.asleep.get());
+    let waiting = bits(enabled, |thread| thread.serial().explore.waiting.get());
     write([head, bits(enabled, |_| true), asleep, waiting, 0, 0, 0, choices]);
     set(field::CHOICES, choices + 1);
     Some(next)
@@ -83,14 +84,14 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
         strategy::PCT => {
             for (index, change) in CHANGES.iter().enumerate() {
                 if change.load(Relaxed) == choices && enabled.as_slice().contains(&outgoing) {
-                    of(outgoing).explore.priority.set(pct::changed(index));
+                    of(outgoing).serial().explore.priority.set(pct::changed(index));
                 }
             }
-            candidates().max_by_key(|&number| of(number).explore.priority.get())
+            candidates().max_by_key(|&number| of(number).serial().explore.priority.get())
         }
-        strategy::POS => candidates().max_by_key(|&number| of(number).explore.priority.get()),
+        strategy::POS => candidates().max_by_key(|&number| of(number).serial().explore.priority.get()),
         strategy::WANTED => candidates().max_by_key(|&number| {
-            let pending = &of(number).explore;
+            let pending = &of(number).serial().explore;
             (wanted::effect_of(pending, enabled.as_slice()), pending.priority.get())
         }),
         _ => candidates().find(|&number| number == outgoing),
@@ -105,25 +106,24 @@ pub fn draws_anew() -> bool {
 
 /// What the choice of a thread means for the others.
 pub fn step(thread: &Thread, live: &[u32]) {
-    let operation = thread.explore.operation.get();
-    wanted::made(&thread.explore);
-    let looks = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
-    thread.explore.asleep.set(false);
-    if !looks {
+    let operation = thread.serial().explore.operation.get();
+    wanted::made(&thread.serial().explore);
+    let polls = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
+    thread.serial().explore.asleep.set(false);
+    if !polls {
         ROUNDS.store(0, Relaxed);
     }
     for &number in live.iter().filter(|&&number| number != thread.number.get()) {
-        // SAFETY: as in `choose`.
         let other = known(number);
-        if !looks {
-            other.explore.waiting.set(false);
+        if !polls {
+            other.serial().explore.waiting.set(false);
         }
-        if operation.depends(&other.explore.operation.get()) {
-            other.explore.asleep.set(false);
+        if operation.depends(&other.serial().explore.operation.get()) {
+            other.serial().explore.asleep.set(false);
             if draws_anew() {
-                other.explore.priority.set(random());
+                other.serial().explore.priority.set(random());
             }
         }
     }
-    thread.explore.waiting.set(false);
+    thread.serial().explore.waiting.set(false);
 }

@@ -45,7 +45,7 @@ pub fn effect_of(pending: &Pending, live: &[u32]) -> Effect {
     let step = standing(pending);
     let awaited = |wanted: &Wanted| {
         live.iter().any(|&number| {
-            let other = standing(&known(number).explore);
+            let other = standing(&known(number).serial().explore);
             other.takes && other.site == wanted.to && other.object == step.object
         })
     };

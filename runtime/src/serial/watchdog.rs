@@ -26,7 +26,7 @@ const SIGNAL_GRACE_NS: u64 = 2_000_000_000;
 /// How long a thread is held while others wait for the world.
 const HELD_FOR_NS: u64 = 50_000_000;
 
-/// Nobody can run: have a look.
+/// Nobody can run: the watchdog is to see whether that lasts.
 pub fn kick() {
     let event = EVENT.load(Acquire);
     if event >= 0 {
@@ -115,14 +115,14 @@ extern "C" fn run(_argument: *mut u8) -> *mut u8 {
             still = 0;
             let now = sys::clock(clock::MONOTONIC as usize);
             let since = *idle_since.get_or_insert(now);
-            deadlock::look(true);
+            deadlock::inspect(true);
             idle(now - since);
             if CURRENT.load(Acquire) != NO_THREAD {
                 idle_since = None;
             }
         } else {
             idle_since = None;
-            deadlock::look(false);
+            deadlock::inspect(false);
             // Data from other processes, and what the program wrote unseen, announces itself to nobody.
             sched::files_moved();
             let progress = PROGRESS.load(Relaxed);
@@ -148,7 +148,7 @@ fn collect_files(files: &mut List<PollFile>) {
     unsafe {
         for &number in live().as_slice() {
             let thread = known(number);
-            let wait = thread.wait.get();
+            let wait = thread.serial().wait.get();
             if thread.state.get() == State::Blocked && wait.what == WaitFor::Files {
                 for at in 0..wait.file_count {
                     files.push(PollFile { returned: 0, ..*wait.files.add(at) });
@@ -165,7 +165,7 @@ pub fn poll_files(timeout_ms: i32) -> bool {
     unsafe {
         for &number in live().as_slice() {
             let thread = known(number);
-            let wait = thread.wait.get();
+            let wait = thread.serial().wait.get();
             if thread.state.get() == State::Blocked && wait.what == WaitFor::Files {
                 let ready = sys::call(sys::POLL, wait.files as usize, wait.file_count, timeout_ms as usize, 0, 0, 0);
                 if ready > 0 {
@@ -191,9 +191,10 @@ fn idle(idle: u64) {
     }
     let timeout = config::word(control::field::CALL_TIMEOUT_MS).saturating_mul(1_000_000).max(1_000_000);
     if let Some(thread) = replay::awaited() {
-        let remaining = thread.wait.get().deadline.saturating_sub(clock::elapsed());
-        if thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER && idle >= remaining.min(timeout) {
-            clock::advance_to(thread.wait.get().deadline);
+        let remaining = thread.serial().wait.get().deadline.saturating_sub(clock::elapsed());
+        if thread.state.get() == State::Blocked && thread.serial().wait.get().deadline != NEVER && idle >= remaining.min(timeout)
+        {
+            clock::advance_to(thread.serial().wait.get().deadline);
             sched::let_go(thread, Wake::TimedOut);
             sched::dispatch_idle();
         } else if idle >= timeout {
@@ -211,12 +212,11 @@ fn idle(idle: u64) {
     let (mut waits_for_world, mut first, mut any) = (false, NEVER, false);
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: registered threads are never unmapped.
         let thread = known(number);
         any = true;
-        waits_for_world |= thread.state.get() == State::External || thread.wait.get().what == WaitFor::Files;
+        waits_for_world |= thread.state.get() == State::External || thread.serial().wait.get().what == WaitFor::Files;
         if thread.state.get() == State::Blocked {
-            first = first.min(thread.wait.get().deadline);
+            first = first.min(thread.serial().wait.get().deadline);
         }
     }
     let world_may_act = waits_for_world || world::may_act();
@@ -224,9 +224,8 @@ fn idle(idle: u64) {
         clock::advance_to(first);
         // SAFETY: as above.
         for &number in unsafe { live() }.as_slice() {
-            // SAFETY: as above.
             let thread = known(number);
-            if thread.state.get() == State::Blocked && thread.wait.get().deadline <= first {
+            if thread.state.get() == State::Blocked && thread.serial().wait.get().deadline <= first {
                 sched::let_go(thread, Wake::TimedOut);
             }
         }
@@ -272,7 +271,8 @@ fn nudge_runner() {
     let holder = by_number(CURRENT.load(Acquire));
     let waiting = |number: &u32| {
         let thread = known(*number);
-        thread.state.get() == State::Runnable || thread.state.get() == State::Blocked && thread.wait.get().deadline != NEVER
+        thread.state.get() == State::Runnable
+            || thread.state.get() == State::Blocked && thread.serial().wait.get().deadline != NEVER
     };
     if let Some(thread) = holder
         && thread.state.get() == State::Running

@@ -18,8 +18,8 @@ static LOCK: RawLock = RawLock::new();
 static KNOWN: AtomicUsize = AtomicUsize::new(0);
 static mut SOCKETS: [(c_int, Identity); MOST] = [(-1, Identity { device: 0, inode: 0 }); MOST];
 
-/// The process looks for input there.
-pub fn looks_at(file: c_int) {
+/// The process polls for input there.
+pub fn polls(file: c_int) {
     let Some(identity) = external::socket(file).filter(|&identity| !external::is_own(identity)) else { return };
     let sockets = &raw mut SOCKETS;
     // SAFETY: under the lock.
@@ -51,15 +51,15 @@ pub fn may_act() -> bool {
         })
 }
 
-/// Real time at which threads began to do nothing but look.
+/// Real time at which threads began to do nothing but poll.
 static SINCE: AtomicU64 = AtomicU64::new(0);
 
-/// A thread did something else than look.
+/// A thread did something else than poll.
 pub fn goes_on() {
     SINCE.store(0, Relaxed);
 }
 
-/// Whether so much time has passed while all looked that it may pass in the model too.
+/// Whether so much time has passed while all polled that it may pass in the model too.
 pub fn has_passed(nanoseconds: u64) -> bool {
     let now = sys::clock(clock::MONOTONIC as usize);
     let since = match SINCE.load(Relaxed) {

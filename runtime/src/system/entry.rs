@@ -57,8 +57,8 @@ macro_rules! interpose_in {
 pub(crate) use interpose_in;
 
 unsafe extern "C" {
-    static __start_rashomon_looks: u8;
-    static __stop_rashomon_looks: u8;
+    static __start_rashomon_polls: u8;
+    static __stop_rashomon_polls: u8;
     static __start_rashomon_mutex: u8;
     static __stop_rashomon_mutex: u8;
     static __start_rashomon_hooks: u8;
@@ -66,8 +66,8 @@ unsafe extern "C" {
 }
 
 /// Whether an interposed function, by its address, does nothing of its own: atomic operations, tries, yields, sleeps.
-pub fn is_look(callee: u64) -> bool {
-    (&raw const __start_rashomon_looks as u64..&raw const __stop_rashomon_looks as u64).contains(&callee)
+pub fn is_poll(callee: u64) -> bool {
+    (&raw const __start_rashomon_polls as u64..&raw const __stop_rashomon_polls as u64).contains(&callee)
 }
 
 /// Whether it takes a mutex or gives it back.

@@ -1,7 +1,7 @@
 //! The guard under which the runtime's code runs.
 
 use crate::system::registered::Registered;
-use crate::system::thread::{Own, Thread};
+use crate::system::thread::Thread;
 use crate::system::tls::{Hot, hot};
 use crate::system::{config, signals};
 use core::sync::atomic::Ordering::*;
@@ -40,12 +40,6 @@ impl Runtime {
     pub fn thread(&self) -> &'static Thread {
         // SAFETY: known by construction.
         unsafe { self.block.thread.get().unwrap_unchecked() }
-    }
-
-    /// See [`Thread::with_own`].
-    #[inline]
-    pub fn with_own<R>(&self, body: impl FnOnce(&mut Own) -> R) -> R {
-        self.thread().with_own(body)
     }
 
     /// Runs a callback of the program from inside the runtime: hooks record again while it runs.

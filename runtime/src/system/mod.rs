@@ -24,6 +24,7 @@ pub mod registered;
 pub mod shared;
 pub mod signal_types;
 pub mod signals;
+pub mod slot;
 pub mod storage;
 pub mod stripes;
 pub mod sys;

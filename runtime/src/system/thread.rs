@@ -1,25 +1,26 @@
 //! What the runtime knows of each thread, and the guard under which its code runs.
 
-use crate::detect;
-use crate::record::{filter, recorder, tree};
-use crate::serial::sched::Wait;
 pub use crate::system::guard::Runtime;
 use crate::system::guarded::Guarded;
 pub use crate::system::held::{Held, HeldLocks};
 use crate::system::memory::{List, Map};
+use crate::system::registered::Registered;
 use crate::system::shared::{Extent, Shared};
-use crate::system::tls::{self, Call, Hot, hot};
+use crate::system::slot::Slot;
+use crate::system::tls::{self, Hot};
 use crate::system::{header, signals, sys};
 use core::cell::Cell;
-use core::mem::offset_of;
-use core::ops::Deref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use rashomon_abi::MAX_THREADS;
 use rashomon_abi::header::field;
 
-/// Entries of the shadow call stack; deeper calls are counted only.
-const SHADOW_CALLS: usize = 1 << 15;
 pub const NO_THREAD: u32 = u32::MAX;
+
+/// Room for what others keep of a thread; each checks that its own fits.
+const DETECTION_BYTES: usize = 2176;
+const PROVOCATION_BYTES: usize = 144;
+const TREE_BYTES: usize = 2192;
+const SCHEDULING_BYTES: usize = 704;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -41,14 +42,16 @@ pub enum State {
 ///   others know the thread (and by a forked child's only thread);
 /// - in serial mode, the holder of the turn or of the scheduler's lock: all cells and [`Guarded`] values of threads that stand
 ///   still;
-/// - the thread itself: everything. `own` is for nobody else, see [`Thread::with_own`].
+/// - the thread itself: everything.
+///
+/// What the rooms above keep of it is in [`Slot`]s: which type is in one, and who may touch that, the file says that owns it.
 ///
 /// A cell gives no reference to what is inside, so that nobody's view of a thread excludes what others do; nothing but what is
 /// atomic is polled.
 #[repr(C)]
 pub struct Thread {
-    /// First, so that the hooks get from one to the other without an instruction.
-    own: Guarded<Own>,
+    /// [`crate::detect::own`]. First, so that the hooks get from one to the other without an instruction.
+    pub detection: Slot<DETECTION_BYTES>,
 
     pub number: Cell<u32>,
     pub parent: Cell<u32>,
@@ -95,9 +98,8 @@ pub struct Thread {
     /// In a call into the kernel for which it gave the turn up.
     pub in_call: AtomicU32,
     pub held: HeldLocks,
-    pub provoke: crate::provoke::Local,
-    pub waiting: crate::serial::standstill::Waiting,
-    pub detected: detect::local::Told,
+    /// [`crate::provoke`].
+    pub provocation: Slot<PROVOCATION_BYTES>,
 
     // Recorder.
     /// Threads created so far.
@@ -111,7 +113,8 @@ pub struct Thread {
     pub context_count: Cell<u32>,
     pub context_path: Guarded<List<u32>>,
     pub keep_accesses: Cell<bool>,
-    pub tree: Guarded<tree::Tree>,
+    /// [`crate::record::tree`].
+    pub tree_filter: Slot<TREE_BYTES>,
     pub executed: Cell<u64>,
     /// `executed` when the chunk was begun.
     pub executed_before_chunk: Cell<u64>,
@@ -125,29 +128,23 @@ pub struct Thread {
     pub allocations: Guarded<Map>,
 
     // Scheduler.
-    pub wait: Cell<Wait>,
-    pub wake: Cell<crate::serial::sched::Wake>,
+    /// [`crate::serial::part`].
+    pub scheduling: Slot<SCHEDULING_BYTES>,
     pub wait_site: Cell<u64>,
-    /// Looks at the same thing without anything happening: loads, failed tries.
+    /// Polls without anything happening: loads, failed tries.
     pub spins: Cell<u32>,
     /// Events since others were last given a chance.
     pub points: Cell<u32>,
     pub priority: Cell<u64>,
-    pub goal: Cell<crate::serial::replay::GoalAccess>,
-    pub elastic: crate::serial::elastic::Local,
-    pub explore: crate::serial::explore::Pending,
-    pub standing: crate::serial::snapshot::Standing,
-    pub linger: crate::serial::linger::Local,
-    pub endless: crate::serial::endless::Local,
     /// The waking signal's sequence number for the condition this thread waits on.
     pub woken_by: Cell<u64>,
     /// Object of the queue it stands in (0: none, or let out), its place there, and which wakes it takes (futex only).
     pub condition: Cell<u64>,
     pub ticket: Cell<u64>,
     pub futex_mask: Cell<u32>,
-    /// Looks at a clock in a row, and the ordinal at the last of them.
-    pub looks: Cell<u32>,
-    pub look_ordinal: Cell<u32>,
+    /// Readings of a clock in a row, and the ordinal at the last of them.
+    pub clock_polls: Cell<u32>,
+    pub clock_poll_ordinal: Cell<u32>,
     /// Random words given to the program.
     pub random_words: Cell<u64>,
     /// Once controls whose routine this thread runs.
@@ -160,29 +157,9 @@ pub struct Thread {
 // SAFETY: what others touch of a thread that runs is atomic, or guarded by the scheduler's lock; see the type.
 unsafe impl Sync for Thread {}
 
-/// What belongs to the thread alone. There is a reference to it only while [`Thread::with_own`] runs.
-pub struct Own {
-    pub detect: detect::local::Local,
-}
-
-impl Own {
-    /// The record that this is part of.
-    #[inline(always)]
-    pub fn thread(&self) -> &'static Thread {
-        let address = core::ptr::from_ref(self).addr() - offset_of!(Thread, own) - Guarded::<Self>::OFFSET;
-        // SAFETY: owner parts are in records only, whose addresses are exposed when they are made.
-        unsafe { &*core::ptr::with_exposed_provenance(address) }
-    }
-}
-
-impl Deref for Own {
-    type Target = Thread;
-
-    #[inline(always)]
-    fn deref(&self) -> &Thread {
-        self.thread()
-    }
-}
+/// Accesses that a thread may make before it has to look up. The scheduler's, entered before any thread is attached; asked at
+/// synchronisation events and where a quantum is used up, never at each access.
+pub static QUANTUM: Registered<fn(&Thread) -> i64> = Registered::none();
 
 static TABLE: [AtomicPtr<Thread>; MAX_THREADS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_THREADS];
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -210,35 +187,34 @@ pub fn all() -> impl Iterator<Item = &'static Thread> {
     (0..count()).filter_map(by_number)
 }
 
-/// Registers a new thread. `None` when there is no memory.
-pub fn register(parent: u32, spawn_ordinal: u32) -> Option<&'static Thread> {
+/// Memory for a record, all zero. `None` when there is none.
+pub fn new_record() -> Option<&'static Thread> {
     let memory = sys::map_anonymous(size_of::<Thread>()).cast::<Thread>();
     if memory.is_null() {
         return None;
     }
     memory.expose_provenance();
-    // SAFETY: fresh memory, all zero.
-    unsafe { Some(register_in(&*memory, parent, spawn_ordinal)) }
+    // SAFETY: fresh memory; all bytes zero are a record.
+    unsafe { Some(&*memory) }
 }
 
-/// The same in the memory of a thread that is over; it is no longer found by its number.
+/// The same of the record of a thread that is over, which is no longer found by its number.
 ///
 /// # Safety
 /// Nobody but those who look at all threads knows it.
-pub unsafe fn register_again(over: &'static Thread, parent: u32, spawn_ordinal: u32) -> &'static Thread {
+pub unsafe fn clear_record(over: &'static Thread) {
     TABLE[over.number.get() as usize].store(core::ptr::null_mut(), Release);
     over.held.clear_and_free();
     over.once.with(List::clear_and_free);
     // SAFETY: by the contract; all of it is cells or atomic. Who looks meanwhile sees a thread of which nothing is known.
-    unsafe {
-        core::ptr::from_ref(over).cast_mut().write_bytes(0, 1);
-        register_in(over, parent, spawn_ordinal)
-    }
+    unsafe { core::ptr::from_ref(over).cast_mut().write_bytes(0, 1) };
 }
 
+/// Gives a record the next number. `complete` fills in what rooms keep of the thread, before anybody finds it.
+///
 /// # Safety
 /// A record, all zero, that nobody knows yet.
-unsafe fn register_in(thread: &'static Thread, parent: u32, spawn_ordinal: u32) -> &'static Thread {
+pub unsafe fn register(thread: &'static Thread, parent: u32, spawn_ordinal: u32, complete: impl FnOnce()) {
     let number = COUNT.fetch_add(1, AcqRel);
     if number as usize >= MAX_THREADS {
         sys::die(&[b"more threads than a recording can hold (65536)"]);
@@ -247,96 +223,23 @@ unsafe fn register_in(thread: &'static Thread, parent: u32, spawn_ordinal: u32) 
     thread.number.set(number);
     thread.parent.set(parent);
     thread.spawn_ordinal.set(spawn_ordinal);
-    thread.schedule_index.set(crate::serial::replay::schedule_index(parent, spawn_ordinal));
     thread.context_count.set(1);
     thread.keep_accesses.set(true);
     thread.state.set(State::Runnable);
-    thread.wait.set(Wait::NOTHING);
-    thread.priority.set(crate::serial::policy::new_priority(number));
-    if detect::on() {
-        // SAFETY: by the contract.
-        unsafe { thread.with_own_of_other(|own| own.detect = detect::local::Local::new()) };
-    }
+    complete();
     TABLE[number as usize].store(core::ptr::from_ref(thread).cast_mut(), Release);
     // Another thread may be registered at the same time.
     header::word(field::THREADS).fetch_max(number as u64 + 1, AcqRel);
-    thread
 }
 
-/// Makes `thread` the calling thread's: from here on its hooks record.
+/// A forked child: this is its only thread, its first, and the one that its trace begins with. `complete`: as above.
 ///
 /// # Safety
-/// Once per thread, by that thread.
-pub unsafe fn attach(thread: &'static Thread) {
-    let block = hot();
-    block.nesting.set(1);
-    thread.kernel_id.set(sys::thread_id());
-    thread.libc_id.set(thread.kernel_id.get());
-    // SAFETY: the block is this thread's; its hooks do nothing until `thread` is set, at the end, nor does anybody else.
-    unsafe { prepare(thread, block) };
-    block.nesting.set(0);
-}
-
-/// Fills a block for a thread.
-///
-/// # Safety
-/// Nobody uses the block, or its hooks pass through meanwhile. Nobody else executes the thread.
-pub unsafe fn prepare(thread: &'static Thread, block: &'static Hot) {
-    let calls = sys::map_anonymous(SHADOW_CALLS * size_of::<Call>()).cast::<Call>();
-    let entries = filter::entries(thread.number.get());
-    let table = sys::map_anonymous(entries * 16).cast::<[u64; 2]>();
-    if calls.is_null() || table.is_null() {
-        sys::die(&[b"out of memory for a new thread"]);
-    }
-    block.top.set(calls);
-    block.bottom.set(calls);
-    block.lowest.set(calls);
-    block.limit.set(calls.wrapping_add(SHADOW_CALLS));
-    block.filter.set(table);
-    block.filter_mask.set(filter::mask(entries));
-    block.cap.set(filter::cap());
-    block.capped.set(0);
-    block.locks.set(0);
-    block.span.set(1 << 48);
-    block.quantum.set(0);
-    block.dirty.set(tree::on() as u64);
-    thread.runs_in(block);
-    recorder::begin(thread);
-    thread.since_sync.set(0);
-    thread.reload.set(0);
-    if detect::on() {
-        // SAFETY: by the contract.
-        unsafe { thread.with_own_of_other(detect::attach) };
-    }
-    block.thread.set(Some(thread));
-    thread.reload_quantum();
-}
-
-/// A forked child: this is its only thread, its first, and the one that its trace begins with.
-///
-/// # Safety
-/// In such a child, by that thread, which gave up its chunk.
-pub unsafe fn only(thread: &'static Thread) {
+/// In such a child, by that thread.
+pub unsafe fn register_only(thread: &'static Thread, complete: impl FnOnce()) {
     for slot in TABLE.iter().take(count() as usize) {
         slot.store(core::ptr::null_mut(), Relaxed);
     }
-    let entries = filter::entries(0);
-    let table = sys::map_anonymous(entries * 16).cast::<[u64; 2]>();
-    if table.is_null() {
-        sys::die(&[b"out of memory in a forked child"]);
-    }
-    let block = hot();
-    // SAFETY: the calling thread's own table, which it gets another one for.
-    unsafe { sys::unmap(block.filter.get().cast(), filter::entries(thread.number.get()) * 16) };
-    block.filter.set(table);
-    block.filter_mask.set(filter::mask(entries));
-    block.cap.set(filter::cap());
-    block.capped.set(0);
-    block.span.set(1 << 48);
-    block.quantum.set(0);
-    // The whole call stack is new to the stream.
-    block.lowest.set(block.bottom.get());
-    block.dirty.set(1);
     thread.number.set(0);
     thread.parent.set(NO_THREAD);
     thread.kernel_id.set(sys::thread_id());
@@ -351,77 +254,20 @@ pub unsafe fn only(thread: &'static Thread) {
     }
     thread.since_sync.set(0);
     thread.reload.set(0);
-    thread.wait.set(Wait::NOTHING);
     thread.state.set(State::Running);
     thread.baton.store(0, Relaxed);
     thread.evicted.store(0, Relaxed);
     thread.pending_signals.store(0, Relaxed);
     thread.arrived_signals.forget();
     let counts = [&thread.spawn_ordinal, &thread.spawned, &thread.chunk_index, &thread.context];
-    counts.into_iter().chain([&thread.spins, &thread.points, &thread.looks]).for_each(|count| count.set(0));
-    thread.goal.set(crate::serial::replay::GoalAccess::NONE);
-    thread.priority.set(crate::serial::policy::new_priority(0));
+    counts.into_iter().chain([&thread.spins, &thread.points, &thread.clock_polls]).for_each(|count| count.set(0));
     COUNT.store(1, Release);
-    thread.schedule_index.set(crate::serial::replay::schedule_index(NO_THREAD, 0));
+    complete();
     TABLE[0].store(core::ptr::from_ref(thread).cast_mut(), Release);
     header::set(field::THREADS, 1);
-    thread.reload_quantum();
-}
-
-/// The thread is about to vanish: hooks that still come pass through.
-///
-/// # Safety
-/// By the thread itself, after its last record, or of a fibre that does not run.
-pub unsafe fn detach(thread: &Thread) {
-    let block = thread.hot();
-    if detect::on() {
-        // SAFETY: by the contract.
-        unsafe { thread.with_own_of_other(detect::detach) };
-    }
-    recorder::finish(thread);
-    let (bottom, table) = (block.bottom.get(), block.filter.get());
-    block.forget_thread();
-    block.cursor.set(core::ptr::null_mut());
-    block.end.set(core::ptr::null_mut());
-    // SAFETY: the tables are used by nobody else once the block's thread is unknown.
-    unsafe {
-        sys::unmap(bottom.cast(), SHADOW_CALLS * size_of::<Call>());
-        sys::unmap(table.cast(), filter::entries(thread.number.get()) * 16);
-    }
-    thread.leaves_block();
-    thread.tree.with(tree::Tree::end);
-    thread.contexts.with(Map::clear_and_free);
-    thread.context_path.with(List::clear_and_free);
-    thread.allocations.with(Map::clear_and_free);
-    thread.elastic.forget();
-    // What it still holds, others may have to give up.
-    if thread.held.is_empty() {
-        thread.held.clear_and_free();
-    }
 }
 
 impl Thread {
-    /// The part that belongs to the thread alone; to be asked for by that.
-    #[inline(always)]
-    pub fn with_own<R>(&self, body: impl FnOnce(&mut Own) -> R) -> R {
-        debug_assert!(tls::current().is_some_and(|thread| core::ptr::eq(thread, self)));
-        self.own.with(body)
-    }
-
-    /// The same of another thread.
-    ///
-    /// # Safety
-    /// It has not begun, does not run or is over, and nobody else asks at the same time.
-    pub unsafe fn with_own_of_other<R>(&self, body: impl FnOnce(&mut Own) -> R) -> R {
-        self.own.with(body)
-    }
-
-    /// The same for hooks, which are no longer than their access.
-    #[inline(always)]
-    pub const fn own_ptr(&self) -> *mut Own {
-        self.own.as_ptr()
-    }
-
     /// Whether it has begun, and not ended.
     pub fn has_block(&self) -> bool {
         !self.block.load(Acquire).is_null()
@@ -457,10 +303,14 @@ impl Thread {
         self.reload.set(left);
     }
 
-    /// Starts the quantum anew, keeping count of what was executed.
+    /// Starts the quantum anew, as the scheduler says, which rooms below it do not know.
     pub fn reload_quantum(&self) {
+        self.set_quantum(QUANTUM.get().map_or(0, |quantum| quantum(self)));
+    }
+
+    /// Starts the quantum anew, keeping count of what was executed.
+    pub fn set_quantum(&self, quantum: i64) {
         self.settle();
-        let quantum = crate::serial::sched::quantum(self);
         self.reload.set(quantum);
         self.hot().quantum.set(quantum);
     }
@@ -477,17 +327,6 @@ impl Thread {
         let quantum = &self.hot().quantum;
         self.reload.set(self.reload.get().wrapping_sub(quantum.get()));
         quantum.set(0);
-    }
-
-    /// Accesses up to here and from here on are told apart by the filter.
-    pub fn new_span(&self) {
-        let hot = self.hot();
-        hot.span.set(hot.span.get().wrapping_add(1 << 48));
-        if hot.span.get() == 0 {
-            // SAFETY: the filter's own table. An old entry must not look like one of the new round.
-            unsafe { core::ptr::write_bytes(hot.filter.get(), 0, filter::entries(self.number.get())) };
-            hot.span.set(1 << 48);
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 // Threads fill slots that main keeps on its stack, each on a cache line pair of its own.
-// Shows: variables aligned to more than the stack is; where main's stack ends within a page is random, and their distance from there must not be.
+// Shows: variables aligned to more than the stack is; where main's stack ends within a page is random, and their distance from
+//        there must not be.
 // True:  no two threads touch the same slot before the joins.
 // expect: none
 #include <pthread.h>

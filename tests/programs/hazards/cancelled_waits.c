@@ -1,5 +1,6 @@
 // Cancellation of every kind of wait.
-// Shows: read, poll, select, recv, sem_wait, sleep, pthread_join, pause and write that end by forced unwinding, before they wait or while.
+// Shows: read, poll, select, recv, sem_wait, sleep, pthread_join, pause and write that end by forced unwinding, before they
+//        wait or while.
 // True:  the cleanup handler counts under a lock; it is in place before the first cancellation point, so it runs once a thread.
 // expect: none
 #define _GNU_SOURCE

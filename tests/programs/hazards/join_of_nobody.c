@@ -1,5 +1,6 @@
 // Joins that return at once.
-// Shows: the join of an id of zero, of the calling thread and of a detached one, each with the mutex held that the running thread waits for.
+// Shows: the join of an id of zero, of the calling thread and of a detached one, each with the mutex held that the running
+//        thread waits for.
 // True:  nobody waits for ever.
 // expect: none
 #define _GNU_SOURCE

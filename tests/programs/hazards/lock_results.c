@@ -1,6 +1,8 @@
 // What locks return when they are not acquired.
-// Shows: timed and tried read-write locks and semaphores on either clock, invalid times, locks held already, and a barrier's serial thread.
-// True:  main holds the lock until it has joined the thread that fails to get it; phases are written and read on two sides of a barrier.
+// Shows: timed and tried read-write locks and semaphores on either clock, invalid times, locks held already, and a barrier's
+//        serial thread.
+// True:  main holds the lock until it has joined the thread that fails to get it; phases are written and read on two sides of a
+//        barrier.
 // expect: none
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,6 @@
 // Signals that interrupt the allocator while another thread forks.
-// Shows: a fork takes the allocator's locks; a handler above a call that holds one must not wait for anything that the forking thread holds.
+// Shows: a fork takes the allocator's locks; a handler above a call that holds one must not wait for anything that the forking
+//        thread holds.
 // True:  the handler writes to a descriptor only, so that it may run anywhere; blocks stay with their threads.
 // expect: none
 #include <malloc.h>

@@ -1,5 +1,6 @@
 // Signals of another thread that arrive before a wait, or in it.
-// Shows: handlers that run right before or inside read, sem_wait, poll and pause; a pipe whose two ends are opened by two threads.
+// Shows: handlers that run right before or inside read, sem_wait, poll and pause; a pipe whose two ends are opened by two
+//        threads.
 // True:  `caught` is atomic; handlers restart what they interrupt, and a signal that might come too early is sent again.
 // expect: none
 #define _GNU_SOURCE

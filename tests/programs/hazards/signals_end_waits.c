@@ -1,6 +1,7 @@
 // Signals that end waits, or do not.
 // Shows: EINTR from read and poll, a read that SA_RESTART continues, pause, sigsuspend, sigwaitinfo, sigtimedwait and SIGCHLD.
-// True:  `caught` is atomic; SIGALRM and SIGCHLD are blocked in every thread but main; a signal that might come too early is sent again.
+// True:  `caught` is atomic; SIGALRM and SIGCHLD are blocked in every thread but main; a signal that might come too early is
+//        sent again.
 // expect: none
 #define _GNU_SOURCE
 #include <errno.h>

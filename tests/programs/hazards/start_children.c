@@ -1,7 +1,8 @@
 // The ways to start a child from a program with threads.
-// Shows: fork with pthread_atfork, a child that starts threads, vfork, execl and execle with many arguments, posix_spawn, system, popen, and
-//        exec that fails.
-// True:  the handlers hold the mutex across fork, so the child finds it free and the counter whole; a failed exec leaves all as it was.
+// Shows: fork with pthread_atfork, a child that starts threads, vfork, execl and execle with many arguments, posix_spawn,
+//        system, popen, and exec that fails.
+// True:  the handlers hold the mutex across fork, so the child finds it free and the counter whole; a failed exec leaves all as
+//        it was.
 // expect: none
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,6 @@
 // Initialisation and allocation that are left by an exception.
-// Shows: a static whose constructor throws twice before it succeeds, in three threads, and new that fails, with and without throwing.
+// Shows: a static whose constructor throws twice before it succeeds, in three threads, and new that fails, with and without
+//        throwing.
 // True:  one thread at a time is in the constructor; each later attempt happens after the one that threw.
 // expect: none
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Whoever uses a block last frees it, and the last user of a pipe closes it.
-// Shows: freeing, reallocating and closing that synchronisation orders are no races: by a count under a lock, by an atomic count, by a join.
+// Shows: freeing, reallocating and closing that synchronisation orders are no races: by a count under a lock, by an atomic
+//        count, by a join.
 // True:  every user gives its reference back before the last one frees.
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,7 @@
 // A once routine that is left before it is done.
 // Shows: pthread_once whose routine ends its thread by pthread_exit and by cancellation: the next caller runs it again.
-// True:  one thread at a time is in the routine; each later attempt happens after the one that failed, and every return after the one that did not.
+// True:  one thread at a time is in the routine; each later attempt happens after the one that failed, and every return after
+//        the one that did not.
 // expect: none
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 // A descriptor that one thread closes while another one still writes to it.
-// Shows: descriptors as objects: using one and closing it conflict, though no memory of the program is touched. Who opens a file in between has strangers write to it.
+// Shows: using a descriptor and closing it conflict, though no memory is touched: who opens a file in between gets the bytes.
 // True:  main closes the end of the pipe that the thread uses, and joins the thread only then.
 // expect: race 13 22 co-enabled
 #include <pthread.h>

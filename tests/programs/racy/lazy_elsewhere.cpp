@@ -1,5 +1,5 @@
 // Three ways of lazy initialisation, and an update behind them that no lock protects.
-// Shows: forcing an order in which another thread than the recorded one initialises: it has more operations, and the recorded one fewer.
+// Shows: forcing an order in which another thread initialises: it has more operations than it had, and the recorded one fewer.
 // True:  call_once, the static local and the double-checked table are right; `unprotected` is a race.
 // expect: race 53 53 co-enabled
 #include <atomic>

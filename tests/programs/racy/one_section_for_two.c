@@ -1,6 +1,6 @@
 // Two threads under one lock that their creator holds for both.
 // Shows: a critical section that spans threads is no gate between those that it covers.
-// True:  `forwards` and `backwards` run at the same time; it happens iff both have taken their first lock before either takes its second.
+// True:  `forwards` and `backwards` run in parallel; it happens iff both have their first lock before either takes its second.
 // expect: deadlock 13 22
 #include <pthread.h>
 

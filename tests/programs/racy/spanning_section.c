@@ -1,6 +1,6 @@
 // A deadlock through a lock that another thread holds.
 // Shows: a critical section that spans threads. No two threads take two locks in opposite orders.
-// True:  it happens iff `other` has taken `detail`, and main `whole`, before either `part` takes `detail` or `other` takes `whole`.
+// True:  it happens iff `other` has `detail`, and main `whole`, before either `part` takes `detail` or `other` takes `whole`.
 // expect: deadlock 13 21 32
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 // Three workers share a queue of items of four kinds.
-// Shows: a race of two items that one worker took in the recorded order; forced, other workers take them, and another race may come about first.
-// True:  items of kind 3 update `statistic` without the lock that those of kind 2 hold. Kinds 0 and 1 take two locks in opposite order.
+// Shows: a race of two items that one worker took; forced, other workers take them, and another race may come about first.
+// True:  items of kind 3 update `statistic` without the lock that kind 2 holds. Kinds 0 and 1 take two locks in opposite order.
 // expect: race 63 67 co-enabled
 // expect: race 67 67 co-enabled
 // allow: deadlock 45 45

@@ -1,5 +1,5 @@
 // A mapping that is taken away behind the last access to it, but ordered by nothing.
-// Shows: unmapping is a write of what is unmapped. A relaxed flag tells when the other thread is done, so the two cannot be held side by side; happens-before orders neither.
+// Shows: unmapping is a write. A relaxed flag keeps the two from being held side by side, and happens-before orders neither.
 // True:  the flag is relaxed on both sides.
 // expect: race 15 30 unordered
 #include <pthread.h>

@@ -10,14 +10,6 @@ const SOURCES: &str = "runtime/src/";
 /// How a `mod.rs` begins the line that names the rooms it may call.
 const CALLS: &str = "//! Calls: ";
 
-/// Calls against the directions, from a file to a room. An entry that is not needed any more fails, so the list can only shrink.
-const EXCEPTIONS: [(&str, &str); 4] = [
-    ("system/thread.rs", "detect"),
-    ("system/thread.rs", "provoke"),
-    ("system/thread.rs", "record"),
-    ("system/thread.rs", "serial"),
-];
-
 fn room(path: &str) -> Option<&str> {
     path.strip_prefix(SOURCES)?.split_once('/').map(|(room, _)| room)
 }
@@ -61,27 +53,36 @@ fn what_rooms_say_they_call_has_no_cycle() {
     }
 }
 
+/// A slot of a thread's record says nothing of what is in it: one function does, which everybody else asks.
+#[test]
+fn each_slot_of_a_record_is_asked_in_one_place() {
+    const RECORD: &str = "runtime/src/system/thread.rs";
+    let all = files::all();
+    let inside: Vec<_> = all.iter().filter(|file| file.is_rust() && file.path.starts_with(SOURCES)).collect();
+    let record = inside.iter().find(|file| file.path == RECORD).expect("the file of records");
+    let slots = record.text.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(": Slot<"));
+    let mut count = 0;
+    for (slot, _) in slots {
+        let asks = format!("self.{slot}.holds()");
+        let places: usize = inside.iter().map(|file| file.text.matches(&asks).count()).sum();
+        assert_eq!(places, 1, "{slot}: its type is given in so many places");
+        count += 1;
+    }
+    let all_asks: usize = inside.iter().map(|file| file.text.matches(".holds()").count()).sum();
+    assert_eq!(all_asks, count, "somebody asks a slot in another way");
+}
+
 #[test]
 fn rooms_call_those_that_they_say() {
     let rooms = rooms();
-    let mut against = BTreeMap::new();
+    let mut against = Vec::new();
     for (file, named) in files_named_by_files(&format!("{SOURCES}lib.rs")) {
         if let (Some(from), Some(to)) = (room(&file), room(&named))
             && from != to
             && !rooms[from].contains(to)
         {
-            against.entry((file[SOURCES.len()..].to_owned(), to.to_owned())).or_insert_with(BTreeSet::new).insert(named);
+            against.push(format!("{file} names {named}"));
         }
     }
-    let listed = |file: &str, room: &str| EXCEPTIONS.contains(&(file, room));
-    let new: Vec<String> = against
-        .iter()
-        .filter(|((file, room), _)| !listed(file, room))
-        .map(|((file, room), named)| format!("(\"{file}\", \"{room}\"): it names {}", Vec::from_iter(named.clone()).join(", ")))
-        .collect();
-    assert!(new.is_empty(), "files that call a room which theirs does not say it calls:\n{}", new.join("\n"));
-    for (file, room) in &EXCEPTIONS {
-        let needed = against.contains_key(&((*file).to_owned(), (*room).to_owned()));
-        assert!(needed, "{file} does not call {room} any more: take it off the list");
-    }
+    assert!(against.is_empty(), "files that call a room which theirs does not say it calls:\n{}", against.join("\n"));
 }

@@ -11,29 +11,6 @@ const MAX_FUNCTION: usize = 80;
 /// Columns of a line of code, comments included.
 const MAX_COLUMNS: usize = 130;
 
-/// Longer functions, and how long they are. A number may only fall.
-const LONGER: [(&str, &str, usize); 0] = [];
-
-/// Lines that are longer, by folder. A number may only fall.
-const WIDER: [(&str, usize); 2] = [("crates/cli", 105), ("tests", 62)];
-
-/// Files of different folders that know each other, as the folders are named. What is not listed is not allowed.
-const ENTANGLED: [&[&str]; 1] = [
-    // The scheduler, the recorder and detection are called from every entry point, and call back into each other.
-    &[
-        "runtime/src/detect",
-        "runtime/src/intercept",
-        "runtime/src/provoke",
-        "runtime/src/record",
-        "runtime/src/record/tree",
-        "runtime/src/report",
-        "runtime/src/serial",
-        "runtime/src/serial/endless",
-        "runtime/src/serial/snapshot",
-        "runtime/src/system",
-    ],
-];
-
 fn parsed(file: &TextFile) -> syn::File {
     syn::parse_file(&file.text).unwrap_or_else(|error| panic!("{}: {error}", file.path))
 }
@@ -67,19 +44,10 @@ fn functions_are_short_enough_to_read() {
         let mut lengths = Lengths::default();
         lengths.visit_file(&parsed(file));
         for (name, lines) in lengths.0.into_iter().filter(|(_, lines)| *lines > MAX_FUNCTION) {
-            let allowed = LONGER.iter().find(|(path, function, _)| *path == file.path && *function == name);
-            if allowed.is_none_or(|(_, _, limit)| lines > *limit) {
-                too_long.push(format!("{}: {name} has {lines} lines", file.path));
-            }
+            too_long.push(format!("{}: {name} has {lines} lines", file.path));
         }
     }
     assert!(too_long.is_empty(), "functions of more than {MAX_FUNCTION} lines:\n{}", too_long.join("\n"));
-}
-
-/// `crates/NAME`, or the first folder.
-fn part(path: &str) -> &str {
-    let depth = if path.starts_with("crates/") { 2 } else { 1 };
-    path.match_indices('/').nth(depth - 1).map_or(path, |(end, _)| &path[..end])
 }
 
 /// A row of a table cannot be broken, in a document or in a comment.
@@ -91,23 +59,14 @@ fn is_row(file: &TextFile, line: &str) -> bool {
 
 #[test]
 fn lines_are_short_enough_to_read() {
-    let mut wide: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut wide = Vec::new();
     for file in files::all().iter().filter(|file| file.is_source() || file.path.ends_with(".md")) {
         let too_wide = |line: &str| line.chars().count() > MAX_COLUMNS;
         for (number, line) in file.text.lines().enumerate().filter(|(_, line)| too_wide(line) && !is_row(file, line)) {
-            let place = format!("{}:{} has {} columns", file.path, number + 1, line.chars().count());
-            wide.entry(part(&file.path).to_owned()).or_default().push(place);
+            wide.push(format!("{}:{} has {} columns", file.path, number + 1, line.chars().count()));
         }
     }
-    for (folder, places) in wide {
-        let allowed = WIDER.iter().find(|(path, _)| *path == folder).map_or(0, |(_, count)| *count);
-        assert!(
-            places.len() <= allowed,
-            "{folder}: {} lines of more than {MAX_COLUMNS} columns, {allowed} allowed:\n{}",
-            places.len(),
-            places.join("\n")
-        );
-    }
+    assert!(wide.is_empty(), "lines of more than {MAX_COLUMNS} columns:\n{}", wide.join("\n"));
 }
 
 /// One crate: its modules, and the files that they are in.
@@ -323,8 +282,7 @@ fn files_of_different_folders_do_not_know_each_other() {
         for component in tarjan_scc(&graph) {
             let files: BTreeSet<&str> = component.iter().map(|node| one.files[graph[*node]].path.as_str()).collect();
             let folders: BTreeSet<String> = files.iter().map(|path| folder_of(path, &paths)).collect();
-            let listed = |allowed: &&[&str]| folders.iter().all(|folder| allowed.contains(&folder.as_str()));
-            if folders.len() > 1 && !ENTANGLED.iter().any(listed) {
+            if folders.len() > 1 {
                 found.push(format!("{}:\n  {}", Vec::from_iter(folders).join(", "), Vec::from_iter(files).join("\n  ")));
             }
         }

@@ -78,6 +78,29 @@ fn every_unsafe_block_says_why_it_is_sound() {
 }
 
 #[test]
+fn every_reason_belongs_to_unsafe_code() {
+    let mut stale = Vec::new();
+    for file in files::all().iter().filter(|file| file.is_rust() && file.path.starts_with("runtime/")) {
+        let lines = lines(&file.text);
+        for (number, _) in lines.iter().enumerate().filter(|(_, line)| line.comment.trim_start().starts_with("SAFETY:")) {
+            if !explains(&lines, number) {
+                stale.push(format!("{}:{}", file.path, number + 1));
+            }
+        }
+    }
+    assert!(stale.is_empty(), "`// SAFETY:` comments at statements that are safe:\n{}", stale.join("\n"));
+}
+
+/// Whether there is unsafe code on the comment's line, or in the statement below it up to its first block.
+fn explains(lines: &[Line], number: usize) -> bool {
+    let statement = lines[number..].iter().skip_while(|line| line.is_comment_only());
+    let mut ended = false;
+    statement
+        .take_while(|line| !std::mem::replace(&mut ended, line.code.trim_end().ends_with([';', '{', '}', ','])))
+        .any(|line| words(&line.code).any(|(word, _)| word == "unsafe"))
+}
+
+#[test]
 fn no_file_is_excepted_from_that() {
     const LINT: &str = "clippy::undocumented_unsafe_blocks";
     let excepted = |file: &&files::TextFile| {

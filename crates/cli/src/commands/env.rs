@@ -12,7 +12,8 @@ pub fn env() -> Result<Exit> {
     let tool = PathBuf::from(tool()?);
     let quoted = pasted(tool.as_os_str());
     print(&format!(
-        "export CC='{quoted} cc'\nexport CXX='{quoted} c++'\n# cmake: -DCMAKE_C_COMPILER=rashomon-cc -DCMAKE_CXX_COMPILER=rashomon-cxx, \
+        "export CC='{quoted} cc'\nexport CXX='{quoted} c++'\n\
+         # cmake: -DCMAKE_C_COMPILER=rashomon-cc -DCMAKE_CXX_COMPILER=rashomon-cxx, \
          which are installed beside rashomon\n"
     ))?;
     Ok(Exit::Success)

@@ -1,4 +1,5 @@
-// What calls return that are given something which is not what it claims to be, or that must not wait. Each function is a case; each prints what came of its calls. None waits for ever.
+// What calls return that are given something which is not what it claims to be, or that must not wait. Each function is a case,
+// which prints what came of its calls. None waits for ever.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -93,8 +93,8 @@ fn draw_event(random: &mut SplitMix, shape: &Shape) -> Event {
         Op::ReleaseShared,
         Op::Fork,
         Op::Join,
-        Op::Publish,
-        Op::Observe,
+        Op::ReleaseObject,
+        Op::AcquireObject,
         Op::Enter,
         Op::Exit,
         Op::AtomicRead,
@@ -115,7 +115,7 @@ fn draw_event(random: &mut SplitMix, shape: &Shape) -> Event {
     };
     let target = match op {
         Op::Fork | Op::Join => random.below(u64::from(shape.threads)) as u32,
-        Op::Publish | Op::Observe => random.below(2) as u32,
+        Op::ReleaseObject | Op::AcquireObject => random.below(2) as u32,
         Op::Enter | Op::Exit => 2 + random.below(2) as u32,
         Op::Begin | Op::End => 0,
         Op::Fence => 0,

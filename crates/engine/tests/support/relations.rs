@@ -51,7 +51,10 @@ impl Edges {
                 || (other.op == Op::Join && other.target == u32::from(one.thread))
                 // A thread that did nothing began and ended all the same.
                 || (one.target == other.target
-                    && matches!((one.op, other.op), (Op::Publish, Op::Observe) | (Op::Enter, Op::Exit) | (Op::Fork, Op::Join)))
+                    && matches!(
+                        (one.op, other.op),
+                        (Op::ReleaseObject, Op::AcquireObject) | (Op::Enter, Op::Exit) | (Op::Fork, Op::Join)
+                    ))
         });
         self
     }

@@ -101,7 +101,7 @@ impl Source {
         (self.recording, self.process.clone())
     }
 
-    /// A client asks the same again: with one it goes on behind what came from outside.
+    /// A client asks the same again: with one it goes on behind external inputs.
     pub(super) fn schedule(&self, loaded: &LoadedTrace, quantum: u64, has_client: bool) -> Option<Arc<Schedule>> {
         (loaded.trace.mode == rashomon_event::Mode::Serial).then(|| {
             let recorded = if has_client { loaded.whole_schedule(quantum) } else { loaded.replay_schedule(quantum) };

@@ -147,7 +147,7 @@ const fn object_of(kind: &EventKind) -> Option<Address> {
         EventKind::BarrierEnter { barrier, .. } => Some(barrier),
         EventKind::Post { semaphore } | EventKind::Take { semaphore } => Some(semaphore),
         EventKind::OnceBegin { once } | EventKind::OnceSeen { once } => Some(once),
-        EventKind::Publish { object } | EventKind::Observe { object } => Some(object),
+        EventKind::ReleaseObject { object } | EventKind::AcquireObject { object } => Some(object),
         _ => None,
     }
 }

@@ -308,8 +308,8 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
                 format!("runs {}", lock(once))
             }
             EventKind::Fence { .. } => "executes a fence".into(),
-            EventKind::Publish { object } => format!("publishes {}", lock(object)),
-            EventKind::Observe { object } => format!("observes {}", lock(object)),
+            EventKind::ReleaseObject { object } => format!("releases to {}", lock(object)),
+            EventKind::AcquireObject { object } => format!("acquires from {}", lock(object)),
             EventKind::Blocked { on } => format!("waits for {}", lock(on)),
             EventKind::Other(op) => op.words().into(),
         }
@@ -368,14 +368,14 @@ fn offset_words(into: u64) -> String {
     if into == 0 { String::new() } else { format!(", {} into it", byte_count(into)) }
 }
 
-/// What came from outside first, and where the program asked for it. `None`: nothing came.
+/// The first external input, and where the program asked for it. `None`: there was none.
 pub(crate) fn input_words<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S) -> Option<String> {
     let input = loaded.input?;
-    let what = if input.is_signal { "a signal" } else { "input" };
+    let what = if input.is_signal { "a signal of another process" } else { "external input" };
     let stack = Describer::new(&loaded.trace, &loaded.sync_objects, symbols).stack(input.site, input.context);
     let known = Frame::best_known(&stack).filter(|frame| frame.function.is_some());
     let place = known.map_or_else(String::new, |frame| format!(", to {}", place_words(frame)));
-    Some(format!("{what} came from outside{place}: an execution in which it is another one may leave its schedule from there on"))
+    Some(format!("{what}{place}: a re-execution in which it differs may leave its schedule from there on"))
 }
 
 /// `function (file:line)`.

@@ -5,9 +5,9 @@
 //! exactly if they share a piece, so no conflict is lost and none is added (Carril, Tichy 2015, §3 join adjacent bytes likewise).
 //! An access of several pieces becomes as many events, one that reads and writes becomes a read and a write of each.
 //!
-//! **Synchronisation.** Waiting for a condition releases the mutex and acquires it again; a signal publishes what those it woke
-//! observe, an object for each such signal, so that a wake-up is ordered behind its own signal only. Barriers are objects, one a
-//! generation; semaphores, once routines and channels publish and observe. Inner acquires of a recursive mutex, and what orders
+//! **Synchronisation.** Waiting for a condition releases the mutex and acquires it again; a signal releases what those it woke
+//! acquire, an object for each such signal, so that a wake-up is ordered behind its own signal only. Barriers are objects, one a
+//! generation; semaphores, once routines and channels release and acquire. Inner acquires of a recursive mutex, and what orders
 //! nothing, are left out.
 //!
 //! Cost: a sort of all boundaries; memory: 12 bytes a boundary. [`Recorded::origin`] leads back to the recording's events.
@@ -238,21 +238,21 @@ impl<'t> Recorded<'t> {
             EventKind::WaitEnd { mutex, woken_by, .. } => {
                 if let Some(signal) = woken_by {
                     let object = self.object(Object::Signal(signal));
-                    self.ready.push((Event::new(thread, Op::Observe, object, location), index));
+                    self.ready.push((Event::new(thread, Op::AcquireObject, object, location), index));
                 }
                 self.acquire(thread, mutex, LockMode::Exclusive)
             }
-            EventKind::Signal { .. } => Some((Op::Publish, self.object(Object::Signal(index)))),
+            EventKind::Signal { .. } => Some((Op::ReleaseObject, self.object(Object::Signal(index)))),
             EventKind::BarrierEnter { barrier, generation } => {
                 Some((Op::Enter, self.object(Object::Barrier(barrier, generation))))
             }
             EventKind::BarrierExit { barrier, generation } => Some((Op::Exit, self.object(Object::Barrier(barrier, generation)))),
-            EventKind::Post { semaphore: object } | EventKind::OnceDone { once: object } | EventKind::Publish { object } => {
-                Some((Op::Publish, self.object(Object::Plain(object))))
-            }
-            EventKind::Take { semaphore: object } | EventKind::OnceSeen { once: object } | EventKind::Observe { object } => {
-                Some((Op::Observe, self.object(Object::Plain(object))))
-            }
+            EventKind::Post { semaphore: object }
+            | EventKind::OnceDone { once: object }
+            | EventKind::ReleaseObject { object } => Some((Op::ReleaseObject, self.object(Object::Plain(object)))),
+            EventKind::Take { semaphore: object }
+            | EventKind::OnceSeen { once: object }
+            | EventKind::AcquireObject { object } => Some((Op::AcquireObject, self.object(Object::Plain(object)))),
             EventKind::Start | EventKind::End | EventKind::OnceBegin { .. } | EventKind::Blocked { .. } | EventKind::Other(_) => {
                 None
             }

@@ -85,7 +85,7 @@ impl Orders<'_, '_, '_> {
                     | EventKind::BarrierEnter { .. }
                     | EventKind::BarrierExit { .. }
                     | EventKind::Take { .. }
-                    | EventKind::Observe { .. }
+                    | EventKind::AcquireObject { .. }
                     | EventKind::Blocked { .. }
             )
         };

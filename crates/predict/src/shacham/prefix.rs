@@ -91,7 +91,7 @@ impl State<'_> {
         }
         let lacking = match event.kind {
             EventKind::Post { semaphore } => Some((semaphore, 0)),
-            EventKind::Publish { object } => Some((object, 0)),
+            EventKind::ReleaseObject { object } => Some((object, 0)),
             EventKind::OnceBegin { once } | EventKind::OnceDone { once } => Some((once, 0)),
             EventKind::BarrierEnter { barrier, generation } => Some((barrier, generation)),
             _ => None,
@@ -122,7 +122,7 @@ impl State<'_> {
             }
             EventKind::BarrierExit { barrier, generation } => self.lacking.contains(&(barrier, generation)),
             EventKind::Take { semaphore } => self.lacking.contains(&(semaphore, 0)),
-            EventKind::Observe { object } => self.lacking.contains(&(object, 0)),
+            EventKind::AcquireObject { object } => self.lacking.contains(&(object, 0)),
             EventKind::OnceSeen { once } | EventKind::OnceBegin { once } => self.lacking.contains(&(once, 0)),
             _ => false,
         }

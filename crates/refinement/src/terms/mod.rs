@@ -285,8 +285,8 @@ fn takes_part(kind: EventKind) -> bool {
             EventKind::Signal { .. }
                 | EventKind::OnceDone { .. }
                 | EventKind::OnceSeen { .. }
-                | EventKind::Publish { .. }
-                | EventKind::Observe { .. }
+                | EventKind::ReleaseObject { .. }
+                | EventKind::AcquireObject { .. }
         )
 }
 

@@ -95,8 +95,8 @@ impl Names {
             EventKind::Take { semaphore } => format!("take_{thread}_{}", self.object('s', semaphore)),
             EventKind::OnceDone { .. } => format!("once_{thread}_{instance}"),
             EventKind::OnceSeen { .. } => format!("seen_{thread}_{instance}"),
-            EventKind::Publish { .. } => format!("publish_{thread}_{instance}"),
-            EventKind::Observe { .. } => format!("observe_{thread}_{instance}"),
+            EventKind::ReleaseObject { .. } => format!("release_{thread}_{instance}"),
+            EventKind::AcquireObject { .. } => format!("acquire_{thread}_{instance}"),
             _ => return None,
         })
     }

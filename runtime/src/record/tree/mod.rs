@@ -24,6 +24,7 @@ mod history;
 mod lifetimes;
 mod locks;
 
+use crate::system::guarded::Guarded;
 use crate::system::thread::Thread;
 use crate::system::{config, header, modules};
 use context::Contexts;
@@ -37,7 +38,7 @@ use rashomon_abi::record::{Op, atomic_aux};
 const DEFAULT_LOCATIONS: u64 = 1 << 17;
 const MOST_LOCATIONS: u64 = 1 << 24;
 
-/// Looks between two questions whether they are worth it: that many have to find something.
+/// Lookups between two questions whether they are worth it: that many have to find something.
 const TRIAL: u32 = 1 << 13;
 const WORTH_IT: u32 = TRIAL / 8;
 /// Chunks of the longest rest.
@@ -67,7 +68,7 @@ pub fn initialise() {
 pub fn forked(thread: &Thread) {
     if on() {
         locks::forget();
-        thread.tree.with(Tree::end);
+        thread.tree().with(Tree::end);
         header::note(note::FILTERED);
     }
 }
@@ -84,11 +85,19 @@ pub struct Tree {
     /// The thread goes on after others ran: where it had been stopped is told by its next access.
     resumes: bool,
     skipped: u64,
-    /// Since it was last asked whether looking is worth it; chunks to rest for, and for how many the last time.
-    looks: u32,
+    /// Since it was last asked whether lookups are worth it; chunks to rest for, and for how many the last time.
+    lookups: u32,
     found: u32,
     rest: u32,
     last_rest: u32,
+}
+
+impl Thread {
+    /// What the filter knows of it.
+    pub const fn tree(&self) -> &Guarded<Tree> {
+        // SAFETY: the only call for this slot; zero bytes are right, and it is guarded.
+        unsafe { self.tree_filter.holds() }
+    }
 }
 
 impl Tree {
@@ -105,7 +114,7 @@ impl Tree {
     /// Whether too little was found: then a rest begins.
     fn is_idle(&mut self) -> bool {
         let worth_it = self.found >= WORTH_IT || !RESTS.load(Relaxed);
-        (self.looks, self.found) = (0, 0);
+        (self.lookups, self.found) = (0, 0);
         self.last_rest = if worth_it { 0 } else { (self.last_rest * 2 + 1).min(LONGEST_REST) };
         self.rest = self.last_rest;
         !worth_it
@@ -117,10 +126,10 @@ impl Tree {
     }
 
     fn is_redundant(&mut self, address: u64, site: u64, kind: u64) -> bool {
-        if self.rest > 0 || self.looks == TRIAL && self.is_idle() {
+        if self.rest > 0 || self.lookups == TRIAL && self.is_idle() {
             return false;
         }
-        self.looks += 1;
+        self.lookups += 1;
         if self.contexts.is_full() {
             self.forget();
         }
@@ -166,7 +175,7 @@ impl Tree {
             | Op::BarrierEnter
             | Op::SemaphorePost
             | Op::OnceDone
-            | Op::Publish => contexts.send(),
+            | Op::Release => contexts.send(),
             Op::Allocate => lifetimes::begin(object, argument(0)),
             Op::ThreadStart => {
                 let (low, high) = (argument(2), argument(3));
@@ -180,13 +189,13 @@ impl Tree {
 }
 
 /// Whether the hooks have to come here with every access.
-pub fn looks(thread: &Thread) -> bool {
-    on() && thread.tree.with(|tree| tree.rest == 0)
+pub fn wants_all(thread: &Thread) -> bool {
+    on() && thread.tree().with(|tree| tree.rest == 0)
 }
 
 /// A chunk of the stream is full.
 pub fn chunk_ends(thread: &Thread) {
-    thread.tree.with(|tree| {
+    thread.tree().with(|tree| {
         if tree.rest > 0 {
             tree.rest -= 1;
             thread.hot().dirty.set(thread.hot().dirty.get() | (tree.rest == 0) as u64);
@@ -196,7 +205,7 @@ pub fn chunk_ends(thread: &Thread) {
 
 /// Whether an access need not be written. Notes it if it need.
 pub fn is_redundant(thread: &Thread, address: u64, site: u64, kind: u64) -> bool {
-    thread.tree.with(|tree| tree.is_redundant(address, site, kind))
+    thread.tree().with(|tree| tree.is_redundant(address, site, kind))
 }
 
 /// The same for an access of any length; long ones, of which there are few, are written.
@@ -208,12 +217,12 @@ const CLASS_SHIFT: u32 = 13;
 
 /// The thread goes on after others ran.
 pub fn resumes(thread: &Thread) {
-    thread.tree.with(|tree| tree.resumes = true);
+    thread.tree().with(|tree| tree.resumes = true);
 }
 
 /// A synchronisation event takes its place in the order.
 pub fn step(thread: &Thread, op: Op, object: u64, aux: u16, arguments: &[u64]) {
-    thread.tree.with(|tree| tree.step(thread.number.get(), op, object, aux, arguments));
+    thread.tree().with(|tree| tree.step(thread.number.get(), op, object, aux, arguments));
 }
 
 /// An order that does not exist counts as the strongest.

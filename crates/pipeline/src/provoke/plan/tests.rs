@@ -46,7 +46,7 @@ const MATCHED: DescriptorState = DescriptorState {
     holds: 1,
     caught: 0,
     blocked: 1,
-    looking: 0,
+    polling: 0,
     timed_out: 0,
     cut_short: 0,
     held: Duration::ZERO,

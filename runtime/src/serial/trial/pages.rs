@@ -1,6 +1,6 @@
 //! Memory and registers of a trial's copy, compared without the functions that the runtime interposes.
 
-use super::trial::{MOST_XSTATE, PAGE, Saved, give_up};
+use super::{MOST_XSTATE, PAGE, Saved, give_up};
 
 impl Saved {
     pub(super) fn is_unchanged(&self) -> bool {

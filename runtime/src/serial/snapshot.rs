@@ -15,10 +15,8 @@
 //! priority-inheriting mutexes, which the kernel knows by number, and what a program itself does with numbers of threads. Nothing
 //! is called proven that was only seen in an execution from here: the host makes what it found happen again from the beginning.
 
-pub mod preconditions;
-
 use crate::record::process_tree;
-use crate::serial::{explore, sched, watchdog};
+use crate::serial::{explore, preconditions, sched, watchdog};
 use crate::system::signals;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{NO_THREAD, State, Thread, known};
@@ -45,7 +43,7 @@ pub struct Standing {
 /// Values of [`Standing::state`].
 const GOES: u32 = 0;
 const STANDS: u32 = 1;
-const UNFIT: u32 = 2;
+const REFUSES: u32 = 2;
 /// There is no snapshot after all.
 const DISMISSED: u32 = 3;
 
@@ -76,7 +74,7 @@ pub fn stand_here(live: &[u32]) {
             let stack = sys::map_anonymous(STACK_BYTES);
             if !stack.is_null() && gather(caller) {
                 // SAFETY: a stack of our own, for a function that never returns.
-                unsafe { save(caller.standing.stack.as_ptr(), stack.add(STACK_BYTES), serve, caller) };
+                unsafe { save(caller.serial().standing.stack.as_ptr(), stack.add(STACK_BYTES), serve, caller) };
                 // Only executions come here.
                 return returned(caller);
             }
@@ -110,8 +108,8 @@ fn prepare(live: &[u32]) -> Result<&'static Thread, u64> {
         sys::futex_wake(&other.baton, 1);
     }
     let all_stand = others(live, caller.number.get()).all(|other| {
-        sched::until_timeout(|| other.standing.state.load(Acquire) != GOES);
-        other.standing.state.load(Acquire) == STANDS
+        sched::until_timeout(|| other.serial().standing.state.load(Acquire) != GOES);
+        other.serial().standing.state.load(Acquire) == STANDS
     });
     if !all_stand {
         release(live);
@@ -121,7 +119,6 @@ fn prepare(live: &[u32]) -> Result<&'static Thread, u64> {
 }
 
 fn others(live: &[u32], caller: u32) -> impl Iterator<Item = &'static Thread> {
-    // SAFETY: registered threads are never unmapped. The scheduler's lock is held, and they wait.
     live.iter().filter(move |&&number| number != caller).map(|&number| known(number))
 }
 
@@ -129,19 +126,19 @@ fn others(live: &[u32], caller: u32) -> impl Iterator<Item = &'static Thread> {
 fn release(live: &[u32]) {
     for other in others(live, crate::system::thread::NO_THREAD) {
         other.baton.fetch_and(!sched::STAND, AcqRel);
-        other.standing.state.store(DISMISSED, Release);
-        sys::futex_wake(&other.standing.state, 1);
+        other.serial().standing.state.store(DISMISSED, Release);
+        sys::futex_wake(&other.serial().standing.state, 1);
     }
 }
 
 /// A thread that waits for its turn is to stand. Returns in each execution that is forked, and if there is no snapshot.
 pub fn stand(thread: &Thread) {
     if !gather(thread) {
-        thread.standing.state.store(UNFIT, Release);
+        thread.serial().standing.state.store(REFUSES, Release);
         return;
     }
     // SAFETY: on its own stack.
-    unsafe { save(thread.standing.stack.as_ptr(), core::ptr::null_mut(), wait, thread) };
+    unsafe { save(thread.serial().standing.stack.as_ptr(), core::ptr::null_mut(), wait, thread) };
     returned(thread);
 }
 
@@ -151,7 +148,7 @@ fn gather(thread: &Thread) -> bool {
     const GET_TID_ADDRESS: usize = 40;
     const SIGALTSTACK: usize = 131;
     const GET_ROBUST_LIST: usize = 274;
-    let standing = &thread.standing;
+    let standing = &thread.serial().standing;
     let pointer: u64;
     // SAFETY: the first word at the thread pointer is the pointer itself; the kernel fills fields of these sizes.
     unsafe {
@@ -167,7 +164,7 @@ fn gather(thread: &Thread) -> bool {
 
 /// Runs where the thread stands, below what it saved.
 extern "C" fn wait(thread: &Thread) {
-    let state = &thread.standing.state;
+    let state = &thread.serial().standing.state;
     if state.compare_exchange(GOES, STANDS, AcqRel, Relaxed).is_ok() {
         while state.load(Acquire) == STANDS {
             sys::futex_wait(state, STANDS);
@@ -183,7 +180,7 @@ fn returned(thread: &Thread) {
     if thread.kernel_id.replace(id) == id {
         return;
     }
-    let standing = &thread.standing;
+    let standing = &thread.serial().standing;
     // SAFETY: what was in force when the thread stood.
     unsafe {
         syscall!(SIGALTSTACK, standing.alternate_stack.as_ptr(), 0usize);
@@ -375,7 +372,7 @@ fn execute(folder: &process_tree::Path, parent: u32) -> ! {
 fn make(thread: &Thread, made: &mut u32) {
     // VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, SETTLS, CHILD_CLEARTID.
     const FLAGS: usize = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000 | 0x80000 | 0x20_0000;
-    let Standing { stack, tid_address, thread_pointer, .. } = &thread.standing;
+    let Standing { stack, tid_address, thread_pointer, .. } = &thread.serial().standing;
     // SAFETY: the thread saved its registers there, and is not in this process.
     if unsafe { go_on(FLAGS, stack.get(), tid_address.get(), thread_pointer.get()) } < 0 {
         sys::die(&[b"cannot make the threads of an execution that goes on from a snapshot"]);

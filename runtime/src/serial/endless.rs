@@ -1,9 +1,9 @@
 //! Executions that never end though nobody waits: every thread that is left is blocked for good, or repeats the same state for
 //! ever.
 //!
-//! A thread that looks again and again for what nobody will ever do (a flag, a lock that is never released) is not blocked, and
+//! A thread that polls for what nobody will ever do (a flag, a lock that is never released) is not blocked, and
 //! runs until somebody ends it. That a thread *seems* to repeat itself proves nothing: it may count its rounds in a register. So
-//! when threads have done nothing for long but look, a *hearing* is held. Who has the turn shows in a forked copy of the process,
+//! when threads have done nothing for long but poll, a *hearing* is held. Who has the turn shows in a forked copy of the process,
 //! one instruction after the other, that it comes back to a state in which it was ([`trial`]); then every other thread that could
 //! run has to, from the very same memory, as nobody runs in between. Since no round changes anything that another thread can see,
 //! they do so under every schedule, and for ever. One thread that cannot show it ends the hearing, has the turn, and goes on.
@@ -14,24 +14,20 @@
 //!
 //! How often hearings are held is bounded: each that shows nothing makes the next one four times rarer, up to [`RAREST`].
 
-mod pages;
-mod protect;
-pub mod trial;
-
 use crate::record::recorder;
 use crate::serial::clock::NEVER;
 use crate::serial::sched::{self, LOCK, WaitFor, live};
 use crate::serial::shutdown;
-use crate::serial::{deadlock, explore, linger, replay, snapshot, standstill, watchdog};
+use crate::serial::trial::{self, Answer, Setting};
+use crate::serial::{deadlock, explore, linger, preconditions, replay, standstill, watchdog, world};
 use crate::system::thread::{State, Thread, by_number, known};
 use crate::system::{config, signals};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering::*};
 use rashomon_abi::header::outcome;
 use rashomon_abi::record::Op;
-use trial::Answer;
 
-/// What a thread looks at, by the last event that offered its turn.
+/// What a thread polls, by the last event that offered its turn.
 pub struct Local {
     /// Code of the operation; 0 for a plain access.
     op: Cell<u64>,
@@ -45,19 +41,19 @@ pub struct Local {
 
 /// What the offers since anything else happened weigh, and what they have to weigh for a hearing. For the holder of the turn.
 static WEIGHT: AtomicU32 = AtomicU32::new(0);
-/// Counts what is no look, from 1.
+/// Counts what is no poll, from 1.
 static STRETCH: AtomicU32 = AtomicU32::new(1);
 static NEXT: AtomicU32 = AtomicU32::new(OFTENEST);
 const OFTENEST: u32 = 128;
 const RAREST: u32 = 1 << 20;
-/// What used-up quanta weigh; a look weighs one.
+/// What used-up quanta weigh; a poll weighs one.
 pub const QUANTUM_WEIGHT: u32 = 16;
 /// Number + 1 of the thread that is to show next.
 static CALLED: AtomicU32 = AtomicU32::new(0);
 
 /// The thread stands before this.
 pub fn stands_before(thread: &Thread, op: u64, object: u64, site: u64) {
-    let local = &thread.endless;
+    let local = &thread.serial().endless;
     local.op.set(op);
     local.object.set(object);
     local.site.set(site);
@@ -66,13 +62,13 @@ pub fn stands_before(thread: &Thread, op: u64, object: u64, site: u64) {
     }
 }
 
-/// Something happened that is no look: a thread began, ended, waited or was woken.
+/// Something happened that is no poll: a thread began, ended, waited or was woken.
 pub fn moves() {
     WEIGHT.store(0, Relaxed);
     STRETCH.fetch_add(1, Relaxed);
 }
 
-/// A thread offers its turn because it looks, or has run for long. For the holder of the turn. True: there was a hearing, in
+/// A thread offers its turn because it polls, or has run for long. For the holder of the turn. True: there was a hearing, in
 /// which the thread showed what it does, or this is the copy of the process in which it is to; it goes on without offering its
 /// turn.
 pub fn offered(thread: &Thread, weight: u32) -> bool {
@@ -92,7 +88,7 @@ pub fn offered(thread: &Thread, weight: u32) -> bool {
         return false;
     }
     // SAFETY: under the lock; registered threads are never unmapped, and all but the calling one stand still.
-    unsafe { live() }.as_slice().iter().for_each(|&number| known(number).endless.shown.set(false));
+    unsafe { live() }.as_slice().iter().for_each(|&number| known(number).serial().endless.shown.set(false));
     hear(thread)
 }
 
@@ -110,19 +106,26 @@ pub fn next() -> Option<&'static Thread> {
     by_number(CALLED.load(Relaxed).checked_sub(1)?)
 }
 
+/// In a copy of the process, in which the thread shows what it does: no shutdown is told of, and nobody else holds a lock.
+fn begin_copy() {
+    shutdown::forget();
+    world::reset_lock();
+}
+
 /// Under the scheduler's lock, which is released, by the holder of the turn. False: the thread has shown nothing.
 fn hear(thread: &Thread) -> bool {
     // SAFETY: under the lock.
     let live = unsafe { live() };
-    match trial::hold(thread, live.as_slice()) {
+    let setting = Setting { site: thread.serial().endless.site.get(), shared: explore::words() as u64, begin_copy };
+    match trial::hold(thread, live.as_slice(), &setting) {
         Answer::Shown => {}
         answer => {
             LOCK.unlock();
             return matches!(answer, Answer::Copy);
         }
     }
-    thread.endless.shown.set(true);
-    let waits = |&&number: &&u32| known(number).state.get() == State::Runnable && !known(number).endless.shown.get();
+    thread.serial().endless.shown.set(true);
+    let waits = |&&number: &&u32| known(number).state.get() == State::Runnable && !known(number).serial().endless.shown.get();
     match live.as_slice().iter().find(waits) {
         Some(&number) => {
             CALLED.store(number + 1, Relaxed);
@@ -141,8 +144,7 @@ fn may_be_endless(caller: &Thread) -> bool {
     }
     // SAFETY: under the lock.
     let live = unsafe { live() }.as_slice();
-    let fits = |number: u32| {
-        // SAFETY: registered threads are never unmapped.
+    let qualifies = |number: u32| {
         let thread = known(number);
         thread.arrived.get()
             && thread.has_block()
@@ -151,14 +153,18 @@ fn may_be_endless(caller: &Thread) -> bool {
             && thread.cancelled.load(Acquire) == 0
             && match thread.state.get() {
                 // Who does nothing but sleep waits for what comes from outside, as the main thread of a server may.
-                State::Running => number == caller.number.get() && thread.endless.awake_in.get() == STRETCH.load(Relaxed),
-                State::Runnable => thread.endless.awake_in.get() == STRETCH.load(Relaxed),
-                State::Blocked => thread.wait.get().deadline == NEVER && waits_for_thread(thread.wait.get().what),
+                State::Running => {
+                    number == caller.number.get() && thread.serial().endless.awake_in.get() == STRETCH.load(Relaxed)
+                }
+                State::Runnable => thread.serial().endless.awake_in.get() == STRETCH.load(Relaxed),
+                State::Blocked => {
+                    thread.serial().wait.get().deadline == NEVER && waits_for_thread(thread.serial().wait.get().what)
+                }
                 _ => false,
             }
     };
     let known = live.len() + usize::from(watchdog::is_started());
-    live.iter().all(|&number| fits(number)) && snapshot::preconditions::kernel_threads() == known
+    live.iter().all(|&number| qualifies(number)) && preconditions::kernel_threads() == known
 }
 
 /// Whether only another thread ends such a wait.
@@ -184,13 +190,13 @@ fn conclude(holder: &Thread) -> ! {
     let mut count = 0;
     // SAFETY: under the lock.
     for &number in unsafe { live() }.as_slice() {
-        // SAFETY: registered threads are never unmapped; all but the calling one stand still, so their streams are ours to write.
+        // All but the calling one stand still, so their streams are ours to write.
         let thread = known(number);
         if thread.state.get() == State::Blocked {
             deadlock::record(number, None);
             continue;
         }
-        let Local { op, object, site, .. } = &thread.endless;
+        let Local { op, object, site, .. } = &thread.serial().endless;
         recorder::sync(thread, Op::Blocked, object.get(), 0, site.get(), &[op.get(), u64::MAX, 1]);
         if let Some(side) = sides.get_mut(count) {
             *side = u64::from(number);

@@ -1,6 +1,6 @@
 //! Which memory of a trial's copy is the thread's own, and the rights of all other memory.
 
-use super::trial::{MOST_OWN, MOST_RANGES, PAGE, Range, Trial, give_up, set_rights};
+use super::{MOST_OWN, MOST_RANGES, PAGE, Range, Trial, give_up, set_rights};
 use crate::system::sys::{self, syscall};
 use rashomon_logic::mappings::Line;
 

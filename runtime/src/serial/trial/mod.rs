@@ -9,7 +9,7 @@
 //! Period: R. P. Brent, "An Improved Monte Carlo Factorization Algorithm", BIT 20, 1980, §2: the state after 2^n instructions is
 //! compared with those that follow, up to 2^(n+1). Equal states: the thread, which nothing from outside reaches, goes round for
 //! ever. Nothing else is concluded from it: a trial that comes to its bounds, to an instruction that may tell something from
-//! outside ([`rashomon_abi::instructions`]), to a call into the kernel, to an interposed function that is no look, or to the end
+//! outside ([`rashomon_abi::instructions`]), to a call into the kernel, to an interposed function that is no poll, or to the end
 //! of the copy, has shown nothing.
 //!
 //! Where other threads could run, too, the thread must not change for a moment what they may see: each instruction that writes
@@ -18,18 +18,31 @@
 //!
 //! Limit: code that is not instrumented and writes another thread's stack for a moment only.
 
-use super::pages::{copy, same, same_floating, xstate_bytes};
+mod kernel;
+mod pages;
+mod protect;
+
 use crate::record::recorder;
-use crate::serial::sched::WaitFor;
-use crate::serial::shutdown;
-use crate::serial::{explore, world};
+use crate::serial::wait::WaitFor;
 use crate::system::sys::{self, syscall};
 use crate::system::thread::{State, Thread, all, known};
 use crate::system::tls::Hot;
 use crate::system::{entry, header, signals, stripes};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicPtr, Ordering::*};
+use kernel::{is_traced, stay_on_processor};
+use pages::{copy, same, same_floating, xstate_bytes};
 use rashomon_abi::instructions::{Kind, kind};
+
+/// What the scheduler tells of the thread and the process.
+pub struct Setting {
+    /// Where the thread stands: a return address.
+    pub site: u64,
+    /// Where another mapping begins that is shared with the host.
+    pub shared: u64,
+    /// What is to be done first in the copy.
+    pub begin_copy: fn(),
+}
 
 pub enum Answer {
     /// It comes back to where it was, and passes where it stands now on the way.
@@ -131,11 +144,15 @@ const NOT_SHOWN: i32 = 43;
 
 /// Has the calling thread show what it does. Under the scheduler's lock, by the holder of the turn; every other thread of `live`
 /// stands still. In the copy as well.
-pub fn hold(thread: &Thread, live: &[u32]) -> Answer {
+pub fn hold(thread: &Thread, live: &[u32], setting: &Setting) -> Answer {
     let memory = sys::map_anonymous(size_of::<Trial>()).cast::<Trial>();
     // SAFETY: fresh memory; all-zero bytes are valid.
     let Some(trial) = (unsafe { memory.as_mut() }) else { return Answer::NotShown };
-    let answer = if !prepare(trial, thread, live) || is_traced() { Answer::NotShown } else { fork(trial, thread) };
+    let answer = if !prepare(trial, thread, live, setting) || is_traced() {
+        Answer::NotShown
+    } else {
+        fork(trial, thread, setting.begin_copy)
+    };
     if !matches!(answer, Answer::Copy) {
         // SAFETY: nobody else knows it.
         unsafe { sys::unmap(memory.cast(), size_of::<Trial>()) };
@@ -143,16 +160,14 @@ pub fn hold(thread: &Thread, live: &[u32]) -> Answer {
     answer
 }
 
-fn prepare(trial: &mut Trial, thread: &Thread, live: &[u32]) -> bool {
-    trial.site = thread.endless.site.get();
+fn prepare(trial: &mut Trial, thread: &Thread, live: &[u32], setting: &Setting) -> bool {
+    trial.site = setting.site;
     trial.block = thread.hot();
     let (start, end) = thread.stack.get();
     trial.stack = Range { start, end };
-    // SAFETY: registered threads are never unmapped.
-    let wait_of = |number: u32| known(number).wait.get().what;
+    let wait_of = |number: u32| known(number).serial().wait.get().what;
     trial.locks_pass = !live.iter().any(|&number| matches!(wait_of(number), WaitFor::Lock | WaitFor::LockShared));
     for &number in live.iter().filter(|&&number| number != thread.number.get()) {
-        // SAFETY: registered threads are never unmapped.
         let other = known(number);
         if other.state.get() == State::Runnable {
             trial.side_by_side = true;
@@ -166,9 +181,8 @@ fn prepare(trial: &mut Trial, thread: &Thread, live: &[u32]) -> bool {
             }
         }
     }
-    // SAFETY: as above.
     let chunks = all().map(|thread| thread.chunk.get() as u64).filter(|&chunk| chunk != 0);
-    for address in chunks.chain([header::page() as u64, explore::words() as u64]) {
+    for address in chunks.chain([header::page() as u64, setting.shared]) {
         let Some(place) = trial.shared.get_mut(trial.shared_count) else { return false };
         *place = address;
         trial.shared_count += 1;
@@ -176,31 +190,13 @@ fn prepare(trial: &mut Trial, thread: &Thread, live: &[u32]) -> bool {
     true
 }
 
-/// Whether a debugger, or the like, would see the traps.
-fn is_traced() -> bool {
-    const FIELD: &[u8] = b"TracerPid:\t";
-    let mut text = [0u8; 4096];
-    // SAFETY: a terminated path, our own descriptor and buffer. O_RDONLY | O_CLOEXEC
-    let read = unsafe {
-        let file = syscall!(sys::OPENAT, -100isize, c"/proc/self/status".as_ptr(), 0o2000000, 0);
-        if file < 0 {
-            return true;
-        }
-        let read = syscall!(sys::READ, file, text.as_mut_ptr(), text.len());
-        syscall!(sys::CLOSE, file);
-        read.max(0) as usize
-    };
-    let at = text[..read].windows(FIELD.len()).position(|window| window == FIELD);
-    at.is_none_or(|at| text[at + FIELD.len()] != b'0')
-}
-
-fn fork(trial: &mut Trial, thread: &Thread) -> Answer {
+fn fork(trial: &mut Trial, thread: &Thread, begin_copy: fn()) -> Answer {
     // No signal announces the copy's end, and only who asks for such children hears of it.
     // SAFETY: a copy with a stack of its own.
     let child = unsafe { sys::call(CLONE, 0, 0, 0, 0, 0, 0) };
     match child {
         0 => {
-            begin(trial, thread);
+            begin(trial, thread, begin_copy);
             Answer::Copy
         }
         child if child < 0 => Answer::NotShown,
@@ -218,7 +214,7 @@ pub(super) fn give_up() -> ! {
 }
 
 /// In the copy: nothing from here on is seen by anybody, and it is over within a second.
-fn begin(trial: &mut Trial, thread: &Thread) {
+fn begin(trial: &mut Trial, thread: &Thread, begin_copy: fn()) {
     const PRCTL: usize = 157;
     const PR_SET_PDEATHSIG: usize = 1;
     const SIGKILL: usize = 9;
@@ -242,33 +238,16 @@ fn begin(trial: &mut Trial, thread: &Thread) {
         syscall!(sys::RT_SIGPROCMASK, 2, &raw const mask, 0usize, 8);
     }
     stay_on_processor();
-    shutdown::forget();
+    begin_copy();
     recorder::disable();
     header::set_page(core::ptr::null_mut());
     signals::reset_lock();
-    world::reset_lock();
     stripes::reset();
     recorder::forget(thread);
     TRIAL.store(trial, Release);
     // The scheduler's lock is the caller's, who gives it back. From here on every instruction traps.
     // SAFETY: the handler is installed. The red zone is left alone: this function calls others.
     unsafe { core::arch::asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
-}
-
-/// The kernel writes into the thread's memory on which processor it runs.
-fn stay_on_processor() {
-    const GETCPU: usize = 309;
-    const SCHED_SETAFFINITY: usize = 203;
-    let (mut processor, mut set) = (0u32, [0u64; 128]);
-    // SAFETY: our own variables.
-    unsafe {
-        if syscall!(GETCPU, &raw mut processor, 0usize, 0usize) == 0 {
-            if let Some(word) = set.get_mut(processor as usize / 64) {
-                *word = 1 << (processor % 64);
-            }
-            syscall!(SCHED_SETAFFINITY, 0, size_of_val(&set), set.as_ptr());
-        }
-    }
 }
 
 /// Returns from a signal's handler.
@@ -392,7 +371,7 @@ impl Trial {
     fn look_at_call(&mut self) {
         // SAFETY: the thread's own block.
         let callee = unsafe { (*self.block).callee.as_ptr().read_volatile() };
-        let passes = callee == 0 || entry::is_look(callee) || self.locks_pass && entry::is_mutex_call(callee);
+        let passes = callee == 0 || entry::is_poll(callee) || self.locks_pass && entry::is_mutex_call(callee);
         if !passes {
             give_up();
         }
