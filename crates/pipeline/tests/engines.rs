@@ -31,6 +31,7 @@ fn run_record() -> RunRecord {
         before_each: None,
         client: None,
         input: None,
+        frames: Vec::new(),
         loads_runtime: false,
         quantum: 0,
         base_time_nanoseconds: 0,
