@@ -132,6 +132,22 @@ fn tells(kind: &Kind) {
     nothing_is_lost(&place);
 }
 
+#[test]
+fn rust_threads() {
+    let place = Place::new();
+    place.write("src/main.rs", include_str!("reports/counts.rs"));
+    place.write("Cargo.toml", "[package]\nname = \"counts\"\nedition = \"2021\"\n[workspace]\n");
+    let mut command = place.command(env!("CARGO_BIN_EXE_cargo-rashomon"), &["rashomon", "run", "--budget", "10"]);
+    // Where the instrumented standard library stays from run to run.
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reports");
+    command.env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", built).env_remove("RUSTFLAGS").env_remove("RUSTC_WRAPPER");
+    let ended = place.run(command).expect(66, &[]);
+    let kept = ended.err.lines().find_map(|line| line.strip_prefix("kept in ")).expect("a store");
+    fs::rename(kept.trim_matches('\''), place.path("store")).expect("both are in the scratch folder");
+    is_one_screen(&place, &["Shared::count (8 bytes)", "#0 <counts::Shared>::add", "PROVEN: 1 data race"]);
+    nothing_is_lost(&place);
+}
+
 const CHECK: &[&str] = &["check", "--budget", "10"];
 const EXPLORE: &[&str] = &["explore"];
 

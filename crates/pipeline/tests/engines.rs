@@ -31,7 +31,6 @@ fn run_record() -> RunRecord {
         before_each: None,
         client: None,
         input: None,
-        frames: Vec::new(),
         loads_runtime: false,
         quantum: 0,
         base_time_nanoseconds: 0,

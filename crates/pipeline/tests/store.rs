@@ -18,7 +18,6 @@ fn run_record() -> RunRecord {
         before_each: None,
         client: None,
         input: None,
-        frames: Vec::new(),
         loads_runtime: true,
         quantum: 7,
         base_time_nanoseconds: 9,

@@ -24,8 +24,9 @@ pub fn render(analysis: &Analysis, limit: usize) -> String {
             Found::Violations { regions, violating_regions, forgotten_regions, complete, places, violations } => {
                 let more = if *complete { "" } else { "more than " };
                 let begun = places.len();
+                let lie = if *violating_regions == 1 { "lies" } else { "lie" };
                 let (of, begun) = (counted(*regions, "region"), counted(begun as u64, "place"));
-                let _ = writeln!(text, "  {violating_regions} of {of} lie on a cycle, begun at {more}{begun}");
+                let _ = writeln!(text, "  {violating_regions} of {of} {lie} on a cycle, begun at {more}{begun}");
                 if *forgotten_regions > 0 {
                     let forgotten = counted(*forgotten_regions, "region");
                     let _ = writeln!(text, "  {forgotten} more: forgotten before a cycle through them was ruled out");
