@@ -18,6 +18,7 @@
 //! | | serial mode: the thread waits inside the operation that it has begun, others run | [`TURN_WAITS`] | the same | sequence |
 //! | | serial mode: the recording ended while the thread stood still and could have gone on | [`TURN_STANDS`] | the same | sequence |
 //! | [`EXECUTED`] | accesses executed by the thread so far, kept or not | 0 | count | none |
+//! | [`FRAME`] | where the frame lay of the function that runs in the context defined right before, when it was defined | 0 | canonical frame address | stack pointer inside the function |
 //!
 //! A *site* is the return address of the call into the runtime: the instruction after the access. Context number 0 is the
 //! thread's start routine without callers. Every chunk starts afresh: previous site 0, and a `CONTEXT` before the first record
@@ -60,6 +61,7 @@ pub const TURN_WAITS: u64 = 1;
 /// Top bits of a [`TURN`] that says where a thread stood that could have gone on when the recording ended.
 pub const TURN_STANDS: u64 = 2;
 pub const EXECUTED: u64 = 22;
+pub const FRAME: u64 = 23;
 
 /// Longest record in words: a `SYNC` with its arguments.
 pub const MAX_ARGUMENTS: usize = 8;
@@ -293,7 +295,8 @@ operations! {
     Blocked = 161, false;
     /// Recording of plain accesses stopped here (disk full, limit reached). Argument: errno or 0.
     Truncated = 162, false;
-    /// External input, which a re-execution may not see again. Aux: [`sync_source`].
+    /// External input, which a re-execution may not see again. Object: of a signal its number. Aux: [`sync_source`]. Arguments:
+    /// accesses executed since the last operation with an ordinal; of a descriptor: [`input`].
     ExternalInput = 163, false;
 }
 
@@ -324,6 +327,17 @@ pub mod sync_source {
     pub const OTHER: u16 = 7;
     /// Queues and sets of semaphores by number, locks of files, handlers of `fork`.
     pub const KERNEL: u16 = 8;
+}
+
+/// Arguments of `ExternalInput` behind the first, of what was read from a descriptor: what the name is (high 32 bits) and the
+/// descriptor's number plus 1 (low), then the name in words of eight bytes, padded with zeros.
+pub mod input {
+    pub const WORDS: usize = super::MAX_ARGUMENTS - 1;
+    pub const NAME_BYTES: usize = 8 * (WORDS - 1);
+    /// The path of the file, as the kernel tells it; of a longer one its last bytes.
+    pub const PATH: u64 = 1;
+    /// The address of the other end, a `struct sockaddr`.
+    pub const PEER: u64 = 2;
 }
 
 /// Aux of `ExitBegin`, `ExitGoesOn`.

@@ -146,6 +146,8 @@ pub mod thread {
     pub const WORKER: u64 = 2;
     /// Suppressions may match its creation.
     pub const SUPPRESSABLE: u64 = 4;
+    /// From this bit on: how many threads its parent had created before it, + 1.
+    pub const ORDINAL: u32 = 8;
 }
 
 /// Kinds of LOCATION.

@@ -14,6 +14,7 @@ mod program;
 mod progress;
 mod runtime;
 mod terminal;
+mod waiting;
 mod wrapper;
 
 use crate::arguments::{Arguments, Command};

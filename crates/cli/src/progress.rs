@@ -41,7 +41,7 @@ fn explored_words(schedules: u64, found: usize) -> String {
 }
 
 /// Between lines where none takes another one's place.
-const EVERY: Duration = Duration::from_secs(10);
+pub const EVERY: Duration = Duration::from_secs(10);
 
 impl Reporter {
     pub fn new(quiet: bool) -> Self {
@@ -153,7 +153,7 @@ fn style(until: Deadline) -> ProgressStyle {
         .with_key("left", left)
 }
 
-fn left_words(until: Deadline) -> String {
+pub fn left_words(until: Deadline) -> String {
     until.left().map_or_else(String::new, |left| format!(" ({} s left at most)", left.as_secs()))
 }
 

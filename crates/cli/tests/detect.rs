@@ -187,7 +187,7 @@ fn without_a_reporter_modules_and_offsets_are_told() {
 #[test]
 fn options_that_make_no_sense_are_refused() {
     let place = with(LONELY);
-    detect(&place, &["-O", "halt_on_error=perhaps"]).expect(66, &["invalid value for option halt_on_error: 'perhaps'"]);
+    detect(&place, &["-O", "halt_on_error=perhaps"]).expect(2, &["invalid value for option halt_on_error: 'perhaps'"]);
     detect(&place, &["-O", "detector"]).expect(125, &["write NAME=VALUE"]);
     detect(&place, &["-O", "nobody_knows=1", "-O", "verbosity=1"])
         .expect(66, &["found 1 unrecognized flag(s):\n    nobody_knows"]);

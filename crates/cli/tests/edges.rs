@@ -45,6 +45,9 @@ fn a_malformed_suppression_file_is_refused_before_the_program_runs() {
         .expect(2, &["cannot read the suppression file absent"]);
     let ended = place.rashomon(&["detect", "-O", "suppressions=absent", "--", "./mark"]).expect(2, &["absent"]);
     assert!(!ended.out.contains("it ran"), "{ended}");
+    let mut by_environment = place.tool(&["detect", "--", "./race"]);
+    by_environment.env("TSAN_OPTIONS", "suppressions=absent");
+    place.run(by_environment).expect(2, &["cannot read the suppression file 'absent'", "was not run"]);
 }
 
 #[test]

@@ -2,16 +2,15 @@
 //! asciinema's player, and `first-proof.md` shows the screen that it leaves. Here the cast has to lead to that screen, and the
 //! tool has to print the same today, numbers and ids apart. With `RASHOMON_TESTS_RECORD=1` both are made anew.
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+mod support;
+
 use serde_json::{Value, json};
-use std::fs::{self, File, OpenOptions};
-use std::io::Read as _;
+use std::fs;
 use std::num::NonZero;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
+use support::terminal::{self, Printed};
 
 const COLUMNS: NonZero<u16> = NonZero::new(100).unwrap();
 const ROWS: NonZero<u16> = NonZero::new(60).unwrap();
@@ -37,40 +36,17 @@ fn session() -> Vec<(f64, String)> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/listing1.c");
     fs::copy(example, examples.join("listing1.c")).expect("the example can be copied");
 
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are pseudo-terminals");
-    grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("the pseudo-terminal can be opened");
-    let name = ptsname(&ours, Vec::new()).expect("the pseudo-terminal has a name");
-    let theirs = OpenOptions::new().read(true).write(true).open(name.to_str().expect("it is ASCII")).expect("it can be opened");
-    tcsetwinsize(&theirs, Winsize { ws_row: ROWS.get(), ws_col: COLUMNS.get(), ws_xpixel: 0, ws_ypixel: 0 })
-        .expect("it has a size");
-
     let tool = Path::new(env!("CARGO_BIN_EXE_rashomon"));
     let tools = tool.parent().expect("the tool is in a folder");
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::env::join_paths([tools.to_path_buf()].into_iter().chain(std::env::split_paths(&paths)));
     let mut command = Command::new("rashomon");
     command.args(COMMAND.split(' ').skip(1)).current_dir(folder.path());
-    command.env("PATH", paths.expect("folders of tests have no colons")).env("TERM", "xterm-256color");
-    command.env_remove("RASHOMON_SESSION").env_remove("NO_COLOR").env_remove("COLUMNS");
-    let end = || Stdio::from(theirs.try_clone().expect("descriptors can be copied"));
-    let begin = Instant::now();
-    let mut child = command.stdin(Stdio::null()).stdout(end()).stderr(end()).spawn().expect("the tool starts");
-    drop((command, theirs));
-
-    let mut terminal = File::from(ours);
-    let (mut printed, mut cut) = (Vec::new(), Vec::new());
-    let mut buffer = [0; 4096];
-    // When all have closed the other end, reading fails. Lines are taken whole, so that no path is cut.
-    while let Ok(length @ 1..) = terminal.read(&mut buffer) {
-        cut.extend_from_slice(&buffer[..length]);
-        let whole = cut.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |end| end + 1);
-        let text = String::from_utf8_lossy(&cut[..whole]).replace(&*folder.path().to_string_lossy(), "~/rashomon");
-        printed.push((begin.elapsed().as_secs_f64(), text));
-        cut.drain(..whole);
-    }
-    let status = child.wait().expect("the tool ends");
-    assert_eq!(status.code(), Some(66), "the race of Listing 1 is proven: {printed:?}");
-    printed
+    command.env("PATH", paths.expect("folders of tests have no colons"));
+    let Printed { pieces, code } = terminal::run(command, COLUMNS.get(), ROWS.get());
+    assert_eq!(code, Some(66), "the race of Listing 1 is proven: {pieces:?}");
+    let home = folder.path().to_string_lossy().into_owned();
+    pieces.into_iter().map(|(seconds, text)| (seconds, text.replace(&home, "~/rashomon"))).collect()
 }
 
 /// What the user typed.

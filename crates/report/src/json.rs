@@ -243,7 +243,7 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     let document = Document {
         format: FORMAT,
         version: VERSION,
-        status: Status::of(counts, !run.interrupted && run.unexamined.is_nothing()),
+        status: Status::of(counts, !run.interrupted && run.untried == 0 && run.unexamined.is_nothing()),
         counts,
         run: Run {
             command: &run.command,

@@ -4,7 +4,7 @@
 mod analysis;
 mod groups;
 mod labels;
-mod names;
+pub mod names;
 mod stacks;
 mod steps;
 mod undecided;
@@ -14,7 +14,7 @@ use crate::analysis::Analysis;
 use crate::format::{Format, Options, Rendered, Report};
 use crate::lost::Lost;
 use crate::order::Shown;
-use crate::summary::{Counts, ProgramExit, RunSummary, Unexamined};
+use crate::summary::{Counts, ProgramExit, RunSummary};
 use crate::warning::Warning;
 use labels::Labels;
 use rashomon_event::harmless::harmless;
@@ -103,6 +103,19 @@ pub const fn kind_name(kind: FindingKind) -> &'static str {
         FindingKind::WrongContext => "lock held in the wrong context",
         FindingKind::NotSerialisable => "regions that are not serialisable",
         FindingKind::AtomicityViolation => "atomicity violation",
+    }
+}
+
+/// `2 unlocks of a lock that is not held`.
+fn counted_kind(count: u64, kind: FindingKind) -> String {
+    match (kind, kind_name(kind).split_once(" of ")) {
+        (FindingKind::Endless, _) => plural(count, "endless execution"),
+        (FindingKind::UseAfterFree, _) => format!("{} after free", plural(count, "use")),
+        (FindingKind::UnsafeInSignal, _) => format!("{} in a signal handler", plural(count, "unsafe call")),
+        (FindingKind::WrongContext, _) => format!("{} held in the wrong context", plural(count, "lock")),
+        (FindingKind::NotSerialisable, _) => format!("{} that are not serialisable", plural(count, "region")),
+        (_, Some((noun, rest))) => format!("{} of {rest}", plural(count, noun)),
+        (_, None) => plural(count, kind_name(kind)),
     }
 }
 
@@ -360,7 +373,7 @@ pub(crate) fn exit_words(exit: ProgramExit) -> String {
 
 /// What the run says, in one line that tells a program with bugs from one without, and a whole look from half of one.
 fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Counts, run: &RunSummary) -> String {
-    let incomplete = incomplete_words(run.unexamined).map(|words| format!("; incomplete: {words}")).unwrap_or_default();
+    let incomplete = incomplete_words(run).map(|words| format!("; incomplete: {words}")).unwrap_or_default();
     if counts.proven == 0 {
         let predicted = if counts.predicted > 0 { format!(", {} predicted", counts.predicted) } else { String::new() };
         return format!("no bug was made to happen{predicted}{}{incomplete}", looked_at(run));
@@ -369,7 +382,7 @@ fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Coun
     for finding in findings.iter().filter(|finding| finding.verdict.is_proven()) {
         *kinds.entry(finding.kind).or_default() += 1;
     }
-    let words: Vec<String> = kinds.into_iter().map(|(kind, count)| plural(count, kind_name(kind))).collect();
+    let words: Vec<String> = kinds.into_iter().map(|(kind, count)| counted_kind(count, kind)).collect();
     let causes = groups.iter().filter(|group| group[0].verdict.is_proven()).count() as u64;
     let of = if causes < counts.proven { format!(", of {}", plural(causes, "cause")) } else { String::new() };
     format!("PROVEN: {}{of}{incomplete}", words.join(", "))
@@ -393,12 +406,16 @@ fn looked_at(run: &RunSummary) -> String {
 }
 
 /// `None`: everything was looked at.
-fn incomplete_words(unexamined: Unexamined) -> Option<String> {
+fn incomplete_words(run: &RunSummary) -> Option<String> {
+    let unexamined = run.unexamined;
     let of = |count: u64, noun: &str| (count > 0).then(|| plural(count, noun));
     let pairs = of(unexamined.pairs, "pair").map(|pairs| format!("{pairs} of critical sections"));
     let parts = [of(unexamined.suspicions, "suspicion"), pairs, of(unexamined.recordings, "recorded process")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("{} not examined", parts.join(", ")))
+    let unexamined = (!parts.is_empty()).then(|| format!("{} not examined", parts.join(", ")));
+    let untried = of(run.untried, "candidate").map(|untried| format!("{untried} not tried"));
+    let words: Vec<String> = [untried, unexamined].into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// All findings, one empty line behind each, then the summary of the run; the result is the last line.

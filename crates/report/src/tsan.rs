@@ -78,10 +78,14 @@ pub fn thread_name(number: u64) -> String {
 }
 
 /// What each thread of a deadlock waits for, in order.
-pub fn waits(warning: &Warning, mutex: impl Fn(usize) -> String) -> Vec<(String, &Stack)> {
+pub fn waits(
+    warning: &Warning,
+    called: impl Fn(u64) -> String,
+    mutex: impl Fn(usize) -> String,
+) -> Vec<(String, &Stack)> {
     let threads = &warning.unique_threads;
     let wait = |(index, (&thread, stack)): (usize, (&u64, &'_ Stack))| {
-        let (own, next) = (thread_name(thread), thread_name(threads[(index + 1) % threads.len()]));
+        let (own, next) = (called(thread), called(threads[(index + 1) % threads.len()]));
         match (warning.kind, stack.awaits) {
             (Kind::Stuck, Some(lock)) => format!("{own} waits for {}", mutex(lock)),
             (Kind::Stuck, None) => format!("{own} waits"),
@@ -138,7 +142,7 @@ impl Printer<'_> {
                 Some(mutex) => format!("mutex M{index} ({})", pointer(mutex.address)),
                 None => format!("mutex M{index}"),
             };
-            for (words, stack) in waits(warning, mutex) {
+            for (words, stack) in waits(warning, thread_name, mutex) {
                 self.headed(colour::THREAD, &format!("  {}{}:", words[..1].to_uppercase(), &words[1..]));
                 self.stack(stack);
             }

@@ -144,6 +144,8 @@ pub struct Thread {
     /// Of Grand Central Dispatch.
     pub worker: bool,
     pub parent: u64,
+    /// How many threads its parent had created before.
+    pub ordinal: Option<u64>,
     pub name: String,
     pub created: Stack,
 }
@@ -233,6 +235,23 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// The path of ordinals from the initial thread, as reports of recorded executions name threads: `0.1`, `main`. `None`: not
+    /// all of the threads that lead there are told.
+    pub fn path_of(&self, number: u64) -> Option<String> {
+        let mut ordinals: Vec<String> = Vec::new();
+        let mut at = number;
+        while at != 0 {
+            let thread = self.threads.iter().find(|thread| thread.number == at)?;
+            ordinals.push(thread.ordinal?.to_string());
+            if ordinals.len() > self.threads.len() {
+                return None;
+            }
+            at = thread.parent;
+        }
+        ordinals.reverse();
+        Some(if ordinals.is_empty() { "main".into() } else { ordinals.join(".") })
+    }
+
     /// What is said of objects of a kind; `None` where nothing is.
     pub fn object_type(&self, tag: u64) -> Option<&str> {
         let found = self.tags.iter().find(|known| known.number == tag && tag != 0)?;

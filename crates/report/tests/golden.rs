@@ -3,7 +3,7 @@
 //! A fixture holds the `findings` and the `run` of a store as they are there, without schedules for machines, and with the
 //! folders of whoever made it replaced by those of a user. `docs/how-to/check.md` says how a report is read.
 
-use rashomon_event::{Finding, FindingId};
+use rashomon_event::{Finding, FindingId, FindingKind};
 use rashomon_report::{Format, Options, Report, RunSummary, Shown, json::Json, text::Text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -184,7 +184,7 @@ fn findings_of_one_cause_are_one() {
     of_others.subject = "mutex other_locks".into();
     let mut elsewhere = Finding { id: FindingId::new("deadlock-00000002").unwrap(), ..of_others.clone() };
     elsewhere.sides[0].stack.iter_mut().for_each(|frame| frame.line = frame.line.map(|line| line + 1));
-    let text = |findings: &[Finding]| Text.report(Report { findings, run: &fixture.run }, &look());
+    let text = |findings: &[Finding]| Text.report(Report { findings, run: &RunSummary::without_run() }, &look());
     let grouped = text(&[deadlock.clone(), of_others.clone()]);
     assert!(grouped.contains("locks taken at the same places deadlock once more:"), "{grouped}");
     assert!(grouped.contains("PROVEN: 2 deadlocks, of 1 cause"), "{grouped}");
@@ -192,8 +192,8 @@ fn findings_of_one_cause_are_one() {
     assert!(apart.ends_with("PROVEN: 2 deadlocks\n"), "{apart}");
 
     let (_, fixture) = fixtures().into_iter().find(|(name, _)| name == "pool-of-tasks").expect("its fixture");
-    let in_stack = |finding: &&Finding| finding.subject == "8 bytes in the stack of the main thread";
-    let race = fixture.findings.iter().find(in_stack).expect("a race in a stack");
+    let race = fixture.findings.iter().find(|finding| finding.kind == FindingKind::DataRace).expect("a race");
+    let race = &Finding { subject: "8 bytes in the stack of the main thread".into(), ..race.clone() };
     let mut of_one_line = Finding { id: FindingId::new("race-00000001").unwrap(), ..race.clone() };
     of_one_line.sides[1] = of_one_line.sides[0].clone();
     let mut elsewhere = Finding { id: FindingId::new("race-00000002").unwrap(), ..race.clone() };
@@ -202,4 +202,21 @@ fn findings_of_one_cause_are_one() {
     }
     let text = text(&[race.clone(), of_one_line, elsewhere]);
     assert!(text.ends_with("PROVEN: 3 data races, of 2 causes\n"), "{text}");
+}
+
+#[test]
+fn several_of_a_kind_are_counted_in_its_words() {
+    let (_, fixture) = fixtures().into_iter().find(|(name, _)| name == "misuse").expect("its fixture");
+    let misuse = fixture.findings.iter().find(|finding| finding.verdict.is_proven()).expect("a proven misuse");
+    let result = |kind| {
+        let told = |id: &str| Finding { kind, id: FindingId::new(id).unwrap(), ..misuse.clone() };
+        let text = Text.report(
+            Report { findings: &[told("unlock-00000001"), told("unlock-00000002")], run: &RunSummary::without_run() },
+            &look(),
+        );
+        text.lines().last().expect("a result").to_owned()
+    };
+    assert_eq!(result(FindingKind::UnlockNotHeld), "PROVEN: 2 unlocks of a lock that is not held");
+    assert_eq!(result(FindingKind::UseAfterFree), "PROVEN: 2 uses after free");
+    assert_eq!(result(FindingKind::Endless), "PROVEN: 2 endless executions");
 }

@@ -68,7 +68,7 @@ fn defined(address: u64) -> Mutex {
 fn thread(number: u64, name: &str, flags: u8) -> Thread {
     let created = if number == 0 { Stack::default() } else { stack(&[library("pthread_create"), frame("main", 40)]) };
     let (running, worker) = (flags & RUNNING != 0, flags & WORKER != 0);
-    Thread { number, id: 1000 + number, running, worker, parent: 0, name: name.into(), created }
+    Thread { number, id: 1000 + number, running, worker, parent: 0, ordinal: number.checked_sub(1), name: name.into(), created }
 }
 
 fn access(flags: u8, thread: u64, held: Vec<Held>, frames: &[Frame]) -> Access {

@@ -89,7 +89,8 @@ pub fn warning(body: &[u64]) -> Option<Warning> {
                 let name = text(words);
                 let created = stack(words, flags & thread::SUPPRESSABLE != 0);
                 let (running, worker) = (flags & thread::RUNNING != 0, flags & thread::WORKER != 0);
-                warning.threads.push(Thread { number, id, running, worker, parent, name, created });
+                let ordinal = (flags >> thread::ORDINAL).checked_sub(1);
+                warning.threads.push(Thread { number, id, running, worker, parent, ordinal, name, created });
             }
             item::LOCATION => warning.locations.push(location(words)),
             item::UNIQUE_THREAD => warning.unique_threads.push(words.word()),

@@ -21,7 +21,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             format: &Tsan,
-            look: rashomon_report::Options::default(),
+            look: rashomon_report::Options { folder: current_folder(), ..rashomon_report::Options::default() },
             symbolize: true,
             demangle: true,
             inline_frames: true,
@@ -29,6 +29,11 @@ impl Default for Options {
             report_bugs: true,
         }
     }
+}
+
+/// Of the program when it was first reported on.
+fn current_folder() -> String {
+    std::env::current_dir().map_or_else(|_| String::new(), |folder| folder.to_string_lossy().into_owned())
 }
 
 impl Options {

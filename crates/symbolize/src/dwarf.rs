@@ -8,11 +8,13 @@ use std::path::Path;
 
 pub type Bytes = EndianArcSlice<RunTimeEndian>;
 
-const SECTIONS: [SectionId; 9] = [
+const SECTIONS: [SectionId; 11] = [
     SectionId::DebugAbbrev,
     SectionId::DebugInfo,
     SectionId::DebugLine,
     SectionId::DebugLineStr,
+    SectionId::DebugLoc,
+    SectionId::DebugLocLists,
     SectionId::DebugStr,
     SectionId::DebugStrOffsets,
     SectionId::DebugAddr,

@@ -14,23 +14,23 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 
-type Entry<'abbrev, 'unit> = DebuggingInformationEntry<'abbrev, 'unit, Bytes>;
-type Result<T> = std::result::Result<T, gimli::Error>;
+pub type Entry<'abbrev, 'unit> = DebuggingInformationEntry<'abbrev, 'unit, Bytes>;
+pub type Result<T> = std::result::Result<T, gimli::Error>;
 
 /// Bytes of `.debug_info`.
 const LARGEST: usize = 256 << 20;
 /// Types within types, and links from one to the next: what is damaged may go round in circles.
-const DEEPEST: u32 = 24;
+pub const DEEPEST: u32 = 24;
 /// Types that are looked at for what a function points to.
 const MOST_TYPES: usize = 2000;
 /// What precedes an object that shares a block with its two counters, as `std::make_shared` makes it.
-const COUNTERS: u64 = 16;
+pub const COUNTERS: u64 = 16;
 
 /// An entry: its unit's number, and where it is in there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct At {
-    unit: usize,
-    offset: UnitOffset,
+pub struct At {
+    pub unit: usize,
+    pub offset: UnitOffset,
 }
 
 /// Of a unit, once it was asked for.
@@ -43,8 +43,8 @@ struct Index {
 }
 
 pub struct Members {
-    dwarf: Dwarf<Bytes>,
-    units: Vec<Unit<Bytes>>,
+    pub dwarf: Dwarf<Bytes>,
+    pub units: Vec<Unit<Bytes>>,
     /// Ranges of addresses, with the unit that they are of.
     ranges: OnceCell<Vec<(u64, u64, usize)>>,
     indices: RefCell<HashMap<usize, Rc<Index>>>,
@@ -80,36 +80,6 @@ impl Members {
         (!path.words.is_empty()).then_some(path.words)
     }
 
-    /// What the code at the address may call the place at an offset of a block that it uses: `Stats::mutex_`. Each name once.
-    ///
-    /// `used`: how many bytes there are used as one; `None`: it is a lock, which is a structure.
-    pub fn of_block(&self, code: u64, block: u64, offset: u64, used: Option<u64>) -> Vec<String> {
-        let mut names = Vec::new();
-        for pointed in self.pointed_to(code) {
-            let Ok(Some(size)) = self.size(pointed, 0) else { continue };
-            let within = match block.checked_sub(size) {
-                Some(0) => offset,
-                Some(COUNTERS) if offset >= COUNTERS => offset - COUNTERS,
-                _ => continue,
-            };
-            let Ok(Some(path)) = self.path(pointed, within) else { continue };
-            let fits = match used {
-                Some(used) => path.bytes.is_none_or(|bytes| used <= bytes),
-                None => path.bytes.is_none(),
-            };
-            if let Some(owner) = path.owner
-                && fits
-                && !path.words.is_empty()
-            {
-                let name = format!("{owner}::{}", path.words.trim_start_matches('.'));
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-        names
-    }
-
     fn collect_variables(&self, number: usize, found: &mut BTreeMap<u64, At>) -> Result<()> {
         let unit = &self.units[number];
         let mut entries = unit.entries();
@@ -125,7 +95,7 @@ impl Members {
     }
 
     /// The type of an entry, or of the one that it completes.
-    fn type_of(&self, number: usize, entry: &Entry<'_, '_>, depth: u32) -> Result<Option<At>> {
+    pub fn type_of(&self, number: usize, entry: &Entry<'_, '_>, depth: u32) -> Result<Option<At>> {
         if let Some(of) = self.link(number, entry, gimli::DW_AT_type)? {
             return Ok(Some(of));
         }
@@ -138,7 +108,7 @@ impl Members {
         Ok(None)
     }
 
-    fn link(&self, number: usize, entry: &Entry<'_, '_>, attribute: gimli::DwAt) -> Result<Option<At>> {
+    pub fn link(&self, number: usize, entry: &Entry<'_, '_>, attribute: gimli::DwAt) -> Result<Option<At>> {
         Ok(match entry.attr_value(attribute)? {
             Some(AttributeValue::UnitRef(offset)) => Some(At { unit: number, offset }),
             Some(AttributeValue::DebugInfoRef(offset)) => {
@@ -170,7 +140,7 @@ impl Members {
         Ok(None)
     }
 
-    fn size(&self, at: At, depth: u32) -> Result<Option<u64>> {
+    pub fn size(&self, at: At, depth: u32) -> Result<Option<u64>> {
         let Some((at, tag, _)) = self.bare(at)?.filter(|_| depth < DEEPEST) else { return Ok(None) };
         let unit = &self.units[at.unit];
         let entry = unit.entry(at.offset)?;
@@ -210,7 +180,7 @@ impl Members {
     }
 
     /// How the place at an offset of a type is written. `None`: there is nothing, such as padding.
-    fn path(&self, of: At, offset: u64) -> Result<Option<Written>> {
+    pub fn path(&self, of: At, offset: u64) -> Result<Option<Written>> {
         let mut written = Written::default();
         let (mut at, mut offset) = (of, offset);
         for _ in 0..DEEPEST {
@@ -226,8 +196,9 @@ impl Members {
                     let Some((member, of, into)) = self.member(bare, offset)? else {
                         return Ok(None);
                     };
-                    if !foreign && written.owner.is_none() {
-                        written.owner = name.map(|name| format!("{scope}{name}"));
+                    if let Some(name) = name.filter(|_| !foreign).map(|name| format!("{scope}{name}")) {
+                        written.owner.get_or_insert_with(|| name.clone());
+                        written.through.push(name);
                     }
                     match member {
                         Some(member) if is_reserved(&member) && (!written.words.is_empty() || !foreign) => break,
@@ -288,7 +259,7 @@ impl Members {
     }
 
     /// What is around the name of a type, and the name.
-    fn name_of_type(&self, at: At, alias: Option<String>) -> Result<(String, Option<String>)> {
+    pub fn name_of_type(&self, at: At, alias: Option<String>) -> Result<(String, Option<String>)> {
         let unit = &self.units[at.unit];
         let name = name_of(&self.dwarf, unit, &unit.entry(at.offset)?)?.or(alias);
         let scope = self.index(at.unit).scopes.get(&at.offset).cloned().unwrap_or_default();
@@ -347,7 +318,16 @@ impl Members {
     }
 
     /// Structures that what the function at the address knows points to.
-    fn pointed_to(&self, code: u64) -> Vec<At> {
+    pub fn pointed_to(&self, code: u64) -> Vec<At> {
+        let mut found = Pointed::default();
+        for (number, function) in self.functions_at(code) {
+            let _ = self.look_at_function(number, function, &mut found);
+        }
+        found.structures
+    }
+
+    /// The functions around an instruction: the numbers of their units, and their entries.
+    pub fn functions_at(&self, code: u64) -> Vec<(usize, UnitOffset)> {
         let ranges = self.ranges.get_or_init(|| {
             let mut all = Vec::new();
             for (number, unit) in self.units.iter().enumerate() {
@@ -359,16 +339,15 @@ impl Members {
             all
         });
         let holds = |begin: u64, end: u64| (begin..end).contains(&code);
-        let mut found = Pointed::default();
+        let mut found = Vec::new();
         let units: HashSet<usize> =
             ranges.iter().filter(|(begin, end, _)| holds(*begin, *end)).map(|(_, _, number)| *number).collect();
         for number in units {
             let index = self.index(number);
-            for (_, _, function) in index.functions.iter().filter(|(begin, end, _)| holds(*begin, *end)) {
-                let _ = self.look_at_function(number, *function, &mut found);
-            }
+            let functions = index.functions.iter().filter(|(begin, end, _)| holds(*begin, *end));
+            found.extend(functions.map(|(_, _, function)| (number, *function)));
         }
-        found.structures
+        found
     }
 
     fn look_at_function(&self, number: usize, function: UnitOffset, found: &mut Pointed) -> Result<()> {
@@ -429,13 +408,15 @@ impl Members {
 
 /// A place in a type.
 #[derive(Debug, Default)]
-struct Written {
+pub struct Written {
     /// The outermost structure of the user's.
-    owner: Option<String>,
+    pub owner: Option<String>,
+    /// Structures of the user's that the place lies in, the outermost first.
+    pub through: Vec<String>,
     /// Behind the name of it.
-    words: String,
+    pub words: String,
     /// Of what is no structure.
-    bytes: Option<u64>,
+    pub bytes: Option<u64>,
 }
 
 #[derive(Default)]
@@ -449,11 +430,11 @@ fn is_structure(tag: DwTag) -> bool {
 }
 
 /// Whether a scope is of the languages' libraries.
-fn is_foreign(scope: &str) -> bool {
+pub fn is_foreign(scope: &str) -> bool {
     ["std::", "core::", "alloc::", "__gnu_cxx::", "__cxxabiv1::"].iter().any(|library| scope.starts_with(library))
 }
 
 /// Whether C and C++ keep the name for their libraries.
-fn is_reserved(name: &str) -> bool {
+pub fn is_reserved(name: &str) -> bool {
     name.strip_prefix('_').is_some_and(|rest| rest.starts_with(|next: char| next == '_' || next.is_ascii_uppercase()))
 }

@@ -5,6 +5,8 @@
 
 use crate::demangle::demangle;
 use crate::error::SymbolizeError;
+use crate::in_block::InBlock;
+use crate::locals::{Local, StackFrame};
 use crate::members::Members;
 use crate::symbols::SymbolTable;
 use crate::variables::{Declaration, declarations};
@@ -204,9 +206,15 @@ impl Symbolizer {
     /// What the code at the instruction `code` may call the place `offset` bytes into a block of `size` bytes that it uses, such
     /// as `Stats::mutex_`: by the types of what it can reach the block through. `used`: bytes that are used there as one; `None`:
     /// it is a lock.
-    pub fn members_of_block(&self, info: &ModuleInfo, code: u64, size: u64, offset: u64, used: Option<u64>) -> Vec<String> {
+    pub fn members_of_block(&self, info: &ModuleInfo, code: u64, size: u64, offset: u64, used: Option<u64>) -> InBlock {
         let module = self.module(info);
         let members = module.as_ref().as_ref().ok().and_then(Module::members);
         members.map(|members| members.of_block(code, size, offset, used)).unwrap_or_default()
+    }
+
+    /// The variable at an address of a stack, in the frame of the function around the instruction `code`.
+    pub fn local(&self, info: &ModuleInfo, code: u64, frame: StackFrame, address: u64) -> Option<Local> {
+        let module = self.module(info);
+        module.as_ref().as_ref().ok()?.members()?.local(code, frame, address)
     }
 }

@@ -2,7 +2,7 @@
 
 use object::{Object, ObjectSymbol};
 use rashomon_event::ModuleInfo;
-use rashomon_symbolize::{SymbolizeError, Symbolizer, build_id};
+use rashomon_symbolize::{Local, StackFrame, SymbolizeError, Symbolizer, build_id};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -237,14 +237,57 @@ fn members_have_names() {
         let grid = symbol(&module, "_ZN4bank4gridE").0;
         assert_eq!(symbolizer.member_of_variable(&module, grid + 72).as_deref(), Some("[1][1].value"));
         let add = symbol(&module, "_ZN4bank5Stats3addEv").0 + 1;
-        let in_block = |size, offset| symbolizer.members_of_block(&module, add, size, offset, Some(4));
-        let lock_in_block = |size, offset| symbolizer.members_of_block(&module, add, size, offset, None);
+        let names = |size, offset, used| -> Vec<String> {
+            let found = symbolizer.members_of_block(&module, add, size, offset, used);
+            found.names.into_iter().map(|name| name.name).collect()
+        };
+        let in_block = |size, offset| names(size, offset, Some(4));
+        let lock_in_block = |size, offset| names(size, offset, None);
         assert_eq!(lock_in_block(104, 64), ["bank::Stats::lock"]);
         assert!(lock_in_block(104, 8).is_empty(), "an integer is no lock");
-        assert!(symbolizer.members_of_block(&module, add, 104, 8, Some(8)).is_empty(), "4 bytes are not used as 8");
+        assert!(names(104, 8, Some(8)).is_empty(), "4 bytes are not used as 8");
+        let larger = symbolizer.members_of_block(&module, add, 4096, 64, None);
+        assert_eq!((larger.names.len(), larger.parts), (0, vec!["bank::Stats".to_owned()]), "it may be a part of the block");
         assert_eq!(in_block(120, 24), ["bank::Stats::count"], "behind the counters of a shared pointer");
         assert_eq!(in_block(104, 40), ["bank::Stats::entries[1].value"]);
         assert!(in_block(103, 64).is_empty(), "a block of another size is something else");
         assert!(in_block(104, 12).is_empty(), "padding has no name");
+    }
+}
+
+const LOCALS: &str = "\
+struct Stats { int hits; long totals[4]; };
+__attribute__((noinline)) void use(struct Stats *stats, long *frame) {
+    frame[0] = (long)&stats->totals[2];
+}
+__attribute__((noinline)) long around(void) {
+    struct Stats stats = {0};
+    long frame[3];
+    use(&stats, frame);
+    frame[1] = (long)__builtin_dwarf_cfa();
+    frame[2] = (long)__builtin_return_address(0);
+    return frame[0] - frame[1];
+}
+int main(void) { return (int)around() >= 0; }
+";
+
+/// The distance between a variable and its frame's address is what the running program says.
+#[test]
+fn variables_of_functions_have_names() {
+    let directory = tempfile::tempdir().expect("a folder");
+    let source = LOCALS.replace("return (int)around() >= 0;", "__builtin_printf(\"%ld\", around()); return 0;");
+    for flags in [["-g", "-O0"], ["-g", "-O2"]] {
+        let Some(info) = compile(directory.path(), "gcc", &source, &flags) else { return };
+        let output = Command::new(&info.path).output().expect("it runs");
+        let distance: i64 = String::from_utf8_lossy(&output.stdout).parse().expect("a number");
+        let (start, size) = symbol(&info, "around");
+        let code = start + size / 2;
+        let frame = StackFrame { address: 0x7fff_0000_1000, stack_pointer: 0x7fff_0000_0e00 };
+        let at = frame.address.checked_add_signed(distance).expect("an address");
+        let local = |at: u64| Symbolizer::new().local(&info, code, frame, at);
+        let named = |name: &str| Some(Local { name: name.into(), function: "around".into() });
+        assert_eq!(local(at), named("stats.totals[2]"), "{flags:?}");
+        assert_eq!(local(at - 24), named("stats.hits"), "{flags:?}");
+        assert_eq!(local(frame.address + 64), None, "{flags:?}");
     }
 }

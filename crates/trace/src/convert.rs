@@ -5,7 +5,7 @@ use crate::identity::{kind_of, lock_kind_of};
 use crate::load::Loader;
 use crate::loaded::{BlockedRecord, GoalRecord, Shortcoming};
 use crate::stream::SyncRecord;
-use rashomon_abi::record::{self, Op, atomic_aux, lock_kind};
+use rashomon_abi::record::{self, Op, atomic_aux, lock_kind, sync_source};
 use rashomon_event::{
     Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, ObjectKind, OtherOp, SiteId, ThreadId,
 };
@@ -262,7 +262,7 @@ impl Loader<'_> {
     fn blocked_on(&mut self, at: usize, sync: &SyncRecord<'_>) -> Address {
         match Op::from_code(sync.arguments.get(0)) {
             Some(Op::ThreadJoin) => Address(sync.object),
-            Some(op) => match kind_of(op, sync.aux) {
+            Some(op) => match kind_of(op, waited_source(op, sync)) {
                 Some(kind) if kind.is_memory() => {
                     let data = self.data(at, sync.object);
                     self.identities.used(kind, data, sync.object)
@@ -312,5 +312,16 @@ const fn order_of(code: u16) -> MemoryOrder {
         atomic_aux::RELEASE => MemoryOrder::Release,
         atomic_aux::ACQ_REL => MemoryOrder::AcqRel,
         _ => MemoryOrder::SeqCst,
+    }
+}
+
+/// What is observed by who waits: the record does not say its source, but descriptors have no addresses of memory.
+const fn waited_source(op: Op, sync: &SyncRecord<'_>) -> u16 {
+    const PAGE: u64 = 4096;
+    const END_OF_MEMORY: u64 = 1 << 47;
+    match (op, sync.aux) {
+        (Op::Observe, 0) if sync.object >= PAGE && sync.object < END_OF_MEMORY => sync_source::FUTEX,
+        (Op::Observe, 0) => sync_source::FILE,
+        (_, aux) => aux,
     }
 }

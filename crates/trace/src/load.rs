@@ -15,7 +15,7 @@ use crate::freed;
 use crate::header::{RunMode, RunState};
 use crate::identity::Identities;
 use crate::intern::{Contexts, Sites};
-use crate::loaded::{BlockedRecord, GoalRecord, InputRecord, LoadedTrace, Shortcoming};
+use crate::loaded::{BlockedRecord, FrameRecord, GoalRecord, InputFile, InputRecord, LoadedTrace, Shortcoming};
 use crate::misuse::{Misuses, Moment};
 use crate::modules::ModuleLine;
 use crate::recording::Recording;
@@ -23,7 +23,7 @@ use crate::space::{LastHits, Space};
 use crate::stream::{Fault, FaultKind, Reader, Record, SyncRecord, TurnKind};
 use crate::threads::ThreadTable;
 use crate::turns::HandoverLog;
-use rashomon_abi::record::{self, sync_source};
+use rashomon_abi::record::{self, input};
 use rashomon_event::{Access, Address, ContextId, Deadline, Event, EventIndex, EventKind, Mode, ModuleInfo, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -75,6 +75,8 @@ pub(crate) struct ThreadCursor<'a> {
     /// Context numbers of this stream → contexts of the trace.
     contexts: Vec<Option<ContextId>>,
     max_contexts: usize,
+    /// Defined by the record before.
+    defined: Option<ContextId>,
     pub(crate) context: ContextId,
     pub(crate) ordinal: u32,
     pub(crate) hits: LastHits,
@@ -119,6 +121,7 @@ pub(crate) struct Loader<'a> {
     misuses: Misuses,
     not_reexecutable_from: Option<EventIndex>,
     input: Option<InputRecord>,
+    frames: Vec<FrameRecord>,
     deadline: Deadline,
 }
 
@@ -130,6 +133,7 @@ impl<'a> Loader<'a> {
             path: &stream.path,
             contexts: vec![Some(ContextId::ROOT)],
             max_contexts: (stream.record_bytes() / 16) as usize + 2,
+            defined: None,
             context: ContextId::ROOT,
             ordinal: 0,
             hits: LastHits::default(),
@@ -165,6 +169,7 @@ impl<'a> Loader<'a> {
             misuses: Misuses::default(),
             not_reexecutable_from: None,
             input: None,
+            frames: Vec::new(),
             deadline: Deadline::NEVER,
         };
         loader.place_modules();
@@ -316,6 +321,11 @@ impl<'a> Loader<'a> {
                         table.resize(number as usize + 1, None);
                     }
                     table[number as usize] = Some(context);
+                    cursor.defined = Some(context);
+                }
+                Record::Frame { address, stack_pointer } => {
+                    let (thread, defined) = (cursor.thread, cursor.defined.take());
+                    self.frames.extend(defined.map(|context| FrameRecord { thread, context, address, stack_pointer }));
                 }
             }
         }
@@ -408,8 +418,8 @@ impl<'a> Loader<'a> {
             self.handovers.came_in(thread, ordinal, executed);
         }
         if sync.op == record::Op::ExternalInput {
-            let is_signal = sync.aux == sync_source::SIGNAL;
-            self.input.get_or_insert(InputRecord { thread, site, context, is_signal });
+            let (object, source, file) = (sync.object, sync.aux, input_file(sync));
+            self.input.get_or_insert(InputRecord { thread, site, context, object, source, file });
         }
         let found = self.misuses.count();
         let before = EventIndex(self.events.len() as u32);
@@ -472,9 +482,21 @@ impl<'a> Loader<'a> {
             misuses,
             sync_objects: self.identities.into_objects(),
             input: self.input,
+            frames: self.frames,
             shortcomings: self.shortcomings,
             accesses_executed,
             handovers: self.handovers,
         }
     }
+}
+
+/// What the input was read from, where the record says so.
+fn input_file(sync: &SyncRecord<'_>) -> Option<InputFile> {
+    let first = sync.arguments.get(1);
+    let descriptor = (first as u32).checked_sub(1)?;
+    let mut name = [0; input::NAME_BYTES];
+    for (number, bytes) in name.chunks_exact_mut(8).enumerate() {
+        bytes.copy_from_slice(&sync.arguments.get(2 + number).to_le_bytes());
+    }
+    Some(InputFile { descriptor, what: first >> 32, name })
 }

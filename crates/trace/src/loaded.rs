@@ -5,7 +5,7 @@ use crate::identity::SyncObjects;
 use crate::misuse::MisuseRecord;
 use crate::stream::FaultKind;
 use crate::turns::HandoverLog;
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{Op, input};
 use rashomon_event::{AccessClass, Address, ContextId, EventIndex, SiteId, ThreadId, Trace};
 use std::path::PathBuf;
 
@@ -71,7 +71,32 @@ pub struct InputRecord {
     /// Where it was asked for; a signal was not.
     pub site: SiteId,
     pub context: ContextId,
-    pub is_signal: bool,
+    /// Of a signal its number.
+    pub object: u64,
+    /// [`rashomon_abi::record::sync_source`]
+    pub source: u16,
+    pub file: Option<InputFile>,
+}
+
+/// What a descriptor was of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    pub descriptor: u32,
+    /// [`input::PATH`] or [`input::PEER`].
+    pub what: u64,
+    pub name: [u8; input::NAME_BYTES],
+}
+
+/// Where the frame of a function lay on its thread's stack, in machine addresses: `[stack_pointer, address)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameRecord {
+    pub thread: ThreadId,
+    /// The one that the function runs in. If it was called so more than once, the frame is that of the first time.
+    pub context: ContextId,
+    /// The canonical frame address, as DWARF has it.
+    pub address: u64,
+    /// Inside the function, behind what it does first.
+    pub stack_pointer: u64,
 }
 
 /// A recording in memory: the trace and what the recorder says about the run.
@@ -85,6 +110,7 @@ pub struct LoadedTrace {
     pub misuses: Vec<MisuseRecord>,
     pub sync_objects: SyncObjects,
     pub input: Option<InputRecord>,
+    pub frames: Vec<FrameRecord>,
     /// Empty if and only if `trace.complete`.
     pub shortcomings: Vec<Shortcoming>,
     /// Accesses executed, kept or not, as far as the threads wrote it down; by thread.

@@ -170,7 +170,7 @@ impl Statistics {
             Record::Sync(sync) => *self.operations.entry(sync.op).or_default() += 1,
             Record::Turn { .. } => self.turns += 1,
             Record::Executed { count } => *executed = (*executed).max(*count),
-            Record::Context { .. } => {}
+            Record::Context { .. } | Record::Frame { .. } => {}
             Record::ContextDefinition { .. } => self.contexts += 1,
         }
     }

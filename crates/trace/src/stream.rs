@@ -217,6 +217,11 @@ pub enum Record<'a> {
         parent: u32,
         call: u64,
     },
+    /// Of the context that was defined right before: where its frame begins, above, and the stack pointer below.
+    Frame {
+        address: u64,
+        stack_pointer: u64,
+    },
 }
 
 /// Reads the records of a stream in order.
@@ -349,6 +354,14 @@ impl<'a> Reader<'a> {
                     return Ok(None);
                 }
                 (Record::ContextDefinition { number: numbers as u32, parent: (numbers >> 32) as u32, call: low }, 2)
+            }
+            record::FRAME => {
+                further(2)?;
+                let stack_pointer = word_at(self.bytes, first + 1);
+                if stack_pointer == 0 && !self.finished {
+                    return Ok(None);
+                }
+                (Record::Frame { address: low, stack_pointer: stack_pointer & record::LOW_MASK }, 2)
             }
             record::TURN => {
                 further(2)?;

@@ -124,6 +124,11 @@ impl StreamWriter {
         self.append(&[record::word(0, record::CONTEXT_DEFINITION, call), u64::from(parent) << 32 | u64::from(number)]);
     }
 
+    /// Of the context that was defined right before.
+    pub fn frame(&mut self, address: u64, stack_pointer: u64) {
+        self.append(&[record::word(0, record::FRAME, address), stack_pointer & record::LOW_MASK]);
+    }
+
     /// What follows was called through this context; 0 is the thread's start routine.
     pub fn set_context(&mut self, number: u32) {
         self.context = number;

@@ -1,6 +1,6 @@
 //! Sessions written record by record, loaded, and compared with what they mean.
 
-use rashomon_abi::record::{AccessClass as Class, Op, allocation_kind, atomic_aux, lock_kind, sync_source};
+use rashomon_abi::record::{AccessClass as Class, Op, allocation_kind, atomic_aux, input, lock_kind, sync_source};
 use rashomon_event::{
     AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, Mode, ModuleInfo, ObjectKind, OtherOp, Place,
     Position, ThreadId, ThreadPath,
@@ -151,12 +151,16 @@ fn a_schedule_ends_where_something_came_in() {
 #[test]
 fn the_first_input_from_outside_has_its_place() {
     let mut session = session();
+    let path = u64::from_le_bytes(*b"/dev/tty");
     for (source, place) in [(sync_source::FILE, 0x104), (sync_source::SIGNAL, 0)] {
-        session.sync(0, Op::ExternalInput, 10, source, MAIN + place, &[0]);
+        session.sync(0, Op::ExternalInput, 10, source, MAIN + place, &[0, input::PATH << 32 | 1, path, 0, 0, 0, 0, 0]);
     }
     let loaded = load(session);
     let input = loaded.input.expect("something came in");
-    assert!(!input.is_signal && input.thread == ThreadId(0), "{input:?}");
+    assert!(input.source == sync_source::FILE && input.thread == ThreadId(0), "{input:?}");
+    let file = input.file.expect("what it came from");
+    assert_eq!((file.descriptor, file.what), (0, input::PATH));
+    assert!(file.name.starts_with(b"/dev/tty\0"));
     assert_eq!(loaded.trace.site(input.site).offset, 0x104);
 }
 

@@ -14,7 +14,7 @@
 use crate::detect;
 use crate::intercept::hooks;
 use crate::record::external;
-use crate::record::recorder;
+use crate::record::{origin, recorder};
 use crate::serial::clock::{self, NEVER};
 use crate::serial::sched::{self, PollFile, Wait, WaitFor, Wake};
 use crate::serial::{explore, world};
@@ -108,14 +108,8 @@ impl Descriptor {
     }
     /// An eventfd or a set of epoll: what comes out of it was put in by this process.
     fn is_event_counter(&self) -> bool {
-        let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
-        for (to, from) in path[14..].iter_mut().zip(sys::Decimal::new(self.file as u64).bytes()) {
-            *to = *from;
-        }
-        let mut target = [0u8; 32];
-        // SAFETY: a terminated path and a local buffer (readlink).
-        let length = unsafe { syscall!(89usize, path.as_ptr(), target.as_mut_ptr(), target.len()) }.max(0) as usize;
-        matches!(&target[..length], b"anon_inode:[eventfd]" | b"anon_inode:[eventpoll]")
+        let mut room = [0; 32];
+        matches!(origin::target(self.file, &mut room), b"anon_inode:[eventfd]" | b"anon_inode:[eventpoll]")
     }
     pub fn is_nonblocking(&self) -> bool {
         self.flags() & 0o4000 != 0
@@ -411,7 +405,7 @@ pub fn transfer(call: Call, mut real: impl FnMut() -> isize) -> isize {
     if !releases {
         if result >= 0 && takes_in {
             if descriptor.is_outside() {
-                external::came_in(thread, object, sync_source::FILE, site);
+                external::came_in(thread, object, sync_source::FILE, site, Some(call.file));
             }
             recorder::sync(thread, Op::Acquire, object, sync_source::FILE, site, &[]);
             if detect::on() {

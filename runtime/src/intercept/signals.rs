@@ -165,7 +165,7 @@ unsafe fn run(signal: c_int, information: *mut SignalInfo, context: *mut u8) {
             let (own, faulted) = unsafe { ((*information).is_own(), is_synchronous(signal) && (*information).code() > 0) };
             // The running instruction's fault happens again.
             if !faulted && (!own || config::serial() && !expected && !is_synchronous(signal)) {
-                external::came_in(thread, signal as u64, sync_source::SIGNAL, 0);
+                external::came_in(thread, signal as u64, sync_source::SIGNAL, 0, None);
             }
             recorder::sync(thread, Op::SignalEnter, signal as u64, 0, 0, &[]);
             if !faulted {

@@ -354,7 +354,7 @@ unsafe extern "C" fn processor() -> c_int {
 /// When a timer's file becomes ready is up to the kernel's clock, not to ours: from here on a re-execution may differ.
 pub unsafe extern "C" fn set_timer_file(file: c_int, flags: c_int, new: *const [i64; 4], old: *mut [i64; 4]) -> c_int {
     if let Some(runtime) = Runtime::try_enter() {
-        external::came_in(runtime.thread(), 0, sync_source::FILE, caller());
+        external::came_in(runtime.thread(), 0, sync_source::FILE, caller(), Some(file));
     }
     // SAFETY: the program's times; null where it wants no old one.
     unsafe { real!(fn timerfd_settime(c_int, c_int, *const [i64; 4], *mut [i64; 4]) -> c_int)(file, flags, new, old) }

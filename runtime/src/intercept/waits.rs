@@ -45,7 +45,7 @@ pub fn external_unless(
     let outcome = if result < 0 { -errno() as u64 } else { result as u64 };
     runtime.thread().spins.set(0);
     if config::serial() && from_outside(result) {
-        external::came_in(runtime.thread(), object, source, site);
+        external::came_in(runtime.thread(), object, source, site, None);
     }
     if !acquired(result).is_some_and(|at| kernel::acquire(&runtime, at, site)) {
         recorder::sync(runtime.thread(), Op::Blocking, object, source, site, &[outcome]);

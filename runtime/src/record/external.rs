@@ -4,7 +4,7 @@
 //! inside as long as it has not forked; every other socket, terminals and pipes that were there before are outside. Regular files
 //! are taken to be the same next time.
 
-use crate::record::recorder;
+use crate::record::{origin, recorder};
 use crate::system::header;
 use crate::system::lock::RawLock;
 use crate::system::memory::Map;
@@ -13,7 +13,7 @@ use crate::system::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::*;
 use rashomon_abi::header::{field, note};
-use rashomon_abi::record::Op;
+use rashomon_abi::record::{Op, input};
 
 static LOCK: RawLock = RawLock::new();
 static mut OWN: Map = Map::new();
@@ -87,13 +87,19 @@ pub fn is_own(file: Identity) -> bool {
     header::word(field::FORKS).load(Relaxed) == 0 && ordinal(file).is_some()
 }
 
-/// Something came in: the first time, this is where the recording stops being re-executable.
-pub fn came_in(thread: &Thread, object: u64, source: u16, site: u64) {
+/// Something came in: the first time, this is where the recording stops being re-executable. `file`: the descriptor it came from.
+pub fn came_in(thread: &Thread, object: u64, source: u16, site: u64, file: Option<c_int>) {
     if header::word(field::NOT_REEXECUTABLE_FROM).load(Relaxed) != 0 {
         return;
     }
     header::note(note::EXTERNAL_INPUT);
     let executed = thread.accesses_since_sync();
-    let sequence = recorder::sync(thread, Op::ExternalInput, object, source, site, &[executed]);
+    let mut arguments = [0; 1 + input::WORDS];
+    arguments[0] = executed;
+    if let Some(file) = file {
+        arguments[1..].copy_from_slice(&origin::of(file));
+    }
+    let count = if file.is_some() { arguments.len() } else { 1 };
+    let sequence = recorder::sync(thread, Op::ExternalInput, object, source, site, &arguments[..count]);
     let _ = header::word(field::NOT_REEXECUTABLE_FROM).compare_exchange(0, sequence, AcqRel, Relaxed);
 }

@@ -5,6 +5,8 @@
 
 pub mod external;
 pub mod filter;
+pub mod frames;
+pub mod origin;
 pub mod process_tree;
 pub mod recorder;
 pub mod tree;

@@ -4,7 +4,7 @@
 //! back, so an unfinished chunk is readable up to its last whole record whenever the process dies.
 
 use crate::detect;
-use crate::record::{filter, tree};
+use crate::record::{filter, frames, tree};
 use crate::system::memory::Map;
 use crate::system::registered::Registered;
 use crate::system::sys::{self, syscall};
@@ -229,13 +229,7 @@ fn resolve_context(thread: &Thread) {
             None => {
                 thread.contexts.with(|contexts| *contexts.entry((site, parent as u64 + 1)) = fresh as u64);
                 thread.context_count.set(thread.context_count.get() + 1);
-                if reserve(thread, 2) {
-                    // SAFETY: reserved.
-                    unsafe {
-                        push(hot, word(0, record::CONTEXT_DEFINITION, site));
-                        push(hot, (parent as u64) << 32 | fresh as u64);
-                    }
-                }
+                define_context(thread, (parent, fresh), level);
                 fresh
             }
         };
@@ -243,6 +237,25 @@ fn resolve_context(thread: &Thread) {
         parent = number;
     }
     thread.context.set(parent);
+}
+
+/// Writes down the context of an entry of the shadow stack, which is new, and where the frame of its function lies.
+fn define_context(thread: &Thread, (parent, number): (u32, u32), level: usize) {
+    if !reserve(thread, 4) {
+        return;
+    }
+    let hot = thread.hot();
+    // SAFETY: the entry and the one below it are on the shadow stack of the thread; four words were reserved.
+    unsafe {
+        let call = *hot.bottom.get().add(level);
+        push(hot, word(0, record::CONTEXT_DEFINITION, call.site));
+        push(hot, (parent as u64) << 32 | number as u64);
+        let caller = level.checked_sub(1).map(|below| *hot.bottom.get().add(below));
+        if let Some(address) = frames::address(thread.stack.get(), call, caller) {
+            push(hot, word(0, record::FRAME, address));
+            push(hot, call.stack_pointer.wrapping_add(8));
+        }
+    }
 }
 
 /// Room for a record of `words` words with its context in front.

@@ -170,6 +170,7 @@ impl Builder {
         if sources::is_running(known) {
             flags |= thread::RUNNING;
         }
+        flags |= (u64::from(known.spawn_ordinal.get()) + 1) << thread::ORDINAL;
         self.writer.item(item::THREAD);
         self.words(&[u64::from(number), u64::from(known.kernel_id.get()), flags, u64::from(known.parent.get())]);
         let mut name = [0; names::LONGEST];

@@ -297,12 +297,15 @@ fn include(options: &mut Options, path: &[u8], depth: u32, required: bool, unkno
     }
 }
 
+/// Exit code of a run that was asked for wrongly, whatever `exitcode` of runs with reports is.
+const WRONG_USAGE: i32 = 2;
+
 /// The options cannot be understood: nothing that the program would do is what was asked for.
 pub fn refuse(parts: &[&[u8]]) -> ! {
     output::text(b"ThreadSanitizer: ");
     output::texts(parts);
     output::text(b"\n");
-    sys::exit_group(get().exitcode as i32)
+    sys::exit_group(WRONG_USAGE)
 }
 
 /// A whole file, for good; `None` if it cannot be read.

@@ -41,7 +41,9 @@ pub fn initialise() {
             SUPPRESSIONS[0].store(text.as_ptr() as usize, Relaxed);
             SUPPRESSIONS[1].store(text.len(), Relaxed);
         }
-        None => options::refuse(&[b"failed to read suppressions file '", path, b"'"]),
+        None => {
+            options::refuse(&[b"cannot read the suppression file '", path, b"' (option suppressions): the program was not run"])
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::progress::Counter;
 use crate::terminal::print;
 use crate::terminal::say;
+use crate::waiting::Waiting;
 use anyhow::{Result, bail};
 use rashomon_event::Deadline;
 use rashomon_pipeline::analyse::filter::Filter;
@@ -90,7 +91,9 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearRe
         };
         rashomon_pipeline::analyse::linear::analyse(&mut open, settings, &mut progress)
     } else {
+        let waiting = Waiting::new(ui.quiet, "reading the recording", deadline);
         let loaded = loaded_until(trace, deadline)?;
+        drop(waiting);
         if loaded.header.notes.filtered() && !settings.kinds.iter().all(|kind| Filter::Tree.serves(*kind)) {
             bail!(
                 "{} was recorded with a filter: of the analyses only hb and hybrid say the same as without \

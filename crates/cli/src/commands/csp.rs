@@ -6,9 +6,11 @@ use super::{Ui, open_store};
 use crate::arguments::CspCommand;
 use crate::exit::Exit;
 use crate::terminal::{print, say};
+use crate::waiting::Waiting;
 use anyhow::{Context as _, Result, anyhow, bail};
 use rashomon_csp::refine::{Limits, Verdict};
 use rashomon_csp::script::Script;
+use rashomon_event::Deadline;
 use rashomon_files::Links;
 use rashomon_pipeline::analyse::model::exported;
 use rashomon_pipeline::analyse::traces::{each_trace, losses};
@@ -20,26 +22,28 @@ const LARGEST: u64 = 4 << 20;
 
 pub fn csp(ui: Ui, command: CspCommand) -> Result<Exit> {
     match command {
-        CspCommand::Export { trace, output, objects } => export(trace.as_deref(), output.as_deref(), objects),
+        CspCommand::Export { trace, output, objects } => export(ui, trace.as_deref(), output.as_deref(), objects),
         CspCommand::Enforce { store, trust, counterexamples, budget, step_timeout, json } => {
             let asked = enforce::Asked { most: usize::from(counterexamples), budget, step_timeout, json };
             enforce::enforce(ui, store.as_deref(), trust, &asked)
         }
         CspCommand::Check { file, states, within, counterexamples } => {
-            check(&file, within, &Limits { states, counterexamples: usize::from(counterexamples), until: None })
+            check(ui, &file, within, &Limits { states, counterexamples: usize::from(counterexamples), until: None })
         }
     }
 }
 
-fn export(trace: Option<&Path>, output: Option<&Path>, objects: usize) -> Result<Exit> {
+fn export(ui: Ui, trace: Option<&Path>, output: Option<&Path>, objects: usize) -> Result<Exit> {
     let path = match trace {
         Some(path) => path.to_path_buf(),
         None => open_store(None)?.path().to_path_buf(),
     };
     let mut first = None;
+    let waiting = Waiting::new(ui.quiet, "making a model of the recording", Deadline::NEVER);
     each_trace(&path, |trace| {
         first.get_or_insert_with(|| exported(trace, objects));
     })?;
+    drop(waiting);
     tell_losses(&path)?;
     let Some(exported) = first else { bail!("{}: no recording", path.display()) };
     if exported.left_out > 0 {
@@ -60,16 +64,20 @@ fn tell_losses(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn check(file: &Path, within: Duration, limits: &Limits) -> Result<Exit> {
+fn check(ui: Ui, file: &Path, within: Duration, limits: &Limits) -> Result<Exit> {
     let bytes =
         rashomon_files::read(file, Links::Followed, LARGEST).with_context(|| format!("cannot read {}", file.display()))?;
     let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not text in UTF-8", file.display()))?;
     let script = Script::read(&text).with_context(|| file.display().to_string())?;
     let (mut fails, mut undecided) = (false, false);
-    for assertion in script.assertions.clone() {
+    let count = script.assertions.len();
+    for (number, assertion) in script.assertions.clone().into_iter().enumerate() {
         let limits = Limits { until: Instant::now().checked_add(within), ..*limits };
+        let what = format!("assertion {} of {count}, {}", number + 1, script.claim(assertion.claim));
+        let waiting = Waiting::new(ui.quiet, &what, Deadline::within(within));
         // Each starts with the terms of the script alone.
         let verdict = script.clone().check(assertion.claim, &limits);
+        drop(waiting);
         let line = match &verdict {
             Verdict::Holds { states } => format!("holds ({states} states)"),
             Verdict::Fails { states, .. } => format!("fails ({states} states)"),

@@ -9,6 +9,7 @@ use super::{
 use crate::arguments::{ConfirmOptions, PredictEngine, Reading, ReportOptions, TrustOptions};
 use crate::exit::Exit;
 use crate::terminal::show;
+use crate::waiting::Waiting;
 use anyhow::Result;
 use rashomon_event::Deadline;
 use rashomon_pipeline::analyse::Engine;
@@ -17,7 +18,7 @@ use rashomon_pipeline::analyse::imported::predict_file;
 use rashomon_pipeline::analyse::traces::each_trace;
 use rashomon_pipeline::check::analyse_session;
 use rashomon_pipeline::engines::{self, predict::Predict};
-use rashomon_pipeline::{Binaries, Case, Job, Settings, Tally};
+use rashomon_pipeline::{Binaries, Case, Job, Observer as _, Progress, Settings, Tally};
 use rashomon_report::RunSummary;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,16 +38,18 @@ pub fn predict(
             .as_deref()
             .filter(|path| *path != Path::new("-"))
             .map_or_else(|| open_store(None).map(|store| store.path().to_path_buf()), |path| Ok(path.to_path_buf()))?;
-        compare(&path, within)?;
+        compare(ui, &path, within)?;
     }
     Ok(exit)
 }
 
 /// How far the engines agree, each asked alone.
-fn compare(path: &Path, within: Duration) -> Result<()> {
+fn compare(ui: Ui, path: &Path, within: Duration) -> Result<()> {
     let deadline = Deadline::within_if_any(within);
+    let waiting = Waiting::new(ui.quiet, "asking each engine alone", deadline);
     let mut agreement = Agreement::default();
     each_trace(path, |trace| agreement.add(trace, deadline))?;
+    drop(waiting);
     show(&agreement.text());
     Ok(())
 }
@@ -76,6 +79,7 @@ fn predict_by(
     let symbols = Binaries::trusting(&run.trusted_libraries);
     let job = Job { program: &program, store: &store, settings: &settings, symbols: &symbols };
     let mut reporter = reporter(ui, report);
+    reporter.progress(Progress::Until(Deadline::within_if_any(within)));
     let mut case = Case::new(&job, &mut run, &mut reporter);
     engines::run(&mut Predict::default(), &mut case, Deadline::NEVER)?;
     job.tell_alike(&mut case.tally, case.observer)?;
@@ -96,6 +100,7 @@ fn predict_session(
 ) -> Result<Exit> {
     let mut tally = Tally::default();
     let mut reporter = reporter(ui, report);
+    reporter.progress(Progress::Until(Deadline::within_if_any(within.1)));
     let findings = analyse_session(session, &Binaries::trusting(&trust.libraries), within, &mut tally, &mut reporter)?;
     reporter.finish();
     let summary = RunSummary {
@@ -119,7 +124,9 @@ fn predict_imported(
     report: &ReportOptions,
 ) -> Result<Exit> {
     let (options, checks) = how_to_read(reading);
+    let waiting = Waiting::new(ui.quiet, "predicting", Deadline::within_if_any(within));
     let predicted = predict_file(file, (engine, within), &options, checks)?;
+    drop(waiting);
     let summary = RunSummary {
         recordings: 1,
         events: predicted.events,

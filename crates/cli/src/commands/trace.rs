@@ -7,6 +7,7 @@ use crate::arguments::{FileFormat, TraceCommand};
 use crate::exit::Exit;
 use crate::terminal::say;
 use crate::terminal::{output, print};
+use crate::waiting::Waiting;
 use anyhow::{Context as _, Result, bail};
 use rashomon_event::Deadline;
 use rashomon_pipeline::trace::file::WriteOptions;
@@ -93,8 +94,14 @@ pub fn trace(ui: Ui, command: TraceCommand) -> Result<Exit> {
             written?;
             Ok(Exit::Success)
         }
-        TraceCommand::Verify { trace, .. } => verify(&trace),
-        TraceCommand::Diff { one, other } => diff(&session_of(&one)?, &session_of(&other)?),
+        TraceCommand::Verify { trace, .. } => {
+            let _waiting = Waiting::new(ui.quiet, "verifying", Deadline::NEVER);
+            verify(&trace)
+        }
+        TraceCommand::Diff { one, other } => {
+            let _waiting = Waiting::new(ui.quiet, "comparing", Deadline::NEVER);
+            diff(&session_of(&one)?, &session_of(&other)?)
+        }
     }
 }
 

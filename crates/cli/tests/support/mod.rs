@@ -3,6 +3,7 @@
 
 pub mod manifest;
 pub mod place;
+pub mod terminal;
 
 use manifest::Program;
 use serde_json::Value;

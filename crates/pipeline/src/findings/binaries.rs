@@ -3,7 +3,7 @@
 use crate::findings::symbols::Symbols;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use rashomon_event::{Frame, ModuleInfo, path_of};
-use rashomon_symbolize::Symbolizer;
+use rashomon_symbolize::{InBlock, Local, StackFrame, Symbolizer};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -71,7 +71,11 @@ impl Symbols for Binaries {
         self.symbolizer.member_of_variable(module, offset)
     }
 
-    fn members_of_block(&self, module: &ModuleInfo, code: u64, (size, into): (u64, u64), used: Option<u64>) -> Vec<String> {
+    fn members_of_block(&self, module: &ModuleInfo, code: u64, (size, into): (u64, u64), used: Option<u64>) -> InBlock {
         self.symbolizer.members_of_block(module, code, size, into, used)
+    }
+
+    fn local(&self, module: &ModuleInfo, code: u64, frame: StackFrame, address: u64) -> Option<Local> {
+        self.symbolizer.local(module, code, frame, address)
     }
 }

@@ -14,7 +14,7 @@ use rashomon_event::{
 use rashomon_trace::{BlockedRecord, GoalRecord, LoadedTrace, RunOutcome};
 
 /// Longest schedule that is told step by step.
-pub(crate) const MAX_STEPS: usize = 24;
+pub(crate) const MAX_STEPS: usize = 200;
 
 /// What is known of one recording while findings are made of it.
 pub struct Composer<'a, S: ?Sized> {
@@ -34,7 +34,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         Self {
             loaded,
             symbols,
-            describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols).with_ends(loaded),
+            describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols).with_frames(&loaded.frames).with_ends(loaded),
             planner: Planner::new(&loaded.trace, quantum),
             unseen: Unseen::of(&loaded.trace, symbols.trusted()),
             thinned: {
@@ -146,7 +146,11 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
                 Some(access) => {
                     let touched = self.describer.data(access.address, u64::from(access.size));
                     match access.class {
-                        AccessClass::End => format!("runs up to its {}: {touched}", self.describer.access(&access)),
+                        AccessClass::End => {
+                            let end = self.describer.access(&access);
+                            let (verb, _) = end.split_once(" of ").unwrap_or((&end, ""));
+                            format!("runs up to its {verb} of {}", block_of(&touched))
+                        }
                         _ => format!("runs up to its {} of {touched}", access_class(&access)),
                     }
                 }
@@ -334,6 +338,12 @@ pub(crate) fn common_bytes(a: &Access, b: &Access) -> (Address, u64) {
     let start = a.address.0.max(b.address.0);
     let end = (a.address.0 + u64::from(a.size)).min(b.address.0 + u64::from(b.size));
     (Address(start), end.saturating_sub(start))
+}
+
+/// The block alone, of words about bytes in it.
+fn block_of(touched: &str) -> &str {
+    let begin = ["heap block of ", "mapping of "].iter().find_map(|block| touched.find(block));
+    begin.map_or(touched, |begin| &touched[begin..])
 }
 
 #[cfg(test)]

@@ -3,24 +3,29 @@
 //! Everything is said of one trace: the recorded one for predictions, the proof's own for what was forced. Locks and variables
 //! are called by their symbols, heap blocks by where they were allocated.
 
+use crate::findings::locals::KnownLocals;
 use crate::findings::members::{Known, Used};
 use crate::findings::rust;
 use crate::findings::symbols::Symbols;
-use rashomon_abi::record::descriptor_at;
+use rashomon_abi::record::{descriptor_at, sync_source};
 use rashomon_event::finding::{HeldLock, Origin};
 use rashomon_event::{
     Access, AccessClass, Address, ContextId, Event, EventIndex, EventKind, Frame, LockMode, Object, ObjectKind, Side, SiteId,
     ThreadId, Trace,
 };
-use rashomon_trace::{LoadedTrace, SyncKind, SyncObjects};
+use rashomon_report::text::names::function as short_function;
+use rashomon_trace::{FrameRecord, LoadedTrace, SyncKind, SyncObjects};
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 pub struct Describer<'a, S: ?Sized> {
     trace: &'a Trace,
     objects: &'a SyncObjects,
     symbols: &'a S,
-    by_thread: Vec<Vec<EventIndex>>,
+    pub(crate) by_thread: Vec<Vec<EventIndex>>,
     pub(crate) members: RefCell<Known>,
+    pub(crate) locals: RefCell<KnownLocals>,
+    pub(crate) frames: HashMap<(ThreadId, ContextId), FrameRecord>,
     /// Places in the code that are about to use what lies at an address, or wait for it, and never came to.
     pub(crate) about_to: Vec<(Address, SiteId, ContextId)>,
 }
@@ -31,7 +36,14 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         for index in trace.indices() {
             by_thread[trace.event(index).thread.index()].push(index);
         }
-        Self { trace, objects, symbols, by_thread, members: RefCell::default(), about_to: Vec::new() }
+        let (members, locals) = Default::default();
+        Self { trace, objects, symbols, by_thread, members, locals, frames: HashMap::new(), about_to: Vec::new() }
+    }
+
+    /// With what is known of frames on stacks.
+    pub fn with_frames(mut self, frames: &[FrameRecord]) -> Self {
+        self.frames = frames.iter().map(|frame| ((frame.thread, frame.context), *frame)).collect();
+        self
     }
 
     /// Of an execution that ended with threads about to do something.
@@ -154,6 +166,10 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
             Some(SyncKind::Barrier) => "barrier",
             Some(SyncKind::Semaphore) => "semaphore",
             Some(SyncKind::Once) => "once control",
+            Some(SyncKind::Channel { source: sync_source::FUTEX }) => "futex",
+            Some(SyncKind::Channel { source: sync_source::FILE }) => return "a descriptor's file".into(),
+            Some(SyncKind::Channel { source: sync_source::SIGNAL }) => return "a signal".into(),
+            Some(SyncKind::Channel { source: sync_source::PROCESS }) => return "another process".into(),
             Some(SyncKind::Channel { .. }) => "object",
             Some(SyncKind::Mutex) => "mutex",
         };
@@ -161,6 +177,9 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         match (data.and_then(|data| self.place(data)), object) {
             (Some(Place::Variable(name)), _) => format!("{kind} {name}"),
             (Some(Place::Inside(what)), _) => {
+                if let Some(local) = data.and_then(|data| self.local_at(data, Used::Lock(identity))) {
+                    return format!("{kind} {local}");
+                }
                 let member = data.and_then(|data| self.member_of_block(self.object(data)?, data, Used::Lock(identity)));
                 format!("{kind} {}in {what}", member.map_or_else(String::new, |member| format!("{member} ")))
             }
@@ -179,6 +198,9 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         match self.place(address) {
             Some(Place::Variable(name)) => format!("global {name} ({bytes})"),
             Some(Place::Inside(what)) => {
+                if let Some(local) = self.local_at(address, Used::Bytes(size)) {
+                    return format!("local {local} ({bytes})");
+                }
                 match self.object(address).and_then(|it| self.member_of_block(it, address, Used::Bytes(size))) {
                     Some(member) => format!("{member} ({bytes}) in {what}"),
                     None => format!("{bytes} in {what}"),
@@ -368,19 +390,9 @@ fn offset_words(into: u64) -> String {
     if into == 0 { String::new() } else { format!(", {} into it", byte_count(into)) }
 }
 
-/// The first external input, and where the program asked for it. `None`: there was none.
-pub(crate) fn input_words<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S) -> Option<String> {
-    let input = loaded.input?;
-    let what = if input.is_signal { "a signal of another process" } else { "external input" };
-    let stack = Describer::new(&loaded.trace, &loaded.sync_objects, symbols).stack(input.site, input.context);
-    let known = Frame::best_known(&stack).filter(|frame| frame.function.is_some());
-    let place = known.map_or_else(String::new, |frame| format!(", to {}", place_words(frame)));
-    Some(format!("{what}{place}: a re-execution in which it differs may leave its schedule from there on"))
-}
-
 /// `function (file:line)`.
 pub(crate) fn place_words(frame: &Frame) -> String {
-    let function = frame.function.as_deref().unwrap_or("??");
+    let function = frame.function.as_deref().map_or_else(|| "??".into(), short_function);
     match (&frame.file, frame.line) {
         (Some(file), Some(line)) => format!("{function} ({}:{line})", file_name(file)),
         _ => format!("{function} ({}+{:#x})", file_name(&frame.module), frame.offset),

@@ -6,13 +6,14 @@
 use crate::findings::describe::Describer;
 use crate::findings::symbols::Symbols;
 use rashomon_event::finding::Origin;
-use rashomon_event::{Address, ContextId, EventIndex, EventKind, Object, ObjectKind, SiteId};
+use rashomon_event::{Address, ContextId, Event, EventIndex, EventKind, Object, ObjectKind, SiteId};
+use rashomon_symbolize::InBlock;
 use std::collections::HashMap;
 
 /// Places in the code that are asked.
-const ASKED: usize = 8;
+pub(crate) const ASKED: usize = 8;
 /// Events that are looked at for them.
-const LOOKED_AT: usize = 2_000_000;
+pub(crate) const LOOKED_AT: usize = 2_000_000;
 /// Frames of a stack that are asked.
 const FRAMES: usize = 6;
 
@@ -63,15 +64,7 @@ impl<S: Symbols + ?Sized> Describer<'_, S> {
         let about_to = self.about_to.iter().filter(|(used, _, _)| *used == wanted);
         let mut users: Vec<_> = about_to.map(|(_, site, context)| (*site, *context)).collect();
         for event in trace.events.iter().skip(first).take(LOOKED_AT) {
-            let uses = match event.kind {
-                EventKind::Acquire { lock: used, .. }
-                | EventKind::Request { lock: used, .. }
-                | EventKind::Blocked { on: used }
-                | EventKind::WaitBegin { condition: used, .. }
-                | EventKind::Signal { condition: used, .. } => Some(used) == lock,
-                _ => lock.is_none() && event.access().is_some_and(|access| access.address == address),
-            };
-            if uses && !users.contains(&(event.site, event.context)) {
+            if uses(event, address, lock) && !users.contains(&(event.site, event.context)) {
                 users.push((event.site, event.context));
                 if users.len() == ASKED {
                     break;
@@ -82,25 +75,44 @@ impl<S: Symbols + ?Sized> Describer<'_, S> {
     }
 
     /// What the innermost function calls it that has a name for it, up to the first that the user wrote: who calls that one may
-    /// well use another block of the same size. `None`, too, where it has several.
+    /// well use another block of the same size. But where that one knows a part of the block, such as a member of a member, its
+    /// callers may know the whole, and their name has to lead through that part. `None`, too, where one has several.
     fn called_by(&self, site: SiteId, context: ContextId, block: (u64, u64), what: Used) -> Option<String> {
         let trace = self.trace();
         let used = match what {
             Used::Lock(_) => None,
             Used::Bytes(bytes) => Some(bytes),
         };
+        let mut part: Option<Vec<String>> = None;
         for site in std::iter::once(site).chain(trace.callers(context)).take(FRAMES) {
             let is_the_users = self.site(site).iter().any(|frame| frame.origin() == Origin::Program);
             let site = trace.site(site);
             let module = site.module.and_then(|module| trace.modules.get(module as usize))?;
-            let mut names = self.symbols().members_of_block(module, site.offset.saturating_sub(1), block, used);
+            let InBlock { mut names, parts } =
+                self.symbols().members_of_block(module, site.offset.saturating_sub(1), block, used);
+            if let Some(part) = &part {
+                names.retain(|name| name.through.iter().any(|structure| part.contains(structure)));
+            }
             match names.len() {
-                0 if is_the_users => return None,
+                0 if is_the_users && part.is_none() && parts.is_empty() => return None,
+                0 if is_the_users && part.is_none() => part = Some(parts),
                 0 => {}
-                1 => return names.pop(),
+                1 => return names.pop().map(|name| name.name),
                 _ => return None,
             }
         }
         None
+    }
+}
+
+/// Whether an event uses the lock, or without one what lies at the address.
+pub(crate) fn uses(event: &Event, address: Address, lock: Option<Address>) -> bool {
+    match event.kind {
+        EventKind::Acquire { lock: used, .. }
+        | EventKind::Request { lock: used, .. }
+        | EventKind::Blocked { on: used }
+        | EventKind::WaitBegin { condition: used, .. }
+        | EventKind::Signal { condition: used, .. } => Some(used) == lock,
+        _ => lock.is_none() && event.access().is_some_and(|access| access.address == address),
     }
 }

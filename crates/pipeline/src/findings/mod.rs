@@ -7,6 +7,8 @@ pub mod compose;
 pub mod describe;
 pub mod failure;
 pub mod identity;
+pub(crate) mod inputs;
+mod locals;
 mod members;
 pub(crate) mod misuse;
 pub(crate) mod named;

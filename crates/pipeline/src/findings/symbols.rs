@@ -2,6 +2,7 @@
 //! binaries.
 
 use rashomon_event::{Frame, ModuleInfo};
+use rashomon_symbolize::{InBlock, Local, StackFrame};
 
 pub trait Symbols {
     /// The functions at an *instruction* (an address inside it), innermost inlined one first; at least one frame.
@@ -16,8 +17,12 @@ pub trait Symbols {
     }
     /// What the code at an instruction may call a place in a `block` that it uses, given as size and offset into it:
     /// `Stats::mutex_`. `used`: bytes that are used there as one; `None`: it is a lock.
-    fn members_of_block(&self, _module: &ModuleInfo, _code: u64, _block: (u64, u64), _used: Option<u64>) -> Vec<String> {
-        Vec::new()
+    fn members_of_block(&self, _module: &ModuleInfo, _code: u64, _block: (u64, u64), _used: Option<u64>) -> InBlock {
+        InBlock::default()
+    }
+    /// The variable at an address of a stack, in the frame of the function around the instruction `code`.
+    fn local(&self, _module: &ModuleInfo, _code: u64, _frame: StackFrame, _address: u64) -> Option<Local> {
+        None
     }
     /// Libraries of which the user says that their calls order nothing.
     fn trusted(&self) -> &[String] {

@@ -185,7 +185,7 @@ impl<'c, 'j, S: Symbols + ?Sized> Campaign<'c, 'j, S> {
             run,
             settings,
             loaded,
-            recorded: Describer::new(&loaded.trace, &loaded.sync_objects, job.symbols),
+            recorded: Describer::new(&loaded.trace, &loaded.sync_objects, job.symbols).with_frames(&loaded.frames),
             deadline,
             native,
             hold,

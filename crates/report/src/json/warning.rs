@@ -95,6 +95,7 @@ struct MutexView<'a> {
 #[derive(Serialize)]
 struct ThreadView<'a> {
     number: u64,
+    path: Option<String>,
     id: u64,
     name: Option<&'a str>,
     running: bool,
@@ -155,9 +156,10 @@ fn location<'a>(warning: &'a Warning, location: &'a Location) -> LocationView<'a
     }
 }
 
-fn thread(thread: &Thread) -> ThreadView<'_> {
+fn thread<'a>(warning: &Warning, thread: &'a Thread) -> ThreadView<'a> {
     ThreadView {
         number: thread.number,
+        path: warning.path_of(thread.number),
         id: thread.id,
         name: Some(thread.name.as_str()).filter(|name| !name.is_empty()),
         running: thread.is_running(),
@@ -187,7 +189,7 @@ pub fn render(warning: &Warning, process: u64) -> String {
                 created: frames(&mutex.created),
             })
             .collect(),
-        threads: warning.threads.iter().map(thread).collect(),
+        threads: warning.threads.iter().map(|told| thread(warning, told)).collect(),
         cycle: &warning.unique_threads,
         slept: warning.sleep.as_ref().map(frames),
     };

@@ -1,6 +1,8 @@
 //! What each analysis found, with the first example of each pair of places.
 
+use super::thread_words;
 use crate::analysis::{Analysis, Found, Pair, Region, RegionPlace, TracedAccess, Violation};
+use rashomon_event::counted;
 use std::fmt::Write as _;
 
 pub fn render(analysis: &Analysis, limit: usize) -> String {
@@ -22,16 +24,16 @@ pub fn render(analysis: &Analysis, limit: usize) -> String {
             Found::Violations { regions, violating_regions, forgotten_regions, complete, places, violations } => {
                 let more = if *complete { "" } else { "more than " };
                 let begun = places.len();
-                let _ =
-                    writeln!(text, "  {violating_regions} of {regions} regions lie on a cycle, begun at {more}{begun} places");
+                let lie = if *violating_regions == 1 { "lies" } else { "lie" };
+                let (of, begun) = (counted(*regions, "region"), counted(begun as u64, "place"));
+                let _ = writeln!(text, "  {violating_regions} of {of} {lie} on a cycle, begun at {more}{begun}");
                 if *forgotten_regions > 0 {
-                    let _ = writeln!(
-                        text,
-                        "  {forgotten_regions} regions more were forgotten before a cycle through them was ruled out"
-                    );
+                    let forgotten = counted(*forgotten_regions, "region");
+                    let _ = writeln!(text, "  {forgotten} more: forgotten before a cycle through them was ruled out");
                 }
                 of_places(&mut text, places, limit);
-                let _ = writeln!(text, "  {more}{} pairs of places whose edges close cycles", violations.len());
+                let pairs = counted(violations.len() as u64, "pair");
+                let _ = writeln!(text, "  {more}{pairs} of places whose edges close cycles");
                 of_violations(&mut text, violations, limit);
             }
         }
@@ -58,13 +60,20 @@ fn place(location: Option<&str>) -> &str {
     location.unwrap_or("somewhere")
 }
 
+/// Threads of recordings as other reports call them; those of other traces as the trace does.
+fn thread(name: &str) -> String {
+    let is_path = name.split('.').all(|ordinal| !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_path || name == "main" { thread_words(name) } else { name.to_owned() }
+}
+
 fn access(access: &TracedAccess) -> String {
-    format!("{} ({}, event {})", place(access.location.as_deref()), access.thread, access.event)
+    format!("{} ({}, event {})", place(access.location.as_deref()), thread(&access.thread), access.event)
 }
 
 fn of_races(text: &mut String, events: u64, complete: bool, pairs: &[Pair], limit: usize) {
     let more = if complete { "" } else { "more than " };
-    let _ = writeln!(text, "  {events} later accesses, {more}{} pairs of places", pairs.len());
+    let (accesses, places) = (counted(events, "later access"), counted(pairs.len() as u64, "pair"));
+    let _ = writeln!(text, "  {accesses}, {more}{places} of places");
     for pair in pairs.iter().take(limit) {
         let earlier = pair.earlier.as_ref().map_or_else(|| "an earlier access".to_owned(), access);
         let _ = writeln!(text, "  {}: {earlier} and {}, {} ×", pair.variable, access(&pair.later), pair.count);
@@ -78,7 +87,7 @@ fn region(region: &Region) -> String {
 
 fn of_places(text: &mut String, places: &[RegionPlace], limit: usize) {
     for place in places.iter().take(limit) {
-        let _ = writeln!(text, "  {}: {}, {} ×", place.region.thread, region(&place.region), place.count);
+        let _ = writeln!(text, "  {}: {}, {} ×", thread(&place.region.thread), region(&place.region), place.count);
     }
     rest(text, places.len(), limit);
 }
@@ -88,9 +97,10 @@ fn of_violations(text: &mut String, violations: &[Violation], limit: usize) {
         let other = other.as_ref().map_or_else(|| "outside of regions".to_owned(), region);
         let _ = writeln!(
             text,
-            "  {}: {}, cut by {other_thread} {other}, closed at {} (event {}), {count} ×",
-            own.thread,
+            "  {}: {}, cut by {} {other}, closed at {} (event {}), {count} ×",
+            thread(&own.thread),
             region(own),
+            thread(other_thread),
             place(closed_by.location.as_deref()),
             closed_by.event,
         );

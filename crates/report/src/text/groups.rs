@@ -36,7 +36,7 @@ fn is_of_one_cause(one: &Finding, other: &Finding) -> bool {
     is_alike && other.kind == one.kind && one.verdict.rank() == other.verdict.rank()
 }
 
-/// An object in a stack has no name. Of the same bytes of one stack, accesses at the same place are taken to be to the same one.
+/// What lies in a stack may have no name. Of the same bytes of one stack, accesses at the same place are taken to be to the same one.
 fn is_race_on_one_object(one: &Finding, other: &Finding) -> bool {
     match (object_of(&one.subject), object_of(&other.subject)) {
         (Some(object), Some(same)) => object == same,
@@ -67,23 +67,35 @@ fn lock_places(finding: &Finding) -> BTreeSet<Vec<Place<'_>>> {
     sides.collect::<Option<_>>().unwrap_or_default()
 }
 
+/// What races: a variable with static storage or of a function, or a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Object<'a> {
+    name: &'a str,
+    function: Option<&'a str>,
+}
+
 /// The object that a subject is about, without the bytes in it: `global x+8 (4 bytes)`, `4 bytes in heap block of …, 8 bytes into
 /// it`. `None`: a subject that names no object of its own, such as a place in a stack.
-fn object_of(subject: &str) -> Option<&str> {
+pub(super) fn object_of(subject: &str) -> Option<Object<'_>> {
+    if let Some(local) = subject.strip_prefix("local ") {
+        let local = local.rsplit_once(" (").map_or(local, |(local, _)| local);
+        let (name, function) = local.split_once(" of ")?;
+        return Some(Object { name: without_members(name), function: Some(function) });
+    }
     if let Some(name) = subject.strip_prefix("global ") {
         let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
         let name = match name.rsplit_once('+') {
             Some((object, offset)) if offset.bytes().all(|byte| byte.is_ascii_digit()) => object,
             _ => name,
         };
-        return Some(without_members(name));
+        return Some(Object { name: without_members(name), function: None });
     }
     let (_, object) = subject.split_once(" in ")?;
     let object = match object.rsplit_once(", ") {
         Some((object, offset)) if offset.ends_with(" into it") => object,
         _ => object,
     };
-    object.starts_with("heap block").then_some(object)
+    object.starts_with("heap block").then_some(Object { name: object, function: None })
 }
 
 /// The variable, without members and elements of it: `stats` of `stats.table[3].lock`. What is in brackets of a name, such as
@@ -127,7 +139,7 @@ impl Look<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::object_of;
+    use super::{Object, object_of};
 
     #[test]
     fn objects_have_no_offsets() {
@@ -151,7 +163,9 @@ mod tests {
             ("8 bytes in the stack of the main thread", None),
             ("mutex a, mutex b", None),
         ] {
-            assert_eq!(object_of(subject), object);
+            assert_eq!(object_of(subject).map(|object| object.name), object);
         }
+        let local = object_of("local totals[3].count of work (thread 0) (8 bytes)");
+        assert_eq!(local, Some(Object { name: "totals", function: Some("work (thread 0)") }));
     }
 }

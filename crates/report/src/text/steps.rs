@@ -5,7 +5,7 @@ use rashomon_event::finding::{Origin, Step};
 use rashomon_event::{Finding, Frame, Verdict};
 use std::fmt::Write as _;
 
-/// Steps up to this many are all shown.
+/// Steps up to this many are all shown, unless many threads take part.
 const FEW: usize = 5;
 /// Of more, so many of those that matter.
 const LAST: usize = 4;
@@ -16,7 +16,8 @@ impl Look<'_> {
             return;
         }
         let _ = writeln!(out, "  {}", self.painter.paint(Tint::Strong, head(&finding.verdict)));
-        let folds = !self.full_schedule && finding.steps.len() + finding.earlier_steps > FEW;
+        let is_long = finding.steps.len() + finding.earlier_steps > FEW || finding.sides.len() > 2;
+        let folds = !self.full_schedule && is_long;
         let mut folded = finding.earlier_steps;
         let all = finding.steps.iter().filter(|step| matters(finding, step)).count();
         let mut before_the_last = all.saturating_sub(LAST);

@@ -1,11 +1,13 @@
 //! What forcing left undecided, a line each, with what to do next: neither claims nor an all-clear.
 
+use super::groups::object_of;
 use super::{Look, clean, kind_name};
+use rashomon_event::finding::Origin;
 use rashomon_event::{Finding, Frame, Side, Verdict, pasted};
 use std::fmt::Write as _;
 
 /// Lines that are shown; the others are counted.
-const MOST: usize = 20;
+const MOST: usize = 8;
 /// Schedules that are advised at least, twice as many as there were else.
 const LEAST_RECORDINGS: u32 = 10;
 
@@ -18,12 +20,20 @@ pub fn lines(look: &Look<'_>, findings: &[Finding], store: &str, recordings: u32
     }
     let head = "suspected, and not proven within the budget (which does not say that they cannot happen):";
     look.line(&mut out, "", head);
-    for finding in diverged.iter().take(MOST) {
+    let groups = by_object(&diverged);
+    for group in groups.iter().take(MOST) {
+        let finding = group[0];
         let (kind, subject) = (kind_name(finding.kind), clean(&finding.subject));
-        look.line(&mut out, "  ", &format!("{kind} [{}] {}: {subject}", clean(&finding.id), sides(finding)));
+        let others = match group.len() {
+            1 => String::new(),
+            2 => ", and once more at other places".to_owned(),
+            count => format!(", and {} times more at other places", count - 1),
+        };
+        look.line(&mut out, "  ", &format!("{kind} [{}] {}: {subject}{others}", clean(&finding.id), sides(finding)));
     }
-    if diverged.len() > MOST {
-        let _ = writeln!(out, "  and {} more", diverged.len() - MOST);
+    if groups.len() > MOST {
+        let left: usize = groups[MOST..].iter().map(Vec::len).sum();
+        let _ = writeln!(out, "  and {left} more, of other objects");
     }
     let next = format!(
         "next: `rashomon provoke {}` holds threads at these places without any schedule; `rashomon check --recordings {} …` \
@@ -33,6 +43,25 @@ pub fn lines(look: &Look<'_>, findings: &[Finding], store: &str, recordings: u32
     );
     look.line(&mut out, "  ", &next);
     out
+}
+
+/// Those of one object together; first what happens in the program's own code.
+fn by_object<'a>(diverged: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
+    let of_program = |side: &Side| Frame::best_known(&side.stack).is_some_and(|frame| frame.origin() == Origin::Program);
+    let mut sorted = diverged.to_vec();
+    sorted.sort_by_key(|finding| !finding.sides.iter().all(of_program));
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in sorted {
+        let object = object_of(&finding.subject);
+        let same = |group: &&mut Vec<&Finding>| {
+            object.is_some() && group[0].kind == finding.kind && object_of(&group[0].subject) == object
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
 }
 
 /// Both sides, each as file and line.

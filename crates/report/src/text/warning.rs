@@ -2,6 +2,7 @@
 
 use crate::format::Options;
 use crate::frame::{base_name, clean, strip_prefix};
+use super::{names, thread_words};
 use crate::tsan::{thread_name, waits};
 use crate::warning::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
 use rashomon_event::counted;
@@ -52,10 +53,15 @@ fn subject(warning: &Warning) -> Option<String> {
         (Place::Heap, _) => {
             format!("{} of {}", clean(warning.object_type(location.tag).unwrap_or("heap block")), counted(location.size, "byte"))
         }
-        (Place::Stack, _) => format!("stack of {}", thread_name(location.thread)),
-        (Place::Tls, _) => format!("thread-local storage of {}", thread_name(location.thread)),
+        (Place::Stack, _) => format!("stack of {}", thread_called(warning, location.thread)),
+        (Place::Tls, _) => format!("thread-local storage of {}", thread_called(warning, location.thread)),
         (Place::Descriptor, _) => format!("file descriptor {}", location.descriptor),
     })
+}
+
+/// As a report of a recorded execution calls it, if that is known.
+fn thread_called(warning: &Warning, number: u64) -> String {
+    warning.path_of(number).map_or_else(|| thread_name(number), |path| thread_words(&path))
 }
 
 impl Printer<'_> {
@@ -75,14 +81,16 @@ impl Printer<'_> {
         let _ = writeln!(self.text, "{title} {process}{subject}");
     }
 
+    fn path(&self, file: &str) -> String {
+        clean(&names::path(strip_prefix(file, &self.options.strip_path_prefix), &self.options.folder))
+    }
+
     fn frame(&self, frame: &Frame) -> String {
         let function = frame.function.as_deref().map_or_else(|| "??".to_owned(), clean);
         let place = match (&frame.file, frame.line, frame.column) {
-            (Some(file), Some(line), Some(column)) => {
-                format!("{}:{line}:{column}", clean(strip_prefix(file, &self.options.strip_path_prefix)))
-            }
-            (Some(file), Some(line), None) => format!("{}:{line}", clean(strip_prefix(file, &self.options.strip_path_prefix))),
-            (Some(file), None, _) => clean(strip_prefix(file, &self.options.strip_path_prefix)),
+            (Some(file), Some(line), Some(column)) => format!("{}:{line}:{column}", self.path(file)),
+            (Some(file), Some(line), None) => format!("{}:{line}", self.path(file)),
+            (Some(file), None, _) => self.path(file),
             (None, _, _) => match &frame.module {
                 Some(module) => format!("({}+{:#x})", clean(base_name(module)), frame.offset),
                 None => format!("({:#x})", frame.address),
@@ -116,7 +124,7 @@ impl Printer<'_> {
             (false, false) => format!("{atomic}read of {}", counted(access.size, "byte")),
         };
         let earlier = if first { "" } else { "earlier " };
-        self.heading(&format!("{}: {earlier}{what} at {:#x}", thread_name(access.thread), access.address));
+        self.heading(&format!("{}: {earlier}{what} at {:#x}", thread_called(self.warning, access.thread), access.address));
         self.stack(&access.stack, 4);
         for held in &access.held {
             let (mutex, shared) = (self.mutex(held.mutex), if held.write { "" } else { " (shared)" });
@@ -155,7 +163,7 @@ impl Printer<'_> {
 
     fn waits(&mut self) {
         let warning = self.warning;
-        let told = waits(warning, |index| self.mutex(index));
+        let told = waits(warning, |number| thread_called(warning, number), |index| self.mutex(index));
         for (words, stack) in told {
             self.heading(&words);
             self.stack(stack, 4);
@@ -169,7 +177,7 @@ impl Printer<'_> {
         let each = if self.options.second_deadlock_stack { 2 } else { 1 };
         let nothing = Stack::default();
         for index in 0..count {
-            let thread = thread_name(warning.unique_threads.get(index).copied().unwrap_or(0));
+            let thread = thread_called(warning, warning.unique_threads.get(index).copied().unwrap_or(0));
             let (next, own) = (self.mutex((index + 1) % count), self.mutex(index));
             self.heading(&format!("{thread}: takes {next} while holding {own}"));
             self.stack(warning.stacks.get(each * index).unwrap_or(&nothing), 4);
@@ -181,13 +189,13 @@ impl Printer<'_> {
     }
 
     fn location(&mut self, location: &Location) {
-        let by = thread_name(location.thread);
+        let by = thread_called(self.warning, location.thread);
         match location.place {
             Place::Static => {
                 if let Some(variable) = &location.variable
                     && let (Some(file), Some(line)) = (&variable.file, variable.line)
                 {
-                    let file = clean(strip_prefix(file, &self.options.strip_path_prefix));
+                    let file = self.path(file);
                     self.heading(&format!("{} is declared at {file}:{line}", clean(&variable.name)));
                 }
             }
@@ -207,7 +215,8 @@ impl Printer<'_> {
     fn thread(&mut self, thread: &Thread) {
         let name = if thread.name.is_empty() { String::new() } else { format!(" '{}'", clean(&thread.name)) };
         let state = if thread.is_running() { "" } else { ", which has ended," };
-        self.heading(&format!("thread T{}{name}{state} was created by {} at", thread.number, thread_name(thread.parent)));
+        let (called, parent) = (thread_called(self.warning, thread.number), thread_called(self.warning, thread.parent));
+        self.heading(&format!("{called}{name}{state} was created by {parent} at"));
         self.stack(&thread.created, 4);
     }
 }

@@ -7,6 +7,7 @@ use crate::commands::{
 };
 use crate::exit::Exit;
 use crate::terminal::{print, say};
+use crate::waiting::Waiting;
 use anyhow::{Context as _, Result};
 use rashomon_event::Deadline;
 use rashomon_pipeline::analyse::traces::each_trace;
@@ -47,6 +48,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     let mut enforced = Enforced::default();
     let quiet_output = asked.json.as_deref() == Some(Path::new("-"));
     let mut failed = None;
+    let waiting = Waiting::new(ui.quiet, "enforcing orders", enforcement.deadline);
     each_trace(store.path(), |trace| {
         if failed.is_some() {
             return;
@@ -60,6 +62,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
         let added = enforced.add(trace, &enforcement, told).err().map(anyhow::Error::from);
         failed = added.or(unwritten);
     })?;
+    drop(waiting);
     if let Some(error) = failed {
         return Err(error);
     }
