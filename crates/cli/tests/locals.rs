@@ -101,5 +101,5 @@ fn input_from_outside_is_named() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(writer);
     check.stdin(Stdio::from(reader));
-    place.run(check).expect(0, &["input from a pipe (descriptor 0, standard input) came from outside, to main (asks.c:3)"]);
+    place.run(check).expect(0, &["external input from a pipe (descriptor 0, standard input), to main (asks.c:3)"]);
 }

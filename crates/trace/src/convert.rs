@@ -320,8 +320,8 @@ const fn waited_source(op: Op, sync: &SyncRecord<'_>) -> u16 {
     const PAGE: u64 = 4096;
     const END_OF_MEMORY: u64 = 1 << 47;
     match (op, sync.aux) {
-        (Op::Observe, 0) if sync.object >= PAGE && sync.object < END_OF_MEMORY => sync_source::FUTEX,
-        (Op::Observe, 0) => sync_source::FILE,
+        (Op::Acquire, 0) if sync.object >= PAGE && sync.object < END_OF_MEMORY => sync_source::FUTEX,
+        (Op::Acquire, 0) => sync_source::FILE,
         (_, aux) => aux,
     }
 }

@@ -1,4 +1,4 @@
-//! What came from outside first, in words: the file, socket or signal, and where the program asked for it.
+//! The first external input, in words: the file, socket or signal, and where the program asked for it.
 
 use crate::findings::describe::{Describer, place_words};
 use crate::findings::symbols::Symbols;
@@ -7,22 +7,22 @@ use rashomon_event::Frame;
 use rashomon_trace::{InputFile, InputRecord, LoadedTrace};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// `None`: nothing came.
+/// `None`: there was none.
 pub(crate) fn input_words<S: Symbols + ?Sized>(loaded: &LoadedTrace, symbols: &S) -> Option<String> {
     let input = loaded.input?;
     let stack = Describer::new(&loaded.trace, &loaded.sync_objects, symbols).stack(input.site, input.context);
     let known = Frame::best_known(&stack).filter(|frame| frame.function.is_some());
     let place = known.map_or_else(String::new, |frame| format!(", to {}", place_words(frame)));
     let what = origin(&input);
-    Some(format!("{what} came from outside{place}: an execution in which it is another one may leave its schedule from there on"))
+    Some(format!("external input{what}{place}: a re-execution in which it differs may leave its schedule from there on"))
 }
 
 fn origin(input: &InputRecord) -> String {
     match (input.source, input.file) {
-        (sync_source::SIGNAL, _) => signal_words(input.object),
-        (sync_source::PROCESS, _) => "the end of another process".into(),
-        (_, Some(file)) => format!("input from {}", file_words(&file)),
-        _ => "input".into(),
+        (sync_source::SIGNAL, _) => format!(", {}", signal_words(input.object)),
+        (sync_source::PROCESS, _) => ", the end of another process".into(),
+        (_, Some(file)) => format!(" from {}", file_words(&file)),
+        _ => String::new(),
     }
 }
 
