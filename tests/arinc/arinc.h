@@ -1,6 +1,5 @@
-// A small library in the manner of ARINC 653: processes of a partition exchange messages through buffers and blackboards.
-// Processes are threads. The library synchronises by a lock of its own, made of an exchange and the kernel's futex in inline
-// assembly, so that no tool sees any of it.
+// A small library after ARINC 653: processes of a partition, which are threads, exchange messages by buffers and blackboards. It
+// synchronises by a lock of its own, made of an exchange and the kernel's futex in inline assembly, so that no tool sees it.
 //
 // RACE=1: the size of the last message is kept in a plain global variable: written on sending, read on receiving.
 // RACE=2: receiving looks how much was sent before it takes the lock.

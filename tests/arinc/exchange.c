@@ -1,6 +1,5 @@
-// The test: a process computes, and sends what it found through a buffer; another waits for ever for messages to arrive, and
-// shows the last one on a blackboard; a third looks at both. The argument is the amount of computation, 1 by default: two
-// seconds or more.
+// The test: a process computes, and sends its results through a buffer; another waits for messages, and shows the last one on a
+// blackboard; a third looks at both. The argument is the amount of computation, 1 by default: two seconds or more.
 #include "arinc.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
-// A race (or, in case 14, a deadlock) for each construct of OpenMP: what it does not order. The variable that races is named
-// behind each case.
+// A race (in case 14, a deadlock) for each construct of OpenMP: what it does not order. Behind each: the variable that races.
 #include <omp.h>
 #include <stdio.h>
 int x, y, a[8];

@@ -1,5 +1,4 @@
-// Two of the threads wait for each other's locks for ever; all others wait for them at the end of the region. Nobody goes on
-// before both have their first lock.
+// Two threads wait for each other's locks for ever, all others for them at the region's end. Both have their first lock before.
 #include <omp.h>
 #include <stdio.h>
 

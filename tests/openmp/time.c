@@ -1,5 +1,4 @@
-// Work takes no time that somebody else waits for: it prints after which constructs half of the minute was over that another
-// thread waits at most.
+// Work takes no time that others wait for: prints after which constructs half of the minute was over that one waits at most.
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,6 +1,5 @@
-// In the manner of a kernel: a producer and a consumer that know only memory barriers, and an interrupt handler on a thread of
-// its own that runs only while a mask word is clear. Barriers, the mask and all waiting are inline assembly, which no tool
-// sees.
+// As in a kernel: a producer and a consumer that use memory barriers only, and an interrupt handler on its own thread that runs
+// while a mask word is clear. Barriers, the mask and all waiting are inline assembly, which no tool sees.
 //
 // RACE=1: the consumer does not mask the handler while it changes what both count.
 #include <pthread.h>

@@ -1,6 +1,5 @@
 // Listing 1 of the RaceHunter paper (Programming and Computer Software 50(6), 2024).
-// When t1 runs before t2 both accesses of a happen under ma, so lock sets see nothing; when t2 looks at b first it writes a
-// without a lock.
+// When t1 runs before t2 both accesses of a are under ma, and lock sets see nothing; if t2 reads b first it writes a unlocked.
 #include <pthread.h>
 #include <stdio.h>
 

@@ -1,5 +1,4 @@
-// A client of a server that answers each line with one: two connections. All lines are sent before the answers are read, so
-// that both are at work.
+// A client of a server that answers each line with one: two connections, both at work: all lines are sent before any is read.
 //
 // Where: $RASHOMON_SOCKET or $RASHOMON_PORT. Each argument is `1:LINE` or `2:LINE`; the answers are printed.
 #include <arpa/inet.h>

@@ -27,8 +27,7 @@ inline std::uint32_t private_work(std::vector<std::uint32_t> &own, int rounds) {
     return sum;
 }
 
-// Work without an access. Between both accesses of a rare race it takes many times as long as what one thread can be ahead of
-// another one.
+// Work without an access. Between the accesses of a rare race it takes many times as long as one thread can be ahead of another.
 inline void calculate(int rounds) {
     Random random(static_cast<std::uint64_t>(rounds));
     std::uint32_t sum = 0;

@@ -1,5 +1,4 @@
-// Shacham et al. 2007, Fig. 7: the racing pair is the last `Y = X` of the second thread, under lock_y only, and the `X = 7` of
-// the first, under lock_x.
+// Shacham et al. 2007, Fig. 7: the second thread's last `Y = X`, under lock_y only, races with the first's `X = 7`, under lock_x.
 #include "common.hpp"
 static std::mutex lock_x, lock_y;
 int X, Y;

@@ -1,5 +1,4 @@
-// mtrt: threads render rows of a scene of spheres, each its own; each says at the end of every row, without any lock, which one
-// it rendered last.
+// mtrt: threads render rows of a scene of spheres, each its own; after each row they say, without a lock, which was the last.
 #include "common.hpp"
 
 constexpr int WIDTH = 160, SPHERES = 6;

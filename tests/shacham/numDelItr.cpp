@@ -1,5 +1,4 @@
-// The running example of Shacham et al. 2007, Fig. 4, between two large pieces of work, of which the first ends and the second
-// begins with a look at the number of deletions.
+// Shacham et al. 2007, Fig. 4, between two large pieces of work: the first ends and the second begins with a read of the count.
 #include "common.hpp"
 
 constexpr int POOL = 120;
