@@ -1,6 +1,6 @@
 //! What a function may call a place in a block that it uses, by the structures that it knows.
 
-use crate::members::{COUNTERS, Members, is_foreign};
+use crate::members::{At, COUNTERS, Members, is_foreign, is_reserved};
 
 /// Names of a place in a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl Members {
         found
     }
 
-    fn users_name(&self, at: crate::members::At) -> Option<String> {
+    fn users_name(&self, at: At) -> Option<String> {
         let (scope, name) = self.name_of_type(at, None).ok()?;
-        name.filter(|_| !is_foreign(&scope)).map(|name| format!("{scope}{name}"))
+        name.filter(|name| !is_foreign(&scope) && !is_reserved(name)).map(|name| format!("{scope}{name}"))
     }
 }
