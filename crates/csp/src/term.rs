@@ -1,5 +1,7 @@
 //! Terms of the algebra. Each is kept once, so that equal states of an exploration have equal numbers.
 
+use crate::evaluate::{self, Unfolding};
+use crate::syntax::ScriptError;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,6 +62,8 @@ pub struct Processes {
     pub events: Vec<String>,
     /// Names of processes, and what they stand for.
     pub definitions: Vec<(String, TermId)>,
+    /// Definitions of a script whose bodies are made where they are needed.
+    pub(crate) unfolding: Unfolding,
 }
 
 impl Processes {
@@ -97,7 +101,21 @@ impl Processes {
         self.terms.len()
     }
 
-    pub fn body(&self, name: Name) -> TermId {
+    pub(crate) fn body(&self, name: Name) -> TermId {
         self.definitions[name.0 as usize].1
+    }
+
+    /// What a name stands for.
+    pub fn unfolded(&mut self, name: Name) -> Result<TermId, ScriptError> {
+        if self.unfolding.is_pending(name) { evaluate::unfold(self, name) } else { Ok(self.body(name)) }
+    }
+
+    /// Makes the bodies of all definitions that are called, at most so many; whether that was enough.
+    pub fn unfold_all(&mut self, most: usize) -> Result<bool, ScriptError> {
+        for _ in 0..most {
+            let Some(name) = self.unfolding.first_pending() else { return Ok(true) };
+            evaluate::unfold(self, name)?;
+        }
+        Ok(self.unfolding.first_pending().is_none())
     }
 }

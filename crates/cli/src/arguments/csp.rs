@@ -49,8 +49,9 @@ pub enum CspCommand {
     },
     /// Decide the assertions of a script in a subset of CSP_M, with shortest counterexamples.
     ///
-    /// Events without data, processes without parameters; `[T=`, `[F=`, `[FD=`, `:[deadlock free]` with nothing, `[F]` or `[FD]`
-    /// behind it, and `:[divergence free]`. Exit code 0: all hold. 1: one fails. 125: one is undecided, and none fails.
+    /// Channels with data, parametrised processes, functions, sets and sequences; `assert` with `[T=`, `[F=`, `[FD=`,
+    /// `:[deadlock free]`, `:[divergence free]`, `:[deterministic]`, and `not` before each. `docs/reference/csp.md` has the whole
+    /// subset. Exit code 0: all hold. 1: one fails. 125: one is undecided, and none fails.
     #[command(after_help = examples::CSP_CHECK)]
     Check {
         /// The script.

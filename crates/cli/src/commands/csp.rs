@@ -7,12 +7,13 @@ use crate::arguments::CspCommand;
 use crate::exit::Exit;
 use crate::terminal::{print, say};
 use anyhow::{Context as _, Result, anyhow, bail};
-use rashomon_csp::refine::{Limits, Verdict};
+use rashomon_csp::refine::{Limits, Verdict, Why};
 use rashomon_csp::script::Script;
+use rashomon_csp::transitions::StepError;
 use rashomon_files::Links;
 use rashomon_pipeline::analyse::model::exported;
 use rashomon_pipeline::analyse::traces::{each_trace, losses};
-use std::path::Path;
+use std::path::{Component, Path};
 use std::time::{Duration, Instant};
 
 /// Bytes of a script.
@@ -60,29 +61,46 @@ fn tell_losses(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A script that another one includes: a file of the same folder or below it, by its name there.
+fn included(folder: &Path, name: &str) -> Result<String, String> {
+    let name = Path::new(name);
+    if !name.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(String::from("a path that leaves the folder of the script"));
+    }
+    let path = folder.join(name);
+    let bytes = rashomon_files::read(&path, Links::Refused, LARGEST).map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|_| String::from("text that is not UTF-8"))
+}
+
 fn check(file: &Path, within: Duration, limits: &Limits) -> Result<Exit> {
     let bytes =
         rashomon_files::read(file, Links::Followed, LARGEST).with_context(|| format!("cannot read {}", file.display()))?;
     let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not text in UTF-8", file.display()))?;
-    let script = Script::read(&text).with_context(|| file.display().to_string())?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let script = Script::read_with(&text, &mut |name| included(folder, name)).with_context(|| file.display().to_string())?;
     let (mut fails, mut undecided) = (false, false);
-    for assertion in script.assertions.clone() {
+    for assertion in &script.assertions {
         let limits = Limits { until: Instant::now().checked_add(within), ..*limits };
-        // Each starts with the terms of the script alone.
-        let verdict = script.clone().check(assertion.claim, &limits);
-        let line = match &verdict {
-            Verdict::Holds { states } => format!("holds ({states} states)"),
-            Verdict::Fails { states, .. } => format!("fails ({states} states)"),
-            Verdict::Undecided { states, why } => format!("undecided: {why} ({states} states)"),
+        // Each starts with the terms of the script alone. What it unfolds has names that only it knows.
+        let mut explored = script.clone();
+        let verdict = explored.check(assertion.claim, &limits);
+        let says = match (assertion.holds(&verdict), &verdict) {
+            (_, Verdict::Undecided { why: Why::Step(StepError::Script(error)), .. }) => {
+                return Err(anyhow!(error.clone()).context(file.display().to_string()));
+            }
+            (_, Verdict::Undecided { states, why }) => format!("undecided: {why} ({states} states)"),
+            (holds, Verdict::Holds { states } | Verdict::Fails { states, .. }) => {
+                format!("{} ({states} states)", if holds == Some(true) { "holds" } else { "fails" })
+            }
         };
-        print(&format!("{}:{}: {}: {line}\n", file.display(), assertion.line, script.claim(assertion.claim)))?;
+        print(&format!("{}:{}: {}: {says}\n", file.display(), assertion.line, script.says(assertion)))?;
         if let Verdict::Fails { counterexamples, .. } = &verdict {
             for found in counterexamples {
-                print(&format!("    {}\n", script.counterexample(found)))?;
+                print(&format!("    {}\n", explored.counterexample(found)))?;
             }
         }
-        fails |= matches!(verdict, Verdict::Fails { .. });
-        undecided |= matches!(verdict, Verdict::Undecided { .. });
+        fails |= assertion.holds(&verdict) == Some(false);
+        undecided |= assertion.holds(&verdict).is_none();
     }
     if script.assertions.is_empty() {
         print(&format!("{}: no assertions\n", file.display()))?;
