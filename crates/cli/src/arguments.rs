@@ -12,7 +12,7 @@ mod trace;
 
 pub use analyse::{AnalyseOptions, FailOnFound};
 pub use client::ClientOptions;
-pub use csp::{CspCommand, PredictEngine};
+pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
 pub use report::{FailOn, LookOptions, ReportOptions, Show};
 pub use run::{FilterOptions, RunOptions, TrustOptions};

@@ -58,7 +58,8 @@ fn included_scripts_lie_below_the_script() {
     place.write("models/types.csp", "channel c : {0, 1}\n");
     place.write("models/model.csp", "include \"types.csp\"\nassert RUN({| c |}) :[deterministic]\n");
     place.write("models/leaves.csp", "include \"../outside.csp\"\n");
-    place.rashomon(&["csp", "check", "models/model.csp"]).expect(0, &["RUN({| c |}) :[deterministic]: holds"]);
+    let held = place.rashomon(&["csp", "check", "models/model.csp"]).expect(0, &[]);
+    assert!(held.out.contains("RUN({| c |}) :[deterministic]: holds"), "{held}");
     let refused = ["line 1, column 9: expected a script that can be read, found a path that leaves the folder of the script"];
     place.rashomon(&["csp", "check", "models/leaves.csp"]).expect(125, &refused);
 }

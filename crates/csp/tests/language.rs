@@ -1,7 +1,9 @@
 //! What is wrong with scripts that have data: each error has its place, what was found and what is expected; and every bound.
 
+use proptest::prelude::*;
 use rashomon_csp::refine::{Limits, Verdict, Why};
 use rashomon_csp::script::{Script, ScriptError};
+use std::sync::LazyLock;
 
 fn error(text: &str) -> ScriptError {
     match Script::read(text) {
@@ -148,4 +150,40 @@ fn data_becomes_names_in_written_scripts() {
     assert!(written.starts_with("channel c_0, c_1, c_1'\n"), "{written}");
     assert!(written.contains("assert not STOP [T= P_1_"), "{written}");
     Script::read(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+}
+
+/// The classic scripts, in pieces.
+static PIECES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let pieces = |text: String| text.split_inclusive(|letter: char| !letter.is_alphanumeric()).map(String::from).collect();
+    files.iter().map(|file| pieces(std::fs::read_to_string(file).unwrap())).collect()
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Scripts with a few pieces replaced by others, or cut off.
+    #[test]
+    fn any_script_is_accepted_or_refused(
+        file in 0usize..1000,
+        length in 1usize..4000,
+        changes in prop::collection::vec((0usize..4000, 0usize..1000, 0usize..4000), 0..4),
+    ) {
+        let all = &*PIECES;
+        let mut pieces: Vec<&str> = all[file % all.len()].iter().map(String::as_str).collect();
+        for (at, file, other) in changes {
+            let (at, others) = (at % pieces.len(), &all[file % all.len()]);
+            pieces[at] = &others[other % others.len()];
+        }
+        pieces.truncate(length);
+        if let Ok(mut script) = Script::read(&pieces.concat()) {
+            for assertion in script.assertions.clone() {
+                let _ = script.clone().check(assertion.claim, &Limits { states: 300, ..Limits::default() });
+            }
+            let _ = script.processes.unfold_all(50);
+            let _ = script.written();
+        }
+    }
 }

@@ -3,7 +3,7 @@
 mod enforce;
 
 use super::{Ui, open_store};
-use crate::arguments::CspCommand;
+use crate::arguments::{CspCommand, SelectionOptions};
 use crate::exit::Exit;
 use crate::terminal::{print, say};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -11,19 +11,25 @@ use rashomon_csp::refine::{Limits, Verdict, Why};
 use rashomon_csp::script::Script;
 use rashomon_csp::transitions::StepError;
 use rashomon_files::Links;
+use rashomon_pipeline::Binaries;
 use rashomon_pipeline::analyse::model::exported;
+use rashomon_pipeline::analyse::selection::{Listed, Selection};
 use rashomon_pipeline::analyse::traces::{each_trace, losses};
 use std::path::{Component, Path};
 use std::time::{Duration, Instant};
 
-/// Bytes of a script.
+/// Bytes of a script, and of a list of places.
 const LARGEST: u64 = 4 << 20;
+const LARGEST_LIST: u64 = 64 << 20;
 
 pub fn csp(ui: Ui, command: CspCommand) -> Result<Exit> {
     match command {
-        CspCommand::Export { trace, output, objects } => export(trace.as_deref(), output.as_deref(), objects),
-        CspCommand::Enforce { store, trust, counterexamples, budget, step_timeout, json } => {
-            let asked = enforce::Asked { most: usize::from(counterexamples), budget, step_timeout, json };
+        CspCommand::Export { trace, output, objects, selection } => {
+            export(trace.as_deref(), output.as_deref(), objects, &selected(selection)?)
+        }
+        CspCommand::Enforce { store, trust, counterexamples, budget, step_timeout, json, selection } => {
+            let most = usize::from(counterexamples);
+            let asked = enforce::Asked { most, budget, step_timeout, json, selection: selected(selection)? };
             enforce::enforce(ui, store.as_deref(), trust, &asked)
         }
         CspCommand::Check { file, states, within, counterexamples } => {
@@ -32,17 +38,30 @@ pub fn csp(ui: Ui, command: CspCommand) -> Result<Exit> {
     }
 }
 
-fn export(trace: Option<&Path>, output: Option<&Path>, objects: usize) -> Result<Exit> {
+fn selected(options: SelectionOptions) -> Result<Selection> {
+    let listed = |path: &Path| -> Result<Listed> {
+        let bytes = rashomon_files::read(path, Links::Followed, LARGEST_LIST)?;
+        Ok(Listed::read(&String::from_utf8(bytes).map_err(|_| anyhow!("it is not text in UTF-8"))?)?)
+    };
+    let listed = options.static_list.map(|path| listed(&path).with_context(|| path.display().to_string())).transpose()?;
+    Ok(Selection { include: options.include, exclude: options.exclude, listed })
+}
+
+fn export(trace: Option<&Path>, output: Option<&Path>, objects: usize, selection: &Selection) -> Result<Exit> {
     let path = match trace {
         Some(path) => path.to_path_buf(),
         None => open_store(None)?.path().to_path_buf(),
     };
     let mut first = None;
     each_trace(&path, |trace| {
-        first.get_or_insert_with(|| exported(trace, objects));
+        first.get_or_insert_with(|| {
+            let (trace, left_out) = selection.of(trace, &Binaries::new());
+            (exported(&trace, objects), left_out)
+        });
     })?;
     tell_losses(&path)?;
-    let Some(exported) = first else { bail!("{}: no recording", path.display()) };
+    let Some((exported, accesses)) = first else { bail!("{}: no recording", path.display()) };
+    tell_selection(accesses);
     if exported.left_out > 0 {
         say!("{} of {} shared objects get no model: --objects {1} gives one to each", exported.left_out, exported.suspicious);
     }
@@ -51,6 +70,12 @@ fn export(trace: Option<&Path>, output: Option<&Path>, objects: usize) -> Result
         None => print(&exported.text)?,
     }
     Ok(Exit::Success)
+}
+
+fn tell_selection(left_out: usize) {
+    if left_out > 0 {
+        say!("{left_out} accesses are not looked at (--include, --exclude, --static-list)");
+    }
 }
 
 /// A model of what was recorded says nothing of what was not.
