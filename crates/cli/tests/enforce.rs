@@ -222,3 +222,19 @@ fn a_wait_loop_is_seen_where_nobody_waited() {
     }
     panic!("main waited in every run");
 }
+
+/// Which cell a thread works on depends on how many were handed out before. The shortest orders leave sections out that hand out
+/// others, or change their order; most of them the program leaves, or does something else in.
+#[test]
+fn orders_close_to_the_trace_are_tried_where_shorter_ones_show_nothing() {
+    let source = format!("#define SEEDED\n{}", include_str!("../../../tests/applications/fmm.c"));
+    let place = Place::new();
+    place.compile("program", &source);
+    place.rashomon(&["record", "--recordings", "4", "--output", "store", "--", "./program"]);
+    let ended = place.rashomon(&["csp", "enforce", "--json", "orders.json", "store"]);
+    let report = std::fs::read(place.path("orders.json")).unwrap_or_default();
+    let report: Value = serde_json::from_slice(&report).unwrap_or_default();
+    let all = outcomes(&report);
+    let races = all.iter().filter(|outcome| **outcome == "race").count();
+    assert!(races > 0 && 4 * races >= 3 * all.len(), "{report} {ended}");
+}
