@@ -1,12 +1,6 @@
 //! Words of CSP_M, with their places.
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    pub line: usize,
-    pub column: usize,
-    /// The script itself, or the number of one that it includes.
-    pub(crate) file: u16,
-}
+use crate::error::Place;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {

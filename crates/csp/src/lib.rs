@@ -9,6 +9,8 @@ pub mod script;
 pub mod term;
 pub mod transitions;
 
+mod builtin;
+mod error;
 mod evaluate;
 mod lexer;
 mod parse;

@@ -1,12 +1,11 @@
 //! What names stand for. Every name is defined, a pattern binds each name once; definitions within a `let` know what they take
 //! from around it, and it is known which definitions stand for processes.
 
-use crate::evaluate::Builtin;
-use crate::lexer::Place;
-use crate::parse::{Asked, Asserted};
+use crate::builtin::Builtin;
+use crate::error::{Place, ScriptError};
 use crate::syntax::{
-    Clause, Definition, DefinitionId, Expression, Field, Global, Items, Kind, Pattern, PatternKind, Program, Qualifier,
-    Replicated, ScriptError, Symbol, TypeBody,
+    Asked, Asserted, Clause, Definition, DefinitionId, Expression, Field, Global, Items, Kind, Pattern, PatternKind, Program,
+    Qualifier, Replicated, Symbol, TypeBody,
 };
 use std::collections::BTreeSet;
 

@@ -1,11 +1,12 @@
 //! Scripts: definitions, and what they assert.
 
+pub use crate::error::{Place, ScriptError};
 use crate::parse::{self, Include};
 use crate::refine::{
     Counterexample, Limits, Model, Then, Verdict, deadlock_and_divergence_free, deadlock_free, deterministic, divergence_free,
     refines,
 };
-pub use crate::syntax::{Place, ScriptError};
+use crate::syntax::{Asked, Asserted};
 use crate::term::{Processes, TermId};
 use crate::transitions::Action;
 use crate::{evaluate, scope, written};
@@ -61,10 +62,16 @@ impl Script {
         let (mut program, asserted) = parse::program(text, include)?;
         scope::resolve(&mut program, &asserted)?;
         let (processes, claims) = evaluate::script(program, &asserted)?;
-        let assertion = |(one, claim): (parse::Asserted, Claim)| Assertion {
+        let assertion = |(one, (process, other)): (Asserted, (TermId, Option<TermId>))| Assertion {
             line: one.place.line,
             negated: one.negated,
-            claim,
+            claim: match (one.asked, other) {
+                (Asked::Refines(model, _), Some(other)) => Claim::Refines(model, process, other),
+                (Asked::DivergenceFree, _) => Claim::DivergenceFree(process),
+                (Asked::Free, _) => Claim::Free(process),
+                (Asked::Deterministic(model), _) => Claim::Deterministic(model == Model::FailuresDivergences, process),
+                (Asked::DeadlockFree | Asked::Refines(..), _) => Claim::DeadlockFree(process),
+            },
             text: one.text,
         };
         Ok(Self { processes, assertions: asserted.into_iter().zip(claims).map(assertion).collect() })

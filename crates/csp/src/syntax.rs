@@ -1,23 +1,9 @@
 //! Scripts as they are written: expressions, patterns, definitions and declarations.
 
-use crate::evaluate::{Builtin, Signature};
-pub use crate::lexer::Place;
+use crate::builtin::Builtin;
+use crate::error::{Place, ScriptError};
+use crate::refine::Model;
 use rustc_hash::FxHashMap;
-
-/// What is wrong with a script, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}line {}, column {}: expected {expected}, found {found}", in_file(file.as_deref()), place.line, place.column)]
-pub struct ScriptError {
-    /// An included script; `None` in the script itself.
-    pub file: Option<String>,
-    pub place: Place,
-    pub expected: String,
-    pub found: String,
-}
-
-fn in_file(file: Option<&str>) -> String {
-    file.map(|file| format!("{file}: ")).unwrap_or_default()
-}
 
 /// A name of the script, by its place in [`Program::symbols`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -221,6 +207,26 @@ pub enum TypeBody {
     Data(Vec<(Symbol, Place, Vec<Expression>)>),
 }
 
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// The second process is the implementation.
+    Refines(Model, Box<Expression>),
+    DeadlockFree,
+    DivergenceFree,
+    Free,
+    /// In the stable-failures or the failures-divergences model.
+    Deterministic(Model),
+}
+
+#[derive(Clone, Debug)]
+pub struct Asserted {
+    pub place: Place,
+    pub text: String,
+    pub negated: bool,
+    pub process: Expression,
+    pub asked: Asked,
+}
+
 /// A whole script.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -231,7 +237,6 @@ pub struct Program {
     pub channels: Vec<Channel>,
     pub constructors: Vec<Symbol>,
     pub types: Vec<TypeDeclaration>,
-    pub signature: Signature,
 }
 
 impl Program {

@@ -3,7 +3,7 @@
 //! Termination is an event of its own (tick). In a parallel composition a side terminates by an internal step, and the whole
 //! terminates after both sides (distributed termination). A tick cannot be refused by the environment.
 
-use crate::syntax::ScriptError;
+use crate::error::ScriptError;
 use crate::term::{Event, Events, Processes, Term, TermId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;

@@ -46,7 +46,7 @@ impl<'p> Writer<'p> {
             let _ = writeln!(text, "channel {}", self.events.join(", "));
         }
         for (number, (name, definition)) in (0..).zip(self.names.iter().zip(&self.processes.definitions)) {
-            if !self.processes.unfolding.is_pending(crate::term::Name(number)) {
+            if !self.processes.is_pending(crate::term::Name(number)) {
                 let _ = writeln!(text, "{name} = {}", self.term(definition.1));
             }
         }

@@ -141,7 +141,8 @@ fn included_scripts_are_read_and_named() {
 
 #[test]
 fn data_becomes_names_in_written_scripts() {
-    let text = "channel c : {0, 1}\nchannel c_1\nP(x) = c.x -> P(1 - x) [] c_1 -> STOP\nassert P(0) :[deadlock free]\nassert not STOP [T= P(1)";
+    let text = "channel c : {0, 1}\nchannel c_1\nP(x) = c.x -> P(1 - x) [] c_1 -> STOP\n\
+        assert P(0) :[deadlock free]\nassert not STOP [T= P(1)";
     let mut script = Script::read(text).unwrap_or_else(|error| panic!("{error}"));
     assert!(script.processes.unfold_all(100).is_ok_and(|all| all));
     let says: Vec<_> = script.assertions.iter().map(|assertion| script.says(assertion)).collect();

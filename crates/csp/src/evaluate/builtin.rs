@@ -1,64 +1,11 @@
-//! Names that every script knows, unless it defines them itself.
+//! Functions and sets that every script knows.
 
 use super::{ELEMENTS, Environment, Evaluator, Found, Instance, Value};
-use crate::lexer::Place;
+use crate::builtin::Builtin;
+use crate::error::Place;
 use crate::syntax::Expression;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-macro_rules! builtins {
-    ($($variant:ident $name:literal,)*) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Builtin {
-            $($variant,)*
-        }
-
-        impl Builtin {
-            pub fn named(name: &str) -> Option<Self> {
-                match name {
-                    $($name => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-        }
-    };
-}
-
-builtins! {
-    True "true",
-    False "false",
-    Bool "Bool",
-    Int "Int",
-    Events "Events",
-    Union "union",
-    Inter "inter",
-    Diff "diff",
-    UnionOfAll "Union",
-    InterOfAll "Inter",
-    Member "member",
-    Card "card",
-    Empty "empty",
-    SetOf "set",
-    Subsets "Set",
-    SequenceOf "seq",
-    Head "head",
-    Tail "tail",
-    Null "null",
-    Length "length",
-    Concat "concat",
-    Element "elem",
-    Productions "productions",
-    Extensions "extensions",
-    Chaos "CHAOS",
-    Run "RUN",
-    Diverge "DIV",
-}
 
 impl<'e> Evaluator<'e> {
     /// What the name alone stands for.
@@ -70,7 +17,7 @@ impl<'e> Evaluator<'e> {
             Builtin::Int => return Err(self.program.error(place, "a finite set", String::from("`Int`"))),
             Builtin::Events => {
                 self.ready(place)?;
-                Value::Set(Arc::new(self.program.signature.names.iter().cloned().collect()))
+                Value::Set(Arc::new(self.signature.names.iter().cloned().collect()))
             }
             Builtin::Diverge => {
                 let nothing = Value::Set(Arc::default());
@@ -135,24 +82,9 @@ impl<'e> Evaluator<'e> {
             }
             Builtin::SetOf => Value::Set(Arc::new(self.sequence(one, environment)?.iter().cloned().collect())),
             Builtin::SequenceOf => Value::Sequence(self.set(one, environment)?.iter().cloned().collect()),
-            Builtin::Null => Value::Bool(self.sequence(one, environment)?.is_empty()),
-            Builtin::Length => Value::Number(self.sequence(one, environment)?.len() as i64),
-            Builtin::Head | Builtin::Tail => {
+            Builtin::Null | Builtin::Length | Builtin::Head | Builtin::Tail | Builtin::Concat => {
                 let all = self.sequence(one, environment)?;
-                match all.split_first() {
-                    None => return self.wrong(one.place, "a sequence that is not empty", &Value::Sequence(all)),
-                    Some((head, _)) if builtin == Builtin::Head => head.clone(),
-                    Some((_, tail)) => Value::Sequence(tail.into()),
-                }
-            }
-            Builtin::Concat => {
-                let mut all = Vec::new();
-                for part in self.sequence(one, environment)?.iter() {
-                    let Value::Sequence(part) = part else { return self.wrong(one.place, "a sequence of sequences", part) };
-                    all.extend_from_slice(part);
-                    self.bounded(all.len(), place)?;
-                }
-                Value::Sequence(all.into())
+                self.of_sequence(builtin, all, one.place)?
             }
             Builtin::Productions | Builtin::Extensions => {
                 let of = self.evaluate(one, environment)?;
@@ -173,6 +105,27 @@ impl<'e> Evaluator<'e> {
             Builtin::True | Builtin::False | Builtin::Bool | Builtin::Int | Builtin::Events | Builtin::Diverge => {
                 return Err(self.program.error(place, "a function", format!("`{}`", builtin.name())));
             }
+        })
+    }
+
+    fn of_sequence(&self, builtin: Builtin, all: Arc<[Value]>, place: Place) -> Found<Value> {
+        Ok(match builtin {
+            Builtin::Null => Value::Bool(all.is_empty()),
+            Builtin::Length => Value::Number(all.len() as i64),
+            Builtin::Concat => {
+                let mut joined = Vec::new();
+                for part in all.iter() {
+                    let Value::Sequence(part) = part else { return self.wrong(place, "a sequence of sequences", part) };
+                    joined.extend_from_slice(part);
+                    self.bounded(joined.len(), place)?;
+                }
+                Value::Sequence(joined.into())
+            }
+            _ => match all.split_first() {
+                None => return self.wrong(place, "a sequence that is not empty", &Value::Sequence(all)),
+                Some((head, _)) if builtin == Builtin::Head => head.clone(),
+                Some((_, tail)) => Value::Sequence(tail.into()),
+            },
         })
     }
 

@@ -1,7 +1,7 @@
 //! Sets and sequences: listed, ranges, comprehensions, and what completes events.
 
 use super::{Environment, Evaluator, Found, Value};
-use crate::lexer::Place;
+use crate::error::Place;
 use crate::syntax::{Expression, Items, Qualifier, Shape};
 use std::collections::BTreeSet;
 use std::sync::Arc;

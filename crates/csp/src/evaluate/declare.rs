@@ -1,15 +1,16 @@
 //! Types, and the events of channels.
 
-use super::{Constant, EVENTS, Evaluator, Found, Signature, Value, value};
-use crate::lexer::Place;
-use crate::syntax::{Expression, Global, Kind, Program, ScriptError, TypeBody};
+use super::{Constant, EVENTS, Evaluator, Found, Signature, Unfolding, Value, value};
+use crate::error::{Place, ScriptError};
+use crate::syntax::{Expression, Global, Kind, Program, TypeBody};
 use crate::term::{Event, Processes};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Evaluates what is declared.
-pub fn signature(program: &mut Program, processes: &mut Processes) -> Result<(), ScriptError> {
-    let mut evaluator = Evaluator { program, processes, depth: 0 };
+pub fn signature(program: &Program, unfolding: &mut Unfolding, processes: &mut Processes) -> Result<Signature, ScriptError> {
+    let none = Signature::default();
+    let mut evaluator = Evaluator { program, signature: &none, unfolding, processes, depth: 0 };
     let mut signature = Signature::default();
     let mut all = Vec::new();
     for number in 0..program.types.len() as u32 {
@@ -34,8 +35,7 @@ pub fn signature(program: &mut Program, processes: &mut Processes) -> Result<(),
     signature.fields = Some(all);
     // Those that are called alike are told apart by their numbers only.
     processes.events = signature.names.iter().map(|event| value::named(program, event)).collect();
-    program.signature = signature;
-    Ok(())
+    Ok(signature)
 }
 
 /// Each beginning with each combination of values.
@@ -49,7 +49,7 @@ pub fn product(beginnings: Vec<Vec<Value>>, fields: &[Arc<BTreeSet<Value>>]) -> 
 impl<'e> Evaluator<'e> {
     /// Where events have to be known.
     pub(super) fn ready(&self, place: Place) -> Found<&'e [Vec<Arc<BTreeSet<Value>>>]> {
-        match &self.program.signature.fields {
+        match &self.signature.fields {
             Some(fields) => Ok(fields),
             None => Err(self.program.error(place, "a type that needs no events", String::from("one that does"))),
         }

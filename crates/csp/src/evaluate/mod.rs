@@ -7,21 +7,18 @@
 mod builtin;
 mod collections;
 mod declare;
+mod matching;
+mod operators;
 mod prefix;
 mod processes;
 mod value;
 
-pub use builtin::Builtin;
 pub use value::{Closure, Value, shown};
 
-use crate::lexer::Place;
-use crate::parse::{Asked, Asserted};
-use crate::refine::Model;
-use crate::script::Claim;
-use crate::syntax::{
-    DefinitionId, Expression, Global, Kind, Operator, Pattern, PatternKind, Program, ScriptError, Symbol, Unary,
-};
-use crate::term::{Event, Name, Processes, Term, TermId};
+use crate::builtin::Builtin;
+use crate::error::{Place, ScriptError};
+use crate::syntax::{Asked, Asserted, DefinitionId, Expression, Global, Kind, Program, Symbol};
+use crate::term::{Event, Name, Processes, Term, TermId, Unfold};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -79,8 +76,9 @@ enum Constant {
 
 /// What is known of a script while its processes are explored.
 #[derive(Clone, Debug, Default)]
-pub struct Unfolding {
+struct Unfolding {
     program: Arc<Program>,
+    signature: Arc<Signature>,
     names: FxHashMap<Instance, Name>,
     pending: FxHashMap<Name, Instance>,
     /// `None`: being evaluated.
@@ -90,23 +88,40 @@ pub struct Unfolding {
     arguments: usize,
 }
 
-impl Unfolding {
-    pub fn is_pending(&self, name: Name) -> bool {
+impl Unfold for Unfolding {
+    fn is_pending(&self, name: Name) -> bool {
         self.pending.contains_key(&name)
     }
 
-    pub fn first_pending(&self) -> Option<Name> {
+    fn first_pending(&self) -> Option<Name> {
         self.pending.keys().min().copied()
+    }
+
+    fn unfold(&mut self, processes: &mut Processes, name: Name) -> Result<TermId, ScriptError> {
+        let Some(instance) = self.pending.get(&name).cloned() else { return Ok(processes.body(name)) };
+        let (program, signature) = (self.program.clone(), self.signature.clone());
+        self.steps = 0;
+        let mut evaluator = Evaluator { program: &program, signature: &signature, unfolding: self, processes, depth: 0 };
+        let body = evaluator.body(&instance, name)?;
+        processes.definitions[name.0 as usize].1 = body;
+        self.pending.remove(&name);
+        Ok(body)
+    }
+
+    fn cloned(&self) -> Box<dyn Unfold> {
+        Box::new(self.clone())
     }
 }
 
-/// Events, all processes without parameters, and what is asserted of which terms.
-pub fn script(mut program: Program, asserted: &[Asserted]) -> Result<(Processes, Vec<Claim>), ScriptError> {
+/// Events, all processes without parameters, and the processes of each assertion.
+pub fn script(program: Program, asserted: &[Asserted]) -> Result<(Processes, Vec<(TermId, Option<TermId>)>), ScriptError> {
     let mut processes = Processes::default();
-    declare::signature(&mut program, &mut processes)?;
-    processes.unfolding.program = Arc::new(program);
-    let program = processes.unfolding.program.clone();
-    let mut evaluator = Evaluator { program: &program, processes: &mut processes, depth: 0 };
+    let mut unfolding = Unfolding::default();
+    let signature = Arc::new(declare::signature(&program, &mut unfolding, &mut processes)?);
+    let program = Arc::new(program);
+    (unfolding.program, unfolding.signature) = (program.clone(), signature.clone());
+    let mut evaluator =
+        Evaluator { program: &program, signature: &signature, unfolding: &mut unfolding, processes: &mut processes, depth: 0 };
     let constant = |global: &Global| match *global {
         Global::Definition(id) if program.definition(id).parameters == 0 => Some(id),
         _ => None,
@@ -119,36 +134,23 @@ pub fn script(mut program: Program, asserted: &[Asserted]) -> Result<(Processes,
     let mut claims = Vec::new();
     for one in asserted {
         let process = evaluator.process(&one.process, &None)?;
-        claims.push(match &one.asked {
-            Asked::Refines(model, other) => Claim::Refines(*model, process, evaluator.process(other, &None)?),
-            Asked::DeadlockFree => Claim::DeadlockFree(process),
-            Asked::DivergenceFree => Claim::DivergenceFree(process),
-            Asked::Free => Claim::Free(process),
-            Asked::Deterministic(model) => Claim::Deterministic(*model == Model::FailuresDivergences, process),
-        });
+        let other = match &one.asked {
+            Asked::Refines(_, other) => Some(evaluator.process(other, &None)?),
+            _ => None,
+        };
+        claims.push((process, other));
     }
     // What is wrong in a definition is told at once, and not only where an exploration comes there.
     for name in (0..processes.definitions.len() as u32).map(Name) {
-        if let Some(Instance::Call(closure, arguments)) = processes.unfolding.pending.get(&name)
+        if let Some(Instance::Call(closure, arguments)) = unfolding.pending.get(&name)
             && arguments.is_empty()
             && constants.contains(&closure.definition)
         {
-            unfold(&mut processes, name)?;
+            unfolding.unfold(&mut processes, name)?;
         }
     }
+    processes.unfolding = Some(Box::new(unfolding));
     Ok((processes, claims))
-}
-
-/// The body of an instance, made if it is not known yet.
-pub fn unfold(processes: &mut Processes, name: Name) -> Result<TermId, ScriptError> {
-    let Some(instance) = processes.unfolding.pending.get(&name).cloned() else { return Ok(processes.body(name)) };
-    let program = processes.unfolding.program.clone();
-    processes.unfolding.steps = 0;
-    let mut evaluator = Evaluator { program: &program, processes, depth: 0 };
-    let body = evaluator.body(&instance, name)?;
-    processes.definitions[name.0 as usize].1 = body;
-    processes.unfolding.pending.remove(&name);
-    Ok(body)
 }
 
 /// What names are bound to, the last one first.
@@ -176,6 +178,8 @@ fn find(mut environment: &Environment, symbol: Symbol) -> Option<&Value> {
 
 struct Evaluator<'e> {
     program: &'e Program,
+    signature: &'e Signature,
+    unfolding: &'e mut Unfolding,
     processes: &'e mut Processes,
     depth: usize,
 }
@@ -194,8 +198,8 @@ impl<'e> Evaluator<'e> {
     }
 
     fn step(&mut self, place: Place) -> Found<()> {
-        self.processes.unfolding.steps += 1;
-        if self.processes.unfolding.steps > STEPS {
+        self.unfolding.steps += 1;
+        if self.unfolding.steps > STEPS {
             return self.too_much(place, &format!("at most {STEPS} evaluations in all"));
         }
         Ok(())
@@ -316,16 +320,16 @@ impl<'e> Evaluator<'e> {
     }
 
     fn remembered(&mut self, constant: Constant, place: Place, make: impl FnOnce(&mut Self) -> Found<Value>) -> Found<Value> {
-        match self.processes.unfolding.constants.get(&constant) {
+        match self.unfolding.constants.get(&constant) {
             Some(Some(value)) => return Ok(value.clone()),
             Some(None) => {
                 return Err(self.program.error(place, "a definition that does not need itself", String::from("one that does")));
             }
             None => {}
         }
-        self.processes.unfolding.constants.insert(constant.clone(), None);
+        self.unfolding.constants.insert(constant.clone(), None);
         let value = make(self)?;
-        self.processes.unfolding.constants.insert(constant, Some(value.clone()));
+        self.unfolding.constants.insert(constant, Some(value.clone()));
         Ok(value)
     }
 
@@ -369,59 +373,6 @@ impl<'e> Evaluator<'e> {
         }
     }
 
-    fn unary(&mut self, operator: Unary, inner: &'e Expression, environment: &Environment) -> Found<Value> {
-        Ok(match operator {
-            Unary::Not => Value::Bool(!self.truth(inner, environment)?),
-            Unary::Negate => match self.number(inner, environment)?.checked_neg() {
-                Some(number) => Value::Number(number),
-                None => return self.too_much(inner.place, "a number of 64 bits"),
-            },
-            Unary::Length => Value::Number(self.sequence(inner, environment)?.len() as i64),
-        })
-    }
-
-    fn binary(&mut self, operator: Operator, sides: &'e [Expression; 2], environment: &Environment) -> Found<Value> {
-        let [one, other] = sides;
-        match operator {
-            Operator::And => {
-                return Ok(Value::Bool(self.truth(one, environment)? && self.truth(other, environment)?));
-            }
-            Operator::Or => {
-                return Ok(Value::Bool(self.truth(one, environment)? || self.truth(other, environment)?));
-            }
-            Operator::Concatenate => {
-                let mut all = self.sequence(one, environment)?.to_vec();
-                all.extend_from_slice(&self.sequence(other, environment)?);
-                if all.len() > ELEMENTS {
-                    return self.too_much(one.place, &format!("a sequence of at most {ELEMENTS} elements"));
-                }
-                return Ok(Value::Sequence(all.into()));
-            }
-            _ => {}
-        }
-        let (left, right) = (self.evaluate(one, environment)?, self.evaluate(other, environment)?);
-        if let Some(ordered) = compared(operator, &left, &right) {
-            return Ok(Value::Bool(ordered));
-        }
-        let (Value::Number(left), Value::Number(right)) = (&left, &right) else {
-            let (place, value) = if matches!(left, Value::Number(_)) { (other.place, right) } else { (one.place, left) };
-            return self.wrong(place, "a number", &value);
-        };
-        let number = match operator {
-            Operator::Add => left.checked_add(*right),
-            Operator::Subtract => left.checked_sub(*right),
-            Operator::Multiply => left.checked_mul(*right),
-            _ if *right == 0 => return self.wrong(other.place, "a divisor that is not 0", &Value::Number(0)),
-            // Rounded down, as in FDR.
-            Operator::Divide => floor(*left, *right),
-            _ => floor(*left, *right).and_then(|quotient| left.checked_sub(quotient.checked_mul(*right)?)),
-        };
-        match number {
-            Some(number) => Ok(Value::Number(number)),
-            None => self.too_much(one.place, "a number of 64 bits"),
-        }
-    }
-
     fn number(&mut self, expression: &'e Expression, environment: &Environment) -> Found<i64> {
         match self.evaluate(expression, environment)? {
             Value::Number(number) => Ok(number),
@@ -460,70 +411,8 @@ impl<'e> Evaluator<'e> {
         }
     }
 
-    fn match_all(&self, patterns: &[Pattern], values: &[Value], around: &Environment) -> Option<Environment> {
-        let mut environment = around.clone();
-        for (pattern, value) in patterns.iter().zip(values) {
-            environment = self.matched(pattern, value, &environment)?;
-        }
-        Some(environment)
-    }
-
-    /// With what the pattern binds, if the value is of that form.
-    fn matched(&self, pattern: &Pattern, value: &Value, environment: &Environment) -> Option<Environment> {
-        match (&pattern.kind, value) {
-            (PatternKind::Anything, _) => Some(environment.clone()),
-            (PatternKind::Number(number), Value::Number(value)) => (number == value).then(|| environment.clone()),
-            (PatternKind::Name(symbol), value) => match self.literal(*symbol) {
-                Some(literal) => (literal == *value).then(|| environment.clone()),
-                None => Some(with(environment, *symbol, value.clone())),
-            },
-            (PatternKind::Tuple(patterns), Value::Tuple(values)) if patterns.len() == values.len() => {
-                self.match_all(patterns, values, environment)
-            }
-            (PatternKind::Dot(patterns), Value::Dotted(values)) if patterns.len() <= values.len() => {
-                let (last, first) = patterns.split_last()?;
-                let (own, rest) = values.split_at(first.len());
-                let environment = self.match_all(first, own, environment)?;
-                self.matched(last, &Value::dotted(rest.to_vec()), &environment)
-            }
-            (PatternKind::Sequence(first, middle, last), Value::Sequence(values)) => {
-                let rest = values.len().checked_sub(first.len() + last.len())?;
-                let (start, behind) = values.split_at(first.len());
-                let (between, end) = behind.split_at(rest);
-                let mut environment = self.match_all(first, start, environment)?;
-                match middle {
-                    Some(middle) => environment = self.matched(middle, &Value::Sequence(between.into()), &environment)?,
-                    None if rest > 0 => return None,
-                    None => {}
-                }
-                self.match_all(last, end, &environment)
-            }
-            (PatternKind::Set(one), Value::Set(values)) => match (one, values.first(), values.len()) {
-                (None, _, 0) => Some(environment.clone()),
-                (Some(pattern), Some(value), 1) => self.matched(pattern, value, environment),
-                _ => None,
-            },
-            (PatternKind::Both(both), value) => {
-                let environment = self.matched(&both[0], value, environment)?;
-                self.matched(&both[1], value, &environment)
-            }
-            _ => None,
-        }
-    }
-
-    /// What a name in a pattern stands for, unless it is a variable.
-    fn literal(&self, symbol: Symbol) -> Option<Value> {
-        match self.program.globals.get(&symbol)? {
-            Global::Channel(channel) => Some(Value::Channel(*channel)),
-            Global::Constructor(constructor) => Some(Value::Constructor(*constructor)),
-            Global::Builtin(Builtin::True) => Some(Value::Bool(true)),
-            Global::Builtin(Builtin::False) => Some(Value::Bool(false)),
-            _ => None,
-        }
-    }
-
     fn make(&mut self, term: Term, place: Place) -> Found<TermId> {
-        let heights = &self.processes.unfolding.heights;
+        let heights = &self.unfolding.heights;
         let of = |id: &TermId| heights.get(id).map_or(0, |height| height + 1);
         let height = match &term {
             Term::Stop | Term::Skip | Term::Done | Term::Call(_) => 0,
@@ -538,31 +427,7 @@ impl<'e> Evaluator<'e> {
             return self.too_much(place, &format!("a process of at most {HEIGHT} operators within each other"));
         }
         let id = self.processes.make(term);
-        self.processes.unfolding.heights.insert(id, height);
+        self.unfolding.heights.insert(id, height);
         Ok(id)
-    }
-}
-
-fn floor(left: i64, right: i64) -> Option<i64> {
-    let quotient = left.checked_div(right)?;
-    Some(if left.checked_rem(right)? != 0 && (left < 0) != (right < 0) { quotient - 1 } else { quotient })
-}
-
-/// Equality of all values, order of numbers, of sets (parts) and of sequences (beginnings).
-fn compared(operator: Operator, left: &Value, right: &Value) -> Option<bool> {
-    let at_most = |one: &Value, other: &Value| match (one, other) {
-        (Value::Number(one), Value::Number(other)) => Some(one <= other),
-        (Value::Set(one), Value::Set(other)) => Some(one.is_subset(other)),
-        (Value::Sequence(one), Value::Sequence(other)) => Some(other.starts_with(one)),
-        _ => None,
-    };
-    match operator {
-        Operator::Equal => Some(left == right),
-        Operator::Unequal => Some(left != right),
-        Operator::LessOrEqual => at_most(left, right),
-        Operator::Less => at_most(left, right).map(|at_most| at_most && left != right),
-        Operator::GreaterOrEqual => at_most(right, left),
-        Operator::Greater => at_most(right, left).map(|at_most| at_most && left != right),
-        _ => None,
     }
 }

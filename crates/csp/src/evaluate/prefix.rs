@@ -2,7 +2,7 @@
 
 use super::declare::product;
 use super::{ELEMENTS, Environment, Evaluator, Found, Value};
-use crate::lexer::Place;
+use crate::error::Place;
 use crate::syntax::{Field, Pattern, PatternKind, Prefix};
 use crate::term::{Event, Term, TermId};
 use std::collections::BTreeSet;
@@ -156,7 +156,7 @@ impl<'e> Evaluator<'e> {
 
     pub(super) fn event(&mut self, value: &Value, place: Place) -> Found<Event> {
         self.ready(place)?;
-        if let Some(&event) = self.program.signature.events.get(value) {
+        if let Some(&event) = self.signature.events.get(value) {
             return Ok(event);
         }
         let beginning = self.beginning(value, place)?;

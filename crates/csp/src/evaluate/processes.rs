@@ -1,7 +1,8 @@
 //! Terms of process expressions, and of instances of definitions.
 
-use super::{ARGUMENTS, Builtin, Environment, Evaluator, Found, INSTANCES, Instance, NAME, Value, shown};
-use crate::lexer::Place;
+use super::{ARGUMENTS, Environment, Evaluator, Found, INSTANCES, Instance, NAME, Value, shown};
+use crate::builtin::Builtin;
+use crate::error::Place;
 use crate::syntax::{Expression, Kind, Operator, Qualifier, Replicated};
 use crate::term::{Event, Events, Name, Renaming, Term, TermId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -191,15 +192,15 @@ impl<'e> Evaluator<'e> {
 
     /// A call.
     pub(super) fn instance(&mut self, instance: Instance, place: Place) -> Found<TermId> {
-        if let Some(&name) = self.processes.unfolding.names.get(&instance) {
+        if let Some(&name) = self.unfolding.names.get(&instance) {
             return self.make(Term::Call(name), place);
         }
         let number = self.processes.definitions.len();
         if number >= INSTANCES {
             return self.too_much(place, &format!("at most {INSTANCES} instances of definitions"));
         }
-        self.processes.unfolding.arguments += instance.size();
-        if self.processes.unfolding.arguments > ARGUMENTS {
+        self.unfolding.arguments += instance.size();
+        if self.unfolding.arguments > ARGUMENTS {
             return self.too_much(place, &format!("at most {ARGUMENTS} values in the arguments of all instances"));
         }
         let mut text = match &instance {
@@ -219,8 +220,8 @@ impl<'e> Evaluator<'e> {
         let name = Name(number as u32);
         let stop = self.make(Term::Stop, place)?;
         self.processes.definitions.push((text, stop));
-        self.processes.unfolding.names.insert(instance.clone(), name);
-        self.processes.unfolding.pending.insert(name, instance);
+        self.unfolding.names.insert(instance.clone(), name);
+        self.unfolding.pending.insert(name, instance);
         self.make(Term::Call(name), place)
     }
 
@@ -238,7 +239,7 @@ impl<'e> Evaluator<'e> {
                 }
             }
             Instance::Builtin(builtin, of) => {
-                let place = Place { line: 1, column: 1, file: 0 };
+                let place = Place { line: 1, column: 1, ..Place::default() };
                 let again = self.make(Term::Call(name), place)?;
                 if *builtin == Builtin::Diverge {
                     return self.make(Term::Internal(again, again), place);

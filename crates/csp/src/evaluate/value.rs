@@ -1,6 +1,6 @@
 //! Values of expressions.
 
-use super::Builtin;
+use crate::builtin::Builtin;
 use crate::syntax::{DefinitionId, Program};
 use crate::term::TermId;
 use std::collections::BTreeSet;

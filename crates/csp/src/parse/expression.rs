@@ -1,9 +1,10 @@
 //! Expressions and processes, by how tight their operators bind.
 
 use super::{KEYWORDS, NESTING, Parser};
+use crate::error::ScriptError;
 use crate::lexer::Word;
 use crate::syntax::{
-    Clause, DefinitionId, Expression, Field, Items, Kind, Operator, Prefix, Qualifier, Replicated, ScriptError, Shape, Unary,
+    Clause, DefinitionId, Expression, Field, Items, Kind, Operator, Prefix, Qualifier, Replicated, Shape, Unary,
 };
 
 const HIDE: u8 = 1;

@@ -6,10 +6,13 @@
 mod expression;
 mod pattern;
 
-use crate::lexer::{Place, Token, Word, words};
+use crate::builtin::Builtin;
+use crate::error::{Place, ScriptError};
+use crate::lexer::{Token, Word, words};
 use crate::refine::Model;
 use crate::syntax::{
-    Channel, Clause, Definition, DefinitionId, Expression, Global, Kind, Program, ScriptError, Symbol, TypeBody, TypeDeclaration,
+    Asked, Asserted, Channel, Clause, Definition, DefinitionId, Expression, Global, Kind, Program, Symbol, TypeBody,
+    TypeDeclaration,
 };
 use rustc_hash::FxHashMap;
 
@@ -51,26 +54,6 @@ const DECLARATION: &str = "`channel`, `assert` or a definition `NAME = process`"
 /// Reads what a script includes, by its name.
 pub type Include<'i> = dyn FnMut(&str) -> Result<String, String> + 'i;
 
-#[derive(Clone, Debug)]
-pub enum Asked {
-    /// The second process is the implementation.
-    Refines(Model, Box<Expression>),
-    DeadlockFree,
-    DivergenceFree,
-    Free,
-    /// In the stable-failures or the failures-divergences model.
-    Deterministic(Model),
-}
-
-#[derive(Clone, Debug)]
-pub struct Asserted {
-    pub place: Place,
-    pub text: String,
-    pub negated: bool,
-    pub process: Expression,
-    pub asked: Asked,
-}
-
 pub fn program(text: &str, include: &mut Include<'_>) -> Result<(Program, Vec<Asserted>), ScriptError> {
     let mut parser = Parser {
         include,
@@ -84,7 +67,7 @@ pub fn program(text: &str, include: &mut Include<'_>) -> Result<(Program, Vec<As
     parser.read(text, 0)?;
     let (mut program, symbols) = (parser.program, parser.symbols);
     for (name, symbol) in symbols {
-        if let Some(builtin) = crate::evaluate::Builtin::named(&name) {
+        if let Some(builtin) = Builtin::named(&name) {
             program.globals.entry(symbol).or_insert(Global::Builtin(builtin));
         }
     }

@@ -1,7 +1,8 @@
 //! Patterns, of expressions.
 
 use super::Parser;
-use crate::syntax::{Expression, Items, Kind, Operator, Pattern, PatternKind, ScriptError, Shape};
+use crate::error::ScriptError;
+use crate::syntax::{Expression, Items, Kind, Operator, Pattern, PatternKind, Shape};
 
 const PATTERN: &str = "a pattern: a name, a number, `_`, or such ones in a tuple, a sequence, a set or with dots between them";
 

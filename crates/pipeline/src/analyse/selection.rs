@@ -1,8 +1,8 @@
 //! Which code the accesses of a model are of: lists of functions and files, and lists of another tool.
 //!
-//! L. M. Carril, W. F. Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", SEPS 2015, §5: the model needs to
-//! know only what each segment touches, so that plain accesses may be left out of it at no cost for the others. Synchronisation
-//! stays whole, atomic accesses included.
+//! L. M. Carril, W. F. Tichy, "Interleaving Generation for Data Race and Deadlock Reproduction", SEPS 2015, §5: the model needs
+//! to know only what each segment touches, so that plain accesses may be left out of it at no cost for the others.
+//! Synchronisation stays whole, atomic accesses included.
 
 use crate::findings::symbols::Symbols;
 use rashomon_abi::pattern::matches;
