@@ -62,7 +62,7 @@ impl Script {
         let (mut program, asserted) = parse::program(text, include)?;
         scope::resolve(&mut program, &asserted)?;
         let (processes, claims) = evaluate::script(program, &asserted)?;
-        let assertion = |(one, (process, other)): (Asserted, (TermId, Option<TermId>))| Assertion {
+        let assertion = |(one, (process, other)): (Asserted, evaluate::Asserts)| Assertion {
             line: one.place.line,
             negated: one.negated,
             claim: match (one.asked, other) {

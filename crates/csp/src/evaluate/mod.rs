@@ -113,8 +113,11 @@ impl Unfold for Unfolding {
     }
 }
 
+/// The process of an assertion, and the one that is to refine it, if there is one.
+pub type Asserts = (TermId, Option<TermId>);
+
 /// Events, all processes without parameters, and the processes of each assertion.
-pub fn script(program: Program, asserted: &[Asserted]) -> Result<(Processes, Vec<(TermId, Option<TermId>)>), ScriptError> {
+pub fn script(program: Program, asserted: &[Asserted]) -> Result<(Processes, Vec<Asserts>), ScriptError> {
     let mut processes = Processes::default();
     let mut unfolding = Unfolding::default();
     let signature = Arc::new(declare::signature(&program, &mut unfolding, &mut processes)?);
