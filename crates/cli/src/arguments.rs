@@ -14,7 +14,7 @@ mod trace;
 pub use accept::AcceptOptions;
 pub use analyse::{AnalyseOptions, FailOnFound};
 pub use client::ClientOptions;
-pub use csp::{CspCommand, PredictEngine};
+pub use csp::{CspCommand, PredictEngine, SelectionOptions};
 pub use detect::{DetectOptions, Detector};
 pub use report::{FailOn, LookOptions, ReportFile, ReportOptions, Show};
 pub use run::{FilterOptions, RunOptions, TrustOptions};

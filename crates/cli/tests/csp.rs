@@ -38,6 +38,32 @@ fn errors_have_a_place() {
     assert!(err.contains("model.csp: line 2, column 10: expected a declared event, found `b`"), "{err}");
 }
 
+#[test]
+fn scripts_with_data_say_what_the_source_says() {
+    let script = "channel c : {0..2}\nP(n) = n < 2 & c!n -> P(n + 1)\nassert not P(0)   :[deadlock free]\nassert STOP [T= P(2)\n";
+    let (code, out, _) = check(script, &[]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("model.csp:3: not P(0) :[deadlock free]: holds"), "{out}");
+    assert!(out.contains("\n    c.0, c.1; then it offers nothing\n"), "{out}");
+    assert!(out.contains("model.csp:4: STOP [T= P(2): holds"), "{out}");
+    let (code, out, err) = check("channel c : {0..2}\nP(n) = c!n -> P(n + 1)\nassert P(0) :[deadlock free]\n", &[]);
+    assert_eq!(code, 125, "{out}");
+    assert!(err.contains("model.csp: line 2, column 10: expected a value of {0,1,2}, found `3`"), "{err}");
+}
+
+#[test]
+fn included_scripts_lie_below_the_script() {
+    let place = Place::new();
+    place.write("outside.csp", "channel a");
+    place.write("models/types.csp", "channel c : {0, 1}\n");
+    place.write("models/model.csp", "include \"types.csp\"\nassert RUN({| c |}) :[deterministic]\n");
+    place.write("models/leaves.csp", "include \"../outside.csp\"\n");
+    let held = place.rashomon(&["csp", "check", "models/model.csp"]).expect(0, &[]);
+    assert!(held.out.contains("RUN({| c |}) :[deterministic]: holds"), "{held}");
+    let refused = ["line 1, column 9: expected a script that can be read, found a path that leaves the folder of the script"];
+    place.rashomon(&["csp", "check", "models/leaves.csp"]).expect(125, &refused);
+}
+
 /// The names in a counterexample of these kinds, in order.
 fn synchronisation(counterexample: &str) -> Vec<&str> {
     let access = |name: &&str| !["read_", "write_"].iter().any(|kind| name.starts_with(kind)) && *name != "race";

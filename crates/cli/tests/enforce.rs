@@ -134,3 +134,107 @@ fn nothing_is_confirmed_of_what_a_lock_protects() {
     let (report, ended) = enforced(&source, "1");
     assert_eq!((report["feasible"].as_u64(), outcomes(&report), ended.code), (Some(0), vec![], 0), "{report} {ended}");
 }
+
+/// Places of what is confirmed of Listing 1, and how it ended.
+fn selected(options: &[&str], list: &str) -> (Vec<String>, Ended) {
+    let place = Place::new();
+    place.compile("program", &program_text("measured/listing1.c"));
+    place.write("places.txt", list);
+    place.rashomon(&["record", "--policy", "run-to-block", "--seed", "1", "--output", "store", "--", "./program"]);
+    let fixed = ["csp", "enforce", "--json", "orders.json"];
+    let arguments: Vec<&str> = fixed.iter().chain(options).chain(&["store"]).copied().collect();
+    let ended = place.rashomon(&arguments);
+    let report = std::fs::read(place.path("orders.json")).unwrap_or_default();
+    let report: Value = serde_json::from_slice(&report).unwrap_or_default();
+    let all = report["counterexamples"].as_array().into_iter().flatten();
+    (all.map(|one| one["places"].to_string()).collect(), ended)
+}
+
+/// What is left out has no orders of its own; the synchronisation of the rest is whole.
+#[test]
+fn accesses_are_selected_by_function_file_and_list() {
+    let none: [&str; 0] = [];
+    let race = [r#"[["program.c:16","program.c:24"]]"#];
+    for option in ["--exclude", "--include"] {
+        let (found, ended) = selected(&[option, "^task$"], "");
+        assert_eq!(found, none, "{ended}");
+    }
+    assert_eq!(selected(&["--include", "program.c"], "").0, race);
+    let both = "# of a static analysis\nprogram.c:16\nfun:^main$\n";
+    assert_eq!(selected(&["--static-list", "places.txt"], both).0, race);
+    assert_eq!(selected(&["--static-list", "places.txt"], "program.c:16\n").0, none);
+    let expected = ["places.txt", "line 2: expected `FILE:LINE`, `fun:PATTERN` or `src:PATTERN`, found `program.c`"];
+    selected(&["--static-list", "places.txt"], "program.c:16\nprogram.c\n").1.expect(125, &expected);
+}
+
+/// The consumer finds the predicate true, and does not wait; it reads `data` behind the loop, `late` races.
+const LOOP: &str = "#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+static int ready, data, late;
+static void *task(void *unused) {
+    data = 7;
+    pthread_mutex_lock(&m);
+    ready = 1;
+    pthread_cond_signal(&c);
+    pthread_mutex_unlock(&m);
+    late = 1;
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, task, 0);
+    pthread_mutex_lock(&m);
+    while (!ready)
+        pthread_cond_wait(&c, &m);
+    pthread_mutex_unlock(&m);
+    int seen = data + late;
+    pthread_join(thread, 0);
+    return seen < 7;
+}
+";
+
+/// In this run the signal came before the loop. An order that enters the loop first is known as such, and infeasible: the program
+/// waits there. The race behind the loop has an order that respects it.
+#[test]
+fn a_wait_loop_is_seen_where_nobody_waited() {
+    let place = Place::new();
+    place.compile("program", LOOP);
+    for seed in 1..=20 {
+        let store = format!("store{seed}");
+        let seed = seed.to_string();
+        place.rashomon(&["record", "--policy", "random", "--seed", &seed, "--output", &store, "--", "./program"]);
+        let ended = place.rashomon(&["csp", "enforce", "--step-timeout", "2", "--json", "orders.json", &store]);
+        let text = std::fs::read_to_string(place.path("orders.json")).unwrap_or_else(|error| panic!("{error}: {ended}"));
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let all: Vec<(bool, &str)> = report["counterexamples"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|one| Some((one["behind_wait_loop"].as_bool()?, one["outcome"].as_str()?)))
+            .collect();
+        assert!(all.contains(&(false, "race")), "{report} {ended}");
+        if all.len() > 1 {
+            assert_eq!(all, [(false, "race"), (true, "infeasible")], "{report} {ended}");
+            assert!(ended.out.contains("(enters a wait loop before the signal)"), "{ended}");
+            return;
+        }
+    }
+    panic!("main waited in every run");
+}
+
+/// Which cell a thread works on depends on how many were handed out before. The shortest orders leave sections out that hand out
+/// others, or change their order; most of them the program leaves, or does something else in.
+#[test]
+fn orders_close_to_the_trace_are_tried_where_shorter_ones_show_nothing() {
+    let source = format!("#define SEEDED\n{}", include_str!("../../../tests/applications/fmm.c"));
+    let place = Place::new();
+    place.compile("program", &source);
+    place.rashomon(&["record", "--recordings", "4", "--output", "store", "--", "./program"]);
+    let ended = place.rashomon(&["csp", "enforce", "--json", "orders.json", "store"]);
+    let report = std::fs::read(place.path("orders.json")).unwrap_or_default();
+    let report: Value = serde_json::from_slice(&report).unwrap_or_default();
+    let all = outcomes(&report);
+    let races = all.iter().filter(|outcome| **outcome == "race").count();
+    assert!(races > 0 && 4 * races >= 3 * all.len(), "{report} {ended}");
+}

@@ -20,10 +20,11 @@ enum State {
 }
 
 /// Whether the process can do the trace, and then that. Of one that may terminate, what it offers is just its tick.
-pub fn shows(processes: &Processes, process: TermId, trace: &[Action], then: &Then) -> bool {
+pub fn shows(processes: &mut Processes, process: TermId, trace: &[Action], then: &Then) -> bool {
     let mut now = quiet(processes, HashSet::from([State::Written(process)]));
     for &action in trace {
-        let next = now.iter().flat_map(|state| can(processes, state)).filter(|step| step.0 == action).map(|step| step.1);
+        let steps: Vec<_> = now.iter().flat_map(|state| can(processes, state)).collect();
+        let next = steps.into_iter().filter(|step| step.0 == action).map(|step| step.1);
         now = quiet(processes, next.collect());
     }
     match then {
@@ -40,10 +41,12 @@ pub fn shows(processes: &Processes, process: TermId, trace: &[Action], then: &Th
 }
 
 /// Whether internal steps lead back to where they have been.
-fn runs_for_ever(processes: &Processes, from: &State) -> bool {
-    let internal = |state: &State| can(processes, state).into_iter().filter(|step| step.0 == Action::Tau).map(|step| step.1);
+fn runs_for_ever(processes: &mut Processes, from: &State) -> bool {
+    let mut internal = |state: &State| -> Vec<State> {
+        can(processes, state).into_iter().filter(|step| step.0 == Action::Tau).map(|step| step.1).collect()
+    };
     let mut left = HashSet::new();
-    let mut way: Vec<(State, Vec<State>)> = vec![(from.clone(), internal(from).collect())];
+    let mut way: Vec<(State, Vec<State>)> = vec![(from.clone(), internal(from))];
     while let Some((state, open)) = way.last_mut() {
         let Some(next) = open.pop() else {
             left.insert(state.clone());
@@ -54,14 +57,14 @@ fn runs_for_ever(processes: &Processes, from: &State) -> bool {
             return true;
         }
         if !left.contains(&next) {
-            let open = internal(&next).collect();
+            let open = internal(&next);
             way.push((next, open));
         }
     }
     false
 }
 
-fn quiet(processes: &Processes, mut states: HashSet<State>) -> HashSet<State> {
+fn quiet(processes: &mut Processes, mut states: HashSet<State>) -> HashSet<State> {
     let mut open: Vec<_> = states.iter().cloned().collect();
     while let Some(state) = open.pop() {
         for (action, next) in can(processes, &state) {
@@ -74,7 +77,11 @@ fn quiet(processes: &Processes, mut states: HashSet<State>) -> HashSet<State> {
 }
 
 /// One level of the term, as a state.
-fn opened(processes: &Processes, id: TermId) -> Option<State> {
+fn opened(processes: &mut Processes, id: TermId) -> Option<State> {
+    if let Term::Call(name) = *processes.term(id) {
+        // A script that is wrong there has no more to show.
+        return processes.unfolded(name).ok().map(State::Written);
+    }
     let written = |id: &TermId| Box::new(State::Written(*id));
     Some(match processes.term(id) {
         Term::Done => State::Ended,
@@ -84,18 +91,17 @@ fn opened(processes: &Processes, id: TermId) -> Option<State> {
         Term::Interrupt(a, b) => State::Until(written(a), written(b)),
         Term::Rename(a, renaming) => State::Renamed(written(a), renaming.clone()),
         Term::Sequence(a, b) => State::Followed(written(a), *b),
-        Term::Call(name) => State::Written(processes.body(*name)),
-        Term::Stop | Term::Skip | Term::Prefix(..) | Term::Internal(..) => return None,
+        Term::Stop | Term::Skip | Term::Prefix(..) | Term::Internal(..) | Term::Call(_) => return None,
     })
 }
 
-fn can(processes: &Processes, state: &State) -> Vec<(Action, State)> {
-    let of = |state: &State| can(processes, state);
+fn can(processes: &mut Processes, state: &State) -> Vec<(Action, State)> {
+    let mut of = |state: &State| can(processes, state);
     let within = |set: &Events, action| matches!(action, Action::Visible(event) if set.contains(&event));
     match state {
         State::Ended => Vec::new(),
         State::Written(id) => match (opened(processes, *id), processes.term(*id)) {
-            (Some(state), _) => of(&state),
+            (Some(state), _) => can(processes, &state),
             (None, Term::Skip) => vec![(Action::Tick, State::Ended)],
             (None, Term::Prefix(event, next)) => vec![(Action::Visible(*event), State::Written(*next))],
             (None, Term::Internal(a, b)) => vec![(Action::Tau, State::Written(*a)), (Action::Tau, State::Written(*b))],
@@ -156,7 +162,7 @@ fn can(processes: &Processes, state: &State) -> Vec<(Action, State)> {
 }
 
 /// Steps of two processes that synchronise on a set.
-fn together(processes: &Processes, a: &State, set: &Events, b: &State) -> Vec<(Action, State)> {
+fn together(processes: &mut Processes, a: &State, set: &Events, b: &State) -> Vec<(Action, State)> {
     if *a == State::Ended && *b == State::Ended {
         return vec![(Action::Tick, State::Ended)];
     }

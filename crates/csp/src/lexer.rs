@@ -1,60 +1,87 @@
 //! Words of CSP_M, with their places.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub line: usize,
-    pub column: usize,
-}
+use crate::error::Place;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
     Name(String),
+    Number(i64),
+    /// Between quotes.
+    Text(String),
     Sign(&'static str),
     Unknown(char),
     End,
 }
 
+#[derive(Clone, Debug)]
+pub struct Token {
+    pub word: Word,
+    pub place: Place,
+    /// Bytes of the text.
+    pub from: usize,
+    pub to: usize,
+}
+
 /// Longer ones first.
-const SIGNS: [&str; 30] = [
-    "|||", "|~|", "[FD=", "[T=", "[F=", "||", ":[", "[[", "]]", "<-", "[>", "->", "[]", "[|", "|]", "{|", "|}", "/\\", "(", ")",
-    "{", "}", ",", ";", "\\", "=", "[", "]", "&", ".",
+const SIGNS: [&str; 51] = [
+    "|||", "|~|", "[FD=", "[T=", "[F=", "||", ":[", "[[", "]]", "<-", "<=", ">=", "==", "!=", "[>", "->", "[]", "[|", "|]", "{|",
+    "|}", "/\\", "@@", "..", "(", ")", "{", "}", ",", ";", "\\", "=", "[", "]", "&", ".", "|", "<", ">", "+", "-", "*", "/", "%",
+    "#", "^", "?", "!", "$", ":", "@",
 ];
 
-pub fn words(text: &str) -> Vec<(Word, Place)> {
+pub fn words(text: &str, file: u16) -> Vec<Token> {
     let mut words = Vec::new();
-    let mut rest = text;
+    let mut from = 0;
     let (mut line, mut column) = (1, 1);
     let mut comment = 0_usize;
-    while let Some(first) = rest.chars().next() {
-        let place = Place { line, column };
-        let length = if rest.starts_with("{-") {
+    while let Some(first) = text[from..].chars().next() {
+        let rest = &text[from..];
+        let (word, length) = if rest.starts_with("{-") {
             comment += 1;
-            2
+            (None, 2)
         } else if comment > 0 {
             let ends = rest.starts_with("-}");
             comment -= usize::from(ends);
-            if ends { 2 } else { first.len_utf8() }
+            (None, if ends { 2 } else { first.len_utf8() })
         } else if rest.starts_with("--") {
-            rest.find('\n').unwrap_or(rest.len())
+            (None, rest.find('\n').unwrap_or(rest.len()))
         } else if first.is_whitespace() {
-            first.len_utf8()
-        } else if first.is_ascii_alphanumeric() || first == '_' {
-            let within = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '\'';
-            let length = rest.find(|letter| !within(letter)).unwrap_or(rest.len());
-            words.push((Word::Name(rest[..length].to_owned()), place));
-            length
-        } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            words.push((Word::Sign(sign), place));
-            sign.len()
+            (None, first.len_utf8())
         } else {
-            words.push((Word::Unknown(first), place));
-            first.len_utf8()
+            let (word, length) = one(rest, first);
+            (Some(word), length)
         };
+        if let Some(word) = word {
+            words.push(Token { word, place: Place { line, column, file }, from, to: from + length });
+        }
         for letter in rest[..length].chars() {
             (line, column) = if letter == '\n' { (line + 1, 1) } else { (line, column + 1) };
         }
-        rest = &rest[length..];
+        from += length;
     }
-    words.push((Word::End, Place { line, column }));
+    words.push(Token { word: Word::End, place: Place { line, column, file }, from, to: from });
     words
+}
+
+/// The word at the beginning, and its length.
+fn one(rest: &str, first: char) -> (Word, usize) {
+    if first.is_ascii_digit() {
+        let length = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        return (rest[..length].parse().map_or(Word::Unknown(first), Word::Number), length);
+    }
+    if first.is_ascii_alphabetic() || first == '_' {
+        let within = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '\'';
+        let length = rest.find(|letter| !within(letter)).unwrap_or(rest.len());
+        return (Word::Name(rest[..length].to_owned()), length);
+    }
+    if first == '"'
+        && let Some(length) = rest[1..].find(['"', '\n'])
+        && rest[1 + length..].starts_with('"')
+    {
+        return (Word::Text(rest[1..=length].to_owned()), length + 2);
+    }
+    match SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+        Some(sign) => (Word::Sign(sign), sign.len()),
+        None => (Word::Unknown(first), first.len_utf8()),
+    }
 }

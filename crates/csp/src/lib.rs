@@ -4,10 +4,16 @@
 #![forbid(unsafe_code)]
 
 pub mod interpreter;
-pub mod parse;
 pub mod refine;
 pub mod script;
 pub mod term;
 pub mod transitions;
 
+mod builtin;
+mod error;
+mod evaluate;
 mod lexer;
+mod parse;
+mod scope;
+mod syntax;
+mod written;

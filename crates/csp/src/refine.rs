@@ -112,6 +112,11 @@ pub fn deadlock_and_divergence_free(processes: &mut Processes, process: TermId, 
     explore(processes, Goal::Free, process, limits)
 }
 
+/// Whether after each trace it either can or must do an event; with `divergence`, it must not diverge either.
+pub fn deterministic(processes: &mut Processes, divergence: bool, process: TermId, limits: &Limits) -> Verdict {
+    explore(processes, Goal::Deterministic { divergence, itself: process }, process, limits)
+}
+
 #[derive(Clone, Copy)]
 enum Goal {
     Refinement(Model, TermId),
@@ -119,11 +124,22 @@ enum Goal {
     DivergenceFree,
     /// Of both.
     Free,
+    /// What it may do after a trace is what each state after that trace offers.
+    Deterministic {
+        divergence: bool,
+        itself: TermId,
+    },
 }
 
 impl Goal {
     const fn forbids_divergence(self) -> bool {
-        matches!(self, Self::Refinement(Model::FailuresDivergences, _) | Self::DivergenceFree | Self::Free)
+        matches!(
+            self,
+            Self::Refinement(Model::FailuresDivergences, _)
+                | Self::DivergenceFree
+                | Self::Free
+                | Self::Deterministic { divergence: true, .. }
+        )
     }
 }
 
@@ -131,8 +147,8 @@ fn explore(processes: &mut Processes, goal: Goal, implementation: TermId, limits
     let mut search = Search::new(processes, goal, limits);
     let ended = search.run(implementation);
     let (states, found) = (search.pairs.len(), std::mem::take(&mut search.found));
-    let accepted = |found: &Counterexample| interpreter::shows(processes, implementation, &found.trace, &found.then);
-    if !found.iter().all(accepted) {
+    let mut accepted = |found: &Counterexample| interpreter::shows(processes, implementation, &found.trace, &found.then);
+    if !found.iter().all(&mut accepted) {
         return Verdict::Undecided { states, why: Why::Rejected };
     }
     match ended {
@@ -187,7 +203,9 @@ impl<'p, 'l> Search<'p, 'l> {
 
     fn run(&mut self, implementation: TermId) -> Result<(), Why> {
         let start = match self.goal {
-            Goal::Refinement(_, specification) => self.node(BTreeSet::from([specification]))?,
+            Goal::Refinement(_, specification) | Goal::Deterministic { itself: specification, .. } => {
+                self.node(BTreeSet::from([specification]))?
+            }
             Goal::DeadlockFree | Goal::DivergenceFree | Goal::Free => Node(0),
         };
         let (mut level, mut next) = (Vec::new(), Vec::new());
@@ -222,9 +240,10 @@ impl<'p, 'l> Search<'p, 'l> {
         self.afford()?;
         let Pair { state, node, .. } = self.pairs[pair];
         if self.goal.forbids_divergence() {
+            let compared = matches!(self.goal, Goal::Refinement(..));
             let allowed = self.nodes[node.0 as usize].clone();
             for of_specification in allowed {
-                if self.diverges(of_specification)? {
+                if compared && self.diverges(of_specification)? {
                     return Ok(());
                 }
             }
@@ -245,7 +264,7 @@ impl<'p, 'l> Search<'p, 'l> {
             let from = Some((pair, action));
             match (action, self.goal) {
                 (Action::Tau, _) => self.reach(Pair { state: successor, node, from }, level),
-                (_, Goal::Refinement(..)) => match self.after(node, action)? {
+                (_, Goal::Refinement(..) | Goal::Deterministic { .. }) => match self.after(node, action)? {
                     Some(after) => next.push(Pair { state: successor, node: after, from }),
                     None => {
                         let trace = self.trace(pair, Some(action));
@@ -272,6 +291,15 @@ impl<'p, 'l> Search<'p, 'l> {
         match self.goal {
             Goal::Refinement(Model::Traces, _) | Goal::DivergenceFree => Ok(false),
             Goal::DeadlockFree | Goal::Free => Ok(!done && offers.is_empty()),
+            Goal::Deterministic { .. } => {
+                for &state in &self.nodes[node.0 as usize].clone() {
+                    let steps = self.transitions.of(state)?;
+                    if steps.iter().any(|(action, _)| *action != Action::Tau && !offers.contains(action)) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
             Goal::Refinement(Model::StableFailures | Model::FailuresDivergences, _) => {
                 if !self.acceptances.contains_key(&node) {
                     let mut all = Vec::new();

@@ -1,11 +1,15 @@
 //! Scripts: definitions, and what they assert.
 
-use crate::parse::{self, ParseError};
+pub use crate::error::{Place, ScriptError};
+use crate::parse::{self, Include};
 use crate::refine::{
-    Counterexample, Limits, Model, Then, Verdict, deadlock_and_divergence_free, deadlock_free, divergence_free, refines,
+    Counterexample, Limits, Model, Then, Verdict, deadlock_and_divergence_free, deadlock_free, deterministic, divergence_free,
+    refines,
 };
+use crate::syntax::{Asked, Asserted};
 use crate::term::{Processes, TermId};
 use crate::transitions::Action;
+use crate::{evaluate, scope, written};
 use std::fmt::Write as _;
 
 #[derive(Clone, Debug, Default)]
@@ -17,7 +21,22 @@ pub struct Script {
 #[derive(Clone, Debug)]
 pub struct Assertion {
     pub line: usize,
+    /// `assert not`: it holds if the claim does not.
+    pub negated: bool,
     pub claim: Claim,
+    /// As it stands in the script; empty if it was not read from one.
+    pub text: String,
+}
+
+impl Assertion {
+    /// What the verdict on its claim says of it; `None`: nothing.
+    pub const fn holds(&self, verdict: &Verdict) -> Option<bool> {
+        match verdict {
+            Verdict::Holds { .. } => Some(!self.negated),
+            Verdict::Fails { .. } => Some(self.negated),
+            Verdict::Undecided { .. } => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +47,34 @@ pub enum Claim {
     DivergenceFree(TermId),
     /// Of deadlocks and of divergence.
     Free(TermId),
+    /// Whether divergence counts as well.
+    Deterministic(bool, TermId),
 }
 
 impl Script {
-    pub fn read(text: &str) -> Result<Self, ParseError> {
-        parse::script(text)
+    /// One that includes no others.
+    pub fn read(text: &str) -> Result<Self, ScriptError> {
+        Self::read_with(text, &mut |_| Err(String::from("one that is not allowed here")))
+    }
+
+    /// `include` reads what the script includes, by the name that it gives.
+    pub fn read_with(text: &str, include: &mut Include<'_>) -> Result<Self, ScriptError> {
+        let (mut program, asserted) = parse::program(text, include)?;
+        scope::resolve(&mut program, &asserted)?;
+        let (processes, claims) = evaluate::script(program, &asserted)?;
+        let assertion = |(one, (process, other)): (Asserted, evaluate::Asserts)| Assertion {
+            line: one.place.line,
+            negated: one.negated,
+            claim: match (one.asked, other) {
+                (Asked::Refines(model, _), Some(other)) => Claim::Refines(model, process, other),
+                (Asked::DivergenceFree, _) => Claim::DivergenceFree(process),
+                (Asked::Free, _) => Claim::Free(process),
+                (Asked::Deterministic(model), _) => Claim::Deterministic(model == Model::FailuresDivergences, process),
+                (Asked::DeadlockFree | Asked::Refines(..), _) => Claim::DeadlockFree(process),
+            },
+            text: one.text,
+        };
+        Ok(Self { processes, assertions: asserted.into_iter().zip(claims).map(assertion).collect() })
     }
 
     pub fn check(&mut self, claim: Claim, limits: &Limits) -> Verdict {
@@ -43,19 +85,16 @@ impl Script {
             Claim::DeadlockFree(process) => deadlock_free(&mut self.processes, process, limits),
             Claim::DivergenceFree(process) => divergence_free(&mut self.processes, process, limits),
             Claim::Free(process) => deadlock_and_divergence_free(&mut self.processes, process, limits),
+            Claim::Deterministic(divergence, process) => deterministic(&mut self.processes, divergence, process, limits),
         }
     }
 
-    pub fn claim(&self, claim: Claim) -> String {
-        let of = |process| parse::written(&self.processes, process);
-        match claim {
-            Claim::Refines(Model::Traces, left, right) => format!("{} [T= {}", of(left), of(right)),
-            Claim::Refines(Model::StableFailures, left, right) => format!("{} [F= {}", of(left), of(right)),
-            Claim::Refines(Model::FailuresDivergences, left, right) => format!("{} [FD= {}", of(left), of(right)),
-            Claim::DivergenceFree(process) => format!("{} :[divergence free]", of(process)),
-            Claim::Free(process) => format!("{} :[deadlock free [FD]]", of(process)),
-            Claim::DeadlockFree(process) => format!("{} :[deadlock free]", of(process)),
+    /// What an assertion says.
+    pub fn says(&self, assertion: &Assertion) -> String {
+        if assertion.text.is_empty() {
+            return written::Writer::new(&self.processes).assertion(assertion.negated, assertion.claim);
         }
+        assertion.text.clone()
     }
 
     /// In one line.
@@ -78,18 +117,8 @@ impl Script {
         text
     }
 
-    /// The script in CSP_M again.
+    /// The script in CSP_M without data: one definition for each that was unfolded, one name for each event.
     pub fn written(&self) -> String {
-        let mut text = String::new();
-        if !self.processes.events.is_empty() {
-            let _ = writeln!(text, "channel {}", self.processes.events.join(", "));
-        }
-        for (name, body) in &self.processes.definitions {
-            let _ = writeln!(text, "{name} = {}", parse::written(&self.processes, *body));
-        }
-        for assertion in &self.assertions {
-            let _ = writeln!(text, "assert {}", self.claim(assertion.claim));
-        }
-        text
+        written::Writer::new(&self.processes).script(&self.assertions)
     }
 }

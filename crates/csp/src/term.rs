@@ -1,5 +1,6 @@
 //! Terms of the algebra. Each is kept once, so that equal states of an exploration have equal numbers.
 
+use crate::error::ScriptError;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,6 +50,20 @@ pub enum Term {
     Call(Name),
 }
 
+/// Makes bodies of definitions where they are needed.
+pub(crate) trait Unfold: std::fmt::Debug + Send + Sync {
+    fn is_pending(&self, name: Name) -> bool;
+    fn first_pending(&self) -> Option<Name>;
+    fn unfold(&mut self, processes: &mut Processes, name: Name) -> Result<TermId, ScriptError>;
+    fn cloned(&self) -> Box<dyn Unfold>;
+}
+
+impl Clone for Box<dyn Unfold> {
+    fn clone(&self) -> Self {
+        self.cloned()
+    }
+}
+
 /// Named processes and all terms that occur in them.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
@@ -60,6 +75,8 @@ pub struct Processes {
     pub events: Vec<String>,
     /// Names of processes, and what they stand for.
     pub definitions: Vec<(String, TermId)>,
+    /// Definitions of a script whose bodies are made where they are needed.
+    pub(crate) unfolding: Option<Box<dyn Unfold>>,
 }
 
 impl Processes {
@@ -97,7 +114,32 @@ impl Processes {
         self.terms.len()
     }
 
-    pub fn body(&self, name: Name) -> TermId {
+    pub(crate) fn body(&self, name: Name) -> TermId {
         self.definitions[name.0 as usize].1
+    }
+
+    pub(crate) fn is_pending(&self, name: Name) -> bool {
+        self.unfolding.as_ref().is_some_and(|unfolding| unfolding.is_pending(name))
+    }
+
+    /// What a name stands for.
+    pub fn unfolded(&mut self, name: Name) -> Result<TermId, ScriptError> {
+        if !self.is_pending(name) {
+            return Ok(self.body(name));
+        }
+        let Some(mut unfolding) = self.unfolding.take() else { return Ok(self.body(name)) };
+        let body = unfolding.unfold(self, name);
+        self.unfolding = Some(unfolding);
+        body
+    }
+
+    /// Makes the bodies of all definitions that are called, at most so many; whether that was enough.
+    pub fn unfold_all(&mut self, most: usize) -> Result<bool, ScriptError> {
+        let first = |processes: &Self| processes.unfolding.as_ref().and_then(|unfolding| unfolding.first_pending());
+        for _ in 0..most {
+            let Some(name) = first(self) else { return Ok(true) };
+            self.unfolded(name)?;
+        }
+        Ok(first(self).is_none())
     }
 }

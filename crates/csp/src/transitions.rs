@@ -3,6 +3,7 @@
 //! Termination is an event of its own (tick). In a parallel composition a side terminates by an internal step, and the whole
 //! terminates after both sides (distributed termination). A tick cannot be refused by the environment.
 
+use crate::error::ScriptError;
 use crate::term::{Event, Events, Processes, Term, TermId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub enum StepError {
     Unguarded { name: String },
     #[error("terms grow deeper than {limit} operators")]
     Deep { limit: usize },
+    #[error(transparent)]
+    Script(#[from] ScriptError),
 }
 
 /// How deep a term that is stepped may be.
@@ -78,7 +81,7 @@ impl<'p> Transitions<'p> {
             Term::Prefix(event, next) => steps.push((Action::Visible(event), next)),
             Term::Internal(one, other) => steps.extend([(Action::Tau, one), (Action::Tau, other)]),
             Term::Call(name) => {
-                let body = self.processes.body(name);
+                let body = self.processes.unfolded(name)?;
                 steps.extend(self.within(body, depth)?.iter().copied());
             }
             Term::External(one, other) => {

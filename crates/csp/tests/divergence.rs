@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// What is said of each assertion; the script that is written must say the same.
 fn verdicts(text: &str) -> Vec<Option<String>> {
-    let script = Script::read(text).unwrap_or_else(|error| panic!("{error}"));
+    let mut script = Script::read(text).unwrap_or_else(|error| panic!("{error}"));
+    assert!(script.processes.unfold_all(100_000).unwrap_or_else(|error| panic!("{error}")));
     let again = Script::read(&script.written()).unwrap_or_else(|error| panic!("{error}\n{}", script.written()));
     let [first, second] = [script, again].map(|script| {
         let verdict = |claim| match script.clone().check(claim, &Limits::default()) {

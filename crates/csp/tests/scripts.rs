@@ -18,6 +18,7 @@ fn verdicts(script: &mut Script) -> Vec<Option<String>> {
 /// Verdicts, the same after the script was written and read again.
 fn checked(text: &str) -> Vec<Option<String>> {
     let mut script = Script::read(text).unwrap_or_else(|error| panic!("{error}"));
+    assert!(script.processes.unfold_all(100_000).unwrap_or_else(|error| panic!("{error}")));
     let mut again = Script::read(&script.written()).unwrap_or_else(|error| panic!("{error}\n{}", script.written()));
     let verdicts = verdicts(&mut script);
     assert_eq!(verdicts, self::verdicts(&mut again));
@@ -97,11 +98,11 @@ fn wrong_scripts_are_answered_with_a_place() {
     let cases = [
         ("channel a\nP = a -> ", "line 2, column 10: expected a process, found the end of the script"),
         ("P = b -> STOP", "line 1, column 5: expected a declared event, found `b`"),
-        ("P = Q", "line 1, column 5: expected a declared event or a defined process, found `Q`"),
+        ("P = Q", "line 1, column 5: expected a declared event or a defined name, found `Q`"),
         ("channel a, a", "line 1, column 12: expected an event that is not declared yet, found `a`"),
-        ("P = STOP\nP = SKIP", "line 2, column 1: expected a process that is not defined yet, found `P`"),
-        ("channel c : {0}", "line 1, column 11: expected `channel`, `assert` or a definition `NAME = process`, found `:`"),
-        ("P = STOP\nassert P [X= P", "line 2, column 11: expected a set, `{` or `{|`, found `X`"),
+        ("P = STOP\nP = SKIP", "line 2, column 1: expected a name that is not defined yet, found `P`"),
+        ("channel c . {0}", "line 1, column 11: expected `channel`, `assert` or a definition `NAME = process`, found `.`"),
+        ("P = STOP\nassert P [X= P", "line 2, column 12: expected `||`, found `=`"),
         ("P = (STOP", "line 1, column 10: expected `)`, found the end of the script"),
     ];
     for (text, expected) in cases {

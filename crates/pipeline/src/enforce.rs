@@ -14,7 +14,11 @@ use rashomon_files::Links;
 use rashomon_predict::deciders::Decision;
 use rashomon_predict::engines::opinions_of;
 use rashomon_predict::{Engine, Options};
+use rashomon_refinement::facts::Atomics;
+use rashomon_refinement::loops::{behind, loops};
+use rashomon_refinement::model::Model;
 use rashomon_refinement::objects::Objects;
+use rashomon_refinement::search::near;
 use rashomon_refinement::terms::names_of;
 use serde::Serialize;
 use serde_json::Value;
@@ -58,6 +62,12 @@ pub enum Outcome {
     Infeasible,
 }
 
+impl Outcome {
+    const fn is_confirmed(self) -> bool {
+        matches!(self, Self::Race | Self::Deadlock)
+    }
+}
+
 /// An order of synchronisation that leads to an error in the model, and what the program did under it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counterexample {
@@ -65,6 +75,8 @@ pub struct Counterexample {
     pub about: String,
     /// Names of the model's events.
     pub steps: Vec<String>,
+    /// It enters a wait loop before the signal whose predicate let the thread pass.
+    pub behind_wait_loop: bool,
     pub outcome: Outcome,
     /// Why the order could not be kept.
     pub why: Option<String>,
@@ -99,6 +111,9 @@ struct Planned {
     about: String,
     steps: Vec<EventIndex>,
     names: Vec<String>,
+    behind_wait_loop: bool,
+    /// To the same goals, as close to the trace as can be: for programs that leave the shorter one, or do something else in it.
+    near: Option<Vec<EventIndex>>,
 }
 
 impl Enforced {
@@ -122,7 +137,15 @@ impl Enforced {
                 self.cut_short = true;
                 break;
             }
-            let found = with.execute(trace, one)?;
+            let mut found = with.execute(trace, &one)?;
+            if let Some(near) = one.near.as_ref().filter(|_| !found.outcome.is_confirmed() && !with.deadline.is_over()) {
+                let names = names_of(trace, near);
+                let again =
+                    with.execute(trace, &Planned { about: one.about.clone(), steps: near.clone(), names, near: None, ..one })?;
+                if again.outcome.is_confirmed() {
+                    found = again;
+                }
+            }
             told(&found);
             self.counterexamples.push(found);
         }
@@ -132,6 +155,8 @@ impl Enforced {
 
     fn plan(&mut self, trace: &Trace, with: &Enforcement<'_>) -> Vec<Planned> {
         let objects = Objects::new(trace);
+        let loops = loops(trace);
+        let model = Model::respecting(trace, Atomics::Kept, &loops);
         let mut about_each: BTreeMap<String, usize> = BTreeMap::new();
         let mut planned = Vec::new();
         let options = Options { deadline: with.deadline, ..Options::default() };
@@ -151,14 +176,18 @@ impl Enforced {
             if *number >= with.most {
                 return;
             }
-            let steps = steps(trace, order);
+            let steps = self::steps(trace, order);
             let names = names_of(trace, &steps);
             if self.known.insert(names.clone()) {
                 *number += 1;
-                planned.push(Planned { about, steps, names });
+                let behind_wait_loop = !behind(&loops, order).is_empty();
+                let near = near(&model, &kind.goals()).map(|order| self::steps(trace, &order)).filter(|near| *near != steps);
+                planned.push(Planned { about, steps, names, behind_wait_loop, near });
             }
         });
         self.cut_short |= !complete;
+        // Most of these are infeasible, and that costs a step's timeout each.
+        planned.sort_by_key(|one| one.behind_wait_loop);
         planned
     }
 
@@ -183,7 +212,7 @@ fn about(trace: &Trace, objects: &Objects, kind: &CandidateKind) -> String {
 }
 
 impl Enforcement<'_> {
-    fn execute(&self, trace: &Trace, planned: Planned) -> Result<Counterexample, PipelineError> {
+    fn execute(&self, trace: &Trace, planned: &Planned) -> Result<Counterexample, PipelineError> {
         let order = order_of(trace, &planned.steps);
         let mut program = self.program.clone();
         let mut flags = Flags::of_environment();
@@ -214,10 +243,11 @@ impl Enforcement<'_> {
             Kept::Whole => Outcome::Nothing,
             _ => Outcome::Infeasible,
         };
-        let confirmed = matches!(outcome, Outcome::Race | Outcome::Deadlock);
+        let confirmed = outcome.is_confirmed();
         Ok(Counterexample {
-            about: planned.about,
-            steps: planned.names,
+            about: planned.about.clone(),
+            steps: planned.names.clone(),
+            behind_wait_loop: planned.behind_wait_loop,
             outcome,
             why,
             places: if confirmed { races.into_iter().chain(deadlocks).collect() } else { BTreeSet::new() },

@@ -1,6 +1,7 @@
 //! The steps of a trace: its events that take part in synchronisation, what each needs and does, with dense numbers.
 
 use crate::facts::{Atomics, Facts};
+use crate::loops::Loop;
 use rashomon_event::{Address, EventIndex, EventKind, LockMode, Trace};
 use rustc_hash::FxHashMap;
 
@@ -82,7 +83,17 @@ pub struct Model<'t> {
 
 impl<'t> Model<'t> {
     pub fn new(trace: &'t Trace, atomics: Atomics) -> Self {
-        let facts = Facts::new(trace, atomics);
+        Self::of(trace, Facts::new(trace, atomics))
+    }
+
+    /// One whose orders respect these wait loops.
+    pub fn respecting(trace: &'t Trace, atomics: Atomics, loops: &[Loop]) -> Self {
+        let mut facts = Facts::new(trace, atomics);
+        facts.edges.extend(loops.iter().map(|one| (one.satisfied, one.entered)));
+        Self::of(trace, facts)
+    }
+
+    fn of(trace: &'t Trace, facts: Facts) -> Self {
         let takes_part = takes_part(trace, &facts);
         let count = facts.threads.len();
         let mut number = vec![u32::MAX; trace.events.len()];

@@ -12,6 +12,10 @@
 //! Guarantee: an order found is one of the model. [`Answer::No`] is exact: all states were seen. Otherwise `Undecided`, with the
 //! number of states that were.
 
+mod near;
+
+pub use near::near;
+
 use crate::model::{Effect, Model};
 use crate::state::State;
 use crate::trim::trim;

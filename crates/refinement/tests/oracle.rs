@@ -6,7 +6,7 @@ use rashomon_event::{
 };
 use rashomon_refinement::facts::Atomics;
 use rashomon_refinement::model::Model;
-use rashomon_refinement::search::{Answer, Limits, Reductions, Window, find};
+use rashomon_refinement::search::{Answer, Limits, Reductions, Window, find, near};
 use rashomon_testkit::{Features, Rules, Shape, describe, enumerate, random, reachable};
 use rashomon_witness::Checker;
 
@@ -25,6 +25,8 @@ struct Tally {
     traces: usize,
     pairs: usize,
     races: usize,
+    /// That the order close to the trace leads to.
+    near: usize,
     deadlocks: usize,
     states: usize,
 }
@@ -57,6 +59,12 @@ fn agree(trace: &Trace, tally: &mut Tally) {
             ),
         };
         assert_eq!(found, expected.races.contains(&(first, second)), "{first:?} {second:?}\n{}", describe(trace));
+        if let Some(order) = near(&model, &goals) {
+            tally.near += 1;
+            let witness =
+                Witness { candidate: CandidateKind::Race { first, second }, order, level: WitnessLevel::Synchronisation };
+            assert!(found && checker.check(&witness).is_ok(), "{witness:?}\n{}", describe(trace));
+        }
         tally.races += usize::from(found);
     }
     for cycle in &expected.deadlocks {
@@ -131,6 +139,7 @@ fn random_traces_agree() {
         agree(&random(seed, shape), &mut tally);
     }
     assert!(tally.races > 1000 && tally.races < tally.pairs && tally.deadlocks > 50, "{tally:?}");
+    assert!(tally.near * 2 > tally.races, "{tally:?}");
 }
 
 /// What is found in a window begins with what was observed before it, and the checker accepts it.

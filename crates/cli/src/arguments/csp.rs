@@ -1,7 +1,7 @@
 //! `rashomon csp`, and the engines of `rashomon predict`.
 
 use super::{examples, seconds};
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub enum CspCommand {
         /// Shared objects that get a model, at most.
         #[arg(long, value_name = "N", default_value_t = 16)]
         objects: usize,
+        #[command(flatten)]
+        selection: SelectionOptions,
     },
     /// Look for orders of synchronisation that lead to a race or a deadlock, and let the program run under each: in parallel,
     /// and with the online detector beside it.
@@ -46,11 +48,14 @@ pub enum CspCommand {
         /// Write what came of each order to this file, as JSON; `-`: to standard output.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
+        #[command(flatten)]
+        selection: SelectionOptions,
     },
     /// Decide the assertions of a script in a subset of CSP_M, with shortest counterexamples.
     ///
-    /// Events without data, processes without parameters; `[T=`, `[F=`, `[FD=`, `:[deadlock free]` with nothing, `[F]` or `[FD]`
-    /// behind it, and `:[divergence free]`. Exit code 0: all hold. 1: one fails. 125: one is undecided, and none fails.
+    /// Channels with data, parametrised processes, functions, sets and sequences; `assert` with `[T=`, `[F=`, `[FD=`,
+    /// `:[deadlock free]`, `:[divergence free]`, `:[deterministic]`, and `not` before each. `docs/reference/csp.md` has the whole
+    /// subset. Exit code 0: all hold. 1: one fails. 125: one is undecided, and none fails.
     #[command(after_help = examples::CSP_CHECK)]
     Check {
         /// The script.
@@ -65,6 +70,22 @@ pub enum CspCommand {
         #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
         counterexamples: u16,
     },
+}
+
+/// Whose accesses a model has. Synchronisation is whole in each.
+#[derive(Debug, Args)]
+pub struct SelectionOptions {
+    /// Look only at accesses of functions and files whose names a pattern matches: a part of the name, with `*`, `^` and `$` as
+    /// in suppressions. May be repeated.
+    #[arg(long, value_name = "PATTERN", help_heading = "Selection")]
+    pub include: Vec<String>,
+    /// Do not look at accesses of functions and files whose names a pattern matches. May be repeated.
+    #[arg(long, value_name = "PATTERN", help_heading = "Selection")]
+    pub exclude: Vec<String>,
+    /// Look only at accesses in places that this file lists, such as those of a static analysis: `FILE:LINE`, `fun:PATTERN` or
+    /// `src:PATTERN`, one on a line.
+    #[arg(long, value_name = "FILE", help_heading = "Selection")]
+    pub static_list: Option<PathBuf>,
 }
 
 /// Which deciders `predict` asks.

@@ -11,6 +11,7 @@ pub mod linear;
 pub mod model;
 pub mod modules;
 pub(crate) mod reach;
+pub mod selection;
 pub mod timed;
 pub mod traces;
 

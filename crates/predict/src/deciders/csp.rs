@@ -6,6 +6,7 @@ use crate::dependences::Dependences;
 use crate::optimistic::linearise;
 use rashomon_event::{Deadline, EventIndex};
 use rashomon_refinement::facts::Atomics;
+use rashomon_refinement::loops::{Loop, loops};
 use rashomon_refinement::model::Model;
 use rashomon_refinement::search::{Answer, Limits, Reductions, Window, find};
 use std::cell::{Cell, OnceCell};
@@ -13,9 +14,18 @@ use std::cell::{Cell, OnceCell};
 /// Models of one trace, built when they are asked for, and what they have cost.
 #[derive(Default)]
 pub struct Search<'t> {
-    kept: OnceCell<Model<'t>>,
-    free: OnceCell<Model<'t>>,
+    kept: Built<'t>,
+    free: Built<'t>,
+    loops: OnceCell<Vec<Loop>>,
     steps: Cell<usize>,
+}
+
+/// Of one kind of atomics.
+#[derive(Default)]
+struct Built<'t> {
+    model: OnceCell<Model<'t>>,
+    /// Where the trace has wait loops.
+    respecting: OnceCell<Model<'t>>,
 }
 
 pub struct Decider;
@@ -40,30 +50,44 @@ impl super::Decider for Decider {
 
 /// Refuted: no order of the model has the goals next, so no correct reordering has.
 pub(super) fn decide(question: &Question<'_, '_>, goals: &[EventIndex], atomics: Atomics, needs: &Dependences) -> Decision {
-    let Question { index, options, refinement, .. } = question;
+    let Question { index, refinement, .. } = question;
     let built = match atomics {
         Atomics::Kept => &refinement.kept,
         Atomics::Free => &refinement.free,
     };
-    let model = built.get_or_init(|| Model::new(index.trace, atomics));
-    let whole = Window::whole(model);
-    let around = || Window::around(model, goals, options.refinement.window).filter(|&window| window != whole);
-    let mut decision = search(question, model, goals, whole);
-    if decision == Answer::Undecided
-        && let Some(window) = around()
-    {
-        // That it has none says nothing of the trace.
-        decision = match search(question, model, goals, window) {
-            Answer::Order(order) => Answer::Order(order),
-            _ => Answer::Undecided,
-        };
+    let loops = refinement.loops.get_or_init(|| loops(index.trace));
+    // Of an order that does not respect a wait loop, the program would leave it; but it may be none.
+    if !loops.is_empty() {
+        let model = built.respecting.get_or_init(|| Model::respecting(index.trace, atomics, loops));
+        if let Answer::Order(order) = around(question, model, goals) {
+            return Decision::Witness(in_order(question, needs, order));
+        }
     }
+    let model = built.model.get_or_init(|| Model::new(index.trace, atomics));
+    let decision = around(question, model, goals);
     match decision {
         Answer::Order(order) => Decision::Witness(in_order(question, needs, order)),
         Answer::No { ordered: true } => Decision::Ordered,
         Answer::No { ordered: false } => Decision::Refuted,
         Answer::Undecided => Decision::Undecided,
     }
+}
+
+/// In the whole trace, or where that is too much, in a window.
+fn around(question: &Question<'_, '_>, model: &Model<'_>, goals: &[EventIndex]) -> Answer {
+    let whole = Window::whole(model);
+    let answer = search(question, model, goals, whole);
+    let window = || Window::around(model, goals, question.options.refinement.window).filter(|&window| window != whole);
+    if answer == Answer::Undecided
+        && let Some(window) = window()
+    {
+        // That it has none says nothing of the trace.
+        return match search(question, model, goals, window) {
+            Answer::Order(order) => Answer::Order(order),
+            _ => Answer::Undecided,
+        };
+    }
+    answer
 }
 
 fn search(question: &Question<'_, '_>, model: &Model<'_>, goals: &[EventIndex], window: Window) -> Answer {

@@ -52,7 +52,7 @@ pub fn script(trace: &Trace, objects: &Objects, questions: &[About], forms: &[Fo
     let mut assertions = Vec::new();
     for &about in questions {
         for claim in builder.question(about, forms) {
-            assertions.push(Assertion { line: 0, claim });
+            assertions.push(Assertion { line: 0, negated: false, claim, text: String::new() });
         }
     }
     Script { processes: builder.processes, assertions }

@@ -1,6 +1,6 @@
 //! `rashomon csp enforce`: counterexamples of the model, each enforced in parallel under the online detector.
 
-use super::tell_losses;
+use super::{tell_losses, tell_selection};
 use crate::commands::trust::run_that_may;
 use crate::commands::{
     NOTHING_FORCED, Ui, check_binaries, end_children_on_interruption, open_store, program_of, settings_of, tool,
@@ -10,6 +10,7 @@ use crate::terminal::{print, say};
 use crate::waiting::Waiting;
 use anyhow::{Context as _, Result};
 use rashomon_event::Deadline;
+use rashomon_pipeline::analyse::selection::Selection;
 use rashomon_pipeline::analyse::traces::each_trace;
 use rashomon_pipeline::enforce::{Counterexample, Enforced, Enforcement, Outcome};
 use rashomon_pipeline::{Binaries, Job};
@@ -21,6 +22,7 @@ pub struct Asked {
     pub budget: Duration,
     pub step_timeout: Duration,
     pub json: Option<PathBuf>,
+    pub selection: Selection,
 }
 
 pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Result<Exit> {
@@ -47,7 +49,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     tell_losses(store.path())?;
     let mut enforced = Enforced::default();
     let quiet_output = asked.json.as_deref() == Some(Path::new("-"));
-    let mut failed = None;
+    let (mut failed, mut left_out) = (None, 0);
     let waiting = Waiting::new(ui.quiet, "enforcing orders", enforcement.deadline);
     each_trace(store.path(), |trace| {
         if failed.is_some() {
@@ -59,7 +61,9 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
                 unwritten = print(&line(found)).err();
             }
         };
-        let added = enforced.add(trace, &enforcement, told).err().map(anyhow::Error::from);
+        let (trace, accesses) = asked.selection.of(trace, &symbols);
+        left_out += accesses;
+        let added = enforced.add(&trace, &enforcement, told).err().map(anyhow::Error::from);
         failed = added.or(unwritten);
     })?;
     drop(waiting);
@@ -68,6 +72,7 @@ pub fn enforce(ui: Ui, store: Option<&Path>, trust: bool, asked: &Asked) -> Resu
     }
     store.clear_scratch("enforce")?;
     if !ui.quiet {
+        tell_selection(left_out);
         say!("{}", summary(&enforced));
     }
     if let Some(path) = &asked.json {
@@ -90,8 +95,9 @@ fn line(found: &Counterexample) -> String {
         Outcome::Infeasible => "infeasible",
     };
     let why = found.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let behind = if found.behind_wait_loop { "  (enters a wait loop before the signal)\n" } else { "" };
     let places: String = found.places.iter().map(|lines| format!("    {}\n", lines.join(" and "))).collect();
-    format!("{}: {what}{why}\n  {steps}\n{places}", found.about)
+    format!("{}: {what}{why}\n  {steps}\n{behind}{places}", found.about)
 }
 
 fn summary(enforced: &Enforced) -> String {
