@@ -61,7 +61,7 @@ fn where_many_threads_have_to_line_up_reads_are_steered() {
     assert_eq!((&finding["kind"], &finding["grade"]), (&"failure".into(), &"crashed".into()), "{report}");
     let notes = finding["notes"].to_string();
     assert!(notes.contains("found by exploration (new inputs of reads)"), "{notes}");
-    assert!(told(&report)[0].contains("schedules that steer reads to new inputs"), "{report}");
+    assert!(told(&report)[0].contains("in which reads are steered to inputs that they have not had"), "{report}");
 }
 
 #[test]

@@ -129,7 +129,8 @@ mod tests {
             let does = Pending { operation, site: 1 + u64::from(thread), ..Pending::default() };
             Step { thread, enabled: everybody & !((1 << thread) - 1), asleep: 0, waiting: 0, does, after: None }
         };
-        Log { steps: (0..threads).map(step).collect(), ..Log::default() }
+        let threads_born = vec![None; threads as usize];
+        Log { threads: threads_born, steps: (0..threads).map(step).collect(), ..Log::default() }
     }
 
     /// How many of either kind are planned, in the order of their plans, if all executions were alike.

@@ -11,31 +11,22 @@ use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
 use crate::common::table::Table;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use brute::{Outcome, outcomes};
 use program::Program;
-use rashomon_confirm::{Forcing, Input, Output, execution};
-use rashomon_event::schedule::SCHEDULE_VERSION;
-use rashomon_event::{Deadline, Goal, Schedule};
-use rashomon_explore::dpor::Dpor;
-use rashomon_explore::explorer::{Go, Limits};
-use rashomon_explore::preemptions::PreemptionBounding;
-use rashomon_explore::{Expected, Explorer, Failure, Log, Search, Summary, VisibleAccesses};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use xtask::workspace;
 
 /// With --quick so many programs.
 const QUICK: u64 = 8;
-/// No program of that size has so many schedules up to independent steps, or states.
-const MOST_SCHEDULES: u64 = 50_000;
 /// Native executions whose time is taken, the fastest of which counts less than their median.
 const NATIVE: usize = 21;
-/// More preemptions than there are steps.
-const UNBOUNDED: usize = 64;
+/// As the example program that executes the schedules calls them.
+const SEARCHES: [&str; 2] = ["dpor", "preemptions"];
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -101,12 +92,12 @@ struct Report {
 }
 
 pub fn run(options: &Options) -> Result<bool> {
-    let tool = workspace::build_tool()?;
+    let tools = Tools::build()?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let count = if options.quick { QUICK } else { options.programs };
     let mut programs = Vec::new();
     for seed in options.only.map_or(0..count, |seed| seed..seed + 1) {
-        let compared = compare(seed, &tool, folder.path())?;
+        let compared = compare(seed, &tools, folder.path())?;
         let verdicts: Vec<&str> = compared.reached.iter().map(Reached::verdict).collect();
         eprintln!("seed {seed}: {}", verdicts.join(", "));
         programs.push(compared);
@@ -116,28 +107,26 @@ pub fn run(options: &Options) -> Result<bool> {
     bar::finish(&report, &report.bars, options.json, || print(&report))
 }
 
-fn compare(seed: u64, tool: &Path, folder: &Path) -> Result<Compared> {
+fn compare(seed: u64, tools: &Tools, folder: &Path) -> Result<Compared> {
     let program = Program::drawn(seed);
     let place = folder.join(seed.to_string());
     std::fs::create_dir(&place).with_context(|| format!("cannot create {}", place.display()))?;
     let (source, ours, native) = (place.join("program.c"), place.join("program"), place.join("native"));
     std::fs::write(&source, program.source()).with_context(|| format!("cannot write {}", source.display()))?;
     let flags = ["-std=gnu11", "-O0", "-w", "-pthread"];
-    succeed(Command::new(tool).arg("cc").args(flags).arg(&source).arg("-o").arg(&ours))?;
+    succeed(Command::new(&tools.rashomon).arg("cc").args(flags).arg(&source).arg("-o").arg(&ours))?;
     succeed(Command::new("gcc").args(flags).arg(&source).arg("-o").arg(&native))?;
     let wanted = outcomes(&program);
-    let searches: [(&'static str, Box<dyn Search>); 2] =
-        [("dpor", Box::new(Dpor::new())), ("preemptions", Box::new(PreemptionBounding::remembering(UNBOUNDED)))];
     let mut reached = Vec::new();
-    for (name, mut search) in searches {
-        let (found, summary) = explore(&program, &ours, &place.join(name), search.as_mut())?;
+    for search in SEARCHES {
+        let (found, searched) = explore(&program, &tools.outcomes, &ours, (search, &place.join(search)))?;
         let words = |one: &Outcome| format!("{one:?}");
         reached.push(Reached {
-            search: name,
-            schedules: summary.schedules,
-            milliseconds: summary.duration.as_secs_f64() * 1_000.0,
-            from_snapshots: summary.from_snapshots,
-            exhausted: summary.exhausted,
+            search,
+            schedules: searched.schedules,
+            milliseconds: searched.milliseconds,
+            from_snapshots: searched.from_snapshots,
+            exhausted: searched.exhausted,
             missing: wanted.difference(&found).map(words).collect(),
             unknown: found.difference(&wanted).map(words).collect(),
         });
@@ -148,82 +137,77 @@ fn compare(seed: u64, tool: &Path, folder: &Path) -> Result<Compared> {
     Ok(Compared { seed, threads: program.threads.len(), outcomes: wanted.len(), native_milliseconds, reached })
 }
 
-/// What executions told, and who was left in those that nobody ended.
-fn explore(program: &Program, executable: &Path, place: &Path, search: &mut dyn Search) -> Result<(BTreeSet<Outcome>, Summary)> {
-    std::fs::create_dir(place).with_context(|| format!("cannot create {}", place.display()))?;
-    let told = place.join("told");
-    let target = execution::Program {
-        executable: executable.to_owned(),
-        arguments: vec![told.clone().into()],
-        directory: place.to_owned(),
-        library_path: None,
-        randomise_addresses: false,
-        environment: Vec::new(),
-        before_each: None,
-        before_each_limit: None,
-        client: None,
-    };
-    let base = Schedule {
-        version: SCHEDULE_VERSION,
-        modules: Vec::new(),
-        threads: Vec::new(),
-        turns: Vec::new(),
-        goal: Goal::None,
-        quantum: 0,
-        surroundings: None,
-    };
-    let forcing = Forcing {
-        limit: Duration::from_secs(10),
-        deadline: Deadline::NEVER,
-        call_timeout: Duration::from_secs(2),
-        input: Input::Empty,
-        output: Output::Discard,
-        base_time_nanoseconds: 0,
-        trace_limit: 0,
-        processes: 0,
-        times: 1,
-    };
-    let explorer = Explorer {
-        program: &target,
-        forcing,
-        base,
-        folder: place.to_owned(),
-        accesses: VisibleAccesses::All,
-        races: false,
-        hold: None,
-        prefer: None,
-        steps: 100_000,
-        expected: Expected::AnyCode,
-        jobs: 1,
-        snapshots: true,
-    };
-    let mut found = BTreeSet::new();
-    let limits = Limits { schedules: MOST_SCHEDULES, until: Deadline::NEVER };
-    let summary = explorer.search(search, limits, |_, observation| {
-        match observation.failure {
-            None => {}
-            Some(Failure::Deadlock | Failure::Stuck) => {
-                found.insert(Outcome::Blocked(left(program, &observation.log)));
-            }
-            Some(other) => {
-                found.insert(Outcome::Ended(other.to_string()));
-            }
-        }
-        Go::On
-    })?;
-    let text = if told.exists() { std::fs::read_to_string(&told)? } else { String::new() };
-    found.extend(text.lines().map(|line| Outcome::Ended(line.to_owned())));
-    Ok((found, summary))
+/// The tools that take part.
+struct Tools {
+    rashomon: PathBuf,
+    /// The example of `rashomon-explore` that executes schedules.
+    outcomes: PathBuf,
 }
 
-/// The threads that have not ended, as the program counts them.
-fn left(program: &Program, log: &Log) -> BTreeSet<usize> {
-    fn number(program: &Program, log: &Log, thread: u32) -> Option<usize> {
-        let birth = log.threads.get(thread as usize)?.as_ref()?;
-        let Some(parent) = birth.parent else { return Some(0) };
-        program.children(number(program, log, parent)?).get(birth.spawn_ordinal as usize).copied()
+impl Tools {
+    fn build() -> Result<Self> {
+        let rashomon = workspace::build_tool()?;
+        let arguments = ["build", "--quiet", "--release", "--package", "rashomon-explore", "--example", "outcomes"];
+        if !workspace::cargo().args(arguments).status().context("cannot start cargo")?.success() {
+            bail!("the example that executes schedules does not build");
+        }
+        Ok(Self { rashomon, outcomes: workspace::target()?.join("release/examples/outcomes") })
     }
-    log.left.iter().filter_map(|(thread, _)| number(program, log, *thread)).collect()
+}
+
+/// What a search said of itself at the end.
+#[derive(Default)]
+struct Searched {
+    schedules: u64,
+    from_snapshots: u64,
+    milliseconds: f64,
+    exhausted: bool,
+}
+
+impl Searched {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        Some(Self {
+            schedules: words.next()?.parse().ok()?,
+            from_snapshots: words.next()?.parse().ok()?,
+            milliseconds: words.next()?.parse().ok()?,
+            exhausted: words.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// What executions told, and who was left in those that nobody ended.
+fn explore(
+    program: &Program,
+    outcomes: &Path,
+    executable: &Path,
+    (search, place): (&str, &Path),
+) -> Result<(BTreeSet<Outcome>, Searched)> {
+    std::fs::create_dir(place).with_context(|| format!("cannot create {}", place.display()))?;
+    let told = place.join("told");
+    let output = Command::new(outcomes).arg(search).arg(place).arg(executable).arg(&told).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot start {}", outcomes.display()))?;
+    if !output.status.success() {
+        bail!("{} {search} failed ({})", outcomes.display(), output.status);
+    }
+    let (mut found, mut searched) = (BTreeSet::new(), None);
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        match line.split_once(' ') {
+            Some(("left", paths)) => found.insert(Outcome::Blocked(left(program, paths))),
+            Some(("searched", rest)) => Searched::parse(rest).is_some_and(|said| searched.replace(said).is_none()),
+            _ => found.insert(Outcome::Ended(line.to_owned())),
+        };
+    }
+    let text = if told.exists() { std::fs::read_to_string(&told)? } else { String::new() };
+    found.extend(text.lines().map(|line| Outcome::Ended(line.to_owned())));
+    Ok((found, searched.with_context(|| format!("{} {search} did not say what it did", outcomes.display()))?))
+}
+
+/// The threads of these paths, as the program counts them.
+fn left(program: &Program, paths: &str) -> BTreeSet<usize> {
+    let child = |thread: usize, ordinal: &str| program.children(thread).get(ordinal.parse::<usize>().ok()?).copied();
+    let number = |path: &str| if path == "main" { Some(0) } else { path.split('.').try_fold(0, child) };
+    paths.split(' ').filter_map(number).collect()
 }
 
 /// Milliseconds. An execution that blocks is ended after a while, which counts.
@@ -251,7 +235,7 @@ fn bars_of(programs: &[Compared]) -> Vec<Bar> {
         programs.iter().filter(of).count()
     };
     let mut bars = vec![Bar::holds("programs", programs.len() >= 200, programs.len().to_string())];
-    for search in ["dpor", "preemptions"] {
+    for search in SEARCHES {
         let equal = complete(search);
         let name = format!("programs whose outcomes under {search} are those of brute force");
         bars.push(Bar::holds(&name, equal == programs.len(), format!("{equal} of {}", programs.len())));
