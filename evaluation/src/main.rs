@@ -53,6 +53,8 @@ enum Evaluation {
     Real(bars::real::Options),
     /// Schedules that each strategy needs to make small programs fail, against stress.
     Explore(bars::explore::Options),
+    /// Small programs, drawn: what exhaustive exploration reaches against brute force, and what a schedule costs.
+    Complete(bars::complete::Options),
     /// Every program with a known bug, and those without, under plain check: what is proven, by what, in which time.
     Loop(bars::whole::Options),
     /// Random programs and budgets, the tool ended at random: it ends in time and loses nothing.
@@ -103,6 +105,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Memcached(options) => bars::memcached::run(options),
         Evaluation::Real(options) => bars::real::run(options),
         Evaluation::Explore(options) => bars::explore::run(options),
+        Evaluation::Complete(options) => bars::complete::run(options),
         Evaluation::Loop(options) => bars::whole::run(options),
         Evaluation::Budgets(options) => bars::budgets::run(options),
         Evaluation::Stores(options) => bars::stores::run(options),

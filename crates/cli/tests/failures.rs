@@ -133,3 +133,37 @@ fn a_recording_with_a_schedule_does_not_hide_one_that_shows_the_pair_unordered()
         assert!(proves("2", seed - 1), "seed {seed} alone proves it, and behind {} not", seed - 1);
     }
 }
+
+const NULL_BETWEEN: &str = include_str!("../../../tests/loop/null_between.c");
+const UNMAPPED_BETWEEN: &str = include_str!("../../../tests/loop/unmapped_between.c");
+
+/// The crash that `check` proves, and its notes.
+#[track_caller]
+fn crash(place: &Place, source: &str) -> (String, String) {
+    place.compile("program", source);
+    place
+        .rashomon(&["check", "--recordings", "1", "--json", "report.json", "--output", "store", "--", "./program"])
+        .expect(66, &[]);
+    let report = place.json("report.json");
+    let findings = report["findings"].as_array().cloned().unwrap_or_default();
+    let crash = findings.iter().find(|finding| finding["grade"] == "crashed").unwrap_or_else(|| panic!("{report}"));
+    (crash["id"].as_str().unwrap_or_default().to_owned(), crash["notes"].to_string())
+}
+
+/// Natively these crash once in a long while.
+#[test]
+fn a_crash_of_another_schedule_has_the_story_of_its_address() {
+    let place = Place::new();
+    let (id, notes) = crash(&place, NULL_BETWEEN);
+    assert!(
+        notes.contains("the last pointer that the thread read before is global shared (8 bytes) at user (program.c:"),
+        "{notes}"
+    );
+    assert!(notes.contains("the main thread at main (program.c:27) had written it last"), "{notes}");
+    place.rashomon(&["replay", "--store", "store", &id, "--times", "20"]).expect(0, &[]);
+    let place = Place::new();
+    let (id, notes) = crash(&place, UNMAPPED_BETWEEN);
+    assert!(notes.contains("at the address was mapping of 4096 bytes made at main (program.c:25)"), "{notes}");
+    assert!(notes.contains("it was unmapped before by the main thread at main (program.c:29)"), "{notes}");
+    place.rashomon(&["replay", "--store", "store", &id, "--times", "20"]).expect(0, &[]);
+}

@@ -7,6 +7,7 @@ use support::place::{Place, statuses};
 
 const WOKEN_TOO_EARLY: &str = include_str!("../../../tests/loop/woken_too_early.c");
 const USED_AFTER_FREE: &str = include_str!("../../../tests/loop/used_after_free.c");
+const LINED_UP: &str = include_str!("../../../tests/loop/lined_up.c");
 const BEHIND_A_BRANCH: &str = include_str!("../../../tests/loop/behind_a_branch.c");
 
 fn mended(source: &str) -> String {
@@ -48,6 +49,19 @@ fn what_no_recording_shows_is_found_by_exploration() {
     assert!(!told(&report)[0].contains("schedule"), "{report}");
     place.compile("program", &mended(WOKEN_TOO_EARLY));
     assert_eq!(statuses(&check(&place, &[], 0)), []);
+}
+
+/// Without any preemption there are more schedules than can be tried.
+#[test]
+fn where_many_threads_have_to_line_up_reads_are_steered() {
+    let place = Place::new();
+    place.compile("program", LINED_UP);
+    let report = check(&place, &["--recordings", "1", "--engines", "explore", "--budget", "600"], 66);
+    let finding = &report["findings"][0];
+    assert_eq!((&finding["kind"], &finding["grade"]), (&"failure".into(), &"crashed".into()), "{report}");
+    let notes = finding["notes"].to_string();
+    assert!(notes.contains("found by exploration (new inputs of reads)"), "{notes}");
+    assert!(told(&report)[0].contains("in which reads are steered to inputs that they have not had"), "{report}");
 }
 
 #[test]

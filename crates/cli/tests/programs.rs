@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use support::manifest::{Program, programs};
-use support::{Failure, canonical, compile, describe, fail, findings, over, rashomon, scratch};
+use support::{Failure, canonical, compile, describe, fail, findings, over, rashomon, scratch, untold};
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -47,7 +47,7 @@ fn manifest_agrees() -> Result<(), Failure> {
         if !program.path.starts_with(&format!("{}/", program.group)) {
             return Err(fail(format!("{} is not in the folder of its group", program.path)));
         }
-        for (word, listed) in [("expect", &program.expect), ("allow", &program.allow)] {
+        for (word, listed) in [("expect", &program.expect), ("allow", &program.allow), ("tells", &program.tells)] {
             if &program.header(word) != listed {
                 return Err(fail(format!("{}: `// {word}:` lines and manifest differ", program.path)));
             }
@@ -81,9 +81,10 @@ fn check(program: &Program) -> Result<(), Failure> {
     let missing: Vec<_> = expected.difference(&proven).collect();
     let surplus: Vec<_> = proven.iter().filter(|finding| !expected.contains(*finding) && !allowed.contains(*finding)).collect();
     let shown: Vec<_> = if expected.is_empty() { others.iter().collect() } else { Vec::new() };
-    if !missing.is_empty() || !surplus.is_empty() || !shown.is_empty() {
+    let untold = untold(&report, &program.tells);
+    if !missing.is_empty() || !surplus.is_empty() || !shown.is_empty() || !untold.is_empty() {
         return Err(fail(format!(
-            "missing {missing:?}, not expected {surplus:?}, shown unproven {shown:?}\n{}",
+            "missing {missing:?}, not expected {surplus:?}, shown unproven {shown:?}, not told {untold:?}\n{}",
             describe(&output)
         )));
     }

@@ -7,6 +7,7 @@
 //! chosen plain accesses.
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod dependence;
 pub mod dpor;
 pub mod error;

@@ -232,6 +232,39 @@ impl ReadsFrom {
         chosen
     }
 
+    /// An execution that somebody else planned: it has no abstract schedule, but shows inputs as any other.
+    pub fn watch(&mut self, log: &Log) {
+        self.take_in(log);
+    }
+
+    /// Whether a place has had several inputs, or might have: without that there is nothing to steer.
+    pub fn has_choices(&self) -> bool {
+        !self.choices.is_empty() || self.possible().any(|pair| !self.seen.contains(&pair))
+    }
+
+    /// What an execution showed; whether that was new.
+    fn take_in(&mut self, log: &Log) -> (u64, bool) {
+        let inputs = Inputs::of(log);
+        for (object, takers) in &inputs.takers {
+            let givers = inputs.givers.get(object);
+            for &to in takers {
+                self.givers.entry(to).or_default().extend(givers.into_iter().flatten());
+            }
+        }
+        let signature = inputs.signature();
+        let times = self.shown.entry(signature).or_default();
+        *times += 1;
+        let is_first = *times == 1;
+        let new = is_first || !inputs.pairs.is_subset(&self.seen);
+        if !inputs.pairs.is_subset(&self.seen) {
+            self.seen.extend(&inputs.pairs);
+            let seen: Vec<Pair> = self.seen.iter().copied().collect();
+            self.choices = seen.chunk_by(|one, other| one.0 == other.0).filter(|of| of.len() > 1).flatten().copied().collect();
+        }
+        self.combine(&inputs.pairs);
+        (signature, new)
+    }
+
     /// Remembers what an execution showed together.
     fn combine(&mut self, shown: &BTreeSet<Pair>) {
         let shown: Vec<Pair> = self.choices.iter().copied().filter(|pair| shown.contains(pair)).take(MOST_COMBINED).collect();
@@ -310,25 +343,9 @@ impl Search for ReadsFrom {
 
     fn learn(&mut self, _plan: &Plan, log: &Log, _end: End) {
         let of = self.open.pop_front().unwrap_or_default();
-        let inputs = Inputs::of(log);
-        for (object, takers) in &inputs.takers {
-            let givers = inputs.givers.get(object);
-            for &to in takers {
-                self.givers.entry(to).or_default().extend(givers.into_iter().flatten());
-            }
-        }
-        let signature = inputs.signature();
-        let times = self.shown.entry(signature).or_default();
-        *times += 1;
-        let new = *times == 1 || !inputs.pairs.is_subset(&self.seen);
-        if !inputs.pairs.is_subset(&self.seen) {
-            self.seen.extend(&inputs.pairs);
-            let seen: Vec<Pair> = self.seen.iter().copied().collect();
-            self.choices = seen.chunk_by(|one, other| one.0 == other.0).filter(|of| of.len() > 1).flatten().copied().collect();
-        }
-        self.combine(&inputs.pairs);
+        let (shown, new) = self.take_in(log);
         if new && self.kept.len() < MOST_KEPT {
-            self.kept.push(Kept { of, shown: signature, used: 0 });
+            self.kept.push(Kept { of, shown, used: 0 });
         }
     }
 

@@ -32,6 +32,10 @@ pub trait Search {
     fn is_exhaustive(&self) -> bool;
     /// Plans that may be executed at the same time.
     fn parallel(&self) -> bool;
+    /// Of the plans, those that are no part of what it covers.
+    fn beside(&self) -> u64 {
+        0
+    }
     /// What has been covered, in words.
     fn describe(&self) -> String;
 }

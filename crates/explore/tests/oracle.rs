@@ -4,6 +4,7 @@ mod model;
 
 use model::random::{Random, guarded};
 use model::{Do, Program, Wishes, all_outcomes, finds_race, has_race, outcomes_of};
+use rashomon_explore::beside::Beside;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::preemptions::PreemptionBounding;
 
@@ -24,6 +25,8 @@ fn check(program: &Program) -> (u32, Option<u32>) {
         let (remembering, executions, exhaustive) = outcomes_of(program, &mut PreemptionBounding::remembering(most));
         assert!(exhaustive && executions <= most_executions, "{executions} of {most_executions}, {program:?}");
         assert_eq!(remembering, wanted, "states, {most} preemptions, {program:?}");
+        let (beside, _, exhaustive) = outcomes_of(program, &mut Beside::new(most, 1));
+        assert!(exhaustive && beside == wanted, "beside steering, {most} preemptions, {program:?}");
     }
     (few, Some(many))
 }

@@ -29,7 +29,7 @@ use rashomon_explore::explorer::{Go, Limits, Running};
 use rashomon_explore::file::End;
 use rashomon_explore::schedule::of_log;
 use rashomon_explore::{
-    Expected, Explorer, Failure, Minimised, Novelty, Observation, Search, Summary, VisibleAccesses, minimise,
+    Expected, Explorer, Failure, Minimised, Novelty, Observation, Sampling, Search, Summary, VisibleAccesses, minimise,
 };
 use rashomon_order::{SharedMemory, hybrid_until};
 use rashomon_report::ProgramExit;
@@ -95,7 +95,8 @@ impl Parts {
             steps: self.steps,
             expected: settings.expected,
             jobs: settings.jobs,
-            snapshots: false,
+            // What restores the program's world would have to do so in the middle of it.
+            snapshots: program.runs_alone(),
         }
     }
 }
@@ -205,7 +206,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let explorer = parts.explorer(program, settings, total);
         let limits = Limits { schedules: settings.schedules, until: total.less(exploring.replays) };
         let mut refused = None;
-        let go = explorer.batch(search.as_mut(), limits, running, &mut |_, observation| {
+        let go = explorer.batch(search.as_mut(), limits, running, &mut |plan, observation| {
             *tried += 1;
             observer.progress(Progress::Exploring { schedules: *tried, found: found.len() });
             let is_new = settings.check && novelty.learn(&observation.log) > 0;
@@ -233,7 +234,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 observation,
                 minimised: None,
                 after: *tried,
-                strategy: settings.strategy,
+                strategy: if plan.sampling == Sampling::Wanted { Strategy::ReadsFrom } else { settings.strategy },
                 check: settings.check,
             };
             match self.store_failure(&explorer, &shown, controls, (found, settings.check), observer) {

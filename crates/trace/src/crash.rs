@@ -23,6 +23,19 @@ impl Crash {
         self.code > 0
     }
 
+    /// The memory that could not be accessed, where the kernel says which.
+    pub const fn place(&self) -> Option<u64> {
+        match (self.signal, self.code) {
+            (7 | 11, 1..SI_KERNEL) => Some(self.address),
+            _ => None,
+        }
+    }
+
+    /// Whether a null pointer was followed, to an object's field or an early element of an array.
+    pub const fn is_near_null(&self) -> bool {
+        self.place().is_some() && self.address < PAGE
+    }
+
     const fn name(&self) -> &'static str {
         match self.signal {
             4 => "SIGILL",
@@ -56,14 +69,12 @@ impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { signal, code, address } = *self;
         write!(f, "{}: {} (code {code})", self.name(), self.reason())?;
-        match (signal, code) {
-            (7 | 11, 1..SI_KERNEL) if address == 0 => f.write_str(", address 0x0: a null pointer"),
-            (7 | 11, 1..SI_KERNEL) if address < PAGE => {
-                write!(f, ", address {address:#x}: {address} bytes behind a null pointer")
-            }
-            (7 | 11, 1..SI_KERNEL) => write!(f, ", address {address:#x}"),
-            (4 | 8, 1..SI_KERNEL) => write!(f, ", instruction {address:#x}"),
-            _ => Ok(()),
+        match self.place() {
+            Some(0) => f.write_str(", address 0x0: a null pointer"),
+            Some(_) if self.is_near_null() => write!(f, ", address {address:#x}: {address} bytes behind a null pointer"),
+            Some(_) => write!(f, ", address {address:#x}"),
+            None if matches!((signal, code), (4 | 8, 1..SI_KERNEL)) => write!(f, ", instruction {address:#x}"),
+            None => Ok(()),
         }
     }
 }

@@ -3,11 +3,15 @@
 //!
 //! What is fair. Stress executes the program without instrumentation, and so more often in the same time; what is compared is
 //! executions. A program that hangs has failed. Every stored schedule (each is minimised) has to replay 20 times out of 20.
+//!
+//! What a sampling strategy needs is a matter of its seed: a cell is the geometric mean over several. Seeds after the first are
+//! given up after fewer schedules, and count as if the next one had failed: means of strategies that need many are too low.
 
+use crate::bars::public::corpus;
 use crate::common::bar::{self, Bar};
 use crate::common::command_line;
 use crate::common::compile::succeed;
-pub use crate::common::options::Selecting as Options;
+use crate::common::options::Selecting;
 use crate::common::table::Table;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -23,6 +27,13 @@ const BASELINE: &str = "random";
 const MOST: u32 = 10_000;
 const STRESS: u32 = 1_000;
 const REPLAYS: u32 = 20;
+/// Decide by their seed.
+const SAMPLED: [&str; 4] = ["random", "pct", "pos", "reads-from"];
+/// The most schedules of seeds after the first.
+const MOST_OF_FURTHER: u32 = 2_000;
+/// What steers, in a check too, and what it is measured by: it has to need half as many schedules.
+const STEERED: &str = "reads-from";
+const MEASURE: &str = "pos";
 /// Longer than any of the programs takes.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -31,8 +42,26 @@ struct Cell {
     strategy: &'static str,
     /// The schedule, counted from 1, that failed.
     schedule: Option<u32>,
+    /// The same with further seeds.
+    further: Vec<Option<u32>>,
     failure: String,
     replayed: bool,
+}
+
+impl Cell {
+    /// The geometric mean over all seeds; whether all of them failed.
+    fn mean(&self) -> (f64, bool) {
+        let first = f64::from(self.schedule.unwrap_or(MOST + 1));
+        let further = self.further.iter().map(|one| f64::from(one.unwrap_or(MOST_OF_FURTHER + 1)));
+        let all_failed = self.schedule.is_some() && self.further.iter().all(Option::is_some);
+        (geometric_mean([first].into_iter().chain(further)), all_failed)
+    }
+}
+
+/// Of nothing it is 1.
+fn geometric_mean(of: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum) = of.fold((0_u32, 0.0), |(count, sum), one| (count + 1, sum + one.ln()));
+    (sum / f64::from(count.max(1))).exp()
 }
 
 #[derive(Debug, Serialize)]
@@ -52,16 +81,30 @@ struct Report {
     bars: Vec<Bar>,
 }
 
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    selecting: Selecting,
+    /// Seeds of each strategy that samples.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub seeds: u32,
+    /// The programs below this folder, instead of ours. Those that no strategy makes fail are listed, and do not count.
+    #[arg(long, value_name = "FOLDER")]
+    pub corpora: Option<PathBuf>,
+}
+
 pub fn run(options: &Options) -> Result<bool> {
     let tool = workspace::build_tool()?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let mut programs = Vec::new();
-    for source in sources(options.only.as_deref())? {
-        programs.push(measure(&source, &tool, folder.path(), options.quick)?);
+    for source in sources(options)? {
+        let measured = measure(&source, &tool, folder.path(), options)?;
+        eprintln!("{}", measured.name);
+        programs.push(measured);
     }
-    let bars = bars_of(&programs);
+    let bars = bars_of(&programs, options.corpora.is_some());
     let report = Report { evaluation: "explore", command: command_line(), programs, bars };
-    if options.json {
+    if options.selecting.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(bar::all_met(&report.bars));
     }
@@ -69,51 +112,68 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(bar::print(&report.bars))
 }
 
-fn sources(only: Option<&str>) -> Result<Vec<PathBuf>> {
-    let folder = root().join("tests/explore");
-    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    found.retain(|path| only.is_none_or(|part| path.to_string_lossy().contains(part)));
+fn sources(options: &Options) -> Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = if let Some(folder) = &options.corpora {
+        corpus::programs(folder)?.into_iter().flat_map(|program| program.sources).collect()
+    } else {
+        let folder = root().join("tests/explore");
+        let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
+        entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+    };
+    let only = options.selecting.only.as_deref();
+    found.retain(|path| only.is_none_or(|part| path.file_name().is_some_and(|name| name.to_string_lossy().contains(part))));
     found.sort();
     if found.is_empty() {
-        bail!("no program's name contains that; they are in tests/explore");
+        bail!("no program's name contains that; they are in tests/explore, or in the folder of --corpora");
     }
     Ok(found)
 }
 
-fn measure(source: &Path, tool: &Path, folder: &Path, quick: bool) -> Result<ProgramResult> {
+fn measure(source: &Path, tool: &Path, folder: &Path, options: &Options) -> Result<ProgramResult> {
     let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let is_c = source.extension().is_some_and(|extension| extension == "c");
     let (native, ours) = (folder.join(format!("{name}.native")), folder.join(&name));
-    let flags = ["-g", "-O1", "-pthread"];
-    succeed(Command::new(if is_c { "gcc" } else { "g++" }).args(flags).arg(source).arg("-o").arg(&native))?;
-    succeed(Command::new(tool).arg(if is_c { "cc" } else { "c++" }).args(flags).arg(source).arg("-o").arg(&ours))?;
-    let stressed = if quick { 20 } else { STRESS };
+    // What is older than C99, too.
+    let flags = ["-g", "-O1", "-w", "-pthread", "-fcommon"];
+    let compile = |compiler: &mut Command, binary: &Path| succeed(compiler.args(flags).arg(source).arg("-o").arg(binary));
+    compile(&mut Command::new(if is_c { "gcc" } else { "g++" }), &native)?;
+    compile(Command::new(tool).arg(if is_c { "cc" } else { "c++" }), &ours)?;
+    let stressed = if options.selecting.quick { 20 } else { STRESS };
     let stress = (1..=stressed).find(|_| !ends_well(&native));
     let mut cells = Vec::new();
     for strategy in STRATEGIES {
         let store = folder.join(format!("{name}-{strategy}"));
-        let output = Command::new(tool)
-            .args(["explore", "--strategy", strategy, "--preemptions", "3", "--fail-on", "never", "--schedules"])
-            .arg(MOST.to_string())
-            .arg("--output")
-            .arg(&store)
-            .arg("--")
-            .arg(&ours)
-            .stdin(Stdio::null())
-            .output()
-            .context("cannot start the tool")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        if !output.status.success() {
-            bail!("exploring {name} with {strategy} failed ({})\n{said}", output.status);
-        }
-        let line = said.lines().find_map(|line| line.strip_prefix("rashomon: ")?.split_once(": schedule "));
-        let schedule = line.and_then(|(_, number)| number.trim().parse().ok());
-        let failure = line.map(|(failure, _)| failure.to_owned()).unwrap_or_default();
+        let (schedule, failure) = explore(tool, &ours, &store, strategy, None)?;
         let replayed = schedule.is_some() && replays(tool, &store)?;
-        cells.push(Cell { strategy, schedule, failure, replayed });
+        let seeds = if SAMPLED.contains(&strategy) && !options.selecting.quick { options.seeds } else { 1 };
+        let mut further = Vec::new();
+        for seed in 1..seeds {
+            let store = folder.join(format!("{name}-{strategy}-{seed}"));
+            further.push(explore(tool, &ours, &store, strategy, Some(seed))?.0);
+            std::fs::remove_dir_all(&store).with_context(|| format!("cannot remove {}", store.display()))?;
+        }
+        cells.push(Cell { strategy, schedule, further, failure, replayed });
     }
     Ok(ProgramResult { name, stress, stressed, cells })
+}
+
+/// The schedule that failed first, and how. `seed`: one after the first, of which nothing is wanted but the number.
+fn explore(tool: &Path, program: &Path, store: &Path, strategy: &str, seed: Option<u32>) -> Result<(Option<u32>, String)> {
+    let mut command = Command::new(tool);
+    command.args(["explore", "--strategy", strategy, "--preemptions", "3", "--fail-on", "never", "--schedules"]);
+    match seed {
+        Some(seed) => command.args([&MOST_OF_FURTHER.to_string(), "--no-minimise", "--seed", &seed.to_string()]),
+        None => command.arg(MOST.to_string()),
+    };
+    let output = command.arg("--output").arg(store).arg("--").arg(program).stdin(Stdio::null()).output();
+    let output = output.context("cannot start the tool")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("exploring {} with {strategy} failed ({})\n{said}", program.display(), output.status);
+    }
+    let line = said.lines().find_map(|line| line.strip_prefix("rashomon: ")?.split_once(": schedule "));
+    let schedule = line.and_then(|(_, number)| number.trim().parse().ok());
+    Ok((schedule, line.map(|(failure, _)| failure.to_owned()).unwrap_or_default()))
 }
 
 fn ends_well(program: &Path) -> bool {
@@ -147,29 +207,51 @@ fn replays(tool: &Path, store: &Path) -> Result<bool> {
     Ok(!ids.is_empty() && ids.iter().all(again))
 }
 
-fn bars_of(programs: &[ProgramResult]) -> Vec<Bar> {
-    let mut bars = vec![Bar::holds("programs", programs.len() >= 20, programs.len().to_string())];
-    let missing: Vec<&str> = programs
-        .iter()
-        .filter(|program| program.cells.iter().all(|cell| cell.schedule.is_none()))
-        .map(|program| program.name.as_str())
-        .collect();
-    let found = if missing.is_empty() { "all".to_owned() } else { format!("all but {}", missing.join(", ")) };
-    bars.push(Bar::holds("bugs found within 10 000 schedules", missing.is_empty(), found));
-    for strategy in STRATEGIES {
-        let cells = programs.iter().flat_map(|program| &program.cells).filter(|cell| cell.strategy == strategy);
-        let found = cells.clone().filter(|cell| cell.schedule.is_some()).count();
-        let bar = Bar::holds(&format!("found by {strategy}"), found == programs.len(), format!("{found} of {}", programs.len()));
-        bars.push(if strategy == BASELINE { bar.stretch() } else { bar });
+fn bars_of(programs: &[ProgramResult], of_others: bool) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    let fails = |program: &&ProgramResult| program.cells.iter().any(|cell| cell.schedule.is_some());
+    if !of_others {
+        bars.push(Bar::holds("programs", programs.len() >= 20, programs.len().to_string()));
+        let missing: Vec<&str> = programs.iter().filter(|program| !fails(program)).map(|program| program.name.as_str()).collect();
+        let found = if missing.is_empty() { "all".to_owned() } else { format!("all but {}", missing.join(", ")) };
+        bars.push(Bar::holds("bugs found within 10 000 schedules", missing.is_empty(), found));
+        for strategy in STRATEGIES {
+            let found = cells_of(programs, strategy).filter(|cell| cell.schedule.is_some()).count();
+            let name = format!("found by {strategy}");
+            let bar = Bar::holds(&name, found == programs.len(), format!("{found} of {}", programs.len()));
+            bars.push(if strategy == BASELINE { bar.stretch() } else { bar });
+        }
     }
     let found: Vec<&Cell> = programs.iter().flat_map(|program| &program.cells).filter(|cell| cell.schedule.is_some()).collect();
     let good = found.iter().filter(|cell| cell.replayed).count();
     bars.push(Bar::holds("minimised schedules that replay 20 of 20", good == found.len(), format!("{good} of {}", found.len())));
+    let [ours, measure] = [STEERED, MEASURE].map(|strategy| overall(programs, strategy));
+    bars.push(Bar::at_most("schedules of reads-from, beside those of pos", ours / measure, 0.5, " of them"));
+    let most = |program: &ProgramResult| cells_of(std::slice::from_ref(program), STEERED).map(|cell| cell.mean().0).sum::<f64>();
+    let most = programs.iter().filter(fails).map(most).fold(0.0, f64::max);
+    bars.push(Bar::at_most("schedules of reads-from, where it needs most", most, 50.0, ""));
     bars
 }
 
+fn cells_of<'p>(programs: &'p [ProgramResult], strategy: &str) -> impl Iterator<Item = &'p Cell> {
+    programs.iter().flat_map(|program| &program.cells).filter(move |cell| cell.strategy == strategy)
+}
+
+/// The geometric mean over all programs that fail.
+fn overall(programs: &[ProgramResult], strategy: &str) -> f64 {
+    let fails = |program: &&ProgramResult| program.cells.iter().any(|cell| cell.schedule.is_some());
+    geometric_mean(
+        programs
+            .iter()
+            .filter(fails)
+            .flat_map(|program| cells_of(std::slice::from_ref(program), strategy).map(|cell| cell.mean().0).collect::<Vec<_>>()),
+    )
+}
+
 fn print(report: &Report) {
-    println!("{}\nExecutions until the program fails (- : not within the limit)", report.command);
+    let seeds = report.programs.iter().flat_map(|program| &program.cells).map(|cell| 1 + cell.further.len()).max().unwrap_or(1);
+    println!("{}", report.command);
+    println!("Executions until the program fails, geometric means of {seeds} seeds (> : some did not within the limit)");
     let mut titles = vec!["program", "stress"];
     titles.extend(STRATEGIES);
     titles.push("failure");
@@ -177,9 +259,31 @@ fn print(report: &Report) {
     for program in &report.programs {
         let mut row =
             vec![program.name.clone(), program.stress.map_or_else(|| format!("> {}", program.stressed), |n| n.to_string())];
-        row.extend(program.cells.iter().map(|cell| cell.schedule.map_or_else(|| "-".into(), |schedule| schedule.to_string())));
+        row.extend(program.cells.iter().map(|cell| {
+            let (mean, all_failed) = cell.mean();
+            format!("{}{mean:.0}", if all_failed { "" } else { "> " })
+        }));
         row.push(program.cells.iter().map(|cell| cell.failure.clone()).find(|words| !words.is_empty()).unwrap_or_default());
         table.row(row);
     }
+    let mut row = vec!["all that fail".to_owned(), String::new()];
+    row.extend(STRATEGIES.map(|strategy| format!("{:.1}", overall(&report.programs, strategy))));
+    row.push(String::new());
+    table.row(row);
     table.print();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_that_did_not_fail_counts_as_the_next_schedule() {
+        let cell = |schedule, further| Cell { strategy: STEERED, schedule, further, failure: String::new(), replayed: true };
+        assert_eq!(cell(Some(7), Vec::new()).mean(), (7.0_f64.ln().exp(), true));
+        let (mean, all_failed) = cell(Some(1), vec![None]).mean();
+        assert!((mean - f64::from(MOST_OF_FURTHER + 1).sqrt()).abs() < 1e-6 && !all_failed);
+        assert!((geometric_mean([2.0, 8.0].into_iter()) - 4.0).abs() < 1e-9);
+        assert!((geometric_mean(std::iter::empty()) - 1.0).abs() < 1e-9);
+    }
 }

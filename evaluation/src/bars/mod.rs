@@ -1,6 +1,7 @@
 //! Bars against regressions: what the tool costs and finds on the project's own programs and on programs that others wrote.
 
 pub mod budgets;
+pub mod complete;
 pub mod detect;
 pub mod engine;
 pub mod explore;

@@ -27,6 +27,8 @@ pub struct Program {
     pub expect: Vec<String>,
     #[serde(default)]
     pub allow: Vec<String>,
+    #[serde(default)]
+    pub tells: Vec<String>,
     pub timeout_seconds: u64,
     pub deterministic: bool,
     #[serde(default)]
@@ -66,7 +68,7 @@ impl Program {
     pub fn slug(&self) -> String {
         self.path.replace(['/', '.'], "_")
     }
-    /// The `// expect:` and `// allow:` lines of the source itself.
+    /// The `// expect:`, `// allow:` and `// tells:` lines of the source itself.
     pub fn header(&self, word: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.source()).unwrap_or_default();
         let prefix = format!("// {word}: ");

@@ -122,7 +122,7 @@ pub fn summarise(finding: &Value, source: &Path) -> String {
         "data-race" => format!("race {lines} {}", finding["grade"].as_str().unwrap_or("?")),
         "deadlock" => format!("deadlock {lines}"),
         "failure" => format!("failure {}", finding["grade"].as_str().unwrap_or("?")),
-        "endless" => "endless".to_owned(),
+        kind @ ("endless" | "use-after-free") => kind.to_owned(),
         _ => "stuck".to_owned(),
     }
 }
@@ -133,6 +133,13 @@ pub fn canonical(expectation: &str) -> String {
     let numbers = words.iter().skip(1).take_while(|word| word.parse::<u64>().is_ok()).count();
     words[1..=numbers].sort_unstable_by_key(|word| word.parse::<u64>().unwrap_or(0));
     words.join(" ")
+}
+
+/// Of what a report's proven findings are to say in their notes, that which none says.
+pub fn untold<'t>(report: &Value, tells: &'t [String]) -> Vec<&'t String> {
+    let proven = report["findings"].as_array().into_iter().flatten().filter(|finding| finding["verdict"] == "proven");
+    let notes: Vec<&str> = proven.flat_map(|finding| finding["notes"].as_array()).flatten().filter_map(Value::as_str).collect();
+    tells.iter().filter(|wanted| !notes.iter().any(|note| note.contains(wanted.as_str()))).collect()
 }
 
 /// The proven findings of a report, and everything else it shows by default.

@@ -62,10 +62,15 @@ impl Exploring {
 
     /// What was tried and what was left, in words.
     pub(crate) fn account(&self) -> Account {
-        let (most, tried) = (self.settings.preemptions, self.tried);
+        let most = self.settings.preemptions;
         let within = format!("with up to {} at visible operations", counted(most as u64, "preemption"));
         if self.running.summary.exhausted {
-            return Account { tried: Some(format!("every schedule {within} ({tried})")), left: None, ..Account::default() };
+            let beside = self.search.beside();
+            let mut tried = format!("every schedule {within} ({})", self.tried - beside);
+            if beside > 0 {
+                tried += &format!(", {beside} others that steer reads to new inputs");
+            }
+            return Account { tried: Some(tried), left: None, ..Account::default() };
         }
         if self.too_long {
             let left = format!("schedules are not explored: one has more than {MOST_STEPS} visible operations");

@@ -1,5 +1,6 @@
 //! What an exploration is asked for.
 
+use rashomon_explore::beside::Beside;
 use rashomon_explore::dpor::Dpor;
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::reads_from::ReadsFrom;
@@ -111,6 +112,7 @@ pub(super) fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
         Strategy::Pos => samples(Sampling::Pos),
         Strategy::ReadsFrom => Box::new(ReadsFrom::new(settings.seed)),
         Strategy::Dpor => Box::new(Dpor::new()),
+        Strategy::Preemptions if settings.check => Box::new(Beside::new(settings.preemptions, settings.seed)),
         Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions)),
     }
 }

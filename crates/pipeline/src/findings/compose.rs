@@ -44,7 +44,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
         }
     }
 
-    fn trace(&self) -> &'a Trace {
+    pub(crate) fn trace(&self) -> &'a Trace {
         &self.loaded.trace
     }
 

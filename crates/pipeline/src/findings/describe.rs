@@ -211,6 +211,14 @@ impl<'a, S: Symbols + ?Sized> Describer<'a, S> {
         }
     }
 
+    /// What lies at an address, however much of it is meant: `heap block of 16 bytes allocated at …, 8 bytes into it`.
+    pub(crate) fn at(&self, address: Address) -> Option<String> {
+        Some(match self.place(address)? {
+            Place::Variable(name) => format!("global {name}"),
+            Place::Inside(what) | Place::Whole(what) => what,
+        })
+    }
+
     /// The name of the global variable there, and how far into it the address is.
     pub(crate) fn variable_at(&self, object: &Object, address: Address) -> Option<(String, u64)> {
         let ObjectKind::Global { module } = object.kind else { return None };
@@ -382,7 +390,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn byte_count(bytes: u64) -> String {
+pub(crate) fn byte_count(bytes: u64) -> String {
     if bytes == 1 { "1 byte".into() } else { format!("{bytes} bytes") }
 }
 

@@ -125,14 +125,17 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
                 },
             );
         places.extend(named.map(|index| place_key(trace, self.symbols, trace.event(index).site, trace.event(index).context)));
+        let story = self.story(runner);
         let mut sides: Vec<Side> = last.map(|index| side(index, "ran last")).into_iter().collect();
+        sides.extend(story.sides);
         let ran_last = last.map(|index| trace.event(index).thread);
         let others = self.standing().into_iter().filter(|(thread, _)| Some(*thread) != ran_last);
         sides.extend(others.take(MOST_THREADS).map(|(_, index)| side(index, "stood here")));
+        let kernel = self.loaded.header.crash.iter().map(|crash| format!("{KERNEL}{crash}"));
         Finding {
             subject: failure.to_string(),
             sides,
-            notes: self.loaded.header.crash.iter().map(|crash| format!("{KERNEL}{crash}")).collect(),
+            notes: kernel.chain(story.notes).collect(),
             ..Finding::suspected(FindingKind::Failure, Evidence::Observed, finding_id(FindingKind::Failure, places))
         }
     }

@@ -6,6 +6,7 @@ pub mod binaries;
 pub mod compose;
 pub mod describe;
 pub mod failure;
+mod fault;
 pub mod identity;
 pub(crate) mod inputs;
 mod locals;

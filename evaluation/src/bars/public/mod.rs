@@ -1,7 +1,7 @@
 //! Programs with races that somebody else wrote, from a folder given by `--corpora`: what plain `check` proves, beside what one
 //! run of clang's ThreadSanitizer reports.
 
-mod corpus;
+pub mod corpus;
 mod places;
 mod run;
 
