@@ -132,10 +132,39 @@ fn tells(kind: &Kind) {
     nothing_is_lost(&place);
 }
 
+/// Two threads count in a cell that claims to be safe to share.
+const COUNTS: &str = "\
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+
+struct Shared {
+    count: UnsafeCell<u64>,
+}
+
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn add(&self) {
+        unsafe { *self.count.get() += 1 };
+    }
+}
+
+fn main() {
+    let shared = Arc::new(Shared { count: UnsafeCell::new(0) });
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || shared.add())
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+";
+
 #[test]
 fn rust_threads() {
     let place = Place::new();
-    place.write("src/main.rs", include_str!("reports/counts.rs"));
+    place.write("src/main.rs", COUNTS);
     place.write("Cargo.toml", "[package]\nname = \"counts\"\nedition = \"2021\"\n[workspace]\n");
     let mut command = place.command(env!("CARGO_BIN_EXE_cargo-rashomon"), &["rashomon", "run", "--budget", "10"]);
     // Where the instrumented standard library stays from run to run.

@@ -36,7 +36,8 @@ fn is_of_one_cause(one: &Finding, other: &Finding) -> bool {
     is_alike && other.kind == one.kind && one.verdict.rank() == other.verdict.rank()
 }
 
-/// What lies in a stack may have no name. Of the same bytes of one stack, accesses at the same place are taken to be to the same one.
+/// What lies in a stack may have no name. Of the same bytes of one stack, accesses at the same place are taken to be to the
+/// same one.
 fn is_race_on_one_object(one: &Finding, other: &Finding) -> bool {
     match (object_of(&one.subject), object_of(&other.subject)) {
         (Some(object), Some(same)) => object == same,
