@@ -405,8 +405,8 @@ pub struct ConfirmOptions {
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Proving")]
     pub search: Duration,
     /// Which engines may execute the program besides recording it, separated by commas: force (what was predicted), explore (all
-    /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search). `check` only. Default:
-    /// all.
+    /// schedules with few preemptions), provoke (races that forcing left open), witness (with --search), harm (both orders of
+    /// proven races). `check` only. Default: all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(OPTIONAL))]
     #[arg(help_heading = "Proving")]
     pub engines: Vec<String>,

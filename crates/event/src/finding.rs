@@ -116,6 +116,20 @@ pub struct HeldLock {
     pub acquired_at: Vec<Frame>,
 }
 
+/// What the order of two accesses that race does to the program, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Harm {
+    /// One order ends it by a signal of its own, the other does not.
+    Crash,
+    /// In one order it never ends.
+    Hang,
+    /// It ends, or prints, otherwise.
+    Result,
+    /// Executions of either order ended alike.
+    NoneSeen,
+}
+
 /// One thread's part in a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Side {
@@ -160,6 +174,9 @@ pub struct Finding {
     /// Of a race that was provoked: how to provoke it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provocation: Option<Provocation>,
+    /// Of a race both orders of which were executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harm: Option<Harm>,
     /// Shell command that makes it happen again; the last line of the text report.
     pub reproduce: Option<String>,
     /// Uninstrumented libraries without which it would have been predicted, or looked for by happens-before: their calls may have
@@ -186,6 +203,7 @@ impl Finding {
             earlier_steps: 0,
             schedule: None,
             provocation: None,
+            harm: None,
             reproduce: None,
             unseen: Vec::new(),
             notes: Vec::new(),

@@ -21,7 +21,7 @@ pub use candidate::{Candidate, CandidateKind, Evidence, Witness, WitnessLevel};
 pub use counted::counted;
 pub use deadline::Deadline;
 pub use event::{Access, AccessClass, AtomicOp, Event, EventKind, LockMode, MemoryOrder, OtherOp};
-pub use finding::{Finding, FindingKind, Frame, Side};
+pub use finding::{Finding, FindingKind, Frame, Harm, Side};
 pub use finding_id::{FindingId, NoFindingId};
 pub use harmless::harmless;
 pub use ids::{Address, ContextId, EventIndex, ObjectId, ProcessPath, SiteId, ThreadId, ThreadPath};

@@ -227,13 +227,14 @@ fn a_check_runs_the_registered_engines() {
     let (search, budget) = (Duration::from_secs(7), Duration::from_secs(60));
     let none = || Asked { plan: None, stored: true, search, jobs: 1, budget, engines: vec![], feeds_back: true };
     let witness = ("witness", Share::AtMost(search), Turn::ByOffer);
+    let harm = ("harm", Share::AtMost(budget / 10), Turn::Last);
     let force = ("force", Share::Whole, Turn::ByOffer);
     let part = |of: u32| Share::AtMost(budget / of);
     let [atomicity, explore, provoke] = ["atomicity", "explore", "provoke"].map(|name| (name, part(6), Turn::ByOffer));
     let mut usual = Asked { plan: Some(&mut plan), stored: false, ..none() };
-    assert_eq!(names(&mut usual), [("record", Share::Whole, Turn::First), force, atomicity, explore, provoke, witness]);
+    assert_eq!(names(&mut usual), [("record", Share::Whole, Turn::First), force, atomicity, explore, provoke, witness, harm]);
     let mut check = Asked { plan: Some(&mut plan), stored: false, engines: vec![engines::EVERY.into()], ..none() };
-    assert_eq!(names(&mut check), [("record", Share::Whole, Turn::First), force, atomicity, explore, provoke, witness]);
+    assert_eq!(names(&mut check), [("record", Share::Whole, Turn::First), force, atomicity, explore, provoke, witness, harm]);
     assert_eq!(names(&mut none()), [("predict", Share::Whole, Turn::First), force, witness]);
     // Whoever is named takes part; what records and analyses always does.
     let mut some = Asked { plan: Some(&mut plan), stored: false, engines: vec!["explore".into()], ..none() };

@@ -43,6 +43,7 @@ fn finding(id: &str) -> Finding {
         earlier_steps: 0,
         schedule: None,
         provocation: None,
+        harm: None,
         reproduce: None,
         unseen: vec![],
         notes: vec![],

@@ -16,7 +16,7 @@ use crate::summary::{Counts, ProgramExit, RunSummary, Status, Unexamined, is_fal
 use crate::warning::Warning;
 use rashomon_event::finding::{HeldLock, Step};
 use rashomon_event::harmless::harmless_json;
-use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Replays, Side, Verdict, WitnessLevel};
+use rashomon_event::{Evidence, Finding, FindingKind, Frame, Grade, Harm, Replays, Side, Verdict, WitnessLevel};
 use serde::Serialize;
 
 pub const FORMAT: &str = "rashomon-report";
@@ -72,6 +72,9 @@ struct FindingView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     earlier_steps: Option<usize>,
     schedule: Vec<StepView<'a>>,
+    /// Only there where both orders of a race were executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    harm: Option<Harm>,
     occurrences: u64,
     unseen: &'a [String],
     notes: &'a [String],
@@ -203,6 +206,7 @@ impl<'a> From<&'a Finding> for FindingView<'a> {
             sides: finding.sides.iter().map(SideView::from).collect(),
             earlier_steps: (finding.earlier_steps > 0).then_some(finding.earlier_steps),
             schedule: finding.steps.iter().map(StepView::from).collect(),
+            harm: finding.harm,
             occurrences: finding.occurrences,
             unseen: &finding.unseen,
             notes: &finding.notes,

@@ -18,7 +18,7 @@ use crate::summary::{Counts, ProgramExit, RunSummary};
 use crate::warning::Warning;
 use labels::Labels;
 use rashomon_event::harmless::harmless;
-use rashomon_event::{Evidence, Finding, FindingKind, Grade, Replays, Side, Verdict, WitnessLevel};
+use rashomon_event::{Evidence, Finding, FindingKind, Grade, Harm, Replays, Side, Verdict, WitnessLevel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -345,11 +345,22 @@ impl<'a> Look<'a> {
     }
 }
 
+/// What the two orders of a race did.
+const fn harm_words(harm: Harm) -> &'static str {
+    match harm {
+        Harm::Crash => "crash: one order of the accesses ends the program by a signal",
+        Harm::Hang => "hang: in one order of the accesses the program never ends",
+        Harm::Result => "another result: the order of the accesses decides how the program ends, or what it prints",
+        Harm::NoneSeen => "no difference seen between the two orders of the accesses",
+    }
+}
+
 /// What is said of a finding, but for its notes.
 pub(crate) fn phrases(finding: &Finding) -> Vec<String> {
     let mut phrases = Vec::new();
     phrases.extend(explanation(finding));
     phrases.extend(finding.verdict.replays().map(|replays| replays_words(finding, replays)));
+    phrases.extend(finding.harm.map(|harm| format!("consequence: {}", harm_words(harm))));
     phrases.push(format!("evidence: {}", evidence_words(finding.evidence)));
     if finding.occurrences > 1 {
         phrases.push(match finding.evidence {

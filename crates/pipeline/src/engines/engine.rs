@@ -94,6 +94,8 @@ pub enum Turn {
     First,
     /// When its offer is the best.
     ByOffer,
+    /// After all others.
+    Last,
 }
 
 /// What one unit of work is worth, to be compared with those of other engines.

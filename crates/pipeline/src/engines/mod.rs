@@ -42,6 +42,7 @@ engines! {
         explore,
         provoke,
         witness,
+        harm,
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Engines that see (recording, analysis of what is recorded) have their turns before all others, one after the other: what the
 //! others offer is about what they saw. Then whoever's next unit is worth most per second has a turn, and is asked again, until
-//! nobody has anything to offer or the budget is over. The first in the list is first where two offers are equal.
+//! nobody has anything to offer or the budget is over. The first in the list is first where two offers are equal. Who looks at
+//! what all others have found comes last.
 //!
 //! Searching engines measure a unit by its executions ([`Case::takes`]) and not by the clock, so that which unit comes next
 //! follows from the seed and from what executions showed. Only the end of the budget, or of a share, depends on the machine.
@@ -58,7 +59,7 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
     let mut all: Vec<Queued<'_, S>> = searching.into_iter().map(queued).collect();
     while case.stopped.is_none() {
         let mut best: Option<(f64, usize, Deadline)> = None;
-        for (number, one) in all.iter_mut().enumerate() {
+        for (number, one) in all.iter_mut().enumerate().filter(|(_, one)| one.one.turn == Turn::ByOffer) {
             let Some(until) = one.until(case) else { continue };
             let Some(offer) = one.one.engine.offer(case) else { continue };
             if best.is_none_or(|(most, ..)| offer.per_second() > most) {
@@ -69,6 +70,16 @@ pub fn run_portfolio<S: Symbols + ?Sized>(
         if let Err(error) = all[number].step(case, until) {
             // What was decided before stands.
             case.stop(error);
+        }
+    }
+    for one in all.iter_mut().filter(|one| one.one.turn == Turn::Last) {
+        while case.stopped.is_none()
+            && let Some(until) = one.until(case)
+            && one.one.engine.offer(case).is_some()
+        {
+            if let Err(error) = one.step(case, until) {
+                case.stop(error);
+            }
         }
     }
     for one in &mut all {
