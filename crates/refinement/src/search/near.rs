@@ -2,8 +2,8 @@
 //! for those that stand at their goals and those that wait for them.
 //!
 //! The shortest order of the model is the one that a person reads, but it may let threads take locks in another order than they
-//! did without need, and leave out what others did before: in a program where what a thread does depends on when it comes, it then
-//! does something else. This one keeps as much as it can, and may miss an order that there is.
+//! did without need, and leave out what others did before: in a program where what a thread does depends on when it comes, it
+//! then does something else. This one keeps as much as it can, and may miss an order that there is.
 
 use super::{Search, Window, written_out};
 use crate::model::Model;

@@ -4,7 +4,7 @@
 use crate::common::bar::Bar;
 use crate::common::plot::{self, Panel};
 use crate::common::table::Table;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use rashomon_event::{EventIndex, Trace};
 use rashomon_order::{SharedMemory, hybrid};
 use rashomon_refinement::facts::Atomics;
@@ -144,6 +144,9 @@ pub fn print(points: &[Point]) {
 
 /// Time in the first row, states in the second; a column for each thing that grows.
 pub fn draw(file: &Path, points: &[Point]) -> Result<()> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
     let row = |y: &'static str, value: fn(&Point) -> f64| {
         let of = |against: &'static str| {
             let here = || points.iter().filter(move |point| point.against == against);
