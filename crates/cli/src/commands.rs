@@ -280,7 +280,7 @@ fn tool() -> Result<OsString> {
 /// Writes the reports of `check`, `predict` and `confirm`, and says whether `--fail-on` is met.
 pub fn present(ui: Ui, findings: &[Finding], summary: &RunSummary, options: &ReportOptions) -> Result<bool> {
     let shown = shown(options.show);
-    let sifted = known::sift(findings, options);
+    let sifted = known::sift(findings, &options.suppressions, options.baseline.as_ref());
     let findings = &sifted.findings[..];
     let mut summary = summary.clone();
     summary.notes.extend(sifted.notes);

@@ -3,7 +3,6 @@
 //! A baseline is a text file, a finding each line: its id, and what it is behind a `#`. `rashomon accept` writes it. Ids stay the
 //! same over runs, and over rebuilds that do not rename the functions and variables of a finding.
 
-use crate::arguments::ReportOptions;
 use anyhow::{Context as _, Result};
 use rashomon_event::{Finding, FindingId, counted};
 use rashomon_reporter::Suppressions;
@@ -93,9 +92,8 @@ pub struct Sifted {
 }
 
 /// Leaves out what is suppressed or accepted. Refuted findings are nobody's concern, and count for nothing.
-pub fn sift(findings: &[Finding], options: &ReportOptions) -> Sifted {
-    let mut files = options.suppressions.clone();
-    let baseline = options.baseline.as_ref();
+pub fn sift(findings: &[Finding], suppressions: &[SuppressionFile], baseline: Option<&Baseline>) -> Sifted {
+    let mut files = suppressions.to_vec();
     let (mut kept, mut accepted, mut suppressed) = (Vec::new(), 0, 0);
     for finding in findings {
         if baseline.is_some_and(|baseline| baseline.entries.contains_key(&finding.id)) {

@@ -2,8 +2,8 @@
 //! the schedule with a lane for each thread, why it is sure, and the command that makes it happen again.
 //!
 //! What the page shows works without its script; the script filters findings, steps through a schedule by the arrow keys and
-//! copies commands. Findings behind the first are folded, and browsers draw only what is in sight, so that thousands of findings do
-//! not slow the page down.
+//! copies commands. Findings behind the first are folded, and browsers draw only what is in sight, so that thousands of findings
+//! do not slow the page down.
 
 use crate::format::{Format, Options, Report};
 use crate::order::by_importance;

@@ -11,7 +11,7 @@ use rashomon_report::{junit::JUnit, sarif::Sarif, sources::Excerpts};
 use serde_sarif::sarif::{ResultKind, ResultLevel};
 
 fn render(format: &dyn Format, findings: &[Finding], run: &RunSummary) -> String {
-    let options = Options { shown: Shown::Everything, folder: "/home/user".into(), ..Options::default() };
+    let options = Options { shown: Shown::Everything, folder: "/home/user/pool".into(), ..Options::default() };
     format.report(Report { findings, run }, &options)
 }
 
@@ -19,7 +19,7 @@ fn render(format: &dyn Format, findings: &[Finding], run: &RunSummary) -> String
 fn placed() -> Finding {
     let mut finding = race();
     for frame in finding.sides.iter_mut().flat_map(|side| &mut side.stack) {
-        frame.file = Some("/home/user/a b/listing#1.c".into());
+        frame.file = Some("/home/user/pool/a b/listing#1.c".into());
     }
     finding
 }
@@ -96,9 +96,9 @@ fn html() {
     hostile.subject = "global a</code><script>alert(1)</script> \u{1b}[31m".into();
     let mut excerpts = Excerpts::default();
     let source: String = (1..=20).map(|line| format!("line {line} if (a < b)\n")).collect();
-    excerpts.add("/home/user/a b/listing#1.c", &source);
+    excerpts.add("/home/user/pool/a b/listing#1.c", &source);
     let findings = [&fixtures()[..2], &[hostile]].concat();
-    let options = Options { shown: Shown::Everything, folder: "/home/user".into(), excerpts, ..Options::default() };
+    let options = Options { shown: Shown::Everything, folder: "/home/user/pool".into(), excerpts, ..Options::default() };
     let text = Html.report(Report { findings: &findings, run: &run() }, &options);
     assert!(!text.contains("<script>alert") && !text.contains('\u{1b}'));
     let (before, body) = text.split_once("<body>").expect("a body");

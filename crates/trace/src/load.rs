@@ -215,16 +215,11 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// A block ends. If it was a mapping of its own, a module may be loaded there at once, and used before it is written down: the
-    /// C library loads libgcc when a thread is to be unwound. What happens there from now on is that module's affair.
+    /// A block ends. If it was a mapping of its own, a module may be loaded there at once, and used before it is written down:
+    /// the C library loads libgcc when a thread is to be unwound. What happens there from now on is that module's affair.
     fn make_room(&mut self, machine: u64) {
-        let to_come = self.next_module as usize;
-        // Only the first bytes of a large block are recorded as its end.
-        let Some((start, end)) = self.space.whole(machine).filter(|_| to_come < self.modules.len()) else { return };
-        for (module, object) in self.modules.iter().zip(&self.module_objects).skip(to_come) {
-            if let Some(object) = object.filter(|_| module.start < end && start < module.end) {
-                self.space.place_part_again(object, start, end);
-            }
+        for module in self.module_objects[self.next_module as usize..].iter().flatten() {
+            self.space.place_over(*module, machine);
         }
     }
 

@@ -106,17 +106,16 @@ impl Space {
         self.assign(machine_base, machine_base + size, object);
     }
 
-    /// The same with what of `[start, end)` is the object's.
-    pub fn place_part_again(&mut self, object: u32, start: u64, end: u64) {
-        let Object { machine_base, size, .. } = self.objects[object as usize];
-        self.assign(start.max(machine_base), end.min(machine_base + size), object);
-    }
-
-    /// The machine addresses of the object that one of them belongs to.
-    pub fn whole(&self, machine: u64) -> Option<(u64, u64)> {
-        let (_, range) = self.range_at(machine)?;
-        let Object { machine_base, size, .. } = self.objects[range.object as usize];
-        Some((machine_base, machine_base + size))
+    /// An object gets what it shares with the one that has the machine address: with all of it, since only the first bytes of a
+    /// large block are recorded as its end.
+    pub fn place_over(&mut self, object: u32, machine: u64) {
+        let Some((_, range)) = self.range_at(machine) else { return };
+        let machine_range = |object: u32| {
+            let Object { machine_base, size, .. } = self.objects[object as usize];
+            (machine_base, machine_base + size)
+        };
+        let ((start, end), (from, to)) = (machine_range(object), machine_range(range.object));
+        self.assign(start.max(from), end.min(to), object);
     }
 
     /// An object with a lifetime of its own. `None` if no such range can exist.
@@ -362,7 +361,7 @@ mod tests {
         let module = space.place_module(0, 0x7000, 0x9000).unwrap();
         space.place_fresh(BLOCK, 0x8000, 0x2000, None);
         let block = space.translate(&mut hits, 0x8008, 8);
-        space.place_part_again(module, 0x8000, 0xa000);
+        space.place_over(module, 0x8008);
         assert_eq!(space.translate(&mut hits, 0x8008, 8), Address(0x8008));
         assert_eq!(space.translate(&mut hits, 0x9008, 8).0, block.0 + 0x1000);
     }

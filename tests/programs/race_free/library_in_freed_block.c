@@ -1,5 +1,5 @@
 // A library where freed memory was.
-// Shows: a block that is a mapping of its own is freed; a thread that leaves by pthread_exit makes the C library load libgcc there.
+// Shows: a block that is a mapping of its own is freed, and pthread_exit makes the C library load libgcc there.
 // True:  what the unwinder reads is libgcc's, not the block's.
 // expect: none
 #include <pthread.h>

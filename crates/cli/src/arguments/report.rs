@@ -16,8 +16,8 @@ pub struct ReportOptions {
     /// Also write the report as JSON; `-`: to standard output (the program's own output then goes to standard error).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Also write the report in another format, such as `sarif=races.sarif`: text, json, tsan, html, sarif, junit, github, gitlab;
-    /// `-` as the file: to standard output, as with --json. May be given several times.
+    /// Also write the report in another format, such as `sarif=races.sarif` (text, json, tsan, html, sarif, junit, github,
+    /// gitlab). `-` as the file: to standard output, as with --json. May be given several times.
     #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = report_file)]
     pub reports: Vec<ReportFile>,
     /// Leave out findings that a file of ThreadSanitizer's form suppresses (race, mutex, thread, deadlock, signal). May be given
