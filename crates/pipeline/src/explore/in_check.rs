@@ -79,7 +79,7 @@ impl Exploring {
         let why = if self.is_dry() {
             format!("the last {} showed nothing new", self.tried - self.last_new)
         } else {
-            "no time was left for them, --budget gives more".into()
+            "their share of the time is spent, --budget gives more".into()
         };
         Account {
             tried: Some(self.search.describe()),
