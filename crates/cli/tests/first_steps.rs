@@ -232,7 +232,7 @@ fn external_input_is_named() {
     place.write("input", "a");
     let shell =
         place.run(place.command("sh", &["-c", &format!("cat input | {} check -- ./reads", env!("CARGO_BIN_EXE_rashomon"))]));
-    let said = "note: external input, to main (reads.c:4):";
+    let said = "note: external input from a pipe (descriptor 0, standard input), to main (reads.c:4):";
     assert!(shell.err.lines().any(|line| line.starts_with(said)), "{shell}");
 }
 

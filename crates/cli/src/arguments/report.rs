@@ -18,17 +18,17 @@ pub struct ReportOptions {
     pub json: Option<PathBuf>,
     /// Also write the report in another format, such as `sarif=races.sarif` (text, json, tsan, html, sarif, junit, github,
     /// gitlab). `-` as the file: to standard output, as with --json. May be given several times.
-    #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = report_file)]
+    #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = report_file, help_heading = "Known findings and other formats")]
     pub reports: Vec<ReportFile>,
     /// Leave out findings that a file of ThreadSanitizer's form suppresses (race, mutex, thread, deadlock, signal). May be given
     /// several times.
-    #[arg(long, value_name = "FILE", value_parser = suppression_file)]
+    #[arg(long, value_name = "FILE", value_parser = suppression_file, help_heading = "Known findings and other formats")]
     pub suppressions: Vec<SuppressionFile>,
     /// Leave out findings that are accepted in this file, which `rashomon accept` writes: only new ones fail.
-    #[arg(long, value_name = "FILE", value_parser = baseline_file)]
+    #[arg(long, value_name = "FILE", value_parser = baseline_file, help_heading = "Known findings and other formats")]
     pub baseline: Option<Baseline>,
     /// Exit with 66 also if a suppression or an entry of the baseline matches nothing.
-    #[arg(long)]
+    #[arg(long, help_heading = "Known findings and other formats")]
     pub strict: bool,
     #[command(flatten)]
     pub look: LookOptions,
