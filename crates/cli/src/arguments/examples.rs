@@ -81,8 +81,7 @@ Examples:
 pub const ACCEPT: &str = "\
 Examples:
   rashomon accept race-2be3b5eb
-  rashomon accept --all --store .rashomon/1-program --baseline known.txt
-  rashomon check --baseline known.txt -- ./program";
+  rashomon accept --all --store .rashomon/1-program --baseline known.txt";
 
 pub const TRACE: &str = "\
 Examples:
