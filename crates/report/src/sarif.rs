@@ -88,8 +88,7 @@ fn rule(kind: FindingKind) -> Value {
 /// How the program went, and what there is to say of the run.
 fn invocation(Report { findings, run }: Report<'_>) -> Value {
     let is_whole = !run.interrupted && run.unexamined.is_nothing();
-    let notes: Vec<Value> =
-        run.notes.iter().map(|note| json!({ "level": "note", "message": { "text": clean(note) } })).collect();
+    let notes: Vec<Value> = run.notes.iter().map(|note| json!({ "level": "note", "message": { "text": clean(note) } })).collect();
     let mut invocation = json!({
         "executionSuccessful": !run.interrupted,
         "commandLine": clean(&run.command.join(" ")),

@@ -78,11 +78,7 @@ pub fn thread_name(number: u64) -> String {
 }
 
 /// What each thread of a deadlock waits for, in order.
-pub fn waits(
-    warning: &Warning,
-    called: impl Fn(u64) -> String,
-    mutex: impl Fn(usize) -> String,
-) -> Vec<(String, &Stack)> {
+pub fn waits(warning: &Warning, called: impl Fn(u64) -> String, mutex: impl Fn(usize) -> String) -> Vec<(String, &Stack)> {
     let threads = &warning.unique_threads;
     let wait = |(index, (&thread, stack)): (usize, (&u64, &'_ Stack))| {
         let (own, next) = (called(thread), called(threads[(index + 1) % threads.len()]));

@@ -5,6 +5,9 @@ use clap::{Args, ValueEnum};
 use rashomon_report::{FORMATS, Format, named};
 use std::path::{Path, PathBuf};
 
+/// Options that fewer need stand together.
+const GATE: &str = "Known findings and other formats";
+
 #[derive(Debug, Args)]
 pub struct ReportOptions {
     /// The weakest verdict that makes the exit code 66.
@@ -18,17 +21,17 @@ pub struct ReportOptions {
     pub json: Option<PathBuf>,
     /// Also write the report in another format, such as `sarif=races.sarif` (text, json, tsan, html, sarif, junit, github,
     /// gitlab). `-` as the file: to standard output, as with --json. May be given several times.
-    #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = report_file, help_heading = "Known findings and other formats")]
+    #[arg(long = "report", value_name = "FORMAT=FILE", value_parser = report_file, help_heading = GATE)]
     pub reports: Vec<ReportFile>,
     /// Leave out findings that a file of ThreadSanitizer's form suppresses (race, mutex, thread, deadlock, signal). May be given
     /// several times.
-    #[arg(long, value_name = "FILE", value_parser = suppression_file, help_heading = "Known findings and other formats")]
+    #[arg(long, value_name = "FILE", value_parser = suppression_file, help_heading = GATE)]
     pub suppressions: Vec<SuppressionFile>,
     /// Leave out findings that are accepted in this file, which `rashomon accept` writes: only new ones fail.
-    #[arg(long, value_name = "FILE", value_parser = baseline_file, help_heading = "Known findings and other formats")]
+    #[arg(long, value_name = "FILE", value_parser = baseline_file, help_heading = GATE)]
     pub baseline: Option<Baseline>,
     /// Exit with 66 also if a suppression or an entry of the baseline matches nothing.
-    #[arg(long, help_heading = "Known findings and other formats")]
+    #[arg(long, help_heading = GATE)]
     pub strict: bool,
     #[command(flatten)]
     pub look: LookOptions,

@@ -1,8 +1,8 @@
 //! Our own text, in the form of the reports of `rashomon check`.
 
+use super::{names, thread_words};
 use crate::format::Options;
 use crate::frame::{base_name, clean, strip_prefix};
-use super::{names, thread_words};
 use crate::tsan::{thread_name, waits};
 use crate::warning::{Access, Frame, Kind, Location, Place, Stack, Thread, Warning};
 use rashomon_event::counted;
