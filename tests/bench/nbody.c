@@ -66,9 +66,10 @@ int main(int argument_count, char **arguments) {
     bodies = calloc(count, sizeof *bodies);
     if (bodies == NULL)
         return 2;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         double at = (double)i;
         bodies[i] = (struct body){.x = cos(at), .y = sin(2.0 * at), .z = cos(3.0 * at), .mass = 1 + (double)(i % 5)};
+    }
     pthread_barrier_init(&barrier, NULL, (unsigned)threads);
     pthread_t handles[MOST_THREADS];
     for (size_t i = 0; i < threads; i++)
