@@ -218,6 +218,7 @@ fn compare(recorded: &Path, replayed: &Path, exactly: Exactly, run: &mut Run) ->
         let initial = ours.first().is_some_and(|first| first.path == process.path);
         let came_to_its_end = initial && one.header.state != RunState::Running;
         one.verify().with_context(|| format!("process {}", process.path))?;
+        let killed = !initial && one.header.state == RunState::Running;
         let one = one.load()?;
         let limit = one.trace.not_reexecutable_from;
         run.until = run.until.or(limit.map(|event| u64::from(event.0)));
@@ -231,6 +232,7 @@ fn compare(recorded: &Path, replayed: &Path, exactly: Exactly, run: &mut Run) ->
             return Ok(Some(format!("process {}: the replay did not come to its end", process.path)));
         }
         other.verify().with_context(|| format!("process {}, again", process.path))?;
+        let killed_again = !initial && other.header.state == RunState::Running;
         let other = other.load()?;
         let seen = |line: &String| exactly.to_the_end || !is_wait(line);
         let told = |line: String| if exactly.values { line } else { without_value(&line).to_owned() };
@@ -240,7 +242,8 @@ fn compare(recorded: &Path, replayed: &Path, exactly: Exactly, run: &mut Run) ->
         loop {
             match (left.next(), right.next()) {
                 (None, None) => break,
-                (None, Some(_)) if limit.is_some() || !exactly.to_the_end => break,
+                (None, Some(_)) if limit.is_some() || !exactly.to_the_end || killed => break,
+                (Some(_), None) if killed_again => break,
                 (a, b) if a == b => at += 1,
                 (a, b) => {
                     let text = |event: Option<String>| event.unwrap_or_else(|| "the end".into());
