@@ -117,7 +117,8 @@ impl Program {
 
     /// Whether some schedule has a data race.
     pub fn is_racy(&self) -> bool {
-        self.expect.iter().chain(&self.allow).any(|finding| finding.starts_with("race "))
+        let told_by_accesses = |finding: &String| finding.starts_with("race ") || finding == "use-after-free";
+        self.expect.iter().chain(&self.allow).any(told_by_accesses)
     }
 
     /// Long enough for a detector on a loaded machine, short enough for programs that deadlock.

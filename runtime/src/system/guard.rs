@@ -12,6 +12,8 @@ pub static LEFT: Registered<fn(&Thread)> = Registered::none();
 /// Witness that the calling thread runs runtime code: hooks and interposers below pass through, signal handlers wait.
 pub struct Runtime {
     block: &'static Hot,
+    /// The interposed function that was being entered.
+    callee: u64,
 }
 
 impl Runtime {
@@ -21,7 +23,7 @@ impl Runtime {
     pub unsafe fn enter() -> Self {
         let block = hot();
         block.nesting.set(block.nesting.get() + 1);
-        Self { block }
+        Self { block, callee: block.callee.get() }
     }
 
     /// Enters if the thread is known and not in runtime code already: the test of every interposer.
@@ -32,8 +34,9 @@ impl Runtime {
             return None;
         }
         block.nesting.set(block.nesting.get() + 1);
-        block.entered.set(block.callee.get());
-        Some(Self { block })
+        let callee = block.callee.get();
+        block.entered.set(callee);
+        Some(Self { block, callee })
     }
 
     #[inline]
@@ -57,6 +60,8 @@ impl Drop for Runtime {
     #[inline]
     fn drop(&mut self) {
         self.block.nesting.set(self.block.nesting.get() - 1);
+        // Code of the runtime may call interposed functions itself: compilers make calls of `memcpy` of large moves.
+        self.block.callee.set(self.callee);
         if config::gating()
             && self.block.nesting.get() == 0
             && let (Some(left), Some(thread)) = (LEFT.get(), self.block.thread.get())

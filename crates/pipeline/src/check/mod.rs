@@ -36,6 +36,10 @@ use std::time::Duration;
 /// How much slower than the recorded one a forced execution may be, and what it may take at least.
 const SLOWDOWN: u32 = 10;
 const LEAST_LIMIT: Duration = Duration::from_secs(5);
+/// The same for a program that serves: while one thread is held, the client that awaits its answer waits, too, and nothing ends the
+/// execution but its time.
+const SLOWDOWN_WITH_CLIENT: u32 = 4;
+const LEAST_LIMIT_WITH_CLIENT: Duration = Duration::from_secs(1);
 
 pub struct Settings {
     pub record: RecordSettings,
@@ -192,7 +196,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     /// How executions of this program are forced.
     pub fn forcing(&self, run: &RunRecord) -> Forcing {
         let recorded = run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
-        let derived = Duration::from_millis(recorded) * SLOWDOWN + LEAST_LIMIT;
+        let (slowdown, least) = match self.program.client {
+            Some(_) => (SLOWDOWN_WITH_CLIENT, LEAST_LIMIT_WITH_CLIENT),
+            None => (SLOWDOWN, LEAST_LIMIT),
+        };
+        let derived = Duration::from_millis(recorded) * slowdown + least;
         Forcing {
             limit: self.settings.forced_limit.unwrap_or(derived),
             deadline: Deadline::NEVER,
