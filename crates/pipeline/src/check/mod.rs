@@ -25,7 +25,7 @@ use crate::store::reproduce_command;
 use crate::store::run::RunRecord;
 use rashomon_confirm::force::remove;
 use rashomon_confirm::{Forcing, Input, Output, Program};
-use rashomon_event::{Deadline, Evidence, Finding, FindingId, Schedule};
+use rashomon_event::{Deadline, Evidence, Finding, FindingId, FindingKind, Schedule};
 use rashomon_report::{ProgramExit, RunSummary};
 use rashomon_trace::{process_folder, processes};
 use std::collections::BTreeMap;
@@ -36,8 +36,8 @@ use std::time::Duration;
 /// How much slower than the recorded one a forced execution may be, and what it may take at least.
 const SLOWDOWN: u32 = 10;
 const LEAST_LIMIT: Duration = Duration::from_secs(5);
-/// The same for a program that serves: while one thread is held, the client that awaits its answer waits, too, and nothing ends the
-/// execution but its time.
+/// The same where a race of a program that serves is forced: while one thread is held, the client that awaits its answer waits, too,
+/// and nothing ends the execution but its time. A deadlock takes the runtime longer to see.
 const SLOWDOWN_WITH_CLIENT: u32 = 4;
 const LEAST_LIMIT_WITH_CLIENT: Duration = Duration::from_secs(1);
 
@@ -137,10 +137,20 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             return self.clean_up(&session);
         }
         let schedules: Vec<Schedule> = lead.finding.schedule.iter().chain(&lead.alternatives).cloned().collect();
-        for schedule in schedules {
-            if prover.force_schedule(&mut lead.finding, &schedule, &session)? {
-                return self.clean_up(&session);
+        let limit = prover.forcing.limit;
+        if self.program.client.is_some() && lead.finding.kind == FindingKind::DataRace && self.settings.forced_limit.is_none() {
+            prover.forcing.limit = limit.min(longest(run) * SLOWDOWN_WITH_CLIENT + LEAST_LIMIT_WITH_CLIENT);
+        }
+        let mut is_shown = Ok(false);
+        for schedule in &schedules {
+            is_shown = prover.force_schedule(&mut lead.finding, schedule, &session);
+            if !matches!(is_shown, Ok(false)) {
+                break;
             }
+        }
+        prover.forcing.limit = limit;
+        if is_shown? {
+            return self.clean_up(&session);
         }
         let shown = may_be_unordered(&lead.finding).then(|| (lead.from.clone(), lead.finding.sides.clone()));
         if let Some((from, sides)) = shown.or_else(|| lead.unordered.clone())
@@ -195,12 +205,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 
     /// How executions of this program are forced.
     pub fn forcing(&self, run: &RunRecord) -> Forcing {
-        let recorded = run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
-        let (slowdown, least) = match self.program.client {
-            Some(_) => (SLOWDOWN_WITH_CLIENT, LEAST_LIMIT_WITH_CLIENT),
-            None => (SLOWDOWN, LEAST_LIMIT),
-        };
-        let derived = Duration::from_millis(recorded) * slowdown + least;
+        let derived = longest(run) * SLOWDOWN + LEAST_LIMIT;
         Forcing {
             limit: self.settings.forced_limit.unwrap_or(derived),
             deadline: Deadline::NEVER,
@@ -274,4 +279,9 @@ pub fn analyse_session<S: Symbols + ?Sized>(
     tally.tell_alike(&leads.keys().cloned().collect(), observer);
     let findings = leads.into_values().map(|lead| lead.finding);
     Ok(findings.collect())
+}
+
+/// The time of the longest recording.
+pub(crate) fn longest(run: &RunRecord) -> Duration {
+    Duration::from_millis(run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0))
 }

@@ -20,8 +20,8 @@
 mod steps;
 pub mod suffix;
 
-use crate::check::Job;
 use crate::check::prove::{Prover, load};
+use crate::check::{Job, longest};
 use crate::error::PipelineError;
 use crate::findings::compose::Composer;
 use crate::findings::symbols::Symbols;
@@ -218,8 +218,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         if self.program.client.is_some() && self.settings.forced_limit.is_none() {
             // While one thread is held, the client that awaits its answer waits, too, and nothing ends the execution but its
             // time.
-            let recorded = run.recordings.iter().map(|recording| recording.milliseconds).max().unwrap_or(0);
-            forcing.limit = forcing.limit.min(Duration::from_millis(recorded) * 2 + Duration::from_secs(1));
+            forcing.limit = forcing.limit.min(longest(run) * 2 + Duration::from_secs(1));
         }
         forcing
     }
