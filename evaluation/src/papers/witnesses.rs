@@ -284,7 +284,10 @@ fn search(
     for line in said.lines() {
         let Some((found, rest)) = line.split_once(": ") else { continue };
         let Some((sites, numbers)) = rest.rsplit_once(": ") else { continue };
-        if cell.found || !numbers.contains(" schedules, ") || !sites.split(" | ").all(names) {
+        if cell.found
+            || ![" schedule, ", " schedules, "].iter().any(|word| numbers.contains(word))
+            || !sites.split(" | ").all(names)
+        {
             continue;
         }
         // What was tried in vain before counts as well.
