@@ -50,7 +50,7 @@ impl Crash {
     /// What the code means.
     const fn reason(&self) -> &'static str {
         match (self.signal, self.code) {
-            (_, ..=0) => "sent by a process, itself or another",
+            (_, ..=0) => "sent by this process or by another one",
             (11, 1) => "nothing is mapped at the address",
             (11, 2) => "the memory there may not be accessed in that way",
             (11, SI_KERNEL) => "an address that no memory can have",
