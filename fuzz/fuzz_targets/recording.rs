@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 const FILES: [(&str, &[u8]); 4] = [
-    ("header", include_bytes!("../../crates/trace/tests/golden/v1/header")),
-    ("modules", include_bytes!("../../crates/trace/tests/golden/v1/modules")),
-    ("thread-0000", include_bytes!("../../crates/trace/tests/golden/v1/thread-0000")),
-    ("thread-0001", include_bytes!("../../crates/trace/tests/golden/v1/thread-0001")),
+    ("header", include_bytes!("../../crates/trace/tests/golden/v2/header")),
+    ("modules", include_bytes!("../../crates/trace/tests/golden/v2/modules")),
+    ("thread-0000", include_bytes!("../../crates/trace/tests/golden/v2/thread-0000")),
+    ("thread-0001", include_bytes!("../../crates/trace/tests/golden/v2/thread-0001")),
 ];
 
 /// In memory, where the system has such a folder.

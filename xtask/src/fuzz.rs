@@ -68,7 +68,7 @@ fn seed(target: &str, corpus: &Path) -> Result<()> {
         std::fs::write(&path, bytes).with_context(|| path.display().to_string())
     };
     if target == "recording" {
-        let golden = workspace::root().join("crates/trace/tests/golden/v1");
+        let golden = workspace::root().join("crates/trace/tests/golden/v2");
         for (number, name) in ["header", "modules", "thread-0000", "thread-0001"].into_iter().enumerate() {
             put(name, number as u8, &std::fs::read(golden.join(name))?)?;
         }

@@ -21,8 +21,12 @@ pub mod record;
 pub mod report;
 pub mod unwritten;
 
-/// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one.
-pub const PROTOCOL_VERSION: u32 = 1;
+/// Version of everything in this crate. Written to each `control` and `header`; either side refuses another one of a session that
+/// is under way.
+pub const PROTOCOL_VERSION: u32 = 2;
+
+/// The oldest version of recordings that is still read. Each later one only adds kinds of records and operations.
+pub const OLDEST_RECORDING: u32 = 1;
 
 /// Environment variable with options of online detection, in the syntax of `TSAN_OPTIONS`. Where it or `TSAN_OPTIONS` is set, and
 /// no session is, the runtime detects.

@@ -12,6 +12,7 @@ const LOG_ROTATION: &str = include_str!("../../../tests/correlated/log_rotation.
 const PLAYLIST: &str = include_str!("../../../tests/correlated/playlist.cpp");
 const BANK_TOTAL: &str = include_str!("../../../tests/correlated/bank_total.cpp");
 const TWO_HALVES: &str = include_str!("../../../tests/correlated/two_halves.c");
+const OVER_THE_LIMIT: &str = include_str!("../../../tests/loop/over_the_limit.c");
 const STALE_MAXIMUM: &str = include_str!("../../../tests/loop/stale_maximum.c");
 
 /// A stale write that nothing depends on: what is printed is the same in every order.
@@ -173,6 +174,27 @@ fn what_one_thread_treats_together_another_one_tears_apart() {
     let compile = |source: &str| place.compile("program", source);
     let outcome = "interleaved so the program ends with exit code 1; one after the other it ends with exit code 0";
     is_proven(&place, &compile, TORN_PAIR, &["--engines", "atomicity"], outcome);
+}
+
+/// Whether harm is done depends on which tasks meet. What else is interleaved when it is, in the queue and the counters, is not
+/// blamed.
+#[test]
+fn of_what_is_interleaved_in_a_pool_the_cause_is_told() {
+    let place = Place::new();
+    place.compile("program", OVER_THE_LIMIT);
+    let report = check(&place, &[], 66);
+    let all = || report["findings"].as_array().into_iter().flatten();
+    let blamed: Vec<&Value> = all().filter(|finding| finding["kind"] == "atomicity-violation").collect();
+    assert_eq!(blamed.len(), 1, "{report}");
+    assert!(blamed[0]["subject"].as_str().is_some_and(|subject| subject.contains("limit.used")), "{}", blamed[0]);
+    assert!(blamed[0]["notes"].to_string().contains("ends with exit code 1; one after the other it ends with exit code 0"));
+    let id = blamed[0]["id"].as_str().unwrap_or_default();
+    place.rashomon(&["replay", "--store", "store", id, "--times", "3"]).expect(0, &[]);
+    // The exit code is a finding, too, and says where it comes from.
+    let explained = |finding: &Value| finding["notes"].to_string().contains(&format!("a cause: {id}"));
+    assert!(all().any(|finding| finding["kind"] == "failure" && explained(finding)), "{report}");
+    place.compile("program", &mended(OVER_THE_LIMIT));
+    assert_eq!(statuses(&check(&place, &[], 0)), []);
 }
 
 /// The other cases that no serial order has, and outcomes that end the program before the last access.

@@ -200,7 +200,7 @@ int main(int count, char **arguments) {
         ("2", 11, "an address that no memory can have"),
         ("3", 8, "an integer is divided by zero, or the quotient is too large (code 1), instruction 0x"),
         ("4", 4, "SIGILL: the instruction is none, or may not be executed"),
-        ("5", 6, "SIGABRT: sent by a process, itself or another"),
+        ("5", 6, "SIGABRT: sent by this process or by another one"),
     ] {
         place.rashomon(&["record", "--output", number, "--", "./program", number]).expect(128 + signal, &[]);
         let told = place.rashomon(&["trace", "stat", number]).expect(0, &[]);

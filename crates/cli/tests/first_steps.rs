@@ -217,7 +217,7 @@ fn what_is_clean_says_what_was_looked_at() {
     let ended = place.run(loud(&["detect", "--", "./alone"])).expect(0, &[]);
     assert!(ended.err.contains("nothing was found: the program ran in one thread"), "{ended}");
     assert!(place.run(loud(&["detect", "--quiet", "--", "./clean"])).expect(0, &[]).err.is_empty());
-    place.rashomon(&["check", "--", "./clean"]).expect(0, &["no bug was made to happen, in ", " of 3 threads"]);
+    place.rashomon(&["check", "--", "./clean"]).expect(0, &["no bug was made to happen in ", " of 3 threads"]);
     place.rashomon(&["check", "--", "./alone"]).expect(0, &["of one thread, with which nothing can race"]);
 }
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::place::{Place, gdb_works};
+use support::place::{Place, RACE, gdb_works};
 
 const STATS: &str = "\
 #include <memory>
@@ -74,4 +74,20 @@ fn gdb_stops_in_the_users_frame_and_calls_threads_as_the_report_does() {
     let stack: Vec<&str> = stack.lines().filter(|line| line.starts_with('#')).collect();
     assert!(stack[0].contains("stats.cpp:") && stack[0].contains("Stats::"), "{ended}");
     assert!(!stack.iter().any(|line| line.contains("rashomon_runtime")), "{ended}");
+}
+
+/// Analyses in one pass over a recording say where in the sources, and of which variable or lock, as other reports do.
+#[test]
+fn analyses_of_recordings_name_places_and_variables() {
+    let place = Place::new();
+    place.write("race.c", RACE);
+    place.rashomon(&["cc", "-g", "-O1", "-w", "-pthread", "-o", "race", "race.c"]).expect(0, &[]);
+    place.rashomon(&["record", "-o", "store", "--", "./race"]).expect(0, &[]);
+    let told = place.rashomon(&["analyse", "--analysis", "hb", "store"]).expect(0, &[]).out;
+    for said in ["global x (4 bytes): ", "task race.c:3:", "main race.c:7:"] {
+        assert!(told.contains(said), "nothing of `{said}`: {told}");
+    }
+    assert!(!told.contains("+0x"), "{told}");
+    let told = place.rashomon(&["analyse", "--analysis", "hb", "--json", "store"]).expect(0, &[]).out;
+    assert!(told.contains("main race.c:7:") && !told.contains("+0x"), "{told}");
 }

@@ -2,6 +2,8 @@
 //! see it again, and what is folded is there on request. `crates/report/tests/golden` has such reports, word by word: with
 //! `RASHOMON_TESTS_RECORD=1` those that are named here are made anew.
 
+#[path = "reports/debian.rs"]
+mod debian;
 mod support;
 
 use serde_json::{Value, json};
@@ -36,15 +38,38 @@ fn looked_at(kind: &Kind, code: i32) -> Place {
     let compiler = if name.ends_with(".c") { "cc" } else { "c++" };
     let build = [compiler, "-O1", "-g", "-pthread", "-o", "program", name];
     place.rashomon(&[&build, kind.options].concat()).expect(0, &[]);
-    place.rashomon(&[kind.command, &["-o", "store", "--", "./program"]].concat()).expect(code, &[]);
-    if let Some(golden) = kind.golden.filter(|_| std::env::var_os("RASHOMON_TESTS_RECORD").is_some()) {
-        record(&place, golden);
-    }
+    look_at(&place, kind.command, kind.golden, code);
     place
 }
 
+/// The program in the folder.
+fn look_at(place: &Place, command: &[&str], golden: Option<&str>, code: i32) {
+    place.rashomon(&[command, &["-o", "store", "--", "./program"]].concat()).expect(code, &[]);
+    if let Some(golden) = golden {
+        record_if_asked(place, golden);
+    }
+}
+
+/// A program over a library of which the source is fetched, and built by `build` with the tool's compiler `$CC`.
+#[track_caller]
+fn over_a_library(package: &str, source: &str, build: &str, golden: &str, says: &[&str]) {
+    let place = Place::new();
+    let library = debian::source(package, &place.path(""));
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports").join(source);
+    fs::copy(program, place.path(source)).unwrap();
+    let mut shell = place.command("sh", &["-euc", build]);
+    shell.env("CC", env!("CARGO_BIN_EXE_rashomon-cc")).env("L", library.file_name().unwrap());
+    debian::said(&mut shell);
+    look_at(&place, CHECK, Some(golden), 66);
+    is_one_screen(&place, says);
+    nothing_is_lost(&place);
+}
+
 /// The stored findings as a fixture of the formats: without schedules for machines, in the folder of a user.
-fn record(place: &Place, golden: &str) {
+fn record_if_asked(place: &Place, golden: &str) {
+    if std::env::var_os("RASHOMON_TESTS_RECORD").is_none() {
+        return;
+    }
     let read = |path: &Path| -> Value { serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap() };
     let store = place.path("store");
     let mut paths: Vec<_> = fs::read_dir(store.join("findings")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -56,6 +81,7 @@ fn record(place: &Place, golden: &str) {
     let fixture = json!({ "findings": findings, "run": read(&store.join("summary.json")) });
     let folder = place.path("");
     let text = format!("{fixture:#}\n")
+        .replace(&format!("{}/reports", env!("CARGO_TARGET_TMPDIR")), "/home/user/work/target")
         .replace(folder.to_str().unwrap().trim_end_matches('/'), "/home/user/work")
         .replace(env!("CARGO_BIN_EXE_rashomon"), "rashomon")
         .replace("/home/user/work/store", "/home/user/work/.rashomon/1-program");
@@ -173,6 +199,7 @@ fn rust_threads() {
     let ended = place.run(command).expect(66, &[]);
     let kept = ended.err.lines().find_map(|line| line.strip_prefix("kept in ")).expect("a store");
     fs::rename(kept.trim_matches('\''), place.path("store")).expect("both are in the scratch folder");
+    record_if_asked(&place, "rust-threads");
     is_one_screen(&place, &["Shared::count (8 bytes)", "#0 <counts::Shared>::add", "PROVEN: 1 data race"]);
     nothing_is_lost(&place);
 }
@@ -229,6 +256,43 @@ fn an_explored_crash() {
 fn a_program_with_suspicions_that_no_schedule_shows() {
     let says = &["global unprotected (4 bytes)", "suspected", "PROVEN: 1 data race"];
     tells(&Kind { golden: None, source: "programs/racy/lazy_elsewhere.cpp", options: &[], command: CHECK, says });
+}
+
+#[test]
+#[ignore = "fetches and builds Debian's source of libuv"]
+fn libuv() {
+    let build = "cmake -S $L -B built -DCMAKE_C_COMPILER=$CC -DCMAKE_C_FLAGS='-O1 -g -w' -DCMAKE_BUILD_TYPE= -DBUILD_TESTING=OFF
+make -C built uv_a
+$CC -O1 -g -pthread -I$L/include -o program sums.c built/libuv_a.a -ldl";
+    let says = ["data race (proven, ", "global results.sum (8 bytes)", "#0 add sums.c:7:", "PROVEN: 1 data race"];
+    over_a_library("libuv1", "sums.c", build, "libuv", &says);
+}
+
+#[test]
+#[ignore = "fetches and builds Debian's source of SQLite"]
+fn sqlite() {
+    let build = "(cd $L && ./configure --disable-shared --disable-readline --disable-dependency-tracking && make sqlite3.c)
+$CC -O1 -g -w -pthread -I$L -DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION -o program rows.c $L/sqlite3.c -lm";
+    let says = ["data race (proven, ", "global rows (4 bytes)", "#0 count rows.c:10:", "PROVEN: 1 data race"];
+    over_a_library("sqlite3", "rows.c", build, "sqlite", &says);
+}
+
+/// A task is handed over in a queue: the locks say nothing of it, and a schedule without the order cannot be followed.
+#[test]
+fn a_finding_whose_schedules_diverge() {
+    let kind =
+        Kind { golden: Some("diverged"), source: "programs/race_free/thread_pool.c", options: &[], command: CHECK, says: &[] };
+    let place = looked_at(&kind, 0);
+    is_one_screen(&place, &["no bug was made to happen", "data race [race-", "task::input (4 bytes)", "1 diverged"]);
+    nothing_is_lost(&place);
+    let report = stored(&place);
+    let verdicts: Vec<&Value> = list(&report["findings"]).map(|finding| &finding["verdict"]).collect();
+    assert_eq!(verdicts, ["diverged"]);
+    let width = 100;
+    let all = shown(&place, width, &["--show", "suspicions"]);
+    let block = all.split("\n\n").find(|block| block.contains("task::input")).expect("it is told");
+    let rows: usize = block.lines().map(|line| line.chars().count().div_ceil(width.into()).max(1)).sum();
+    assert!(rows <= ROWS && block.contains("schedule"), "{rows} rows: {block}");
 }
 
 #[test]

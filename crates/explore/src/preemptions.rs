@@ -161,7 +161,11 @@ impl Search for PreemptionBounding {
     }
 
     fn describe(&self) -> String {
-        let (schedules, preemptions) = (counted(self.executed, "schedule"), counted(self.bound as u64, "preemption"));
-        format!("{schedules} with up to {preemptions}")
+        format!("{} {}", counted(self.executed, "schedule"), up_to(self.bound as u64))
     }
+}
+
+/// How many preemptions schedules have, in words.
+pub fn up_to(preemptions: u64) -> String {
+    if preemptions == 0 { "without preemptions".into() } else { format!("with up to {}", counted(preemptions, "preemption")) }
 }

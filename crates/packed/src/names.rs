@@ -2,6 +2,7 @@
 
 use crate::event::Space;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// The names of one space, one behind the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +41,19 @@ impl Names {
         assert!(table.ends.len() < u32::MAX as usize, "numbers have 32 bits");
         table.bytes.extend_from_slice(name);
         table.ends.push(table.bytes.len() as u64);
+    }
+
+    /// Gives numbers other names; those in between that have none get what they are called by.
+    pub fn replace(&mut self, space: Space, names: &BTreeMap<u32, String>) {
+        let Some((last, _)) = names.last_key_value() else { return };
+        let old = self.clone();
+        self.tables[space as usize] = Table::default();
+        for number in 0..old.count(space).max(last + 1) {
+            match names.get(&number) {
+                Some(name) => self.push(space, name),
+                None => self.push_bytes(space, old.bytes(space, number).unwrap_or(old.get(space, number).as_bytes())),
+            }
+        }
     }
 
     /// The name as it stands in the file, if it has one.

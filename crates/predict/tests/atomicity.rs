@@ -2,7 +2,7 @@
 
 use rashomon_event::{Address, AtomicOp, Deadline, EventIndex, EventKind, LockMode, Trace};
 use rashomon_predict::Options;
-use rashomon_predict::atomicity::{Pattern, Prediction, Violation, observed, predict};
+use rashomon_predict::atomicity::{Ended, Pattern, Prediction, Violation, observed, predict};
 use rashomon_testkit::{Features, Shape, describe, random};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -273,7 +273,7 @@ fn predicted_orders_show_the_violation_and_serial_ones_do_not() {
     for seed in 0..20_000 {
         let features = Features { fork_join: seed % 2 == 0, atomics: seed % 3 == 0, ..Features::default() };
         let trace = random(seed, Shape { threads: 2, events: 36, variables: 1 + seed % 2, locks: 1 + seed % 3 / 2, features });
-        for Prediction { violation, violated, serial } in predict(&trace, &Options::default()) {
+        for Prediction { violation, violated, serial, .. } in predict(&trace, &Options::default(), Ended::Well) {
             if let Some(order) = violated.first() {
                 match reordered(&trace, order) {
                     Some((other, map)) => {

@@ -239,7 +239,7 @@ const fn evidence_words(evidence: Evidence) -> &'static str {
         }
         Evidence::Apart => "each of two threads treats both variables, in two critical sections",
         Evidence::View => "what one thread treats together in one critical section, the other one treats in two",
-        Evidence::Observed => "the recorded execution itself",
+        Evidence::Observed => "it happened in an execution",
     }
 }
 
@@ -386,7 +386,7 @@ pub(crate) fn exit_words(exit: ProgramExit) -> String {
 fn result_words(findings: &[Finding], groups: &[groups::Group<'_>], counts: Counts, run: &RunSummary) -> String {
     let incomplete = incomplete_words(run).map(|words| format!("; incomplete: {words}")).unwrap_or_default();
     if counts.proven == 0 {
-        let predicted = if counts.predicted > 0 { format!(", {} predicted", counts.predicted) } else { String::new() };
+        let predicted = if counts.predicted > 0 { format!(", {} predicted,", counts.predicted) } else { String::new() };
         return format!("no bug was made to happen{predicted}{}{incomplete}", looked_at(run));
     }
     let mut kinds: BTreeMap<FindingKind, u64> = BTreeMap::new();
@@ -410,9 +410,9 @@ fn looked_at(run: &RunSummary) -> String {
     let schedules = plural(u64::from(run.recordings), "schedule");
     match (run.recordings, run.threads) {
         (0, _) => String::new(),
-        (_, 0) => format!(", in {schedules}"),
-        (_, 1) => format!(", in {schedules} of one thread, with which nothing can race"),
-        (_, threads) => format!(", in {schedules} of {threads} threads and what others they allow"),
+        (_, 0) => format!(" in {schedules}"),
+        (_, 1) => format!(" in {schedules} of one thread, with which nothing can race"),
+        (_, threads) => format!(" in {schedules} of {threads} threads, nor in others that these predict"),
     }
 }
 
@@ -421,10 +421,10 @@ fn incomplete_words(run: &RunSummary) -> Option<String> {
     let unexamined = run.unexamined;
     let of = |count: u64, noun: &str| (count > 0).then(|| plural(count, noun));
     let pairs = of(unexamined.pairs, "pair").map(|pairs| format!("{pairs} of critical sections"));
-    let parts = [of(unexamined.suspicions, "suspicion"), pairs, of(unexamined.recordings, "recorded process")];
+    let parts = [of(unexamined.suspicions, "suspicion"), pairs, of(unexamined.recordings, "recording")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let unexamined = (!parts.is_empty()).then(|| format!("{} not examined", parts.join(", ")));
-    let untried = of(run.untried, "candidate").map(|untried| format!("{untried} not tried"));
+    let untried = of(run.untried, "suspicion").map(|untried| format!("{untried} not tried"));
     let words: Vec<String> = [untried, unexamined].into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
@@ -459,7 +459,7 @@ fn render(findings: &[Finding], run: &RunSummary, options: &Options) -> String {
     );
     look.line(&mut out, "", &program);
     if run.untried > 0 {
-        let _ = writeln!(out, "note: the budget left {} untried", plural(run.untried, "candidate"));
+        let _ = writeln!(out, "note: the budget left {} untried", plural(run.untried, "suspicion"));
     }
     if run.interrupted {
         let _ = writeln!(out, "note: rashomon did not come to its end");

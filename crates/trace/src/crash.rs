@@ -50,7 +50,7 @@ impl Crash {
     /// What the code means.
     const fn reason(&self) -> &'static str {
         match (self.signal, self.code) {
-            (_, ..=0) => "sent by a process, itself or another",
+            (_, ..=0) => "sent by this process or by another one",
             (11, 1) => "nothing is mapped at the address",
             (11, 2) => "the memory there may not be accessed in that way",
             (11, SI_KERNEL) => "an address that no memory can have",
@@ -96,7 +96,7 @@ mod tests {
             "SIGSEGV: the memory there may not be accessed in that way (code 2), address 0x40001000"
         );
         assert_eq!(said(11, SI_KERNEL, 0), "SIGSEGV: an address that no memory can have (code 128)");
-        assert_eq!(said(6, -6, 77), "SIGABRT: sent by a process, itself or another (code -6)");
+        assert_eq!(said(6, -6, 77), "SIGABRT: sent by this process or by another one (code -6)");
         assert!(said(8, 1, 0x55).ends_with(", instruction 0x55"));
     }
 }

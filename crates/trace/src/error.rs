@@ -19,9 +19,9 @@ pub enum TraceError {
         directory that `rashomon record` wrote", path.display())]
     Magic { path: PathBuf, offset: u64, expected: u64, found: u64 },
 
-    #[error("{} was written by version {found} of the format, this program reads version {supported} (byte {offset}); record \
+    #[error("{} was written by version {found} of the format, this program reads versions {oldest} to {newest} (byte {offset}); record \
         again, or use the release that wrote it", path.display())]
-    Version { path: PathBuf, offset: u64, found: u64, supported: u32 },
+    Version { path: PathBuf, offset: u64, found: u64, oldest: u32, newest: u32 },
 
     #[error("{} is cut short: {needed} bytes needed at byte {offset}, {available} there; record again", path.display())]
     CutShort { path: PathBuf, offset: u64, needed: u64, available: u64 },

@@ -5,7 +5,7 @@ use crate::crash::Crash;
 use crate::error::TraceError;
 use rashomon_abi::header::{HEADER_BYTES, MAGIC, divergence, field, note, origin, outcome, state};
 use rashomon_abi::unwritten::{self, Cause};
-use rashomon_abi::{HEADER_FILE, PROTOCOL_VERSION, control};
+use rashomon_abi::{HEADER_FILE, OLDEST_RECORDING, PROTOCOL_VERSION, control};
 use rashomon_files::Links;
 use std::path::Path;
 
@@ -480,12 +480,13 @@ fn check_format(path: &Path, bytes: &[u8]) -> Result<(), TraceError> {
         return Err(TraceError::Magic { path: path.to_path_buf(), offset: 0, expected: MAGIC, found: magic });
     }
     let version = word(field::VERSION);
-    if version != u64::from(PROTOCOL_VERSION) {
+    if !(u64::from(OLDEST_RECORDING)..=u64::from(PROTOCOL_VERSION)).contains(&version) {
         return Err(TraceError::Version {
             path: path.to_path_buf(),
             offset: field::VERSION as u64 * 8,
             found: version,
-            supported: PROTOCOL_VERSION,
+            oldest: OLDEST_RECORDING,
+            newest: PROTOCOL_VERSION,
         });
     }
     Ok(())

@@ -92,7 +92,7 @@ fn parameters_are_where_the_layout_says() {
     };
     let decoded = decode(&encode(&request).expect("encodes"));
     let head = |number: usize| decoded.head[number];
-    assert_eq!((head(field::MAGIC), head(field::VERSION)), (MAGIC, 1));
+    assert_eq!((head(field::MAGIC), head(field::VERSION)), (MAGIC, 2));
     assert_eq!((head(field::MODE), head(field::POLICY), head(field::SEED)), (mode::FREE, policy::PCT, 9));
     assert_eq!((head(field::QUANTUM), head(field::SWITCH_PERIOD)), (5, 6));
     assert_eq!((head(field::PCT_CHANGES), head(field::PCT_LENGTH), head(field::OPTIONS)), (3, 500, 2));

@@ -206,10 +206,10 @@ fn other_versions_and_other_things_are_told_apart() {
     let path = directory.path().join(HEADER_FILE);
     let bytes = fs::read(&path).expect("the header is there");
     let mut newer = bytes.clone();
-    newer[8] = 2;
+    newer[8] = 3;
     fs::write(&path, &newer).expect("written");
     let error = Recording::open(directory.path()).expect_err("another version");
-    assert!(matches!(error, TraceError::Version { found: 2, supported: 1, offset: 8, .. }), "{error}");
+    assert!(matches!(error, TraceError::Version { found: 3, oldest: 1, newest: 2, offset: 8, .. }), "{error}");
     let mut other = bytes.clone();
     other[0] = b'X';
     fs::write(&path, &other).expect("written");

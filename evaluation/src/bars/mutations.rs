@@ -147,7 +147,7 @@ fn trace_file(name: &str, format: Format, files: u64, prepare: Prepare) -> Resul
 
 /// A recording of the trace crate's tests, one of its files damaged at a time.
 fn recording(files: u64) -> Result<Outcome> {
-    let golden = workspace::root().join("crates/trace/tests/golden/v1");
+    let golden = workspace::root().join("crates/trace/tests/golden/v2");
     let mut all: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     for entry in std::fs::read_dir(&golden).with_context(|| golden.display().to_string())? {
         let entry = entry?;

@@ -46,7 +46,9 @@ pub fn load(path: &[u8; 4096]) -> Result<(), &'static [u8]> {
         return Err(b"the session's control file has no control magic");
     }
     if word(field::VERSION) != rashomon_abi::PROTOCOL_VERSION as u64 {
-        return Err(b"the session's control file is of another protocol version: runtime and host tool do not belong together");
+        return Err(
+            b"the session's control file is of another version than the runtime in this program: build the program again",
+        );
     }
     let counts = [
         field::MODULES,

@@ -14,8 +14,9 @@ use rashomon_event::Deadline;
 use rashomon_pipeline::analyse::filter::Filter;
 use rashomon_pipeline::analyse::linear::analysis_of;
 use rashomon_pipeline::analyse::linear::{Kind, LinearResults, Settings};
+use rashomon_pipeline::analyse::sources::name_as_in_sources;
 use rashomon_pipeline::trace::file::{Source, TraceError};
-use rashomon_pipeline::{Recorded, analyse::timed};
+use rashomon_pipeline::{Binaries, Recorded, analyse::timed};
 use rashomon_report::{Format, json::Json};
 use std::io::Error;
 use std::path::{Path, PathBuf};
@@ -108,7 +109,11 @@ fn run(ui: Ui, options: &AnalyseOptions, settings: &Settings) -> Result<LinearRe
         let events = filtered.as_ref().map_or(&loaded.trace, |(_, (trace, _))| trace);
         let mut open =
             || -> Result<Box<dyn Source + Send + '_>, TraceError> { Ok(stream(end.bound(Box::new(Recorded::new(events)?)))) };
-        rashomon_pipeline::analyse::linear::analyse(&mut open, settings, &mut progress)
+        let outcome = rashomon_pipeline::analyse::linear::analyse(&mut open, settings, &mut progress);
+        outcome.map(|mut outcome| {
+            name_as_in_sources(&mut outcome, &loaded, events, &Binaries::new());
+            outcome
+        })
     };
     if let Some((_, mut counter)) = shown {
         counter.finish();

@@ -109,7 +109,7 @@ pub fn provoke(
 fn words(told: &ProvokeTally) -> String {
     format!(
         "provocation: {} of conflicting accesses: {} proven, {} not provoked, {} not reached, {} undecided; \
-         {} with {}, decided in {:.3} s; merged from {}",
+         {} with {}, decided in {:.3} s; pairs at the same places were merged, before that {}",
         counted(told.targets, "pair"),
         told.proven,
         told.not_provoked,

@@ -12,6 +12,7 @@ pub mod model;
 pub mod modules;
 pub(crate) mod reach;
 pub mod selection;
+pub mod sources;
 pub mod timed;
 pub mod traces;
 

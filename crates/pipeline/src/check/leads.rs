@@ -11,7 +11,7 @@ use crate::findings::failure::failure_of;
 use crate::findings::symbols::Symbols;
 use crate::store::run::RunRecord;
 use rashomon_event::{
-    CandidateKind, Finding, FindingId, FindingKind, Frame, ProcessPath, Schedule, Side, SiteId, Surroundings, Verdict,
+    CandidateKind, Evidence, Finding, FindingId, FindingKind, Frame, ProcessPath, Schedule, Side, SiteId, Surroundings, Verdict,
 };
 use rashomon_report::ProgramExit;
 use rashomon_trace::{LoadedTrace, Misuse};
@@ -44,6 +44,18 @@ impl Lead {
         self.cause
     }
 
+    /// How doubtful it is that forcing proves it.
+    pub(crate) fn doubt(&self) -> Doubt {
+        let finding = &self.finding;
+        let is_sure = finding.verdict.rank() <= Verdict::Predicted.rank() || self.exit.is_some();
+        match finding.evidence {
+            _ if is_sure => Doubt::Little,
+            Evidence::HappensBefore | Evidence::Observed => Doubt::Little,
+            Evidence::LockOrder => Doubt::Cycle,
+            _ => Doubt::Much,
+        }
+    }
+
     /// Whether the recorded schedule may be wanted again.
     pub(crate) fn replays_its_recording(&self) -> bool {
         self.exit.is_some() || self.finding.schedule.is_none() && is_proven(&self.finding) || may_be_unordered(&self.finding)
@@ -55,6 +67,21 @@ impl Lead {
         let pursuit = Pursuit::new(schedules, run.recordings.get(self.from.recording as usize));
         pursuits.add(self.finding, pursuit, self.cause);
     }
+}
+
+/// What a lead promises; the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doubt {
+    /// An execution showed it, or a checked reordering does.
+    Little,
+    /// A cycle of locks whose schedule changes what threads read. There are few of them, and each is a bug of its own.
+    Cycle,
+    /// A pair that was ordered when it was recorded, by a schedule that changes what threads read.
+    Much,
+}
+
+impl Doubt {
+    pub const ALL: [Self; 3] = [Self::Little, Self::Cycle, Self::Much];
 }
 
 pub(super) type Replays = BTreeMap<(u32, ProcessPath), Option<Arc<Schedule>>>;

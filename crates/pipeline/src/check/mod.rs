@@ -224,6 +224,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
 
     /// Adds the reproduce command where something came about that can be reproduced.
     pub(crate) fn complete(&self, finding: &mut Finding) {
+        if is_proven(finding) {
+            // How it was tried before says no more than that it took several tries.
+            finding.notes.retain(|note| !note.starts_with(prove::IN_VAIN));
+        }
         finding.reproduce = finding.can_happen_again().then(|| reproduce_command(&self.settings.tool, self.store, &finding.id));
     }
 

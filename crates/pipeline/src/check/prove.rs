@@ -2,6 +2,7 @@
 
 use crate::analyse::modules::Unseen;
 use crate::error::PipelineError;
+use crate::findings::atomicity::sources_of;
 use crate::findings::compose::Composer;
 use crate::findings::misuse::misuse_kind;
 use crate::findings::symbols::Symbols;
@@ -59,7 +60,7 @@ impl<S: Symbols + ?Sized> Prover<'_, S> {
             }
             Confirmation::Another(outcome) => {
                 finding.advance(Trial::NotShown);
-                finding.notes.push(format!("forcing it showed another finding: {outcome}"));
+                finding.notes.push(format!("{IN_VAIN}showed another finding: {outcome}"));
                 Ok(false)
             }
             Confirmation::Unstable { then } => {
@@ -223,7 +224,10 @@ pub fn same_again<S: Symbols + ?Sized>(
             attempt.outcome == Outcome::Endless
                 && shows(&|composer| composer.of_blocked().is_some_and(|shown| shown.id == finding.id))
         }
-        Some(Grade::Violated) => shows(&|composer| composer.of_violations(Deadline::NEVER).any(|shown| shown.id == finding.id)),
+        Some(Grade::Violated) => shows(&|composer| {
+            composer.of_violations(Deadline::NEVER).any(|shown| shown.id == finding.id)
+                || sources_of(finding).is_some_and(|sources| composer.shows_beginning(&sources, Deadline::NEVER))
+        }),
         Some(Grade::Crashed) => match attempt.execution.ending {
             Ending::Signal(signal) => fails(Failure::Signal(signal)),
             _ => false,
@@ -374,18 +378,21 @@ pub fn may_be_unordered(finding: &Finding) -> bool {
     finding.kind == FindingKind::DataRace && finding.evidence == Evidence::HappensBefore
 }
 
+/// Notes about schedules that did not show it begin so.
+pub(super) const IN_VAIN: &str = "forcing it ";
+
 fn not_proven(finding: &mut Finding, outcome: &Outcome) {
     match outcome {
         Outcome::Diverged(divergence) => {
             let expected = format!("{} (turn {})", divergence.expected, divergence.turn + 1);
             finding.advance(Trial::Left { expected, actual: divergence.actual.clone() });
             if finding.verdict == Verdict::Predicted {
-                finding.notes.push(format!("forcing it left the schedule {divergence}"));
+                finding.notes.push(format!("{IN_VAIN}left the schedule {divergence}"));
             }
         }
         other => {
             finding.advance(Trial::NotShown);
-            finding.notes.push(format!("forcing it did not show it: {other}"));
+            finding.notes.push(format!("{IN_VAIN}did not show it: {other}"));
         }
     }
 }

@@ -133,5 +133,5 @@ pub(crate) fn out_of_time(suspicions: u64) -> String {
 }
 
 pub(super) fn recorded(processes: u64) -> String {
-    if processes == 1 { "one recorded process".into() } else { format!("{processes} recorded processes") }
+    if processes == 1 { "one recording".into() } else { format!("{processes} recordings") }
 }

@@ -8,9 +8,15 @@
 //! the other, and the schedule that shows it comes about again. Of a stale value, which is overwritten without a look, other
 //! output is enough; of other leads it is not, as what is printed may be meant: a progress report is read between two counts.
 //!
+//! A recording that ended wrongly is looked at first. Its schedule is enforced up to the end of the second section only: if the
+//! interleaving is the cause, the end is wrong whatever comes behind. The serial orders are the same up to the first section. Where
+//! sections span the cause they are undone with it, so the nearest ones are tried first, and one cause is enough. What ends as it
+//! should is no violation, whatever the serial orders end with.
+//!
 //! Limits. What a program neither prints nor ends with is not compared. The order of lines is not, either. A program whose serial
 //! orders end in more than [`MOST_OUTCOMES`] ways decides nothing.
 
+use crate::check::leads::is_proven;
 use crate::check::prove::load_until;
 use crate::ended::Ended;
 use crate::engines::Asked;
@@ -20,15 +26,17 @@ use crate::engines::portfolio::count;
 use crate::error::PipelineError;
 use crate::findings::atomicity::Sources;
 use crate::findings::compose::Composer;
+use crate::findings::failure::Norm;
 use crate::findings::symbols::Symbols;
 use crate::progress::Progress;
 use crate::record::Scheduling;
 use rashomon_confirm::force::{Manner, force_in};
 use rashomon_confirm::schedule::Planner;
 use rashomon_confirm::{Ending, Forcing, Output};
-use rashomon_event::{Deadline, EventIndex, Finding, FindingId, Replays, Schedule, Trial};
+use rashomon_event::{Deadline, EventIndex, Finding, FindingId, FindingKind, Replays, Schedule, Trial};
+use rashomon_explore::Failure;
 use rashomon_predict::Options;
-use rashomon_predict::atomicity::{self, Pattern, Violation};
+use rashomon_predict::atomicity::{self, Ended as HowEnded, Pattern, Violation};
 use rashomon_trace::{Enforcement, LoadedTrace, Policy};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -47,28 +55,35 @@ const MOST_OF_ONE: usize = 3;
 /// Leads that are executed.
 const MOST_TRIED: usize = 32;
 /// Recordings that are looked at.
-const MOST_RECORDINGS: u32 = 12;
-/// What a lead is worth before any was tried.
+const MOST_RECORDINGS: usize = 12;
+/// What a lead is worth before any was tried; and one that happened in an execution that ended wrongly.
 const WORTH: f64 = 0.1;
+const WORTH_IF_WRONG: f64 = 0.5;
 
 /// Interleaves critical sections, and compares what comes of it.
 pub struct Atomicity {
     /// The last unit looked at a recording.
     looked: bool,
-    /// The recording to be looked at next, of how many.
-    next: u32,
-    recordings: u32,
+    /// Recordings that were looked at, the one that is next, and how many are left.
+    seen: BTreeSet<u32>,
+    next: Option<u32>,
+    left: u32,
     /// Those that there was no time to read.
     unread: u32,
+    /// What happened in executions that ended wrongly.
+    blamed: VecDeque<Lead>,
     open: VecDeque<Lead>,
     /// Others of the same ids.
     again: VecDeque<Lead>,
-    /// How many leads of each id were met.
-    known: BTreeMap<FindingId, usize>,
+    /// How many leads of each id were met, in each recording that ended wrongly, and in all others.
+    known: BTreeMap<(FindingId, Option<u32>), usize>,
     proven: Vec<Proven>,
+    /// Exit codes that come of a violation, which explains failures that end so.
+    causes: Vec<(i32, FindingId)>,
     tried: usize,
     executions: u64,
     expectation: Option<Expectation>,
+    of_blamed: Option<Expectation>,
 }
 
 struct Lead {
@@ -79,6 +94,8 @@ struct Lead {
     violated: Vec<Schedule>,
     /// One after the other.
     serial: Vec<Schedule>,
+    /// The recording that ended wrongly, where it happened in one.
+    blames: Option<u32>,
 }
 
 /// What is told already: another pair of sections that do the same to the same variable is no news.
@@ -108,32 +125,49 @@ impl Atomicity {
     const fn new() -> Self {
         Self {
             looked: false,
-            next: 0,
-            recordings: 0,
+            seen: BTreeSet::new(),
+            next: None,
+            left: 0,
             unread: 0,
+            blamed: VecDeque::new(),
             open: VecDeque::new(),
             again: VecDeque::new(),
             known: BTreeMap::new(),
             proven: Vec::new(),
+            causes: Vec::new(),
             tried: 0,
             executions: 0,
             expectation: None,
+            of_blamed: None,
         }
+    }
+
+    /// Which recording is next: first those that ended wrongly.
+    fn choose<S: Symbols + ?Sized>(&mut self, case: &Case<'_, '_, S>) {
+        let norm = norm_of(case);
+        let all = (0..).zip(&case.run.recordings).filter(|(number, _)| !self.seen.contains(number));
+        let (wrong, others): (Vec<_>, Vec<_>) = all.partition(|(_, recorded)| norm.is_wrong(recorded.exit));
+        let others = others.into_iter().take(MOST_RECORDINGS.saturating_sub(self.seen.len()));
+        let next: Vec<u32> = wrong.into_iter().take(MOST_RECORDINGS).chain(others).map(|(number, _)| number).collect();
+        (self.next, self.left) = (next.first().copied(), next.len() as u32);
     }
 
     /// Leads of the next recording; the first of each id is kept.
     fn look<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<usize, PipelineError> {
-        let (job, number) = (case.job, self.next);
-        self.next += 1;
-        let is_serial = |policy: &str| policy != Scheduling::Free.name();
-        if !case.run.recordings.get(number as usize).is_some_and(|recorded| is_serial(&recorded.policy)) {
+        let job = case.job;
+        let Some(number) = self.next.take() else { return Ok(0) };
+        self.seen.insert(number);
+        self.left = self.left.saturating_sub(1);
+        let Some(recorded) = case.run.recordings.get(number as usize) else { return Ok(0) };
+        if recorded.policy == Scheduling::Free.name() {
             return Ok(0);
         }
+        let ended = if norm_of(case).is_wrong(recorded.exit) { HowEnded::Wrongly } else { HowEnded::Well };
         let Ok(loaded) = load_until(&job.store.recording(number), until) else {
             self.unread += 1;
             return Ok(0);
         };
-        let predictions = atomicity::predict(&loaded.trace, &Options { deadline: until, ..Options::default() });
+        let predictions = atomicity::predict(&loaded.trace, &Options { deadline: until, ..Options::default() }, ended);
         self.unread += u32::from(until.is_over());
         if predictions.is_empty() {
             return Ok(0);
@@ -144,7 +178,7 @@ impl Atomicity {
         let before = self.leads();
         for prediction in predictions {
             let Some(finding) = composer.of_violation(&prediction.violation) else { continue };
-            let met = self.known.entry(finding.id.clone()).or_default();
+            let met = self.known.entry((finding.id.clone(), prediction.is_blamed.then_some(number))).or_default();
             *met += 1;
             if *met > MOST_OF_ONE {
                 continue;
@@ -154,38 +188,53 @@ impl Atomicity {
                 orders.iter().filter_map(|order| planner.of_order(order).ok()).collect()
             };
             let (mut violated, mut serial) = (schedules(&prediction.violated), schedules(&prediction.serial));
-            // If it does not happen in the recording, that is one of the others.
-            let recording = if prediction.violated.is_empty() { &mut violated } else { &mut serial };
-            recording.push(recorded.clone());
+            let blames = prediction.is_blamed.then_some(number);
+            if ended == HowEnded::Well {
+                // If it does not happen in the recording, that is one of the others.
+                let recording = if prediction.violated.is_empty() { &mut violated } else { &mut serial };
+                recording.push(recorded.clone());
+            }
             if !violated.is_empty() {
                 let pattern = prediction.violation.pattern;
                 let sources = composer.sources_of_violation(&prediction.violation);
-                let lead = Lead { pattern, finding, sources, violated, serial };
-                if is_first { &mut self.open } else { &mut self.again }.push_back(lead);
+                let lead = Lead { pattern, finding, sources, violated, serial, blames };
+                match (blames, is_first) {
+                    (Some(_), _) => self.blamed.push_back(lead),
+                    (None, true) => self.open.push_back(lead),
+                    (None, false) => self.again.push_back(lead),
+                }
             }
         }
-        Ok(self.leads() - before)
+        let proven: Vec<FindingId> = self.proven.iter().map(|proven| proven.id.clone()).collect();
+        proven.iter().for_each(|id| self.blames_no_more(id));
+        Ok(self.leads().saturating_sub(before))
     }
 
     /// Whether the next unit looks at a recording. Each second one decides a lead that is not like another, if there is any:
     /// to look at all recordings may take all the time there is.
     fn is_to_look(&self) -> bool {
-        let decides = self.looked && !self.open.is_empty() && self.tried < MOST_TRIED;
-        self.next < self.recordings && !decides
+        let decides = self.looked && !(self.open.is_empty() && self.blamed.is_empty()) && self.tried < MOST_TRIED;
+        self.next.is_some() && !decides
     }
 
     fn leads(&self) -> usize {
-        self.open.len() + self.again.len()
+        self.blamed.len() + self.open.len() + self.again.len()
     }
 
     /// The next lead that is not proven.
     fn pop(&mut self) -> Option<Lead> {
         loop {
-            let lead = self.open.pop_front().or_else(|| self.again.pop_front())?;
+            let lead = self.blamed.pop_front().or_else(|| self.open.pop_front()).or_else(|| self.again.pop_front())?;
             if self.proven.iter().all(|proven| proven.id != lead.finding.id) {
                 return Some(lead);
             }
         }
+    }
+
+    /// Recordings in which it happened ended wrongly for this reason.
+    fn blames_no_more(&mut self, id: &FindingId) {
+        let explained: BTreeSet<Option<u32>> = self.known.keys().filter(|(known, _)| known == id).map(|(_, of)| *of).collect();
+        self.blamed.retain(|lead| !explained.contains(&lead.blames));
     }
 
     /// Whether the lead is proven.
@@ -208,6 +257,7 @@ impl Atomicity {
         self.executions += made;
         case.tally.executions += made;
         let Some(outcome) = decided? else { return Ok(false) };
+        let outcome_ended = outcome.ended.0;
         let finding = &mut lead.finding;
         (finding.sides, finding.subject) = (outcome.finding.sides, outcome.finding.subject);
         finding.schedule = Some(outcome.schedule);
@@ -217,8 +267,17 @@ impl Atomicity {
         job.store.write_finding(finding)?;
         case.observer.progress(Progress::Decided(finding));
         self.proven.push(Proven { id: finding.id.clone(), variables: variables(finding), ended: outcome.ended });
+        if let (Some(_), Ending::Code(code)) = (lead.blames, outcome_ended) {
+            self.causes.push((code, finding.id.clone()));
+        }
+        self.blames_no_more(&finding.id.clone());
         Ok(true)
     }
+}
+
+/// Which end is right.
+fn norm_of<S: Symbols + ?Sized>(case: &Case<'_, '_, S>) -> Norm {
+    Norm::of(case.job.settings.expected_exit, case.run.recordings.iter().map(|recorded| recorded.exit))
 }
 
 impl Seen {
@@ -260,6 +319,11 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
         // What is printed may be meant, where the sections are not known to depend on each other.
         let by_output = lead.pattern == Pattern::Stale && violation.is_some();
         let is_same = |one: &EndedSo, other: &EndedSo| if by_output { one == other } else { one.0 == other.0 };
+        let right = norm_of(self.case).code().map(Ending::Code);
+        let ends_well = Some(ended.0) == right;
+        if ends_well && !by_output {
+            return Ok(None);
+        }
         let touched = variables(&lead.finding);
         if self.known.iter().any(|known| known.ended == ended && !known.variables.is_disjoint(&touched)) {
             return Ok(None);
@@ -271,7 +335,9 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
                 violated.extend(self.execute(lead, order, seed)?.filter(Seen::shows).map(|seen| seen.ended));
             }
             for schedule in &lead.serial {
-                if let Some(seen) = self.execute(lead, schedule, seed)?.filter(|seen| !seen.shows())
+                // It may happen again elsewhere. That it does no harm there says what this one does.
+                let is_of_use = |seen: &Seen| !seen.shows() || seen.ended.0 != violated[0].0;
+                if let Some(seen) = self.execute(lead, schedule, seed)?.filter(is_of_use)
                     && !serial.contains(&seen.ended)
                 {
                     serial.push(seen.ended);
@@ -281,7 +347,8 @@ impl<S: Symbols + ?Sized> Executions<'_, '_, '_, S> {
                 return Ok(None);
             }
         }
-        if serial.is_empty() || self.forcing.deadline.is_over() {
+        let is_cured = ends_well && serial.iter().any(|other| Some(other.0) != right);
+        if serial.is_empty() || is_cured || self.forcing.deadline.is_over() {
             return Ok(None);
         }
         let schedule = loaded.replay_schedule(order.quantum);
@@ -351,7 +418,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
         if case.job.program.client.is_some() {
             return None;
         }
-        self.recordings = (case.run.recordings.len() as u32).min(MOST_RECORDINGS);
+        self.choose(case);
         if self.is_to_look() {
             return Some(Offer { takes: case.takes(1), gives: WORTH });
         }
@@ -359,7 +426,11 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
             return None;
         }
         let takes = case.takes(4 * SEEDS + u64::from(case.job.settings.times));
-        Some(self.expectation.get_or_insert(Expectation::new(WORTH, takes)).offer())
+        let (expectation, worth) = match self.blamed.is_empty() {
+            true => (&mut self.expectation, WORTH),
+            false => (&mut self.of_blamed, WORTH_IF_WRONG),
+        };
+        Some(expectation.get_or_insert(Expectation::new(worth, takes)).offer())
     }
 
     /// Looks at one recording, or decides one lead.
@@ -368,19 +439,32 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
         if self.looked {
             return Ok(Yield { leads: self.look(case, until)?, ..Yield::default() });
         }
+        let is_blamed = !self.blamed.is_empty();
         let Some(lead) = self.pop() else { return Ok(Yield::default()) };
         self.tried += 1;
         let before = self.executions;
         let made = Yield { proven: usize::from(self.decide(case, lead, until)?), ..Yield::default() };
         let took = case.takes(self.executions - before);
-        if let Some(expectation) = &mut self.expectation {
+        if let Some(expectation) = if is_blamed { &mut self.of_blamed } else { &mut self.expectation } {
             expectation.learn(made, took);
         }
         Ok(made)
     }
 
+    /// Failures say what one cause of them is.
     fn finish(&mut self, case: &mut Case<'_, '_, S>) -> Result<(), PipelineError> {
-        case.job.store.clear_scratch(NAME)
+        let store = case.job.store;
+        let findings = if self.causes.is_empty() { Vec::new() } else { store.findings()? };
+        let failures = findings.into_iter().filter(|finding| finding.kind == FindingKind::Failure && is_proven(finding));
+        for mut failure in failures {
+            let cause = self.causes.iter().find(|(code, _)| failure.subject == Failure::Code(*code).to_string());
+            if let Some((_, cause)) = cause {
+                failure.notes.push(format!("a cause: {cause}; critical sections that are interleaved so end the program so"));
+                store.write_finding(&failure)?;
+                case.observer.progress(Progress::Decided(&failure));
+            }
+        }
+        store.clear_scratch(NAME)
     }
 
     fn account(&self) -> Account {
@@ -388,7 +472,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Atomicity {
             let (pairs, executions) = (count(self.tried as u64, "pair"), count(self.executions, "execution"));
             format!("{pairs} of critical sections interleaved with another thread's in {executions}")
         });
-        let unread = u64::from(self.recordings.saturating_sub(self.next) + self.unread);
+        let unread = u64::from(self.left + self.unread);
         let left = match (self.leads() as u64, unread) {
             (0, 0) => None,
             (0, unread) => Some(format!("critical sections of {} that belong together: no time", count(unread, "recording"))),

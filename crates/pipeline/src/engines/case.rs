@@ -373,7 +373,7 @@ impl Gathered {
         leads.sort_by_key(|(rank, lead)| {
             let turns = lead.finding.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.turns.len());
             let was_ordered = lead.finding.evidence != Evidence::HappensBefore;
-            (*rank, lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
+            (*rank, lead.doubt(), lead.finding.verdict.rank(), was_ordered, turns, lead.finding.id.clone())
         });
         leads.into_iter().map(|(_, lead)| lead).collect()
     }

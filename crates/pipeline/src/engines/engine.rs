@@ -165,13 +165,19 @@ impl Expectation {
         Self { units: 1.0, given: gives, spent: takes }
     }
 
+    /// The first guess weighs as much as so many units: where one is small, a few in vain say little.
+    pub fn weighing(self, units: u32) -> Self {
+        let weight = f64::from(units.max(1));
+        Self { units: self.units * weight, given: self.given * weight, spent: self.spent.mul_f64(weight) }
+    }
+
     pub fn learn(&mut self, made: Yield, took: Duration) {
         self.units += 1.0;
         self.given += (made.leads + made.proven) as f64;
         self.spent += took;
     }
 
-    /// The mean of all, the first guess being one of them.
+    /// The mean of all, the first guess among them.
     pub fn offer(&self) -> Offer {
         Offer { takes: self.spent.div_f64(self.units), gives: self.given / self.units }
     }

@@ -143,7 +143,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
             check.refused = refused.unwrap_or(Some("the recording cannot be read"));
             self.is_over = check.refused.is_some();
             let at_once = self.settings.jobs as u64;
-            self.expectation = Expectation::new(WORTH, case.takes(at_once));
+            self.expectation = Expectation::new(WORTH, case.takes(at_once)).weighing(WEIGHT);
             self.settings.expected = Self::expected(case);
         }
         (!self.is_over).then(|| self.expectation.offer())
@@ -204,6 +204,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
 
 /// Bugs that are expected of the first schedules: about one in thirty of the test programs' is shown by each.
 const WORTH: f64 = 0.03;
+/// Batches that this guess weighs as much as: one is a schedule or two, and the first ones differ least from what is recorded.
+const WEIGHT: u32 = 16;
 
 /// Where threads ran one after the other, and there is a program to execute.
 pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option<Registered<'a, S>> {

@@ -1,6 +1,6 @@
 //! Leads are forced: everybody's own schedules first, and then the pursuit of what they did not show.
 
-use crate::check::leads::{Lead, is_open, is_proven};
+use crate::check::leads::{Doubt, Lead, is_open, is_proven, merge};
 use crate::check::prove::Prover;
 use crate::check::pursue::{Pursuits, Rounds, Tried};
 use crate::engines::case::Case;
@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use rashomon_confirm::Forcing;
 use rashomon_confirm::force::header_of;
 use rashomon_event::Deadline;
-use std::iter::Enumerate;
+use std::iter::{Enumerate, Peekable};
 use std::time::Duration;
 use std::vec::IntoIter;
 
@@ -21,6 +21,11 @@ pub const NAME: &str = "force";
 
 /// Findings in a row whose schedules did not show them, before those are pursued in between.
 const IN_VAIN: u32 = 4;
+
+/// Proofs that are expected of a lead before any was tried: see [`Doubt`]. A pursuit is worth as much as a doubtful lead.
+const SURE: f64 = 0.5;
+const CYCLE: f64 = 0.3;
+const DOUBTFUL: f64 = 0.1;
 
 /// Forces what can be forced. An execution that cannot be made ends it; what was decided before stands.
 #[derive(Default)]
@@ -35,7 +40,45 @@ pub struct Force {
     executions: u64,
     /// Leads that were tried.
     forced: u64,
-    expectation: Option<Expectation>,
+    expectations: Option<Expectations>,
+}
+
+/// What units have given, each kind on its own: that many doubtful leads were forced in vain says nothing about a sure one, and
+/// one sure lead that was proven says nothing about doubtful ones.
+struct Expectations {
+    leads: [Expectation; Doubt::ALL.len()],
+    pursuits: Expectation,
+}
+
+impl Expectations {
+    /// `once`: a lead that is proven at once.
+    fn new(once: Duration) -> Self {
+        let of = |doubt| {
+            Expectation::new(
+                match doubt {
+                    Doubt::Little => SURE,
+                    Doubt::Cycle => CYCLE,
+                    Doubt::Much => DOUBTFUL,
+                },
+                once,
+            )
+        };
+        Self { leads: Doubt::ALL.map(of), pursuits: Expectation::new(DOUBTFUL, once) }
+    }
+
+    fn of(&mut self, work: Work) -> &mut Expectation {
+        match work {
+            Work::Lead(doubt) => &mut self.leads[doubt as usize],
+            Work::Pursuit => &mut self.pursuits,
+        }
+    }
+}
+
+/// The next unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Lead(Doubt),
+    Pursuit,
 }
 
 #[derive(Default)]
@@ -44,7 +87,7 @@ enum Phase {
     #[default]
     Begin,
     Leads {
-        leads: Enumerate<IntoIter<Lead>>,
+        leads: Peekable<Enumerate<IntoIter<Lead>>>,
         of: usize,
     },
     Pursuit(Rounds),
@@ -83,12 +126,40 @@ impl Force {
             _ => Duration::ZERO,
         };
         let forcing = Forcing { deadline: until.less(whole), ..job.forcing(case.run) };
-        if self.expectation.is_none() {
-            self.expectation = Some(Expectation::new(0.5, case.takes(1 + u64::from(job.settings.times))));
-        }
         self.forcing = Some(forcing);
-        self.phase = Phase::Leads { of: leads.len(), leads: leads.into_iter().enumerate() };
+        self.phase = Phase::Leads { of: leads.len(), leads: leads.into_iter().enumerate().peekable() };
         Ok(())
+    }
+
+    /// What is next, if anything. Surer leads that other engines have brought come before what is left.
+    fn next<S: Symbols + ?Sized>(&mut self, case: &Case<'_, '_, S>) -> Option<Work> {
+        let brought = case.gathered.leads.values().map(Lead::doubt).min();
+        let mine = match &mut self.phase {
+            // The end of all leads is a unit, too.
+            Phase::Leads { leads, .. } => Some(leads.peek().map_or(Work::Pursuit, |(_, lead)| Work::Lead(lead.doubt()))),
+            Phase::Pursuit(_) => Some(Work::Pursuit),
+            Phase::Begin | Phase::Over => None,
+        };
+        match (mine, brought) {
+            (Some(Work::Lead(mine)), Some(brought)) if brought >= mine => Some(Work::Lead(mine)),
+            (Some(Work::Pursuit), Some(Doubt::Much)) => Some(Work::Pursuit),
+            (_, Some(brought)) => Some(Work::Lead(brought)),
+            (mine, None) => mine.or(matches!(self.phase, Phase::Begin).then_some(Work::Pursuit)),
+        }
+    }
+
+    /// Whether the leads of the case come before what is under way, which is put back to them.
+    fn is_to_begin<S: Symbols + ?Sized>(&mut self, case: &mut Case<'_, '_, S>, next: Work) -> bool {
+        let Work::Lead(doubt) = next else { return matches!(self.phase, Phase::Begin) };
+        if let Phase::Leads { leads, .. } = &mut self.phase {
+            if leads.peek().is_some_and(|(_, lead)| lead.doubt() <= doubt) {
+                return false;
+            }
+            for (_, lead) in leads {
+                merge(&mut case.gathered.leads, lead);
+            }
+        }
+        true
     }
 
     /// The next lead, and a pursuit between leads where schedules are left again and again.
@@ -190,17 +261,17 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
     }
 
     fn offer(&mut self, case: &Case<'_, '_, S>) -> Option<Offer> {
-        if matches!(self.phase, Phase::Over) && !case.gathered.leads.is_empty() {
-            // Another engine has brought some.
-            self.phase = Phase::Begin;
-        }
-        (!matches!(self.phase, Phase::Over)).then(|| self.expectation.unwrap_or(Expectation::new(0.5, Duration::ZERO)).offer())
+        let next = self.next(case)?;
+        let once = case.takes(1 + u64::from(case.job.settings.times));
+        Some(self.expectations.get_or_insert_with(|| Expectations::new(once)).of(next).offer())
     }
 
     /// One lead by all of its schedules, or one try of what these did not show.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
-        if matches!(self.phase, Phase::Begin) {
+        let Some(mut next) = self.next(case) else { return Ok(Yield::default()) };
+        if self.is_to_begin(case, next) {
             self.begin(case, until)?;
+            next = self.next(case).unwrap_or(next);
         }
         let Some(forcing) = self.forcing.clone() else { return Ok(Yield::default()) };
         let before = self.executions;
@@ -213,8 +284,8 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
             _ => self.pursuit(&mut unit),
         };
         let made = Yield { proven: unit.proven, ..Yield::default() };
-        if let Some(expectation) = &mut self.expectation {
-            expectation.learn(made, case.takes(self.executions - before));
+        if let Some(expectations) = &mut self.expectations {
+            expectations.of(next).learn(made, case.takes(self.executions - before));
         }
         done.map(|()| made)
     }
@@ -223,6 +294,7 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
         if let Phase::Leads { leads, .. } = &mut self.phase {
             case.tally.untried += leads.filter(|(_, lead)| is_open(lead)).count() as u64;
         }
+        case.tally.untried += case.gathered.leads.values().filter(|lead| is_open(lead)).count() as u64;
         case.leave_whole();
         case.job.store.clear_scratch(NAME)
     }
@@ -239,4 +311,35 @@ impl<S: Symbols + ?Sized> Engine<S> for Force {
 /// What predictions are for.
 pub(super) fn of_check<'a, S: Symbols + ?Sized>(_: &mut Asked<'a>) -> Option<Registered<'a, S>> {
     Some(Registered { engine: Box::new(Force::default()), share: Share::Whole, turn: Turn::ByOffer })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONCE: Duration = Duration::from_millis(10);
+
+    #[test]
+    fn doubtful_leads_in_vain_say_nothing_of_sure_ones() {
+        let mut expectations = Expectations::new(ONCE);
+        let worth = |all: &mut Expectations, doubt| all.of(Work::Lead(doubt)).offer().per_second();
+        let before = Doubt::ALL.map(|doubt| worth(&mut expectations, doubt));
+        assert!(before[0] > before[1] && before[1] > before[2], "{before:?}");
+        for _ in 0..10 {
+            expectations.of(Work::Lead(Doubt::Much)).learn(Yield::default(), ONCE * 10);
+        }
+        let after = Doubt::ALL.map(|doubt| worth(&mut expectations, doubt));
+        assert_eq!(after[..2], before[..2]);
+        assert!(after[2] * 10.0 < before[2], "{after:?}");
+    }
+
+    #[test]
+    fn a_proof_of_a_sure_lead_says_nothing_of_doubtful_ones() {
+        let mut expectations = Expectations::new(ONCE);
+        let pursuit = expectations.of(Work::Pursuit).offer();
+        let doubtful = expectations.of(Work::Lead(Doubt::Much)).offer();
+        expectations.of(Work::Lead(Doubt::Little)).learn(Yield { proven: 1, ..Yield::default() }, ONCE);
+        assert_eq!(expectations.of(Work::Pursuit).offer(), pursuit);
+        assert_eq!(expectations.of(Work::Lead(Doubt::Much)).offer(), doubtful);
+    }
 }

@@ -6,7 +6,8 @@ use crate::explore::outcome::grade_of;
 use crate::explore::{ExploreSettings, Exploring, Stops, Strategy};
 use crate::findings::failure::is_own;
 use rashomon_confirm::{Attempt, Forcing, force};
-use rashomon_event::{Deadline, Schedule, counted};
+use rashomon_event::{Deadline, Schedule};
+use rashomon_explore::preemptions::up_to;
 use rashomon_explore::{Expected, Failure};
 use std::path::Path;
 
@@ -63,7 +64,7 @@ impl Exploring {
     /// What was tried and what was left, in words.
     pub(crate) fn account(&self) -> Account {
         let most = self.settings.preemptions;
-        let within = format!("with up to {} at visible operations", counted(most as u64, "preemption"));
+        let within = format!("{} at visible operations", up_to(most as u64));
         if self.running.summary.exhausted {
             let beside = self.search.beside();
             let mut tried = format!("every schedule {within} ({})", self.tried - beside);
@@ -83,7 +84,7 @@ impl Exploring {
         };
         Account {
             tried: Some(self.search.describe()),
-            left: Some(format!("all schedules {within}: {why}")),
+            left: Some(format!("the other schedules {within}: {why}")),
             ..Account::default()
         }
     }

@@ -19,7 +19,10 @@ pub(super) fn describe_schedule(schedule: &Schedule, best: &Observation, minimis
         if minimised.fewest {
             words.push_str(" (no schedule with fewer fails so)");
         }
-        words.push_str(&format!("; after {} it fails by itself", counted(minimised.decisions.len(), "decision")));
+        words.push_str(&format!(
+            "; once the first {} are made it fails whatever comes then",
+            counted(minimised.decisions.len(), "choice")
+        ));
     }
     words
 }

@@ -1,14 +1,30 @@
 //! Atomicity violations that an execution shows.
 
 use crate::findings::compose::{Composer, common_bytes, shown};
-use crate::findings::identity::{finding_id, place_key, source_place};
+use crate::findings::identity::{finding_id, is_system, place_key, source_place};
 use crate::findings::symbols::Symbols;
-use rashomon_event::{ContextId, Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade, SiteId};
+use rashomon_event::{ContextId, Deadline, EventIndex, Evidence, Finding, FindingId, FindingKind, Grade, Side, SiteId};
 use rashomon_predict::atomicity::{Pattern, Violation, observed};
 use std::collections::HashMap;
 
 /// Where in the sources a violation's accesses stand. Ids are coarser, as they outlive a change of other code.
 pub(crate) type Sources = [String; 4];
+
+/// Those of a stored violation. `None`: of some access none is known.
+pub(crate) fn sources_of(finding: &Finding) -> Option<Sources> {
+    let source = |side: &Side| {
+        side.stack.iter().find_map(|frame| {
+            let file = frame.file.as_deref().filter(|file| !is_system(file))?;
+            Some(format!("{file}:{}:{}", frame.line?, frame.column.unwrap_or_default()))
+        })
+    };
+    let sources: Option<Vec<String>> = finding.sides.iter().map(source).collect();
+    match sources?.as_slice() {
+        [check, between, act] => Some([check, between, between, act].map(String::clone)),
+        [check, first, second, act] => Some([check, first, second, act].map(String::clone)),
+        _ => None,
+    }
+}
 
 impl<S: Symbols + ?Sized> Composer<'_, S> {
     /// Those that happened in this execution, as if their outcome were known to be wrong: that is for whoever compares outcomes.

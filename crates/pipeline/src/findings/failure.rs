@@ -130,7 +130,7 @@ impl<S: Symbols + ?Sized> Composer<'_, S> {
         sides.extend(story.sides);
         let ran_last = last.map(|index| trace.event(index).thread);
         let others = self.standing().into_iter().filter(|(thread, _)| Some(*thread) != ran_last);
-        sides.extend(others.take(MOST_THREADS).map(|(_, index)| side(index, "stood here")));
+        sides.extend(others.take(MOST_THREADS).map(|(_, index)| side(index, "was here at that time")));
         let kernel = self.loaded.header.crash.iter().map(|crash| format!("{KERNEL}{crash}"));
         Finding {
             subject: failure.to_string(),

@@ -15,7 +15,7 @@
 use rashomon_event::harmless;
 use rashomon_event::{Access, AccessClass, Address, AtomicOp, EventIndex, EventKind, LockMode, MemoryOrder, SiteId, Trace};
 use rashomon_packed::{BLOCK, Event, Names, Op, Source, Space, TraceError, order};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// No variable begins at this boundary.
 const GAP: u32 = u32::MAX;
@@ -90,6 +90,25 @@ enum Object {
     Barrier(Address, u32),
     Signal(EventIndex),
     Plain(Address),
+}
+
+/// Of these variables of a recording, which bytes they are.
+pub(crate) fn variables_of(trace: &Trace, numbers: &BTreeSet<u32>) -> BTreeMap<u32, (Address, u64)> {
+    if numbers.is_empty() {
+        return BTreeMap::new();
+    }
+    let pieces = Pieces::of(trace);
+    let ends = pieces.boundaries.iter().skip(1);
+    let all = pieces.variables.iter().zip(&pieces.boundaries).zip(ends);
+    let wanted = all.filter(|((variable, _), _)| numbers.contains(variable));
+    wanted.map(|((variable, begin), end)| (*variable, (Address(*begin), end - begin))).collect()
+}
+
+/// The lock of a recording that has this number.
+pub(crate) fn lock_of(names: &Names, number: u32) -> Option<Address> {
+    let name = names.bytes(Space::Lock, number)?;
+    let digits = std::str::from_utf8(name).ok()?.strip_prefix("0x")?;
+    u64::from_str_radix(digits, 16).ok().map(Address)
 }
 
 pub struct Recorded<'t> {

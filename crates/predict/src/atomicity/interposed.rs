@@ -1,7 +1,7 @@
 //! One variable: two accesses, and between them one of another thread that fits no serial order.
 
 use super::units::{Kind, Unit, Units, Variable};
-use super::{Pattern, Suspect, Violation, are_near};
+use super::{Pattern, Suspect, Violation};
 use rashomon_event::{Deadline, EventIndex, ThreadId, Trace};
 use rustc_hash::FxHashMap;
 
@@ -46,18 +46,19 @@ pub(super) fn suspects<'u>(
 
 /// Pairs that may be meant to be one unit, with their variable.
 fn pairs<'u, 't>(trace: &'t Trace, units: &'u Units) -> impl Iterator<Item = (Pair<'u>, &'u Variable)> + use<'u, 't> {
+    let of = units;
     units.by_variable.iter().flat_map(move |variable| {
         let mut last: FxHashMap<ThreadId, &Unit> = FxHashMap::default();
         let units = if variable.has_several_threads() { variable.units.as_slice() } else { &[] };
         units.iter().filter_map(move |unit| {
             let before = last.insert(unit.thread, unit)?;
-            Some((pair(trace, before, unit)?, variable))
+            Some((pair(trace, of, before, unit)?, variable))
         })
     })
 }
 
 /// The likeliest of the cases that has no serial order.
-fn pair<'u>(trace: &Trace, before: &'u Unit, unit: &'u Unit) -> Option<Pair<'u>> {
+fn pair<'u>(trace: &Trace, units: &Units, before: &'u Unit, unit: &'u Unit) -> Option<Pair<'u>> {
     if unit.after_wait {
         return None;
     }
@@ -72,5 +73,5 @@ fn pair<'u>(trace: &Trace, before: &'u Unit, unit: &'u Unit) -> Option<Pair<'u>>
     let site = |index| trace.event(index).site;
     // At the same place it begins anew.
     let begins_anew = site(check) == site(act) || looks.is_some_and(|read| Some(site(read)) == before.read.map(site));
-    (!begins_anew && are_near(trace, check, act)).then_some(Pair { before, unit, check, act, between, pattern })
+    (!begins_anew && units.are_near(check, act)).then_some(Pair { before, unit, check, act, between, pattern })
 }

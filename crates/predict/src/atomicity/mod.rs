@@ -19,13 +19,14 @@
 //! Choices. (1) A second unit that begins with the wake-up of a condition wait is none: who waits wants a change. (2) If the
 //! second unit reads the bytes again before it writes them, it may have looked again: such a violation comes last. If it looks
 //! at the same place in the code it has begun anew, and is left out. (3) Variables are told apart by their first byte. (4) Atomic
-//! read-modify-writes do not overwrite what they have not seen, and are no second unit. (5) Both units are of one function, or of
-//! functions that it calls, directly or by another one.
+//! read-modify-writes do not overwrite what they have not seen, and are no second unit. (5) Both units are of one call of a
+//! function, or of functions that it calls, directly or by another one: what a worker does for two tasks belongs to two calls.
 //!
 //! Guarantee: what [`observed`] gives came in this order in the trace. Of [`predict`]'s orders the deciders vouch for all but
 //! the units at the end, which run undivided; only an execution shows them. Cost: one pass, and per violation two or three
 //! decisions.
 
+mod calls;
 mod interposed;
 mod orders;
 #[cfg(test)]
@@ -37,7 +38,7 @@ use crate::deciders::Question;
 use crate::index::Index;
 use crate::options::Options;
 use orders::Orders;
-use rashomon_event::{ContextId, Deadline, EventIndex, Mode, SiteId, Trace};
+use rashomon_event::{Address, Deadline, EventIndex, Mode, SiteId, Trace};
 use rashomon_order::SharedMemory;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -46,6 +47,8 @@ use units::{Unit, Units};
 /// Sets of places that are told, and that are looked at.
 const MOST_VIOLATIONS: usize = 64;
 const MOST_TRIED: usize = 512;
+/// Events of orders that are whole beginnings of the trace.
+const MOST_EVENTS: usize = 1 << 24;
 /// Suspects of one trace that are kept.
 const MOST_SUSPECTS: usize = 4096;
 
@@ -95,10 +98,21 @@ impl Violation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prediction {
     pub violation: Violation,
-    /// The units interleaved; the later ones order less. Empty: they are so in the trace.
+    /// The units interleaved; the later ones order less. Empty: they are so in the trace. Of a trace that ended wrongly it is the
+    /// trace up to there.
     pub violated: Vec<Vec<EventIndex>>,
     /// The other thread's unit before both, or behind both, whatever is possible; only the first thread's unit is ordered.
     pub serial: Vec<Vec<EventIndex>>,
+    /// Whether the trace ended wrongly, and has the units interleaved. Then all orders are those of the trace up to the first unit.
+    pub is_blamed: bool,
+}
+
+/// How the execution of a trace ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Well,
+    /// What takes least is the likeliest cause: whatever spans the cause is undone with it.
+    Wrongly,
 }
 
 /// A violation, observed or not, with its units.
@@ -110,19 +124,12 @@ struct Suspect<'u> {
     other: &'u Unit,
 }
 
-/// How many calls lead from the function that has both accesses in it, or in what it calls, to each of them.
-const MOST_CALLS: usize = 2;
-
-/// Whether one function makes both accesses, itself or by what it calls.
-fn are_near(trace: &Trace, one: EventIndex, other: EventIndex) -> bool {
-    let around = |event: EventIndex| {
-        let parent = |context: &ContextId| {
-            let is_root = *context == ContextId::ROOT;
-            trace.contexts.get(context.index()).filter(|_| !is_root).map(|node| node.parent)
-        };
-        std::iter::successors(Some(trace.event(event).context), parent).take(MOST_CALLS + 1)
-    };
-    around(one).any(|context| around(other).any(|other| other == context))
+impl Units {
+    /// Whether one call of a function makes both accesses, itself or by what it calls.
+    fn are_near(&self, one: EventIndex, other: EventIndex) -> bool {
+        let [one, other] = [one, other].map(|access| self.calls.get(&access));
+        one.zip(other).is_some_and(|(one, other)| calls::are_of_one(one, other))
+    }
 }
 
 /// Violations that happened in the trace, one for each set of places.
@@ -140,25 +147,22 @@ pub fn observed(trace: &Trace, deadline: Deadline) -> Vec<Violation> {
         }
     };
     interposed::suspects(trace, &units, deadline, &mut add, none);
-    views::suspects(trace, &units, deadline, &mut add, none);
+    views::suspects(&units, deadline, &mut add, none);
     found
 }
 
-/// What may be violated by another order of the trace: what was observed first, then the likeliest.
-pub fn predict(trace: &Trace, options: &Options) -> Vec<Prediction> {
+/// What may be violated by another order of the trace: one of each three sections first; of these what was observed, then the
+/// likeliest.
+pub fn predict(trace: &Trace, options: &Options, ended: Ended) -> Vec<Prediction> {
     let deadline = options.deadline;
     if trace.mode != Mode::Serial {
         return Vec::new();
     }
     let units = Units::of(trace, deadline);
-    let mut suspects = Vec::new();
-    for (suspect, was_seen) in all_suspects(trace, &units, deadline) {
-        suspects.push((!was_seen, suspect.violation.pattern, suspects.len(), suspect));
-    }
+    let suspects = ranked(trace, all_suspects(trace, &units, deadline), ended);
     if suspects.is_empty() || deadline.is_over() {
         return Vec::new();
     }
-    suspects.sort_by_key(|(hidden, pattern, number, _)| (*hidden, *pattern, *number));
     let memory = SharedMemory::until(trace, deadline);
     let index = Index::until(trace, &memory, deadline);
     if !index.complete {
@@ -167,47 +171,86 @@ pub fn predict(trace: &Trace, options: &Options) -> Vec<Prediction> {
     let question = Question::new(&index, &memory, options);
     let orders = Orders { question: &question, units: &units };
     let mut found = Vec::new();
-    for (hidden, _, _, suspect) in suspects.into_iter().take(MOST_TRIED) {
+    let mut events = 0;
+    for (suspect, was_seen) in suspects.into_iter().take(MOST_TRIED) {
         if found.len() == MOST_VIOLATIONS || deadline.is_over() {
             break;
         }
-        let (mut violated, serial) = orders.of(&suspect);
-        if hidden && violated.is_empty() {
+        if was_seen && ended == Ended::Wrongly {
+            let (violated, serial) = orders.of_seen(&suspect);
+            events += violated.iter().chain(&serial).map(Vec::len).sum::<usize>();
+            if !violated.is_empty() && events <= MOST_EVENTS {
+                found.push(Prediction { violation: suspect.violation, violated, serial, is_blamed: true });
+            }
             continue;
         }
-        if !hidden {
+        let (mut violated, serial) = orders.of(&suspect);
+        if !was_seen && violated.is_empty() {
+            continue;
+        }
+        if was_seen {
             violated.clear();
         }
-        found.push(Prediction { violation: suspect.violation, violated, serial });
+        found.push(Prediction { violation: suspect.violation, violated, serial, is_blamed: false });
+    }
+    if ended == Ended::Wrongly {
+        found.sort_by_key(|Prediction { violation, .. }| violation.act.index() - violation.check.index());
     }
     found
 }
 
-/// Two of each set of places at most, the first and the last one: an observed one, if there is one.
+/// One of each three sections in the code comes first: a container that is used in two of them has many variables, and who has
+/// tried a few of these knows the sections.
+fn ranked<'u>(trace: &Trace, suspects: Vec<(Suspect<'u>, bool)>, ended: Ended) -> Vec<(Suspect<'u>, bool)> {
+    let mut suspects: Vec<_> = suspects.into_iter().enumerate().collect();
+    suspects.sort_by_key(|(number, (suspect, was_seen))| {
+        let latest = if ended == Ended::Wrongly { u64::MAX - suspect.violation.act.index() as u64 } else { 0 };
+        (!was_seen, suspect.violation.pattern, latest, *number)
+    });
+    let mut counts: FxHashMap<[SiteId; 3], u32> = FxHashMap::default();
+    let rank = |(_, one): (usize, (Suspect<'u>, bool))| {
+        let Suspect { before, unit, other, .. } = one.0;
+        let count = counts.entry([before, unit, other].map(|unit| trace.event(unit.begin).site)).or_default();
+        *count += 1;
+        (*count, one)
+    };
+    let mut ranked: Vec<_> = suspects.into_iter().map(rank).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, one)| one).collect()
+}
+
+/// Two of each variable and set of places at most, the first and the last one: an observed one, if there is one.
 fn all_suspects<'u>(trace: &Trace, units: &'u Units, deadline: Deadline) -> Vec<(Suspect<'u>, bool)> {
     let (mut seen, mut hidden) = (Representatives::default(), Representatives::default());
     {
         let mut see = |suspect: Suspect<'u>| seen.add(trace, suspect);
         let mut hide = |suspect: Suspect<'u>| hidden.add(trace, suspect);
         interposed::suspects(trace, units, deadline, &mut see, Some(&mut hide));
-        views::suspects(trace, units, deadline, &mut see, Some(&mut hide));
+        views::suspects(units, deadline, &mut see, Some(&mut hide));
     }
-    hidden.all.retain(|suspect| !seen.known.contains_key(&suspect.violation.places(trace)));
+    hidden.all.retain(|suspect| !seen.known.contains_key(&key_of(trace, suspect)));
     let seen = seen.all.into_iter().map(|suspect| (suspect, true));
     seen.chain(hidden.all.into_iter().map(|suspect| (suspect, false))).collect()
 }
 
-/// Suspects by their places.
+type Key = ([SiteId; 4], Option<Address>);
+
+fn key_of(trace: &Trace, suspect: &Suspect<'_>) -> Key {
+    let variable = trace.event(suspect.violation.check).access().map(|access| access.address);
+    (suspect.violation.places(trace), variable)
+}
+
+/// Suspects by their places, and the first variable.
 #[derive(Default)]
 struct Representatives<'u> {
     all: Vec<Suspect<'u>>,
     /// The last one's number, if there is more than one.
-    known: FxHashMap<[SiteId; 4], Option<usize>>,
+    known: FxHashMap<Key, Option<usize>>,
 }
 
 impl<'u> Representatives<'u> {
     fn add(&mut self, trace: &Trace, suspect: Suspect<'u>) {
-        match self.known.entry(suspect.violation.places(trace)) {
+        match self.known.entry(key_of(trace, &suspect)) {
             Entry::Occupied(known) if let Some(last) = *known.get() => self.all[last] = suspect,
             _ if self.all.len() >= MOST_SUSPECTS => {}
             Entry::Occupied(mut known) => {

@@ -48,6 +48,27 @@ impl Orders<'_, '_, '_> {
         (violated, serial)
     }
 
+    /// The same of a violation that happened: the trace up to its end, and up to its first unit with each thread's sections behind.
+    /// What came before is the same in all of them, so that only this can make the difference.
+    pub fn of_seen(&self, suspect: &Suspect<'_>) -> (Vec<Vec<EventIndex>>, Vec<Vec<EventIndex>>) {
+        let Suspect { violation, before, unit, .. } = suspect;
+        let trace = self.question.index.trace;
+        let begin = self.held(violation.check).first().copied().unwrap_or(before.begin);
+        let end = self.end_of(unit.begin, violation.act);
+        let prefix: Vec<EventIndex> = trace.indices().take_while(|index| *index < begin).collect();
+        let [first, second] = violation.between;
+        let last = first.max(second);
+        let last = self.end_of(self.held(last).first().copied().unwrap_or(last), last);
+        let theirs = trace.event(last).thread;
+        let of = |thread, until| {
+            let behind = trace.indices().skip(prefix.len()).take_while(move |index| *index <= until);
+            behind.filter(move |index| trace.event(*index).thread == thread)
+        };
+        let serial = [(unit.thread, end), (theirs, last)];
+        let serial = serial.map(|(thread, until)| prefix.iter().copied().chain(of(thread, until)).collect());
+        (vec![trace.indices().take_while(|index| *index <= end).collect()], serial.into())
+    }
+
     fn held(&self, access: EventIndex) -> &[EventIndex] {
         self.units.held.get(&access).map_or(&[], Vec::as_slice)
     }

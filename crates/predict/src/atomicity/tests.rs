@@ -1,7 +1,7 @@
 //! Loops within loops end with their deadline, too.
 
 use super::*;
-use rashomon_event::{AccessClass, Address, EventKind, LockMode, ThreadId};
+use rashomon_event::{AccessClass, Address, Context, ContextId, EventKind, LockMode, ThreadId};
 use rashomon_testkit::TraceBuilder;
 use std::cell::Cell;
 use std::time::Instant;
@@ -61,8 +61,36 @@ fn views_of_many_sections() {
         section(&mut builder, ThreadId(0), &[(AccessClass::Write, VARIABLES[1])]);
         section(&mut builder, ThreadId(1), &VARIABLES.map(|variable| (AccessClass::Write, variable)));
     }
-    let [all, given] = counts(builder, |trace, units, deadline, seen, hidden| {
-        views::suspects(trace, units, deadline, seen, Some(hidden));
+    let [all, given] = counts(builder, |_, units, deadline, seen, hidden| {
+        views::suspects(units, deadline, seen, Some(hidden));
     });
     assert!(all > SECTIONS * SECTIONS && given < FEW, "{given} of {all}");
+}
+
+/// A worker's loop: each turn looks at the variable in one call and writes it in the next, all from one function.
+#[test]
+fn sections_of_two_calls_do_not_belong_together() {
+    let near = |leaves: bool| {
+        let mut builder = TraceBuilder::with_threads(2);
+        let classes = [AccessClass::Read, AccessClass::Read, AccessClass::Write];
+        for class in classes {
+            section(&mut builder, ThreadId(0), &[(class, VARIABLES[0])]);
+        }
+        section(&mut builder, ThreadId(1), &[(AccessClass::Write, VARIABLES[0])]);
+        let mut trace = builder.build();
+        let accesses: Vec<EventIndex> = trace.indices().filter(|index| trace.event(*index).access().is_some()).collect();
+        // The turn, and what it calls twice.
+        let of = |parent, call| Context { parent: ContextId(parent), call: SiteId(call) };
+        trace.contexts = vec![of(0, 0), of(0, 1), of(1, 2), of(1, 3)];
+        let [between, looks, acts] = [if leaves { 0 } else { 1 }, 2, 3];
+        for (access, context) in accesses.iter().zip([looks, between, acts]) {
+            for index in access.index() - 1..=access.index() + 1 {
+                trace.events[index].context = ContextId(context);
+            }
+        }
+        let units = Units::of(&trace, Deadline::NEVER);
+        units.are_near(accesses[0], accesses[2])
+    };
+    assert!(near(false));
+    assert!(!near(true));
 }

@@ -1,5 +1,6 @@
 //! What threads do with each variable under each guard.
 
+use super::calls::{Around, Calls};
 use rashomon_event::{Address, AtomicOp, Deadline, Event, EventIndex, EventKind, ThreadId, Trace};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -52,6 +53,7 @@ pub(super) struct Variable {
 }
 
 /// One pass over the trace.
+#[derive(Default)]
 pub(super) struct Units {
     /// In the order of the first accesses.
     pub by_variable: Vec<Variable>,
@@ -59,17 +61,21 @@ pub(super) struct Units {
     pub ends: FxHashMap<EventIndex, EventIndex>,
     /// Of each guarded access of a unit, what was held: acquisitions, oldest first.
     pub held: FxHashMap<EventIndex, Vec<EventIndex>>,
+    /// And the calls that it belongs to.
+    pub calls: FxHashMap<EventIndex, Around>,
 }
 
 impl Units {
     pub fn of(trace: &Trace, deadline: Deadline) -> Self {
         let shared = variables_of_several(trace, deadline);
         let mut numbers: FxHashMap<(Address, Guard), usize> = FxHashMap::default();
-        let mut units = Self { by_variable: Vec::new(), ends: FxHashMap::default(), held: FxHashMap::default() };
+        let mut units = Self::default();
+        let mut calls = Calls::new(trace);
         let mut open: Vec<Vec<(Address, EventIndex, bool)>> = vec![Vec::new(); trace.threads.len()];
         for index in deadline.bound(trace.indices()) {
             let event = trace.event(index);
             let Some(held) = open.get_mut(event.thread.index()) else { continue };
+            let around = calls.around(event.thread, event.context);
             match event.kind {
                 EventKind::Acquire { lock, .. } => held.push((lock, index, false)),
                 EventKind::WaitEnd { mutex, .. } => held.push((mutex, index, true)),
@@ -110,6 +116,7 @@ impl Units {
             }
             if is_kept {
                 units.held.insert(index, held.iter().map(|&(_, begin, _)| begin).collect());
+                units.calls.insert(index, around);
             }
         }
         units

@@ -7,8 +7,8 @@
 //! sections that one function makes count as one in both threads.
 
 use super::units::{Guard, Unit, Units};
-use super::{Pattern, Suspect, Violation, are_near};
-use rashomon_event::{Address, Deadline, EventIndex, ThreadId, Trace};
+use super::{Pattern, Suspect, Violation};
+use rashomon_event::{Address, Deadline, EventIndex, ThreadId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -41,7 +41,6 @@ fn sections(units: &Units) -> Vec<Vec<Section<'_>>> {
 
 /// Those that happened in the trace are given to `seen`, the others to `hidden`.
 pub(super) fn suspects<'u>(
-    trace: &Trace,
     units: &'u Units,
     deadline: Deadline,
     mut seen: impl FnMut(Suspect<'u>),
@@ -56,12 +55,12 @@ pub(super) fn suspects<'u>(
         }
     };
     for sections in deadline.bound(sections(units)) {
-        in_one_section(trace, &sections, deadline, &mut give);
-        in_two_sections(trace, &sections, deadline, &mut give);
+        in_one_section(units, &sections, deadline, &mut give);
+        in_two_sections(units, &sections, deadline, &mut give);
     }
 }
 
-fn in_one_section<'u>(trace: &Trace, sections: &[Section<'u>], deadline: Deadline, give: &mut impl FnMut(Suspect<'u>)) {
+fn in_one_section<'u>(units: &Units, sections: &[Section<'u>], deadline: Deadline, give: &mut impl FnMut(Suspect<'u>)) {
     let mut views: BTreeMap<Vec<Address>, Vec<&Section<'_>>> = BTreeMap::new();
     for section in sections.iter().filter(|section| (2..=MOST_VARIABLES).contains(&section.uses.len())) {
         views.entry(section.uses.keys().copied().collect()).or_default().push(section);
@@ -73,7 +72,7 @@ fn in_one_section<'u>(trace: &Trace, sections: &[Section<'u>], deadline: Deadlin
             let in_time = whole.iter().take_while(|_| !watch.is_over());
             let others = in_time.filter(|section| section.thread != one.thread);
             let suspects = others.filter_map(|section| suspect(view, one, other, section));
-            suspects.filter(|Suspect { violation: it, .. }| are_near(trace, it.check, it.act)).for_each(&mut *give);
+            suspects.filter(|Suspect { violation: it, .. }| units.are_near(it.check, it.act)).for_each(&mut *give);
             if watch.is_over() {
                 return;
             }
@@ -85,7 +84,7 @@ fn in_one_section<'u>(trace: &Trace, sections: &[Section<'u>], deadline: Deadlin
 type Uses<'u> = [(Address, &'u Unit); 2];
 
 /// Both threads treat the two variables in two sections each.
-fn in_two_sections<'u>(trace: &Trace, sections: &[Section<'u>], deadline: Deadline, give: &mut impl FnMut(Suspect<'u>)) {
+fn in_two_sections<'u>(units: &Units, sections: &[Section<'u>], deadline: Deadline, give: &mut impl FnMut(Suspect<'u>)) {
     let mut by_variables: BTreeMap<[Address; 2], Vec<Uses<'u>>> = BTreeMap::new();
     let mut last: FxHashMap<ThreadId, &Section<'u>> = FxHashMap::default();
     for section in deadline.bound(sections) {
@@ -101,7 +100,7 @@ fn in_two_sections<'u>(trace: &Trace, sections: &[Section<'u>], deadline: Deadli
                 key.sort_unstable();
                 let [Some(first), Some(second)] = near else { continue };
                 let all = by_variables.entry(key).or_default();
-                if all.len() < MOST_PAIRS && are_near(trace, first, second) {
+                if all.len() < MOST_PAIRS && units.are_near(first, second) {
                     all.push([one, other]);
                 }
             }
