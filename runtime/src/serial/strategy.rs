@@ -3,7 +3,7 @@
 
 use crate::serial::exploration::{set, stop, word, write};
 use crate::serial::explore::{CHANGES, random};
-use crate::serial::wanted;
+use crate::serial::{orders, wanted};
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, Thread, known};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -94,6 +94,10 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
             let pending = &of(number).serial().explore;
             (wanted::effect_of(pending, enabled.as_slice()), pending.priority.get())
         }),
+        strategy::ORDERED => candidates().max_by_key(|&number| {
+            let thread = of(number);
+            (!orders::waits(thread), thread.serial().explore.priority.get())
+        }),
         _ => candidates().find(|&number| number == outgoing),
     };
     found.or_else(|| candidates().next()).unwrap_or(outgoing)
@@ -108,6 +112,7 @@ pub fn draws_anew() -> bool {
 pub fn step(thread: &Thread, live: &[u32]) {
     let operation = thread.serial().explore.operation.get();
     wanted::made(&thread.serial().explore);
+    orders::made(thread);
     let polls = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
     thread.serial().explore.asleep.set(false);
     if !polls {
