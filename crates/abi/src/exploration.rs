@@ -85,6 +85,8 @@ pub mod strategy {
     pub const WANTED: u64 = 4;
     /// Threads have priorities; those that an order makes wait are chosen last.
     pub const ORDERED: u64 = 5;
+    /// As POS; those that an order makes wait are chosen last.
+    pub const ORDERED_POS: u64 = 6;
 }
 
 pub mod accesses {

@@ -27,8 +27,8 @@ pub enum Sampling {
     Pos,
     /// As POS, among those that serve what is wanted.
     Wanted,
-    /// By priorities of threads, those last that orders make wait.
-    Ordered,
+    /// By priorities of threads, or as POS; those last that orders make wait.
+    Ordered { pos: bool },
 }
 
 /// Plain accesses at which threads stop.
@@ -165,7 +165,8 @@ pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
         Sampling::Random => strategy::RANDOM,
         Sampling::Pos => strategy::POS,
         Sampling::Wanted => strategy::WANTED,
-        Sampling::Ordered => strategy::ORDERED,
+        Sampling::Ordered { pos: false } => strategy::ORDERED,
+        Sampling::Ordered { pos: true } => strategy::ORDERED_POS,
         Sampling::Pct { changes, length } => {
             head[field::CHANGES] = changes;
             head[field::LENGTH] = length;

@@ -4,7 +4,8 @@
 //! matter, such as those of one object, every order is as likely as any other, which is far from so if threads are drawn step by
 //! step. Here an order is drawn for all such objects of an execution at once, one object after the other, as far as it does not
 //! contradict what is drawn already, and the order of each thread, of creation, joins, barriers and critical sections. The
-//! execution enforces them (`rashomon_logic::orders`) and decides by priorities of threads where they say nothing.
+//! execution enforces them (`rashomon_logic::orders`) and decides as POS does where they say nothing; in long executions by
+//! priorities of threads, since each change of the running thread takes time.
 //!
 //! An order of an object that was seen is not drawn again until many draws find no other. Half of the orders are drawn anew; the
 //! others go on from one that showed something new, up to a point, and are drawn from there: an error that needs a long order is
@@ -27,6 +28,8 @@ use std::hash::{DefaultHasher, Hasher as _};
 const UNORDERED: u64 = 16;
 /// Executions without any order, where there is no object to be ordered.
 const UNORDERED_AT_MOST: u64 = 64;
+/// Steps up to which priorities are drawn anew for each.
+const MOST_OF_POS: usize = 2_000;
 /// Orders of one execution.
 const MOST_ORDERS: usize = 1 << 11;
 /// Executions that plans are made from, and orders of an object that are gone on from.
@@ -66,6 +69,8 @@ pub struct Orders {
     met: HashSet<Order>,
     /// Different orders of objects that were seen.
     seen: u64,
+    /// Of the longest execution.
+    steps: usize,
 }
 
 fn hash(of: &impl std::hash::Hash) -> u64 {
@@ -90,7 +95,13 @@ impl Orders {
             vain: HashMap::new(),
             met: HashSet::new(),
             seen: 0,
+            steps: 0,
         }
+    }
+
+    /// Of executions that are known to be long.
+    pub fn of_long(seed: u64) -> Self {
+        Self { steps: usize::MAX, ..Self::new(seed) }
     }
 
     /// Whether there is an object whose steps could come in another order.
@@ -188,6 +199,7 @@ impl Orders {
 
     /// What an execution showed.
     fn take_in(&mut self, log: &Log, orders: &[Order]) -> Shape {
+        self.steps = self.steps.max(log.steps.len());
         let asked: HashSet<StepId> = orders.iter().flat_map(|order| [order.first, order.then]).collect();
         let shape = Shape::of(log, &asked);
         self.judge(orders, &shape.positions);
@@ -272,7 +284,8 @@ impl Search for Orders {
             self.kept[nth] = shape;
         }
         self.open.push_back(drawn);
-        Some(Plan { sampling: Sampling::Ordered, seed: self.random.draw(), orders, ..Plan::of(Vec::new()) })
+        let sampling = Sampling::Ordered { pos: self.steps <= MOST_OF_POS };
+        Some(Plan { sampling, seed: self.random.draw(), orders, ..Plan::of(Vec::new()) })
     }
 
     fn learn(&mut self, plan: &Plan, log: &Log, _end: End) {
@@ -302,5 +315,100 @@ impl Search for Orders {
             "{} in which objects are touched in orders that they have not had ({orders} seen)",
             counted(self.given, "schedule")
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Pending, Step};
+    use rashomon_abi::exploration::Operation;
+    use rashomon_abi::record::AccessClass;
+
+    const DATA: u64 = 0x3000;
+    const OTHER: u64 = 0x4000;
+
+    /// Each thread writes both, in the order of these threads.
+    fn log(order: &[u32]) -> Log {
+        let step = |thread: u32, object: u64| {
+            let operation = Operation { object, bytes: 4, class: AccessClass::Write as u64, ..Operation::default() };
+            let does = Pending { operation, site: u64::from(thread) + 1, ..Pending::default() };
+            Step { thread, enabled: u64::MAX, asleep: 0, waiting: 0, does, after: None }
+        };
+        let steps = order.iter().flat_map(|&thread| [step(thread, DATA), step(thread, OTHER)]).collect();
+        Log { steps, ..Log::default() }
+    }
+
+    /// The steps of a log as a plan orders them, the first that may be next.
+    fn obeyed(log: &Log, plan: &Plan) -> Log {
+        let id = |nth: usize| {
+            let (step, of) = (&log.steps[nth], |step: &Step| (step.thread, step.does.operation.object));
+            let number = log.steps[..nth].iter().filter(|earlier| of(earlier) == of(step)).count() as u64;
+            StepId { thread: step.thread, place: step.does.operation.object, number }
+        };
+        let mut open: Vec<usize> = (0..log.steps.len()).collect();
+        let mut made: Vec<usize> = Vec::new();
+        while !open.is_empty() {
+            let may = |&nth: &usize| {
+                let first_of_thread = open.iter().all(|&other| other >= nth || log.steps[other].thread != log.steps[nth].thread);
+                let done = |step: &StepId| made.iter().any(|&done| id(done) == *step);
+                first_of_thread && plan.orders.iter().all(|order| order.then != id(nth) || done(&order.first))
+            };
+            let next = *open.iter().find(|nth| may(nth)).expect("the orders of a plan contradict nothing");
+            made.push(next);
+            open.retain(|&other| other != next);
+        }
+        Log { steps: made.into_iter().map(|nth| log.steps[nth].clone()).collect(), ..Log::default() }
+    }
+
+    #[test]
+    fn the_first_execution_orders_nothing() {
+        let mut search = Orders::new(0);
+        assert!(search.next().is_some_and(|plan| plan.orders.is_empty() && plan.sampling == Sampling::Ordered { pos: true }));
+    }
+
+    #[test]
+    fn all_orders_of_an_object_come_and_none_contradicts_another() {
+        let mut search = Orders::new(0);
+        let first = log(&[0, 1, 2, 3]);
+        let plan = search.next().expect("it has no end");
+        search.learn(&plan, &first, End::None);
+        for _ in 0..60 {
+            let plan = search.next().expect("it has no end");
+            search.learn(&plan, &obeyed(&first, &plan), End::None);
+        }
+        assert_eq!(search.objects[&DATA].seen.len(), 24, "all orders of four threads");
+        assert_eq!(search.objects[&OTHER].seen.len(), 24);
+        assert!(search.vain.is_empty());
+    }
+
+    #[test]
+    fn what_never_comes_is_not_asked_for_again() {
+        let mut search = Orders::new(0);
+        let always = log(&[0, 1]);
+        for _ in 0..100 {
+            let plan = search.next().expect("it has no end");
+            search.learn(&plan, &always, End::None);
+        }
+        let late: Vec<Plan> = (0..20).filter_map(|_| search.next()).collect();
+        assert!(late.iter().flat_map(|plan| &plan.orders).all(|order| order.first.thread == 0), "{late:?}");
+    }
+
+    #[test]
+    fn where_nothing_is_shared_it_ends() {
+        let mut search = Orders::new(0);
+        let mut given = 0;
+        while let Some(plan) = search.next() {
+            search.learn(&plan, &log(&[0]), End::None);
+            given += 1;
+            assert!(given < 1_000);
+        }
+        assert_eq!(given, UNORDERED_AT_MOST);
+    }
+
+    #[test]
+    fn a_known_sequence_fits_other_counts() {
+        assert_eq!(fitted(&[2, 1, 2], &[1, 1, 2]), [2, 1, 1]);
+        assert_eq!(fitted(&[], &[0, 1]), [0, 1]);
     }
 }

@@ -254,3 +254,79 @@ impl Decided {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Pending;
+    use rashomon_abi::exploration::Operation;
+    use rashomon_abi::record::AccessClass;
+
+    const LOCK: u64 = 0x2000;
+    const DATA: u64 = 0x3000;
+
+    fn log(steps: &[(u32, Operation)]) -> Log {
+        let step = |&(thread, operation): &(u32, Operation)| {
+            let does = Pending { operation, site: 1, ..Pending::default() };
+            Step { thread, enabled: 3, asleep: 0, waiting: 0, does, after: None }
+        };
+        Log { steps: steps.iter().map(step).collect(), ..Log::default() }
+    }
+
+    fn on(op: Op, object: u64) -> Operation {
+        Operation { op: op as u64, object, ..Operation::default() }
+    }
+
+    fn write(object: u64) -> Operation {
+        Operation { object, bytes: 4, class: AccessClass::Write as u64, ..Operation::default() }
+    }
+
+    fn section(thread: u32) -> [(u32, Operation); 3] {
+        [(thread, on(Op::Lock, LOCK)), (thread, write(DATA)), (thread, on(Op::Unlock, LOCK))]
+    }
+
+    #[test]
+    fn what_is_under_one_lock_is_ordered_by_its_sections() {
+        let log = log(&[section(0), section(1)].concat());
+        let shape = Shape::of(&log, &HashSet::new());
+        let [one, other] = &shape.objects[&DATA][..] else { panic!("{shape:?}") };
+        let (order, edge) = shape.order(other, one).expect("both sections end");
+        assert_eq!((order.first.thread, order.then.thread, order.then.place), (1, 0, LOCK));
+        assert_eq!(order.first.place, on(Op::Unlock, LOCK).counted_at());
+        assert_eq!(edge, [(1, 5), (0, 0)]);
+    }
+
+    #[test]
+    fn steps_without_a_common_lock_are_ordered_themselves() {
+        let log = log(&[(0, write(DATA)), (1, write(DATA)), (0, write(DATA))]);
+        let shape = Shape::of(&log, &HashSet::new());
+        let events = &shape.objects[&DATA];
+        let (order, _) = shape.order(&events[2], &events[1]).expect("nothing is in their way");
+        assert_eq!(order.first, StepId { thread: 0, place: DATA, number: 1 });
+        assert_eq!(order.then, StepId { thread: 1, place: DATA, number: 0 });
+    }
+
+    #[test]
+    fn what_is_touched_often_or_by_one_thread_has_no_order() {
+        let often: Vec<(u32, Operation)> = (0..=MOST_EVENTS as u32).map(|nth| (nth % 2, write(DATA))).collect();
+        assert!(Shape::of(&log(&often), &HashSet::new()).objects.is_empty());
+        assert!(Shape::of(&log(&[(0, write(DATA)), (0, write(DATA))]), &HashSet::new()).objects.is_empty());
+    }
+
+    #[test]
+    fn nobody_leaves_a_barrier_before_all_have_come() {
+        let steps = [
+            (0, write(DATA)),
+            (0, on(Op::BarrierEnter, LOCK)),
+            (1, on(Op::BarrierEnter, LOCK)),
+            (1, on(Op::BarrierExit, LOCK)),
+            (1, write(DATA)),
+            (0, on(Op::BarrierExit, LOCK)),
+        ];
+        let shape = Shape::of(&log(&steps), &HashSet::new());
+        let mut decided = Decided::default();
+        shape.fixed.iter().for_each(|&edge| decided.add(edge));
+        assert!(decided.follows((0, 0), (1, 4)) && !decided.follows((1, 4), (0, 0)));
+        assert!(decided.follows((1, 2), (0, 5)) && !decided.follows((1, 3), (0, 5)));
+    }
+}

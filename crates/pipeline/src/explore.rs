@@ -270,7 +270,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 after: *tried,
                 strategy: match plan.sampling {
                     Sampling::Wanted => Strategy::ReadsFrom,
-                    Sampling::Ordered => Strategy::Orders,
+                    Sampling::Ordered { .. } => Strategy::Orders,
                     _ => settings.strategy,
                 },
                 check: settings.check,

@@ -94,7 +94,7 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
             let pending = &of(number).serial().explore;
             (wanted::effect_of(pending, enabled.as_slice()), pending.priority.get())
         }),
-        strategy::ORDERED => candidates().max_by_key(|&number| {
+        strategy::ORDERED | strategy::ORDERED_POS => candidates().max_by_key(|&number| {
             let thread = of(number);
             (!orders::waits(thread), thread.serial().explore.priority.get())
         }),
@@ -105,7 +105,7 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
 
 /// Operations have priorities of their own, and new ones after what they depend on.
 pub fn draws_anew() -> bool {
-    [strategy::POS, strategy::WANTED].contains(&word(field::STRATEGY))
+    [strategy::POS, strategy::WANTED, strategy::ORDERED_POS].contains(&word(field::STRATEGY))
 }
 
 /// What the choice of a thread means for the others.

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 const PART: u32 = 6;
 /// When it has more, because nobody else has anything to do, one part in so many stays for those who come last.
 const KEPT: u32 = 10;
-/// A program is explored in a check if so many executions fit into that part.
+/// A program is explored in a check if so many executions fit into half of the budget: what others leave is exploration's.
 const LEAST_EXECUTIONS: u32 = 20;
 /// Executions that may become recordings, and how many of them in a row may show nothing new.
 const MOST_FED_BACK: u32 = 12;
@@ -89,7 +89,7 @@ impl Explore {
             Some("a program that serves a client is not explored")
         } else if first.exit == ProgramExit::TimedOut {
             Some("a program that was ended is not explored")
-        } else if once * LEAST_EXECUTIONS > share * u32::try_from(jobs).unwrap_or(1) {
+        } else if once * LEAST_EXECUTIONS > share * (PART / 2) * u32::try_from(jobs).unwrap_or(1) {
             Some("schedules are not explored: one takes too long")
         } else if processes(&case.job.store.recording(0))?.len() > 1 {
             Some("a program of several processes is not explored")

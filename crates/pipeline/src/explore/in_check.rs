@@ -50,7 +50,7 @@ impl Exploring {
 
     /// What is to come is sampled: an execution is too long for anything else.
     pub(super) fn begin_long(&mut self) {
-        self.search = Box::new(Orders::new(self.settings.seed));
+        self.search = Box::new(Orders::of_long(self.settings.seed));
         self.parts.steps = MOST_OF_LONG;
         if let VisibleAccesses::Sites(sites) = &mut self.parts.accesses {
             let rare = std::mem::take(&mut self.parts.rare);
