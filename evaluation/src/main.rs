@@ -55,6 +55,8 @@ enum Evaluation {
     Explore(bars::explore::Options),
     /// Small programs, drawn: what exhaustive exploration reaches against brute force, and what a schedule costs.
     Complete(bars::complete::Options),
+    /// Seeded errors that need several accesses in one order, in long executions: plain check beside sampling.
+    Long(bars::long::Options),
     /// Every program with a known bug, and those without, under plain check: what is proven, by what, in which time.
     Loop(bars::whole::Options),
     /// Random programs and budgets, the tool ended at random: it ends in time and loses nothing.
@@ -106,6 +108,7 @@ fn run(evaluation: &Evaluation) -> Result<bool> {
         Evaluation::Real(options) => bars::real::run(options),
         Evaluation::Explore(options) => bars::explore::run(options),
         Evaluation::Complete(options) => bars::complete::run(options),
+        Evaluation::Long(options) => bars::long::run(options),
         Evaluation::Loop(options) => bars::whole::run(options),
         Evaluation::Budgets(options) => bars::budgets::run(options),
         Evaluation::Stores(options) => bars::stores::run(options),

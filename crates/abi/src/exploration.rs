@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! head: HEAD_WORDS | decisions: one word each | sites: SITE_WORDS each | wanted: WANTED_WORDS each |
-//!   log: records of RECORD_WORDS
+//!   orders: see [`orders`] | log: records of RECORD_WORDS
 //! ```
 //!
 //! A *step* of a thread is what it does from one visible operation up to the next: it stands before an operation (its *pending*
@@ -52,6 +52,8 @@ pub mod field {
     pub const SNAPSHOT: usize = 15;
     /// Entries of the table of inputs that are wanted, at most [`super::MOST_WANTED`].
     pub const WANTED: usize = 16;
+    /// Words of the table of orders: see [`super::orders`].
+    pub const ORDER_WORDS: usize = 17;
 
     // Written by the runtime.
     pub const LOG_USED: usize = 32;
@@ -81,6 +83,10 @@ pub mod strategy {
     pub const POS: u64 = 3;
     /// As POS, among those that serve the inputs that are wanted, or at least do not spoil them.
     pub const WANTED: u64 = 4;
+    /// Threads have priorities; those that an order makes wait are chosen last.
+    pub const ORDERED: u64 = 5;
+    /// As POS; those that an order makes wait are chosen last.
+    pub const ORDERED_POS: u64 = 6;
 }
 
 pub mod accesses {
@@ -186,6 +192,28 @@ pub struct Wanted {
     pub from: u64,
 }
 
+/// The table of orders that are wanted: each says that a step of one thread waits for a step of another.
+///
+/// A step is told by its thread's number, by where it meets others ([`Operation::counted_at`]) and by how many of the thread's
+/// steps met others there before. Words: `slots, points` | slots of [`SLOT_WORDS`] | points of [`POINT_WORDS`] | a word for each
+/// order, not 0 once it is over.
+///
+/// A *slot* is what a thread does at one place: `thread + 1` (0: empty), `place`, steps so far, and the points that are not
+/// reached yet: the first and the one behind the last. It is found by [`slot_of`], or in the next one that has no other thread
+/// and place. There is a power of two of them. A *point* is a step of its slot that an order is about: its number, and twice the
+/// order's number, with 1 added if it is the one that waits. The points of a slot follow each other by number.
+pub mod orders {
+    pub const HEAD: usize = 2;
+    pub const SLOT_WORDS: usize = 5;
+    pub const POINT_WORDS: usize = 2;
+
+    /// Where the search for a slot begins. `slots`: a power of two.
+    pub const fn slot_of(thread: u32, place: u64, slots: u64) -> u64 {
+        let mixed = (place ^ (thread as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) & slots.wrapping_sub(1)
+    }
+}
+
 pub const RECORD_WORDS: usize = 8;
 /// Word 0 of a record: `kind:8 | thread:16 | op:16 | class:8 | lowest bit of the rest: atomic`, from the least significant bit
 /// up.
@@ -278,6 +306,16 @@ impl Operation {
         }
         let releases = self.op == Op::Unlock as u64 || self.op == Op::UnlockShared as u64 || self.op == Op::CondWaitEnd as u64;
         if releases || self.object < LOWEST_ADDRESS { 0 } else { self.object }
+    }
+
+    /// Under which its steps are counted for [`orders`]: where it meets others, releases apart from everything else; 0: nowhere.
+    pub const fn counted_at(&self) -> u64 {
+        use crate::record::Op;
+        const RELEASE: u64 = 1 << 63;
+        if self.class == 0 && (self.op == Op::Unlock as u64 || self.op == Op::UnlockShared as u64) {
+            return self.object | RELEASE;
+        }
+        self.meets_at()
     }
 
     /// Whether it has an input: what it reads, or who came before it.

@@ -1,10 +1,11 @@
-//! All schedules with few preemptions, and beside them those in which reads see what they have not seen yet.
+//! All schedules with few preemptions, and beside them those in which reads see what they have not seen yet, and those in which
+//! objects are touched in orders that they have not had.
 //!
 //! Most bugs of small programs need one or two preemptions, and a search that has tried them all can say so
 //! ([`PreemptionBounding`]). Where several threads have to line up the schedules with so few are many, and none of them may fail;
-//! what steers reads ([`ReadsFrom`]) needs a handful then, but can never say that nothing is left. So the exhaustive search has
-//! the first [`ALONE`] schedules to itself, which are all that tiny programs have; from then on both take turns. What either
-//! executes teaches the one that steers.
+//! what steers reads ([`ReadsFrom`]) or whole orders ([`Orders`]) needs a handful then, but can never say that nothing is left. So the exhaustive search has
+//! the first [`ALONE`] schedules to itself, which are all that tiny programs have; from then on every other one is steered, by the one
+//! and the other in turn. What any of them executes teaches those that steer.
 //!
 //! When the exhaustive search has tried everything steering goes on up to as many schedules as that took: a program without a
 //! bug costs at most twice what trying everything within the bound costs. Where it gives up, as with more threads than it can
@@ -14,6 +15,7 @@
 
 use crate::file::End;
 use crate::log::Log;
+use crate::orders::Orders;
 use crate::preemptions::PreemptionBounding;
 use crate::reads_from::ReadsFrom;
 use crate::search::{Plan, Search};
@@ -27,12 +29,14 @@ const ALONE: u64 = 32;
 enum By {
     Bounding,
     Steering,
+    Ordering,
 }
 
 #[derive(Clone, Debug)]
 pub struct Beside {
     bounding: PreemptionBounding,
     steering: ReadsFrom,
+    ordering: Orders,
     /// Of plans that are not learned yet, oldest first.
     open: VecDeque<By>,
     bounded: u64,
@@ -45,6 +49,7 @@ impl Beside {
         Self {
             bounding: PreemptionBounding::remembering(most),
             steering: ReadsFrom::new(seed),
+            ordering: Orders::new(seed),
             open: VecDeque::new(),
             bounded: 0,
             steered: 0,
@@ -60,24 +65,29 @@ impl Beside {
     }
 
     fn steer(&mut self) -> Option<Plan> {
-        let plan = self.steering.next()?;
+        let orders = self.ordering.has_choices() && (self.steered % 2 == 1 || !self.steering.has_choices());
+        let (plan, by) = if orders { (self.ordering.next()?, By::Ordering) } else { (self.steering.next()?, By::Steering) };
         self.steered += 1;
-        self.open.push_back(By::Steering);
+        self.open.push_back(by);
         Some(plan)
+    }
+
+    fn has_choices(&self) -> bool {
+        self.steering.has_choices() || self.ordering.has_choices()
     }
 }
 
 impl Search for Beside {
     fn next(&mut self) -> Option<Plan> {
         let takes_turns = self.bounded > ALONE;
-        if takes_turns && self.steered < self.bounded - ALONE && self.steering.has_choices() {
+        if takes_turns && self.steered < self.bounded - ALONE && self.has_choices() {
             return self.steer();
         }
         if let Some(plan) = self.bound() {
             return Some(plan);
         }
         // What is not learned yet may lead to more.
-        if self.open.contains(&By::Bounding) || !self.steering.has_choices() {
+        if self.open.contains(&By::Bounding) || !self.has_choices() {
             return None;
         }
         let goes_on = takes_turns && self.steered < self.bounded;
@@ -86,10 +96,18 @@ impl Search for Beside {
 
     fn learn(&mut self, plan: &Plan, log: &Log, end: End) {
         match self.open.pop_front() {
-            Some(By::Steering) => self.steering.learn(plan, log, end),
+            Some(By::Steering) => {
+                self.steering.learn(plan, log, end);
+                self.ordering.watch(log);
+            }
+            Some(By::Ordering) => {
+                self.ordering.learn(plan, log, end);
+                self.steering.watch(log);
+            }
             _ => {
                 self.bounding.learn(plan, log, end);
                 self.steering.watch(log);
+                self.ordering.watch(log);
             }
         }
     }
@@ -108,7 +126,8 @@ impl Search for Beside {
 
     fn describe(&self) -> String {
         let bounding = self.bounding.describe();
-        if self.steered == 0 { bounding } else { format!("{bounding}, {}", self.steering.describe()) }
+        let steered = [self.steering.describe(), self.ordering.describe()].join(", ");
+        if self.steered == 0 { bounding } else { format!("{bounding}, {steered}") }
     }
 }
 
@@ -139,7 +158,7 @@ mod tests {
         while steered.len() < most
             && let Some(plan) = search.next()
         {
-            steered.push(plan.sampling == Sampling::Wanted);
+            steered.push(plan.sampling != Sampling::Continue);
             search.learn(&plan, log, end);
         }
         steered

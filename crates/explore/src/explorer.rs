@@ -140,6 +140,7 @@ impl Explorer<'_> {
                 asleep: plan.asleep,
                 decisions: &plan.decisions,
                 wanted: &plan.wanted,
+                orders: &plan.orders,
                 snapshot,
             },
         )

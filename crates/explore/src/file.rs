@@ -2,6 +2,7 @@
 
 use crate::error::ExploreError;
 use crate::log::{Log, LogBuilder};
+use crate::order_table::{self, Order};
 use rashomon_abi::PROTOCOL_VERSION;
 use rashomon_abi::exploration::snapshot::refusal;
 use rashomon_abi::exploration::{HEAD_WORDS, MAGIC, MOST_WANTED, RECORD_WORDS, SITE_WORDS, WANTED_WORDS, Wanted};
@@ -26,6 +27,8 @@ pub enum Sampling {
     Pos,
     /// As POS, among those that serve what is wanted.
     Wanted,
+    /// By priorities of threads, or as POS; those last that orders make wait.
+    Ordered { pos: bool },
 }
 
 /// Plain accesses at which threads stop.
@@ -54,6 +57,7 @@ pub struct Request<'a> {
     pub asleep: u64,
     pub decisions: &'a [u32],
     pub wanted: &'a [Wanted],
+    pub orders: &'a [Order],
     /// The process is to stand where exploration begins: [`rashomon_confirm::snapshot`].
     pub snapshot: bool,
 }
@@ -161,6 +165,8 @@ pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
         Sampling::Random => strategy::RANDOM,
         Sampling::Pos => strategy::POS,
         Sampling::Wanted => strategy::WANTED,
+        Sampling::Ordered { pos: false } => strategy::ORDERED,
+        Sampling::Ordered { pos: true } => strategy::ORDERED_POS,
         Sampling::Pct { changes, length } => {
             head[field::CHANGES] = changes;
             head[field::LENGTH] = length;
@@ -183,13 +189,20 @@ pub fn write(path: &Path, request: &Request<'_>) -> Result<(), ExploreError> {
     head[field::SITES] = sites.len() as u64;
     let wanted = &request.wanted[..request.wanted.len().min(MOST_WANTED)];
     head[field::WANTED] = wanted.len() as u64;
+    let orders = order_table::words(request.orders);
+    head[field::ORDER_WORDS] = orders.len() as u64;
     head[field::LOG_WORDS] = log_words(request.steps);
     let sites = sites.iter().flat_map(|site| {
         let module = site.module.map_or(rashomon_abi::control::NO_MODULE, u64::from);
         [module, site.offset]
     });
     let wanted = wanted.iter().flat_map(|wanted| [wanted.wish.code(), wanted.to, wanted.from]);
-    let words = head.into_iter().chain(request.decisions.iter().map(|&thread| u64::from(thread))).chain(sites).chain(wanted);
+    let words = head
+        .into_iter()
+        .chain(request.decisions.iter().map(|&thread| u64::from(thread)))
+        .chain(sites)
+        .chain(wanted)
+        .chain(orders);
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
     let mut file = File::create(path).map_err(ExploreError::io("create", path))?;
     file.write_all(&bytes).map_err(ExploreError::io("write", path))?;
@@ -213,7 +226,7 @@ pub fn read(path: &Path) -> Result<Answer, ExploreError> {
     }
     let of = |count: usize, words: usize| head[count].saturating_mul(words as u64);
     let tables = of(field::SITES, SITE_WORDS).saturating_add(of(field::WANTED, WANTED_WORDS));
-    let tables = tables.saturating_add(head[field::DECISIONS]).saturating_mul(8);
+    let tables = tables.saturating_add(head[field::DECISIONS]).saturating_add(head[field::ORDER_WORDS]).saturating_mul(8);
     let mut bytes = Vec::new();
     file.take(tables.saturating_add(used * 8)).read_to_end(&mut bytes).map_err(ExploreError::io("read", path))?;
     let log = bytes.get(tables as usize..).ok_or_else(|| damaged(field::DECISIONS, "the file is cut short".into()))?;

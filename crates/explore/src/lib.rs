@@ -17,11 +17,14 @@ pub mod file;
 pub mod log;
 pub mod minimise;
 pub mod novelty;
+pub mod order_table;
+pub mod orders;
 pub mod preemptions;
 pub mod reads_from;
 pub mod sampling;
 pub mod schedule;
 pub mod search;
+pub mod shape;
 
 pub use error::ExploreError;
 pub use explorer::{Explorer, Observation, Summary};

@@ -2,6 +2,7 @@
 
 use crate::file::{End, Sampling};
 use crate::log::Log;
+use crate::order_table::Order;
 use rashomon_abi::exploration::Wanted;
 
 /// One execution to be made.
@@ -14,12 +15,14 @@ pub struct Plan {
     pub seed: u64,
     /// Of [`Sampling::Wanted`]; at most [`MOST_WANTED`](rashomon_abi::exploration::MOST_WANTED) count.
     pub wanted: Vec<Wanted>,
+    /// Of [`Sampling::Ordered`].
+    pub orders: Vec<Order>,
 }
 
 impl Plan {
     /// Those decisions, and then whoever ran as long as it can.
     pub fn of(decisions: Vec<u32>) -> Self {
-        Self { decisions, asleep: 0, sampling: Sampling::Continue, seed: 0, wanted: Vec::new() }
+        Self { decisions, asleep: 0, sampling: Sampling::Continue, seed: 0, wanted: Vec::new(), orders: Vec::new() }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod dependences;
 pub mod locksets;
 pub mod mappings;
 pub mod operations;
+pub mod orders;
 pub mod pct;
 pub mod pieces;
 pub mod sent;

@@ -28,6 +28,7 @@ pub use rashomon_explore::Expected as ExpectedExit;
 use rashomon_explore::explorer::{Go, Limits, Running};
 use rashomon_explore::file::End;
 use rashomon_explore::schedule::of_log;
+use rashomon_explore::shape::MOST_EVENTS;
 use rashomon_explore::{
     Expected, Explorer, Failure, Minimised, Novelty, Observation, Sampling, Search, Summary, VisibleAccesses, minimise,
 };
@@ -63,8 +64,8 @@ pub(crate) struct Exploring {
     last_new: u64,
     /// Schedules of executions that did, unless they failed.
     new: Vec<Schedule>,
-    /// Of a check: the first schedule makes more steps than are explored.
-    too_long: bool,
+    /// Of a check: schedules make more steps than all of them could be tried of.
+    long: bool,
 }
 
 /// What an explorer is made of.
@@ -73,6 +74,8 @@ struct Parts {
     base: Schedule,
     folder: PathBuf,
     accesses: VisibleAccesses,
+    /// Those to rarely touched data, whether they may race or not.
+    rare: Vec<CodePlace>,
     steps: u64,
 }
 
@@ -131,7 +134,8 @@ struct Failed {
     failure: Failure,
     /// Schedules tried up to and with it.
     after: u64,
-    observation: Observation,
+    /// Only if it is to be shortened: the logs of long executions are large.
+    observation: Option<Observation>,
 }
 
 /// The accesses of hybrid candidates, as code places with modules of the trace's table.
@@ -147,6 +151,32 @@ pub fn racing_sites(trace: &Trace, deadline: Deadline) -> Vec<CodePlace> {
         .collect();
     let planner = Planner::new(trace, 0);
     plain.into_iter().map(|site| planner.code_place(site)).collect()
+}
+
+/// The plain accesses of data that several threads touch, few times in all, and one of them writes.
+fn rare_sites(trace: &Trace) -> Vec<CodePlace> {
+    #[derive(Default)]
+    struct Touched {
+        times: usize,
+        threads: BTreeSet<u32>,
+        written: bool,
+        sites: BTreeSet<SiteId>,
+    }
+    let mut all: HashMap<u64, Touched> = HashMap::new();
+    for event in &trace.events {
+        let EventKind::Access(access) = event.kind else { continue };
+        let touched = all.entry(access.address.0).or_default();
+        touched.times += 1;
+        if touched.times <= MOST_EVENTS {
+            touched.threads.insert(event.thread.0);
+            touched.written |= access.class.writes();
+            touched.sites.insert(event.site);
+        }
+    }
+    let is_rare = |one: &&Touched| one.times <= MOST_EVENTS && one.threads.len() > 1 && one.written;
+    let sites: BTreeSet<SiteId> = all.values().filter(is_rare).flat_map(|one| one.sites.iter().copied()).collect();
+    let planner = Planner::new(trace, 0);
+    sites.into_iter().map(|site| planner.code_place(site)).collect()
 }
 
 impl<S: Symbols + ?Sized> Job<'_, S> {
@@ -176,7 +206,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             novelty: Novelty::default(),
             last_new: 0,
             new: Vec::new(),
-            too_long: false,
+            long: false,
         }))
     }
 
@@ -200,7 +230,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             novelty,
             last_new,
             new,
-            too_long,
+            long,
             ..
         } = exploring;
         let explorer = parts.explorer(program, settings, total);
@@ -214,12 +244,16 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 *last_new = *tried;
             }
             if settings.check && *tried == 1 && observation.end == End::Steps {
-                *too_long = true;
+                *long = true;
                 return Go::Stop;
+            }
+            if *long && observation.end == End::Steps {
+                // It may have more to do than that. If the first one has, all have.
+                return if *tried == 2 { Go::Stop } else { Go::On };
             }
             let Some(failure) = observation.failure.filter(|failure| !settings.check || may_be_proven(*failure)) else {
                 // The first schedule is like that of the recording.
-                if is_new && *tried > 1 {
+                if is_new && *tried > 1 && !*long {
                     new.push(of_log(&explorer.base, &observation.log, None));
                 }
                 return Go::On;
@@ -234,12 +268,17 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
                 observation,
                 minimised: None,
                 after: *tried,
-                strategy: if plan.sampling == Sampling::Wanted { Strategy::ReadsFrom } else { settings.strategy },
+                strategy: match plan.sampling {
+                    Sampling::Wanted => Strategy::ReadsFrom,
+                    Sampling::Ordered { .. } => Strategy::Orders,
+                    _ => settings.strategy,
+                },
                 check: settings.check,
             };
             match self.store_failure(&explorer, &shown, controls, (found, settings.check), observer) {
                 Ok(Some(id)) => {
-                    found.push(Failed { id, failure, after: *tried, observation: observation.clone() });
+                    let kept = (settings.minimise > 0).then(|| observation.clone());
+                    found.push(Failed { id, failure, after: *tried, observation: kept });
                     // To see that an execution does not end takes as long as one may take.
                     *known = if matches!(failure, Failure::Endless | Failure::TimedOut) { MOST_KNOWN } else { 0 };
                 }
@@ -253,6 +292,10 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             }
             if settings.all { Go::On } else { Go::Stop }
         })?;
+        if *long && *tried == 1 && refused.is_none() {
+            exploring.begin_long();
+            return Ok(!total.is_over());
+        }
         refused.map_or(Ok(go == Go::On), Err)
     }
 
@@ -272,10 +315,11 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
         let shorter = Explorer { forcing: Forcing { deadline: until, ..explorer.forcing.clone() }, ..explorer.clone() };
         for one in found {
             explored.found.push((one.failure, one.after));
-            if settings.minimise > 0 && !until.is_over() {
-                let minimised = minimise(&shorter, &one.observation, one.failure, settings.minimise)?;
+            if let Some(observation) = one.observation.as_ref().filter(|_| !until.is_over()) {
+                let minimised = minimise(&shorter, observation, one.failure, settings.minimise)?;
                 explored.executions += minimised.executions;
-                self.store_shorter(&explorer, (one, &minimised), controls, (settings.strategy, found), observer)?;
+                let shown = (one, observation, &minimised);
+                self.store_shorter(&explorer, shown, controls, (settings.strategy, found), observer)?;
             }
         }
         Ok(explored)
@@ -296,6 +340,7 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
             forcing: self.forcing(run),
             base: Planner::new(&loaded.trace, 0).empty(),
             folder: self.store.scratch(NAME),
+            rare: if settings.stops == Stops::Racing { rare_sites(&loaded.trace) } else { Vec::new() },
             accesses: match settings.stops {
                 Stops::Racing => VisibleAccesses::Sites(racing_sites(&loaded.trace, deadline)),
                 Stops::None => VisibleAccesses::None,
@@ -309,12 +354,12 @@ impl<S: Symbols + ?Sized> Job<'_, S> {
     fn store_shorter(
         &self,
         explorer: &Explorer<'_>,
-        (one, minimised): (&Failed, &Minimised),
+        (one, observation, minimised): (&Failed, &Observation, &Minimised),
         controls: &[(Arc<Schedule>, i32)],
         (strategy, found): (Strategy, &[Failed]),
         observer: &mut dyn Observer,
     ) -> Result<(), PipelineError> {
-        let &Failed { ref id, failure, after, ref observation } = one;
+        let &Failed { ref id, failure, after, .. } = one;
         let shown = Shown { failure, observation, minimised: Some(minimised), after, strategy, check: false };
         // Where the shorter schedule comes to the same end elsewhere that is a finding of its own, beside the first one.
         let mut others = found.iter().filter(|other| other.id != *id);

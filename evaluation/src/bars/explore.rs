@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use xtask::workspace::{self, root};
 
-const STRATEGIES: [&str; 6] = ["random", "pct", "pos", "reads-from", "dpor", "preemptions"];
+const STRATEGIES: [&str; 7] = ["random", "pct", "pos", "reads-from", "orders", "dpor", "preemptions"];
 /// Knows nothing of priorities, dependences or bounds: the others have to be better.
 const BASELINE: &str = "random";
 /// The most schedules of one program and strategy.
@@ -28,11 +28,11 @@ const MOST: u32 = 10_000;
 const STRESS: u32 = 1_000;
 const REPLAYS: u32 = 20;
 /// Decide by their seed.
-const SAMPLED: [&str; 4] = ["random", "pct", "pos", "reads-from"];
+const SAMPLED: [&str; 5] = ["random", "pct", "pos", "reads-from", "orders"];
 /// The most schedules of seeds after the first.
 const MOST_OF_FURTHER: u32 = 2_000;
 /// What steers, in a check too, and what it is measured by: it has to need half as many schedules.
-const STEERED: &str = "reads-from";
+const STEERED: &str = "orders";
 const MEASURE: &str = "pos";
 /// Longer than any of the programs takes.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -226,10 +226,10 @@ fn bars_of(programs: &[ProgramResult], of_others: bool) -> Vec<Bar> {
     let good = found.iter().filter(|cell| cell.replayed).count();
     bars.push(Bar::holds("minimised schedules that replay 20 of 20", good == found.len(), format!("{good} of {}", found.len())));
     let [ours, measure] = [STEERED, MEASURE].map(|strategy| overall(programs, strategy));
-    bars.push(Bar::at_most("schedules of reads-from, beside those of pos", ours / measure, 0.5, " of them"));
+    bars.push(Bar::at_most("schedules of orders, beside those of pos", ours / measure, 0.5, " of them"));
     let most = |program: &ProgramResult| cells_of(std::slice::from_ref(program), STEERED).map(|cell| cell.mean().0).sum::<f64>();
     let most = programs.iter().filter(fails).map(most).fold(0.0, f64::max);
-    bars.push(Bar::at_most("schedules of reads-from, where it needs most", most, 50.0, ""));
+    bars.push(Bar::at_most("schedules of orders, where it needs most", most, 50.0, ""));
     bars
 }
 

@@ -7,6 +7,7 @@ pub mod engine;
 pub mod explore;
 pub mod formats;
 pub mod llvm_tsan;
+pub mod long;
 pub mod memcached;
 pub mod mutations;
 pub mod oracle;

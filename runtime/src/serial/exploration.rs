@@ -36,8 +36,12 @@ pub fn wanted_start() -> usize {
     sites_start().saturating_add((word(field::SITES) as usize).saturating_mul(SITE_WORDS))
 }
 
-pub fn log_start() -> usize {
+pub fn orders_start() -> usize {
     wanted_start().saturating_add((word(field::WANTED) as usize).saturating_mul(WANTED_WORDS))
+}
+
+pub fn log_start() -> usize {
+    orders_start().saturating_add(word(field::ORDER_WORDS) as usize)
 }
 
 /// One record at a time: a thread whose turn was taken in the kernel may come back at any time.

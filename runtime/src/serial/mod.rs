@@ -19,6 +19,7 @@ pub mod kernel_tasks;
 pub mod linger;
 pub mod named;
 pub mod nudge;
+pub mod orders;
 pub mod part;
 pub mod points;
 pub mod policy;

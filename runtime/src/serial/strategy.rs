@@ -3,7 +3,7 @@
 
 use crate::serial::exploration::{set, stop, word, write};
 use crate::serial::explore::{CHANGES, random};
-use crate::serial::wanted;
+use crate::serial::{orders, wanted};
 use crate::system::memory::List;
 use crate::system::thread::{NO_THREAD, Thread, known};
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -94,6 +94,10 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
             let pending = &of(number).serial().explore;
             (wanted::effect_of(pending, enabled.as_slice()), pending.priority.get())
         }),
+        strategy::ORDERED | strategy::ORDERED_POS => candidates().max_by_key(|&number| {
+            let thread = of(number);
+            (!orders::waits(thread), thread.serial().explore.priority.get())
+        }),
         _ => candidates().find(|&number| number == outgoing),
     };
     found.or_else(|| candidates().next()).unwrap_or(outgoing)
@@ -101,13 +105,14 @@ fn by_strategy(enabled: &List<u32>, passed_over: &dyn Fn(u32) -> bool, outgoing:
 
 /// Operations have priorities of their own, and new ones after what they depend on.
 pub fn draws_anew() -> bool {
-    [strategy::POS, strategy::WANTED].contains(&word(field::STRATEGY))
+    [strategy::POS, strategy::WANTED, strategy::ORDERED_POS].contains(&word(field::STRATEGY))
 }
 
 /// What the choice of a thread means for the others.
 pub fn step(thread: &Thread, live: &[u32]) {
     let operation = thread.serial().explore.operation.get();
     wanted::made(&thread.serial().explore);
+    orders::made(thread);
     let polls = operation.class != 0 && !operation.writes() || [Op::Yield as u64, Op::Sleep as u64].contains(&operation.op);
     thread.serial().explore.asleep.set(false);
     if !polls {

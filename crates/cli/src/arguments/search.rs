@@ -9,8 +9,8 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub struct ExploreOptions {
     /// How schedules are chosen. Sampled: random, pct (random thread priorities), pos (random priorities of operations),
-    /// reads-from (reads are steered to inputs that they have not had). Exhaustive: dpor (partial-order reduction),
-    /// preemptions (few preemptions first).
+    /// reads-from (reads are steered to inputs that they have not had), orders (the accesses of each rarely touched object come
+    /// in an order that they have not had). Exhaustive: dpor (partial-order reduction), preemptions (few preemptions first).
     #[arg(long, value_name = "STRATEGY", default_value = "pos")]
     pub strategy: Strategy,
     /// The most schedules to try.

@@ -1,8 +1,9 @@
 //! Exploration ([`crate::explore`]): schedules of the program, a batch at a time.
 //!
 //! In a check all schedules with few preemptions are tried, fewest first, whether one fails or not: most bugs of small programs
-//! need no more. It ends when none is left, when executions have shown nothing new for long (see [`crate::explore::DRY`]), or
-//! with its share of the budget. An execution that shows an order of operations that none before it did is replayed under the
+//! need no more. It ends when none is left, or when executions have shown nothing new for long (see [`crate::explore::DRY`]). Once
+//! its share of the budget is spent it only goes on when nobody else has anything to do, and leaves a tenth to those who compare
+//! what was found. An execution that shows an order of operations that none before it did is replayed under the
 //! recorder, and becomes a recording if it shows what no recording has: so code is analysed, too, that runs in some schedules
 //! only.
 
@@ -24,7 +25,9 @@ use std::time::{Duration, Instant};
 
 /// Of what is left behind the first recording, exploration may take one part in so many.
 const PART: u32 = 6;
-/// A program is explored in a check if so many executions fit into that part.
+/// When it has more, because nobody else has anything to do, one part in so many stays for those who come last.
+const KEPT: u32 = 10;
+/// A program is explored in a check if so many executions fit into half of the budget: what others leave is exploration's.
 const LEAST_EXECUTIONS: u32 = 20;
 /// Executions that may become recordings, and how many of them in a row may show nothing new.
 const MOST_FED_BACK: u32 = 12;
@@ -45,12 +48,27 @@ pub struct Explore {
 /// What a check wants besides.
 struct OfCheck {
     share: Duration,
+    /// What it has had of its share.
+    had: Duration,
+    /// What is left to those behind it.
+    kept: Duration,
     /// Why there is nothing to explore, once the first recording says so.
     refused: Option<&'static str>,
     feeds_back: bool,
     fed_back: u32,
     /// Fed back in a row that showed nothing new.
     in_vain: u32,
+}
+
+impl OfCheck {
+    fn is_spent(&self) -> bool {
+        self.had >= self.share
+    }
+
+    /// When the next turn has to be over.
+    fn until(&self, total: Deadline) -> Deadline {
+        if self.is_spent() { total.less(self.kept) } else { total.or(Deadline::within(self.share - self.had)) }
+    }
 }
 
 impl Explore {
@@ -71,7 +89,7 @@ impl Explore {
             Some("a program that serves a client is not explored")
         } else if first.exit == ProgramExit::TimedOut {
             Some("a program that was ended is not explored")
-        } else if once * LEAST_EXECUTIONS > share * u32::try_from(jobs).unwrap_or(1) {
+        } else if once * LEAST_EXECUTIONS > share * (PART / 2) * u32::try_from(jobs).unwrap_or(1) {
             Some("schedules are not explored: one takes too long")
         } else if processes(&case.job.store.recording(0))?.len() > 1 {
             Some("a program of several processes is not explored")
@@ -146,11 +164,19 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
             self.expectation = Expectation::new(WORTH, case.takes(at_once)).weighing(WEIGHT);
             self.settings.expected = Self::expected(case);
         }
-        (!self.is_over).then(|| self.expectation.offer())
+        let offer = self.expectation.offer();
+        let offer = match &self.check {
+            Some(check) if check.is_spent() && case.deadlines.total.less(check.kept).is_over() => None,
+            Some(check) if check.is_spent() => Some(Offer { gives: 0.0, ..offer }),
+            _ => Some(offer),
+        };
+        offer.filter(|_| !self.is_over)
     }
 
     /// Schedules that are executed at the same time, with the replay of what fails; at the end, its minimising.
     fn step(&mut self, case: &mut Case<'_, '_, S>, until: Deadline) -> Result<Yield, PipelineError> {
+        let begin = Instant::now();
+        let until = self.check.as_ref().map_or(until, |check| check.until(until));
         let exploring = match &mut self.exploring {
             Some(exploring) => exploring,
             None => match case.job.begin_exploring(case.run, &self.settings, until, case.observer)? {
@@ -165,13 +191,18 @@ impl<S: Symbols + ?Sized> Engine<S> for Explore {
         let is_left = case.job.explore_batch(exploring, until, case.observer)?;
         let proven = exploring.found() - before;
         let mut executions = exploring.executions() - tried;
-        if !is_left || exploring.is_dry() {
+        if let Some(check) = self.check.as_mut().filter(|check| !is_left && !check.is_spent() && exploring.is_late(until)) {
+            check.had = check.share;
+        } else if !is_left || exploring.is_dry() {
             self.is_over = true;
             self.explored = case.job.end_exploring(exploring, until, case.observer)?;
             executions = self.explored.executions - tried;
         }
         case.tally.executions += executions;
         let recordings = self.feed_back(case, until)?;
+        if let Some(check) = &mut self.check {
+            check.had += begin.elapsed();
+        }
         // A recording is worth what may be found in it.
         let made = Yield { proven, recordings, leads: recordings as usize };
         self.expectation.learn(made, case.takes(executions));
@@ -213,7 +244,8 @@ pub(super) fn of_check<'a, S: Symbols + ?Sized>(asked: &mut Asked<'a>) -> Option
         return None;
     }
     let share = asked.budget / PART;
-    let check = OfCheck { share, refused: None, feeds_back: asked.feeds_back, fed_back: 0, in_vain: 0 };
+    let (had, kept) = (Duration::ZERO, asked.budget / KEPT);
+    let check = OfCheck { share, had, kept, refused: None, feeds_back: asked.feeds_back, fed_back: 0, in_vain: 0 };
     let engine = Explore { check: Some(check), ..Explore::new(ExploreSettings::of_check(asked.jobs)) };
-    Some(Registered { engine: Box::new(engine), share: Share::AtMost(share), turn: Turn::ByOffer })
+    Some(Registered { engine: Box::new(engine), share: Share::Whole, turn: Turn::ByOffer })
 }

@@ -6,9 +6,10 @@ use crate::explore::outcome::grade_of;
 use crate::explore::{ExploreSettings, Exploring, Stops, Strategy};
 use crate::findings::failure::is_own;
 use rashomon_confirm::{Attempt, Forcing, force};
-use rashomon_event::{Deadline, Schedule};
+use rashomon_event::{Deadline, Schedule, counted};
+use rashomon_explore::orders::Orders;
 use rashomon_explore::preemptions::up_to;
-use rashomon_explore::{Expected, Failure};
+use rashomon_explore::{Expected, Failure, VisibleAccesses};
 use std::path::Path;
 
 /// Executions in a row that show nothing new, after which an exploration in a check is *dry*; or half of all, if these are more.
@@ -16,9 +17,12 @@ use std::path::Path;
 /// first schedules. A failure that needs several of them together comes behind the last new one, and hence the second half.
 pub const DRY: u64 = 300;
 
-/// Steps of an execution in a check. What makes more is not explored there: all of its schedules would be too many, and to plan
-/// them takes time and memory by the square of the steps.
+/// Steps of an execution in a check of which all schedules with few preemptions are tried. Of what makes more these would be too
+/// many, and to plan them takes time and memory by the square of the steps: there it is orders of rarely touched objects that are
+/// sampled.
 const MOST_STEPS: u64 = 5_000;
+/// The most steps of an execution of which orders are sampled.
+const MOST_OF_LONG: u64 = 2_500_000;
 
 impl ExploreSettings {
     /// Every schedule with up to two preemptions.
@@ -45,9 +49,27 @@ impl Exploring {
         self.running.summary.schedules
     }
 
+    /// What is to come is sampled: an execution is too long for anything else.
+    pub(super) fn begin_long(&mut self) {
+        self.search = Box::new(Orders::of_long(self.settings.seed));
+        self.parts.steps = MOST_OF_LONG;
+        if let VisibleAccesses::Sites(sites) = &mut self.parts.accesses {
+            let rare = std::mem::take(&mut self.parts.rare);
+            let new: Vec<_> = rare.into_iter().filter(|site| !sites.contains(site)).collect();
+            sites.extend(new);
+        }
+    }
+
+    /// Whether it is only time that is missing.
+    pub(crate) fn is_late(&self, until: Deadline) -> bool {
+        until.less(self.replays).is_over()
+    }
+
     /// Whether executions of a check have shown nothing new for long.
     pub(crate) fn is_dry(&self) -> bool {
-        self.settings.check && self.tried - self.last_new >= DRY.max(self.last_new)
+        // Where orders are sampled most schedules show one that was not seen, though no two operations that were not.
+        let patience = if self.long { 4 } else { 1 };
+        self.settings.check && self.tried - self.last_new >= DRY.max(self.last_new) * patience
     }
 
     /// Schedules that showed something new since they were asked for last.
@@ -69,13 +91,19 @@ impl Exploring {
             let beside = self.search.beside();
             let mut tried = format!("every schedule {within} ({})", self.tried - beside);
             if beside > 0 {
-                tried += &format!(", {beside} others that steer reads to new inputs");
+                tried += &format!(", {beside} others that steer reads to new inputs and objects to new orders");
             }
             return Account { tried: Some(tried), left: None, ..Account::default() };
         }
-        if self.too_long {
-            let left = format!("schedules are not explored: one has more than {MOST_STEPS} visible operations");
-            return Account { tried: None, left: Some(left), ..Account::default() };
+        if self.long {
+            let mut left = format!("all schedules are not explored: one has more than {MOST_STEPS} visible operations");
+            if self.tried <= 2 {
+                return Account { tried: None, left: Some(left), ..Account::default() };
+            }
+            if self.is_dry() {
+                left += &format!("; the last {} showed nothing new", self.tried - self.last_new);
+            }
+            return Account { tried: Some(self.search.describe()), left: Some(left), ..Account::default() };
         }
         let why = if self.is_dry() {
             format!("the last {} showed nothing new", self.tried - self.last_new)

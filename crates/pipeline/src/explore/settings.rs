@@ -2,6 +2,7 @@
 
 use rashomon_explore::beside::Beside;
 use rashomon_explore::dpor::Dpor;
+use rashomon_explore::orders::Orders;
 use rashomon_explore::preemptions::PreemptionBounding;
 use rashomon_explore::reads_from::ReadsFrom;
 use rashomon_explore::sampling::Samples;
@@ -17,6 +18,8 @@ pub enum Strategy {
     Pos,
     /// Those in which reads see what they have not seen yet.
     ReadsFrom,
+    /// Those in which objects are touched in orders that they have not had.
+    Orders,
     /// All, up to the order of independent steps.
     Dpor,
     /// All with few preemptions.
@@ -24,7 +27,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    pub const ALL: [Self; 6] = [Self::Random, Self::Pct, Self::Pos, Self::ReadsFrom, Self::Dpor, Self::Preemptions];
+    pub const ALL: [Self; 7] = [Self::Random, Self::Pct, Self::Pos, Self::ReadsFrom, Self::Orders, Self::Dpor, Self::Preemptions];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -32,6 +35,7 @@ impl Strategy {
             Self::Pct => "pct",
             Self::Pos => "pos",
             Self::ReadsFrom => "reads-from",
+            Self::Orders => "orders",
             Self::Dpor => "dpor",
             Self::Preemptions => "preemptions",
         }
@@ -46,6 +50,7 @@ impl Strategy {
             Self::Pct => "random priorities",
             Self::Pos => "random priorities of operations",
             Self::ReadsFrom => "new inputs of reads",
+            Self::Orders => "new orders of an object's accesses",
             Self::Dpor => "partial-order reduction",
             Self::Preemptions => "few preemptions",
         }
@@ -111,6 +116,7 @@ pub(super) fn search_of(settings: &ExploreSettings) -> Box<dyn Search> {
         Strategy::Pct => samples(Sampling::Pct { changes: settings.preemptions as u64, length: 1 }),
         Strategy::Pos => samples(Sampling::Pos),
         Strategy::ReadsFrom => Box::new(ReadsFrom::new(settings.seed)),
+        Strategy::Orders => Box::new(Orders::new(settings.seed)),
         Strategy::Dpor => Box::new(Dpor::new()),
         Strategy::Preemptions if settings.check => Box::new(Beside::new(settings.preemptions, settings.seed)),
         Strategy::Preemptions => Box::new(PreemptionBounding::remembering(settings.preemptions)),

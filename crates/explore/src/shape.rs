@@ -1,0 +1,332 @@
+//! What threads did to the objects that they meet at rarely, and what of it has to come in the order that it had.
+//!
+//! Objects that a few steps touch are where an order can be chosen as a whole; locks that all steps of a program take, and
+//! counters that all of them change, are left alone. Of two steps in critical sections of one lock it is the sections that are
+//! ordered, the outermost common one: that one of them waits inside would keep the other from ever coming there.
+
+use crate::log::{Log, Step};
+use crate::order_table::{Order, StepId};
+use rashomon_abi::exploration::NO_WAIT;
+use rashomon_abi::record::Op;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Steps of an object that counts as rarely touched.
+pub const MOST_EVENTS: usize = 64;
+/// Rounds of barriers whose order is known; what threads do in different rounds of further ones is tried in vain.
+const MOST_ROUNDS: usize = 1 << 10;
+
+/// A step with its place in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    pub id: StepId,
+    pub index: usize,
+}
+
+/// A critical section in which something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Section {
+    lock: u64,
+    begin: At,
+    /// `None`: the execution ended before.
+    end: Option<At>,
+}
+
+/// A step that touches an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub at: At,
+    pub site: u64,
+    pub gives: bool,
+    /// Indices of critical sections around it, the outermost first.
+    sections: Vec<usize>,
+}
+
+/// An order of steps that is no matter of choice: log indices with their threads.
+type Edge = [(u32, usize); 2];
+
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    /// By object, in their order.
+    pub objects: BTreeMap<u64, Vec<Event>>,
+    sections: Vec<Section>,
+    /// Threads are created before they run, joined after, and leave barriers when all have come.
+    pub fixed: Vec<Edge>,
+    /// Where the steps came that were asked about.
+    pub positions: HashMap<StepId, usize>,
+    /// What the thread of the last step touched last.
+    pub last: Option<u64>,
+}
+
+/// A lock that a thread has.
+struct Held {
+    lock: u64,
+    begin: At,
+    section: Option<usize>,
+}
+
+#[derive(Default)]
+struct Builder {
+    shape: Shape,
+    counts: HashMap<(u32, u64), u64>,
+    frequent: HashSet<u64>,
+    held: HashMap<u32, Vec<Held>>,
+    barriers: HashMap<u64, Barrier>,
+    rounds: u32,
+}
+
+/// Who has come, and what each thread's next exit belongs to.
+#[derive(Default)]
+struct Barrier {
+    came: Vec<(u32, usize)>,
+    /// Of threads that have come and not gone, the round.
+    round: HashMap<u32, Option<u32>>,
+}
+
+impl Shape {
+    /// `asked`: steps whose places in the log are of interest.
+    pub fn of(log: &Log, asked: &HashSet<StepId>) -> Self {
+        let places: HashSet<(u32, u64)> = asked.iter().map(|step| (step.thread, step.place)).collect();
+        let mut builder = Builder::default();
+        for (index, step) in log.steps.iter().enumerate() {
+            let place = step.does.operation.counted_at();
+            builder.thread_edges(log, index, step);
+            if place == 0 {
+                continue;
+            }
+            let count = builder.counts.entry((step.thread, place)).or_default();
+            let at = At { id: StepId { thread: step.thread, place, number: *count }, index };
+            *count += 1;
+            if places.contains(&(step.thread, place)) && asked.contains(&at.id) {
+                builder.shape.positions.insert(at.id, index);
+            }
+            builder.step(step, at);
+        }
+        for (number, birth) in (0_u32..).zip(&log.threads) {
+            if let Some(birth) = birth
+                && let Some(parent) = birth.parent
+                && let Some(created) = birth.steps.checked_sub(1)
+            {
+                builder.shape.fixed.push([(parent, created), (number, created + 1)]);
+            }
+        }
+        let mut shape = builder.shape;
+        shape.objects.retain(|_, events| {
+            let threads: BTreeSet<u32> = events.iter().map(|event| event.at.id.thread).collect();
+            threads.len() > 1 && events.iter().any(|event| event.gives)
+        });
+        shape.last = log.steps.last().and_then(|last| {
+            let of_it = |event: &&Event| event.at.id.thread == last.thread;
+            let latest =
+                shape.objects.iter().filter_map(|(object, events)| Some((events.iter().rfind(of_it)?.at.index, *object)));
+            latest.max().map(|(_, object)| object)
+        });
+        shape
+    }
+
+    /// How many there are.
+    pub fn events(&self) -> usize {
+        self.objects.values().map(Vec::len).sum()
+    }
+
+    /// That one event comes before the other, as an order of steps and with their indices. `None`: it cannot be kept.
+    pub fn order(&self, one: &Event, other: &Event) -> Option<(Order, Edge)> {
+        let of = |event: &Event, lock: u64| {
+            event.sections.iter().map(|&number| self.sections[number]).find(|section| section.lock == lock)
+        };
+        let common = other.sections.iter().map(|&number| self.sections[number]).find(|section| of(one, section.lock).is_some());
+        let (first, then) = match common {
+            Some(section) => (of(one, section.lock)?.end?, section.begin),
+            None => (one.at, other.at),
+        };
+        let edge = [(first.id.thread, first.index), (then.id.thread, then.index)];
+        Some((Order { first: first.id, then: then.id }, edge))
+    }
+}
+
+impl Builder {
+    fn step(&mut self, step: &Step, at: At) {
+        let operation = &step.does.operation;
+        match Op::from_code(operation.op) {
+            Some(Op::Unlock | Op::UnlockShared) => return self.leave(operation.object, at),
+            Some(Op::BarrierEnter | Op::BarrierExit) => return self.barrier(operation, at),
+            _ => {}
+        }
+        let acquires = matches!(Op::from_code(operation.op), Some(Op::Lock | Op::LockShared)) && operation.second != NO_WAIT;
+        if acquires {
+            self.held.entry(at.id.thread).or_default().push(Held { lock: operation.object, begin: at, section: None });
+        }
+        if self.frequent.contains(&at.id.place) {
+            return;
+        }
+        let mut sections = Vec::new();
+        for held in self.held.get_mut(&at.id.thread).into_iter().flatten() {
+            let known = &mut self.shape.sections;
+            sections.push(*held.section.get_or_insert_with(|| {
+                known.push(Section { lock: held.lock, begin: held.begin, end: None });
+                known.len() - 1
+            }));
+        }
+        let events = self.shape.objects.entry(at.id.place).or_default();
+        events.push(Event { at, site: step.does.site, gives: operation.gives(), sections });
+        if events.len() > MOST_EVENTS {
+            self.shape.objects.remove(&at.id.place);
+            self.frequent.insert(at.id.place);
+        }
+    }
+
+    fn leave(&mut self, lock: u64, at: At) {
+        let Some(held) = self.held.get_mut(&at.id.thread) else { return };
+        let Some(nth) = held.iter().rposition(|held| held.lock == lock) else { return };
+        if let Some(section) = held.remove(nth).section {
+            self.shape.sections[section].end = Some(At { id: StepId { place: at.id.place, ..at.id }, ..at });
+        }
+    }
+
+    /// A round is a thread of its own: all come before it, and go behind it.
+    fn barrier(&mut self, operation: &rashomon_abi::exploration::Operation, at: At) {
+        const ROUNDS: u32 = 1 << 20;
+        let barrier = self.barriers.entry(operation.object).or_default();
+        let thread = at.id.thread;
+        if operation.op == Op::BarrierEnter as u64 {
+            barrier.came.push((thread, at.index));
+            barrier.round.insert(thread, None);
+            return;
+        }
+        // Whoever leaves first leaves behind all that have come since the last round.
+        if !matches!(barrier.round.get(&thread), Some(Some(_))) {
+            self.rounds += 1;
+            let round = ROUNDS + self.rounds;
+            for (came, index) in std::mem::take(&mut barrier.came) {
+                barrier.round.insert(came, Some(round));
+                if self.rounds as usize <= MOST_ROUNDS {
+                    self.shape.fixed.push([(came, index), (round, 0)]);
+                }
+            }
+        }
+        if let Some(Some(round)) = barrier.round.remove(&thread)
+            && self.rounds as usize <= MOST_ROUNDS
+        {
+            self.shape.fixed.push([(round, 0), (thread, at.index)]);
+        }
+    }
+
+    /// Who joins a thread comes behind its end.
+    fn thread_edges(&mut self, log: &Log, index: usize, step: &Step) {
+        if step.does.operation.op != Op::ThreadJoin as u64 {
+            return;
+        }
+        let Some(joined) = step.does.operation.object.checked_sub(1).map(|number| number as u32) else { return };
+        let ended = log.steps[..index].iter().rposition(|earlier| earlier.thread == joined);
+        self.shape.fixed.extend(ended.map(|ended| [(joined, ended), (step.thread, index)]));
+    }
+}
+
+/// Which orders follow from those that are decided.
+#[derive(Clone, Debug, Default)]
+pub struct Decided {
+    /// By thread and index: where an edge leads.
+    edges: HashMap<u32, BTreeMap<usize, Vec<(u32, usize)>>>,
+}
+
+impl Decided {
+    pub fn add(&mut self, [from, to]: Edge) {
+        self.edges.entry(from.0).or_default().entry(from.1).or_default().push(to);
+    }
+
+    /// Whether the one step comes before the other in any case.
+    pub fn follows(&self, from: (u32, usize), to: (u32, usize)) -> bool {
+        // Of each thread the earliest step that comes behind.
+        let mut reached: HashMap<u32, usize> = HashMap::new();
+        let mut open = vec![from];
+        while let Some((thread, index)) = open.pop() {
+            if thread == to.0 && index <= to.1 {
+                return true;
+            }
+            let before = reached.get(&thread).copied().unwrap_or(usize::MAX);
+            if index >= before {
+                continue;
+            }
+            reached.insert(thread, index);
+            if let Some(edges) = self.edges.get(&thread) {
+                open.extend(edges.range(index..before).flat_map(|(_, to)| to));
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Pending;
+    use rashomon_abi::exploration::Operation;
+    use rashomon_abi::record::AccessClass;
+
+    const LOCK: u64 = 0x2000;
+    const DATA: u64 = 0x3000;
+
+    fn log(steps: &[(u32, Operation)]) -> Log {
+        let step = |&(thread, operation): &(u32, Operation)| {
+            let does = Pending { operation, site: 1, ..Pending::default() };
+            Step { thread, enabled: 3, asleep: 0, waiting: 0, does, after: None }
+        };
+        Log { steps: steps.iter().map(step).collect(), ..Log::default() }
+    }
+
+    fn on(op: Op, object: u64) -> Operation {
+        Operation { op: op as u64, object, ..Operation::default() }
+    }
+
+    fn write(object: u64) -> Operation {
+        Operation { object, bytes: 4, class: AccessClass::Write as u64, ..Operation::default() }
+    }
+
+    fn section(thread: u32) -> [(u32, Operation); 3] {
+        [(thread, on(Op::Lock, LOCK)), (thread, write(DATA)), (thread, on(Op::Unlock, LOCK))]
+    }
+
+    #[test]
+    fn what_is_under_one_lock_is_ordered_by_its_sections() {
+        let log = log(&[section(0), section(1)].concat());
+        let shape = Shape::of(&log, &HashSet::new());
+        let [one, other] = &shape.objects[&DATA][..] else { panic!("{shape:?}") };
+        let (order, edge) = shape.order(other, one).expect("both sections end");
+        assert_eq!((order.first.thread, order.then.thread, order.then.place), (1, 0, LOCK));
+        assert_eq!(order.first.place, on(Op::Unlock, LOCK).counted_at());
+        assert_eq!(edge, [(1, 5), (0, 0)]);
+    }
+
+    #[test]
+    fn steps_without_a_common_lock_are_ordered_themselves() {
+        let log = log(&[(0, write(DATA)), (1, write(DATA)), (0, write(DATA))]);
+        let shape = Shape::of(&log, &HashSet::new());
+        let events = &shape.objects[&DATA];
+        let (order, _) = shape.order(&events[2], &events[1]).expect("nothing is in their way");
+        assert_eq!(order.first, StepId { thread: 0, place: DATA, number: 1 });
+        assert_eq!(order.then, StepId { thread: 1, place: DATA, number: 0 });
+    }
+
+    #[test]
+    fn what_is_touched_often_or_by_one_thread_has_no_order() {
+        let often: Vec<(u32, Operation)> = (0..=MOST_EVENTS as u32).map(|nth| (nth % 2, write(DATA))).collect();
+        assert!(Shape::of(&log(&often), &HashSet::new()).objects.is_empty());
+        assert!(Shape::of(&log(&[(0, write(DATA)), (0, write(DATA))]), &HashSet::new()).objects.is_empty());
+    }
+
+    #[test]
+    fn nobody_leaves_a_barrier_before_all_have_come() {
+        let steps = [
+            (0, write(DATA)),
+            (0, on(Op::BarrierEnter, LOCK)),
+            (1, on(Op::BarrierEnter, LOCK)),
+            (1, on(Op::BarrierExit, LOCK)),
+            (1, write(DATA)),
+            (0, on(Op::BarrierExit, LOCK)),
+        ];
+        let shape = Shape::of(&log(&steps), &HashSet::new());
+        let mut decided = Decided::default();
+        shape.fixed.iter().for_each(|&edge| decided.add(edge));
+        assert!(decided.follows((0, 0), (1, 4)) && !decided.follows((1, 4), (0, 0)));
+        assert!(decided.follows((1, 2), (0, 5)) && !decided.follows((1, 3), (0, 5)));
+    }
+}
