@@ -73,7 +73,7 @@ fn arguments(op: Op) -> (u64, u16, Vec<u64>) {
 }
 
 /// Operations that were added to version 1 after its golden files: those stay as they are.
-const LATER: [Op; 2] = [Op::ExitBegin, Op::ExitGoesOn];
+const LATER: [Op; 5] = [Op::ExitBegin, Op::ExitGoesOn, Op::CallBegin, Op::CallReaches, Op::CallEnd];
 
 fn session() -> SessionWriter {
     let mut session = SessionWriter::new(header());

@@ -5,6 +5,7 @@
 pub mod agreement;
 pub(crate) mod examine;
 pub mod filter;
+pub mod gaps;
 pub mod imported;
 pub mod libraries;
 pub mod linear;

@@ -36,7 +36,7 @@ impl<'a, S: Symbols + ?Sized> Composer<'a, S> {
             symbols,
             describer: Describer::new(&loaded.trace, &loaded.sync_objects, symbols).with_frames(&loaded.frames).with_ends(loaded),
             planner: Planner::new(&loaded.trace, quantum),
-            unseen: Unseen::of(&loaded.trace, symbols.trusted()),
+            unseen: Unseen::of(loaded, symbols.trusted()),
             thinned: {
                 let notes = loaded.header.notes;
                 notes.thinned() || notes.truncated() || notes.filtered()
